@@ -1,0 +1,3 @@
+//! The command `autobatch`.
+
+fn main() {}

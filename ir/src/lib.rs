@@ -1,0 +1,1 @@
+//! The two languages of autobatch: graphs and plans.

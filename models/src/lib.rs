@@ -1,0 +1,1 @@
+//! Complete models with their data.

@@ -1,0 +1,1 @@
+//! Plays plans on the CPU.
