@@ -52,6 +52,12 @@ impl Hasher for Mix {
         self.write_u64(word as u64);
     }
 
+    /// Discriminants of enums arrive here.
+    #[inline]
+    fn write_isize(&mut self, word: isize) {
+        self.write_u64(word as u64);
+    }
+
     fn write(&mut self, bytes: &[u8]) {
         self.write_u64(bytes.len() as u64);
         for chunk in bytes.chunks(8) {
@@ -100,6 +106,20 @@ impl StructureHash {
     pub fn value(&self) -> u128 {
         (u128::from(fold(self.high, K0)) << 64) | u128::from(fold(self.low, K1))
     }
+}
+
+/// A noise key derived from another: 32-bit arithmetic only, so that a shader can say the same.
+#[must_use]
+pub const fn noise_key(key: [u32; 2], ordinal: u32) -> [u32; 2] {
+    let mut low = key[0] ^ ordinal.wrapping_mul(0x9e37_79b1);
+    let mut high = key[1] ^ ordinal.wrapping_add(0x85eb_ca77);
+    let mut round = 0;
+    while round < 4 {
+        low = (low ^ (high >> 15)).wrapping_mul(0x85eb_ca6b).wrapping_add(high.rotate_left(7));
+        high = (high ^ (low >> 13)).wrapping_mul(0xc2b2_ae35).wrapping_add(low.rotate_left(11));
+        round += 1;
+    }
+    [low, high]
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ pub mod hash;
 pub mod id;
 pub mod intern;
 pub mod module;
-pub mod numeric;
+
 pub mod types;
 
 pub use graph::{Arg, Args, EmitError, Graph, GraphData, Op, Value, ValueKey};
