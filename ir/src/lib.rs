@@ -16,6 +16,7 @@ pub mod hash;
 pub mod id;
 pub mod intern;
 pub mod module;
+pub mod plan;
 
 pub mod types;
 
