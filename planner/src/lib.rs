@@ -1,1 +1,5 @@
-//! Graph to plan.
+//! Compiles a recorded graph into a short plan of large kernels.
+
+mod compile;
+
+pub use compile::CompileOptions;
