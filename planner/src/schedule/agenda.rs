@@ -14,6 +14,9 @@ use super::{Batches, Problem, Schedule, Scratch, Why};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+/// Up to this many types, all are looked at after a batch; above, those of the consumers of the batch.
+const FEW_TYPES: usize = 64;
+
 /// Over which nodes of a type the mean depth is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mean {
@@ -88,6 +91,12 @@ impl Schedule for Agenda {
                 let (sum, nodes) = &mut sums[ty as usize];
                 *nodes -= fired.batch.len() as u32;
                 *sum -= fired.batch.iter().map(|&node| u64::from(keys[node as usize])).sum::<u64>();
+            }
+            if part.types.len() <= FEW_TYPES {
+                for ty in 0..part.types.len() {
+                    enqueue(&mut heap, &mut queued, &front.ready, &sums, ty as u32);
+                }
+                continue;
             }
             for &node in fired.batch.iter().chain(&fired.alone) {
                 for &consumer in part.consumers(node as usize) {

@@ -94,6 +94,13 @@ impl Front {
             for &operand in part.operands(node) {
                 let mut bits = mask[operand as usize];
                 above |= bits;
+                if row.len() <= 9 {
+                    row[1..]
+                        .iter_mut()
+                        .enumerate()
+                        .for_each(|(slot, count)| *count += (bits >> slot & 1) as u32);
+                    continue;
+                }
                 while bits != 0 {
                     row[1 + bits.trailing_zeros() as usize] += 1;
                     bits &= bits - 1;
@@ -152,7 +159,7 @@ impl Front {
     fn clean(&mut self, part: &Part, ty: u32, at: usize, consumer: u32, fired: &mut Fired) {
         self.counts[at] -= 1;
         if self.counts[at] == 0 {
-            if part.ty[consumer as usize] == ty {
+            if part.linked_ty(consumer) == ty {
                 self.sources[ty as usize] += 1;
             } else {
                 fired.clean.push(consumer);
@@ -176,7 +183,7 @@ impl Front {
     /// A node has all its operands.
     #[inline]
     fn admit(&mut self, part: &Part, node: u32, fired: &mut Fired) {
-        match self.ready.get_mut(part.ty[node as usize] as usize) {
+        match self.ready.get_mut(part.linked_ty(node) as usize) {
             Some(ready) => ready.push(node),
             None => fired.alone.push(node),
         }
@@ -225,7 +232,7 @@ impl Front {
             let at = consumer as usize * self.stride;
             self.counts[at] -= 1;
             if self.counts[at] == 0 {
-                if (part.ty[consumer as usize] as usize) < self.ready.len() {
+                if (part.linked_ty(consumer) as usize) < self.ready.len() {
                     ready += 1;
                 } else {
                     fired.alone.push(consumer);

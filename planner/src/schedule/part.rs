@@ -29,12 +29,20 @@ pub(super) struct Part {
     pub(super) alone: u32,
     pub(super) operand_start: Vec<u32>,
     pub(super) operands: Vec<u32>,
-    pub(super) consumer_start: Vec<u32>,
-    pub(super) consumers: Vec<u32>,
+    /// Type and first consumer of every node, and one entry more that ends the last list.
+    links: Vec<Link>,
+    consumers: Vec<u32>,
     /// Counter of every local type that is tracked, else [`NONE`].
     pub(super) slot_of: Vec<u32>,
     /// Number of tracked types.
     pub(super) slots: usize,
+}
+
+/// What firing a node reads about it, side by side: on large parts every access is a cache miss.
+#[derive(Clone, Copy, Default)]
+struct Link {
+    consumers: u32,
+    ty: u32,
 }
 
 /// Maps from global to local numbers, reused between parts.
@@ -57,7 +65,13 @@ impl Part {
 
     #[inline]
     pub(super) fn consumers(&self, node: usize) -> &[u32] {
-        &self.consumers[self.consumer_start[node] as usize..self.consumer_start[node + 1] as usize]
+        &self.consumers[self.links[node].consumers as usize..self.links[node + 1].consumers as usize]
+    }
+
+    /// The type of a linked node; equals `ty[node]`.
+    #[inline]
+    pub(super) fn linked_ty(&self, node: u32) -> u32 {
+        self.links[node as usize].ty
     }
 
     /// Makes `self` the part number `number`, whose global nodes are already in `self.nodes`, ascending. No consumers yet.
@@ -84,16 +98,20 @@ impl Part {
         operands.clear();
         operand_start.clear();
         operand_start.push(0);
+        let most: usize = nodes.iter().map(|&node| problem.operands(node as usize).len()).sum();
+        operands.resize(most, 0);
+        let mut end = 0;
         for (local, &node) in nodes.iter().enumerate() {
             renumbering.node[node as usize] = local as u32;
             ty.push(renumbering.ty[kinds[node as usize] as usize]);
             for &operand in problem.operands(node as usize) {
-                if parts.part_of[kinds[operand as usize] as usize] == number as u32 {
-                    operands.push(renumbering.node[operand as usize]);
-                }
+                // Written always and kept by a sum: whether an operand is inside is as good as random, so a branch is slow.
+                operands[end] = renumbering.node[operand as usize];
+                end += usize::from(parts.part_of[kinds[operand as usize] as usize] == number as u32);
             }
-            operand_start.push(operands.len() as u32);
+            operand_start.push(end as u32);
         }
+        operands.truncate(end);
         self.count();
     }
 
@@ -154,25 +172,26 @@ impl Part {
 
     /// Fills the consumer lists; a consumer that names an operand twice is listed twice, ascending.
     pub(super) fn link(&mut self) {
-        let Self { consumer_start, consumers, operands, operand_start, .. } = self;
-        consumer_start.clear();
-        consumer_start.resize(self.ty.len() + 2, 0);
+        let Self { links, consumers, operands, operand_start, ty, .. } = self;
+        links.clear();
+        links.resize(ty.len() + 2, Link::default());
         for &operand in &*operands {
-            consumer_start[operand as usize + 2] += 1;
+            links[operand as usize + 2].consumers += 1;
         }
-        for at in 2..consumer_start.len() {
-            consumer_start[at] += consumer_start[at - 1];
+        for at in 2..links.len() {
+            links[at].consumers += links[at - 1].consumers;
         }
         consumers.clear();
         consumers.resize(operands.len(), 0);
-        for node in 0..self.ty.len() {
+        for (node, &ty) in ty.iter().enumerate() {
+            links[node].ty = ty;
             for &operand in &operands[operand_start[node] as usize..operand_start[node + 1] as usize] {
-                let at = &mut consumer_start[operand as usize + 1];
+                let at = &mut links[operand as usize + 1].consumers;
                 consumers[*at as usize] = node as u32;
                 *at += 1;
             }
         }
-        consumer_start.pop();
+        links.pop();
     }
 
     /// Chooses the types whose sources are counted exactly: all where possible, else the most populous (ties by number), at

@@ -82,11 +82,47 @@ pub(super) struct Tools<'s> {
 pub(super) struct HardNodes {
     start: Vec<u32>,
     items: Vec<u32>,
+    /// Part of every kind that belongs to a hard part, else [`NONE`].
+    part_of: Vec<u32>,
 }
 
 impl HardNodes {
     pub(super) fn nodes(&self, part: usize) -> &[u32] {
         &self.items[self.start[part] as usize..self.start[part + 1] as usize]
+    }
+
+    /// The nodes of the only hard part. Every node is written and kept by a sum: kinds come in no predictable order.
+    fn pick(&mut self, kinds: &[u32], only: usize) {
+        let Self { start, items, part_of } = self;
+        items.resize(kinds.len(), 0);
+        let mut end = 0;
+        for (node, &kind) in kinds.iter().enumerate() {
+            items[end] = node as u32;
+            end += usize::from(part_of[kind as usize] != NONE);
+        }
+        items.truncate(end);
+        start[only + 1..].fill(end as u32);
+    }
+
+    /// The nodes of several hard parts, by a counting sort.
+    fn sort(&mut self, kinds: &[u32]) {
+        let Self { start, items, part_of } = self;
+        for &kind in kinds {
+            if let Some(count) = start.get_mut((part_of[kind as usize] as usize).saturating_add(2)) {
+                *count += 1;
+            }
+        }
+        for at in 2..start.len() {
+            start[at] += start[at - 1];
+        }
+        items.resize(start.last().map_or(0, |&end| end as usize), 0);
+        for (node, &kind) in kinds.iter().enumerate() {
+            if part_of[kind as usize] != NONE {
+                let at = &mut start[part_of[kind as usize] as usize + 1];
+                items[*at as usize] = node as u32;
+                *at += 1;
+            }
+        }
     }
 }
 
@@ -97,30 +133,18 @@ impl Scratch {
         hard.start.clear();
         hard.start.resize(parts.len() + 2, 0);
         hard.items.clear();
-        if (0..parts.len()).all(|part| parts.members(part).len() < 2) {
-            hard.start.pop();
-            return;
-        }
         let kinds = parts.kinds(problem);
-        let hard_part = |kind: u32| {
-            let part = parts.part_of[kind as usize] as usize;
-            (parts.members(part).len() > 1).then_some(part)
-        };
-        for &kind in kinds {
-            if let Some(part) = hard_part(kind) {
-                hard.start[part + 2] += 1;
-            }
+        hard.part_of.clear();
+        hard.part_of.resize(parts.part_of.len(), NONE);
+        let (mut parts_found, mut only) = (0, 0);
+        for part in (0..parts.len()).filter(|&part| parts.members(part).len() > 1) {
+            parts.members(part).iter().for_each(|&kind| hard.part_of[kind as usize] = part as u32);
+            (parts_found, only) = (parts_found + 1, part);
         }
-        for at in 2..hard.start.len() {
-            hard.start[at] += hard.start[at - 1];
-        }
-        hard.items.resize(hard.start[parts.len() + 1] as usize, 0);
-        for (node, &kind) in kinds.iter().enumerate() {
-            if let Some(part) = hard_part(kind) {
-                let at = &mut hard.start[part + 1];
-                hard.items[*at as usize] = node as u32;
-                *at += 1;
-            }
+        match parts_found {
+            0 => {}
+            1 => hard.pick(kinds, only),
+            _ => hard.sort(kinds),
         }
         hard.start.pop();
     }
