@@ -1,1 +1,3 @@
 //! Graph to plan.
+
+pub mod layout;

@@ -1,0 +1,337 @@
+//! The row-order problem, free of any graph: slabs of rows, and batches whose slots name them lane by lane.
+//!
+//! Contract: everything inside a [`Problem`] is checked when it is added, so planners index without looking. A row is the
+//! result of at most one lane. Rows of all slabs are numbered globally, slab after slab; because a slab is one block of
+//! that numbering, "consecutive" means the same there as inside the slab.
+
+use std::fmt;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+
+        impl $name {
+            pub(crate) fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+id!(
+    /// A block of rows of equal type.
+    SlabId,
+    "s"
+);
+id!(
+    /// A batch: lanes that run as one kernel.
+    BatchId,
+    "b"
+);
+id!(
+    /// One result or operand of a batch, over all its lanes.
+    SlotId,
+    "slot"
+);
+
+/// Whether a batch writes the slot's rows or reads them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Written: each row by one lane of one batch.
+    Result,
+    /// Read.
+    Operand,
+}
+
+/// A slot as it is added: lane `i` names row `rows[i]` of the slab.
+#[derive(Clone, Copy, Debug)]
+pub struct SlotSpec<'a> {
+    /// Written or read.
+    pub role: Role,
+    /// Where the rows live.
+    pub slab: SlabId,
+    /// Bytes moved per row: what reading it through a table costs.
+    pub bytes: u32,
+    /// One row per lane, in ascending order of the lanes' application ids.
+    pub rows: &'a [u32],
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    pub(crate) role: Role,
+    pub(crate) bytes: u32,
+    /// First entry in the row pool; there is one per lane.
+    pub(crate) start: u32,
+    pub(crate) slab: SlabId,
+    /// Some row is named twice: the slot can be a shared row or a table, never a range.
+    pub(crate) repeats: bool,
+    /// The first slot of the batch with the same rows; itself where there is none before it.
+    pub(crate) same_as: SlotId,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Batch {
+    pub(crate) lanes: u32,
+    /// First entry in the concatenation of all batches' lanes.
+    pub(crate) first_lane: u32,
+    pub(crate) first_slot: u32,
+    pub(crate) end_slot: u32,
+}
+
+/// Why a slab or batch was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayoutError {
+    /// Row numbers and table offsets are 32 bits wide.
+    TooLarge,
+    /// The slot names a slab that was not added.
+    UnknownSlab {
+        /// The name.
+        slab: SlabId,
+        /// How many slabs there are.
+        slabs: u32,
+    },
+    /// The slot names a row beyond its slab.
+    UnknownRow {
+        /// The slab.
+        slab: SlabId,
+        /// The row named.
+        row: u32,
+        /// The slab's rows.
+        rows: u32,
+    },
+    /// A slot has not one row per lane.
+    LaneCount {
+        /// The slot, counted inside the batch.
+        slot: u32,
+        /// Rows it names.
+        found: u32,
+        /// Lanes of the batch.
+        expected: u32,
+    },
+    /// Two lanes write one row.
+    WrittenTwice {
+        /// The slab.
+        slab: SlabId,
+        /// The row.
+        row: u32,
+    },
+    /// A layout fails the independent check; the text names the broken promise.
+    Broken(&'static str),
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LayoutError::TooLarge => write!(f, "layout: expected fewer than 2^32 rows and slot entries; plan a smaller batch"),
+            LayoutError::UnknownSlab { slab, slabs } => {
+                write!(f, "layout: found slab {slab}, expected one of {slabs}; add the slab first")
+            }
+            LayoutError::UnknownRow { slab, row, rows } => {
+                write!(f, "layout: found row {row} of {slab}, expected a row below {rows}")
+            }
+            LayoutError::LaneCount { slot, found, expected } => {
+                write!(f, "layout: slot {slot} has {found} rows, expected one for each of {expected} lanes")
+            }
+            LayoutError::WrittenTwice { slab, row } => {
+                write!(f, "layout: row {row} of {slab} is written twice, expected one writer; give each value its own row")
+            }
+            LayoutError::Broken(promise) => write!(f, "layout: expected {promise}; use the batch order"),
+        }
+    }
+}
+
+impl std::error::Error for LayoutError {}
+
+/// Slabs of rows and the batches that write and read them, in the order in which they run.
+#[derive(Clone, Debug, Default)]
+pub struct Problem {
+    /// Where each slab begins in the global numbering.
+    slab_base: Vec<u32>,
+    rows: u32,
+    batches: Vec<Batch>,
+    slots: Vec<Slot>,
+    /// Global rows, slot after slot, lane after lane.
+    pool: Vec<u32>,
+    lanes: u32,
+    written: Vec<bool>,
+    /// Rows that some batch writes.
+    written_rows: u32,
+    /// Per row the last slot that named it.
+    seen: Vec<u32>,
+}
+
+impl Problem {
+    /// A problem without rows.
+    pub fn new() -> Problem {
+        Problem::default()
+    }
+
+    /// Adds a slab of `rows` rows.
+    pub fn add_slab(&mut self, rows: u32) -> Result<SlabId, LayoutError> {
+        let total = self.rows.checked_add(rows).filter(|&t| t < u32::MAX).ok_or(LayoutError::TooLarge)?;
+        let id = SlabId(self.slab_base.len() as u32);
+        self.slab_base.push(self.rows);
+        self.rows = total;
+        Ok(id)
+    }
+
+    /// Adds the next batch. On error the problem is as before.
+    pub fn add_batch(&mut self, lanes: u32, slots: &[SlotSpec<'_>]) -> Result<BatchId, LayoutError> {
+        self.admit(lanes, slots)?;
+        let id = BatchId(self.batches.len() as u32);
+        let first_slot = self.slots.len() as u32;
+        self.written.resize(self.rows as usize, false);
+        self.seen.resize(self.rows as usize, u32::MAX);
+        for spec in slots {
+            if let Err(error) = self.push_slot(first_slot, spec) {
+                self.withdraw(first_slot as usize);
+                return Err(error);
+            }
+        }
+        let results = slots.iter().filter(|s| s.role == Role::Result).count() as u32;
+        self.written_rows += lanes * results;
+        self.batches.push(Batch { lanes, first_lane: self.lanes, first_slot, end_slot: self.slots.len() as u32 });
+        self.lanes += lanes;
+        Ok(id)
+    }
+
+    fn admit(&self, lanes: u32, slots: &[SlotSpec<'_>]) -> Result<(), LayoutError> {
+        let entries = u64::from(lanes) * slots.len() as u64 + self.pool.len() as u64;
+        let lanes_after = u64::from(self.lanes) + u64::from(lanes);
+        let slots_after = self.slots.len() as u64 + slots.len() as u64;
+        if entries.max(lanes_after).max(slots_after) >= u64::from(u32::MAX) {
+            return Err(LayoutError::TooLarge);
+        }
+        for (slot, spec) in (0u32..).zip(slots) {
+            if spec.slab.index() >= self.slab_base.len() {
+                return Err(LayoutError::UnknownSlab { slab: spec.slab, slabs: self.slab_base.len() as u32 });
+            }
+            if spec.rows.len() as u64 != u64::from(lanes) {
+                return Err(LayoutError::LaneCount { slot, found: spec.rows.len() as u32, expected: lanes });
+            }
+        }
+        Ok(())
+    }
+
+    fn push_slot(&mut self, first_slot: u32, spec: &SlotSpec<'_>) -> Result<(), LayoutError> {
+        let base = self.slab_base[spec.slab.index()];
+        let count = self.slab_rows(spec.slab);
+        let id = self.slots.len() as u32;
+        let start = self.pool.len() as u32;
+        let same_as = SlotId(id);
+        self.slots.push(Slot { role: spec.role, bytes: spec.bytes, start, slab: spec.slab, repeats: false, same_as });
+        let mut repeats = false;
+        for &row in spec.rows {
+            if row >= count {
+                return Err(LayoutError::UnknownRow { slab: spec.slab, row, rows: count });
+            }
+            let global = base + row;
+            if spec.role == Role::Result && std::mem::replace(&mut self.written[global as usize], true) {
+                return Err(LayoutError::WrittenTwice { slab: spec.slab, row });
+            }
+            repeats |= std::mem::replace(&mut self.seen[global as usize], id) == id;
+            self.pool.push(global);
+        }
+        let rows = &self.pool[start as usize..];
+        let same = |s: &SlotId| {
+            let slot = &self.slots[s.index()];
+            slot.slab == spec.slab && &self.pool[slot.start as usize..][..rows.len()] == rows
+        };
+        let same_as = (first_slot..id).map(SlotId).find(same).unwrap_or(same_as);
+        self.slots[id as usize] = Slot { repeats, same_as, ..self.slots[id as usize] };
+        Ok(())
+    }
+
+    /// Takes back the slots from `first_slot` on.
+    fn withdraw(&mut self, first_slot: usize) {
+        for slot in &self.slots[first_slot..] {
+            let start = slot.start as usize;
+            let end = self.slots.iter().map(|s| s.start as usize).find(|&s| s > start).unwrap_or(self.pool.len());
+            for &row in &self.pool[start..end] {
+                self.seen[row as usize] = u32::MAX;
+                if slot.role == Role::Result {
+                    self.written[row as usize] = false;
+                }
+            }
+        }
+        let pool = self.slots.get(first_slot).map_or(self.pool.len(), |s| s.start as usize);
+        self.pool.truncate(pool);
+        self.slots.truncate(first_slot);
+    }
+
+    /// Rows of all slabs.
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// How many slabs there are.
+    pub fn slabs(&self) -> u32 {
+        self.slab_base.len() as u32
+    }
+
+    /// Rows of one slab.
+    pub fn slab_rows(&self, slab: SlabId) -> u32 {
+        let end = self.slab_base.get(slab.index() + 1).copied().unwrap_or(self.rows);
+        end - self.slab_base[slab.index()]
+    }
+
+    /// How many batches there are.
+    pub fn batches(&self) -> u32 {
+        self.batches.len() as u32
+    }
+
+    /// The batch's slots, in the order in which they were added.
+    pub fn slots(&self, batch: BatchId) -> impl Iterator<Item = SlotId> + use<> {
+        let batch = self.batches[batch.index()];
+        (batch.first_slot..batch.end_slot).map(SlotId)
+    }
+
+    /// How many slots all batches have.
+    pub fn slot_count(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    pub(crate) fn base(&self, slab: SlabId) -> u32 {
+        self.slab_base[slab.index()]
+    }
+
+    pub(crate) fn all_batches(&self) -> &[Batch] {
+        &self.batches
+    }
+
+    pub(crate) fn slot(&self, slot: usize) -> &Slot {
+        &self.slots[slot]
+    }
+
+    pub(crate) fn batch_slots(&self, batch: &Batch) -> &[Slot] {
+        &self.slots[batch.first_slot as usize..batch.end_slot as usize]
+    }
+
+    /// The global rows of a slot of a batch with `lanes` lanes.
+    pub(crate) fn slot_rows(&self, slot: &Slot, lanes: u32) -> &[u32] {
+        &self.pool[slot.start as usize..(slot.start + lanes) as usize]
+    }
+
+    /// Global rows that no batch writes, ascending.
+    pub(crate) fn unwritten(&self) -> impl Iterator<Item = u32> + '_ {
+        let any = self.written_rows < self.rows;
+        let rows = if any { 0..self.rows } else { 0..0 };
+        rows.filter(|&row| !self.written.get(row as usize).copied().unwrap_or(false))
+    }
+
+    pub(crate) fn slab_of_row(&self, row: u32) -> SlabId {
+        SlabId(self.slab_base.partition_point(|&base| base <= row) as u32 - 1)
+    }
+
+    pub(crate) fn all_lanes(&self) -> u32 {
+        self.lanes
+    }
+}
