@@ -12,6 +12,8 @@
 //! [`PqTree::checkpoint`] are journalled per node and can be taken back, which callers use to try a group of sets.
 
 mod restrict;
+#[cfg(test)]
+mod tests;
 
 pub use restrict::{Restricted, RestrictedNode};
 

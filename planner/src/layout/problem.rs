@@ -73,7 +73,7 @@ pub(crate) struct Slot {
     pub(crate) slab: SlabId,
     /// Some row is named twice: the slot can be a shared row or a table, never a range.
     pub(crate) repeats: bool,
-    /// The first slot of the batch with the same rows; itself where there is none before it.
+    /// The first slot of the batch with the same role and rows (another field of one record); itself where there is none.
     pub(crate) same_as: SlotId,
 }
 
@@ -184,6 +184,9 @@ impl Problem {
     }
 
     /// Adds the next batch. On error the problem is as before.
+    ///
+    /// Fields of one record share row numbers: slots of equal role that name the same rows in the same order are allowed, also
+    /// as results, and are planned once with their bytes added.
     pub fn add_batch(&mut self, lanes: u32, slots: &[SlotSpec<'_>]) -> Result<BatchId, LayoutError> {
         self.admit(lanes, slots)?;
         let id = BatchId(self.batches.len() as u32);
@@ -196,8 +199,6 @@ impl Problem {
                 return Err(error);
             }
         }
-        let results = slots.iter().filter(|s| s.role == Role::Result).count() as u32;
-        self.written_rows += lanes * results;
         self.batches.push(Batch { lanes, first_lane: self.lanes, first_slot, end_slot: self.slots.len() as u32 });
         self.lanes += lanes;
         Ok(id)
@@ -226,9 +227,19 @@ impl Problem {
         let count = self.slab_rows(spec.slab);
         let id = self.slots.len() as u32;
         let start = self.pool.len() as u32;
-        let same_as = SlotId(id);
+        let twin = (first_slot..id).find(|&other| {
+            let other = &self.slots[other as usize];
+            let rows = &self.pool[other.start as usize..][..spec.rows.len()];
+            other.role == spec.role && other.slab == spec.slab && spec.rows.iter().zip(rows).all(|(row, known)| known - base == *row)
+        });
+        let same_as = SlotId(twin.unwrap_or(id));
         self.slots.push(Slot { role: spec.role, bytes: spec.bytes, start, slab: spec.slab, repeats: false, same_as });
-        let mut repeats = false;
+        if let Some(twin) = twin {
+            let rows = self.slots[twin as usize].start as usize;
+            self.pool.extend_from_within(rows..rows + spec.rows.len());
+            self.slots[id as usize].repeats = self.slots[twin as usize].repeats;
+            return Ok(());
+        }
         for &row in spec.rows {
             if row >= count {
                 return Err(LayoutError::UnknownRow { slab: spec.slab, row, rows: count });
@@ -237,16 +248,11 @@ impl Problem {
             if spec.role == Role::Result && std::mem::replace(&mut self.written[global as usize], true) {
                 return Err(LayoutError::WrittenTwice { slab: spec.slab, row });
             }
-            repeats |= std::mem::replace(&mut self.seen[global as usize], id) == id;
+            self.written_rows += u32::from(spec.role == Role::Result);
+            let again = std::mem::replace(&mut self.seen[global as usize], id) == id;
+            self.slots[id as usize].repeats |= again;
             self.pool.push(global);
         }
-        let rows = &self.pool[start as usize..];
-        let same = |s: &SlotId| {
-            let slot = &self.slots[s.index()];
-            slot.slab == spec.slab && &self.pool[slot.start as usize..][..rows.len()] == rows
-        };
-        let same_as = (first_slot..id).map(SlotId).find(same).unwrap_or(same_as);
-        self.slots[id as usize] = Slot { repeats, same_as, ..self.slots[id as usize] };
         Ok(())
     }
 
@@ -258,7 +264,7 @@ impl Problem {
             for &row in &self.pool[start..end] {
                 self.seen[row as usize] = u32::MAX;
                 if slot.role == Role::Result {
-                    self.written[row as usize] = false;
+                    self.written_rows -= u32::from(std::mem::replace(&mut self.written[row as usize], false));
                 }
             }
         }
@@ -309,6 +315,12 @@ impl Problem {
 
     pub(crate) fn slot(&self, slot: usize) -> &Slot {
         &self.slots[slot]
+    }
+
+    /// The batch's result slots, each record once.
+    pub(crate) fn results(&self, batch: &Batch) -> impl Iterator<Item = &Slot> {
+        let own = |&(id, slot): &(u32, &Slot)| slot.role == Role::Result && slot.same_as.0 == id;
+        (batch.first_slot..batch.end_slot).zip(self.batch_slots(batch)).filter(own).map(|(_, slot)| slot)
     }
 
     pub(crate) fn batch_slots(&self, batch: &Batch) -> &[Slot] {

@@ -39,7 +39,7 @@ fn place_in_lane_order(problem: &Problem, lanes: &[u32]) -> Vec<u32> {
     }
     for batch in problem.all_batches() {
         let order = super::lanes_of(lanes, batch);
-        for slot in problem.batch_slots(batch).iter().filter(|s| s.role == Role::Result) {
+        for slot in problem.results(batch) {
             let rows = problem.slot_rows(slot, batch.lanes);
             let cursor = &mut next[slot.slab.index()];
             for &lane in order {
@@ -64,7 +64,7 @@ fn lanes_by_first_reader(problem: &Problem) -> (Vec<u32>, Vec<u32>) {
         let order = &mut lanes[batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize];
         keyed.clear();
         keyed.extend((0..u64::from(batch.lanes)).map(|lane| (u64::from(UNREAD) << 32) | lane));
-        for slot in problem.batch_slots(batch).iter().filter(|s| s.role == Role::Result) {
+        for slot in problem.results(batch) {
             for (entry, &row) in keyed.iter_mut().zip(problem.slot_rows(slot, batch.lanes)) {
                 let lane = *entry & u64::from(u32::MAX);
                 *entry = (*entry).min((u64::from(first_read[row as usize]) << 32) | lane);
@@ -105,7 +105,7 @@ fn follow_operands(problem: &Problem, unread: Vec<u32>, mut places: Vec<u32>, mu
         if *old == *order {
             continue;
         }
-        for slot in slots.iter().filter(|s| s.role == Role::Result) {
+        for slot in problem.results(batch) {
             let rows = problem.slot_rows(slot, batch.lanes);
             block.clear();
             block.extend(old.iter().map(|&lane| places[rows[lane as usize] as usize]));
