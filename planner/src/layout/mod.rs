@@ -13,15 +13,22 @@
 
 mod broadcast;
 mod check;
+mod classes;
+mod error;
 mod order;
 mod orient;
 pub mod pqtree;
 mod problem;
+#[cfg(test)]
+mod random;
 mod sequence;
+#[cfg(test)]
+mod tests;
 
 pub use check::check;
+pub use error::LayoutError;
 pub use order::{Budget, Outcome, planned};
-pub use problem::{BatchId, LayoutError, Problem, Role, SlabId, SlotId, SlotSpec};
+pub use problem::{BatchId, Problem, Role, SlabId, SlotId, SlotSpec};
 pub use sequence::{batch_order, propagated};
 
 use problem::{Batch, Slot};
@@ -84,7 +91,10 @@ impl Counts {
 
     /// What layouts are compared by: rows through tables, then their bytes.
     fn cost(&self) -> (u64, u64) {
-        (self.tabled_operands() + self.result_tabled, self.tabled_bytes)
+        (
+            self.tabled_operands() + self.result_tabled,
+            self.tabled_bytes,
+        )
     }
 
     fn add(&mut self, slot: &Slot, lanes: u32, access: Access) {
@@ -133,7 +143,12 @@ impl Layout {
                 access.push(found);
             }
         }
-        Layout { places, lanes, access, counts }
+        Layout {
+            places,
+            lanes,
+            access,
+            counts,
+        }
     }
 
     /// The place of a row in its slab; `None` for an unknown row.
@@ -142,17 +157,25 @@ impl Layout {
             return None;
         }
         let base = problem.base(slab);
-        self.places.get((base + row) as usize).map(|place| place - base)
+        self.places
+            .get((base + row) as usize)
+            .map(|place| place - base)
     }
 
     /// The lanes of a batch in the order in which they run, as indices into the rows that were added.
     pub fn lanes(&self, problem: &Problem, batch: BatchId) -> &[u32] {
-        problem.all_batches().get(batch.index()).map_or(&[], |batch| lanes_of(&self.lanes, batch))
+        problem
+            .all_batches()
+            .get(batch.index())
+            .map_or(&[], |batch| lanes_of(&self.lanes, batch))
     }
 
     /// How the slot reaches its rows.
     pub fn access(&self, slot: SlotId) -> Access {
-        self.access.get(slot.index()).copied().unwrap_or(Access::Tabled)
+        self.access
+            .get(slot.index())
+            .copied()
+            .unwrap_or(Access::Tabled)
     }
 
     /// Rows by access.
@@ -169,7 +192,10 @@ impl Layout {
                 if slot.role == Role::Operand && self.access[index] == Access::Tabled {
                     let rows = problem.slot_rows(slot, batch.lanes);
                     let place = |lane: &u32| self.places[rows[*lane as usize] as usize];
-                    runs += 1 + order.windows(2).filter(|w| place(&w[0]) + 1 != place(&w[1])).count() as u64;
+                    runs += 1 + order
+                        .windows(2)
+                        .filter(|w| place(&w[0]) + 1 != place(&w[1]))
+                        .count() as u64;
                 }
             }
         }
@@ -178,7 +204,11 @@ impl Layout {
 
     /// The cheaper of two layouts; the first on a tie.
     fn better(self, other: Layout) -> Layout {
-        if other.counts.cost() < self.counts.cost() { other } else { self }
+        if other.counts.cost() < self.counts.cost() {
+            other
+        } else {
+            self
+        }
     }
 }
 
@@ -189,10 +219,16 @@ fn lanes_of<'a>(lanes: &'a [u32], batch: &Batch) -> &'a [u32] {
 fn measure(problem: &Problem, slot: &Slot, places: &[u32], order: &[u32]) -> Access {
     let rows = problem.slot_rows(slot, order.len() as u32);
     let base = problem.base(slot.slab);
-    let mut seen = order.iter().map(|&lane| i64::from(places[rows[lane as usize] as usize]));
-    let Some(first) = seen.next() else { return Access::Range { start: 0 } };
+    let mut seen = order
+        .iter()
+        .map(|&lane| i64::from(places[rows[lane as usize] as usize]));
+    let Some(first) = seen.next() else {
+        return Access::Range { start: 0 };
+    };
     let start = first as u32 - base;
-    let Some(second) = seen.next() else { return Access::Range { start } };
+    let Some(second) = seen.next() else {
+        return Access::Range { start };
+    };
     let step = second - first;
     let mut last = second;
     for place in seen {

@@ -5,79 +5,30 @@
 //! P nodes a bijection of their children. A union-find carries these relations to the root of each class; a cycle that does
 //! not close refuses the slot whose relation came last. P nodes with two children become Q nodes first: for two children a
 //! bijection is a parity.
-//!
-//! Union by size without path compression, so that the relations of a refused slot can be taken back one by one.
 
 use super::Problem;
 use super::broadcast::{Candidate, Kept};
+use super::classes::{Classes, Relation, bijection, parity};
 use super::pqtree::{NodeKind, PqTree, Restricted};
-
-/// How a node's children relate to those of its class's root.
-#[derive(Clone, Debug)]
-enum Relation {
-    /// Q: opposite direction or not.
-    Parity(bool),
-    /// P: child `i` here corresponds to child `map[i]` there.
-    Map(Vec<u32>),
-}
-
-impl Relation {
-    /// First `self` (a to b), then `next` (b to c).
-    fn then(&self, next: &Relation) -> Option<Relation> {
-        match (self, next) {
-            (Relation::Parity(a), Relation::Parity(b)) => Some(Relation::Parity(a ^ b)),
-            (Relation::Map(a), Relation::Map(b)) => {
-                let through: Option<Vec<u32>> = a.iter().map(|&i| b.get(i as usize).copied()).collect();
-                through.map(Relation::Map)
-            }
-            _ => None,
-        }
-    }
-
-    fn inverse(&self) -> Relation {
-        match self {
-            Relation::Parity(p) => Relation::Parity(*p),
-            Relation::Map(map) => {
-                let mut inverse = vec![0; map.len()];
-                for (i, &image) in (0u32..).zip(map) {
-                    inverse[image as usize] = i;
-                }
-                Relation::Map(inverse)
-            }
-        }
-    }
-
-    fn is_identity(&self) -> bool {
-        match self {
-            Relation::Parity(p) => !p,
-            Relation::Map(map) => (0u32..).zip(map).all(|(i, &image)| i == image),
-        }
-    }
-}
 
 /// A tree with every kept slot's relations taken or refused.
 pub(super) struct Oriented {
     tree: PqTree,
-    /// Per node its parent in the union-find and the relation to it; itself where it is a root.
-    parent: Vec<u32>,
-    relation: Vec<Option<Relation>>,
-    size: Vec<u32>,
-    joined: Vec<u32>,
+    classes: Classes,
     /// Slots whose relations contradicted earlier ones.
     pub(super) refused: Vec<u32>,
 }
 
 /// Settles directions for all kept slots, heavier ones first.
 pub(super) fn orient(problem: &Problem, kept: Kept) -> Oriented {
-    let Kept { mut tree, slots, .. } = kept;
+    let Kept {
+        mut tree, slots, ..
+    } = kept;
     tree.settle_pairs();
     let nodes = tree.node_bound();
     let mut oriented = Oriented {
         tree,
-        parent: (0..nodes).collect(),
-        relation: vec![None; nodes as usize],
-        size: vec![1; nodes as usize],
-        joined: Vec::new(),
+        classes: Classes::new(nodes),
         refused: Vec::new(),
     };
     let mut first_of: Vec<Option<Candidate>> = vec![None; problem.batches() as usize];
@@ -88,9 +39,9 @@ pub(super) fn orient(problem: &Problem, kept: Kept) -> Oriented {
             Some(first) => {
                 let first = Part::of(problem, &mut oriented.tree, first, &mut lane_of);
                 let other = Part::of(problem, &mut oriented.tree, &candidate, &mut lane_of);
-                let mark = oriented.joined.len();
+                let mark = oriented.classes.mark();
                 if oriented.relate(&first, &other).is_none() {
-                    oriented.take_back(mark);
+                    oriented.classes.take_back(mark);
                     oriented.refused.push(candidate.slot);
                 }
             }
@@ -121,12 +72,20 @@ impl Part {
             if node.kind == NodeKind::Leaf {
                 keys[index].0 = lane_of[part.leaves[node.first as usize] as usize];
             } else {
-                keys[index].0 = part.children(index).map(|c| keys[c].0).min().unwrap_or(u32::MAX);
+                keys[index].0 = part
+                    .children(index)
+                    .map(|c| keys[c].0)
+                    .min()
+                    .unwrap_or(u32::MAX);
             }
         }
         let mut sorted: Vec<u32> = (0..keys.len() as u32).collect();
         sorted.sort_unstable_by_key(|&i| keys[i as usize]);
-        Part { tree: part, keys, sorted }
+        Part {
+            tree: part,
+            keys,
+            sorted,
+        }
     }
 
     fn child_keys(&self, node: usize) -> Vec<(u32, u32)> {
@@ -151,60 +110,9 @@ impl Oriented {
                 NodeKind::Q => parity(&a.child_keys(u), b.child_keys(v))?,
                 NodeKind::P => bijection(&a.child_keys(u), &b.child_keys(v))?,
             };
-            self.join(node.origin, other.origin, &relation)?;
+            self.classes.join(node.origin, other.origin, &relation)?;
         }
         Some(())
-    }
-
-    /// The root of the node's class and the relation from the node to it.
-    fn find(&self, node: u32) -> Option<(u32, Option<Relation>)> {
-        let mut at = node;
-        let mut path: Option<Relation> = None;
-        while self.parent[at as usize] != at {
-            let step = self.relation[at as usize].as_ref()?;
-            path = Some(match path {
-                None => step.clone(),
-                Some(path) => path.then(step)?,
-            });
-            at = self.parent[at as usize];
-        }
-        Some((at, path))
-    }
-
-    /// Records that `a` relates to `b`; `None` on a contradiction.
-    fn join(&mut self, a: u32, b: u32, relation: &Relation) -> Option<()> {
-        let (root_a, to_a) = self.find(a)?;
-        let (root_b, to_b) = self.find(b)?;
-        // From the root of a through a and b to the root of b.
-        let mut link = relation.clone();
-        if let Some(to_a) = to_a {
-            link = to_a.inverse().then(&link)?;
-        }
-        if let Some(to_b) = to_b {
-            link = link.then(&to_b)?;
-        }
-        if root_a == root_b {
-            return link.is_identity().then_some(());
-        }
-        let (child, parent) = if self.size[root_a as usize] <= self.size[root_b as usize] {
-            (root_a, root_b)
-        } else {
-            link = link.inverse();
-            (root_b, root_a)
-        };
-        self.parent[child as usize] = parent;
-        self.relation[child as usize] = Some(link);
-        self.size[parent as usize] += self.size[child as usize];
-        self.joined.push(child);
-        Some(())
-    }
-
-    fn take_back(&mut self, mark: usize) {
-        for child in self.joined.drain(mark..).rev() {
-            let parent = std::mem::replace(&mut self.parent[child as usize], child);
-            self.relation[child as usize] = None;
-            self.size[parent as usize] -= self.size[child as usize];
-        }
     }
 
     /// The leaves in memory order. What the relations leave open follows `wish`: a place per leaf.
@@ -215,7 +123,9 @@ impl Oriented {
         while let Some(u) = stack.pop() {
             match self.tree.kind(u) {
                 NodeKind::Leaf => order.push(u),
-                NodeKind::P | NodeKind::Q => stack.extend(self.ordered_children(u, &least).into_iter().rev()),
+                NodeKind::P | NodeKind::Q => {
+                    stack.extend(self.ordered_children(u, &least).into_iter().rev())
+                }
             }
         }
         order
@@ -223,8 +133,8 @@ impl Oriented {
 
     /// Per node the least wish among its leaves.
     fn least(&self, wish: &[u32]) -> Vec<u32> {
-        let mut least = vec![u32::MAX; self.parent.len()];
-        let mut preorder = Vec::with_capacity(self.parent.len());
+        let mut least = vec![u32::MAX; self.tree.node_bound() as usize];
+        let mut preorder = Vec::with_capacity(self.tree.node_bound() as usize);
         let mut stack = vec![self.tree.root()];
         while let Some(u) = stack.pop() {
             preorder.push(u);
@@ -233,7 +143,13 @@ impl Oriented {
         for &u in preorder.iter().rev() {
             least[u as usize] = match self.tree.kind(u) {
                 NodeKind::Leaf => wish.get(u as usize).copied().unwrap_or(u32::MAX),
-                _ => self.tree.children(u).iter().map(|&c| least[c as usize]).min().unwrap_or(u32::MAX),
+                _ => self
+                    .tree
+                    .children(u)
+                    .iter()
+                    .map(|&c| least[c as usize])
+                    .min()
+                    .unwrap_or(u32::MAX),
             };
         }
         least
@@ -241,7 +157,7 @@ impl Oriented {
 
     fn ordered_children(&self, u: u32, least: &[u32]) -> Vec<u32> {
         let mut children = self.tree.children(u).to_vec();
-        let (root, relation) = self.find(u).unwrap_or((u, None));
+        let (root, relation) = self.classes.find(u).unwrap_or((u, None));
         let model = self.tree.children(root);
         match self.tree.kind(u) {
             NodeKind::Leaf => {}
@@ -264,20 +180,4 @@ impl Oriented {
         }
         children
     }
-}
-
-fn parity(a: &[(u32, u32)], mut b: Vec<(u32, u32)>) -> Option<Relation> {
-    if a == b {
-        return Some(Relation::Parity(false));
-    }
-    b.reverse();
-    (a == b).then_some(Relation::Parity(true))
-}
-
-fn bijection(a: &[(u32, u32)], b: &[(u32, u32)]) -> Option<Relation> {
-    let mut sorted: Vec<u32> = (0..b.len() as u32).collect();
-    sorted.sort_unstable_by_key(|&i| b[i as usize]);
-    let find = |key: &(u32, u32)| sorted.binary_search_by_key(key, |&i| b[i as usize]).ok().map(|at| sorted[at]);
-    let map: Option<Vec<u32>> = a.iter().map(find).collect();
-    map.filter(|_| a.len() == b.len()).map(Relation::Map)
 }

@@ -4,6 +4,7 @@
 //! result of at most one lane. Rows of all slabs are numbered globally, slab after slab; because a slab is one block of
 //! that numbering, "consecutive" means the same there as inside the slab.
 
+use super::LayoutError;
 use std::fmt;
 
 macro_rules! id {
@@ -86,69 +87,20 @@ pub(crate) struct Batch {
     pub(crate) end_slot: u32,
 }
 
-/// Why a slab or batch was not taken.
+/// The lane that writes a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LayoutError {
-    /// Row numbers and table offsets are 32 bits wide.
-    TooLarge,
-    /// The slot names a slab that was not added.
-    UnknownSlab {
-        /// The name.
-        slab: SlabId,
-        /// How many slabs there are.
-        slabs: u32,
-    },
-    /// The slot names a row beyond its slab.
-    UnknownRow {
-        /// The slab.
-        slab: SlabId,
-        /// The row named.
-        row: u32,
-        /// The slab's rows.
-        rows: u32,
-    },
-    /// A slot has not one row per lane.
-    LaneCount {
-        /// The slot, counted inside the batch.
-        slot: u32,
-        /// Rows it names.
-        found: u32,
-        /// Lanes of the batch.
-        expected: u32,
-    },
-    /// Two lanes write one row.
-    WrittenTwice {
-        /// The slab.
-        slab: SlabId,
-        /// The row.
-        row: u32,
-    },
-    /// A layout fails the independent check; the text names the broken promise.
-    Broken(&'static str),
+pub(crate) struct Writer {
+    pub(crate) batch: u32,
+    pub(crate) lane: u32,
 }
 
-impl fmt::Display for LayoutError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LayoutError::TooLarge => write!(f, "layout: expected fewer than 2^32 rows and slot entries; plan a smaller batch"),
-            LayoutError::UnknownSlab { slab, slabs } => {
-                write!(f, "layout: found slab {slab}, expected one of {slabs}; add the slab first")
-            }
-            LayoutError::UnknownRow { slab, row, rows } => {
-                write!(f, "layout: found row {row} of {slab}, expected a row below {rows}")
-            }
-            LayoutError::LaneCount { slot, found, expected } => {
-                write!(f, "layout: slot {slot} has {found} rows, expected one for each of {expected} lanes")
-            }
-            LayoutError::WrittenTwice { slab, row } => {
-                write!(f, "layout: row {row} of {slab} is written twice, expected one writer; give each value its own row")
-            }
-            LayoutError::Broken(promise) => write!(f, "layout: expected {promise}; use the batch order"),
-        }
-    }
+impl Writer {
+    /// The row comes from outside.
+    pub(crate) const NOBODY: Writer = Writer {
+        batch: u32::MAX,
+        lane: u32::MAX,
+    };
 }
-
-impl std::error::Error for LayoutError {}
 
 /// Slabs of rows and the batches that write and read them, in the order in which they run.
 #[derive(Clone, Debug, Default)]
@@ -161,7 +113,8 @@ pub struct Problem {
     /// Global rows, slot after slot, lane after lane.
     pool: Vec<u32>,
     lanes: u32,
-    written: Vec<bool>,
+    /// Per row the lane that writes it.
+    writers: Vec<Writer>,
     /// Rows that some batch writes.
     written_rows: u32,
     /// Per row the last slot that named it.
@@ -176,7 +129,11 @@ impl Problem {
 
     /// Adds a slab of `rows` rows.
     pub fn add_slab(&mut self, rows: u32) -> Result<SlabId, LayoutError> {
-        let total = self.rows.checked_add(rows).filter(|&t| t < u32::MAX).ok_or(LayoutError::TooLarge)?;
+        let total = self
+            .rows
+            .checked_add(rows)
+            .filter(|&t| t < u32::MAX)
+            .ok_or(LayoutError::TooLarge)?;
         let id = SlabId(self.slab_base.len() as u32);
         self.slab_base.push(self.rows);
         self.rows = total;
@@ -187,11 +144,15 @@ impl Problem {
     ///
     /// Fields of one record share row numbers: slots of equal role that name the same rows in the same order are allowed, also
     /// as results, and are planned once with their bytes added.
-    pub fn add_batch(&mut self, lanes: u32, slots: &[SlotSpec<'_>]) -> Result<BatchId, LayoutError> {
+    pub fn add_batch(
+        &mut self,
+        lanes: u32,
+        slots: &[SlotSpec<'_>],
+    ) -> Result<BatchId, LayoutError> {
         self.admit(lanes, slots)?;
         let id = BatchId(self.batches.len() as u32);
         let first_slot = self.slots.len() as u32;
-        self.written.resize(self.rows as usize, false);
+        self.writers.resize(self.rows as usize, Writer::NOBODY);
         self.seen.resize(self.rows as usize, u32::MAX);
         for spec in slots {
             if let Err(error) = self.push_slot(first_slot, spec) {
@@ -199,7 +160,12 @@ impl Problem {
                 return Err(error);
             }
         }
-        self.batches.push(Batch { lanes, first_lane: self.lanes, first_slot, end_slot: self.slots.len() as u32 });
+        self.batches.push(Batch {
+            lanes,
+            first_lane: self.lanes,
+            first_slot,
+            end_slot: self.slots.len() as u32,
+        });
         self.lanes += lanes;
         Ok(id)
     }
@@ -213,10 +179,17 @@ impl Problem {
         }
         for (slot, spec) in (0u32..).zip(slots) {
             if spec.slab.index() >= self.slab_base.len() {
-                return Err(LayoutError::UnknownSlab { slab: spec.slab, slabs: self.slab_base.len() as u32 });
+                return Err(LayoutError::UnknownSlab {
+                    slab: spec.slab,
+                    slabs: self.slab_base.len() as u32,
+                });
             }
             if spec.rows.len() as u64 != u64::from(lanes) {
-                return Err(LayoutError::LaneCount { slot, found: spec.rows.len() as u32, expected: lanes });
+                return Err(LayoutError::LaneCount {
+                    slot,
+                    found: spec.rows.len() as u32,
+                    expected: lanes,
+                });
             }
         }
         Ok(())
@@ -230,25 +203,52 @@ impl Problem {
         let twin = (first_slot..id).find(|&other| {
             let other = &self.slots[other as usize];
             let rows = &self.pool[other.start as usize..][..spec.rows.len()];
-            other.role == spec.role && other.slab == spec.slab && spec.rows.iter().zip(rows).all(|(row, known)| known - base == *row)
+            other.role == spec.role
+                && other.slab == spec.slab
+                && spec
+                    .rows
+                    .iter()
+                    .zip(rows)
+                    .all(|(row, known)| known - base == *row)
         });
         let same_as = SlotId(twin.unwrap_or(id));
-        self.slots.push(Slot { role: spec.role, bytes: spec.bytes, start, slab: spec.slab, repeats: false, same_as });
+        self.slots.push(Slot {
+            role: spec.role,
+            bytes: spec.bytes,
+            start,
+            slab: spec.slab,
+            repeats: false,
+            same_as,
+        });
         if let Some(twin) = twin {
             let rows = self.slots[twin as usize].start as usize;
             self.pool.extend_from_within(rows..rows + spec.rows.len());
             self.slots[id as usize].repeats = self.slots[twin as usize].repeats;
             return Ok(());
         }
-        for &row in spec.rows {
+        for (lane, &row) in (0u32..).zip(spec.rows) {
             if row >= count {
-                return Err(LayoutError::UnknownRow { slab: spec.slab, row, rows: count });
+                return Err(LayoutError::UnknownRow {
+                    slab: spec.slab,
+                    row,
+                    rows: count,
+                });
             }
             let global = base + row;
-            if spec.role == Role::Result && std::mem::replace(&mut self.written[global as usize], true) {
-                return Err(LayoutError::WrittenTwice { slab: spec.slab, row });
+            if spec.role == Role::Result {
+                let writer = &mut self.writers[global as usize];
+                if *writer != Writer::NOBODY {
+                    return Err(LayoutError::WrittenTwice {
+                        slab: spec.slab,
+                        row,
+                    });
+                }
+                *writer = Writer {
+                    batch: self.batches.len() as u32,
+                    lane,
+                };
+                self.written_rows += 1;
             }
-            self.written_rows += u32::from(spec.role == Role::Result);
             let again = std::mem::replace(&mut self.seen[global as usize], id) == id;
             self.slots[id as usize].repeats |= again;
             self.pool.push(global);
@@ -260,15 +260,25 @@ impl Problem {
     fn withdraw(&mut self, first_slot: usize) {
         for slot in &self.slots[first_slot..] {
             let start = slot.start as usize;
-            let end = self.slots.iter().map(|s| s.start as usize).find(|&s| s > start).unwrap_or(self.pool.len());
+            let end = self
+                .slots
+                .iter()
+                .map(|s| s.start as usize)
+                .find(|&s| s > start)
+                .unwrap_or(self.pool.len());
             for &row in &self.pool[start..end] {
                 self.seen[row as usize] = u32::MAX;
-                if slot.role == Role::Result {
-                    self.written_rows -= u32::from(std::mem::replace(&mut self.written[row as usize], false));
+                let writer = &mut self.writers[row as usize];
+                if slot.role == Role::Result && *writer != Writer::NOBODY {
+                    *writer = Writer::NOBODY;
+                    self.written_rows -= 1;
                 }
             }
         }
-        let pool = self.slots.get(first_slot).map_or(self.pool.len(), |s| s.start as usize);
+        let pool = self
+            .slots
+            .get(first_slot)
+            .map_or(self.pool.len(), |s| s.start as usize);
         self.pool.truncate(pool);
         self.slots.truncate(first_slot);
     }
@@ -285,7 +295,11 @@ impl Problem {
 
     /// Rows of one slab.
     pub fn slab_rows(&self, slab: SlabId) -> u32 {
-        let end = self.slab_base.get(slab.index() + 1).copied().unwrap_or(self.rows);
+        let end = self
+            .slab_base
+            .get(slab.index() + 1)
+            .copied()
+            .unwrap_or(self.rows);
         end - self.slab_base[slab.index()]
     }
 
@@ -320,7 +334,10 @@ impl Problem {
     /// The batch's result slots, each record once.
     pub(crate) fn results(&self, batch: &Batch) -> impl Iterator<Item = &Slot> {
         let own = |&(id, slot): &(u32, &Slot)| slot.role == Role::Result && slot.same_as.0 == id;
-        (batch.first_slot..batch.end_slot).zip(self.batch_slots(batch)).filter(own).map(|(_, slot)| slot)
+        (batch.first_slot..batch.end_slot)
+            .zip(self.batch_slots(batch))
+            .filter(own)
+            .map(|(_, slot)| slot)
     }
 
     pub(crate) fn batch_slots(&self, batch: &Batch) -> &[Slot] {
@@ -336,7 +353,20 @@ impl Problem {
     pub(crate) fn unwritten(&self) -> impl Iterator<Item = u32> + '_ {
         let any = self.written_rows < self.rows;
         let rows = if any { 0..self.rows } else { 0..0 };
-        rows.filter(|&row| !self.written.get(row as usize).copied().unwrap_or(false))
+        rows.filter(|&row| self.writer(row) == Writer::NOBODY)
+    }
+
+    /// The lane that writes a global row.
+    pub(crate) fn writer(&self, row: u32) -> Writer {
+        self.writers
+            .get(row as usize)
+            .copied()
+            .unwrap_or(Writer::NOBODY)
+    }
+
+    /// Entries of all slots.
+    pub(crate) fn entries(&self) -> usize {
+        self.pool.len()
     }
 
     pub(crate) fn slab_of_row(&self, row: u32) -> SlabId {

@@ -6,7 +6,7 @@
 //! descending: the rows that a next step reads come first, the finished ones last, and every step reads a prefix of the one
 //! before. Batches that nobody reads are turned around at the end: their lanes follow their widest operand.
 //!
-//! Cost: every slot entry is visited twice or thrice, every batch sorted once (already sorted ones are only looked at).
+//! Cost: every slot entry is visited twice or thrice; only the batches that nobody reads are sorted.
 
 use super::{Layout, Problem, Role};
 
@@ -31,7 +31,9 @@ pub fn propagated(problem: &Problem) -> Layout {
 /// Rows that nobody writes first, then the results of batch after batch in the order of its lanes.
 fn place_in_lane_order(problem: &Problem, lanes: &[u32]) -> Vec<u32> {
     let mut places = vec![0; problem.rows() as usize];
-    let mut next: Vec<u32> = (0..problem.slabs()).map(|slab| problem.base(super::SlabId(slab))).collect();
+    let mut next: Vec<u32> = (0..problem.slabs())
+        .map(|slab| problem.base(super::SlabId(slab)))
+        .collect();
     for row in problem.unwritten() {
         let cursor = &mut next[problem.slab_of_row(row).index()];
         places[row as usize] = *cursor;
@@ -51,37 +53,64 @@ fn place_in_lane_order(problem: &Problem, lanes: &[u32]) -> Vec<u32> {
     places
 }
 
+/// One reading of a row, in the list of the batch that wrote it.
+#[derive(Clone, Copy)]
+struct Reading {
+    /// The writing lane.
+    lane: u32,
+    /// The reading that comes next in running order.
+    next: u32,
+}
+
 /// The lanes of every batch by first reader, and the batches whose results nobody reads in a plannable slot.
+///
+/// Readings are put at the head of their writer's list from the last batch to the first, last slot and last lane first, so a
+/// list is in running order when its writer's turn comes, without a sort.
 fn lanes_by_first_reader(problem: &Problem) -> (Vec<u32>, Vec<u32>) {
-    const UNREAD: u32 = u32::MAX;
-    // The pool is laid out in the order of reading, so the pool index of the reading entry is the key. Earlier batches are
-    // visited later and overwrite: the first reader wins.
-    let mut first_read = vec![UNREAD; problem.rows() as usize];
+    const END: u32 = u32::MAX;
+    let mut readings = vec![Reading { lane: 0, next: 0 }; problem.entries()];
+    let mut head = vec![END; problem.batches() as usize];
     let mut lanes = vec![0; problem.all_lanes() as usize];
+    let mut taken = vec![false; problem.all_lanes() as usize];
     let mut unread = Vec::new();
-    let mut keyed: Vec<u64> = Vec::new();
     for (id, batch) in problem.all_batches().iter().enumerate().rev() {
-        let order = &mut lanes[batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize];
-        keyed.clear();
-        keyed.extend((0..u64::from(batch.lanes)).map(|lane| (u64::from(UNREAD) << 32) | lane));
-        for slot in problem.results(batch) {
-            for (entry, &row) in keyed.iter_mut().zip(problem.slot_rows(slot, batch.lanes)) {
-                let lane = *entry & u64::from(u32::MAX);
-                *entry = (*entry).min((u64::from(first_read[row as usize]) << 32) | lane);
+        let span = batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize;
+        let (order, taken) = (&mut lanes[span.clone()], &mut taken[span]);
+        let mut count = 0;
+        let mut at = head[id];
+        while at != END && count < order.len() {
+            let Reading { lane, next } = readings[at as usize];
+            at = next;
+            if !std::mem::replace(&mut taken[lane as usize], true) {
+                order[count] = lane;
+                count += 1;
             }
         }
-        keyed.sort_unstable();
-        if keyed.first().is_none_or(|&entry| entry >> 32 == u64::from(UNREAD)) {
+        if count == 0 {
             unread.push(id as u32);
         }
-        for (place, &entry) in order.iter_mut().zip(&keyed) {
-            *place = entry as u32;
+        let rest = (0u32..).zip(taken.iter()).filter(|(_, taken)| !**taken);
+        for (place, (lane, _)) in order[count..].iter_mut().zip(rest) {
+            *place = lane;
         }
-        for (index, slot) in (batch.first_slot..batch.end_slot).zip(problem.batch_slots(batch)).rev() {
-            if slot.role == Role::Operand && !slot.repeats && slot.same_as.0 == index {
-                let rows = problem.slot_rows(slot, batch.lanes);
-                for (key, &lane) in (slot.start..).zip(order.iter()) {
-                    first_read[rows[lane as usize] as usize] = key;
+        for (index, slot) in (batch.first_slot..batch.end_slot)
+            .zip(problem.batch_slots(batch))
+            .rev()
+        {
+            if slot.role == Role::Result || slot.repeats || slot.same_as.0 != index {
+                continue;
+            }
+            let rows = problem.slot_rows(slot, batch.lanes);
+            for (entry, &lane) in (slot.start..slot.start + batch.lanes)
+                .zip(order.iter())
+                .rev()
+            {
+                let writer = problem.writer(rows[lane as usize]);
+                if let Some(head) = head.get_mut(writer.batch as usize) {
+                    readings[entry as usize] = Reading {
+                        lane: writer.lane,
+                        next: std::mem::replace(head, entry),
+                    };
                 }
             }
         }
@@ -90,18 +119,37 @@ fn lanes_by_first_reader(problem: &Problem) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// Lets the lanes of unread batches follow the places of their widest operand; their results move along inside their block.
-fn follow_operands(problem: &Problem, unread: Vec<u32>, mut places: Vec<u32>, mut lanes: Vec<u32>) -> (Vec<u32>, Vec<u32>) {
+fn follow_operands(
+    problem: &Problem,
+    unread: Vec<u32>,
+    mut places: Vec<u32>,
+    mut lanes: Vec<u32>,
+) -> (Vec<u32>, Vec<u32>) {
     let mut block: Vec<u32> = Vec::new();
+    // Place, then lane.
+    let mut keyed: Vec<u64> = Vec::new();
     for id in unread {
         let batch = &problem.all_batches()[id as usize];
         let slots = problem.batch_slots(batch);
-        let plannable = slots.iter().filter(|s| s.role == Role::Operand && !s.repeats);
+        let plannable = slots
+            .iter()
+            .filter(|s| s.role == Role::Operand && !s.repeats);
         // `max_by_key` keeps the last of equals; the reverse makes that the first slot.
-        let Some(widest) = plannable.rev().max_by_key(|s| s.bytes) else { continue };
-        let order = &mut lanes[batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize];
+        let Some(widest) = plannable.rev().max_by_key(|s| s.bytes) else {
+            continue;
+        };
+        let order =
+            &mut lanes[batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize];
         let rows = problem.slot_rows(widest, batch.lanes);
         let old: Vec<u32> = order.to_vec();
-        order.sort_unstable_by_key(|&lane| places[rows[lane as usize] as usize]);
+        keyed.clear();
+        keyed.extend(old.iter().map(|&lane| {
+            (u64::from(places[rows[lane as usize] as usize]) << 32) | u64::from(lane)
+        }));
+        keyed.sort_unstable();
+        for (place, &entry) in order.iter_mut().zip(&keyed) {
+            *place = entry as u32;
+        }
         if *old == *order {
             continue;
         }

@@ -77,7 +77,9 @@ impl PqTree {
     /// The tree restricted to the set; empty for an empty set or one that names an unknown leaf.
     pub fn restrict(&mut self, set: &[u32]) -> Restricted {
         let mut out = Restricted::default();
-        let Some(top) = self.mark(set) else { return out };
+        let Some(top) = self.mark(set) else {
+            return out;
+        };
         let mut stack = vec![top];
         while let Some(u) = stack.pop() {
             let node = &self.nodes[u as usize];
@@ -85,13 +87,23 @@ impl PqTree {
             if node.kind != NodeKind::Leaf {
                 let run = &node.children[mark.min_pos as usize..=mark.max_pos as usize];
                 self.work += run.len() as u64;
-                stack.extend(run.iter().rev().filter(|&&c| self.marks[c as usize].stamp == self.stamp));
+                stack.extend(
+                    run.iter()
+                        .rev()
+                        .filter(|&&c| self.marks[c as usize].stamp == self.stamp),
+                );
                 if mark.fulls + mark.partials == 1 {
                     continue;
                 }
             }
             let first = out.leaves.len() as u32;
-            out.nodes.push(RestrictedNode { origin: u, kind: node.kind, first, size: mark.count, end: 0 });
+            out.nodes.push(RestrictedNode {
+                origin: u,
+                kind: node.kind,
+                first,
+                size: mark.count,
+                end: 0,
+            });
             if node.kind == NodeKind::Leaf {
                 out.leaves.push(u);
             }
