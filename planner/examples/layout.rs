@@ -6,7 +6,8 @@
 #![allow(clippy::print_stdout, reason = "an example reports on standard output")]
 
 use autobatch_planner::layout::{
-    Budget, Layout, Problem, Role, SlabId, SlotSpec, batch_order, check, planned, propagated,
+    Access, BatchId, Budget, Layout, Problem, Role, SlabId, SlotSpec, batch_order, check, planned,
+    propagated,
 };
 use std::time::Instant;
 
@@ -297,6 +298,7 @@ struct Tally {
     results: u64,
     direct: u64,
     descending: u64,
+    recurrent: u64,
     runs: u64,
     nanoseconds: u128,
 }
@@ -324,8 +326,26 @@ impl Tally {
         self.direct += counts.direct_operands();
         self.descending += counts.descending;
         self.runs += layout.tabled_runs(problem);
+        self.recurrent += recurrent_tabled(problem, &layout);
         Ok(layout)
     }
+}
+
+/// Rows of first operands that live in the slab the batch writes (the state of a recurrence) and are no range; one field.
+fn recurrent_tabled(problem: &Problem, layout: &Layout) -> u64 {
+    let tabled = |batch: BatchId| {
+        let state = problem
+            .slots(batch)
+            .find(|&s| problem.role(s) == Some(Role::Operand))?;
+        let own = problem
+            .slots(batch)
+            .find(|&s| problem.role(s) == Some(Role::Result))?;
+        let recurrent = problem.slab(state) == problem.slab(own);
+        let lanes = layout.lanes(problem, batch).len() as u64;
+        let direct = matches!(layout.access(state), Access::Range { .. });
+        Some(if recurrent && !direct { lanes } else { 0 })
+    };
+    (0..problem.batches()).map(BatchId).filter_map(tabled).sum()
 }
 
 fn report(name: &str, graphs: &[Graph]) -> Result<(), Failure> {
@@ -358,12 +378,13 @@ fn report(name: &str, graphs: &[Graph]) -> Result<(), Failure> {
         .zip(&tallies)
     {
         println!(
-            "  {kind:<12} operand rows tabled {:>7} ({:.2} of batch order, {} runs, {} descending), direct {:>7}; results tabled {}; {:.1} ns a row",
+            "  {kind:<12} operand rows tabled {:>7} ({:.2} of batch order, {} runs, {} descending), direct {:>7}, recurrent tabled {}; results tabled {}; {:.1} ns a row",
             tally.tabled,
             tally.tabled as f64 / tallies[0].tabled.max(1) as f64,
             tally.runs,
             tally.descending,
             tally.direct,
+            tally.recurrent,
             tally.results,
             tally.nanoseconds as f64 / rows as f64,
         );

@@ -1,9 +1,9 @@
 //! Which slots can be consecutive at the same time, and in one lane order per batch.
 //!
-//! Slots enter one by one, results first, then operands by bytes descending. A slot enters a trial: its rows are made
-//! consecutive in the PQ-tree; then, until nothing changes, what the tree says about one slot of a batch is said of the other
-//! slots of that batch too, in terms of lanes, because they share the lane order. A refusal anywhere takes the whole trial
-//! back, so that no trace of a refused slot constrains later ones.
+//! Results go first: they are disjoint, so all of them fit. Operands enter one by one, by bytes descending, each as a trial:
+//! its rows are made consecutive in the PQ-tree; then, until nothing changes, what the tree says about one slot of a batch is
+//! said of the other slots of that batch too, in terms of lanes, because they share the lane order. A refusal anywhere takes
+//! the whole trial back, so that no trace of a refused slot constrains later ones.
 //!
 //! Needs: result slots have disjoint rows. Ensures: for every batch, the restrictions of the tree to its kept slots allow the
 //! same lane orders up to the direction of Q nodes and the coupling between P nodes, which orientation settles.
@@ -34,8 +34,13 @@ pub(super) struct Candidate {
 /// Chooses slots greedily until all were tried or the work is spent.
 pub(super) fn keep_slots(problem: &Problem, candidates: &[Candidate], work: u64) -> Kept {
     let mut search = Search::new(problem, candidates, work);
-    let mut tried = 0;
-    for candidate in candidates {
+    let role = |c: &&Candidate| problem.slot(c.slot as usize).role;
+    let results = candidates.partition_point(|c| role(&c) == Role::Result);
+    for candidate in &candidates[..results] {
+        search.keep_result(candidate);
+    }
+    let mut tried = results as u32;
+    for candidate in &candidates[results..] {
         if search.over_budget() {
             break;
         }
@@ -103,8 +108,7 @@ impl<'a> Search<'a> {
         let rows = problem.rows() as usize;
         let mut tree = PqTree::new(problem.rows());
         for slab in (0..problem.slabs()).map(SlabId) {
-            let base = problem.base(slab);
-            let all: Vec<u32> = (base..base + problem.slab_rows(slab)).collect();
+            let all: Vec<u32> = problem.span(slab).map(|row| row as u32).collect();
             tree.reduce(&all);
         }
         let (named_from, named_by) = batches_by_row(problem, candidates);
@@ -123,6 +127,12 @@ impl<'a> Search<'a> {
 
     fn over_budget(&self) -> bool {
         self.tree.work() > self.work
+    }
+
+    /// Results are disjoint: all of them fit, in any order of their lanes, and need no trial.
+    fn keep_result(&mut self, candidate: &Candidate) {
+        let rows = self.rows_of(candidate);
+        self.kept[candidate.slot as usize] = self.tree.reduce(rows) != Reduction::Refused;
     }
 
     fn try_candidate(&mut self, candidate: &Candidate) {

@@ -4,7 +4,7 @@
 //! permutation inside every batch, and every access other than a table must name exactly the rows that the lanes ask for.
 //! O(rows + slot entries).
 
-use super::{Access, Layout, LayoutError, Problem};
+use super::{Access, Layout, LayoutError, Problem, SlabId};
 
 /// Whether the layout is valid for the problem, and if not, which promise it breaks.
 pub fn check(problem: &Problem, layout: &Layout) -> Result<(), LayoutError> {
@@ -21,15 +21,15 @@ pub fn check(problem: &Problem, layout: &Layout) -> Result<(), LayoutError> {
         "one access for every slot",
     )?;
     let mut taken = vec![false; layout.places.len()];
-    for (row, &place) in (0u32..).zip(&layout.places) {
-        let fresh = taken
-            .get_mut(place as usize)
-            .is_some_and(|t| !std::mem::replace(t, true));
-        ensure(fresh, "places that are used once and lie inside the slabs")?;
-        ensure(
-            problem.slab_of_row(row) == problem.slab_of_row(place),
-            "every row inside its own slab",
-        )?;
+    for slab in (0..problem.slabs()).map(SlabId) {
+        let span = problem.span(slab);
+        let taken = &mut taken[span.clone()];
+        for &place in &layout.places[span] {
+            let fresh = taken
+                .get_mut(place as usize)
+                .is_some_and(|t| !std::mem::replace(t, true));
+            ensure(fresh, "places that are used once and lie inside the slab")?;
+        }
     }
     for batch in problem.all_batches() {
         let begin = batch.first_lane as usize;
@@ -44,12 +44,11 @@ pub fn check(problem: &Problem, layout: &Layout) -> Result<(), LayoutError> {
         for index in batch.first_slot as usize..batch.end_slot as usize {
             let slot = problem.slot(index);
             let rows = problem.slot_rows(slot, batch.lanes);
-            let base = i64::from(problem.base(slot.slab));
             for (i, &lane) in (0i64..).zip(order) {
                 let Some(promised) = promised(layout.access[index], i) else {
                     break;
                 };
-                let place = i64::from(layout.places[rows[lane as usize] as usize]) - base;
+                let place = i64::from(layout.places[rows[lane as usize] as usize]);
                 ensure(
                     place == promised,
                     "a slot that is not tabled to name the rows of its lanes",

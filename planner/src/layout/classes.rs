@@ -146,3 +146,52 @@ pub(super) fn bijection(a: &[(u32, u32)], b: &[(u32, u32)]) -> Option<Relation> 
     let map: Option<Vec<u32>> = a.iter().map(find).collect();
     map.filter(|_| a.len() == b.len()).map(Relation::Map)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(of: [u32; 3]) -> Relation {
+        Relation::Map(of.to_vec())
+    }
+
+    #[test]
+    fn bijections_compose_along_joins_and_contradictions_are_refused() {
+        let mut classes = Classes::new(8);
+        // 0 -> 1 -> 2 by two different turns, then 3 joins from the other side.
+        assert!(classes.join(0, 1, &map([1, 2, 0])).is_some());
+        assert!(classes.join(1, 2, &map([1, 0, 2])).is_some());
+        assert!(classes.join(3, 0, &map([2, 1, 0])).is_some());
+        // Child 0 of node 0 is child 1 of node 1 is child 0 of node 2.
+        assert!(classes.join(0, 2, &map([0, 2, 1])).is_some());
+        assert!(classes.join(0, 2, &map([1, 2, 0])).is_none());
+        // Node 3 to node 2 runs through node 0: 0 -> 2 -> 1, 1 -> 1 -> 2, 2 -> 0 -> 0.
+        assert!(classes.join(3, 2, &map([1, 2, 0])).is_some());
+        assert!(classes.join(2, 3, &map([2, 0, 1])).is_some());
+        assert!(classes.join(2, 3, &map([1, 2, 0])).is_none());
+    }
+
+    #[test]
+    fn directions_compose_and_joins_can_be_taken_back() {
+        let mut classes = Classes::new(4);
+        let (same, opposite) = (Relation::Parity(false), Relation::Parity(true));
+        assert!(classes.join(0, 1, &opposite).is_some());
+        let mark = classes.mark();
+        assert!(classes.join(1, 2, &opposite).is_some());
+        assert!(classes.join(0, 2, &opposite).is_none());
+        assert!(classes.join(0, 2, &same).is_some());
+        classes.take_back(mark);
+        assert!(classes.join(0, 2, &opposite).is_some());
+        assert!(classes.join(1, 2, &same).is_some());
+        // Unlike relations do not compose.
+        assert!(classes.join(0, 3, &map([0, 1, 2])).is_none());
+    }
+
+    #[test]
+    fn unlike_children_have_no_relation() {
+        let (a, b) = ([(0, 1), (1, 2)], [(0, 1), (1, 1)]);
+        assert!(parity(&a, b.to_vec()).is_none());
+        assert!(bijection(&a, &b).is_none());
+        assert!(bijection(&a[..1], &a).is_none());
+    }
+}

@@ -118,7 +118,7 @@ impl Counts {
 /// The chosen orders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Per global row its global place.
+    /// Per global row its place inside its slab.
     places: Vec<u32>,
     /// Per batch, one after the other, the lanes in the order in which they run.
     lanes: Vec<u32>,
@@ -153,13 +153,12 @@ impl Layout {
 
     /// The place of a row in its slab; `None` for an unknown row.
     pub fn place(&self, problem: &Problem, slab: SlabId, row: u32) -> Option<u32> {
-        if slab.0 >= problem.slabs() || row >= problem.slab_rows(slab) {
-            return None;
-        }
-        let base = problem.base(slab);
-        self.places
-            .get((base + row) as usize)
-            .map(|place| place - base)
+        self.places(problem, slab).get(row as usize).copied()
+    }
+
+    /// The places of all rows of a slab; empty for an unknown slab.
+    pub fn places(&self, problem: &Problem, slab: SlabId) -> &[u32] {
+        self.places.get(problem.span(slab)).unwrap_or(&[])
     }
 
     /// The lanes of a batch in the order in which they run, as indices into the rows that were added.
@@ -218,14 +217,13 @@ fn lanes_of<'a>(lanes: &'a [u32], batch: &Batch) -> &'a [u32] {
 
 fn measure(problem: &Problem, slot: &Slot, places: &[u32], order: &[u32]) -> Access {
     let rows = problem.slot_rows(slot, order.len() as u32);
-    let base = problem.base(slot.slab);
     let mut seen = order
         .iter()
         .map(|&lane| i64::from(places[rows[lane as usize] as usize]));
     let Some(first) = seen.next() else {
         return Access::Range { start: 0 };
     };
-    let start = first as u32 - base;
+    let start = first as u32;
     let Some(second) = seen.next() else {
         return Access::Range { start };
     };

@@ -9,7 +9,7 @@
 
 use super::broadcast::{candidates, keep_slots};
 use super::orient::orient;
-use super::{Layout, Problem, SlabId, check, propagated};
+use super::{Layout, Problem, check, propagated};
 
 /// How much work the planner may spend: PQ-tree nodes visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Default for Budget {
     /// Some tenths of a second at most.
     fn default() -> Budget {
         Budget {
-            nodes_per_entry: 100,
+            nodes_per_entry: 30,
             nodes: 20_000_000,
         }
     }
@@ -88,9 +88,7 @@ pub fn planned(problem: &Problem, budget: Budget) -> Outcome {
 
 /// Places from one memory order over all slabs: each slab's rows in the order in which they appear.
 fn places_by_slab(problem: &Problem, order: &[u32]) -> Vec<u32> {
-    let mut next: Vec<u32> = (0..problem.slabs())
-        .map(|slab| problem.base(SlabId(slab)))
-        .collect();
+    let mut next: Vec<u32> = vec![0; problem.slabs() as usize];
     let mut places = vec![0; order.len()];
     for &row in order {
         let cursor = &mut next[problem.slab_of_row(row).index()];

@@ -292,6 +292,7 @@ impl PqTree {
     fn save(&mut self, u: u32) {
         let node = &mut self.nodes[u as usize];
         if node.saved != self.journal.epoch {
+            self.work += 1 + node.children.len() as u64 / 16;
             self.journal.saved.push((u, node.clone()));
             node.saved = self.journal.epoch;
         }

@@ -6,6 +6,7 @@
 
 use super::LayoutError;
 use std::fmt;
+use std::ops::Range;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
@@ -293,14 +294,15 @@ impl Problem {
         self.slab_base.len() as u32
     }
 
-    /// Rows of one slab.
+    /// Rows of one slab; none of an unknown one.
     pub fn slab_rows(&self, slab: SlabId) -> u32 {
-        let end = self
-            .slab_base
-            .get(slab.index() + 1)
-            .copied()
-            .unwrap_or(self.rows);
-        end - self.slab_base[slab.index()]
+        self.span(slab).len() as u32
+    }
+
+    /// The slab's global rows; empty for an unknown slab.
+    pub(crate) fn span(&self, slab: SlabId) -> Range<usize> {
+        let base = |index: usize| self.slab_base.get(index).copied().unwrap_or(self.rows) as usize;
+        base(slab.index())..base(slab.index() + 1)
     }
 
     /// How many batches there are.
@@ -308,19 +310,26 @@ impl Problem {
         self.batches.len() as u32
     }
 
-    /// The batch's slots, in the order in which they were added.
+    /// The batch's slots, in the order in which they were added; none of an unknown batch.
     pub fn slots(&self, batch: BatchId) -> impl Iterator<Item = SlotId> + use<> {
-        let batch = self.batches[batch.index()];
-        (batch.first_slot..batch.end_slot).map(SlotId)
+        let slots = |batch: &Batch| batch.first_slot..batch.end_slot;
+        let slots = self.batches.get(batch.index()).map_or(0..0, slots);
+        slots.map(SlotId)
+    }
+
+    /// Whether the slot is written or read; `None` for an unknown slot.
+    pub fn role(&self, slot: SlotId) -> Option<Role> {
+        self.slots.get(slot.index()).map(|s| s.role)
+    }
+
+    /// The slab of the slot's rows; `None` for an unknown slot.
+    pub fn slab(&self, slot: SlotId) -> Option<SlabId> {
+        self.slots.get(slot.index()).map(|s| s.slab)
     }
 
     /// How many slots all batches have.
     pub fn slot_count(&self) -> u32 {
         self.slots.len() as u32
-    }
-
-    pub(crate) fn base(&self, slab: SlabId) -> u32 {
-        self.slab_base[slab.index()]
     }
 
     pub(crate) fn all_batches(&self) -> &[Batch] {

@@ -31,9 +31,7 @@ pub fn propagated(problem: &Problem) -> Layout {
 /// Rows that nobody writes first, then the results of batch after batch in the order of its lanes.
 fn place_in_lane_order(problem: &Problem, lanes: &[u32]) -> Vec<u32> {
     let mut places = vec![0; problem.rows() as usize];
-    let mut next: Vec<u32> = (0..problem.slabs())
-        .map(|slab| problem.base(super::SlabId(slab)))
-        .collect();
+    let mut next: Vec<u32> = vec![0; problem.slabs() as usize];
     for row in problem.unwritten() {
         let cursor = &mut next[problem.slab_of_row(row).index()];
         places[row as usize] = *cursor;

@@ -125,27 +125,33 @@ fn planning_twice_gives_the_same_layout() {
     }
 }
 
-/// Batches whose slots are all ranges of one hidden memory order, with rows renamed and lanes shuffled.
-fn problem_with_a_hidden_layout(random: &mut SplitMix64) -> Problem {
-    let rows = 6 + random.below(40);
+/// Batches whose slots are all ranges of one hidden memory order, with rows renamed and lanes shuffled. With `aligned`
+/// ranges all batches have four lanes and ranges never overlap, which leaves the order inside a batch open.
+fn problem_with_a_hidden_layout(random: &mut SplitMix64, aligned: bool) -> Problem {
+    let rows = 8 + 4 * random.below(10);
     let hidden = random.set(rows, rows);
     let mut problem = Problem::new();
     let slab = problem.add_slab(rows).unwrap();
     let mut begin = 0;
     while begin < rows {
-        let lanes = (1 + random.below(8)).min(rows - begin);
+        let lanes = if aligned {
+            4
+        } else {
+            (1 + random.below(8)).min(rows - begin)
+        };
         let shuffle = random.set(lanes, lanes);
         let mut starts = vec![begin];
-        starts.extend((0..1 + random.below(3)).map(|_| random.below(rows - lanes + 1)));
-        let columns: Vec<Vec<u32>> = starts
-            .iter()
-            .map(|start| {
-                shuffle
-                    .iter()
-                    .map(|i| hidden[(start + i) as usize])
-                    .collect()
-            })
-            .collect();
+        for _ in 0..1 + random.below(3) {
+            let start = random.below(rows - lanes + 1);
+            starts.push(if aligned { start / 4 * 4 } else { start });
+        }
+        let range = |start: &u32| {
+            shuffle
+                .iter()
+                .map(|i| hidden[(start + i) as usize])
+                .collect()
+        };
+        let columns: Vec<Vec<u32>> = starts.iter().map(range).collect();
         let mut specs = vec![result(slab, &columns[0])];
         specs.extend(columns[1..].iter().map(|rows| operand(slab, rows)));
         problem.add_batch(lanes, &specs).unwrap();
@@ -157,20 +163,15 @@ fn problem_with_a_hidden_layout(random: &mut SplitMix64) -> Problem {
 #[test]
 fn a_layout_without_tables_is_found_whenever_there_is_one() {
     for seed in 0..rounds(300) {
-        let problem = problem_with_a_hidden_layout(&mut SplitMix64(seed ^ 0x9999));
-        let outcome = planned(
-            &problem,
-            Budget {
-                nodes_per_entry: u32::MAX,
-                nodes: 1 << 30,
-            },
-        );
+        let problem = problem_with_a_hidden_layout(&mut SplitMix64(seed ^ 0x9999), seed % 2 == 0);
+        let budget = Budget {
+            nodes_per_entry: u32::MAX,
+            nodes: 1 << 30,
+        };
+        let outcome = planned(&problem, budget);
         let counts = outcome.layout.counts();
-        assert_eq!(
-            counts.tabled + counts.descending + counts.result_tabled,
-            0,
-            "seed {seed}: {outcome:?}"
-        );
+        let tabled = counts.tabled + counts.descending + counts.result_tabled;
+        assert_eq!(tabled, 0, "seed {seed}: {outcome:?}");
         assert_eq!(
             (outcome.misaligned, outcome.over_budget),
             (0, false),
@@ -178,6 +179,55 @@ fn a_layout_without_tables_is_found_whenever_there_is_one() {
         );
         assert_eq!(check(&problem, &outcome.layout), Ok(()), "seed {seed}");
     }
+}
+
+#[test]
+fn slots_that_would_need_two_lane_orders_are_tabled_and_the_others_kept() {
+    // The last batch reads both earlier ones crosswise: its operands agree in no order of four free lanes.
+    let mut problem = Problem::new();
+    let slab = problem.add_slab(8).unwrap();
+    problem
+        .add_batch(4, &[result(slab, &[0, 1, 2, 3])])
+        .unwrap();
+    let same = [result(slab, &[4, 5, 6, 7]), operand(slab, &[0, 1, 2, 3])];
+    problem.add_batch(4, &same).unwrap();
+    let crosswise = [operand(slab, &[0, 1, 2, 3]), operand(slab, &[5, 6, 7, 4])];
+    problem.add_batch(4, &crosswise).unwrap();
+    let outcome = planned(&problem, Budget::default());
+    assert_eq!((outcome.kept, outcome.misaligned), (5, 1));
+    assert_eq!(outcome.layout.counts().tabled_operands(), 4);
+    assert_eq!(check(&problem, &outcome.layout), Ok(()));
+}
+
+#[test]
+fn a_refused_slot_does_not_constrain_later_ones() {
+    let mut problem = Problem::new();
+    let slab = problem.add_slab(5).unwrap();
+    let wide = SlotSpec {
+        bytes: 8,
+        ..operand(slab, &[4, 0, 1])
+    };
+    // Adjacent with the wide one, but in no common lane order; its adjacency alone would part rows 1 and 2.
+    let batch = problem
+        .add_batch(3, &[wide, operand(slab, &[4, 2, 0])])
+        .unwrap();
+    let narrow = SlotSpec {
+        bytes: 1,
+        ..operand(slab, &[1, 2])
+    };
+    let other = problem.add_batch(2, &[narrow]).unwrap();
+    let layout = planned(&problem, Budget::default()).layout;
+    let access = |batch| {
+        problem
+            .slots(batch)
+            .map(|s| layout.access(s))
+            .collect::<Vec<_>>()
+    };
+    assert!(matches!(
+        access(batch)[..],
+        [Access::Range { .. }, Access::Tabled]
+    ));
+    assert!(matches!(access(other)[..], [Access::Range { .. }]));
 }
 
 #[test]
