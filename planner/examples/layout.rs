@@ -6,8 +6,7 @@
 #![allow(clippy::print_stdout, reason = "an example reports on standard output")]
 
 use autobatch_planner::layout::{
-    Access, BatchId, Budget, Layout, Problem, Role, SlabId, SlotSpec, batch_order, check, planned,
-    propagated,
+    Access, BatchId, Budget, Layout, Problem, Role, SlabId, SlotSpec, batch_order, check, planned, propagated,
 };
 use std::time::Instant;
 
@@ -54,12 +53,7 @@ impl Graph {
                 }
                 sources[*cell] += usize::from(above[v] >> cell & 1 == 0);
             }
-            let share = |c: &usize| {
-                (
-                    ready[*c].len() * 1_000_000 / sources[*c].max(1),
-                    ready[*c].len(),
-                )
-            };
+            let share = |c: &usize| (ready[*c].len() * 1_000_000 / sources[*c].max(1), ready[*c].len());
             let Some(best) = (0..self.cells.len()).max_by_key(share) else {
                 break;
             };
@@ -105,12 +99,7 @@ impl Graph {
                 .iter()
                 .flat_map(|(role, cell, rows)| {
                     let cell = self.cells[*cell];
-                    let spec = SlotSpec {
-                        role: *role,
-                        slab: SlabId(cell.slab),
-                        bytes: 512,
-                        rows,
-                    };
+                    let spec = SlotSpec { role: *role, slab: SlabId(cell.slab), bytes: 512, rows };
                     std::iter::repeat_n(spec, cell.fields)
                 })
                 .collect();
@@ -138,10 +127,7 @@ const NODE: usize = 1;
 /// Leaves and nodes share one record slab {h, c}; each root is read by a loss cell without a value slab of its own.
 fn tree_graph() -> Graph {
     let record = Cell { fields: 2, slab: 0 };
-    Graph {
-        cells: vec![record, record, Cell { fields: 1, slab: 1 }],
-        apps: Vec::new(),
-    }
+    Graph { cells: vec![record, record, Cell { fields: 1, slab: 1 }], apps: Vec::new() }
 }
 
 fn random_tree(graph: &mut Graph, random: &mut SplitMix64, leaves: usize) -> usize {
@@ -177,11 +163,8 @@ fn parsed_trees(lines: &[&str]) -> Graph {
             }
             for _ in part.matches(')') {
                 let children = open.pop().unwrap_or_default();
-                let made = if let [a, b] = children[..] {
-                    graph.add(NODE, &[a, b])
-                } else {
-                    graph.add(LEAF, &[])
-                };
+                let made =
+                    if let [a, b] = children[..] { graph.add(NODE, &[a, b]) } else { graph.add(LEAF, &[]) };
                 match open.last_mut() {
                     Some(parent) => parent.push(made),
                     None => root = Some(made),
@@ -199,10 +182,8 @@ fn parsed_trees(lines: &[&str]) -> Graph {
 fn chains(random: &mut SplitMix64) -> Graph {
     let input = Cell { fields: 1, slab: 0 };
     let (fw, bw) = (Cell { fields: 2, slab: 1 }, Cell { fields: 2, slab: 2 });
-    let mut graph = Graph {
-        cells: vec![input, fw, fw, bw, bw, Cell { fields: 1, slab: 3 }],
-        apps: Vec::new(),
-    };
+    let mut graph =
+        Graph { cells: vec![input, fw, fw, bw, bw, Cell { fields: 1, slab: 3 }], apps: Vec::new() };
     for _ in 0..32 {
         let length = 3 + random.below(45);
         let words: Vec<usize> = (0..length).map(|_| graph.add(0, &[])).collect();
@@ -226,24 +207,15 @@ fn chains(random: &mut SplitMix64) -> Graph {
 /// Characters with words laid over them: cell 0 character input, 1 first character, 2 character, 3 character with words that
 /// end there, 4 word (from the state at its first character), 5 sum of two word states.
 fn lattice(sentences: &[(usize, Vec<(usize, usize)>)]) -> Graph {
-    let (input, state, word) = (
-        Cell { fields: 1, slab: 0 },
-        Cell { fields: 2, slab: 1 },
-        Cell { fields: 1, slab: 2 },
-    );
-    let mut graph = Graph {
-        cells: vec![input, state, state, state, word, word],
-        apps: Vec::new(),
-    };
+    let (input, state, word) =
+        (Cell { fields: 1, slab: 0 }, Cell { fields: 2, slab: 1 }, Cell { fields: 1, slab: 2 });
+    let mut graph = Graph { cells: vec![input, state, state, state, word, word], apps: Vec::new() };
     for (length, words) in sentences {
         let mut states: Vec<usize> = Vec::new();
         for at in 0..*length {
             let x = graph.add(0, &[]);
             let mut sum = None;
-            for &(begin, _) in words
-                .iter()
-                .filter(|&&(begin, end)| end == at + 1 && begin < at)
-            {
+            for &(begin, _) in words.iter().filter(|&&(begin, end)| end == at + 1 && begin < at) {
                 let cell = graph.add(4, &[states[begin]]);
                 sum = Some(sum.map_or(cell, |sum| graph.add(5, &[sum, cell])));
             }
@@ -270,25 +242,14 @@ fn random_lattices(random: &mut SplitMix64) -> Graph {
 }
 
 fn parsed_lattices(text: &str) -> Vec<(usize, Vec<(usize, usize)>)> {
-    let span = |s: &str| {
-        s.split_once(':')
-            .and_then(|(b, e)| Some((b.parse().ok()?, e.parse().ok()?)))
-    };
+    let span = |s: &str| s.split_once(':').and_then(|(b, e)| Some((b.parse().ok()?, e.parse().ok()?)));
     let sentence = |block: &str| {
         let mut lines = block.lines();
         let length = lines.next().unwrap_or_default().split(' ').count();
-        let words = lines
-            .nth(1)
-            .unwrap_or_default()
-            .split(' ')
-            .filter_map(span)
-            .collect();
+        let words = lines.nth(1).unwrap_or_default().split(' ').filter_map(span).collect();
         (length, words)
     };
-    text.split("\n\n")
-        .filter(|b| !b.trim().is_empty())
-        .map(sentence)
-        .collect()
+    text.split("\n\n").filter(|b| !b.trim().is_empty()).map(sentence).collect()
 }
 
 /// Sums over the minibatches of one workload.
@@ -304,12 +265,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn take(
-        &mut self,
-        problem: &Problem,
-        repeat: u32,
-        plan: impl Fn() -> Layout,
-    ) -> Result<Layout, Failure> {
+    fn take(&mut self, problem: &Problem, repeat: u32, plan: impl Fn() -> Layout) -> Result<Layout, Failure> {
         let mut layout = plan();
         // The least of several: other programs share the machine.
         let mut best = u128::MAX;
@@ -334,12 +290,8 @@ impl Tally {
 /// Rows of first operands that live in the slab the batch writes (the state of a recurrence) and are no range; one field.
 fn recurrent_tabled(problem: &Problem, layout: &Layout) -> u64 {
     let tabled = |batch: BatchId| {
-        let state = problem
-            .slots(batch)
-            .find(|&s| problem.role(s) == Some(Role::Operand))?;
-        let own = problem
-            .slots(batch)
-            .find(|&s| problem.role(s) == Some(Role::Result))?;
+        let state = problem.slots(batch).find(|&s| problem.role(s) == Some(Role::Operand))?;
+        let own = problem.slots(batch).find(|&s| problem.role(s) == Some(Role::Result))?;
         let recurrent = problem.slab(state) == problem.slab(own);
         let lanes = layout.lanes(problem, batch).len() as u64;
         let direct = matches!(layout.access(state), Access::Range { .. });
@@ -373,10 +325,7 @@ fn report(name: &str, graphs: &[Graph]) -> Result<(), Failure> {
         graphs.len(),
         work / rows
     );
-    for (kind, tally) in ["batch order", "propagated", "planned"]
-        .iter()
-        .zip(&tallies)
-    {
+    for (kind, tally) in ["batch order", "propagated", "planned"].iter().zip(&tallies) {
         println!(
             "  {kind:<12} operand rows tabled {:>7} ({:.2} of batch order, {} runs, {} descending), direct {:>7}, recurrent tabled {}; results tabled {}; {:.1} ns a row",
             tally.tabled,
@@ -394,40 +343,16 @@ fn report(name: &str, graphs: &[Graph]) -> Result<(), Failure> {
 
 fn main() -> Result<(), Failure> {
     let mut random = SplitMix64(7);
-    report(
-        "random trees",
-        &(0..8)
-            .map(|_| generated_trees(&mut random))
-            .collect::<Vec<_>>(),
-    )?;
-    report(
-        "chains",
-        &(0..8).map(|_| chains(&mut random)).collect::<Vec<_>>(),
-    )?;
-    report(
-        "random lattices",
-        &(0..4)
-            .map(|_| random_lattices(&mut random))
-            .collect::<Vec<_>>(),
-    )?;
+    report("random trees", &(0..8).map(|_| generated_trees(&mut random)).collect::<Vec<_>>())?;
+    report("chains", &(0..8).map(|_| chains(&mut random)).collect::<Vec<_>>())?;
+    report("random lattices", &(0..4).map(|_| random_lattices(&mut random)).collect::<Vec<_>>())?;
     if let Some(data) = std::env::args_os().nth(1) {
         let data = std::path::PathBuf::from(data);
         let trees = std::fs::read_to_string(data.join("sst/valid.txt"))?;
         let lines: Vec<&str> = trees.lines().collect();
-        report(
-            "SST trees",
-            &lines
-                .chunks(32)
-                .take(12)
-                .map(parsed_trees)
-                .collect::<Vec<_>>(),
-        )?;
-        let lattices =
-            parsed_lattices(&std::fs::read_to_string(data.join("zh_lattice/train.txt"))?);
-        report(
-            "Chinese lattices",
-            &lattices.chunks(32).take(6).map(lattice).collect::<Vec<_>>(),
-        )?;
+        report("SST trees", &lines.chunks(32).take(12).map(parsed_trees).collect::<Vec<_>>())?;
+        let lattices = parsed_lattices(&std::fs::read_to_string(data.join("zh_lattice/train.txt"))?);
+        report("Chinese lattices", &lattices.chunks(32).take(6).map(lattice).collect::<Vec<_>>())?;
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ use crate::types::{DType, Type};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
 
@@ -287,7 +288,7 @@ pub struct Plan {
     /// The fields of all slabs.
     pub fields: Vec<Field>,
     /// Programs over one row.
-    pub kernels: Vec<Kernel>,
+    pub kernels: Vec<Arc<Kernel>>,
     /// The steps, in an order in which they may be played one after another.
     pub steps: Vec<Step>,
     /// Where waves end, ascending: wave `w` is the steps `waves[w - 1]..waves[w]`.

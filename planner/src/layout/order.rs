@@ -23,10 +23,7 @@ pub struct Budget {
 impl Default for Budget {
     /// Some tenths of a second at most.
     fn default() -> Budget {
-        Budget {
-            nodes_per_entry: 30,
-            nodes: 20_000_000,
-        }
+        Budget { nodes_per_entry: 30, nodes: 20_000_000 }
     }
 }
 
@@ -53,14 +50,9 @@ pub struct Outcome {
 pub fn planned(problem: &Problem, budget: Budget) -> Outcome {
     let fallback = propagated(problem);
     let candidates = candidates(problem);
-    let entries: u64 = problem
-        .all_batches()
-        .iter()
-        .map(|b| u64::from(b.lanes) * u64::from(b.end_slot - b.first_slot))
-        .sum();
-    let work = budget
-        .nodes
-        .min(entries.saturating_mul(u64::from(budget.nodes_per_entry)));
+    let entries: u64 =
+        problem.all_batches().iter().map(|b| u64::from(b.lanes) * u64::from(b.end_slot - b.first_slot)).sum();
+    let work = budget.nodes.min(entries.saturating_mul(u64::from(budget.nodes_per_entry)));
     let kept = keep_slots(problem, &candidates, work);
     let mut outcome = Outcome {
         candidates: candidates.len() as u32,
@@ -99,12 +91,7 @@ fn places_by_slab(problem: &Problem, order: &[u32]) -> Vec<u32> {
 }
 
 /// Lanes in the memory order of the batch's leading kept slot; as propagated where nothing was kept.
-fn lanes_by_lead(
-    problem: &Problem,
-    leads: &[Option<u32>],
-    places: &[u32],
-    fallback: &Layout,
-) -> Vec<u32> {
+fn lanes_by_lead(problem: &Problem, leads: &[Option<u32>], places: &[u32], fallback: &Layout) -> Vec<u32> {
     let mut lanes = fallback.lanes.clone();
     for (batch, lead) in problem.all_batches().iter().zip(leads) {
         if let Some(lead) = lead {
