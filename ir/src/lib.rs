@@ -1,1 +1,3 @@
 //! The two languages of autobatch: graphs and plans.
+
+pub mod numeric;
