@@ -49,7 +49,7 @@ pub fn normal_cdf(x: f32) -> f32 {
 
 /// The exact gelu, `x * normal_cdf(x)`; where the second factor is 0 the result is `-0`, so that `gelu(-inf) = -0`.
 ///
-/// The error is below `2^-23 |x|`; in the negative tail the relative error grows as the result vanishes.
+/// The error is below `2^-22 |x|`; in the negative tail the relative error grows as the result vanishes.
 #[inline(always)]
 pub fn gelu(x: f32) -> f32 {
     let cdf = normal_cdf(x);
