@@ -1,5 +1,6 @@
-//! How fast the scalar definitions run when a `#[target_feature]` loop lets the compiler widen them: `cargo run --release -p
-//! autobatch-ir --example numeric_speed`. Prints 10^9 elements per second for 4096 elements in cache, best of 200.
+//! How fast the scalar definitions run when a `#[target_feature]` loop lets the compiler widen
+//! them: `cargo run --release -p autobatch-ir --example numeric_speed`. Prints 10^9 elements per
+//! second for 4096 elements in cache, best of 200.
 
 use autobatch_ir::numeric::{row, scalar};
 

@@ -1,8 +1,9 @@
 //! f16 and bf16: conversions to and from f32 by integer arithmetic.
 //!
-//! To f32 is exact. From f32 rounds to nearest, ties to even, with gradual underflow; overflow gives infinity. A NaN stays a
-//! NaN with its sign and the leading bits of its payload, and its quiet bit set when narrowing (so that a payload whose
-//! leading bits are 0 does not turn into infinity). Widening a NaN keeps every bit.
+//! To f32 is exact. From f32 rounds to nearest, ties to even, with gradual underflow; overflow
+//! gives infinity. A NaN stays a NaN with its sign and the leading bits of its payload, and its
+//! quiet bit set when narrowing (so that a payload whose leading bits are 0 does not turn into
+//! infinity). Widening a NaN keeps every bit.
 
 /// The f32 with the value of the f16 pattern `bits`.
 #[inline(always)]
@@ -19,7 +20,8 @@ pub fn f16_to_f32(bits: u16) -> f32 {
     f32::from_bits(sign | if magnitude >= 0x7c00 { special } else { finite })
 }
 
-/// The f16 pattern nearest to `x`, ties to even; `|x| >= 65520` gives infinity, `|x| <= 2^-25` gives zero.
+/// The f16 pattern nearest to `x`, ties to even; `|x| >= 65520` gives infinity, `|x| <= 2^-25`
+/// gives zero.
 #[inline(always)]
 pub fn f32_to_f16(x: f32) -> u16 {
     let bits = x.to_bits();

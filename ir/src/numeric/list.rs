@@ -1,8 +1,9 @@
-//! List folds: reductions over the values of a list, element by element, left to right in the order listed.
+//! List folds: reductions over the values of a list, element by element, left to right in the order
+//! listed.
 //!
-//! Every fold of an empty list is `+0` in every element. A value or output shorter than the others ends the loop early; types
-//! see to it that this does not happen. No tree: a list may be folded while it is read through a table, and its length must not
-//! decide about the shape of a tree.
+//! Every fold of an empty list is `+0` in every element. A value or output shorter than the others
+//! ends the loop early; types see to it that this does not happen. No tree: a list may be folded
+//! while it is read through a table, and its length must not decide about the shape of a tree.
 
 use super::Real;
 use super::row;
@@ -29,8 +30,8 @@ pub fn max<T: Real>(values: &[&[T]], out: &mut [T]) {
     fold(values, out, T::max);
 }
 
-/// For each element the position in the list of the value that [`max`] took: the first of ties, the first NaN; 0 for an empty list. The
-/// derivative of `max` goes there.
+/// For each element the position in the list of the value that [`max`] took: the first of ties, the
+/// first NaN; 0 for an empty list. The derivative of `max` goes there.
 #[inline(always)]
 pub fn argmax<T: Real>(values: &[&[T]], out: &mut [u32]) {
     for (e, result) in out.iter_mut().enumerate() {
@@ -62,8 +63,9 @@ fn fold<T: Real>(values: &[&[T]], out: &mut [T], op: impl Fn(T, T) -> T) {
     }
 }
 
-/// `out = 0`, then `out = fma(coefficient[i], values[i], out)`: a product whose weights are the values. A coefficient has width 1 (for
-/// the whole value) or the value's width (element by element).
+/// `out = 0`, then `out = fma(coefficient[i], values[i], out)`: a product whose weights are the
+/// values. A coefficient has width 1 (for the whole value) or the value's width (element by
+/// element).
 #[inline(always)]
 pub fn weighted_sum<T: Real>(coefficients: &[&[T]], values: &[&[T]], out: &mut [T]) {
     out.fill(T::ZERO);
@@ -80,9 +82,9 @@ pub fn weighted_sum<T: Real>(coefficients: &[&[T]], values: &[&[T]], out: &mut [
     }
 }
 
-/// Softmax over the list, for each element of the scores: `m` = [`max`], `e[i] = exp(s[i] - m)`, `total` = [`sum`] of the `e[i]`,
-/// `weights[i] = e[i] * (1 / total)`. The weights of value `i` stand at `weights[i * width..][..width]`, `width` being the width of the
-/// first score.
+/// Softmax over the list, for each element of the scores: `m` = [`max`], `e[i] = exp(s[i] - m)`,
+/// `total` = [`sum`] of the `e[i]`, `weights[i] = e[i] * (1 / total)`. The weights of value `i`
+/// stand at `weights[i * width..][..width]`, `width` being the width of the first score.
 pub fn softmax<T: Real>(scores: &[&[T]], weights: &mut [T]) {
     let width = scores.first().map_or(0, |score| score.len());
     for e in 0..width {
@@ -100,8 +102,9 @@ pub fn softmax<T: Real>(scores: &[&[T]], weights: &mut [T]) {
     }
 }
 
-/// The `wsum` of the language: [`softmax`] of the scores over the list, then [`weighted_sum`] with those weights. Scores of width 1 give
-/// additive attention, scores as wide as the values give the gates of a lattice.
+/// The `wsum` of the language: [`softmax`] of the scores over the list, then [`weighted_sum`] with
+/// those weights. Scores of width 1 give additive attention, scores as wide as the values give the
+/// gates of a lattice.
 pub fn softmax_weighted_sum<T: Real>(scores: &[&[T]], values: &[&[T]], out: &mut [T]) {
     let width = scores.first().map_or(0, |score| score.len());
     let mut weights = vec![T::ZERO; scores.iter().map(|score| score.len()).sum()];
@@ -110,7 +113,8 @@ pub fn softmax_weighted_sum<T: Real>(scores: &[&[T]], values: &[&[T]], out: &mut
     weighted_sum(&rows, values, out);
 }
 
-/// Attention of one query over a list: `score[i] = dot(query, keys[i]) * scale`, then as [`softmax_weighted_sum`] with scores of width 1.
+/// Attention of one query over a list: `score[i] = dot(query, keys[i]) * scale`, then as
+/// [`softmax_weighted_sum`] with scores of width 1.
 pub fn attend<T: Real>(query: &[T], keys: &[&[T]], values: &[&[T]], scale: T, out: &mut [T]) {
     let scores: Vec<T> = keys
         .iter()

@@ -1,7 +1,7 @@
 //! Losses of one row, by the folds of [`row`](super::row).
 //!
-//! An index past the row's end is taken as its last (types and borders check indices; this keeps the function total). An empty
-//! row has loss 0.
+//! An index past the row's end is taken as its last (types and borders check indices; this keeps
+//! the function total). An empty row has loss 0.
 
 use super::Real;
 use super::row::{LANES, combine, fold16_pairs, max_and_log_sum};
@@ -22,8 +22,8 @@ pub fn pick_neg_log_softmax<T: Real>(row: &[T], index: u32) -> T {
     log.sub(picked.sub(top))
 }
 
-/// `sum of target[i] * -log softmax(logits)[i]`: `lane = fma(target, log_sum - (x - max), lane)`; a target of 0 adds nothing, even
-/// where the logit is `-inf`.
+/// `sum of target[i] * -log softmax(logits)[i]`: `lane = fma(target, log_sum - (x - max), lane)`; a
+/// target of 0 adds nothing, even where the logit is `-inf`.
 #[inline(always)]
 pub fn cross_entropy<T: Real>(logits: &[T], target: &[T]) -> T {
     let (top, log) = max_and_log_sum(logits);
@@ -33,7 +33,8 @@ pub fn cross_entropy<T: Real>(logits: &[T], target: &[T]) -> T {
     })
 }
 
-/// `sum of target[i] * (log target[i] - log_p[i])`: `lane = fma(target, log(target) - log_p, lane)`; a target of 0 adds nothing.
+/// `sum of target[i] * (log target[i] - log_p[i])`: `lane = fma(target, log(target) - log_p,
+/// lane)`; a target of 0 adds nothing.
 #[inline(always)]
 pub fn kl_div<T: Real>(log_p: &[T], target: &[T]) -> T {
     fold16_pairs(log_p, target, |lane, p, t| {
@@ -42,7 +43,8 @@ pub fn kl_div<T: Real>(log_p: &[T], target: &[T]) -> T {
     })
 }
 
-/// The mean of the squared differences: `d = a - b`, `lane = fma(d, d, lane)`, divided by the length.
+/// The mean of the squared differences: `d = a - b`, `lane = fma(d, d, lane)`, divided by the
+/// length.
 #[inline(always)]
 pub fn mse<T: Real>(a: &[T], b: &[T]) -> T {
     let total = fold16_pairs(a, b, |lane, x, y| {
@@ -52,7 +54,8 @@ pub fn mse<T: Real>(a: &[T], b: &[T]) -> T {
     total.div(T::from_f64(a.len().min(b.len()).max(1) as f64))
 }
 
-/// Binary cross-entropy of one logit: `fma(-x, t, relu(x)) + log1p(exp(-|x|))`. For `|x| = inf` the result is `inf` or NaN.
+/// Binary cross-entropy of one logit: `fma(-x, t, relu(x)) + log1p(exp(-|x|))`. For `|x| = inf` the
+/// result is `inf` or NaN.
 #[inline(always)]
 pub fn bce_element<T: Real>(x: T, t: T) -> T {
     x.neg()
@@ -67,7 +70,8 @@ pub fn bce<T: Real>(logits: &[T], target: &[T]) -> T {
     total.div(T::from_f64(logits.len().min(target.len()).max(1) as f64))
 }
 
-/// The multi-class hinge: `sum over j != index of relu((margin - x[index]) + x[j])`, with a `+0` in the place of `index`.
+/// The multi-class hinge: `sum over j != index of relu((margin - x[index]) + x[j])`, with a `+0` in
+/// the place of `index`.
 #[inline(always)]
 pub fn hinge<T: Real>(row: &[T], index: u32, margin: T) -> T {
     let index = bounded(index, row.len());

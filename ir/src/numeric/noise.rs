@@ -1,9 +1,12 @@
-//! Noise: a counter-based generator, so that a noise value is a function of its key and not of batch, order or thread.
+//! Noise: a counter-based generator, so that a noise value is a function of its key and not of
+//! batch, order or thread.
 //!
-//! The generator is Philox2x32 with 10 rounds (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3",
-//! 2011), of which each element takes one block: counter = (element, stream word), key = the other stream word. A round is one
-//! 32 x 32 to 64 bit product, so the hot part needs u32 arithmetic only and can be written in WGSL (the high half of a product from
-//! four 16-bit products). The stream words come from mixing (seed, step, key) once per row, in u64 arithmetic on the host.
+//! The generator is Philox2x32 with 10 rounds (Salmon, Moraes, Dror, Shaw: "Parallel random
+//! numbers: as easy as 1, 2, 3", 2011), of which each element takes one block: counter = (element,
+//! stream word), key = the other stream word. A round is one 32 x 32 to 64 bit product, so the hot
+//! part needs u32 arithmetic only and can be written in WGSL (the high half of a product from four
+//! 16-bit products). The stream words come from mixing (seed, step, key) once per row, in u64
+//! arithmetic on the host.
 
 use super::Real;
 
@@ -29,8 +32,8 @@ pub fn philox2x32(counter: [u32; 2], key: u32) -> [u32; 2] {
     [left, right]
 }
 
-/// The generator's state for one row: what [`Stream::uniform`] needs besides the element's index. Plain words, to be put into
-/// a table for a device.
+/// The generator's state for one row: what [`Stream::uniform`] needs besides the element's index.
+/// Plain words, to be put into a table for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stream {
     /// The high word of the block counter.
@@ -40,10 +43,12 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of `key` (which names site, instance and ordinal) in training step `step` of the run seeded with `seed`.
+    /// The stream of `key` (which names site, instance and ordinal) in training step `step` of the
+    /// run seeded with `seed`.
     ///
-    /// Each argument is absorbed by an addition of an odd multiple and two multiply-xorshift steps, each a bijection of 64 bits: for
-    /// two arguments fixed, different values of the third give different streams.
+    /// Each argument is absorbed by an addition of an odd multiple and two multiply-xorshift steps,
+    /// each a bijection of 64 bits: for two arguments fixed, different values of the third give
+    /// different streams.
     #[inline]
     pub fn new(seed: u64, step: u64, key: u64) -> Self {
         let mut state = 0x9e37_79b9_7f4a_7c15;
@@ -70,7 +75,8 @@ impl Stream {
     }
 }
 
-/// A bijection of 64 bits with full avalanche: the finalizer of SplitMix64 (Steele, Lea, Flood, 2014; constants by Stafford).
+/// A bijection of 64 bits with full avalanche: the finalizer of SplitMix64 (Steele, Lea, Flood,
+/// 2014; constants by Stafford).
 #[inline(always)]
 fn mix(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -78,7 +84,8 @@ fn mix(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// The uniform number in `[0, 1)` of one element; [`Stream`] is the form that computes the row's part once.
+/// The uniform number in `[0, 1)` of one element; [`Stream`] is the form that computes the row's
+/// part once.
 #[inline]
 pub fn uniform(seed: u64, step: u64, key: u64, element: u32) -> f32 {
     Stream::new(seed, step, key).uniform(element)
@@ -90,15 +97,17 @@ pub fn dropout_scale<T: Real>(rate: f32) -> T {
     T::from_f32(1.0 - rate).recip()
 }
 
-/// One element of dropout: `x * scale` where `uniform >= rate`, else `+0` (whatever `x` is). The decision is made in f32 for
-/// every `T`. A rate of 0 keeps all, a rate of 1 or more drops all, a NaN rate drops all.
+/// One element of dropout: `x * scale` where `uniform >= rate`, else `+0` (whatever `x` is). The
+/// decision is made in f32 for every `T`. A rate of 0 keeps all, a rate of 1 or more drops all, a
+/// NaN rate drops all.
 #[inline(always)]
 pub fn dropout_element<T: Real>(x: T, uniform: f32, rate: f32, scale: T) -> T {
     let kept = x.mul(scale);
     if uniform >= rate { kept } else { T::ZERO }
 }
 
-/// Dropout of a row: element `i` uses `stream.uniform(i)`. Its derivative is the same function applied to the gradient.
+/// Dropout of a row: element `i` uses `stream.uniform(i)`. Its derivative is the same function
+/// applied to the gradient.
 #[inline(always)]
 pub fn dropout<T: Real>(row: &[T], rate: f32, stream: Stream, out: &mut [T]) {
     let scale = dropout_scale::<T>(rate);

@@ -4,8 +4,9 @@
 //! acc = init
 //! for each part, in order: for k ascending: acc = fma(x[k], w[k], acc)
 //! ```
-//! Blocking over k by storing and reloading `acc`, cutting an operand into several parts, and computing the first parts once
-//! as the `init` of the rest keep the bits. Several accumulators for one output (split-k) do not, and are never used.
+//! Blocking over k by storing and reloading `acc`, cutting an operand into several parts, and
+//! computing the first parts once as the `init` of the rest keep the bits. Several accumulators for
+//! one output (split-k) do not, and are never used.
 
 use super::Real;
 
@@ -33,7 +34,8 @@ impl<'a, T: Copy> Part<'a, T> {
         }
     }
 
-    /// A part that meets column `column` of the row-major weight `w` of `columns` columns, from its row `row` on.
+    /// A part that meets column `column` of the row-major weight `w` of `columns` columns, from its
+    /// row `row` on.
     pub fn column(x: &'a [T], w: &'a [T], columns: usize, row: usize, column: usize) -> Self {
         Part {
             x,
@@ -44,7 +46,8 @@ impl<'a, T: Copy> Part<'a, T> {
     }
 }
 
-/// One output of a product; the definition, slow. The chain of a part ends early where its right operand does.
+/// One output of a product; the definition, slow. The chain of a part ends early where its right
+/// operand does.
 pub fn prod_chain<T: Real>(init: T, parts: &[Part<'_, T>]) -> T {
     let mut acc = init;
     for part in parts {

@@ -1,22 +1,26 @@
-//! The trait by which an interpreter is written once and runs in the defined bits (`f32`) and in high precision (`f64`).
+//! The trait by which an interpreter is written once and runs in the defined bits (`f32`) and in
+//! high precision (`f64`).
 
 use std::fmt::Debug;
 
 use super::scalar;
 
-/// A number type with every elementwise op of the vocabulary; the folds of [`row`](super::row), [`loss`](super::loss),
-/// [`list`](super::list), [`product`](super::product) and [`noise`](super::noise) are generic over it.
+/// A number type with every elementwise op of the vocabulary; the folds of [`row`](super::row),
+/// [`loss`](super::loss), [`list`](super::list), [`product`](super::product) and
+/// [`noise`](super::noise) are generic over it.
 ///
-/// * For `f32` every method is the function of the same name in [`scalar`](super::scalar): these *are* the bits. The folds are then
-///   defined too, since they use nothing but these methods.
-/// * For `f64` the methods are the same formulas' values by the standard library's mathematics (and a series for erf): no promise about
-///   bits, errors of a few units of 2^-53. This twin says how far f32 is from the truth, and takes finite differences.
+/// * For `f32` every method is the function of the same name in [`scalar`](super::scalar): these
+///   *are* the bits. The folds are then defined too, since they use nothing but these methods.
+/// * For `f64` the methods are the same formulas' values by the standard library's mathematics (and
+///   a series for erf): no promise about bits, errors of a few units of 2^-53. This twin says how
+///   far f32 is from the truth, and takes finite differences.
 ///
-/// Operators are not part of the trait on purpose: an interpreter names ops, and `a.mul(b).add(c)` cannot be confused with `fma`.
-/// On a *concrete* `f32` the inherent methods of the same names (`max`, `exp`, ..) win over the trait's; in such code call
-/// [`scalar`](super::scalar) instead.
+/// Operators are not part of the trait on purpose: an interpreter names ops, and `a.mul(b).add(c)`
+/// cannot be confused with `fma`. On a *concrete* `f32` the inherent methods of the same names
+/// (`max`, `exp`, ..) win over the trait's; in such code call [`scalar`](super::scalar) instead.
 ///
-/// The comparison operators of `PartialOrd` are IEEE comparisons; `lt` .. `ne` here are the ops, with results 1 and 0.
+/// The comparison operators of `PartialOrd` are IEEE comparisons; `lt` .. `ne` here are the ops,
+/// with results 1 and 0.
 pub trait Real: Copy + PartialOrd + Debug + Default + Send + Sync + 'static {
     /// `+0`.
     const ZERO: Self;
@@ -122,7 +126,8 @@ pub trait Real: Copy + PartialOrd + Debug + Default + Send + Sync + 'static {
     /// The cosine; NaN beyond [`scalar::TRIG_LIMIT`].
     fn cos(self) -> Self;
 
-    // Slopes: what derivative rules need, composed of the ops above so that both types compute the same formula.
+    // Slopes: what derivative rules need, composed of the ops above so that both types compute the
+    // same formula.
 
     /// `relu'`: 1 where `self > 0`, else 0 (also at 0 and NaN).
     #[inline(always)]
@@ -175,7 +180,8 @@ pub trait Real: Copy + PartialOrd + Debug + Default + Send + Sync + 'static {
         let exponent = Self::from_f64(-0.5).mul(self.square());
         Self::from_f64(0.398_942_280_401_432_7).mul(exponent.exp())
     }
-    /// `gelu'`: `fma(x, pdf(x), cdf(x))`, and the distribution function alone where the density is 0.
+    /// `gelu'`: `fma(x, pdf(x), cdf(x))`, and the distribution function alone where the density is
+    /// 0.
     #[inline(always)]
     fn gelu_slope(self) -> Self {
         let (cdf, pdf) = (self.normal_cdf(), self.normal_pdf());

@@ -1,9 +1,10 @@
-//! The high-precision twin: `f64` by the standard library, with the special cases of the f32 definitions.
+//! The high-precision twin: `f64` by the standard library, with the special cases of the f32
+//! definitions.
 
 use super::{Real, scalar};
 
-/// The error function by its Taylor series below 2.5 (all terms positive after the factor `exp(-x^2)`), by a continued fraction of
-/// erfc above; errors of a few 2^-53.
+/// The error function by its Taylor series below 2.5 (all terms positive after the factor
+/// `exp(-x^2)`), by a continued fraction of erfc above; errors of a few 2^-53.
 fn erf(x: f64) -> f64 {
     let a = x.abs();
     if a.is_nan() {

@@ -1,17 +1,22 @@
 //! Row reductions: folds of the elements of one value, over 16 virtual lanes.
 //!
 //! # The fold
-//! Element `i` belongs to lane `i % 16`. Each lane starts from the fold's identity and takes its elements in ascending order.
-//! Then the lanes are combined as a tree: `l[i] = l[i] op l[i + 8]` for `i < 8`, then `l[i] op l[i + 4]` for `i < 4`, then
-//! `l[0] op l[2]`, `l[1] op l[3]`, and the result is `l[0] op l[1]`. One AVX-512 register, two of AVX2, four of NEON and this
-//! scalar code follow it literally and so agree bit for bit.
+//! Element `i` belongs to lane `i % 16`. Each lane starts from the fold's identity and takes its
+//! elements in ascending order. Then the lanes are combined as a tree: `l[i] = l[i] op l[i + 8]`
+//! for `i < 8`, then `l[i] op l[i + 4]` for `i < 4`, then `l[0] op l[2]`, `l[1] op l[3]`, and the
+//! result is `l[0] op l[1]`. One AVX-512 register, two of AVX2, four of NEON and this scalar code
+//! follow it literally and so agree bit for bit.
 //!
-//! Padding the last, partial group with the identity changes nothing: a lane of a sum starts at `+0`, hence never holds `-0`, and adding
-//! `+0` (or `fma(+0, +0, lane)`) keeps every other value; `max(lane, -inf)` and `min(lane, +inf)` keep the lane by the rule
-//! for ties. So a masked or zero-padded load is a right tail.
+//! Padding the last, partial group changes nothing if the padding is neutral for every lane:
+//! * `sum`, `sum_of_squares` and other lanes that only add: pad with `+0`. Such a lane starts at
+//!   `+0`, adds numbers or squares, and hence never holds `-0`.
+//! * `dot`: pad one operand with `-0` and the other with `+0`. A tiny negative product underflows
+//!   to `-0` in the fma, so a lane may hold `-0`, which `fma(+0, +0, lane)` would turn into `+0`.
+//! * `max`, `min`: pad with the identity; the rule for ties keeps the lane.
 //!
 //! # Empty rows
-//! The sum is 0, the mean 0, the maximum `-inf`, the minimum `+inf`, `argmax` 0, `logsumexp` `-inf`.
+//! The sum is 0, the mean 0, the maximum `-inf`, the minimum `+inf`, `argmax` 0, `logsumexp`
+//! `-inf`.
 
 use super::Real;
 
@@ -52,7 +57,8 @@ pub fn fold16<T: Real>(
     combine(lanes, op)
 }
 
-/// The fold of two rows element by element, up to the shorter one's end: `lane = step(lane, a, b)`, then the tree with `+`.
+/// The fold of two rows element by element, up to the shorter one's end: `lane = step(lane, a, b)`,
+/// then the tree with `+`.
 #[inline(always)]
 pub fn fold16_pairs<T: Real>(a: &[T], b: &[T], step: impl Fn(T, T, T) -> T) -> T {
     let length = a.len().min(b.len());
@@ -70,7 +76,8 @@ pub fn fold16_pairs<T: Real>(a: &[T], b: &[T], step: impl Fn(T, T, T) -> T) -> T
     combine(lanes, T::add)
 }
 
-/// The length as the divisor of a mean (rounded above 2^24 in f32); at least 1, so that an empty mean is 0.
+/// The length as the divisor of a mean (rounded above 2^24 in f32); at least 1, so that an empty
+/// mean is 0.
 #[inline(always)]
 fn count<T: Real>(row: &[T]) -> T {
     T::from_f64(row.len().max(1) as f64)
@@ -88,8 +95,8 @@ pub fn mean<T: Real>(row: &[T]) -> T {
     sum(row).div(count(row))
 }
 
-/// The maximum by [`scalar::max`](super::scalar::max): NaN if any element is NaN. Of zeros with different signs the fold's first wins
-/// (lanes before elements), which fixes the bits.
+/// The maximum by [`scalar::max`](super::scalar::max): NaN if any element is NaN. Of zeros with
+/// different signs the fold's first wins (lanes before elements), which fixes the bits.
 #[inline(always)]
 pub fn max<T: Real>(row: &[T]) -> T {
     fold16(row, T::NEG_INFINITY, T::max, T::max)
@@ -101,13 +108,15 @@ pub fn min<T: Real>(row: &[T]) -> T {
     fold16(row, T::INFINITY, T::min, T::min)
 }
 
-/// Whether `a` comes before `b` in a descending order in which NaN is the greatest number. `+0` equals `-0`, NaN equals NaN.
+/// Whether `a` comes before `b` in a descending order in which NaN is the greatest number. `+0`
+/// equals `-0`, NaN equals NaN.
 #[inline(always)]
 fn exceeds<T: Real>(a: T, b: T) -> bool {
     a > b || (a.is_nan() && !b.is_nan())
 }
 
-/// The index of the maximum: the first of ties (`+0` ties with `-0`), the first NaN if there is one.
+/// The index of the maximum: the first of ties (`+0` ties with `-0`), the first NaN if there is
+/// one.
 #[inline(always)]
 pub fn argmax<T: Real>(row: &[T]) -> u32 {
     let mut best = 0;
@@ -119,8 +128,8 @@ pub fn argmax<T: Real>(row: &[T]) -> u32 {
     best as u32
 }
 
-/// The indices of the `out.len()` greatest elements in descending order; ties by ascending index, NaN before all numbers. Returns how many
-/// were written: fewer than asked if the row is shorter.
+/// The indices of the `out.len()` greatest elements in descending order; ties by ascending index,
+/// NaN before all numbers. Returns how many were written: fewer than asked if the row is shorter.
 pub fn top_k<T: Real>(row: &[T], out: &mut [u32]) -> usize {
     let wanted = out.len().min(row.len());
     let mut filled = 0;
@@ -137,8 +146,8 @@ pub fn top_k<T: Real>(row: &[T], out: &mut [u32]) -> usize {
 
 /// Softmax: `e[i] = exp(x[i] - max)`, `out[i] = e[i] * (1 / sum(e))`.
 ///
-/// One reciprocal per row: two roundings instead of one, for a division per element less. A row with a NaN, with `+inf`, or of
-/// `-inf` only, gives NaN.
+/// One reciprocal per row: two roundings instead of one, for a division per element less. A row
+/// with a NaN, with `+inf`, or of `-inf` only, gives NaN.
 #[inline(always)]
 pub fn softmax<T: Real>(row: &[T], out: &mut [T]) {
     let top = max(row);
@@ -187,21 +196,22 @@ pub fn sum_of_squares<T: Real>(row: &[T]) -> T {
     fold16(row, T::ZERO, |lane, x| x.fma(x, lane), T::add)
 }
 
-/// The Euclidean norm: the square root of [`sum_of_squares`]. Not scaled: overflows for elements above 1.8e19.
+/// The Euclidean norm: the square root of [`sum_of_squares`]. Not scaled: overflows for elements
+/// above 1.8e19.
 #[inline(always)]
 pub fn norm<T: Real>(row: &[T]) -> T {
     sum_of_squares(row).sqrt()
 }
 
-/// The inner product of two values: `lane = fma(a, b, lane)`. A row reduction, unlike a product with parameters, because both
-/// operands are rows and no weight could be packed.
+/// The inner product of two values: `lane = fma(a, b, lane)`. A row reduction, unlike a product
+/// with parameters, because both operands are rows and no weight could be packed.
 #[inline(always)]
 pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     fold16_pairs(a, b, |lane, x, y| x.fma(y, lane))
 }
 
-/// The mean and the factor `1 / sqrt(variance + eps)` of a layer norm; the variance is the mean of `(x - mean)^2` (second pass, by fma
-/// lanes, divided by the length).
+/// The mean and the factor `1 / sqrt(variance + eps)` of a layer norm; the variance is the mean of
+/// `(x - mean)^2` (second pass, by fma lanes, divided by the length).
 #[inline(always)]
 pub fn moments<T: Real>(row: &[T], eps: T) -> (T, T) {
     let centre = mean(row);
@@ -217,7 +227,8 @@ pub fn moments<T: Real>(row: &[T], eps: T) -> (T, T) {
     (centre, squares.div(count(row)).add(eps).rsqrt())
 }
 
-/// Layer norm without gain and bias (these are `mul` and `add`): `out[i] = (x[i] - mean) * factor` with [`moments`].
+/// Layer norm without gain and bias (these are `mul` and `add`): `out[i] = (x[i] - mean) * factor`
+/// with [`moments`].
 #[inline(always)]
 pub fn layer_norm<T: Real>(row: &[T], eps: T, out: &mut [T]) {
     let (centre, factor) = moments(row, eps);

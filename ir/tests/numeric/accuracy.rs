@@ -1,12 +1,13 @@
-//! Errors against f64 in units in the last place: over a stride of all bit patterns, or all of them when `AUTOBATCH_TEST=long`.
+//! Errors against f64 in units in the last place: over a stride of all bit patterns, or all of them
+//! when `AUTOBATCH_TEST=long`.
 
 use autobatch_ir::numeric::{Real, scalar};
 
 use crate::Random;
-use crate::vector::unary;
+use crate::vector::{Function, unary};
 
-/// The error of `got` in units in the last place of f32 at `want`. Both NaN, or equal infinities, are no error; an overflow to
-/// infinity is measured as 2^128.
+/// The error of `got` in units in the last place of f32 at `want`. Both NaN, or equal infinities,
+/// are no error; an overflow to infinity is measured as 2^128.
 fn ulps(got: f32, want: f64) -> f64 {
     if want.is_nan() || got.is_nan() {
         return if want.is_nan() && got.is_nan() {
@@ -30,6 +31,10 @@ fn is_long() -> bool {
 }
 
 /// The worst error of the function `name` over the inputs, with its input.
+#[expect(
+    clippy::print_stdout,
+    reason = "the measured errors are quoted in the docs"
+)]
 fn worst(name: &str, oracle: impl Fn(f64) -> f64 + Sync) -> (f64, f32) {
     const BLOCK: u64 = 1 << 12;
     let function = unary(name);
@@ -132,7 +137,8 @@ fn softplus_is_within_its_bound() {
 
 #[test]
 fn erf_is_within_its_bound() {
-    // The oracle is slow; below 2^-14 the cubic term is under 2^-29 of the result, above 4 the result is 1.
+    // The oracle is slow; below 2^-14 the cubic term is under 2^-29 of the result, above 4 the
+    // result is 1.
     assert_within("erf", 1.0, |x| {
         if x.abs() < 6.1e-5 {
             x * std::f64::consts::FRAC_2_SQRT_PI * (1.0 - x * x / 3.0)
@@ -194,8 +200,9 @@ fn pow_is_within_its_bound() {
 
 #[test]
 fn exp_tanh_sigmoid_and_erf_do_not_decrease_where_they_are_steep() {
-    // Not monotone in every last place (the error exceeds half a unit), but never down by more than one place.
-    let rising: [(&str, fn(f32) -> f32); 4] = [
+    // Not monotone in every last place (the error exceeds half a unit), but never down by more than
+    // one place.
+    let rising: [(&str, Function); 4] = [
         ("exp", scalar::exp),
         ("tanh", scalar::tanh),
         ("sigmoid", scalar::sigmoid),

@@ -65,7 +65,8 @@ fn every_bf16_pattern_comes_back() {
     }
 }
 
-/// Checks the border between two neighbouring patterns: below the middle the lower one, above it the upper one, on it the even one.
+/// Checks the border between two neighbouring patterns: below the middle the lower one, above it
+/// the upper one, on it the even one.
 fn check_border(lower: u16, middle: f32, narrow: fn(f32) -> u16) {
     let even = if lower & 1 == 0 { lower } else { lower + 1 };
     for (x, want) in [

@@ -1,11 +1,13 @@
-//! Tests of `numeric`, the definition of every op's bits: accuracy against f64, special values, equality of vector and scalar code,
-//! folds against their written definition, noise, and half precision.
+//! Tests of `numeric`, the definition of every op's bits: accuracy against f64, special values,
+//! equality of vector and scalar code, folds against their written definition, noise, and half
+//! precision.
 //!
 //! With `AUTOBATCH_TEST=long` the accuracy tests visit all 2^32 inputs.
 
 mod accuracy;
 mod folds;
 mod half;
+mod lists;
 mod noise;
 mod real;
 mod special;

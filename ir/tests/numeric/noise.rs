@@ -1,4 +1,5 @@
-//! The generator: known answers, a function of its key alone, and statistics that a poor mix would fail.
+//! The generator: known answers, a function of its key alone, and statistics that a poor mix would
+//! fail.
 
 use autobatch_ir::numeric::noise::{Stream, dropout, philox2x32, uniform};
 
@@ -39,7 +40,8 @@ const PINNED: [u32; 6] = [
     0x3f5c_8192,
 ];
 
-/// Mean, variance, and chi-square over 64 cells for `count` numbers; for uniform ones all three stay within five deviations.
+/// Mean, variance, and chi-square over 64 cells for `count` numbers; for uniform ones all three
+/// stay within five deviations.
 fn check_uniformity(what: &str, numbers: impl Iterator<Item = f32>) {
     let (mut count, mut sum, mut squares, mut cells) = (0.0f64, 0.0f64, 0.0f64, [0.0f64; 64]);
     for x in numbers {
@@ -76,7 +78,8 @@ fn numbers_are_uniform_along_every_argument() {
 
 #[test]
 fn neighbours_along_every_argument_are_uncorrelated() {
-    let neighbours: [(&str, fn(u64) -> f32); 4] = [
+    type Sequence = fn(u64) -> f32;
+    let neighbours: [(&str, Sequence); 4] = [
         ("elements", |i| uniform(1, 2, 3, i as u32)),
         ("seeds", |i| uniform(i, 2, 3, 4)),
         ("steps", |i| uniform(1, i, 3, 4)),

@@ -1,8 +1,12 @@
-//! The scalar functions inside `#[target_feature]` loops give the bits of the plain scalar functions.
+//! The scalar functions inside `#[target_feature]` loops give the bits of the plain scalar
+//! functions.
 
 use autobatch_ir::numeric::{same_bits, scalar};
 
 use crate::Random;
+
+/// A unary function.
+pub(crate) type Function = fn(f32) -> f32;
 
 /// A loop that applies a unary function to a slice.
 pub(crate) type Loop = fn(&[f32], &mut [f32]);
@@ -10,11 +14,12 @@ pub(crate) type Loop = fn(&[f32], &mut [f32]);
 /// A function and the loops with it that this machine can run, by instruction set.
 pub(crate) struct Unary {
     pub(crate) name: &'static str,
-    pub(crate) plain: fn(f32) -> f32,
+    pub(crate) plain: Function,
     pub(crate) loops: Vec<(&'static str, Loop)>,
 }
 
-/// Writes a module of loops compiled for some target features, each callable only where `detected` is true.
+/// Writes a module of loops compiled for some target features, each callable only where `detected`
+/// is true.
 macro_rules! loops_for {
     ($module:ident, $features:literal, [$($detect:tt),*], $($name:ident)*) => {
         #[cfg(target_arch = "x86_64")]
@@ -79,7 +84,8 @@ pub(crate) fn unary(name: &str) -> Unary {
         .expect("the name is in the list above")
 }
 
-/// Every 8209th bit pattern, and all near the borders of the formats and of the functions' own cases.
+/// Every 8209th bit pattern, and all near the borders of the formats and of the functions' own
+/// cases.
 fn inputs() -> Vec<f32> {
     let mut inputs: Vec<f32> = (0..=u32::MAX).step_by(8209).map(f32::from_bits).collect();
     let borders = [

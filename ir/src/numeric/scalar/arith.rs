@@ -1,5 +1,5 @@
-//! Arithmetic, comparisons and the piecewise linear functions: exact or one rounding each, so that only NaN and signed zeros
-//! need a definition.
+//! Arithmetic, comparisons and the piecewise linear functions: exact or one rounding each, so that
+//! only NaN and signed zeros need a definition.
 
 /// `a + b`, one rounding.
 #[inline(always)]
@@ -87,15 +87,16 @@ pub fn leaky_relu(x: f32, slope: f32) -> f32 {
     if x < 0.0 { scaled } else { x }
 }
 
-/// `low` where `x < low`, else `high` where `x > high`, else `x`. NaN stays NaN; a NaN bound does not bound; with
-/// `low > high` the lower bound wins for `x < low`, the upper one for the rest.
+/// `low` where `x < low`, else `high` where `x > high`, else `x`. NaN stays NaN; a NaN bound does
+/// not bound; with `low > high` the lower bound wins for `x < low`, the upper one for the rest.
 #[inline(always)]
 pub fn clamp(x: f32, low: f32, high: f32) -> f32 {
     let upper = if x > high { high } else { x };
     if x < low { low } else { upper }
 }
 
-/// The smaller operand; NaN if either is NaN; the *first* operand on ties, so `min(+0, -0) = +0` and `min(-0, +0) = -0`.
+/// The smaller operand; NaN if either is NaN; the *first* operand on ties, so `min(+0, -0) = +0`
+/// and `min(-0, +0) = -0`.
 ///
 /// As compare and select: `b` where `b < a` or `b` is NaN, else `a`.
 #[inline(always)]
@@ -103,7 +104,8 @@ pub fn min(a: f32, b: f32) -> f32 {
     if (b < a) | b.is_nan() { b } else { a }
 }
 
-/// The larger operand; NaN if either is NaN; the *first* operand on ties, so `max(+0, -0) = +0` and `max(-0, +0) = -0`.
+/// The larger operand; NaN if either is NaN; the *first* operand on ties, so `max(+0, -0) = +0` and
+/// `max(-0, +0) = -0`.
 ///
 /// As compare and select: `b` where `b > a` or `b` is NaN, else `a`.
 #[inline(always)]
@@ -147,7 +149,8 @@ pub fn ne(a: f32, b: f32) -> f32 {
     if a != b { 1.0 } else { 0.0 }
 }
 
-/// `a` where `condition != 0` (a NaN condition counts as true), else `b`. The value not taken has no influence.
+/// `a` where `condition != 0` (a NaN condition counts as true), else `b`. The value not taken has
+/// no influence.
 #[inline(always)]
 pub fn select(condition: f32, a: f32, b: f32) -> f32 {
     if condition != 0.0 { a } else { b }

@@ -1,8 +1,8 @@
 //! The error function and gelu.
 //!
-//! Below `|x| = 0.921875`: `x + x p(x^2)`, `p` of degree 6 (relative error 2^-30). Above: `1 - exp(x q(x))` with `x q(x)` fitted
-//! to `log erfc(x)`, `q` of degree 5 and weighted by what the difference does to the result (2^-28.3). Beyond 4 the result
-//! rounds to 1.
+//! Below `|x| = 0.921875`: `x + x p(x^2)`, `p` of degree 6 (relative error 2^-30). Above: `1 -
+//! exp(x q(x))` with `x q(x)` fitted to `log erfc(x)`, `q` of degree 5 and weighted by what the
+//! difference does to the result (2^-28.3). Beyond 4 the result rounds to 1.
 
 use super::exponential::exp_bounded;
 use super::horner;
@@ -40,16 +40,18 @@ pub fn erf(x: f32) -> f32 {
     magnitude.copysign(x)
 }
 
-/// The standard normal distribution function as gelu uses it: `0.5 (1 + erf(x / sqrt 2))`, with the product by
-/// `FRAC_1_SQRT_2`. Absolutely accurate to 2^-24; exactly 0 below about `-5.5`.
+/// The standard normal distribution function as gelu uses it: `0.5 (1 + erf(x / sqrt 2))`, with the
+/// product by `FRAC_1_SQRT_2`. Absolutely accurate to 2^-24; exactly 0 below about `-5.5`.
 #[inline(always)]
 pub fn normal_cdf(x: f32) -> f32 {
     0.5 * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
 }
 
-/// The exact gelu, `x * normal_cdf(x)`; where the second factor is 0 the result is `-0`, so that `gelu(-inf) = -0`.
+/// The exact gelu, `x * normal_cdf(x)`; where the second factor is 0 the result is `-0`, so that
+/// `gelu(-inf) = -0`.
 ///
-/// The error is below `2^-22 |x|`; in the negative tail the relative error grows as the result vanishes.
+/// The error is below `2^-22 |x|`; in the negative tail the relative error grows as the result
+/// vanishes.
 #[inline(always)]
 pub fn gelu(x: f32) -> f32 {
     let cdf = normal_cdf(x);

@@ -1,9 +1,11 @@
-//! The exponential family: exp, expm1, sigmoid, tanh, silu, elu share one reduction and one polynomial.
+//! The exponential family: exp, expm1, sigmoid, tanh, silu, elu share one reduction and one
+//! polynomial.
 //!
-//! `x = n ln 2 + r` with `n` the nearest integer and `|r| <= 0.3467`, `e^r = 1 + r + r^2 q(r)` with `q` of degree 4 (a weighted
-//! minimax fit with coefficients rounded to f32 one after the other; relative error 2^-28.2). `n` comes from adding
-//! `1.5 * 2^23`, whose low mantissa bits then hold the integer: no conversion instruction, and NaN needs no care because
-//! `r` is NaN too. `ln 2` is split so that `n * LN2_HI` is exact, and the rest joins late.
+//! `x = n ln 2 + r` with `n` the nearest integer and `|r| <= 0.3467`, `e^r = 1 + r + r^2 q(r)` with
+//! `q` of degree 4 (a weighted minimax fit with coefficients rounded to f32 one after the other;
+//! relative error 2^-28.2). `n` comes from adding `1.5 * 2^23`, whose low mantissa bits then hold
+//! the integer: no conversion instruction, and NaN needs no care because `r` is NaN too. `ln 2` is
+//! split so that `n * LN2_HI` is exact, and the rest joins late.
 
 use super::{horner, log1p_of_unit};
 
@@ -30,8 +32,8 @@ const TANH: [f32; 5] = [
     f32::from_bits(0xbeaa_aa99),
 ];
 
-/// Splits `x` into `n`, `r` and `tail` with `e^x = 2^n (1 + r + tail)`, `r` exact and `tail` small; `|x| <= 104` or NaN (then both
-/// are NaN and `n` arbitrary).
+/// Splits `x` into `n`, `r` and `tail` with `e^x = 2^n (1 + r + tail)`, `r` exact and `tail` small;
+/// `|x| <= 104` or NaN (then both are NaN and `n` arbitrary).
 #[inline(always)]
 fn reduce(x: f32) -> (i32, f32, f32) {
     let shifted = x.mul_add(std::f32::consts::LOG2_E, ROUND_TO_INT);
@@ -56,7 +58,8 @@ pub(super) fn exp_bounded(x: f32) -> f32 {
     (1.0 + (r + tail)) * power_of_two(n)
 }
 
-/// `e^x` for `-104 <= x <= 89` or NaN: a scale in two factors, since `2^n` itself may not be a normal number.
+/// `e^x` for `-104 <= x <= 89` or NaN: a scale in two factors, since `2^n` itself may not be a
+/// normal number.
 #[inline(always)]
 fn exp_clamped(x: f32) -> f32 {
     let (n, r, tail) = reduce(x);
@@ -74,34 +77,37 @@ fn exp_of_neg_abs(x: f32) -> f32 {
 
 /// `e^x`; at most 0.85 units off for normal results.
 ///
-/// `exp(±0) = 1`, `exp(-inf) = +0`, `exp(+inf) = +inf`. From `88.72284` on the result is `+inf`. Underflow is gradual: the
-/// mantissa is scaled by two exact powers of two, so a denormal result is the rounded mantissa rounded once more to
-/// a multiple of 2^-149 (at most 0.95 units off); it reaches `+0` below about `-103.97`.
+/// `exp(±0) = 1`, `exp(-inf) = +0`, `exp(+inf) = +inf`. From `88.72284` on the result is `+inf`.
+/// Underflow is gradual: the mantissa is scaled by two exact powers of two, so a denormal result is
+/// the rounded mantissa rounded once more to a multiple of 2^-149 (at most 0.95 units off); it
+/// reaches `+0` below about `-103.97`.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
     let upper = if x > 89.0 { 89.0 } else { x };
     exp_clamped(if x < -104.0 { -104.0 } else { upper })
 }
 
-/// `e^x - 1` without cancellation near 0; `expm1(±0) = ±0`, denormals pass unchanged, `-1` below about `-17.4`.
+/// `e^x - 1` without cancellation near 0; `expm1(±0) = ±0`, denormals pass unchanged, `-1` below
+/// about `-17.4`.
 #[inline(always)]
 pub fn expm1(x: f32) -> f32 {
     let upper = if x > 89.0 { 89.0 } else { x };
     let bounded = if x < -18.0 { -18.0 } else { upper };
     let (n, r, tail) = reduce(bounded);
     let y = r + tail;
-    // Half of 2^n, so that n = 128 has a representable scale; n = 0 is taken apart since halving a denormal would round it.
+    // Half of 2^n, so that n = 128 has a representable scale; n = 0 is taken apart since halving a
+    // denormal would round it.
     let half = power_of_two(n.wrapping_sub(1));
     let scaled = 2.0 * half.mul_add(y, half - 0.5);
     let near = if n == 0 { y } else { scaled };
     if x == 0.0 { x } else { near }
 }
 
-/// `1 / (1 + e^-x)`, computed as `q = p / (1 + e)` with `e = exp(-|x|)` and `p = e` below zero, else 1; then `q - q * lost`, where
-/// `lost` is what the sum lost by rounding.
+/// `1 / (1 + e^-x)`, computed as `q = p / (1 + e)` with `e = exp(-|x|)` and `p = e` below zero,
+/// else 1; then `q - q * lost`, where `lost` is what the sum lost by rounding.
 ///
-/// At most 1.8 units off everywhere, also for the denormal results below `-87.34`; `+0` below about `-103.97`;
-/// `sigmoid(±0) = 0.5`.
+/// At most 1.8 units off everywhere, also for the denormal results below `-87.34`; `+0` below about
+/// `-103.97`; `sigmoid(±0) = 0.5`.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
     let e = exp_of_neg_abs(x);
@@ -114,7 +120,8 @@ pub fn sigmoid(x: f32) -> f32 {
 
 /// The hyperbolic tangent: an odd polynomial below `|x| = 0.625`, `1 - 2 / (e^(2|x|) + 1)` above.
 ///
-/// At most 1.3 units off. Odd in every bit, `tanh(±0) = ±0`, denormals pass unchanged, `±1` from `|x| = 9.02` on.
+/// At most 1.3 units off. Odd in every bit, `tanh(±0) = ±0`, denormals pass unchanged, `±1` from
+/// `|x| = 9.02` on.
 #[inline(always)]
 pub fn tanh(x: f32) -> f32 {
     let a = x.abs();
@@ -126,7 +133,8 @@ pub fn tanh(x: f32) -> f32 {
     magnitude.copysign(x)
 }
 
-/// `x * sigmoid(x)`, two steps; where the sigmoid is 0 the result is `-0`, so that `silu(-inf) = -0`.
+/// `x * sigmoid(x)`, two steps; where the sigmoid is 0 the result is `-0`, so that `silu(-inf) =
+/// -0`.
 #[inline(always)]
 pub fn silu(x: f32) -> f32 {
     let s = sigmoid(x);
@@ -134,7 +142,8 @@ pub fn silu(x: f32) -> f32 {
     if s == 0.0 { -0.0 } else { product }
 }
 
-/// `log(1 + e^x)`, computed as `relu(x) + log1p(exp(-|x|))`: no overflow, and for `x` far below zero the result is `e^x`.
+/// `log(1 + e^x)`, computed as `relu(x) + log1p(exp(-|x|))`: no overflow, and for `x` far below
+/// zero the result is `e^x`.
 #[inline(always)]
 pub fn softplus(x: f32) -> f32 {
     super::relu(x) + log1p_of_unit(exp_of_neg_abs(x))

@@ -1,7 +1,7 @@
 //! The natural logarithm, and `log1p` on `[0, 1]` for softplus: one polynomial.
 //!
-//! `x = 2^k (1 + f)` with `sqrt(1/2) <= 1 + f < sqrt(2)`, `log(1 + f) = f - f^2/2 + f^3 p(f)` with `p` of degree 7 (weighted
-//! minimax, coefficients rounded to f32; relative error 2^-27.3).
+//! `x = 2^k (1 + f)` with `sqrt(1/2) <= 1 + f < sqrt(2)`, `log(1 + f) = f - f^2/2 + f^3 p(f)` with
+//! `p` of degree 7 (weighted minimax, coefficients rounded to f32; relative error 2^-27.3).
 
 use super::exponential::{LN2_HI, LN2_LO};
 use super::horner;
@@ -31,7 +31,8 @@ fn assemble(k: f32, f: f32) -> f32 {
 
 /// The natural logarithm; at most 0.85 units off.
 ///
-/// `log(±0) = -inf`, NaN below zero, `log(1) = +0`, `log(+inf) = +inf`; denormal arguments are exact (scaled by 2^23 first).
+/// `log(±0) = -inf`, NaN below zero, `log(1) = +0`, `log(+inf) = +inf`; denormal arguments are
+/// exact (scaled by 2^23 first).
 #[inline(always)]
 pub fn log(x: f32) -> f32 {
     let tiny = x < f32::MIN_POSITIVE;
@@ -50,7 +51,8 @@ pub fn log(x: f32) -> f32 {
     if x == 0.0 { f32::NEG_INFINITY } else { defined }
 }
 
-/// `log(1 + e)` for `0 <= e <= 1` or NaN, relatively accurate down to the denormals (where it is `e`).
+/// `log(1 + e)` for `0 <= e <= 1` or NaN, relatively accurate down to the denormals (where it is
+/// `e`).
 #[inline(always)]
 pub fn log1p_of_unit(e: f32) -> f32 {
     let upper = e > std::f32::consts::SQRT_2 - 1.0;

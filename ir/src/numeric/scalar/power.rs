@@ -1,7 +1,8 @@
 //! Powers, computed in f64 as `2^(y log2 |x|)` and rounded once.
 //!
-//! `log2` by the series of `atanh` on `|s| <= 0.1716` (relative error below 2^-50), `2^r` by its Taylor series on
-//! `|r| <= 1/2` (below 2^-46); the largest exponent that matters is 150, so the result is within 0.51 units.
+//! `log2` by the series of `atanh` on `|s| <= 0.1716` (relative error below 2^-50), `2^r` by its
+//! Taylor series on `|r| <= 1/2` (below 2^-46); the largest exponent that matters is 150, so the
+//! result is within 0.51 units.
 
 use super::horner_f64;
 
@@ -43,7 +44,8 @@ const EXP: [f64; 13] = [
 #[inline(always)]
 fn log2(x: f64) -> f64 {
     let offset = x.to_bits().wrapping_sub(SQRT_HALF);
-    // Only 12 bits are left after the shift, so the low half holds the whole exponent; i32 to f64 has a vector instruction.
+    // Only 12 bits are left after the shift, so the low half holds the whole exponent; i32 to f64
+    // has a vector instruction.
     let k = (offset as i64 >> 32) as i32 >> 20;
     let m = f64::from_bits((offset & 0x000f_ffff_ffff_ffff).wrapping_add(SQRT_HALF));
     let s = (m - 1.0) / (m + 1.0);
@@ -62,9 +64,10 @@ fn exp2(t: f64) -> f64 {
 
 /// `x^y`, with the special cases of IEEE 754 `pow`; at most 0.51 units off.
 ///
-/// `pow(x, ±0) = 1` and `pow(1, y) = 1` even for NaN. A negative base with an integer exponent gives the magnitude with the
-/// sign of the parity (every `|y| >= 2^24` is even), with any other finite exponent NaN. `pow(±0, y)` is `0` for `y > 0` and
-/// `inf` for `y < 0`, signed for odd `y`; `pow(-1, ±inf) = 1`. Overflow gives infinity, underflow is gradual.
+/// `pow(x, ±0) = 1` and `pow(1, y) = 1` even for NaN. A negative base with an integer exponent
+/// gives the magnitude with the sign of the parity (every `|y| >= 2^24` is even), with any other
+/// finite exponent NaN. `pow(±0, y)` is `0` for `y > 0` and `inf` for `y < 0`, signed for odd `y`;
+/// `pow(-1, ±inf) = 1`. Overflow gives infinity, underflow is gradual.
 #[inline(always)]
 pub fn pow(x: f32, y: f32) -> f32 {
     let a = x.abs();
