@@ -99,27 +99,27 @@ fn assert_within(name: &str, bound: f64, oracle: impl Fn(f64) -> f64 + Sync) {
 
 #[test]
 fn exp_is_within_its_bound() {
-    assert_within("exp", 0.95, f64::exp);
+    assert_within("exp", 0.9, f64::exp);
 }
 
 #[test]
 fn expm1_is_within_its_bound() {
-    assert_within("expm1", 1.7, f64::exp_m1);
+    assert_within("expm1", 1.63, f64::exp_m1);
 }
 
 #[test]
 fn tanh_is_within_its_bound() {
-    assert_within("tanh", 1.3, f64::tanh);
+    assert_within("tanh", 1.33, f64::tanh);
 }
 
 #[test]
 fn sigmoid_is_within_its_bound() {
-    assert_within("sigmoid", 1.8, <f64 as Real>::sigmoid);
+    assert_within("sigmoid", 1.97, <f64 as Real>::sigmoid);
 }
 
 #[test]
 fn log_is_within_its_bound() {
-    assert_within("log", 0.85, f64::ln);
+    assert_within("log", 0.86, f64::ln);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn softplus_is_within_its_bound() {
 fn erf_is_within_its_bound() {
     // The oracle is slow; below 2^-14 the cubic term is under 2^-29 of the result, above 4 the
     // result is 1.
-    assert_within("erf", 1.15, |x| {
+    assert_within("erf", 1.11, |x| {
         if x.abs() < 6.1e-5 {
             x * std::f64::consts::FRAC_2_SQRT_PI * (1.0 - x * x / 3.0)
         } else if x.abs() > 4.5 {

@@ -29,7 +29,7 @@ const FAR: [f32; 6] = [
     f32::from_bits(0xbf90_7324),
 ];
 
-/// The error function; at most 1.1 units off. Odd in every bit, `erf(±0) = ±0`, `erf(±inf) = ±1`.
+/// The error function; at most 1.11 units off. Odd in every bit, `erf(±0) = ±0`, `erf(±inf) = ±1`.
 #[inline(always)]
 pub fn erf(x: f32) -> f32 {
     let a = x.abs();

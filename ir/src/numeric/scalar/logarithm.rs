@@ -29,7 +29,7 @@ fn assemble(k: f32, f: f32) -> f32 {
     k.mul_add(LN2_HI, f + tail)
 }
 
-/// The natural logarithm; at most 0.85 units off.
+/// The natural logarithm; at most 0.86 units off.
 ///
 /// `log(±0) = -inf`, NaN below zero, `log(1) = +0`, `log(+inf) = +inf`; denormal arguments are
 /// exact (scaled by 2^23 first).
