@@ -156,6 +156,11 @@ impl<W> TreeBuilder<W> {
         true
     }
 
+    /// The contents shifted so far.
+    pub fn leaves(&self) -> &[W] {
+        &self.leaves
+    }
+
     /// How many subtrees stand on the stack.
     pub fn open(&self) -> usize {
         self.stack.len()
