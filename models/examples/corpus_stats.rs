@@ -20,6 +20,7 @@ use autobatch_models::data::{
 };
 
 type Report = Result<Vec<String>, DataError>;
+type Stats = fn(&Path) -> Report;
 
 /// Says whether a file's bytes are those that were written from what was read.
 fn complete(path: &Path, written: impl AsRef<[u8]>) -> String {
@@ -89,7 +90,7 @@ fn wikiner_stats(path: &Path) -> Report {
 fn conllu_stats(path: &Path) -> Report {
     let sentences = conllu::read(path)?;
     let words = Summary::of(sentences.iter().map(|s| s.words.len()));
-    let depth = Summary::of(sentences.iter().map(|s| s.heads.depth() as usize));
+    let depth = Summary::of(sentences.iter().map(|s| s.heads.depth() as usize + 1));
     let crossing = sentences
         .iter()
         .filter(|s| !s.heads.is_projective())
@@ -113,7 +114,7 @@ fn conllu_stats(path: &Path) -> Report {
     let again = conllu::parse(conllu::write(&sentences), "written")?;
     Ok(vec![
         format!(
-            "{} sentences, {} words {words}; depth {depth}",
+            "{} sentences, {} words {words}; depth in nodes {depth}",
             sentences.len(),
             words.total
         ),
@@ -275,7 +276,7 @@ fn main() -> ExitCode {
         println!("usage: corpus_stats FOLDER");
         return ExitCode::FAILURE;
     };
-    let corpora: [(&str, fn(&Path) -> Report); 14] = [
+    let corpora: [(&str, Stats); 14] = [
         ("sst/train.txt", sst_stats),
         ("sst/valid.txt", sst_stats),
         ("wikiner/train.txt", wikiner_stats),

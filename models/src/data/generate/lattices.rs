@@ -1,9 +1,9 @@
 //! Sentences of characters whose words are found in a dictionary, with overlaps.
 //!
 //! A word has one to four characters and one part of speech. All words of two or more characters
-//! are in the dictionary, and so are many other sequences that occur by chance, so that the spans
-//! overlap and nest as with real dictionaries. Single characters that are words differ from those
-//! that words are made of only in part, so a labeller gains from the lattice.
+//! are in the dictionary, and so are many pairs that straddle two words, so that the spans overlap
+//! and nest as with real dictionaries. A character occurs in many words, alone and joined, so a
+//! labeller gains from the lattice.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::data::random::{Random, Sizes};
 pub const LENGTHS: Sizes = Sizes::new([8, 36, 63, 113, 135]);
 
 const CLASSES: [&str; 8] = ["NOUN", "VERB", "PROPN", "ADJ", "ADV", "NUM", "ADP", "PART"];
-const CHARS: usize = 1500;
+const CHARS: usize = 2500;
 const LONGEST: usize = 4;
 const STOP: char = '。';
 /// Where the language comes from; instances never use this seed.
@@ -29,7 +29,7 @@ struct Language {
 
 fn character(random: &mut Random) -> char {
     // The block of unified ideographs has more than `CHARS` characters from here on.
-    char::from_u32(0x4e00 + random.zipf(CHARS) as u32).unwrap_or('一')
+    char::from_u32(0x4e00 + random.index(CHARS) as u32).unwrap_or('一')
 }
 
 impl Language {
@@ -38,7 +38,7 @@ impl Language {
         let mut seen = BTreeSet::new();
         let mut words = Vec::new();
         while words.len() < 4000 {
-            let length = 1 + random.weighted(&[25, 60, 10, 5]);
+            let length = 1 + random.weighted(&[50, 40, 6, 4]);
             let chars: Vec<char> = (0..length).map(|_| character(&mut random)).collect();
             let class = random.weighted(&[30, 25, 12, 10, 8, 5, 5, 5]);
             if seen.insert(chars.clone()) {
@@ -47,8 +47,10 @@ impl Language {
         }
         let mut dictionary: BTreeSet<Vec<char>> =
             seen.into_iter().filter(|chars| chars.len() > 1).collect();
-        for _ in 0..1500 {
-            dictionary.insert(vec![character(&mut random), character(&mut random)]);
+        for _ in 0..6000 {
+            let mut frequent = || &words[random.zipf(words.len())].0;
+            let straddling = frequent().last().into_iter().chain(frequent().first());
+            dictionary.insert(straddling.copied().collect());
         }
         Language { words, dictionary }
     }

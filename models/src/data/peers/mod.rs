@@ -86,7 +86,12 @@ pub fn parse<W: Workload>(content: impl AsRef<[u8]>, file: &str) -> Result<W, Da
             line: error.line().max(1),
             column: Some(error.column().max(1)),
         };
-        DataError::at(file, place, "the JSON of this workload", error.to_string())
+        // The message repeats the place at its end.
+        let message = error.to_string();
+        let found = message
+            .rsplit_once(" at line ")
+            .map_or(&*message, |(found, _)| found);
+        DataError::at(file, place, "the JSON of this workload", found)
     })?;
     let mismatch = |Mismatch { expected, found }| DataError::in_file(file, expected, found);
     workload.check().map_err(mismatch)?;
@@ -251,12 +256,12 @@ mod tests {
         ];
         insta::assert_snapshot!(errors.join("\n"), @"
         f.json: expected at most 1000000 examples, found 4294967295
-        f.json:1:20: expected the JSON of this workload, found invalid length 3, expected a word number or a list of two subtrees at line 1 column 20
-        f.json:1:14: expected the JSON of this workload, found invalid length 1, expected a word number or a list of two subtrees at line 1 column 14
-        f.json:1:13: expected the JSON of this workload, found invalid type: integer `-1`, expected a word number or a list of two subtrees at line 1 column 13
+        f.json:1:20: expected the JSON of this workload, found invalid length 3, expected a word number or a list of two subtrees
+        f.json:1:14: expected the JSON of this workload, found invalid length 1, expected a word number or a list of two subtrees
+        f.json:1:13: expected the JSON of this workload, found invalid type: integer `-1`, expected a word number or a list of two subtrees
         f.json: expected 2 labels, one per instance, found 1
         f.json: expected classes 0..2, found class 3 in instance 0
-        f.json:1:137: expected the JSON of this workload, found recursion limit exceeded at line 1 column 137
+        f.json:1:137: expected the JSON of this workload, found recursion limit exceeded
         f.json: expected parent -1 for the first word and earlier words for the others, found others in instance 0
         f.json: expected one parent per word and at least one word, found other lengths in instance 0
         f.json: expected scores 1..5, found score 6 in instance 0
