@@ -5,7 +5,7 @@
 //! *language* (which words there are and what they mean) is fixed; the seed chooses the instances.
 //! So two seeds give training and validation data of one language. Instance `i` is a function of
 //! the seed and `i`: asking for more instances does not change the first ones, and equal seeds
-//! give equal data on every platform (see [`Random`](super::random::Random)).
+//! give equal data on every platform (see [`Random`]).
 
 pub mod digits;
 pub mod expressions;

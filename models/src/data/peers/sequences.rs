@@ -2,17 +2,28 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Mismatch, Workload, instances, length, sentence_length, words};
+use super::{Mismatch, Workload, instances, length, sentence_length, table_size, words};
 use crate::data::random::Random;
 
-/// Sequences must not be empty and hold numbers below `bound`.
-fn check_all(sequences: &[Vec<u32>], bound: u32, what: &str) -> Result<(), Mismatch> {
-    let expected = format!("one or more {what}, below {bound}");
+/// Sequences must not be empty.
+fn check_filled(sequences: &[Vec<u32>], what: &str) -> Result<(), Mismatch> {
+    let expected = format!("one or more {what}");
     sequences
         .iter()
         .enumerate()
         .try_for_each(|(index, sequence)| {
-            Mismatch::unless(!sequence.is_empty(), index, &expected, "none")?;
+            Mismatch::unless(!sequence.is_empty(), index, &expected, "none")
+        })
+}
+
+/// Sequences must not be empty and hold numbers below `bound`.
+fn check_all(sequences: &[Vec<u32>], bound: u32, what: &str) -> Result<(), Mismatch> {
+    check_filled(sequences, what)?;
+    let expected = format!("{what} below {bound}");
+    sequences
+        .iter()
+        .enumerate()
+        .try_for_each(|(index, sequence)| {
             let largest = sequence.iter().copied().max().unwrap_or(0);
             Mismatch::unless(largest < bound, index, &expected, &largest.to_string())
         })
@@ -29,16 +40,16 @@ fn check_labels(sequences: &[Vec<u32>], labels: &[u32], classes: u32) -> Result<
 /// Workload d: sentences with a tag per word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tagged {
-    /// The word numbers of each sentence, below [`Tagged::WORDS`].
+    /// The word numbers of each sentence.
     pub words: Vec<Vec<u32>>,
-    /// As many tags, below [`Tagged::TAGS`].
+    /// As many tags.
     pub tags: Vec<Vec<u32>>,
 }
 
 impl Tagged {
-    /// How many words there are.
+    /// How many words there are, unless a script is told otherwise.
     pub const WORDS: u32 = 10_000;
-    /// How many tags there are.
+    /// How many tags there are, unless a script is told otherwise.
     pub const TAGS: u32 = 17;
 
     /// Sentences of 20 words on average (deviation 8, within 3..=60), or all of length `same`.
@@ -54,6 +65,16 @@ impl Tagged {
         Tagged { words, tags }
     }
 
+    /// How many rows a table of words needs.
+    pub fn word_rows(&self) -> usize {
+        table_size(self.words.iter().flatten(), Self::WORDS)
+    }
+
+    /// How many scores a word needs, one per tag.
+    pub fn tag_count(&self) -> usize {
+        table_size(self.tags.iter().flatten(), Self::TAGS)
+    }
+
     /// The sentences with their tags.
     pub fn instances(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
         self.words
@@ -66,8 +87,7 @@ impl Tagged {
 impl Workload for Tagged {
     fn check(&self) -> Result<(), Mismatch> {
         Mismatch::unless_paired(self.words.len(), self.tags.len(), "lists of tags")?;
-        check_all(&self.words, Self::WORDS, "words")?;
-        check_all(&self.tags, Self::TAGS, "tags")?;
+        check_filled(&self.words, "words")?;
         self.instances()
             .enumerate()
             .try_for_each(|(index, (words, tags))| {
@@ -141,7 +161,7 @@ pub struct Sequences {
 }
 
 impl Sequences {
-    /// How many words there are.
+    /// How many words there are, unless a script is told otherwise.
     pub const WORDS: u32 = 1000;
     /// How many classes there are.
     pub const CLASSES: u32 = 3;
@@ -155,6 +175,11 @@ impl Sequences {
         Sequences { words, labels }
     }
 
+    /// How many rows a table of words needs.
+    pub fn word_rows(&self) -> usize {
+        table_size(self.words.iter().flatten(), Self::WORDS)
+    }
+
     /// The sequences with their classes.
     pub fn instances(&self) -> impl Iterator<Item = (&[u32], u32)> {
         self.words
@@ -166,7 +191,7 @@ impl Sequences {
 
 impl Workload for Sequences {
     fn check(&self) -> Result<(), Mismatch> {
-        check_all(&self.words, Self::WORDS, "words")?;
+        check_filled(&self.words, "words")?;
         check_labels(&self.words, &self.labels, Self::CLASSES)
     }
 }

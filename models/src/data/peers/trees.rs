@@ -6,7 +6,7 @@ use serde::de::{self, DeserializeSeed, SeqAccess, Visitor};
 use serde::ser::{self, SerializeTuple};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Mismatch, Workload, instances, length, words};
+use super::{Mismatch, Workload, instances, length, table_size, words};
 use crate::data::binary_tree::{BinaryTree, Node, TreeBuilder};
 use crate::data::random::Random;
 
@@ -150,6 +150,14 @@ impl Trees {
         Trees { trees, labels }
     }
 
+    /// How many rows a table of words needs.
+    pub fn word_rows(&self) -> usize {
+        table_size(
+            self.trees.iter().flat_map(|tree| tree.0.leaves()),
+            Self::WORDS,
+        )
+    }
+
     /// The trees with their classes.
     pub fn instances(&self) -> impl Iterator<Item = (&BinaryTree<u32>, u32)> {
         self.trees
@@ -228,7 +236,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// How many words there are.
+    /// How many words there are, unless a script is told otherwise.
     pub const WORDS: u32 = 2400;
 
     /// Pairs with 10 words a sentence on average (deviation 3.5, within 3..=30).
@@ -242,6 +250,15 @@ impl Pairs {
             (first, second, f64::from(random.between(100, 500)) / 100.0)
         });
         Pairs { pairs }
+    }
+
+    /// How many rows a table of words needs.
+    pub fn word_rows(&self) -> usize {
+        let words = self
+            .pairs
+            .iter()
+            .flat_map(|(first, second, _)| first.words.iter().chain(&second.words));
+        table_size(words, Self::WORDS)
     }
 }
 
