@@ -24,7 +24,7 @@ impl Default for Budget {
     /// Some tenths of a second at most.
     fn default() -> Budget {
         Budget {
-            nodes_per_entry: 30,
+            nodes_per_entry: 40,
             nodes: 20_000_000,
         }
     }
@@ -52,7 +52,7 @@ pub struct Outcome {
 /// Orders rows and lanes with PQ-trees within the budget.
 pub fn planned(problem: &Problem, budget: Budget) -> Outcome {
     let fallback = propagated(problem);
-    let candidates = candidates(problem);
+    let candidates = candidates(problem, &fallback);
     let entries: u64 = problem
         .all_batches()
         .iter()
