@@ -1,1 +1,26 @@
-//! The two languages of autobatch: graphs and plans.
+//! The two languages of autobatch and everything that defines their meaning.
+//!
+//! * [`graph`]: what a model emits. A flat, append-only list of *applications* of ops and cells,
+//!   recorded for many differently shaped instances.
+//! * [`module`]: what graphs share: parameters, tables and traced cells.
+//! * [`numeric`]: the definition of every op's bits.
+//!
+//! Data flows one way: a model emits a graph through [`Graph`] and [`Value`] handles; the planner
+//! turns the recorded [`GraphData`] into a plan; a runtime plays it. Nothing in this crate knows
+//! the planner or a runtime.
+
+#![forbid(unsafe_code)]
+
+pub mod graph;
+pub mod hash;
+pub mod id;
+pub mod intern;
+pub mod module;
+pub mod numeric;
+pub mod plan;
+pub mod types;
+
+pub use graph::{Arg, Args, EmitError, Graph, GraphData, Op, Value, ValueKey};
+pub use id::{AppId, CellId, ParamId, SigId, SiteId, TypeId, ValueId};
+pub use module::{Cell, Init, Module, ModuleBuilder, Param, Table};
+pub use types::{DType, INDEX, Shape, Type, f32, list};

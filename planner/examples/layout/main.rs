@@ -12,8 +12,7 @@ use autobatch_planner::layout::{
 };
 use std::time::Instant;
 use workloads::{
-    Graph, SplitMix64, chains, generated_trees, lattice, parsed_lattices, parsed_trees,
-    random_lattices,
+    Graph, SplitMix64, chains, generated_trees, lattice, parsed_lattices, parsed_trees, random_lattices,
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -31,12 +30,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn take(
-        &mut self,
-        problem: &Problem,
-        repeat: u32,
-        plan: impl Fn() -> Layout,
-    ) -> Result<Layout, Failure> {
+    fn take(&mut self, problem: &Problem, repeat: u32, plan: impl Fn() -> Layout) -> Result<Layout, Failure> {
         let mut layout = plan();
         // The least of several: other programs share the machine.
         let mut best = u128::MAX;
@@ -61,12 +55,8 @@ impl Tally {
 /// Rows of first operands that live in the slab the batch writes (the state of a recurrence) and are no range; one field.
 fn recurrent_tabled(problem: &Problem, layout: &Layout) -> u64 {
     let tabled = |batch: BatchId| {
-        let state = problem
-            .slots(batch)
-            .find(|&s| problem.role(s) == Some(Role::Operand))?;
-        let own = problem
-            .slots(batch)
-            .find(|&s| problem.role(s) == Some(Role::Result))?;
+        let state = problem.slots(batch).find(|&s| problem.role(s) == Some(Role::Operand))?;
+        let own = problem.slots(batch).find(|&s| problem.role(s) == Some(Role::Result))?;
         let recurrent = problem.slab(state) == problem.slab(own);
         let lanes = layout.lanes(problem, batch).len() as u64;
         let direct = matches!(layout.access(state), Access::Range { .. });
@@ -103,10 +93,7 @@ fn report(name: &str, graphs: &[Graph]) -> Result<(), Failure> {
         work / rows.max(1),
         building as f64 / rows as f64,
     );
-    for (kind, tally) in ["batch order", "propagated", "planned"]
-        .iter()
-        .zip(&tallies)
-    {
+    for (kind, tally) in ["batch order", "propagated", "planned"].iter().zip(&tallies) {
         println!(
             "  {kind:<12} operand rows tabled {:>7} ({:.2} of batch order, {} runs, {} descending), direct {:>7}, recurrent tabled {}; results tabled {}; {:.1} ns a row",
             tally.tabled,
@@ -124,40 +111,16 @@ fn report(name: &str, graphs: &[Graph]) -> Result<(), Failure> {
 
 fn main() -> Result<(), Failure> {
     let mut random = SplitMix64(7);
-    report(
-        "random trees",
-        &(0..8)
-            .map(|_| generated_trees(&mut random))
-            .collect::<Vec<_>>(),
-    )?;
-    report(
-        "chains",
-        &(0..8).map(|_| chains(&mut random)).collect::<Vec<_>>(),
-    )?;
-    report(
-        "random lattices",
-        &(0..4)
-            .map(|_| random_lattices(&mut random))
-            .collect::<Vec<_>>(),
-    )?;
+    report("random trees", &(0..8).map(|_| generated_trees(&mut random)).collect::<Vec<_>>())?;
+    report("chains", &(0..8).map(|_| chains(&mut random)).collect::<Vec<_>>())?;
+    report("random lattices", &(0..4).map(|_| random_lattices(&mut random)).collect::<Vec<_>>())?;
     if let Some(data) = std::env::args_os().nth(1) {
         let data = std::path::PathBuf::from(data);
         let trees = std::fs::read_to_string(data.join("sst/valid.txt"))?;
         let lines: Vec<&str> = trees.lines().collect();
-        report(
-            "SST trees",
-            &lines
-                .chunks(32)
-                .take(12)
-                .map(parsed_trees)
-                .collect::<Vec<_>>(),
-        )?;
-        let lattices =
-            parsed_lattices(&std::fs::read_to_string(data.join("zh_lattice/train.txt"))?);
-        report(
-            "Chinese lattices",
-            &lattices.chunks(32).take(6).map(lattice).collect::<Vec<_>>(),
-        )?;
+        report("SST trees", &lines.chunks(32).take(12).map(parsed_trees).collect::<Vec<_>>())?;
+        let lattices = parsed_lattices(&std::fs::read_to_string(data.join("zh_lattice/train.txt"))?);
+        report("Chinese lattices", &lattices.chunks(32).take(6).map(lattice).collect::<Vec<_>>())?;
     }
     Ok(())
 }

@@ -45,12 +45,7 @@ impl Graph {
                 }
                 sources[*cell] += usize::from(above[v] >> cell & 1 == 0);
             }
-            let share = |c: &usize| {
-                (
-                    ready[*c].len() * 1_000_000 / sources[*c].max(1),
-                    ready[*c].len(),
-                )
-            };
+            let share = |c: &usize| (ready[*c].len() * 1_000_000 / sources[*c].max(1), ready[*c].len());
             let Some(best) = (0..self.cells.len()).max_by_key(share) else {
                 break;
             };
@@ -98,12 +93,7 @@ impl Graph {
                 .iter()
                 .flat_map(|(role, cell, rows)| {
                     let cell = self.cells[*cell];
-                    let spec = SlotSpec {
-                        role: *role,
-                        slab: SlabId(cell.slab),
-                        bytes: 512,
-                        rows,
-                    };
+                    let spec = SlotSpec { role: *role, slab: SlabId(cell.slab), bytes: 512, rows };
                     std::iter::repeat_n(spec, cell.fields)
                 })
                 .collect();
@@ -134,10 +124,7 @@ const NODE: usize = 1;
 /// Leaves and nodes share one record slab {h, c}; each root is read by a loss cell without a value slab of its own.
 fn tree_graph() -> Graph {
     let record = Cell { fields: 2, slab: 0 };
-    Graph {
-        cells: vec![record, record, Cell { fields: 1, slab: 1 }],
-        apps: Vec::new(),
-    }
+    Graph { cells: vec![record, record, Cell { fields: 1, slab: 1 }], apps: Vec::new() }
 }
 
 fn random_tree(graph: &mut Graph, random: &mut SplitMix64, leaves: usize) -> usize {
@@ -173,11 +160,8 @@ pub(crate) fn parsed_trees(lines: &[&str]) -> Graph {
             }
             for _ in part.matches(')') {
                 let children = open.pop().unwrap_or_default();
-                let made = if let [a, b] = children[..] {
-                    graph.add(NODE, &[a, b])
-                } else {
-                    graph.add(LEAF, &[])
-                };
+                let made =
+                    if let [a, b] = children[..] { graph.add(NODE, &[a, b]) } else { graph.add(LEAF, &[]) };
                 match open.last_mut() {
                     Some(parent) => parent.push(made),
                     None => root = Some(made),
@@ -195,10 +179,8 @@ pub(crate) fn parsed_trees(lines: &[&str]) -> Graph {
 pub(crate) fn chains(random: &mut SplitMix64) -> Graph {
     let input = Cell { fields: 1, slab: 0 };
     let (fw, bw) = (Cell { fields: 2, slab: 1 }, Cell { fields: 2, slab: 2 });
-    let mut graph = Graph {
-        cells: vec![input, fw, fw, bw, bw, Cell { fields: 1, slab: 3 }],
-        apps: Vec::new(),
-    };
+    let mut graph =
+        Graph { cells: vec![input, fw, fw, bw, bw, Cell { fields: 1, slab: 3 }], apps: Vec::new() };
     for _ in 0..32 {
         let length = 3 + random.below(45);
         let words: Vec<usize> = (0..length).map(|_| graph.add(0, &[])).collect();
@@ -222,24 +204,15 @@ pub(crate) fn chains(random: &mut SplitMix64) -> Graph {
 /// Characters with words laid over them: cell 0 character input, 1 first character, 2 character, 3 character with words that
 /// end there, 4 word (from the state at its first character), 5 sum of two word states.
 pub(crate) fn lattice(sentences: &[(usize, Vec<(usize, usize)>)]) -> Graph {
-    let (input, state, word) = (
-        Cell { fields: 1, slab: 0 },
-        Cell { fields: 2, slab: 1 },
-        Cell { fields: 1, slab: 2 },
-    );
-    let mut graph = Graph {
-        cells: vec![input, state, state, state, word, word],
-        apps: Vec::new(),
-    };
+    let (input, state, word) =
+        (Cell { fields: 1, slab: 0 }, Cell { fields: 2, slab: 1 }, Cell { fields: 1, slab: 2 });
+    let mut graph = Graph { cells: vec![input, state, state, state, word, word], apps: Vec::new() };
     for (length, words) in sentences {
         let mut states: Vec<usize> = Vec::new();
         for at in 0..*length {
             let x = graph.add(0, &[]);
             let mut sum = None;
-            for &(begin, _) in words
-                .iter()
-                .filter(|&&(begin, end)| end == at + 1 && begin < at)
-            {
+            for &(begin, _) in words.iter().filter(|&&(begin, end)| end == at + 1 && begin < at) {
                 let cell = graph.add(4, &[states[begin]]);
                 sum = Some(sum.map_or(cell, |sum| graph.add(5, &[sum, cell])));
             }
@@ -266,23 +239,12 @@ pub(crate) fn random_lattices(random: &mut SplitMix64) -> Graph {
 }
 
 pub(crate) fn parsed_lattices(text: &str) -> Vec<(usize, Vec<(usize, usize)>)> {
-    let span = |s: &str| {
-        s.split_once(':')
-            .and_then(|(b, e)| Some((b.parse().ok()?, e.parse().ok()?)))
-    };
+    let span = |s: &str| s.split_once(':').and_then(|(b, e)| Some((b.parse().ok()?, e.parse().ok()?)));
     let sentence = |block: &str| {
         let mut lines = block.lines();
         let length = lines.next().unwrap_or_default().split(' ').count();
-        let words = lines
-            .nth(1)
-            .unwrap_or_default()
-            .split(' ')
-            .filter_map(span)
-            .collect();
+        let words = lines.nth(1).unwrap_or_default().split(' ').filter_map(span).collect();
         (length, words)
     };
-    text.split("\n\n")
-        .filter(|b| !b.trim().is_empty())
-        .map(sentence)
-        .collect()
+    text.split("\n\n").filter(|b| !b.trim().is_empty()).map(sentence).collect()
 }

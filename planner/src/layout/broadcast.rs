@@ -53,17 +53,8 @@ pub(super) fn keep_slots(problem: &Problem, candidates: &[Candidate], work: u64)
         search.try_candidate(candidate);
     }
     let over_budget = search.over_budget();
-    let slots = candidates
-        .iter()
-        .filter(|c| search.kept[c.slot as usize])
-        .copied()
-        .collect();
-    Kept {
-        tree: search.tree,
-        slots,
-        tried,
-        over_budget,
-    }
+    let slots = candidates.iter().filter(|c| search.kept[c.slot as usize]).copied().collect();
+    Kept { tree: search.tree, slots, tried, over_budget }
 }
 
 /// Slots of two lanes or more without repeats, once each: results, then operands that are ranges in `start` (they fit
@@ -79,14 +70,8 @@ pub(super) fn candidates(problem: &Problem, start: &Layout) -> Vec<Candidate> {
             }
             if slot.same_as.0 == index {
                 let served = matches!(start.access[index as usize], Access::Range { .. });
-                found.push(Candidate {
-                    batch: batch_id,
-                    slot: index,
-                    bytes,
-                    served,
-                });
-            } else if let Some(same) = found[first..].iter_mut().find(|c| c.slot == slot.same_as.0)
-            {
+                found.push(Candidate { batch: batch_id, slot: index, bytes, served });
+            } else if let Some(same) = found[first..].iter_mut().find(|c| c.slot == slot.same_as.0) {
                 same.bytes += bytes;
             }
         }
@@ -154,11 +139,7 @@ impl<'a> Search<'a> {
     }
 
     fn try_candidate(&mut self, candidate: &Candidate) {
-        let share = if candidate.served {
-            self.work
-        } else {
-            self.tree.work() + self.trial_share
-        };
+        let share = if candidate.served { self.work } else { self.tree.work() + self.trial_share };
         self.trial_work = share.min(self.work);
         self.tree.checkpoint();
         self.kept[candidate.slot as usize] = true;
@@ -177,8 +158,7 @@ impl<'a> Search<'a> {
 
     fn rows_of(&self, candidate: &Candidate) -> &'a [u32] {
         let lanes = self.problem.all_batches()[candidate.batch as usize].lanes;
-        self.problem
-            .slot_rows(self.problem.slot(candidate.slot as usize), lanes)
+        self.problem.slot_rows(self.problem.slot(candidate.slot as usize), lanes)
     }
 
     /// Broadcasts inside batches until nothing changes; false on a contradiction or when the work is spent.
@@ -210,11 +190,7 @@ impl<'a> Search<'a> {
         sets.sort_by_key(|set| set.lanes.len());
         let mut image = Vec::new();
         for set in &sets {
-            for (_, rows) in kept
-                .iter()
-                .enumerate()
-                .filter(|&(target, _)| target != set.source)
-            {
+            for (_, rows) in kept.iter().enumerate().filter(|&(target, _)| target != set.source) {
                 image.clear();
                 image.extend(set.lanes.iter().map(|&lane| rows[lane as usize]));
                 if !self.reduce(&image) {
@@ -236,10 +212,7 @@ impl<'a> Search<'a> {
         let part = self.tree.restrict(rows);
         for set in part.consecutive_sets() {
             if set.len() < rows.len() {
-                let lanes = part.leaves[set]
-                    .iter()
-                    .map(|&row| self.lane_of[row as usize])
-                    .collect();
+                let lanes = part.leaves[set].iter().map(|&row| self.lane_of[row as usize]).collect();
                 sets.push(LaneSet { source, lanes });
             }
         }
@@ -252,8 +225,8 @@ impl<'a> Search<'a> {
             Reduction::Implied => true,
             Reduction::Narrowed => {
                 for &row in rows {
-                    let named = self.named_from[row as usize] as usize
-                        ..self.named_from[row as usize + 1] as usize;
+                    let named =
+                        self.named_from[row as usize] as usize..self.named_from[row as usize + 1] as usize;
                     for index in named {
                         self.enqueue(self.named_by[index]);
                     }

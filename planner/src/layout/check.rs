@@ -8,26 +8,15 @@ use super::{Access, Layout, LayoutError, Problem, SlabId};
 
 /// Whether the layout is valid for the problem, and if not, which promise it breaks.
 pub fn check(problem: &Problem, layout: &Layout) -> Result<(), LayoutError> {
-    ensure(
-        layout.places.len() == problem.rows() as usize,
-        "one place for every row",
-    )?;
-    ensure(
-        layout.lanes.len() == problem.all_lanes() as usize,
-        "one entry for every lane of every batch",
-    )?;
-    ensure(
-        layout.access.len() == problem.slot_count() as usize,
-        "one access for every slot",
-    )?;
+    ensure(layout.places.len() == problem.rows() as usize, "one place for every row")?;
+    ensure(layout.lanes.len() == problem.all_lanes() as usize, "one entry for every lane of every batch")?;
+    ensure(layout.access.len() == problem.slot_count() as usize, "one access for every slot")?;
     let mut taken = vec![false; layout.places.len()];
     for slab in (0..problem.slabs()).map(SlabId) {
         let span = problem.span(slab);
         let taken = &mut taken[span.clone()];
         for &place in &layout.places[span] {
-            let fresh = taken
-                .get_mut(place as usize)
-                .is_some_and(|t| !std::mem::replace(t, true));
+            let fresh = taken.get_mut(place as usize).is_some_and(|t| !std::mem::replace(t, true));
             ensure(fresh, "places that are used once and lie inside the slab")?;
         }
     }
@@ -36,9 +25,7 @@ pub fn check(problem: &Problem, layout: &Layout) -> Result<(), LayoutError> {
         let order = &layout.lanes[begin..begin + batch.lanes as usize];
         let mut used = vec![false; order.len()];
         for &lane in order {
-            let fresh = used
-                .get_mut(lane as usize)
-                .is_some_and(|u| !std::mem::replace(u, true));
+            let fresh = used.get_mut(lane as usize).is_some_and(|u| !std::mem::replace(u, true));
             ensure(fresh, "every lane of a batch once")?;
         }
         for index in batch.first_slot as usize..batch.end_slot as usize {
@@ -49,10 +36,7 @@ pub fn check(problem: &Problem, layout: &Layout) -> Result<(), LayoutError> {
                     break;
                 };
                 let place = i64::from(layout.places[rows[lane as usize] as usize]);
-                ensure(
-                    place == promised,
-                    "a slot that is not tabled to name the rows of its lanes",
-                )?;
+                ensure(place == promised, "a slot that is not tabled to name the rows of its lanes")?;
             }
         }
     }
@@ -70,11 +54,7 @@ fn promised(access: Access, i: i64) -> Option<i64> {
 }
 
 fn ensure(holds: bool, promise: &'static str) -> Result<(), LayoutError> {
-    if holds {
-        Ok(())
-    } else {
-        Err(LayoutError::Broken(promise))
-    }
+    if holds { Ok(()) } else { Err(LayoutError::Broken(promise)) }
 }
 
 #[cfg(test)]
@@ -84,21 +64,9 @@ mod tests {
     fn chain() -> (Problem, Layout) {
         let mut problem = Problem::new();
         let slab = problem.add_slab(4).unwrap();
-        let slot = |role, rows| SlotSpec {
-            role,
-            slab,
-            bytes: 4,
-            rows,
-        };
-        problem
-            .add_batch(2, &[slot(Role::Result, &[0, 1])])
-            .unwrap();
-        problem
-            .add_batch(
-                2,
-                &[slot(Role::Result, &[2, 3]), slot(Role::Operand, &[1, 0])],
-            )
-            .unwrap();
+        let slot = |role, rows| SlotSpec { role, slab, bytes: 4, rows };
+        problem.add_batch(2, &[slot(Role::Result, &[0, 1])]).unwrap();
+        problem.add_batch(2, &[slot(Role::Result, &[2, 3]), slot(Role::Operand, &[1, 0])]).unwrap();
         let layout = batch_order(&problem);
         (problem, layout)
     }

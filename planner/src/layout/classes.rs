@@ -17,8 +17,7 @@ impl Relation {
         match (self, next) {
             (Relation::Parity(a), Relation::Parity(b)) => Some(Relation::Parity(a ^ b)),
             (Relation::Map(a), Relation::Map(b)) => {
-                let through: Option<Vec<u32>> =
-                    a.iter().map(|&i| b.get(i as usize).copied()).collect();
+                let through: Option<Vec<u32>> = a.iter().map(|&i| b.get(i as usize).copied()).collect();
                 through.map(Relation::Map)
             }
             _ => None,
@@ -137,12 +136,8 @@ pub(super) fn parity(a: &[(u32, u32)], mut b: Vec<(u32, u32)>) -> Option<Relatio
 pub(super) fn bijection(a: &[(u32, u32)], b: &[(u32, u32)]) -> Option<Relation> {
     let mut sorted: Vec<u32> = (0..b.len() as u32).collect();
     sorted.sort_unstable_by_key(|&i| b[i as usize]);
-    let find = |key: &(u32, u32)| {
-        sorted
-            .binary_search_by_key(key, |&i| b[i as usize])
-            .ok()
-            .map(|at| sorted[at])
-    };
+    let find =
+        |key: &(u32, u32)| sorted.binary_search_by_key(key, |&i| b[i as usize]).ok().map(|at| sorted[at]);
     let map: Option<Vec<u32>> = a.iter().map(find).collect();
     map.filter(|_| a.len() == b.len()).map(Relation::Map)
 }

@@ -47,31 +47,17 @@ pub enum LayoutError {
 impl fmt::Display for LayoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LayoutError::TooLarge => write!(
-                f,
-                "layout: expected fewer than 2^32 rows and slot entries; plan a smaller batch"
-            ),
+            LayoutError::TooLarge => {
+                write!(f, "layout: expected fewer than 2^32 rows and slot entries; plan a smaller batch")
+            }
             LayoutError::UnknownSlab { slab, slabs } => {
-                write!(
-                    f,
-                    "layout: found slab {slab}, expected one of {slabs}; add the slab first"
-                )
+                write!(f, "layout: found slab {slab}, expected one of {slabs}; add the slab first")
             }
             LayoutError::UnknownRow { slab, row, rows } => {
-                write!(
-                    f,
-                    "layout: found row {row} of {slab}, expected a row below {rows}"
-                )
+                write!(f, "layout: found row {row} of {slab}, expected a row below {rows}")
             }
-            LayoutError::LaneCount {
-                slot,
-                found,
-                expected,
-            } => {
-                write!(
-                    f,
-                    "layout: slot {slot} has {found} rows, expected one for each of {expected} lanes"
-                )
+            LayoutError::LaneCount { slot, found, expected } => {
+                write!(f, "layout: slot {slot} has {found} rows, expected one for each of {expected} lanes")
             }
             LayoutError::WrittenTwice { slab, row } => {
                 write!(

@@ -111,10 +111,7 @@ impl Counts {
 
     /// What layouts are compared by: rows through tables, then their bytes.
     fn cost(&self) -> (u64, u64) {
-        (
-            self.tabled_operands() + self.result_tabled,
-            self.tabled_bytes,
-        )
+        (self.tabled_operands() + self.result_tabled, self.tabled_bytes)
     }
 
     fn add(&mut self, slot: &Slot, lanes: u32, access: Access) {
@@ -163,12 +160,7 @@ impl Layout {
                 access.push(found);
             }
         }
-        Layout {
-            places,
-            lanes,
-            access,
-            counts,
-        }
+        Layout { places, lanes, access, counts }
     }
 
     /// The place of a row in its slab; `None` for an unknown row.
@@ -183,18 +175,12 @@ impl Layout {
 
     /// The lanes of a batch in the order in which they run, as indices into the rows that were added.
     pub fn lanes(&self, problem: &Problem, batch: BatchId) -> &[u32] {
-        problem
-            .all_batches()
-            .get(batch.index())
-            .map_or(&[], |batch| lanes_of(&self.lanes, batch))
+        problem.all_batches().get(batch.index()).map_or(&[], |batch| lanes_of(&self.lanes, batch))
     }
 
     /// How the slot reaches its rows.
     pub fn access(&self, slot: SlotId) -> Access {
-        self.access
-            .get(slot.index())
-            .copied()
-            .unwrap_or(Access::Tabled)
+        self.access.get(slot.index()).copied().unwrap_or(Access::Tabled)
     }
 
     /// Rows by access.
@@ -211,10 +197,7 @@ impl Layout {
                 if slot.role == Role::Operand && self.access[index] == Access::Tabled {
                     let rows = problem.slot_rows(slot, batch.lanes);
                     let place = |lane: &u32| self.places[rows[*lane as usize] as usize];
-                    runs += 1 + order
-                        .windows(2)
-                        .filter(|w| place(&w[0]) + 1 != place(&w[1]))
-                        .count() as u64;
+                    runs += 1 + order.windows(2).filter(|w| place(&w[0]) + 1 != place(&w[1])).count() as u64;
                 }
             }
         }
@@ -223,11 +206,7 @@ impl Layout {
 
     /// The cheaper of two layouts; the first on a tie.
     fn better(self, other: Layout) -> Layout {
-        if other.counts.cost() < self.counts.cost() {
-            other
-        } else {
-            self
-        }
+        if other.counts.cost() < self.counts.cost() { other } else { self }
     }
 }
 
@@ -237,9 +216,7 @@ fn lanes_of<'a>(lanes: &'a [u32], batch: &Batch) -> &'a [u32] {
 
 fn measure(problem: &Problem, slot: &Slot, places: &[u32], order: &[u32]) -> Access {
     let rows = problem.slot_rows(slot, order.len() as u32);
-    let mut seen = order
-        .iter()
-        .map(|&lane| i64::from(places[rows[lane as usize] as usize]));
+    let mut seen = order.iter().map(|&lane| i64::from(places[rows[lane as usize] as usize]));
     let Some(first) = seen.next() else {
         return Access::Range { start: 0 };
     };

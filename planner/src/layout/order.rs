@@ -25,10 +25,7 @@ pub struct Budget {
 impl Default for Budget {
     /// Enough for every slot of minibatches of trees and lattices; half a second at most.
     fn default() -> Budget {
-        Budget {
-            nodes_per_entry: 40,
-            nodes: 20_000_000,
-        }
+        Budget { nodes_per_entry: 40, nodes: 20_000_000 }
     }
 }
 
@@ -55,14 +52,9 @@ pub struct Outcome {
 pub fn planned(problem: &Problem, budget: Budget) -> Outcome {
     let fallback = propagated(problem);
     let candidates = candidates(problem, &fallback);
-    let entries: u64 = problem
-        .all_batches()
-        .iter()
-        .map(|b| u64::from(b.lanes) * u64::from(b.end_slot - b.first_slot))
-        .sum();
-    let work = budget
-        .nodes
-        .min(entries.saturating_mul(u64::from(budget.nodes_per_entry)));
+    let entries: u64 =
+        problem.all_batches().iter().map(|b| u64::from(b.lanes) * u64::from(b.end_slot - b.first_slot)).sum();
+    let work = budget.nodes.min(entries.saturating_mul(u64::from(budget.nodes_per_entry)));
     let kept = keep_slots(problem, &candidates, work);
     let mut outcome = Outcome {
         candidates: candidates.len() as u32,
@@ -101,12 +93,7 @@ fn places_by_slab(problem: &Problem, order: &[u32]) -> Vec<u32> {
 }
 
 /// Lanes in the memory order of the batch's leading kept slot; as propagated where nothing was kept.
-fn lanes_by_lead(
-    problem: &Problem,
-    leads: &[Option<u32>],
-    places: &[u32],
-    fallback: &Layout,
-) -> Vec<u32> {
+fn lanes_by_lead(problem: &Problem, leads: &[Option<u32>], places: &[u32], fallback: &Layout) -> Vec<u32> {
     let mut lanes = fallback.lanes.clone();
     for (batch, lead) in problem.all_batches().iter().zip(leads) {
         if let Some(lead) = lead {

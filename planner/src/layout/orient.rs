@@ -21,16 +21,10 @@ pub(super) struct Oriented {
 
 /// Settles directions for all kept slots, heavier ones first.
 pub(super) fn orient(problem: &Problem, kept: Kept) -> Oriented {
-    let Kept {
-        mut tree, slots, ..
-    } = kept;
+    let Kept { mut tree, slots, .. } = kept;
     tree.settle_pairs();
     let nodes = tree.node_bound();
-    let mut oriented = Oriented {
-        tree,
-        classes: Classes::new(nodes),
-        refused: Vec::new(),
-    };
+    let mut oriented = Oriented { tree, classes: Classes::new(nodes), refused: Vec::new() };
     let mut first_of: Vec<Option<Candidate>> = vec![None; problem.batches() as usize];
     let mut lane_of = vec![0; problem.rows() as usize];
     for candidate in slots {
@@ -72,20 +66,12 @@ impl Part {
             if node.kind == NodeKind::Leaf {
                 keys[index].0 = lane_of[part.leaves[node.first as usize] as usize];
             } else {
-                keys[index].0 = part
-                    .children(index)
-                    .map(|c| keys[c].0)
-                    .min()
-                    .unwrap_or(u32::MAX);
+                keys[index].0 = part.children(index).map(|c| keys[c].0).min().unwrap_or(u32::MAX);
             }
         }
         let mut sorted: Vec<u32> = (0..keys.len() as u32).collect();
         sorted.sort_unstable_by_key(|&i| keys[i as usize]);
-        Part {
-            tree: part,
-            keys,
-            sorted,
-        }
+        Part { tree: part, keys, sorted }
     }
 
     fn child_keys(&self, node: usize) -> Vec<(u32, u32)> {
@@ -123,9 +109,7 @@ impl Oriented {
         while let Some(u) = stack.pop() {
             match self.tree.kind(u) {
                 NodeKind::Leaf => order.push(u),
-                NodeKind::P | NodeKind::Q => {
-                    stack.extend(self.ordered_children(u, &least).into_iter().rev())
-                }
+                NodeKind::P | NodeKind::Q => stack.extend(self.ordered_children(u, &least).into_iter().rev()),
             }
         }
         order
@@ -143,13 +127,7 @@ impl Oriented {
         for &u in preorder.iter().rev() {
             least[u as usize] = match self.tree.kind(u) {
                 NodeKind::Leaf => wish.get(u as usize).copied().unwrap_or(u32::MAX),
-                _ => self
-                    .tree
-                    .children(u)
-                    .iter()
-                    .map(|&c| least[c as usize])
-                    .min()
-                    .unwrap_or(u32::MAX),
+                _ => self.tree.children(u).iter().map(|&c| least[c as usize]).min().unwrap_or(u32::MAX),
             };
         }
         least

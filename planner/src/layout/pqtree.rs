@@ -107,11 +107,7 @@ impl PqTree {
             children: (0..leaves).collect(),
         });
         let marks = vec![Mark::CLEAR; nodes.len()];
-        let journal = Journal {
-            len: nodes.len(),
-            root: leaves,
-            ..Journal::default()
-        };
+        let journal = Journal { len: nodes.len(), root: leaves, ..Journal::default() };
         PqTree {
             nodes,
             marks,
@@ -222,11 +218,7 @@ impl PqTree {
             self.journal.taken.clear();
         }
         let Some(top) = self.mark(set) else {
-            return if set.is_empty() {
-                Reduction::Implied
-            } else {
-                Reduction::Refused
-            };
+            return if set.is_empty() { Reduction::Implied } else { Reduction::Refused };
         };
         if !self.fits(top) {
             return Reduction::Refused;
@@ -255,28 +247,15 @@ impl PqTree {
     }
 
     fn new_node(&mut self, kind: NodeKind, leaves: u32) -> u32 {
-        let node = Node {
-            kind,
-            parent: NONE,
-            pos: 0,
-            leaves,
-            saved: 0,
-            children: Vec::new(),
-        };
+        let node = Node { kind, parent: NONE, pos: 0, leaves, saved: 0, children: Vec::new() };
         match self.free.pop() {
             Some(id) => {
                 self.journal.taken.push(id);
-                self.nodes[id as usize] = Node {
-                    saved: self.journal.epoch,
-                    ..node
-                };
+                self.nodes[id as usize] = Node { saved: self.journal.epoch, ..node };
                 id
             }
             None => {
-                self.nodes.push(Node {
-                    saved: self.journal.epoch,
-                    ..node
-                });
+                self.nodes.push(Node { saved: self.journal.epoch, ..node });
                 self.marks.push(Mark::CLEAR);
                 self.nodes.len() as u32 - 1
             }

@@ -97,10 +97,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// The row comes from outside.
-    pub(crate) const NOBODY: Writer = Writer {
-        batch: u32::MAX,
-        lane: u32::MAX,
-    };
+    pub(crate) const NOBODY: Writer = Writer { batch: u32::MAX, lane: u32::MAX };
 }
 
 /// Slabs of rows and the batches that write and read them, in the order in which they run.
@@ -130,11 +127,7 @@ impl Problem {
 
     /// Adds a slab of `rows` rows.
     pub fn add_slab(&mut self, rows: u32) -> Result<SlabId, LayoutError> {
-        let total = self
-            .rows
-            .checked_add(rows)
-            .filter(|&t| t < u32::MAX)
-            .ok_or(LayoutError::TooLarge)?;
+        let total = self.rows.checked_add(rows).filter(|&t| t < u32::MAX).ok_or(LayoutError::TooLarge)?;
         let id = SlabId(self.slab_base.len() as u32);
         self.slab_base.push(self.rows);
         self.rows = total;
@@ -145,11 +138,7 @@ impl Problem {
     ///
     /// Fields of one record share row numbers: slots of equal role that name the same rows in the same order are allowed, also
     /// as results, and are planned once with their bytes added.
-    pub fn add_batch(
-        &mut self,
-        lanes: u32,
-        slots: &[SlotSpec<'_>],
-    ) -> Result<BatchId, LayoutError> {
+    pub fn add_batch(&mut self, lanes: u32, slots: &[SlotSpec<'_>]) -> Result<BatchId, LayoutError> {
         self.admit(lanes, slots)?;
         let id = BatchId(self.batches.len() as u32);
         let first_slot = self.slots.len() as u32;
@@ -180,17 +169,10 @@ impl Problem {
         }
         for (slot, spec) in (0u32..).zip(slots) {
             if spec.slab.index() >= self.slab_base.len() {
-                return Err(LayoutError::UnknownSlab {
-                    slab: spec.slab,
-                    slabs: self.slab_base.len() as u32,
-                });
+                return Err(LayoutError::UnknownSlab { slab: spec.slab, slabs: self.slab_base.len() as u32 });
             }
             if spec.rows.len() as u64 != u64::from(lanes) {
-                return Err(LayoutError::LaneCount {
-                    slot,
-                    found: spec.rows.len() as u32,
-                    expected: lanes,
-                });
+                return Err(LayoutError::LaneCount { slot, found: spec.rows.len() as u32, expected: lanes });
             }
         }
         Ok(())
@@ -206,11 +188,7 @@ impl Problem {
             let rows = &self.pool[other.start as usize..][..spec.rows.len()];
             other.role == spec.role
                 && other.slab == spec.slab
-                && spec
-                    .rows
-                    .iter()
-                    .zip(rows)
-                    .all(|(row, known)| known - base == *row)
+                && spec.rows.iter().zip(rows).all(|(row, known)| known - base == *row)
         });
         let same_as = SlotId(twin.unwrap_or(id));
         self.slots.push(Slot {
@@ -229,25 +207,15 @@ impl Problem {
         }
         for (lane, &row) in (0u32..).zip(spec.rows) {
             if row >= count {
-                return Err(LayoutError::UnknownRow {
-                    slab: spec.slab,
-                    row,
-                    rows: count,
-                });
+                return Err(LayoutError::UnknownRow { slab: spec.slab, row, rows: count });
             }
             let global = base + row;
             if spec.role == Role::Result {
                 let writer = &mut self.writers[global as usize];
                 if *writer != Writer::NOBODY {
-                    return Err(LayoutError::WrittenTwice {
-                        slab: spec.slab,
-                        row,
-                    });
+                    return Err(LayoutError::WrittenTwice { slab: spec.slab, row });
                 }
-                *writer = Writer {
-                    batch: self.batches.len() as u32,
-                    lane,
-                };
+                *writer = Writer { batch: self.batches.len() as u32, lane };
                 self.written_rows += 1;
             }
             let again = std::mem::replace(&mut self.seen[global as usize], id) == id;
@@ -261,12 +229,8 @@ impl Problem {
     fn withdraw(&mut self, first_slot: usize) {
         for slot in &self.slots[first_slot..] {
             let start = slot.start as usize;
-            let end = self
-                .slots
-                .iter()
-                .map(|s| s.start as usize)
-                .find(|&s| s > start)
-                .unwrap_or(self.pool.len());
+            let end =
+                self.slots.iter().map(|s| s.start as usize).find(|&s| s > start).unwrap_or(self.pool.len());
             for &row in &self.pool[start..end] {
                 self.seen[row as usize] = u32::MAX;
                 let writer = &mut self.writers[row as usize];
@@ -276,10 +240,7 @@ impl Problem {
                 }
             }
         }
-        let pool = self
-            .slots
-            .get(first_slot)
-            .map_or(self.pool.len(), |s| s.start as usize);
+        let pool = self.slots.get(first_slot).map_or(self.pool.len(), |s| s.start as usize);
         self.pool.truncate(pool);
         self.slots.truncate(first_slot);
     }
@@ -343,10 +304,7 @@ impl Problem {
     /// The batch's result slots, each record once.
     pub(crate) fn results(&self, batch: &Batch) -> impl Iterator<Item = &Slot> {
         let own = |&(id, slot): &(u32, &Slot)| slot.role == Role::Result && slot.same_as.0 == id;
-        (batch.first_slot..batch.end_slot)
-            .zip(self.batch_slots(batch))
-            .filter(own)
-            .map(|(_, slot)| slot)
+        (batch.first_slot..batch.end_slot).zip(self.batch_slots(batch)).filter(own).map(|(_, slot)| slot)
     }
 
     pub(crate) fn batch_slots(&self, batch: &Batch) -> &[Slot] {
@@ -367,10 +325,7 @@ impl Problem {
 
     /// The lane that writes a global row.
     pub(crate) fn writer(&self, row: u32) -> Writer {
-        self.writers
-            .get(row as usize)
-            .copied()
-            .unwrap_or(Writer::NOBODY)
+        self.writers.get(row as usize).copied().unwrap_or(Writer::NOBODY)
     }
 
     /// Entries of all slots.

@@ -31,9 +31,5 @@ impl SplitMix64 {
 
 /// How often a random test runs: more when `AUTOBATCH_TEST=long` asks for it.
 pub(super) fn rounds(short: u64) -> u64 {
-    if std::env::var("AUTOBATCH_TEST").as_deref() == Ok("long") {
-        short * 50
-    } else {
-        short
-    }
+    if std::env::var("AUTOBATCH_TEST").as_deref() == Ok("long") { short * 50 } else { short }
 }

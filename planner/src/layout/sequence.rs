@@ -91,24 +91,16 @@ fn lanes_by_first_reader(problem: &Problem) -> (Vec<u32>, Vec<u32>) {
         for (place, (lane, _)) in order[count..].iter_mut().zip(rest) {
             *place = lane;
         }
-        for (index, slot) in (batch.first_slot..batch.end_slot)
-            .zip(problem.batch_slots(batch))
-            .rev()
-        {
+        for (index, slot) in (batch.first_slot..batch.end_slot).zip(problem.batch_slots(batch)).rev() {
             if slot.role == Role::Result || slot.repeats || slot.same_as.0 != index {
                 continue;
             }
             let rows = problem.slot_rows(slot, batch.lanes);
-            for (entry, &lane) in (slot.start..slot.start + batch.lanes)
-                .zip(order.iter())
-                .rev()
-            {
+            for (entry, &lane) in (slot.start..slot.start + batch.lanes).zip(order.iter()).rev() {
                 let writer = problem.writer(rows[lane as usize]);
                 if let Some(head) = head.get_mut(writer.batch as usize) {
-                    readings[entry as usize] = Reading {
-                        lane: writer.lane,
-                        next: std::mem::replace(head, entry),
-                    };
+                    readings[entry as usize] =
+                        Reading { lane: writer.lane, next: std::mem::replace(head, entry) };
                 }
             }
         }
@@ -129,21 +121,18 @@ fn follow_operands(
     for id in unread {
         let batch = &problem.all_batches()[id as usize];
         let slots = problem.batch_slots(batch);
-        let plannable = slots
-            .iter()
-            .filter(|s| s.role == Role::Operand && !s.repeats);
+        let plannable = slots.iter().filter(|s| s.role == Role::Operand && !s.repeats);
         // `max_by_key` keeps the last of equals; the reverse makes that the first slot.
         let Some(widest) = plannable.rev().max_by_key(|s| s.bytes) else {
             continue;
         };
-        let order =
-            &mut lanes[batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize];
+        let order = &mut lanes[batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize];
         let rows = problem.slot_rows(widest, batch.lanes);
         let old: Vec<u32> = order.to_vec();
         keyed.clear();
-        keyed.extend(old.iter().map(|&lane| {
-            (u64::from(places[rows[lane as usize] as usize]) << 32) | u64::from(lane)
-        }));
+        keyed.extend(
+            old.iter().map(|&lane| (u64::from(places[rows[lane as usize] as usize]) << 32) | u64::from(lane)),
+        );
         keyed.sort_unstable();
         for (place, &entry) in order.iter_mut().zip(&keyed) {
             *place = entry as u32;

@@ -102,10 +102,7 @@ impl PqTree {
         if mark.stamp == self.stamp {
             return false;
         }
-        *mark = Mark {
-            stamp: self.stamp,
-            ..Mark::CLEAR
-        };
+        *mark = Mark { stamp: self.stamp, ..Mark::CLEAR };
         self.queue.push(node);
         true
     }
@@ -119,12 +116,7 @@ impl PqTree {
     }
 
     pub(super) fn count_into_parent(&mut self, u: u32) {
-        let Node {
-            parent,
-            pos,
-            leaves,
-            ..
-        } = self.nodes[u as usize];
+        let Node { parent, pos, leaves, .. } = self.nodes[u as usize];
         let full = self.is_full(u);
         let count = self.marks[u as usize].count;
         let mark = &mut self.marks[parent as usize];
@@ -155,9 +147,9 @@ impl PqTree {
 
     /// Whether every pertinent node has a shape that the set can be made consecutive in.
     pub(super) fn fits(&self, top: u32) -> bool {
-        self.order.iter().all(|&u| {
-            self.is_full(u) || (u == top && self.top_fits(u)) || (u != top && self.inner_fits(u))
-        })
+        self.order
+            .iter()
+            .all(|&u| self.is_full(u) || (u == top && self.top_fits(u)) || (u != top && self.inner_fits(u)))
     }
 
     pub(super) fn top_fits(&self, u: u32) -> bool {
@@ -172,8 +164,7 @@ impl PqTree {
 
     pub(super) fn inner_fits(&self, u: u32) -> bool {
         let mark = &self.marks[u as usize];
-        mark.partials <= 1
-            && (self.kind(u) == NodeKind::P || (mark.is_run() && self.full_side(u).is_some()))
+        mark.partials <= 1 && (self.kind(u) == NodeKind::P || (mark.is_run() && self.full_side(u).is_some()))
     }
 
     /// For a partial Q node with at most one partial child: whether its full children stand at the back (`Some(true)`), at the

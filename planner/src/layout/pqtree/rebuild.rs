@@ -104,10 +104,8 @@ impl PqTree {
     }
 
     pub(super) fn take_chain(&mut self, partial: u32, reversed: bool) -> Vec<u32> {
-        let Chain {
-            mut left,
-            mut right,
-        } = std::mem::take(&mut self.chains[self.marks[partial as usize].chain as usize]);
+        let Chain { mut left, mut right } =
+            std::mem::take(&mut self.chains[self.marks[partial as usize].chain as usize]);
         if reversed {
             right.reverse();
             right.append(&mut left);
@@ -121,9 +119,7 @@ impl PqTree {
 
     /// Takes the full children out of a P node and joins them: nothing, the single one, or a new P node.
     pub(super) fn take_fulls(&mut self, u: u32) -> Option<u32> {
-        let Mark {
-            fulls, first_full, ..
-        } = self.marks[u as usize];
+        let Mark { fulls, first_full, .. } = self.marks[u as usize];
         let mut full = Vec::with_capacity(fulls as usize);
         let mut leaves = 0;
         let mut next = first_full;

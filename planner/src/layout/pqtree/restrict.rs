@@ -87,23 +87,13 @@ impl PqTree {
             if node.kind != NodeKind::Leaf {
                 let run = &node.children[mark.min_pos as usize..=mark.max_pos as usize];
                 self.work += run.len() as u64;
-                stack.extend(
-                    run.iter()
-                        .rev()
-                        .filter(|&&c| self.marks[c as usize].stamp == self.stamp),
-                );
+                stack.extend(run.iter().rev().filter(|&&c| self.marks[c as usize].stamp == self.stamp));
                 if mark.fulls + mark.partials == 1 {
                     continue;
                 }
             }
             let first = out.leaves.len() as u32;
-            out.nodes.push(RestrictedNode {
-                origin: u,
-                kind: node.kind,
-                first,
-                size: mark.count,
-                end: 0,
-            });
+            out.nodes.push(RestrictedNode { origin: u, kind: node.kind, first, size: mark.count, end: 0 });
             if node.kind == NodeKind::Leaf {
                 out.leaves.push(u);
             }

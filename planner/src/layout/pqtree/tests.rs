@@ -45,10 +45,7 @@ fn permutations(items: &[u32]) -> Vec<Vec<u32>> {
 }
 
 fn consecutive(order: &[u32], set: &[u32]) -> bool {
-    let places: Vec<usize> = set
-        .iter()
-        .filter_map(|x| order.iter().position(|y| y == x))
-        .collect();
+    let places: Vec<usize> = set.iter().filter_map(|x| order.iter().position(|y| y == x)).collect();
     let distinct: BTreeSet<usize> = places.iter().copied().collect();
     match (distinct.first(), distinct.last()) {
         (Some(first), Some(last)) => last - first + 1 == distinct.len(),
@@ -93,12 +90,7 @@ fn assert_sound(tree: &PqTree) {
         preorder.push(u);
         for (pos, &child) in (0u32..).zip(tree.children(u)) {
             let node = &tree.nodes[child as usize];
-            assert_eq!(
-                (node.parent, node.pos),
-                (u, pos),
-                "link of {child} in {}",
-                spell(tree)
-            );
+            assert_eq!((node.parent, node.pos), (u, pos), "link of {child} in {}", spell(tree));
             stack.push(child);
         }
     }
@@ -110,21 +102,9 @@ fn assert_sound(tree: &PqTree) {
             NodeKind::P => 2,
             NodeKind::Q => 3,
         };
-        assert!(
-            children.len() >= least,
-            "node {u} is too small in {}",
-            spell(tree)
-        );
-        let leaves: u32 = children
-            .iter()
-            .map(|&c| tree.nodes[c as usize].leaves)
-            .sum();
-        assert_eq!(
-            leaves,
-            tree.nodes[u as usize].leaves,
-            "leaves of {u} in {}",
-            spell(tree)
-        );
+        assert!(children.len() >= least, "node {u} is too small in {}", spell(tree));
+        let leaves: u32 = children.iter().map(|&c| tree.nodes[c as usize].leaves).sum();
+        assert_eq!(leaves, tree.nodes[u as usize].leaves, "leaves of {u} in {}", spell(tree));
     }
     let mut frontier = tree.frontier();
     frontier.sort_unstable();
@@ -135,11 +115,7 @@ fn assert_sound(tree: &PqTree) {
 fn the_tree_represents_exactly_the_orders_that_keep_all_accepted_sets_together() {
     for seed in 0..rounds(400) {
         let mut random = SplitMix64(seed);
-        let n = if seed % 40 == 0 {
-            7
-        } else {
-            2 + random.below(5)
-        };
+        let n = if seed % 40 == 0 { 7 } else { 2 + random.below(5) };
         let all = permutations(&(0..n).collect::<Vec<_>>());
         let mut tree = PqTree::new(n);
         let mut allowed: BTreeSet<Vec<u32>> = all.into_iter().collect();
@@ -147,48 +123,22 @@ fn the_tree_represents_exactly_the_orders_that_keep_all_accepted_sets_together()
             let size = 1 + random.below(n);
             let set = random.set(n, size);
             let before = spell(&tree);
-            let kept: BTreeSet<Vec<u32>> = allowed
-                .iter()
-                .filter(|o| consecutive(o, &set))
-                .cloned()
-                .collect();
+            let kept: BTreeSet<Vec<u32>> = allowed.iter().filter(|o| consecutive(o, &set)).cloned().collect();
             match tree.reduce(&set) {
                 Reduction::Refused => {
-                    assert!(
-                        kept.is_empty(),
-                        "seed {seed}: {set:?} is possible in {before}"
-                    );
-                    assert_eq!(
-                        spell(&tree),
-                        before,
-                        "seed {seed}: a refusal changed the tree"
-                    );
+                    assert!(kept.is_empty(), "seed {seed}: {set:?} is possible in {before}");
+                    assert_eq!(spell(&tree), before, "seed {seed}: a refusal changed the tree");
                 }
                 Reduction::Implied => {
-                    assert_eq!(
-                        kept, allowed,
-                        "seed {seed}: {set:?} is not implied by {before}"
-                    );
+                    assert_eq!(kept, allowed, "seed {seed}: {set:?} is not implied by {before}");
                     assert_eq!(spell(&tree), before, "seed {seed}");
                 }
                 Reduction::Narrowed => {
-                    assert!(
-                        kept.len() < allowed.len(),
-                        "seed {seed}: {set:?} was implied by {before}"
-                    );
+                    assert!(kept.len() < allowed.len(), "seed {seed}: {set:?} was implied by {before}");
                     let found = orders(&tree, tree.root());
                     let distinct: BTreeSet<Vec<u32>> = found.iter().cloned().collect();
-                    assert_eq!(
-                        distinct,
-                        kept,
-                        "seed {seed}: {before} with {set:?} became {}",
-                        spell(&tree)
-                    );
-                    assert_eq!(
-                        found.len(),
-                        distinct.len(),
-                        "seed {seed}: an order is represented twice"
-                    );
+                    assert_eq!(distinct, kept, "seed {seed}: {before} with {set:?} became {}", spell(&tree));
+                    assert_eq!(found.len(), distinct.len(), "seed {seed}: an order is represented twice");
                     allowed = kept;
                 }
             }
@@ -228,29 +178,18 @@ fn large_random_families_are_accepted_and_refused_as_by_another_implementation()
             let before = spell(&tree);
             let theirs = oracle.clone().reduction(&set);
             let ours = tree.reduce(&set);
-            assert_eq!(
-                ours != Reduction::Refused,
-                theirs.is_ok(),
-                "seed {seed}: {set:?} on {before}"
-            );
+            assert_eq!(ours != Reduction::Refused, theirs.is_ok(), "seed {seed}: {set:?} on {before}");
             match theirs {
                 Ok(next) => {
                     oracle = next;
                     accepted.push(set);
                 }
-                Err(_) => assert_eq!(
-                    spell(&tree),
-                    before,
-                    "seed {seed}: a refusal changed the tree"
-                ),
+                Err(_) => assert_eq!(spell(&tree), before, "seed {seed}: a refusal changed the tree"),
             }
             assert_sound(&tree);
         }
         let frontier = tree.frontier();
-        assert!(
-            accepted.iter().all(|s| consecutive(&frontier, s)),
-            "seed {seed}"
-        );
+        assert!(accepted.iter().all(|s| consecutive(&frontier, s)), "seed {seed}");
     }
 }
 
@@ -265,9 +204,7 @@ fn a_rollback_restores_the_tree_and_the_next_trial_is_unharmed() {
         for _ in 0..20 {
             tree.checkpoint();
             let before = spell(&tree);
-            let sets: Vec<Vec<u32>> = (0..3)
-                .map(|_| nearly_consistent_set(&mut random, &hidden))
-                .collect();
+            let sets: Vec<Vec<u32>> = (0..3).map(|_| nearly_consistent_set(&mut random, &hidden)).collect();
             let results: Vec<Reduction> = sets.iter().map(|s| tree.reduce(s)).collect();
             if random.below(2) == 0 {
                 tree.rollback();
@@ -279,10 +216,7 @@ fn a_rollback_restores_the_tree_and_the_next_trial_is_unharmed() {
             }
             assert_sound(&tree);
         }
-        assert!(
-            tree.nodes.len() < 4 * n as usize + 80,
-            "seed {seed}: ids are used again"
-        );
+        assert!(tree.nodes.len() < 4 * n as usize + 80, "seed {seed}: ids are used again");
     }
 }
 
@@ -310,21 +244,11 @@ fn a_restriction_spans_the_consecutive_sets_inside_a_subset() {
             .into_iter()
             .map(|order| order.into_iter().filter(|x| subset.contains(x)).collect())
             .collect();
-        let sets: Vec<Vec<u32>> = part
-            .consecutive_sets()
-            .into_iter()
-            .map(|s| part.leaves[s].to_vec())
-            .collect();
-        let spanned: BTreeSet<Vec<u32>> = permutations(&subset)
-            .into_iter()
-            .filter(|o| sets.iter().all(|s| consecutive(o, s)))
-            .collect();
-        assert_eq!(
-            seen,
-            spanned,
-            "seed {seed}: {} in {subset:?} gives {sets:?}",
-            spell(&tree)
-        );
+        let sets: Vec<Vec<u32>> =
+            part.consecutive_sets().into_iter().map(|s| part.leaves[s].to_vec()).collect();
+        let spanned: BTreeSet<Vec<u32>> =
+            permutations(&subset).into_iter().filter(|o| sets.iter().all(|s| consecutive(o, s))).collect();
+        assert_eq!(seen, spanned, "seed {seed}: {} in {subset:?} gives {sets:?}", spell(&tree));
         assert!(part.nodes.iter().enumerate().all(|(i, node)| {
             let sizes: u32 = part.children(i).map(|c| part.nodes[c].size).sum();
             node.kind == NodeKind::Leaf || sizes == node.size
@@ -347,10 +271,7 @@ fn nested_sets_of_every_size_neither_overflow_the_stack_nor_take_quadratic_nodes
     assert_eq!(tree.reduce(&[0, n - 1]), Reduction::Refused);
     assert_eq!(tree.reduce(&[last, n - 1]), Reduction::Narrowed);
     assert_eq!(tree.reduce(&[last - 1, n - 1]), Reduction::Refused);
-    assert_eq!(
-        tree.restrict(&(0..n / 10).collect::<Vec<_>>()).leaves.len() as u32,
-        n / 10
-    );
+    assert_eq!(tree.restrict(&(0..n / 10).collect::<Vec<_>>()).leaves.len() as u32, n / 10);
     assert_eq!(tree.frontier().len() as u32, n);
     assert_sound(&tree);
 }

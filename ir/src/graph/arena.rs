@@ -1,0 +1,290 @@
+//! The recorded applications: append-only, in topological order, a struct of arrays.
+//!
+//! A graph and the body of a cell are the same arena. An application names only values that
+//! earlier applications made, so the order of the arena is a topological order. Operand lists live
+//! end to end in one pool; an application stores where its own begin, and they end where the next
+//! application's begin.
+
+use crate::graph::signature::Signatures;
+use crate::id::{AppId, SigId, SiteId, TypeId, ValueId};
+use std::ops::Range;
+
+const TAG_SHIFT: u32 = 30;
+const TAG_VALUE: u32 = 0;
+const TAG_INDEX: u32 = 1;
+const TAG_DATA: u32 = 2;
+
+/// One operand, in one word.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+pub struct Operand(u32);
+
+/// What an operand is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperandKind {
+    /// The result of an earlier application.
+    Value(ValueId),
+    /// Bound words, from this place in the graph's pool of words.
+    Index(u32),
+    /// Bound floats, from this place in the graph's pool of floats.
+    Data(u32),
+}
+
+impl Operand {
+    /// The operand that names a value.
+    #[inline]
+    #[must_use]
+    pub const fn value(id: ValueId) -> Self {
+        Self(id.index() as u32)
+    }
+
+    /// The operand that names bound words; `slot` must be below 2^30.
+    #[inline]
+    #[must_use]
+    pub const fn index(slot: u32) -> Self {
+        Self((TAG_INDEX << TAG_SHIFT) | slot)
+    }
+
+    /// The operand that names bound floats; `slot` must be below 2^30.
+    #[inline]
+    #[must_use]
+    pub const fn data(slot: u32) -> Self {
+        Self((TAG_DATA << TAG_SHIFT) | slot)
+    }
+
+    /// The operand's own word, as stored and hashed.
+    #[inline]
+    #[must_use]
+    pub const fn word(self) -> u32 {
+        self.0
+    }
+
+    /// What the operand is; `None` for a word that no operand has, which only a file can hold.
+    #[inline]
+    #[must_use]
+    pub const fn kind(self) -> Option<OperandKind> {
+        let rest = self.0 & ((1 << TAG_SHIFT) - 1);
+        match self.0 >> TAG_SHIFT {
+            TAG_VALUE => match ValueId::try_new(rest as usize) {
+                Some(id) => Some(OperandKind::Value(id)),
+                None => None,
+            },
+            TAG_INDEX => Some(OperandKind::Index(rest)),
+            TAG_DATA => Some(OperandKind::Data(rest)),
+            _ => None,
+        }
+    }
+
+    /// The value that the operand names, if it names one.
+    #[inline]
+    #[must_use]
+    pub const fn as_value(self) -> Option<ValueId> {
+        if self.0 >> TAG_SHIFT == TAG_VALUE { ValueId::try_new(self.0 as usize) } else { None }
+    }
+}
+
+impl std::fmt::Debug for Operand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.kind())
+    }
+}
+
+/// One application, as stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::NoUninit, bytemuck::CheckedBitPattern)]
+#[repr(C)]
+pub struct App {
+    /// Callee, attributes, types, parameters.
+    pub sig: SigId,
+    /// Where its operands begin in the pool.
+    pub operands: u32,
+    /// The index of its first result.
+    pub results: u32,
+    /// Where the user wrote it.
+    pub site: SiteId,
+}
+
+/// Applications with their operands and results.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Arena {
+    apps: Vec<App>,
+    operands: Vec<Operand>,
+    value_types: Vec<TypeId>,
+    producers: Vec<AppId>,
+}
+
+impl Arena {
+    /// Puts an arena together from stored parts, which the verifier checks afterwards. Producers
+    /// are derived; they are not stored.
+    ///
+    /// # Errors
+    /// If the parts cannot be cut into applications at all.
+    pub(crate) fn from_parts(
+        apps: Vec<App>,
+        operands: Vec<Operand>,
+        value_types: Vec<TypeId>,
+    ) -> Result<Self, &'static str> {
+        let mut producers = Vec::with_capacity(value_types.len());
+        let mut previous = (0, 0);
+        for (number, app) in apps.iter().enumerate() {
+            let (operands_end, results_end) =
+                apps.get(number + 1).map_or((operands.len(), value_types.len()), |next| {
+                    (next.operands as usize, next.results as usize)
+                });
+            if (app.operands as usize, app.results as usize) != previous {
+                return Err("applications must begin where the one before ends");
+            }
+            if operands_end < previous.0 || operands_end > operands.len() {
+                return Err("an operand list must lie inside the pool");
+            }
+            if results_end < previous.1 || results_end > value_types.len() {
+                return Err("the results of an application must lie inside the arena");
+            }
+            let Some(id) = AppId::try_new(number) else { return Err("too many applications") };
+            producers.resize(results_end, id);
+            previous = (operands_end, results_end);
+        }
+        if previous != (operands.len(), value_types.len()) {
+            return Err("every operand and value must belong to an application");
+        }
+        Ok(Self { apps, operands, value_types, producers })
+    }
+
+    /// Appends an application. Its operands must have been given by [`push_operand`] since the
+    /// last call.
+    ///
+    /// [`push_operand`]: Self::push_operand
+    #[inline]
+    pub(crate) fn push(&mut self, sig: SigId, operands: u32, results: &[TypeId], site: SiteId) -> u32 {
+        let first = self.value_types.len() as u32;
+        let app = AppId::new(self.apps.len());
+        self.apps.push(App { sig, operands, results: first, site });
+        for &ty in results {
+            self.value_types.push(ty);
+            self.producers.push(app);
+        }
+        first
+    }
+
+    /// Where the next application's operands begin.
+    #[inline]
+    pub(crate) fn operand_mark(&self) -> u32 {
+        self.operands.len() as u32
+    }
+
+    #[inline]
+    pub(crate) fn push_operand(&mut self, operand: Operand) {
+        self.operands.push(operand);
+    }
+
+    /// Drops the operands of an application that was refused halfway.
+    pub(crate) fn truncate_operands(&mut self, mark: u32) {
+        self.operands.truncate(mark as usize);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.apps.clear();
+        self.operands.clear();
+        self.value_types.clear();
+        self.producers.clear();
+    }
+
+    /// How many applications there are.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.apps.len()
+    }
+
+    /// Whether nothing was applied.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.apps.is_empty()
+    }
+
+    /// How many values there are.
+    #[inline]
+    #[must_use]
+    pub fn values(&self) -> usize {
+        self.value_types.len()
+    }
+
+    /// The applications as stored, in order.
+    #[inline]
+    #[must_use]
+    pub fn apps(&self) -> &[App] {
+        &self.apps
+    }
+
+    /// The pool of operands.
+    #[inline]
+    #[must_use]
+    pub fn operand_pool(&self) -> &[Operand] {
+        &self.operands
+    }
+
+    /// The type of every value.
+    #[inline]
+    #[must_use]
+    pub fn value_types(&self) -> &[TypeId] {
+        &self.value_types
+    }
+
+    /// The ids of all applications, in order.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = AppId> + DoubleEndedIterator + use<> {
+        (0..self.apps.len()).map(AppId::new)
+    }
+
+    /// The application with this id.
+    #[inline]
+    #[must_use]
+    pub fn app(&self, id: AppId) -> &App {
+        &self.apps[id.index()]
+    }
+
+    /// The operands of an application.
+    #[inline]
+    #[must_use]
+    pub fn operands(&self, id: AppId) -> &[Operand] {
+        let start = self.apps[id.index()].operands as usize;
+        let end = self.apps.get(id.index() + 1).map_or(self.operands.len(), |next| next.operands as usize);
+        &self.operands[start..end]
+    }
+
+    /// The values that an application makes, as a range of indices.
+    #[inline]
+    #[must_use]
+    pub fn results(&self, id: AppId) -> Range<usize> {
+        let start = self.apps[id.index()].results as usize;
+        let end = self.apps.get(id.index() + 1).map_or(self.value_types.len(), |next| next.results as usize);
+        start..end
+    }
+
+    /// The application that makes a value.
+    #[inline]
+    #[must_use]
+    pub fn producer(&self, value: ValueId) -> AppId {
+        self.producers[value.index()]
+    }
+
+    /// The type of a value.
+    #[inline]
+    #[must_use]
+    pub fn type_of(&self, value: ValueId) -> TypeId {
+        self.value_types[value.index()]
+    }
+
+    /// Whether a value is a list.
+    #[must_use]
+    pub fn is_list(&self, value: ValueId, sigs: &Signatures) -> bool {
+        sigs.get(self.app(self.producer(value)).sig).is_list()
+    }
+
+    /// Bytes held, spare capacity included.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> usize {
+        self.apps.capacity() * size_of::<App>()
+            + self.operands.capacity() * size_of::<Operand>()
+            + self.value_types.capacity() * size_of::<TypeId>()
+            + self.producers.capacity() * size_of::<AppId>()
+    }
+}

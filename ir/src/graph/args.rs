@@ -1,0 +1,89 @@
+//! What may stand as an argument of a call.
+
+use crate::graph::value::Value;
+
+/// An argument: a value, or an index that is bound when the graph is played.
+#[derive(Clone, Copy, Debug)]
+pub enum Arg<'g> {
+    /// A value or list of the same graph.
+    Value(Value<'g>),
+    /// A number for an index port, a label, a pick.
+    Index(u32),
+}
+
+impl<'g> From<Value<'g>> for Arg<'g> {
+    fn from(value: Value<'g>) -> Self {
+        Self::Value(value)
+    }
+}
+
+impl<'g> From<&Value<'g>> for Arg<'g> {
+    fn from(value: &Value<'g>) -> Self {
+        Self::Value(*value)
+    }
+}
+
+impl From<u32> for Arg<'_> {
+    fn from(index: u32) -> Self {
+        Self::Index(index)
+    }
+}
+
+/// The arguments of a call of a cell with `N` ports: an array or tuple of values and indices, or a
+/// single one. A wrong number of arguments does not compile.
+#[diagnostic::on_unimplemented(
+    message = "these are not the arguments of a cell with {N} ports",
+    note = "a cell of N ports takes N arguments: an array of values, a tuple of values and u32 indices, or a single one where N is 1"
+)]
+pub trait Args<'g, const N: usize> {
+    /// The arguments in order.
+    fn into_args(self) -> [Arg<'g>; N];
+}
+
+impl<'g, const N: usize> Args<'g, N> for [Value<'g>; N] {
+    #[inline]
+    fn into_args(self) -> [Arg<'g>; N] {
+        self.map(Arg::Value)
+    }
+}
+
+impl<'g, const N: usize> Args<'g, N> for [Arg<'g>; N] {
+    #[inline]
+    fn into_args(self) -> [Arg<'g>; N] {
+        self
+    }
+}
+
+impl<'g> Args<'g, 1> for Value<'g> {
+    #[inline]
+    fn into_args(self) -> [Arg<'g>; 1] {
+        [Arg::Value(self)]
+    }
+}
+
+impl<'g> Args<'g, 1> for u32 {
+    #[inline]
+    fn into_args(self) -> [Arg<'g>; 1] {
+        [Arg::Index(self)]
+    }
+}
+
+macro_rules! tuple_args {
+    ($n:literal: $($name:ident $place:tt),+) => {
+        impl<'g, $($name: Into<Arg<'g>>),+> Args<'g, $n> for ($($name,)+) {
+            #[inline]
+            fn into_args(self) -> [Arg<'g>; $n] {
+                [$(self.$place.into()),+]
+            }
+        }
+    };
+}
+
+tuple_args!(1: A 0);
+tuple_args!(2: A 0, B 1);
+tuple_args!(3: A 0, B 1, C 2);
+tuple_args!(4: A 0, B 1, C 2, D 3);
+tuple_args!(5: A 0, B 1, C 2, D 3, E 4);
+tuple_args!(6: A 0, B 1, C 2, D 3, E 4, F 5);
+tuple_args!(7: A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+tuple_args!(8: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);

@@ -1,0 +1,198 @@
+//! The recorded graph as plain data: what the planner, the writers and the verifier read.
+
+use crate::graph::{Arena, Bindings, Signature, Signatures, Site, Sites};
+use crate::hash::StructureHash;
+use crate::id::{AppId, SiteId, TypeId, ValueId};
+use crate::module::Module;
+use crate::types::{Type, Types};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Where an instance begins. Applications before the first cut are common to all instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    /// The first application.
+    pub first: u32,
+    /// The instance's key, which names its noise; `None` for a stretch common to all instances.
+    pub key: Option<u64>,
+}
+
+/// What an output is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputKind {
+    /// Read by the caller.
+    Value,
+    /// Read, and differentiated: a scalar f32.
+    Loss,
+}
+
+/// A value that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    /// The name it is read by.
+    pub name: String,
+    /// The value.
+    pub value: ValueId,
+    /// What for.
+    pub kind: OutputKind,
+}
+
+/// A recorded graph. Plain data: `Send`, `Sync`, and comparable.
+#[derive(Clone, Debug)]
+pub struct GraphData {
+    /// Parameters and cells.
+    pub module: Arc<Module>,
+    /// Types: the module's, then the graph's own.
+    pub types: Types,
+    /// Signatures: the module's, then the graph's own.
+    pub sigs: Signatures,
+    /// Source lines: the module's, then the graph's own.
+    pub sites: Sites,
+    /// The applications.
+    pub arena: Arena,
+    /// Where instances begin, ascending.
+    pub cuts: Vec<Cut>,
+    /// What is wanted.
+    pub outputs: Vec<Output>,
+    /// Values that every consumer must share with its whole batch.
+    pub shared: Vec<ValueId>,
+    /// Applications that must be batches of their own.
+    pub alone: Vec<AppId>,
+    /// The bound numbers.
+    pub bindings: Bindings,
+    /// The structure so far; see [`structure`](Self::structure).
+    pub(crate) hash: StructureHash,
+}
+
+impl PartialEq for GraphData {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { module, types, sigs, sites, arena, cuts, outputs, shared, alone, bindings, hash: _ } =
+            self;
+        *module == other.module
+            && *types == other.types
+            && *sigs == other.sigs
+            && *sites == other.sites
+            && *arena == other.arena
+            && *cuts == other.cuts
+            && *outputs == other.outputs
+            && *shared == other.shared
+            && *alone == other.alone
+            && bindings_equal(bindings, &other.bindings)
+    }
+}
+
+/// Bit equality, so that a graph with a NaN input equals itself.
+fn bindings_equal(a: &Bindings, b: &Bindings) -> bool {
+    a.words == b.words && a.floats.iter().map(|x| x.to_bits()).eq(b.floats.iter().map(|x| x.to_bits()))
+}
+
+impl GraphData {
+    /// An empty graph over a module.
+    #[must_use]
+    pub fn new(module: Arc<Module>) -> Self {
+        Self {
+            types: module.types.clone(),
+            sigs: module.sigs.clone(),
+            sites: module.sites.clone(),
+            module,
+            arena: Arena::default(),
+            cuts: Vec::new(),
+            outputs: Vec::new(),
+            shared: Vec::new(),
+            alone: Vec::new(),
+            bindings: Bindings::default(),
+            hash: StructureHash::default(),
+        }
+    }
+
+    /// Forgets all that was emitted and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.types.truncate(self.module.types.items().len());
+        self.sigs.truncate(self.module.sigs.items().len());
+        self.sites.truncate(self.module.sites.items().len());
+        self.arena.clear();
+        self.cuts.clear();
+        self.outputs.clear();
+        self.shared.clear();
+        self.alone.clear();
+        self.bindings.clear();
+        self.hash = StructureHash::default();
+    }
+
+    /// The identity of the structure: equal for two graphs over one module that differ in bindings
+    /// and source lines only. Signatures enter by what they say, not by their numbers.
+    ///
+    /// Plans are cached by it, so it has 128 bits; nothing else is decided by a hash.
+    #[must_use]
+    pub fn structure(&self) -> u128 {
+        let mut hash = self.hash;
+        for output in &self.outputs {
+            hash.push((output.value.index() as u64) << 1 | u64::from(output.kind == OutputKind::Loss));
+        }
+        hash.value()
+    }
+
+    /// The signature of an application.
+    #[inline]
+    #[must_use]
+    pub fn signature(&self, app: AppId) -> &Signature {
+        self.sigs.get(self.arena.app(app).sig)
+    }
+
+    /// The type of a value.
+    #[inline]
+    #[must_use]
+    pub fn type_of(&self, value: ValueId) -> Type {
+        self.types.get(self.arena.type_of(value))
+    }
+
+    /// The type behind an id.
+    #[inline]
+    #[must_use]
+    pub fn ty(&self, id: TypeId) -> Type {
+        self.types.get(id)
+    }
+
+    /// The source line behind an id.
+    #[must_use]
+    pub fn site(&self, id: SiteId) -> &Site {
+        self.sites.get(id)
+    }
+
+    /// The stretches of applications between cuts, the common prefix first if it is not empty.
+    pub fn stretches(&self) -> impl Iterator<Item = (Option<u64>, Range<usize>)> + '_ {
+        let prefix = self.cuts.first().map_or(self.arena.len(), |cut| cut.first as usize);
+        let prefix = (prefix > 0).then_some((None, 0..prefix));
+        let rest = self.cuts.iter().enumerate().map(|(number, cut)| {
+            let end = self.cuts.get(number + 1).map_or(self.arena.len(), |next| next.first as usize);
+            (cut.key, cut.first as usize..end)
+        });
+        prefix.into_iter().chain(rest)
+    }
+
+    /// The number of instances.
+    #[must_use]
+    pub fn instances(&self) -> usize {
+        self.cuts.iter().filter(|cut| cut.key.is_some()).count()
+    }
+}
+
+pub(crate) fn hash_cut(hash: &mut StructureHash, cut: Cut) {
+    hash.push(u64::MAX - u64::from(cut.first));
+}
+
+pub(crate) fn hash_app(hash: &mut StructureHash, sig: u64, words: impl ExactSizeIterator<Item = u32>) {
+    hash.push(sig ^ (words.len() as u64).rotate_left(48));
+    let mut pending: Option<u32> = None;
+    for word in words {
+        match pending.take() {
+            None => pending = Some(word),
+            Some(first) => hash.push(u64::from(first) << 32 | u64::from(word)),
+        }
+    }
+    if let Some(last) = pending {
+        hash.push(u64::from(last));
+    }
+}

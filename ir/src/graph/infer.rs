@@ -1,0 +1,523 @@
+//! Result types of ops, or why there are none.
+//!
+//! One function, [`infer`], decides for the emitter, the parser and the verifier alike. A message
+//! says what was expected and found; the caller adds where.
+
+use crate::graph::op::{Arity, Binary, Float, Op, Over, Permutation};
+use crate::types::{DType, INDEX, Shape, Type};
+use std::fmt;
+
+/// Why an op does not take these operands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InferError {
+    /// What was expected and found.
+    pub message: String,
+    /// What to do about it, where there is good advice.
+    pub help: Option<String>,
+}
+
+impl InferError {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), help: None }
+    }
+
+    fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl fmt::Display for InferError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for InferError {}
+
+type Inferred = Result<Vec<Type>, InferError>;
+
+/// The result types of `op` on operands and parameters of these types.
+///
+/// # Errors
+/// If the op does not take them.
+pub fn infer(op: &Op, operands: &[Type], params: &[Type]) -> Inferred {
+    check_counts(op, operands, params)?;
+    check_lists(op, operands)?;
+    match op {
+        Op::Port(ty) => Ok(vec![*ty]),
+        Op::Input(ty) => input(*ty, operands),
+        Op::Fill { ty, bits } => fill(*ty, *bits),
+        Op::Param => Ok(vec![Type::new(DType::F32, params[0].shape)]),
+        Op::List => list(operands),
+        Op::Unary(_) | Op::StopGradient => floats(operands[0]),
+        Op::LeakyRelu { slope: attribute }
+        | Op::Elu { alpha: attribute }
+        | Op::ScaleGradient { by: attribute } => {
+            finite(*attribute)?;
+            floats(operands[0])
+        }
+        Op::Clamp { low, high } => clamp(*low, *high, operands[0]),
+        Op::Binary(binary) => arithmetic(*binary, operands),
+        Op::Compare(_) => comparison(operands),
+        Op::Select => select(operands),
+        Op::Cast(to) => cast(*to, operands[0]),
+        Op::Broadcast(shape) => broadcast(*shape, operands[0]),
+        Op::Affine { bias, transposed } => affine(*bias, *transposed, operands, params),
+        Op::Matmul => matmul(operands[0], operands[1]),
+        Op::Dot => same_vectors(operands).map(|_| vec![Type::scalar(DType::F32)]),
+        Op::Outer => outer(operands[0], operands[1]),
+        Op::Concat { axis } => concat(*axis, operands),
+        Op::Split { axis, parts } => split(*axis, *parts, operands[0]),
+        Op::Slice { axis, start, len } => slice(*axis, *start, *len, operands[0]),
+        Op::Reshape(shape) => reshape(*shape, operands[0]),
+        Op::Transpose(permutation) => transpose(*permutation, operands[0]),
+        Op::Pick => pick(operands[0], operands[1]),
+        Op::Stack => stack(operands),
+        Op::Reduce { over, .. } => reduce(*over, operands[0]),
+        Op::ArgMax => rows_of(operands[0]).map(|rows| vec![Type::new(DType::U32, rows)]),
+        Op::TopK { k } => top_k(*k, operands[0]),
+        Op::Softmax | Op::LogSoftmax => rows_of(operands[0]).map(|_| vec![operands[0]]),
+        Op::LayerNorm { eps } => {
+            finite(*eps)?;
+            rows_of(operands[0]).map(|_| vec![operands[0]])
+        }
+        Op::LogSumExp | Op::Norm => rows_of(operands[0]).map(|rows| vec![Type::new(DType::F32, rows)]),
+        Op::ListFold(_) => float(operands[0].element()).map(|ty| vec![ty]),
+        Op::WeightedSum { .. } => weighted_sum(operands[0].element(), operands[1].element()),
+        Op::Attend { scale } => attend(*scale, operands),
+        Op::Lookup { .. } => lookup(operands[0], params[0]),
+        Op::OneHot { width } => one_hot(*width, operands[0]),
+        Op::PickNegLogSoftmax => labelled_rows(operands[0], operands[1]),
+        Op::Hinge { margin } => {
+            finite(*margin)?;
+            labelled_rows(operands[0], operands[1])
+        }
+        Op::CrossEntropy | Op::KlDiv => same_vectors(operands).map(|_| vec![Type::scalar(DType::F32)]),
+        Op::Mse | Op::Bce => same_floats(operands).map(|_| vec![Type::scalar(DType::F32)]),
+        Op::Dropout { rate, .. } => dropout(*rate, operands),
+        Op::ForkNoise { .. } => {
+            noise_key(operands)?;
+            Ok(vec![INDEX, INDEX])
+        }
+    }
+}
+
+fn check_counts(op: &Op, operands: &[Type], params: &[Type]) -> Result<(), InferError> {
+    let (fits, wanted) = match op.arity() {
+        Arity::Exactly(n) => (operands.len() == n, n.to_string()),
+        Arity::AtLeast(n) => (operands.len() >= n, format!("at least {n}")),
+        Arity::Free => (true, String::new()),
+    };
+    if !fits {
+        return Err(InferError::new(format!("expected {wanted} operands, found {}", operands.len())));
+    }
+    if params.len() != op.params() {
+        let (wanted, found) = (op.params(), params.len());
+        return Err(InferError::new(format!("expected {wanted} parameter arguments, found {found}")));
+    }
+    Ok(())
+}
+
+/// Lists are legal in fixed places only.
+fn check_lists(op: &Op, operands: &[Type]) -> Result<(), InferError> {
+    for (place, ty) in operands.iter().enumerate() {
+        let wants_list = match op {
+            Op::ListFold(_) | Op::WeightedSum { .. } => true,
+            Op::Attend { .. } => place > 0,
+            _ => false,
+        };
+        if wants_list && !ty.is_list {
+            return Err(InferError::new(format!("operand {place} must be a list, found {ty}"))
+                .help("make one of any number of values with g.list(values)"));
+        }
+        if !wants_list && ty.is_list {
+            return Err(InferError::new(format!("operand {place} must be a value, found {ty}"))
+                .help("lists are taken by sum, mean, max, wsum, attend and list ports of cells"));
+        }
+    }
+    Ok(())
+}
+
+fn finite(attribute: Float) -> Result<(), InferError> {
+    if attribute.get().is_finite() {
+        return Ok(());
+    }
+    Err(InferError::new(format!("the attribute must be a finite number, found {}", attribute.get())))
+}
+
+fn float(ty: Type) -> Result<Type, InferError> {
+    if ty.dtype == DType::F32 {
+        return Ok(ty);
+    }
+    Err(InferError::new(format!("expected f32 elements, found {ty}")).help("convert with .cast(DType::F32)"))
+}
+
+fn floats(ty: Type) -> Inferred {
+    float(ty).map(|ty| vec![ty])
+}
+
+/// The type of all operands, which must be one and the same float type.
+fn same_floats(operands: &[Type]) -> Result<Type, InferError> {
+    let first = float(operands[0])?;
+    match operands.iter().position(|ty| *ty != first) {
+        None => Ok(first),
+        Some(place) => Err(InferError::new(format!(
+            "operand {place} must be {first} like the first, found {}",
+            operands[place]
+        ))),
+    }
+}
+
+fn vector(ty: Type) -> Result<u32, InferError> {
+    match float(ty)?.shape.dims() {
+        [width] => Ok(*width),
+        _ => Err(InferError::new(format!("expected a vector, found {ty}"))),
+    }
+}
+
+fn same_vectors(operands: &[Type]) -> Result<u32, InferError> {
+    same_floats(operands).and_then(vector)
+}
+
+/// The shape left when each row of a float value becomes one number.
+fn rows_of(ty: Type) -> Result<Shape, InferError> {
+    if float(ty)?.shape.rank() == 0 {
+        return Err(InferError::new("expected rows, found a scalar"));
+    }
+    Ok(ty.shape.without_last())
+}
+
+fn input(ty: Type, operands: &[Type]) -> Inferred {
+    if ty.is_list || matches!(ty.dtype, DType::F16 | DType::BF16) {
+        return Err(InferError::new(format!("an input is f32, i32, u32 or bool, found {ty}")));
+    }
+    if operands[0] != ty {
+        return Err(InferError::new(format!("the bound numbers must be {ty}, found {}", operands[0])));
+    }
+    Ok(vec![ty])
+}
+
+fn fill(ty: Type, bits: u32) -> Inferred {
+    if ty.is_list || matches!(ty.dtype, DType::F16 | DType::BF16) {
+        return Err(InferError::new(format!("a constant is f32, i32, u32 or bool, found {ty}")));
+    }
+    if ty.dtype == DType::Bool && bits > 1 {
+        return Err(InferError::new(format!("a bool constant is 0 or 1, found {bits}")));
+    }
+    Ok(vec![ty])
+}
+
+/// The signature of a list holds its element type once, however many values it names.
+fn list(operands: &[Type]) -> Inferred {
+    match operands {
+        [element] => Ok(vec![Type { is_list: true, ..*element }]),
+        _ => Err(InferError::new(format!("a list has one element type, found {}", operands.len()))),
+    }
+}
+
+fn clamp(low: Float, high: Float, ty: Type) -> Inferred {
+    if low.get().is_nan() || high.get().is_nan() || low.get() > high.get() {
+        let (low, high) = (low.get(), high.get());
+        return Err(InferError::new(format!("the lower bound {low} must not exceed the upper bound {high}")));
+    }
+    floats(ty)
+}
+
+/// The common type of elementwise operands: equal types, or a scalar that meets every element.
+fn elementwise(a: Type, b: Type) -> Result<Type, InferError> {
+    if a.dtype != b.dtype {
+        return Err(InferError::new(format!("operands must have one element type, found {a} and {b}"))
+            .help("convert one with .cast(..)"));
+    }
+    if a.shape == b.shape || b.shape.rank() == 0 {
+        return Ok(a);
+    }
+    if a.shape.rank() == 0 {
+        return Ok(b);
+    }
+    Err(InferError::new(format!("operands must have one shape, found {a} and {b}"))
+        .help("repeat the smaller with .broadcast(shape); scalars need no help"))
+}
+
+fn arithmetic(binary: Binary, operands: &[Type]) -> Inferred {
+    let ty = elementwise(operands[0], operands[1])?;
+    let floats_only = matches!(binary, Binary::Div | Binary::Pow);
+    if !ty.dtype.is_number() || (floats_only && ty.dtype != DType::F32) {
+        let wanted = if floats_only { "f32" } else { "f32, i32 or u32" };
+        return Err(InferError::new(format!("expected {wanted} elements, found {ty}")));
+    }
+    Ok(vec![ty])
+}
+
+fn comparison(operands: &[Type]) -> Inferred {
+    let ty = elementwise(operands[0], operands[1])?;
+    if !ty.dtype.is_number() {
+        return Err(InferError::new(format!("expected f32, i32 or u32 elements, found {ty}")));
+    }
+    Ok(vec![Type::new(DType::Bool, ty.shape)])
+}
+
+fn select(operands: &[Type]) -> Inferred {
+    let condition = operands[0];
+    let ty = elementwise(operands[1], operands[2])?;
+    if condition.dtype != DType::Bool {
+        return Err(InferError::new(format!("the condition must be bool, found {condition}")));
+    }
+    if ty.dtype == DType::Bool {
+        return Err(InferError::new(format!("expected f32, i32 or u32 elements, found {ty}")));
+    }
+    if condition.shape != ty.shape && condition.shape.rank() > 0 {
+        return Err(InferError::new(format!("the condition must be shaped like {ty}, found {condition}")));
+    }
+    Ok(vec![ty])
+}
+
+fn cast(to: DType, ty: Type) -> Inferred {
+    if matches!(to, DType::F16 | DType::BF16) {
+        return Err(InferError::new(format!("{to} is a storage format of parameters; values are f32")));
+    }
+    Ok(vec![Type::new(to, ty.shape)])
+}
+
+fn broadcast(shape: Shape, ty: Type) -> Inferred {
+    let (from, to) = (ty.shape.dims(), shape.dims());
+    let fits =
+        from.len() <= to.len() && from.iter().rev().zip(to.iter().rev()).all(|(&f, &t)| f == t || f == 1);
+    if !fits {
+        return Err(InferError::new(format!("{ty} does not repeat to the shape {shape}"))
+            .help("counted from the innermost, each extent must be equal or 1"));
+    }
+    Ok(vec![ty.with_shape(shape)])
+}
+
+fn affine(bias: bool, transposed: bool, operands: &[Type], params: &[Type]) -> Inferred {
+    let (inputs, outputs) = match (params[0].shape.dims(), transposed) {
+        ([inputs, outputs], false) | ([outputs, inputs], true) => (*inputs, *outputs),
+        _ => return Err(InferError::new(format!("the weight must be a matrix, found {}", params[0]))),
+    };
+    if bias && params[1].shape.dims() != [outputs] {
+        let found = params[1];
+        return Err(InferError::new(format!("the bias must have {outputs} elements, found {found}")));
+    }
+    let lead = float(operands[0])?.shape.without_last();
+    let mut width = 0u64;
+    for (place, &ty) in operands.iter().enumerate() {
+        if !(1..=2).contains(&float(ty)?.shape.rank()) || ty.shape.without_last() != lead {
+            return Err(InferError::new(format!(
+                "operands must be vectors, or matrices of equally many rows; operand {place} is {ty}"
+            )));
+        }
+        width += ty.shape.width() as u64;
+    }
+    if width != u64::from(inputs) {
+        return Err(InferError::new(format!("the value has {width} elements, the weight wants {inputs}")));
+    }
+    let dims: Vec<u32> = lead.dims().iter().copied().chain([outputs]).collect();
+    sized(&dims).map(|shape| vec![Type::new(DType::F32, shape)])
+}
+
+fn sized(dims: &[u32]) -> Result<Shape, InferError> {
+    Shape::new(dims).map_err(|error| InferError::new(error.to_string()))
+}
+
+fn matmul(a: Type, b: Type) -> Inferred {
+    let (inner, result): ([u32; 2], Vec<u32>) = match (float(a)?.shape.dims(), float(b)?.shape.dims()) {
+        ([m, k], [l, n]) => ([*k, *l], vec![*m, *n]),
+        ([k], [l, n]) => ([*k, *l], vec![*n]),
+        ([m, k], [l]) => ([*k, *l], vec![*m]),
+        _ => {
+            return Err(InferError::new(format!(
+                "expected a matrix and a matrix or vector, found {a} and {b}"
+            )));
+        }
+    };
+    if inner[0] != inner[1] {
+        return Err(InferError::new(format!("inner extents must agree, found {a} and {b}")));
+    }
+    sized(&result).map(|shape| vec![Type::new(DType::F32, shape)])
+}
+
+fn outer(a: Type, b: Type) -> Inferred {
+    sized(&[vector(a)?, vector(b)?]).map(|shape| vec![Type::new(DType::F32, shape)])
+}
+
+fn extent(ty: Type, axis: u8) -> Result<u32, InferError> {
+    ty.shape
+        .dims()
+        .get(axis as usize)
+        .copied()
+        .ok_or_else(|| InferError::new(format!("{ty} has no axis {axis}")))
+}
+
+fn with_extent(ty: Type, axis: u8, extent: u32) -> Result<Type, InferError> {
+    let mut dims = ty.shape.dims().to_vec();
+    dims[axis as usize] = extent;
+    sized(&dims).map(|shape| ty.with_shape(shape))
+}
+
+fn concat(axis: u8, operands: &[Type]) -> Inferred {
+    let first = operands[0];
+    let mut total = 0u32;
+    for (place, &ty) in operands.iter().enumerate() {
+        let own = extent(ty, axis)?;
+        if ty.dtype != first.dtype
+            || ty.shape.rank() != first.shape.rank()
+            || with_extent(first, axis, own)?.shape != ty.shape
+        {
+            return Err(InferError::new(format!(
+                "operand {place} must be like {first} except along axis {axis}, found {ty}"
+            )));
+        }
+        total = total.checked_add(own).ok_or_else(|| InferError::new("the result is too large"))?;
+    }
+    Ok(vec![with_extent(first, axis, total)?])
+}
+
+fn split(axis: u8, parts: u32, ty: Type) -> Inferred {
+    let whole = extent(ty, axis)?;
+    if parts == 0 || !whole.is_multiple_of(parts) || parts > 1 << 16 {
+        return Err(InferError::new(format!(
+            "{whole} elements along axis {axis} do not split into {parts} parts"
+        )));
+    }
+    Ok(vec![with_extent(ty, axis, whole / parts)?; parts as usize])
+}
+
+fn slice(axis: u8, start: u32, len: u32, ty: Type) -> Inferred {
+    let whole = extent(ty, axis)?;
+    if len == 0 || start.checked_add(len).is_none_or(|end| end > whole) {
+        let end = u64::from(start) + u64::from(len);
+        return Err(InferError::new(format!(
+            "the range {start}..{end} is not a part of axis {axis} of {ty}"
+        )));
+    }
+    Ok(vec![with_extent(ty, axis, len)?])
+}
+
+fn reshape(shape: Shape, ty: Type) -> Inferred {
+    if shape.elements() != ty.shape.elements() {
+        let (found, wanted) = (ty.shape.elements(), shape.elements());
+        return Err(InferError::new(format!("{ty} has {found} elements, the shape {shape} has {wanted}")));
+    }
+    Ok(vec![ty.with_shape(shape)])
+}
+
+fn transpose(permutation: Permutation, ty: Type) -> Inferred {
+    let rank = ty.shape.rank();
+    let mut seen = [false; Shape::MAX_RANK];
+    let mut dims = Vec::with_capacity(rank);
+    for (place, &axis) in permutation.0.iter().enumerate() {
+        let axis = axis as usize;
+        let own_place = if place < rank { axis < rank } else { axis == place };
+        if !own_place || std::mem::replace(&mut seen[axis], true) {
+            return Err(InferError::new(format!("{:?} is no order of the axes of {ty}", permutation.0)));
+        }
+        dims.extend(ty.shape.dims().get(axis));
+    }
+    sized(&dims).map(|shape| vec![ty.with_shape(shape)])
+}
+
+fn pick(ty: Type, index: Type) -> Inferred {
+    if index != INDEX {
+        return Err(InferError::new(format!("the index must be u32, found {index}")));
+    }
+    match ty.shape.dims() {
+        [] => Err(InferError::new("a scalar has nothing to pick from")),
+        [_, rest @ ..] => sized(rest).map(|shape| vec![ty.with_shape(shape)]),
+    }
+}
+
+fn stack(operands: &[Type]) -> Inferred {
+    let first = operands[0];
+    if let Some(place) = operands.iter().position(|ty| *ty != first) {
+        let found = operands[place];
+        return Err(InferError::new(format!(
+            "operand {place} must be {first} like the first, found {found}"
+        )));
+    }
+    let count = u32::try_from(operands.len()).map_err(|_| InferError::new("too many operands"))?;
+    let dims: Vec<u32> = [count].into_iter().chain(first.shape.dims().iter().copied()).collect();
+    sized(&dims).map(|shape| vec![first.with_shape(shape)])
+}
+
+fn reduce(over: Over, ty: Type) -> Inferred {
+    let rows = rows_of(ty)?;
+    Ok(vec![Type::new(DType::F32, if over == Over::All { Shape::SCALAR } else { rows })])
+}
+
+fn top_k(k: u32, ty: Type) -> Inferred {
+    rows_of(ty)?;
+    let axis = ty.shape.rank() as u8 - 1;
+    if k == 0 || k as usize > ty.shape.width() {
+        return Err(InferError::new(format!("k must be 1 to {}, found {k}", ty.shape.width())));
+    }
+    let values = with_extent(ty, axis, k)?;
+    Ok(vec![values, Type::new(DType::U32, values.shape)])
+}
+
+fn weighted_sum(scores: Type, values: Type) -> Inferred {
+    float(values)?;
+    if float(scores)?.shape != values.shape && scores.shape.elements() != 1 {
+        return Err(InferError::new(format!(
+            "scores must be single numbers or like {values}, found {scores}"
+        )));
+    }
+    Ok(vec![values])
+}
+
+fn attend(scale: Float, operands: &[Type]) -> Inferred {
+    finite(scale)?;
+    let (query, key) = (operands[0], operands[1].element());
+    vector(query)?;
+    if key != query {
+        return Err(InferError::new(format!("keys must be {query} like the query, found {key}")));
+    }
+    floats(operands[2].element())
+}
+
+fn lookup(index: Type, table: Type) -> Inferred {
+    if index != INDEX {
+        return Err(InferError::new(format!("the index must be u32, found {index}")));
+    }
+    match table.shape.dims() {
+        [_, width] => sized(&[*width]).map(|shape| vec![Type::new(DType::F32, shape)]),
+        _ => Err(InferError::new(format!("a table must be a matrix, found {table}"))),
+    }
+}
+
+fn one_hot(width: u32, index: Type) -> Inferred {
+    if index != INDEX {
+        return Err(InferError::new(format!("the index must be u32, found {index}")));
+    }
+    sized(&[width]).map(|shape| vec![Type::new(DType::F32, shape)])
+}
+
+fn labelled_rows(scores: Type, labels: Type) -> Inferred {
+    let rows = rows_of(scores)?;
+    if labels != Type::new(DType::U32, rows) {
+        let wanted = Type::new(DType::U32, rows);
+        return Err(InferError::new(format!(
+            "labels must be {wanted}, one a row of {scores}, found {labels}"
+        )));
+    }
+    Ok(vec![Type::new(DType::F32, rows)])
+}
+
+fn noise_key(operands: &[Type]) -> Result<(), InferError> {
+    if operands.iter().all(|ty| *ty == INDEX) {
+        return Ok(());
+    }
+    Err(InferError::new("a noise key is two u32 numbers"))
+}
+
+fn dropout(rate: Float, operands: &[Type]) -> Inferred {
+    if !(0.0..1.0).contains(&rate.get()) {
+        return Err(InferError::new(format!(
+            "the rate must be at least 0 and below 1, found {}",
+            rate.get()
+        )));
+    }
+    noise_key(&operands[1..])?;
+    floats(operands[0])
+}

@@ -1,0 +1,33 @@
+//! The Graph language: what a model emits.
+//!
+//! A graph is a flat, append-only list of applications of ops and cells, recorded for many
+//! instances. Structure (callees, operands, attributes, instance cuts, outputs) and bindings
+//! (tokens, labels, float inputs) are apart: the structural hash, grown while emitting, covers the
+//! former only, and equal structure means equal plans.
+
+mod arena;
+mod args;
+mod bindings;
+mod data;
+pub(crate) mod emit;
+mod error;
+pub mod infer;
+mod op;
+pub mod signature;
+mod site;
+mod summary;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use arena::{App, Arena, Operand, OperandKind};
+pub use args::{Arg, Args};
+pub use bindings::Bindings;
+pub use data::{Cut, GraphData, Output, OutputKind};
+pub use emit::Graph;
+pub use error::{EmitError, Fault};
+pub use op::{Arity, Binary, Compare, Float, Fold, ListFold, Op, Over, Permutation, Unary};
+pub use signature::{Callee, ParamArg, Signature, Signatures};
+pub use site::{Site, Sites};
+pub use value::{Value, ValueKey};

@@ -1,0 +1,491 @@
+//! The built-in vocabulary: one enum, with typed attributes.
+//!
+//! An op says nothing about batches: shapes are those of one instance. What a *value* contributes
+//! is an operand, what a *parameter* contributes is a parameter argument of the signature, what a
+//! number fixed by the model contributes is an attribute here.
+
+use crate::types::{DType, Shape, Type};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A float attribute, compared and hashed by its bits, so that equality is an equivalence.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Float(u32);
+
+impl Float {
+    /// The attribute with this value.
+    #[must_use]
+    pub const fn new(value: f32) -> Self {
+        Self(value.to_bits())
+    }
+
+    /// The value of the attribute.
+    #[must_use]
+    pub const fn get(self) -> f32 {
+        f32::from_bits(self.0)
+    }
+
+    /// The bits of the attribute.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+impl From<f32> for Float {
+    fn from(value: f32) -> Self {
+        Self::new(value)
+    }
+}
+
+impl fmt::Debug for Float {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.get())
+    }
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum $name { $($(#[$vdoc])* $variant,)* }
+
+        impl $name {
+            /// Every member, in declaration order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The word for it in text.
+            #[must_use]
+            pub const fn spelling(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+    };
+}
+
+words! {
+    /// Elementwise functions of one operand without attributes.
+    Unary {
+        /// `-x`
+        Neg = "neg",
+        /// `|x|`
+        Abs = "abs",
+        /// `e^x`
+        Exp = "exp",
+        /// Natural logarithm.
+        Log = "log",
+        /// Square root.
+        Sqrt = "sqrt",
+        /// `1 / sqrt(x)`
+        Rsqrt = "rsqrt",
+        /// `x * x`
+        Square = "square",
+        /// `1 / x`
+        Recip = "recip",
+        /// Hyperbolic tangent.
+        Tanh = "tanh",
+        /// `1 / (1 + e^-x)`
+        Sigmoid = "sigmoid",
+        /// `max(x, 0)`; its derivative at 0 is 0.
+        Relu = "relu",
+        /// Gaussian error linear unit, by the error function.
+        Gelu = "gelu",
+        /// `x * sigmoid(x)`
+        Silu = "silu",
+        /// `log(1 + e^x)`
+        Softplus = "softplus",
+        /// Sine.
+        Sin = "sin",
+        /// Cosine.
+        Cos = "cos",
+        /// The error function.
+        Erf = "erf",
+        /// -1, 0 or 1.
+        Sign = "sign",
+    }
+}
+
+words! {
+    /// Elementwise functions of two operands of one type; a scalar operand meets every element.
+    Binary {
+        /// `a + b`
+        Add = "add",
+        /// `a - b`
+        Sub = "sub",
+        /// `a * b`
+        Mul = "mul",
+        /// `a / b`, floats only.
+        Div = "div",
+        /// `a ^ b`, floats only.
+        Pow = "pow",
+        /// The smaller; the first of ties.
+        Min = "min",
+        /// The larger; the first of ties.
+        Max = "max",
+    }
+}
+
+words! {
+    /// Elementwise comparisons; the result is `bool`.
+    Compare {
+        /// `a == b`
+        Eq = "eq",
+        /// `a != b`
+        Ne = "ne",
+        /// `a < b`
+        Lt = "lt",
+        /// `a <= b`
+        Le = "le",
+        /// `a > b`
+        Gt = "gt",
+        /// `a >= b`
+        Ge = "ge",
+    }
+}
+
+words! {
+    /// How several numbers become one.
+    Fold {
+        /// Their sum.
+        Sum = "sum",
+        /// Their arithmetic mean.
+        Mean = "mean",
+        /// The largest; the first of ties.
+        Max = "max",
+        /// The smallest; the first of ties.
+        Min = "min",
+    }
+}
+
+words! {
+    /// How the values of a list become one; 0 where the list is empty.
+    ListFold {
+        /// Elementwise sum, left to right.
+        Sum = "list_sum",
+        /// Elementwise mean.
+        Mean = "list_mean",
+        /// Elementwise maximum; the first of ties.
+        Max = "list_max",
+    }
+}
+
+words! {
+    /// Which elements of a value a fold takes together.
+    Over {
+        /// The innermost axis; the others stay.
+        Last = "last",
+        /// All of them; the result is a scalar.
+        All = "all",
+    }
+}
+
+/// A permutation of axes: axis `i` of the result is axis `self.0[i]` of the operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Permutation(pub [u8; Shape::MAX_RANK]);
+
+impl Permutation {
+    /// The permutation that swaps the axes of a matrix.
+    pub const SWAP: Self = Self([1, 0, 2, 3]);
+}
+
+/// One of the built-in operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Op {
+    /// The value that enters a cell body here. Legal only at the head of a body.
+    Port(Type),
+    /// Numbers bound when the graph is played; the operand names their place.
+    Input(Type),
+    /// A constant: every element has these bits.
+    Fill {
+        /// The type of the constant.
+        ty: Type,
+        /// The bits of each element.
+        bits: u32,
+    },
+    /// The value of a parameter.
+    Param,
+    /// Any number of values under one name; legal only where a list is taken.
+    List,
+    /// An elementwise function of one operand.
+    Unary(Unary),
+    /// `x` where positive, `slope * x` elsewhere.
+    LeakyRelu {
+        /// The factor below zero.
+        slope: Float,
+    },
+    /// `x` where positive, `alpha * (e^x - 1)` elsewhere.
+    Elu {
+        /// The negative limit, without its sign.
+        alpha: Float,
+    },
+    /// `x` cut to an interval.
+    Clamp {
+        /// The least result.
+        low: Float,
+        /// The greatest result.
+        high: Float,
+    },
+    /// An elementwise function of two operands.
+    Binary(Binary),
+    /// An elementwise comparison.
+    Compare(Compare),
+    /// `if condition { a } else { b }`, element by element.
+    Select,
+    /// Conversion to another element type.
+    Cast(DType),
+    /// Repetition along axes of extent 1 and new outer axes.
+    Broadcast(Shape),
+    /// `x · W (+ b)`: operands side by side make up `x`; a matrix operand is so many rows.
+    Affine {
+        /// Whether a bias row is added.
+        bias: bool,
+        /// Whether the parameter is stored as `Wᵀ`.
+        transposed: bool,
+    },
+    /// The matrix product of two values; a vector is a row on the left and a column on the right.
+    Matmul,
+    /// The inner product of two vectors.
+    Dot,
+    /// The outer product of two vectors.
+    Outer,
+    /// Values side by side along an axis.
+    Concat {
+        /// The axis that grows.
+        axis: u8,
+    },
+    /// Equal parts along an axis, as several results.
+    Split {
+        /// The axis that is cut.
+        axis: u8,
+        /// How many parts.
+        parts: u32,
+    },
+    /// A range along an axis.
+    Slice {
+        /// The axis that is cut.
+        axis: u8,
+        /// The first index kept.
+        start: u32,
+        /// How many are kept.
+        len: u32,
+    },
+    /// The same elements in another shape.
+    Reshape(Shape),
+    /// The axes in another order.
+    Transpose(Permutation),
+    /// The element or row at an index of the outermost axis; an index out of range takes the last.
+    Pick,
+    /// Values of one type along a new outermost axis.
+    Stack,
+    /// A fold inside a value.
+    Reduce {
+        /// How.
+        fold: Fold,
+        /// Which elements together.
+        over: Over,
+    },
+    /// The index of the largest element of each row; the first of ties.
+    ArgMax,
+    /// The largest elements of each row, descending, and their indices.
+    TopK {
+        /// How many.
+        k: u32,
+    },
+    /// `e^x / sum e^x` of each row.
+    Softmax,
+    /// `log(softmax(x))` of each row.
+    LogSoftmax,
+    /// `log(sum e^x)` of each row.
+    LogSumExp,
+    /// The Euclidean length of each row.
+    Norm,
+    /// Each row less its mean, divided by its deviation.
+    LayerNorm {
+        /// Added to the variance.
+        eps: Float,
+    },
+    /// A fold over the values of a list, element by element.
+    ListFold(ListFold),
+    /// `sum of score_i * value_i` over two lists of equal length; scores are scalars or as wide as
+    /// the values.
+    WeightedSum {
+        /// Whether the scores are first made a softmax over the list.
+        softmax: bool,
+    },
+    /// `sum of softmax_i(scale * q·k_i) * v_i` over a query, a list of keys and a list of values.
+    Attend {
+        /// The factor of the scores.
+        scale: Float,
+    },
+    /// A row of a table.
+    Lookup {
+        /// Whether the gradient of the table is kept as touched rows only.
+        sparse: bool,
+    },
+    /// 1 at an index, 0 elsewhere; an index out of range takes the last.
+    OneHot {
+        /// The width of the result.
+        width: u32,
+    },
+    /// `-log_softmax(x)[label]` of each row.
+    PickNegLogSoftmax,
+    /// `-sum target * log_softmax(x)`.
+    CrossEntropy,
+    /// `sum target * (log target - x)` where `x` holds log-probabilities; 0 where the target is 0.
+    KlDiv,
+    /// The mean of the squared differences.
+    Mse,
+    /// The mean binary cross-entropy of logits against targets.
+    Bce,
+    /// `sum over j ≠ label of max(0, margin + x_j - x_label)`.
+    Hinge {
+        /// The wanted distance.
+        margin: Float,
+    },
+    /// In training, zero with probability `rate` and scaled up elsewhere; the identity otherwise.
+    Dropout {
+        /// The probability of zero.
+        rate: Float,
+        /// Tells several uses of one noise key apart.
+        ordinal: u32,
+    },
+    /// A noise key derived from another, for a cell called inside a cell.
+    ForkNoise {
+        /// Tells several derived keys apart.
+        ordinal: u32,
+    },
+    /// The identity, whose derivative is taken as zero.
+    StopGradient,
+    /// The identity, whose derivative is multiplied.
+    ScaleGradient {
+        /// The factor.
+        by: Float,
+    },
+}
+
+/// How many operands an op takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arity {
+    /// Exactly so many.
+    Exactly(usize),
+    /// At least so many; the number is part of the signature.
+    AtLeast(usize),
+    /// Any number, which is *not* part of the signature.
+    Free,
+}
+
+impl Op {
+    /// The word for it in text. Distinct ops have distinct words, attributes apart.
+    #[must_use]
+    pub const fn spelling(&self) -> &'static str {
+        match self {
+            Self::Port(_) => "port",
+            Self::Input(_) => "input",
+            Self::Fill { .. } => "fill",
+            Self::Param => "param",
+            Self::List => "list",
+            Self::Unary(unary) => unary.spelling(),
+            Self::LeakyRelu { .. } => "leaky_relu",
+            Self::Elu { .. } => "elu",
+            Self::Clamp { .. } => "clamp",
+            Self::Binary(binary) => binary.spelling(),
+            Self::Compare(compare) => compare.spelling(),
+            Self::Select => "select",
+            Self::Cast(_) => "cast",
+            Self::Broadcast(_) => "broadcast",
+            Self::Affine { .. } => "affine",
+            Self::Matmul => "matmul",
+            Self::Dot => "dot",
+            Self::Outer => "outer",
+            Self::Concat { .. } => "concat",
+            Self::Split { .. } => "split",
+            Self::Slice { .. } => "slice",
+            Self::Reshape(_) => "reshape",
+            Self::Transpose(_) => "transpose",
+            Self::Pick => "pick",
+            Self::Stack => "stack",
+            Self::Reduce { .. } => "reduce",
+            Self::ArgMax => "argmax",
+            Self::TopK { .. } => "top_k",
+            Self::Softmax => "softmax",
+            Self::LogSoftmax => "log_softmax",
+            Self::LogSumExp => "logsumexp",
+            Self::Norm => "norm",
+            Self::LayerNorm { .. } => "layer_norm",
+            Self::ListFold(fold) => fold.spelling(),
+            Self::WeightedSum { .. } => "wsum",
+            Self::Attend { .. } => "attend",
+            Self::Lookup { .. } => "lookup",
+            Self::OneHot { .. } => "one_hot",
+            Self::PickNegLogSoftmax => "pick_neg_log_softmax",
+            Self::CrossEntropy => "cross_entropy",
+            Self::KlDiv => "kl_div",
+            Self::Mse => "mse",
+            Self::Bce => "bce",
+            Self::Hinge { .. } => "hinge",
+            Self::Dropout { .. } => "dropout",
+            Self::ForkNoise { .. } => "fork_noise",
+            Self::StopGradient => "stop_gradient",
+            Self::ScaleGradient { .. } => "scale_gradient",
+        }
+    }
+
+    /// How many operands it takes.
+    #[must_use]
+    pub const fn arity(&self) -> Arity {
+        match self {
+            Self::Port(_) | Self::Fill { .. } | Self::Param => Arity::Exactly(0),
+            Self::Input(_)
+            | Self::Unary(_)
+            | Self::LeakyRelu { .. }
+            | Self::Elu { .. }
+            | Self::Clamp { .. }
+            | Self::Cast(_)
+            | Self::Broadcast(_)
+            | Self::Split { .. }
+            | Self::Slice { .. }
+            | Self::Reshape(_)
+            | Self::Transpose(_)
+            | Self::Reduce { .. }
+            | Self::ArgMax
+            | Self::TopK { .. }
+            | Self::Softmax
+            | Self::LogSoftmax
+            | Self::LogSumExp
+            | Self::Norm
+            | Self::LayerNorm { .. }
+            | Self::ListFold(_)
+            | Self::Lookup { .. }
+            | Self::OneHot { .. }
+            | Self::StopGradient
+            | Self::ScaleGradient { .. } => Arity::Exactly(1),
+            Self::Binary(_)
+            | Self::Compare(_)
+            | Self::Matmul
+            | Self::Dot
+            | Self::Outer
+            | Self::Pick
+            | Self::WeightedSum { .. }
+            | Self::PickNegLogSoftmax
+            | Self::CrossEntropy
+            | Self::KlDiv
+            | Self::Mse
+            | Self::Bce
+            | Self::Hinge { .. }
+            | Self::ForkNoise { .. } => Arity::Exactly(2),
+            Self::Select | Self::Attend { .. } | Self::Dropout { .. } => Arity::Exactly(3),
+            Self::Affine { .. } | Self::Concat { .. } | Self::Stack => Arity::AtLeast(1),
+            Self::List => Arity::Free,
+        }
+    }
+
+    /// How many parameter arguments it takes.
+    #[must_use]
+    pub const fn params(&self) -> usize {
+        match self {
+            Self::Affine { bias: true, .. } => 2,
+            Self::Affine { bias: false, .. } | Self::Lookup { .. } | Self::Param => 1,
+            _ => 0,
+        }
+    }
+}

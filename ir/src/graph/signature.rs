@@ -1,0 +1,102 @@
+//! Signatures: what applications must have in common to share a batch.
+//!
+//! A signature is a callee with its attributes, the types of its operands, and its parameter
+//! arguments. Signatures are interned with full equality; two applications may share a batch only
+//! if their signature ids are equal. The length of a list is never part of one.
+
+use crate::graph::op::Op;
+use crate::hash::hash_of;
+use crate::id::{CellId, ParamId, SigId, TypeId};
+use crate::intern::Interner;
+use crate::types::{Type, Types};
+use serde::{Deserialize, Serialize};
+
+/// What an application applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Callee {
+    /// A built-in op.
+    Op(Op),
+    /// A traced cell of the module.
+    Cell(CellId),
+}
+
+/// A parameter argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ParamArg {
+    /// A parameter of the module.
+    Module(ParamId),
+    /// A parameter port of the cell whose body holds the application.
+    Port(u32),
+}
+
+/// What an application must agree on with another to share a batch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Signature {
+    /// The op or cell.
+    pub callee: Callee,
+    /// The types of the operands; for `list`, the one type that all its operands have.
+    pub operands: Box<[TypeId]>,
+    /// The parameter arguments.
+    pub params: Box<[ParamArg]>,
+    /// The types of those arguments, so that a body's signatures stand on their own.
+    pub param_types: Box<[TypeId]>,
+    /// The types of the results.
+    pub results: Box<[TypeId]>,
+}
+
+impl Signature {
+    /// Whether the application is a list: a name for other values, without storage or work.
+    #[must_use]
+    pub fn is_list(&self) -> bool {
+        matches!(self.callee, Callee::Op(Op::List))
+    }
+}
+
+/// The interned signatures of a module or graph.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Signatures {
+    items: Interner<Signature>,
+    hashes: Vec<u64>,
+}
+
+impl Signatures {
+    /// The id of `signature`, whose type ids are those of `types`.
+    pub fn intern(&mut self, signature: Signature, types: &Types) -> SigId {
+        let (number, new) = self.items.intern(signature);
+        if new {
+            self.hashes.push(content_hash(&self.items.items()[number], types));
+        }
+        SigId::new(number)
+    }
+
+    /// The signature behind an id of this table.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, id: SigId) -> &Signature {
+        &self.items.items()[id.index()]
+    }
+
+    /// A hash of what the signature says, which does not depend on the numbers that types have.
+    #[inline]
+    #[must_use]
+    pub fn hash(&self, id: SigId) -> u64 {
+        self.hashes[id.index()]
+    }
+
+    /// All signatures in the order of their ids.
+    #[must_use]
+    pub fn items(&self) -> &[Signature] {
+        self.items.items()
+    }
+
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.items.truncate(len);
+        self.hashes.truncate(len);
+    }
+}
+
+fn content_hash(signature: &Signature, types: &Types) -> u64 {
+    let Signature { callee, operands, params, param_types, results } = signature;
+    let resolve = |ids: &[TypeId]| -> Vec<Type> { ids.iter().map(|&id| types.get(id)).collect() };
+    hash_of(&(callee, resolve(operands), params, resolve(param_types), resolve(results)))
+}

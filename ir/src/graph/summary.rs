@@ -1,0 +1,63 @@
+//! `g.summary()`: what was emitted, without a planner.
+
+use crate::graph::{Callee, Graph, GraphData, Op};
+use std::fmt::{self, Write as _};
+
+impl Graph {
+    /// What was emitted, by depth: `step: callee = n x (operand types)`. This is the plan that the
+    /// simplest policy would make; no planner runs.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        self.data().to_string()
+    }
+}
+
+impl fmt::Display for GraphData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let depths = self.depths();
+        let mut rows: Vec<(u32, usize)> =
+            depths.iter().zip(self.arena.apps()).map(|(&depth, app)| (depth, app.sig.index())).collect();
+        rows.retain(|&(depth, sig)| depth > 0 && !needs_no_step(self.sigs.items()[sig].callee));
+        rows.sort_unstable();
+        writeln!(
+            f,
+            "graph of module {}: {} instances, {} applications of {} signatures",
+            self.module.name,
+            self.instances(),
+            rows.len(),
+            self.sigs.items().len()
+        )?;
+        for group in rows.chunk_by(|a, b| a == b) {
+            let (depth, sig) = group[0];
+            let signature = &self.sigs.items()[sig];
+            let mut operands = String::new();
+            for (place, &ty) in signature.operands.iter().enumerate() {
+                let comma = if place == 0 { "" } else { ", " };
+                write!(operands, "{comma}{}", self.ty(ty))?;
+            }
+            let name = self.module.callee_name(signature.callee);
+            writeln!(f, "{:>4}: {name} = {} x ({operands})", depth - 1, group.len())?;
+        }
+        Ok(())
+    }
+}
+
+impl GraphData {
+    /// The depth of each application, from 1; lists have the depth of their deepest element, and
+    /// what needs no step (bound numbers, parameters, constants) has depth 0.
+    #[must_use]
+    pub fn depths(&self) -> Vec<u32> {
+        let mut depths: Vec<u32> = Vec::with_capacity(self.arena.len());
+        for id in self.arena.ids() {
+            let operands = self.arena.operands(id).iter().filter_map(|operand| operand.as_value());
+            let below = operands.map(|value| depths[self.arena.producer(value).index()]).max().unwrap_or(0);
+            depths.push(below + u32::from(!needs_no_step(self.signature(id).callee)));
+        }
+        depths
+    }
+}
+
+/// Names for numbers that are there before anything is computed, and for lists.
+fn needs_no_step(callee: Callee) -> bool {
+    matches!(callee, Callee::Op(Op::List | Op::Input(_) | Op::Fill { .. } | Op::Param | Op::Port(_)))
+}

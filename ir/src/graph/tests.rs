@@ -1,0 +1,225 @@
+//! The emitter's behaviour, through the public door.
+
+use crate::graph::{Callee, Graph, Op};
+use crate::module::{Cell, Init, ModuleBuilder, Param};
+use crate::types::{INDEX, f32, list};
+use crate::{EmitError, Value};
+use std::sync::Arc;
+
+struct Model {
+    leaf: Cell<1, 2>,
+    node: Cell<4, 2>,
+    out: Param,
+}
+
+fn model() -> (Arc<crate::Module>, Model) {
+    let mut m = ModuleBuilder::new("tree");
+    let embed = m.table("embed", [10, 4], Init::Uniform(0.1));
+    let w = m.param("w", [8, 20], Init::Glorot(1.0));
+    let b = m.param("b", [20], Init::ZEROS);
+    let out = m.param("out", [4, 3], Init::Glorot(1.0));
+    let leaf = m.cell("leaf", [INDEX], |g, [word]| [embed.row(word), g.zeros([4])]);
+    let node = m.cell("node", [f32([4]); 4], |g, [lh, lc, rh, rc]| {
+        let [a, i, l, r, o] = g.affine([lh, rh], w, Some(b)).split();
+        let c = a.tanh() * i.sigmoid() + l.sigmoid() * lc + r.sigmoid() * rc;
+        [o.sigmoid() * c.tanh(), c]
+    });
+    (m.build().unwrap(), Model { leaf, node, out })
+}
+
+#[test]
+fn a_handle_is_sixteen_bytes() {
+    assert_eq!(size_of::<Value<'_>>(), 16);
+}
+
+#[test]
+fn a_tree_is_recorded_in_order() {
+    let (module, model) = model();
+    let g = Graph::new(&module);
+    g.instance(7);
+    let [ah, ac] = g.call(model.leaf, 3);
+    let [bh, bc] = g.call(model.leaf, 4);
+    let [h, _] = g.call(model.node, [ah, ac, bh, bc]);
+    let loss = h.affine(model.out, None).cross_entropy(2);
+    g.loss("loss", loss);
+    let data = g.finish().unwrap();
+    assert_eq!((data.arena.len(), data.arena.values(), data.instances()), (5, 8, 1));
+    assert_eq!(data.bindings.words, [3, 4, 2]);
+    assert_eq!(data.outputs[0].value.to_string(), "%7");
+    assert!(data.site(data.arena.apps()[2].site).file.ends_with("tests.rs"));
+}
+
+#[test]
+fn equal_bodies_are_one_cell() {
+    let mut m = ModuleBuilder::new("two");
+    let params = ["a", "b"].map(|name| m.param(name, [4, 4], Init::ZEROS));
+    let [first, second] = params.map(|w| m.cell("rnn", [f32([4])], |_, [x]| [x.affine(w, None).tanh()]));
+    let module = m.build().unwrap();
+    assert_eq!(module.cells.len(), 1);
+    assert_ne!(first.sig(), second.sig());
+    assert_eq!(module.exports[1].name, "rnn.2");
+}
+
+#[test]
+fn cells_call_cells_and_noise_is_forked() {
+    let mut m = ModuleBuilder::new("nested");
+    let drop = m.cell("drop", [f32([4])], |_, [x]| [x.dropout(0.5)]);
+    let twice = m.cell("twice", [f32([4])], |g, [x]| {
+        let [x] = g.call(drop, x);
+        let [x] = g.call(drop, x);
+        [x]
+    });
+    let module = m.build().unwrap();
+    let body = &module.cells[1].body;
+    assert_eq!((body.ports, body.noise), (3, true));
+    let g = Graph::new(&module);
+    g.instance(1);
+    let x = g.input(&[1.0; 4]);
+    let _ = g.call(twice, x);
+    let data = g.finish().unwrap();
+    assert_eq!(data.bindings.words.len(), 2);
+    let forks = body.arena.ids().filter(|&id| {
+        matches!(data.sigs.get(body.arena.app(id).sig).callee, Callee::Op(Op::ForkNoise { .. }))
+    });
+    assert_eq!(forks.count(), 2);
+}
+
+#[test]
+fn structure_leaves_bindings_out() {
+    let (module, model) = model();
+    let structure = |words: &[u32], nested: bool| {
+        let g = Graph::new(&module);
+        g.instance(0);
+        let leaves: Vec<_> = words.iter().map(|&word| g.call(model.leaf, word)).collect();
+        let [[ah, ac], [bh, bc]] = [leaves[0], leaves[1]];
+        let [h, c] = g.call(model.node, [ah, ac, bh, bc]);
+        if nested {
+            let _ = g.call(model.node, [h, c, bh, bc]);
+        }
+        g.finish().unwrap().structure()
+    };
+    assert_eq!(structure(&[1, 2], false), structure(&[3, 4], false));
+    assert_ne!(structure(&[1, 2], false), structure(&[1, 2], true));
+}
+
+#[test]
+fn a_cleared_graph_records_the_same_again() {
+    let (module, model) = model();
+    let mut g = Graph::new(&module);
+    let emit = |g: &Graph| {
+        g.instance(0);
+        let [h, _] = g.call(model.leaf, 1);
+        let _ = (h * 2.0 + 1.0).sum();
+    };
+    emit(&g);
+    let first = g.data().clone();
+    g.clear();
+    emit(&g);
+    assert_eq!(*g.data(), first);
+    assert_eq!(g.data().structure(), first.structure());
+}
+
+fn fault(emit: impl FnOnce(&Graph, &Model)) -> EmitError {
+    let (module, model) = model();
+    let g = Graph::new(&module);
+    g.instance(5);
+    emit(&g, &model);
+    g.check().expect_err("the fault is kept")
+}
+
+#[test]
+fn the_first_fault_is_kept_with_its_line() {
+    let error = fault(|g, model| {
+        let x = g.input(&[1.0; 5]);
+        let y = x.affine(model.out, None);
+        let _ = (y + x).dot(y);
+    });
+    assert_eq!(error.message, "the value has 5 elements, the weight wants 4");
+    let text = error.to_string();
+    assert!(text.contains("let y = x.affine(model.out, None);"), "{text}");
+    assert!(
+        text.contains("@out: f32[4,3] was declared at") || text.contains("the weight is f32[4,3]"),
+        "{text}"
+    );
+    assert!(text.contains("instance 0 (key 5)"), "{text}");
+}
+
+#[test]
+fn operators_report_the_users_line() {
+    let line = line!() + 2;
+    let error = fault(|g, _| {
+        let _ = g.input(&[1.0; 2]) + g.input(&[1.0; 3]);
+    });
+    assert_eq!(error.site.line, line);
+}
+
+#[test]
+fn a_wrong_port_type_is_refused() {
+    let error = fault(|g, model| {
+        let x = g.input(&[1.0; 5]);
+        let _ = g.call(model.node, [x; 4]);
+    });
+    assert_eq!(error.message, "port 0 of @node takes f32[4], found f32[5]");
+}
+
+#[test]
+fn numbers_cannot_be_bound_inside_a_cell() {
+    let mut m = ModuleBuilder::new("bound");
+    let table = m.table("embed", [3, 2], Init::ZEROS);
+    let _: Cell<0, 1> = m.cell("fixed", [], |g, []| [table.look(g, 1)]);
+    assert_eq!(
+        m.build().expect_err("the index is a bound number").message,
+        "numbers cannot be bound inside a cell"
+    );
+}
+
+#[test]
+fn values_of_two_graphs_do_not_mix() {
+    let (module, model) = model();
+    let (a, b) = (Graph::new(&module), Graph::new(&module));
+    let [x, c] = a.call(model.leaf, 1);
+    let _ = b.call(model.node, [x, c, x, c]);
+    let error = b.check().expect_err("the value is another graph's");
+    let message = &error.message;
+    assert_eq!(
+        *message,
+        format!("the value belongs to graph {}, it is used in graph {}", a.number(), b.number())
+    );
+}
+
+#[test]
+fn sums_and_list_ports_take_any_number_of_values() {
+    let mut m = ModuleBuilder::new("lists");
+    let total = m.cell("total", [list(f32([2]))], |_, [xs]| [xs.sum()]);
+    let module = m.build().unwrap();
+    let g = Graph::new(&module);
+    let xs = [g.input(&[1.0, 2.0]), g.input(&[3.0, 4.0])];
+    let s: Value<'_> = xs.iter().sum();
+    let l = g.list(xs);
+    let [t] = g.call(total, l);
+    let _ = (s + t).dot(g.zeros([2]));
+    let [u] = g.call(total, g.empty_list(f32([2])));
+    assert_eq!(u.ty(), f32([2]));
+    g.check().unwrap();
+}
+
+#[test]
+fn shapes_that_repeat_meet() {
+    let (module, _) = model();
+    let g = Graph::new(&module);
+    let row = g.input(&[1.0, 2.0]);
+    let matrix = g.input_shaped([3, 2], &[0.0; 6]);
+    assert_eq!((matrix + row).ty(), f32([3, 2]));
+    assert_eq!((2.0 - row).ty(), f32([2]));
+    g.check().unwrap();
+}
+
+#[test]
+fn a_key_outlives_the_borrow() {
+    let (module, _) = model();
+    let mut g = Graph::new(&module);
+    let key = g.input(&[1.0]).key().expect("no fault");
+    assert!(g.value(key).is_some());
+    g.clear();
+    assert!(g.value(key).is_none());
+}

@@ -1,0 +1,151 @@
+//! Deterministic hashing: the same bits on every machine and in every process.
+//!
+//! [`Mix`] is the hasher of interning tables and of the structural hash. It folds words by a wide
+//! multiplication, which is fast and spreads well; it is no defence against chosen input, so every
+//! table built on it compares in full, and nothing is decided by a hash alone but the plan cache,
+//! which uses 128 bits.
+
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+const K0: u64 = 0x9e37_79b9_7f4a_7c15;
+const K1: u64 = 0xd1b5_4a32_d192_ed03;
+
+#[inline]
+const fn fold(a: u64, b: u64) -> u64 {
+    let wide = (a as u128).wrapping_mul(b as u128);
+    (wide as u64) ^ ((wide >> 64) as u64)
+}
+
+/// A running 64-bit hash.
+#[derive(Clone, Copy, Debug)]
+pub struct Mix(u64);
+
+impl Default for Mix {
+    fn default() -> Self {
+        Self(K0)
+    }
+}
+
+impl Hasher for Mix {
+    #[inline]
+    fn finish(&self) -> u64 {
+        fold(self.0, K1)
+    }
+
+    #[inline]
+    fn write_u64(&mut self, word: u64) {
+        self.0 = fold(self.0 ^ word, K0).wrapping_add(word.rotate_left(32));
+    }
+
+    #[inline]
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+
+    #[inline]
+    fn write_u8(&mut self, word: u8) {
+        self.write_u64(u64::from(word));
+    }
+
+    #[inline]
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+
+    /// Discriminants of enums arrive here.
+    #[inline]
+    fn write_isize(&mut self, word: isize) {
+        self.write_u64(word as u64);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.write_u64(bytes.len() as u64);
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+}
+
+/// Builds [`Mix`] hashers for the standard maps.
+pub type BuildMix = BuildHasherDefault<Mix>;
+
+/// The 64-bit hash of one value.
+#[inline]
+pub fn hash_of<T: Hash + ?Sized>(value: &T) -> u64 {
+    let mut mix = Mix::default();
+    value.hash(&mut mix);
+    mix.finish()
+}
+
+/// A running 128-bit hash of a sequence of words: the identity of a graph's structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StructureHash {
+    low: u64,
+    high: u64,
+}
+
+impl Default for StructureHash {
+    fn default() -> Self {
+        Self { low: K0, high: K1 }
+    }
+}
+
+impl StructureHash {
+    /// Appends one word. Order matters, and so does the number of words.
+    #[inline]
+    pub fn push(&mut self, word: u64) {
+        self.low = fold(self.low ^ word, K0).wrapping_add(word);
+        self.high = fold(self.high.rotate_left(23) ^ word, K1) ^ word.rotate_left(32);
+    }
+
+    /// The hash of everything pushed so far.
+    #[inline]
+    #[must_use]
+    pub fn value(&self) -> u128 {
+        (u128::from(fold(self.high, K0)) << 64) | u128::from(fold(self.low, K1))
+    }
+}
+
+/// A noise key derived from another: 32-bit arithmetic only, so that a shader can say the same.
+#[must_use]
+pub const fn noise_key(key: [u32; 2], ordinal: u32) -> [u32; 2] {
+    let mut low = key[0] ^ ordinal.wrapping_mul(0x9e37_79b1);
+    let mut high = key[1] ^ ordinal.wrapping_add(0x85eb_ca77);
+    let mut round = 0;
+    while round < 4 {
+        low = (low ^ (high >> 15)).wrapping_mul(0x85eb_ca6b).wrapping_add(high.rotate_left(7));
+        high = (high ^ (low >> 13)).wrapping_mul(0xc2b2_ae35).wrapping_add(low.rotate_left(11));
+        round += 1;
+    }
+    [low, high]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn structure(words: &[u64]) -> u128 {
+        let mut hash = StructureHash::default();
+        words.iter().for_each(|&word| hash.push(word));
+        hash.value()
+    }
+
+    #[test]
+    fn order_and_count_of_words_change_the_structure_hash() {
+        assert_ne!(structure(&[1, 2]), structure(&[2, 1]));
+        assert_ne!(structure(&[0]), structure(&[0, 0]));
+        assert_ne!(structure(&[]), structure(&[0]));
+    }
+
+    #[test]
+    fn close_words_give_distant_hashes() {
+        let mut seen = std::collections::BTreeSet::new();
+        for a in 0..300 {
+            for b in 0..300 {
+                assert!(seen.insert(structure(&[a, b])), "collision at {a} {b}");
+            }
+        }
+    }
+}

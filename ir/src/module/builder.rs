@@ -1,0 +1,253 @@
+//! Declares parameters and traces cells.
+
+use super::{Body, Cell, CellDecl, Export, Init, Module, Param, ParamDecl, ParamKind, Table, ports_first};
+use crate::graph::emit::{Graph, Traced};
+use crate::graph::signature::{Callee, ParamArg, Signature};
+use crate::graph::{EmitError, Fault, Op, Site, Value};
+use crate::id::{CellId, ParamId, SigId, TypeId};
+use crate::types::{DType, IntoShape, Type};
+use std::panic::Location;
+use std::sync::Arc;
+
+/// Collects the declarations of a model's constructor.
+///
+/// The first fault is kept and returned by [`build`](Self::build); handles made after it are
+/// poison, so constructors need no `?`.
+#[derive(Debug)]
+pub struct ModuleBuilder {
+    module: Arc<Module>,
+    error: Option<EmitError>,
+}
+
+impl ModuleBuilder {
+    /// A builder of an empty module.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self { module: Arc::new(Module::empty(name)), error: None }
+    }
+
+    /// Declares a dense f32 parameter.
+    #[track_caller]
+    pub fn param(&mut self, name: &str, shape: impl IntoShape, init: Init) -> Param {
+        self.declare(name, ParamKind::Param, DType::F32, shape, init)
+    }
+
+    /// Declares a table of rows to look up.
+    #[track_caller]
+    pub fn table(&mut self, name: &str, shape: impl IntoShape, init: Init) -> Table {
+        Table { param: self.declare(name, ParamKind::Table, DType::F32, shape, init) }
+    }
+
+    /// Declares a parameter or table stored as `f16` or `bf16`; it widens to `f32` when used.
+    #[track_caller]
+    pub fn param_stored_as(
+        &mut self,
+        name: &str,
+        kind: ParamKind,
+        dtype: DType,
+        shape: impl IntoShape,
+        init: Init,
+    ) -> Param {
+        self.declare(name, kind, dtype, shape, init)
+    }
+
+    #[track_caller]
+    fn declare(
+        &mut self,
+        name: &str,
+        kind: ParamKind,
+        dtype: DType,
+        shape: impl IntoShape,
+        init: Init,
+    ) -> Param {
+        let location = Location::caller();
+        let id = match self.checked(name, kind, dtype, shape, &init) {
+            Ok(ty) => Some(self.push_param(name, kind, ty, init, location)),
+            Err((message, help)) => {
+                self.fail(&format!("parameter @{name}"), message, help, location);
+                None
+            }
+        };
+        Param { id, module: self.module.tag }
+    }
+
+    fn checked(
+        &self,
+        name: &str,
+        kind: ParamKind,
+        dtype: DType,
+        shape: impl IntoShape,
+        init: &Init,
+    ) -> Result<Type, (String, Option<String>)> {
+        let plain = |message: String| (message, None);
+        check_name(name).map_err(plain)?;
+        if self.module.params.iter().any(|decl| decl.name == name) {
+            let help = Some("checkpoints know parameters by name: give each its own".to_owned());
+            return Err(("the name is taken".to_owned(), help));
+        }
+        let shape = shape.into_shape().map_err(|error| plain(error.to_string()))?;
+        if !matches!(dtype, DType::F32 | DType::F16 | DType::BF16) {
+            return Err(plain(format!("a parameter is stored as f32, f16 or bf16, found {dtype}")));
+        }
+        if kind == ParamKind::Table && shape.rank() != 2 {
+            return Err(plain(format!("a table has the shape [rows, width], found {shape}")));
+        }
+        if let Init::Values(values) = init
+            && values.len() != shape.elements()
+        {
+            let (found, wanted) = (values.len(), shape.elements());
+            return Err(plain(format!("the shape {shape} wants {wanted} values, found {found}")));
+        }
+        Ok(Type::new(dtype, shape))
+    }
+
+    fn push_param(
+        &mut self,
+        name: &str,
+        kind: ParamKind,
+        ty: Type,
+        init: Init,
+        location: &'static Location<'static>,
+    ) -> ParamId {
+        let module = self.module_mut();
+        let site = module.sites.of(location);
+        module.types.intern(ty);
+        module.params.push(ParamDecl { name: name.to_owned(), kind, ty, init, site });
+        ParamId::new(module.params.len() - 1)
+    }
+
+    /// Traces a cell: `body` runs once, on ports of these types, and what it emits becomes a
+    /// function that graphs call.
+    ///
+    /// Parameters that the body uses become arguments of the cell, so two cells whose bodies are
+    /// equal apart from their parameters are one cell: both directions and all layers of an LSTM
+    /// compile once. Declare parameters *before* the cell: `m` is borrowed while `body` runs, so
+    /// a `m.param(..)` inside it does not compile.
+    #[track_caller]
+    pub fn cell<const IN: usize, const OUT: usize>(
+        &mut self,
+        name: &str,
+        ports: [Type; IN],
+        body: impl for<'g> FnOnce(&'g Graph, [Value<'g>; IN]) -> [Value<'g>; OUT],
+    ) -> Cell<IN, OUT> {
+        let location = Location::caller();
+        let module = self.module.tag;
+        if let Err(message) = check_name(name) {
+            self.fail(&format!("cell @{name}"), message, None, location);
+        }
+        if self.error.is_some() {
+            return Cell { sig: None, module };
+        }
+        let graph = Graph::tracing(Arc::clone(&self.module), name);
+        let values = ports.map(|ty| graph.port(ty, location));
+        let results = body(&graph, values).map(Value::id);
+        let traced = graph.into_traced(&results, location);
+        match traced {
+            Ok(traced) => Cell { sig: Some(self.install(name, traced, location)), module },
+            Err(error) => {
+                self.error = Some(error);
+                Cell { sig: None, module }
+            }
+        }
+    }
+
+    fn install(&mut self, name: &str, traced: Traced, location: &'static Location<'static>) -> SigId {
+        let Traced { types, sigs, sites, arena, mut results, lifted, noise } = traced;
+        let module = self.module_mut();
+        (module.types, module.sigs, module.sites) = (types, sigs, sites);
+        let is_port = |sig: SigId| matches!(module.sigs.get(sig).callee, Callee::Op(Op::Port(_)));
+        let arena = ports_first(&arena, is_port, &mut results);
+        let param_types: Vec<TypeId> =
+            lifted.iter().map(|&id| module.types.intern(module.params[id.index()].ty)).collect();
+        let ports = arena
+            .apps()
+            .iter()
+            .take_while(|app| matches!(module.sigs.get(app.sig).callee, Callee::Op(Op::Port(_))));
+        let body = Body { ports: ports.count(), noise, param_types, arena, results };
+        let cell = module.intern_cell(name, body, location);
+        let sig = module.bind(cell, lifted.into_iter().map(ParamArg::Module).collect());
+        let name = unique(name, |name| module.exports.iter().any(|export| export.name == name));
+        module.exports.push(Export { name, sig });
+        sig
+    }
+
+    /// The finished module.
+    ///
+    /// # Errors
+    /// The first fault of any declaration or traced body.
+    pub fn build(self) -> Result<Arc<Module>, EmitError> {
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(self.module),
+        }
+    }
+
+    /// Keeps a fault that a layer found while it declared itself.
+    pub fn fail(
+        &mut self,
+        what: &str,
+        message: impl Into<String>,
+        help: Option<String>,
+        location: &'static Location<'static>,
+    ) {
+        if self.error.is_none() {
+            self.error = Some(EmitError::from(Fault {
+                op: what.to_owned(),
+                message: message.into(),
+                site: Site::from(location),
+                operands: Vec::new(),
+                help,
+                context: format!("while declaring module {}", self.module.name),
+            }));
+        }
+    }
+
+    fn module_mut(&mut self) -> &mut Module {
+        Arc::get_mut(&mut self.module).expect("graphs that trace are gone when their cell is installed")
+    }
+}
+
+impl Module {
+    /// The cell with this body, declared now or before.
+    fn intern_cell(&mut self, name: &str, body: Body, location: &'static Location<'static>) -> CellId {
+        if let Some(known) = self.cells.iter().position(|decl| decl.body == body) {
+            return CellId::new(known);
+        }
+        let name = unique(name, |name| self.cells.iter().any(|decl| decl.name == name));
+        let site = self.sites.of(location);
+        self.cells.push(CellDecl { name, body, site });
+        CellId::new(self.cells.len() - 1)
+    }
+
+    /// The signature of calls of `cell` with these parameter arguments.
+    fn bind(&mut self, cell: CellId, params: Box<[ParamArg]>) -> SigId {
+        let body = &self.cells[cell.index()].body;
+        let signature = Signature {
+            callee: Callee::Cell(cell),
+            operands: body.port_types().collect(),
+            params,
+            param_types: body.param_types.clone().into(),
+            results: body.results.iter().map(|&value| body.arena.type_of(value)).collect(),
+        };
+        self.sigs.intern(signature, &self.types)
+    }
+}
+
+/// Names are spelled bare in text, so their letters are limited.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let mut letters = name.chars();
+    let head = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    let tail = letters.all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
+    if head && tail && name.len() <= 255 {
+        return Ok(());
+    }
+    Err(format!("a name begins with a letter and holds letters, digits, '_', '.' and '-', found {name:?}"))
+}
+
+fn unique(name: &str, taken: impl Fn(&str) -> bool) -> String {
+    if !taken(name) {
+        return name.to_owned();
+    }
+    let candidates = (2..).map(|n| format!("{name}.{n}"));
+    candidates.into_iter().find(|candidate| !taken(candidate)).expect("some number is free")
+}

@@ -1,0 +1,394 @@
+//! Types of values: an element type and a shape of rank 0 to 4, *per instance*.
+//!
+//! Models know no batch dimension. A list type `list f32[128]` has no storage: it names a variable
+//! number of values for ops and cell ports that take any number.
+
+use crate::id::TypeId;
+use crate::intern::Interner;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What one element is.
+///
+/// Arithmetic is done in `F32`; `F16` and `BF16` are storage formats of parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DType {
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary16, for stored parameters.
+    F16,
+    /// The upper half of a binary32, for stored parameters.
+    BF16,
+    /// Two's complement, 32 bits.
+    I32,
+    /// Unsigned, 32 bits: indices, labels.
+    U32,
+    /// Truth values; one word each in memory, 0 or 1.
+    Bool,
+}
+
+impl DType {
+    /// Every element type, in declaration order.
+    pub const ALL: [Self; 6] = [Self::F32, Self::F16, Self::BF16, Self::I32, Self::U32, Self::Bool];
+
+    /// The word for it in text.
+    #[must_use]
+    pub const fn spelling(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::BF16 => "bf16",
+            Self::I32 => "i32",
+            Self::U32 => "u32",
+            Self::Bool => "bool",
+        }
+    }
+
+    /// The element type that `word` spells.
+    #[must_use]
+    pub fn from_spelling(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dtype| dtype.spelling() == word)
+    }
+
+    /// Bytes of one stored element.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::F16 | Self::BF16 => 2,
+            _ => 4,
+        }
+    }
+
+    /// Whether values of it take part in arithmetic: all but the storage formats and `Bool`.
+    #[must_use]
+    pub const fn is_number(self) -> bool {
+        matches!(self, Self::F32 | Self::I32 | Self::U32)
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.spelling())
+    }
+}
+
+/// The extents of a value, outermost first; no extent is zero.
+///
+/// Unused places hold zero, so that equality and hashing need not look at the rank.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Vec<u32>", into = "Vec<u32>")]
+pub struct Shape {
+    dims: [u32; Shape::MAX_RANK],
+    rank: u8,
+}
+
+impl Shape {
+    /// The largest rank of a value.
+    pub const MAX_RANK: usize = 4;
+    /// The largest number of elements of a value: its byte offsets fit in 32 bits.
+    pub const MAX_ELEMENTS: u64 = 1 << 29;
+    /// The shape of a single number.
+    pub const SCALAR: Self = Self { dims: [0; Self::MAX_RANK], rank: 0 };
+
+    /// The shape with these extents.
+    ///
+    /// # Errors
+    /// If there are more than four extents, one is zero, or the elements are too many.
+    pub fn new(dims: &[u32]) -> Result<Self, ShapeError> {
+        if dims.len() > Self::MAX_RANK {
+            return Err(ShapeError::Rank(dims.len()));
+        }
+        if let Some(axis) = dims.iter().position(|&extent| extent == 0) {
+            return Err(ShapeError::ZeroExtent(axis));
+        }
+        let elements = dims.iter().try_fold(1u64, |n, &extent| n.checked_mul(u64::from(extent)));
+        if elements.is_none_or(|n| n > Self::MAX_ELEMENTS) {
+            return Err(ShapeError::TooLarge);
+        }
+        let mut shape = Self::SCALAR;
+        shape.dims[..dims.len()].copy_from_slice(dims);
+        shape.rank = dims.len() as u8;
+        Ok(shape)
+    }
+
+    /// The extents, outermost first.
+    #[inline]
+    #[must_use]
+    pub fn dims(&self) -> &[u32] {
+        &self.dims[..self.rank as usize]
+    }
+
+    /// The number of extents.
+    #[inline]
+    #[must_use]
+    pub const fn rank(&self) -> usize {
+        self.rank as usize
+    }
+
+    /// The number of elements; 1 for a scalar.
+    #[inline]
+    #[must_use]
+    pub fn elements(&self) -> usize {
+        self.dims().iter().map(|&extent| extent as usize).product()
+    }
+
+    /// The innermost extent; 1 for a scalar.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.dims().last().map_or(1, |&extent| extent as usize)
+    }
+
+    /// How many rows of [`width`](Self::width) elements the value has.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.elements() / self.width()
+    }
+
+    /// The shape without its innermost extent; a scalar stays one.
+    #[must_use]
+    pub fn without_last(&self) -> Self {
+        let kept = self.rank().saturating_sub(1);
+        Self::new(&self.dims[..kept]).expect("a part of a valid shape is valid")
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (axis, extent) in self.dims().iter().enumerate() {
+            write!(f, "{}{extent}", if axis == 0 { "" } else { "," })?;
+        }
+        f.write_str("]")
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl TryFrom<Vec<u32>> for Shape {
+    type Error = ShapeError;
+    fn try_from(dims: Vec<u32>) -> Result<Self, ShapeError> {
+        Self::new(&dims)
+    }
+}
+
+impl From<Shape> for Vec<u32> {
+    fn from(shape: Shape) -> Self {
+        shape.dims().to_vec()
+    }
+}
+
+/// Extents as a user writes them: `[h]`, `[rows, cols]`, `[]`, or a [`Shape`].
+///
+/// An impossible shape is reported where it is used, with the user's line.
+pub trait IntoShape {
+    /// The shape, checked.
+    ///
+    /// # Errors
+    /// As [`Shape::new`]; an extent beyond 32 bits is too large.
+    fn into_shape(self) -> Result<Shape, ShapeError>;
+}
+
+impl IntoShape for Shape {
+    fn into_shape(self) -> Result<Shape, ShapeError> {
+        Ok(self)
+    }
+}
+
+impl IntoShape for usize {
+    fn into_shape(self) -> Result<Shape, ShapeError> {
+        [self].into_shape()
+    }
+}
+
+impl<const RANK: usize> IntoShape for [usize; RANK] {
+    fn into_shape(self) -> Result<Shape, ShapeError> {
+        self.as_slice().into_shape()
+    }
+}
+
+impl IntoShape for &[usize] {
+    fn into_shape(self) -> Result<Shape, ShapeError> {
+        if self.len() > Shape::MAX_RANK {
+            return Err(ShapeError::Rank(self.len()));
+        }
+        let dims: Option<Vec<u32>> = self.iter().map(|&extent| u32::try_from(extent).ok()).collect();
+        Shape::new(&dims.ok_or(ShapeError::TooLarge)?)
+    }
+}
+
+/// Why extents are no shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShapeError {
+    /// More than [`Shape::MAX_RANK`] extents.
+    Rank(usize),
+    /// The extent at this place is zero.
+    ZeroExtent(usize),
+    /// More than [`Shape::MAX_ELEMENTS`] elements.
+    TooLarge,
+}
+
+impl fmt::Display for ShapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rank(rank) => {
+                write!(f, "a shape has at most {} extents, found {rank}", Shape::MAX_RANK)
+            }
+            Self::ZeroExtent(axis) => write!(f, "extent {axis} of a shape is zero; extents start at 1"),
+            Self::TooLarge => write!(f, "a value has at most {} elements", Shape::MAX_ELEMENTS),
+        }
+    }
+}
+
+impl std::error::Error for ShapeError {}
+
+/// An element type with a shape, or a list of such values.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Type {
+    /// What one element is.
+    pub dtype: DType,
+    /// The extents of one value.
+    pub shape: Shape,
+    /// Whether this is a list of any number of such values.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_list: bool,
+}
+
+/// The type of an index: one unsigned number, bound when the plan is played or computed by a step.
+pub const INDEX: Type = Type::new(DType::U32, Shape::SCALAR);
+
+impl Type {
+    /// A value of this element type and shape.
+    #[must_use]
+    pub const fn new(dtype: DType, shape: Shape) -> Self {
+        Self { dtype, shape, is_list: false }
+    }
+
+    /// A number: the type of losses.
+    #[must_use]
+    pub const fn scalar(dtype: DType) -> Self {
+        Self::new(dtype, Shape::SCALAR)
+    }
+
+    /// The same elements in another shape.
+    #[must_use]
+    pub const fn with_shape(self, shape: Shape) -> Self {
+        Self { shape, ..self }
+    }
+
+    /// The type of the elements of a list; a value's own type otherwise.
+    #[must_use]
+    pub const fn element(self) -> Self {
+        Self { is_list: false, ..self }
+    }
+
+    /// Bytes of one value; a list has no storage.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        if self.is_list { 0 } else { self.shape.elements() * self.dtype.bytes() }
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_list {
+            f.write_str("list ")?;
+        }
+        write!(f, "{}", self.dtype)?;
+        if self.shape.rank() > 0 { write!(f, "{}", self.shape) } else { Ok(()) }
+    }
+}
+
+impl fmt::Debug for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The type of a cell port that takes a value: `f32([128])`.
+///
+/// # Panics
+/// If the extents are no shape. Ports are written down once, in the model's constructor.
+#[must_use]
+#[track_caller]
+pub fn f32(shape: impl IntoShape) -> Type {
+    match shape.into_shape() {
+        Ok(shape) => Type::new(DType::F32, shape),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The type of a cell port that takes any number of values: `list(f32([128]))`.
+#[must_use]
+pub const fn list(element: Type) -> Type {
+    Type { is_list: true, ..element }
+}
+
+/// The interned types of a module or graph.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Types(Interner<Type>);
+
+impl Types {
+    /// The id of `ty`, new or not.
+    pub fn intern(&mut self, ty: Type) -> TypeId {
+        TypeId::new(self.0.intern(ty).0)
+    }
+
+    /// The id of `ty`, if it was interned.
+    #[must_use]
+    pub fn find(&self, ty: &Type) -> Option<TypeId> {
+        self.0.find(ty).map(TypeId::new)
+    }
+
+    /// The type behind an id of this table.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, id: TypeId) -> Type {
+        self.0.items()[id.index()]
+    }
+
+    /// All types in the order of their ids.
+    #[must_use]
+    pub fn items(&self) -> &[Type] {
+        self.0.items()
+    }
+
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.0.truncate(len);
+    }
+}
+
+impl FromIterator<Type> for Types {
+    fn from_iter<I: IntoIterator<Item = Type>>(items: I) -> Self {
+        Self(items.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_spell_as_in_text() {
+        assert_eq!(f32([3, 4]).to_string(), "f32[3,4]");
+        assert_eq!(INDEX.to_string(), "u32");
+        assert_eq!(list(f32(7)).to_string(), "list f32[7]");
+    }
+
+    #[test]
+    fn impossible_shapes_are_refused() {
+        assert_eq!(Shape::new(&[1, 0]), Err(ShapeError::ZeroExtent(1)));
+        assert_eq!(Shape::new(&[1; 5]), Err(ShapeError::Rank(5)));
+        assert_eq!(Shape::new(&[1 << 20, 1 << 20]), Err(ShapeError::TooLarge));
+        assert_eq!([usize::MAX].into_shape(), Err(ShapeError::TooLarge));
+    }
+
+    #[test]
+    fn a_scalar_is_one_row_of_one_element() {
+        assert_eq!((Shape::SCALAR.elements(), Shape::SCALAR.width(), Shape::SCALAR.rows()), (1, 1, 1));
+    }
+}
