@@ -81,8 +81,7 @@ fn mix(seed: u64) -> u64 {
 }
 
 /// Adds one sentence with its word lattice. Types: 0 input, 1 character cell, 2 word cell, 3 sum of the words that end here,
-/// 4 out, 5 link (what a word cell gives to the character where it ends). With `arity` the sum's type depends on how many
-/// words it adds.
+/// 4 out. With `arity` the sum's type depends on how many words it adds.
 fn lattice(graph: &mut Graph, characters: usize, spans: &str, arity: bool) {
     let mut ending: Vec<Vec<usize>> = vec![Vec::new(); characters + 1];
     for span in spans.split(' ') {
@@ -99,11 +98,10 @@ fn lattice(graph: &mut Graph, characters: usize, spans: &str, arity: bool) {
         operands.extend(cells.last());
         let mut words = Vec::new();
         for &from in &ending[at + 1] {
-            let word = graph.add(2, &[cells[from]]);
-            words.push(graph.add(5, &[word, input]));
+            words.push(graph.add(2, &[cells[from]]));
         }
         if !words.is_empty() {
-            let ty = if arity { 5 + words.len() as u32 } else { 3 };
+            let ty = if arity { 4 + words.len() as u32 } else { 3 };
             operands.push(graph.add(ty, &words));
         }
         cells.push(graph.add(1, &operands));
@@ -153,6 +151,8 @@ fn minibatches<T>(items: &[T], size: usize, mut add: impl FnMut(&mut Graph, &T))
 fn workloads(data: &Path) -> Result<Vec<Workload>, Box<dyn Error>> {
     let trees = std::fs::read_to_string(data.join("sst/valid.txt"))?;
     let trees: Vec<&str> = trees.lines().collect();
+    let train = std::fs::read_to_string(data.join("sst/train.txt"))?;
+    let train: Vec<&str> = train.lines().step_by(4).collect();
     let sentences = std::fs::read_to_string(data.join("zh_lattice/train.txt"))?;
     let lines: Vec<&str> = sentences.lines().collect();
     let lattices: Vec<(usize, &str)> =
@@ -161,6 +161,11 @@ fn workloads(data: &Path) -> Result<Vec<Workload>, Box<dyn Error>> {
     let lengths: Vec<usize> = tagged.lines().map(|line| line.split(' ').count()).collect();
     Ok(vec![
         ("sst binary Tree-LSTM", minibatches(&trees, 32, |graph, line| tree(graph, line, 1, true))),
+        ("sst binary, training set", minibatches(&train, 32, |graph, line| tree(graph, line, 1, true))),
+        (
+            "sst two cell types, training set",
+            minibatches(&train, 32, |graph, line| tree(graph, line, 2, true)),
+        ),
         ("sst two cell types", minibatches(&trees, 32, |graph, line| tree(graph, line, 2, true))),
         ("sst three cell types", minibatches(&trees, 32, |graph, line| tree(graph, line, 3, true))),
         ("lattice LSTM", minibatches(&lattices, 32, |graph, &(n, spans)| lattice(graph, n, spans, true))),

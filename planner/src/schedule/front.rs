@@ -199,46 +199,4 @@ impl Front {
             at += 1;
         }
     }
-
-    /// What firing a type would lead to, without firing it: how many nodes would be ready then.
-    pub(super) fn ready_after(&mut self, part: &Part, ty: u32, fired: &mut Fired) -> usize {
-        let batch = std::mem::take(&mut self.ready[ty as usize]);
-        let mut ready = self.ready.iter().map(Vec::len).sum();
-        fired.alone.clear();
-        for &node in &batch {
-            ready += self.try_release(part, node, fired);
-        }
-        let mut at = 0;
-        while at < fired.alone.len() {
-            ready += self.try_release(part, fired.alone[at], fired);
-            at += 1;
-        }
-        for &node in batch.iter().chain(&fired.alone) {
-            for &consumer in part.consumers(node as usize) {
-                self.counts[consumer as usize * self.stride] += 1;
-            }
-        }
-        fired.alone.clear();
-        self.ready[ty as usize] = batch;
-        ready
-    }
-
-    /// Counts down the consumers of a node, to be undone; gives how many typed ones become ready.
-    fn try_release(&mut self, part: &Part, node: u32, fired: &mut Fired) -> usize {
-        let mut ready = 0;
-        let consumers = part.consumers(node as usize);
-        fired.visits += consumers.len() as u64;
-        for &consumer in consumers {
-            let at = consumer as usize * self.stride;
-            self.counts[at] -= 1;
-            if self.counts[at] == 0 {
-                if (part.linked_ty(consumer) as usize) < self.ready.len() {
-                    ready += 1;
-                } else {
-                    fired.alone.push(consumer);
-                }
-            }
-        }
-        ready
-    }
 }

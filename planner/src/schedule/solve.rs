@@ -34,6 +34,7 @@ pub struct Scratch {
     pub(super) sorted: Vec<u32>,
     pub(super) counts: Vec<u32>,
     pub(super) beam: super::beam::Memory,
+    pub(super) agenda: super::agenda::Memory,
 }
 
 /// The step of every node of a part.

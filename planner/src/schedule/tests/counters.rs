@@ -57,9 +57,7 @@ fn source_and_ready_counts_match_their_definitions_in_every_state() {
                 break;
             }
             let ty = ready[random.below(ready.len() as u64) as usize];
-            let predicted = front.ready_after(&part, ty, &mut fired);
             front.fire(&part, ty, &mut fired);
-            assert_eq!(predicted, front.ready.iter().map(Vec::len).sum::<usize>(), "seed {seed}");
         }
         assert_eq!(front.left, 0, "seed {seed}: nodes are left though nothing is ready");
     }
