@@ -247,8 +247,8 @@ fn speed(out: &mut impl Write, workloads: &[Workload]) -> Result<(), Box<dyn Err
             }
             let problem = graph.problem();
             write!(out, "{name}, {} nodes, {} edges:", problem.len(), problem.operand_count())?;
-            let policies: [&dyn Schedule; 5] =
-                [&Unbatched, &Depth, &Agenda::default(), &Ratio, &Beam::default()];
+            let (agenda, beam, auto) = (Agenda::default(), Beam::default(), Auto::default());
+            let policies: [&dyn Schedule; 6] = [&Unbatched, &Depth, &agenda, &Ratio, &beam, &auto];
             for policy in policies {
                 if policy.name() == "beam" && size > 24_000 {
                     continue;

@@ -15,8 +15,9 @@
 //! **Needs** a checked problem. **Ensures** a valid order, never longer than the ratio's. States are merged by a 64-bit sum
 //! of node hashes; a collision may lose a candidate, never validity. **Cost** about width x (2 to 4) ratio runs. A candidate is
 //! judged by the ready nodes of its type; only the kept ones are fired, and only those that share a parent are copied.
-//! **Budget**: when the work exceeds it, the width falls to one, and the mirrored search is left out; a part that has more edges
-//! than the budget has work left keeps the ratio's order. **Refuses** nothing; see `ratio` for huge type counts.
+//! **Budget**: when the work exceeds it, the width falls to one, and the mirrored search is left out; a part that has more than
+//! left / width edges keeps the ratio's order, because its search would end narrow. **Refuses** nothing; see `ratio` for huge
+//! type counts.
 
 use super::bound::paths_below;
 use super::front::{Fired, Front};
@@ -104,7 +105,7 @@ impl Beam {
         if tools.steps.count == tools.bound {
             return Why::BoundMet;
         }
-        if memory.left < part.edges() as u64 {
+        if memory.left < u64::from(self.width.max(1)) * part.edges() as u64 {
             memory.left = 0;
             return Why::BudgetSpent { budget: self.budget };
         }
