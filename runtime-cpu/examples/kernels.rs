@@ -1,0 +1,196 @@
+//! Measures the product kernels on one core against the peak of a register-only loop of fused multiply-adds, run in turns with them.
+//!
+//! `cargo run --release -p autobatch-runtime-cpu --example kernels [seconds per line]`
+
+#![allow(clippy::print_stdout)]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use autobatch_runtime_cpu::kernels::{
+    Isa, Matrix, PackedWeights, Part, Product, Rows, RowsMut, Scratch, Start,
+};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let seconds = std::env::args()
+        .nth(1)
+        .map_or(Ok(0.15), |word| word.parse())?;
+    let budget = Duration::from_secs_f64(seconds);
+    let isa = Isa::detect()?;
+    println!("{isa}; GFLOP/s: best, median, best as a part of the peak beside it");
+    products(isa, budget)?;
+    packing(isa, budget)?;
+    Ok(())
+}
+
+fn products(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>> {
+    for (n, k) in [
+        (64, 64),
+        (256, 128),
+        (600, 150),
+        (1024, 512),
+        (2048, 512),
+        (2560, 1024),
+    ] {
+        let w = floats(k * n);
+        let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n))?;
+        for rows in [1, 2, 4, 6, 8, 16, 64, 256] {
+            let x = floats(2 * rows * k);
+            let table: Vec<u32> = (0..rows as u32)
+                .map(|r| r * 7919 % (2 * rows as u32))
+                .collect();
+            let mut out = vec![0.0; rows * n];
+            let mut scratch = Scratch::new();
+            for (kind, operand) in [
+                ("range", Rows::range(&x, k, 0)),
+                ("table", Rows::table(&x, k, &table)),
+            ] {
+                let parts = [Part { rows: operand, k }];
+                let product = Product::new(&weights, &parts, Start::Zero);
+                let flops = 2.0 * (rows * n * k) as f64;
+                let work = || {
+                    let out = RowsMut::new(&mut out, n);
+                    product
+                        .run(0..rows, out, &mut scratch)
+                        .expect("the sizes agree");
+                };
+                report(
+                    &format!("product {kind} rows {rows} n {n} k {k}"),
+                    isa,
+                    flops,
+                    budget,
+                    work,
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn packing(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>> {
+    for (n, k) in [(600, 150), (1024, 512), (2560, 1024)] {
+        let w = floats(k * n);
+        let mut copy = w.clone();
+        let mut weights = PackedWeights::zeroed(isa, k, n)?;
+        let mut transposed = PackedWeights::zeroed(isa, n, k)?;
+        let matrix = Matrix::new(&w, n, k, n);
+        let bytes = (k * n * 4) as f64;
+        let (best, _) = time(budget, || copy.copy_from_slice(black_box(&w)));
+        println!("copy {k} x {n}: {:.1} GB/s", bytes / best / 1e9);
+        let (best, _) = time(budget, || weights.fill(0, 0, matrix).expect("it fits"));
+        println!("pack {k} x {n}: {:.1} GB/s", bytes / best / 1e9);
+        let (best, _) = time(budget, || {
+            transposed.fill(0, 0, matrix.transposed()).expect("it fits")
+        });
+        println!("pack transposed {k} x {n}: {:.1} GB/s", bytes / best / 1e9);
+    }
+    Ok(())
+}
+
+/// Runs `work` and the peak loop in turns for about `budget`.
+fn report(name: &str, isa: Isa, flops: f64, budget: Duration, mut work: impl FnMut()) {
+    let mut peak = 0.0f64;
+    let mut best = f64::INFINITY;
+    let mut medians = Vec::new();
+    for _ in 0..5 {
+        peak = peak.max(peak_flops(isa));
+        let (least, median) = time(budget / 5, &mut work);
+        best = best.min(least);
+        medians.push(median);
+    }
+    medians.sort_by(f64::total_cmp);
+    println!(
+        "{name}: {:.1}, {:.1}, {:.0} % of {:.0}",
+        flops / best / 1e9,
+        flops / medians[2] / 1e9,
+        100.0 * flops / best / peak,
+        peak / 1e9
+    );
+}
+
+/// Least and median seconds of one call.
+fn time(budget: Duration, mut work: impl FnMut()) -> (f64, f64) {
+    work();
+    let start = Instant::now();
+    work();
+    let once = start.elapsed().as_secs_f64().max(1e-9);
+    let repeats = ((20e-6 / once) as usize).clamp(1, 1000);
+    let mut times = Vec::new();
+    let begin = Instant::now();
+    while begin.elapsed() < budget || times.len() < 3 {
+        let start = Instant::now();
+        for _ in 0..repeats {
+            work();
+        }
+        times.push(start.elapsed().as_secs_f64() / repeats as f64);
+    }
+    times.sort_by(f64::total_cmp);
+    (times[0], times[times.len() / 2])
+}
+
+fn floats(count: usize) -> Vec<f32> {
+    (0..count).map(|i| (i % 251) as f32 / 251.0 - 0.5).collect()
+}
+
+/// The best of some short loops of independent fused multiply-adds in registers.
+fn peak_flops(isa: Isa) -> f64 {
+    const STEPS: usize = 2000;
+    let mut best = f64::INFINITY;
+    for _ in 0..20 {
+        let start = Instant::now();
+        let lanes = match isa {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the instruction set was detected.
+            Isa::Avx512 => unsafe { fma512(STEPS) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the instruction set was detected.
+            Isa::Avx2 => unsafe { fma256(STEPS) },
+            _ => fma_portable(STEPS),
+        };
+        let flops = (STEPS * lanes * 2) as f64;
+        best = best.min(start.elapsed().as_secs_f64() / flops);
+    }
+    1.0 / best
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn fma512(steps: usize) -> usize {
+    use std::arch::x86_64::{_mm512_fmadd_ps, _mm512_reduce_add_ps, _mm512_set1_ps};
+    let (x, y) = (
+        _mm512_set1_ps(black_box(0.5)),
+        _mm512_set1_ps(black_box(0.25)),
+    );
+    let mut acc = [_mm512_set1_ps(0.0); 24];
+    for _ in 0..steps {
+        acc = acc.map(|a| _mm512_fmadd_ps(a, x, y));
+    }
+    black_box(acc.map(|a| _mm512_reduce_add_ps(a)));
+    24 * 16
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn fma256(steps: usize) -> usize {
+    use std::arch::x86_64::{_mm256_fmadd_ps, _mm256_set1_ps};
+    let (x, y) = (
+        _mm256_set1_ps(black_box(0.5)),
+        _mm256_set1_ps(black_box(0.25)),
+    );
+    let mut acc = [_mm256_set1_ps(0.0); 12];
+    for _ in 0..steps {
+        acc = acc.map(|a| _mm256_fmadd_ps(a, x, y));
+    }
+    black_box(acc);
+    12 * 8
+}
+
+fn fma_portable(steps: usize) -> usize {
+    let (x, y) = (black_box(0.5f32), black_box(0.25f32));
+    let mut acc = [0.0f32; 16];
+    for _ in 0..steps {
+        acc = acc.map(|a| a.mul_add(x, y));
+    }
+    black_box(acc);
+    16
+}
