@@ -8,7 +8,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use autobatch_runtime_cpu::kernels::{
-    Isa, Matrix, PackedWeights, Part, Product, Rows, RowsMut, Scratch, Start,
+    Isa, Matrix, PackedWeights, Part, Product, Rows, RowsMut, Run, Scratch, Start, WeightGrad,
+    column_sums, multiply,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,11 +20,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let isa = Isa::detect()?;
     println!("{isa}; GFLOP/s: best, median, best as a part of the peak beside it");
     products(isa, budget)?;
-    packing(isa, budget)?;
+    if std::env::args().nth(2).is_none() {
+        packing(isa, budget)?;
+        gradients(isa, budget)?;
+    }
     Ok(())
 }
 
 fn products(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>> {
+    let only = std::env::args().nth(2).unwrap_or_default();
     for (n, k) in [
         (64, 64),
         (256, 128),
@@ -32,6 +37,10 @@ fn products(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>
         (2048, 512),
         (2560, 1024),
     ] {
+        // A shape can be chosen by its name.
+        if !format!("{n}x{k}").contains(&only) {
+            continue;
+        }
         let w = floats(k * n);
         let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n))?;
         for rows in [1, 2, 4, 6, 8, 16, 64, 256] {
@@ -64,6 +73,90 @@ fn products(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>
             }
         }
     }
+    Ok(())
+}
+
+fn gradients(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>> {
+    for (n, k) in [
+        (50, 50),
+        (100, 50),
+        (256, 128),
+        (600, 150),
+        (1024, 512),
+        (2048, 512),
+    ] {
+        for rows in [1, 16, 64, 300, 2000, 20_000] {
+            if rows * n * k > 2_000_000_000 {
+                continue;
+            }
+            let (x, dy) = (floats(rows * k), floats(rows * n));
+            let table: Vec<u32> = (0..rows).map(|r| (r * 7919 % rows) as u32).collect();
+            let mut out = vec![0.0; k * n];
+            let mut scratch = Scratch::new();
+            let dy = [Run {
+                rows: Rows::range(&dy, n, 0),
+                count: rows,
+            }];
+            for (kind, x) in [
+                ("range", Rows::range(&x, k, 0)),
+                ("table", Rows::table(&x, k, &table)),
+            ] {
+                let x = [Run {
+                    rows: x,
+                    count: rows,
+                }];
+                let grad = WeightGrad {
+                    isa,
+                    k,
+                    n,
+                    x: &x,
+                    dy: &dy,
+                    accumulate: false,
+                };
+                let flops = 2.0 * (rows * n * k) as f64;
+                report(
+                    &format!("wgrad {kind} rows {rows} n {n} k {k}"),
+                    isa,
+                    flops,
+                    budget,
+                    || {
+                        grad.run(RowsMut::new(&mut out, n), &mut scratch)
+                            .expect("the sizes agree");
+                    },
+                );
+            }
+        }
+    }
+    let mut scratch = Scratch::new();
+    for (m, k, n) in [(1, 100, 100), (8, 64, 8), (10, 100, 100), (30, 128, 30)] {
+        let (a, b) = (floats(m * k), floats(k * n));
+        let mut out = vec![0.0; m * n];
+        report(
+            &format!("multiply rows {m} n {n} k {k}"),
+            isa,
+            2.0 * (m * n * k) as f64,
+            budget,
+            || {
+                let (a, b) = (Matrix::new(&a, k, m, k), Matrix::new(&b, n, k, n));
+                multiply(isa, a, b, RowsMut::new(&mut out, n), false, &mut scratch)
+                    .expect("the sizes agree");
+            },
+        );
+    }
+    let (rows, n) = (1000, 600);
+    let dy = floats(rows * n);
+    let run = [Run {
+        rows: Rows::range(&dy, n, 0),
+        count: rows,
+    }];
+    let mut sums = vec![0.0; n];
+    let (best, _) = time(budget, || {
+        column_sums(isa, &run, &mut sums, false).expect("the sizes agree")
+    });
+    println!(
+        "column sums {rows} x {n}: {:.1} GB/s",
+        (rows * n * 4) as f64 / best / 1e9
+    );
     Ok(())
 }
 
@@ -153,44 +246,44 @@ fn peak_flops(isa: Isa) -> f64 {
     1.0 / best
 }
 
+/// A loop of independent chains of fused multiply-adds that stay in registers.
+macro_rules! chains {
+    ($steps:expr, $count:literal, $splat:expr, $fma:expr) => {{
+        let x = $splat(black_box(0.5));
+        let mut acc = [$splat(black_box(0.25)); $count];
+        for _ in 0..$steps {
+            for a in &mut acc {
+                *a = $fma(*a, x, x);
+            }
+        }
+        // Each accumulator on its own: a reference to the array would keep it in memory.
+        for a in acc {
+            black_box(a);
+        }
+    }};
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn fma512(steps: usize) -> usize {
-    use std::arch::x86_64::{_mm512_fmadd_ps, _mm512_reduce_add_ps, _mm512_set1_ps};
-    let (x, y) = (
-        _mm512_set1_ps(black_box(0.5)),
-        _mm512_set1_ps(black_box(0.25)),
-    );
-    let mut acc = [_mm512_set1_ps(0.0); 24];
-    for _ in 0..steps {
-        acc = acc.map(|a| _mm512_fmadd_ps(a, x, y));
-    }
-    black_box(acc.map(|a| _mm512_reduce_add_ps(a)));
-    24 * 16
+    use std::arch::x86_64::{_mm512_fmadd_ps, _mm512_set1_ps};
+    chains!(steps, 20, |x| _mm512_set1_ps(x), |a, b, c| _mm512_fmadd_ps(
+        a, b, c
+    ));
+    20 * 16
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn fma256(steps: usize) -> usize {
     use std::arch::x86_64::{_mm256_fmadd_ps, _mm256_set1_ps};
-    let (x, y) = (
-        _mm256_set1_ps(black_box(0.5)),
-        _mm256_set1_ps(black_box(0.25)),
-    );
-    let mut acc = [_mm256_set1_ps(0.0); 12];
-    for _ in 0..steps {
-        acc = acc.map(|a| _mm256_fmadd_ps(a, x, y));
-    }
-    black_box(acc);
+    chains!(steps, 12, |x| _mm256_set1_ps(x), |a, b, c| _mm256_fmadd_ps(
+        a, b, c
+    ));
     12 * 8
 }
 
 fn fma_portable(steps: usize) -> usize {
-    let (x, y) = (black_box(0.5f32), black_box(0.25f32));
-    let mut acc = [0.0f32; 16];
-    for _ in 0..steps {
-        acc = acc.map(|a| a.mul_add(x, y));
-    }
-    black_box(acc);
+    chains!(steps, 16, |x: f32| x, |a: f32, b, c| a.mul_add(b, c));
     16
 }

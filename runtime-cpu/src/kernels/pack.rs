@@ -1,8 +1,9 @@
 //! Weights rearranged for the product kernels.
 //!
-//! A block of weights `w[k, n]` is kept as panels: panel `p` holds columns `p * panel ..` of every `k`, one `k` after the other, so that the
-//! inner loop of a product reads memory strictly upwards. The columns that the last panel has too many are zero. Weights change with every
-//! training step; [`PackedWeights::fill`] overwrites in place and allocates nothing.
+//! A block of weights `w[k, n]` is kept as blocks of `K_BLOCK` rows, each block as panels: panel `p` holds columns `p * panel ..` of every
+//! `k` of the block, one `k` after the other. A product therefore reads memory strictly upwards, all columns of a block before the next
+//! block, which is what hardware prefetches best. The columns that the last panel has too many are zero. Weights change with every training
+//! step; [`PackedWeights::fill`] overwrites in place and allocates nothing.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,10 +11,14 @@ use std::ops::Range;
 use super::error::{KernelError, reaches};
 use super::isa::Isa;
 use super::memory::Aligned;
-use super::twins::Twin;
+use super::twins::{K_BLOCK, Twin};
 
 /// Rows of a weight that are packed before the next panel's turn: few enough that their cache lines stay, enough to write runs of memory.
 const ROWS_AT_ONCE: usize = 16;
+const _: () = assert!(
+    K_BLOCK.is_multiple_of(ROWS_AT_ONCE),
+    "rows packed at once lie in one block"
+);
 
 /// A row-major matrix, or its transpose, to pack from.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +52,39 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    fn check(&self) -> Result<(), KernelError> {
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(super) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// The floats from element `(row, column)` on and the distance to the next row, unless rows lie across memory.
+    pub(super) fn row_slice(&self, row: usize, column: usize) -> Option<(&'a [f32], usize)> {
+        // Without rows there is no element, and no offset to it.
+        let start = (row * self.stride + column).min(self.data.len());
+        (!self.transposed).then(|| (&self.data[start..], self.stride))
+    }
+
+    /// Copies elements of row `row` from column `first` on; `to` is no longer than what is left of the row.
+    pub(super) fn copy_row(&self, row: usize, first: usize, to: &mut [f32]) {
+        if to.is_empty() {
+            return;
+        }
+        if self.transposed {
+            let column = self.data[first * self.stride + row..]
+                .iter()
+                .step_by(self.stride.max(1));
+            for (to, &x) in to.iter_mut().zip(column) {
+                *to = x;
+            }
+        } else {
+            to.copy_from_slice(&self.data[row * self.stride + first..][..to.len()]);
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), KernelError> {
         let (lines, width) = if self.transposed {
             (self.columns, self.rows)
         } else {
@@ -136,15 +173,18 @@ impl PackedWeights {
         if block.rows == 0 || block.columns == 0 {
             return Ok(());
         }
-        let (panel, panel_len) = (self.panel, self.panel * self.k);
-        for chunk in (0..block.rows).step_by(ROWS_AT_ONCE) {
-            let rows = chunk..block.rows.min(chunk + ROWS_AT_ONCE);
+        let panel = self.panel;
+        let mut next = 0;
+        while next < block.rows {
+            let k = first_k + next;
+            let rows = next..block.rows.min(next + ROWS_AT_ONCE - k % ROWS_AT_ONCE);
+            next = rows.end;
             let mut column = 0;
             while column < block.columns {
                 let (index, lane) = ((first_n + column) / panel, (first_n + column) % panel);
                 let columns = column..block.columns.min(column + panel - lane);
                 column = columns.end;
-                let start = index * panel_len + (first_k + rows.start) * panel;
+                let start = self.position(index, k);
                 let to = &mut self.buffer.floats_mut()[start..][..rows.len() * panel];
                 if block.transposed {
                     transpose_block(&block, rows.clone(), columns, to, panel, lane);
@@ -185,17 +225,24 @@ impl PackedWeights {
         Ok(())
     }
 
-    /// The first float of panel `index`, whose `k` rows of `panel` floats follow each other.
-    pub(super) fn panel_start(&self, index: usize) -> *const f32 {
+    /// Row `k` of panel `index`; the rows up to the next multiple of `K_BLOCK` follow.
+    pub(super) fn row(&self, index: usize, k: usize) -> *const f32 {
         self.buffer
             .floats()
             .as_ptr()
-            .wrapping_add(index * self.panel * self.k)
+            .wrapping_add(self.position(index, k))
     }
 
-    /// Floats of a panel.
-    pub(super) fn panel_len(&self) -> usize {
-        self.panel * self.k
+    /// Floats from a panel to its neighbour in the block that holds row `k`.
+    pub(super) fn panel_len(&self, k: usize) -> usize {
+        self.panel * K_BLOCK.min(self.k - (k / K_BLOCK * K_BLOCK).min(self.k))
+    }
+
+    fn position(&self, index: usize, k: usize) -> usize {
+        let block = k / K_BLOCK * K_BLOCK;
+        block * self.n.next_multiple_of(self.panel)
+            + index * self.panel_len(k)
+            + (k - block) * self.panel
     }
 
     fn check_block(

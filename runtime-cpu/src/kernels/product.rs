@@ -229,11 +229,18 @@ impl<'a> Product<'a> {
                 // SAFETY: the lane is one of those that the caller vouches for.
                 *row = unsafe { part.rows.row(lane + i) };
             }
-            // SAFETY: `part.k` elements of each row are readable and meet as many rows of the weights.
-            unsafe { block.run(Operand::InPlace(&rows), k, part.k) };
-            k += part.k;
+            let end = k + part.k;
+            while k < end {
+                let len = (end - k).min(K_BLOCK - k % K_BLOCK);
+                // SAFETY: `len` elements of each row are readable and meet as many rows of one block of the weights.
+                unsafe { block.run(Operand::InPlace(&rows), k, len) };
+                for row in &mut rows {
+                    *row = row.wrapping_add(len);
+                }
+                k += len;
+            }
         }
-        if self.parts.is_empty() {
+        if k == self.first_k {
             // SAFETY: a chain of no steps reads no operand.
             unsafe { block.run(Operand::InPlace(&rows), k, 0) };
         }
@@ -249,9 +256,10 @@ impl<'a> Product<'a> {
         let mut k = self.first_k;
         loop {
             let mut filled = 0;
-            while filled < K_BLOCK && part < self.parts.len() {
+            let room = K_BLOCK - k % K_BLOCK;
+            while filled < room && part < self.parts.len() {
                 let Part { rows, k: width } = self.parts[part];
-                let len = (width - offset).min(K_BLOCK - filled);
+                let len = (width - offset).min(room - filled);
                 for i in 0..block.count {
                     // SAFETY: columns offset..offset + len of the lane's row are readable; `filled + len` is at most K_BLOCK, so they
                     // stay within row `i` of the scratch.
@@ -302,7 +310,7 @@ impl Block<'_> {
     /// Continues the chains of all elements of the block over `k` rows of the weights from `first_k` on.
     ///
     /// # Safety
-    /// `k` elements of each operand row are readable; otherwise as for `Product::run_unchecked`.
+    /// `k` elements of each operand row are readable, and the rows of the weights lie in one block; otherwise as for `Product::run_unchecked`.
     unsafe fn run(&mut self, operand: Operand<'_>, first_k: usize, k: usize) {
         let panel = self.weights.panel();
         let first_panel = self.columns.start / panel;
@@ -330,8 +338,8 @@ impl Block<'_> {
                 let tile = Tile {
                     a,
                     a_rows,
-                    b: self.weights.panel_start(at).wrapping_add(first_k * panel),
-                    b_panel: self.weights.panel_len(),
+                    b: self.weights.row(at, first_k),
+                    b_panel: self.weights.panel_len(first_k),
                     b_step: panel,
                     k,
                     start: self.start[row..].as_ptr(),

@@ -40,6 +40,9 @@ pub(super) type TileFn = unsafe fn(&Tile);
 /// How a tile function finds `a[i, k]`: at `a + i * ROW + k * K`, or at `a_rows[i] + k` where `ROW` is this.
 pub(super) const IN_PLACE: usize = usize::MAX;
 
+/// How many floats of weights ahead of their use a tall tile asks for. (A low tile loads so much that asking ahead slows it down.)
+const AHEAD: usize = 512;
+
 /// The body of every [`TileFn`]; `CUT` reads the columns of `b` under the limit `columns`.
 ///
 /// # Safety
@@ -82,6 +85,9 @@ pub(super) unsafe fn run<
             let mut w = [L::splat(0.0); VECTORS];
             for (v, slot) in w.iter_mut().enumerate() {
                 let from = b.add(v / L::VECTORS * t.b_panel + v % L::VECTORS * L::WIDTH);
+                if ROW != IN_PLACE && !CUT {
+                    L::prefetch(from.wrapping_add(AHEAD));
+                }
                 *slot = if CUT {
                     load_limited::<L>(from, t.columns, v * L::WIDTH)
                 } else {

@@ -20,7 +20,6 @@ pub(super) const XPOSED_STEP: usize = 16;
 
 /// The kernels of one instruction set.
 pub(super) struct Twin {
-    pub(super) isa: Isa,
     /// Columns of a panel of packed weights.
     pub(super) panel: usize,
     /// The tallest tile.
@@ -75,7 +74,7 @@ macro_rules! heights {
 
 macro_rules! twin {
     (
-        $(#[$meta:meta])* $module:ident, $isa:expr, $lanes:ident, $($feature:literal)?,
+        $(#[$meta:meta])* $module:ident, $lanes:ident, $($feature:literal)?,
         panels [$($most:literal)+],
         low { $($low:literal : $($low_panels:literal)+);+ },
         shapes { $($rows:literal : $($panels:literal)+);+ },
@@ -83,7 +82,6 @@ macro_rules! twin {
     ) => {
         $(#[$meta])*
         mod $module {
-            use crate::kernels::isa::Isa;
             use crate::kernels::lanes::{$lanes, Lanes};
             use crate::kernels::tile::{self, IN_PLACE, RowSum, Tile};
             use crate::kernels::twins::{GATHERED_ROW, XPOSED_STEP, Twin};
@@ -91,7 +89,6 @@ macro_rules! twin {
             const MOST_PANELS: &[usize] = &[$($most),+];
 
             pub(super) static TWIN: Twin = Twin {
-                isa: $isa,
                 panel: <$lanes as Lanes>::PANEL,
                 rows: MOST_PANELS.len(),
                 panels: |rows| MOST_PANELS[rows - 1],
@@ -147,7 +144,7 @@ macro_rules! twin {
 
 twin! {
     #[cfg(target_arch = "x86_64")]
-    avx512, Isa::Avx512, Avx512, "avx512f",
+    avx512, Avx512, "avx512f",
     panels [8 6 4 3 2 2 1 1 1 1 1 1 1 1],
     low { 1: 1 2 3 4 5 6 7 8; 2: 1 2 3 4 5 6; 3: 1 2 3 4; 4: 1 2 3; 5: 1 2; 6: 1 2 },
     shapes {
@@ -159,7 +156,7 @@ twin! {
 
 twin! {
     #[cfg(target_arch = "x86_64")]
-    avx2, Isa::Avx2, Avx2, "avx2,fma",
+    avx2, Avx2, "avx2,fma",
     panels [5 3 2 1 1 1],
     low { 1: 1 2 3 4 5; 2: 1 2 3; 3: 1 2; 4: 1; 5: 1; 6: 1 },
     shapes { 1: 1 2 3 4 5; 2: 1 2 3; 3: 1 2; 4: 1; 5: 1; 6: 1 },
@@ -168,7 +165,7 @@ twin! {
 
 twin! {
     #[cfg(target_arch = "aarch64")]
-    neon, Isa::Neon, Neon, "neon",
+    neon, Neon, "neon",
     panels [4 3 2 1 1 1],
     low { 1: 1 2 3 4; 2: 1 2 3; 3: 1 2; 4: 1; 5: 1; 6: 1 },
     shapes { 1: 1 2 3 4; 2: 1 2 3; 3: 1 2; 4: 1; 5: 1; 6: 1 },
@@ -176,7 +173,7 @@ twin! {
 }
 
 twin! {
-    portable, Isa::Scalar, Portable, ,
+    portable, Portable, ,
     panels [2 1 1 1],
     low { 1: 1 2; 2: 1; 3: 1; 4: 1 },
     shapes { 1: 1 2; 2: 1; 3: 1; 4: 1 },
