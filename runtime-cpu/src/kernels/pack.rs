@@ -14,11 +14,15 @@ use super::memory::Aligned;
 use super::twins::{K_BLOCK, Twin};
 
 /// Rows of a weight that are packed before the next panel's turn: few enough that their cache lines stay, enough to write runs of memory.
+/// (Of a transposed weight, a block of `K_BLOCK`: there memory runs along `k`.)
 const ROWS_AT_ONCE: usize = 16;
 const _: () = assert!(
     K_BLOCK.is_multiple_of(ROWS_AT_ONCE),
     "rows packed at once lie in one block"
 );
+
+/// Rows and columns that are transposed together: four vectors of four lanes, which compilers turn into shuffles.
+const SQUARE: usize = 4;
 
 /// A row-major matrix, or its transpose, to pack from.
 #[derive(Clone, Copy, Debug)]
@@ -174,10 +178,15 @@ impl PackedWeights {
             return Ok(());
         }
         let panel = self.panel;
+        let at_once = if block.transposed {
+            K_BLOCK
+        } else {
+            ROWS_AT_ONCE
+        };
         let mut next = 0;
         while next < block.rows {
             let k = first_k + next;
-            let rows = next..block.rows.min(next + ROWS_AT_ONCE - k % ROWS_AT_ONCE);
+            let rows = next..block.rows.min(next + at_once - k % at_once);
             next = rows.end;
             let mut column = 0;
             while column < block.columns {
@@ -299,9 +308,31 @@ fn transpose_block(
     panel: usize,
     lane: usize,
 ) {
-    for (j, column) in columns.enumerate() {
-        let from = &block.data[column * block.stride + rows.start..][..rows.len()];
-        for (to, &x) in to[lane + j..].iter_mut().step_by(panel).zip(from) {
+    let line = |column: usize| &block.data[column * block.stride + rows.start..][..rows.len()];
+    let mut column = columns.start;
+    while column + SQUARE <= columns.end {
+        let lines: [&[f32]; SQUARE] = std::array::from_fn(|j| line(column + j));
+        let to = &mut to[lane + column - columns.start..];
+        let squares = rows.len() / SQUARE;
+        for square in 0..squares {
+            let k = square * SQUARE;
+            let from: [[f32; SQUARE]; SQUARE] =
+                lines.map(|line| std::array::from_fn(|i| line[k..k + SQUARE][i]));
+            for i in 0..SQUARE {
+                let row: [f32; SQUARE] = std::array::from_fn(|j| from[j][i]);
+                to[(k + i) * panel..][..SQUARE].copy_from_slice(&row);
+            }
+        }
+        for k in squares * SQUARE..rows.len() {
+            for (j, line) in lines.iter().enumerate() {
+                to[k * panel + j] = line[k];
+            }
+        }
+        column += SQUARE;
+    }
+    for column in column..columns.end {
+        let to = &mut to[lane + column - columns.start..];
+        for (to, &x) in to.iter_mut().step_by(panel).zip(line(column)) {
             *to = x;
         }
     }

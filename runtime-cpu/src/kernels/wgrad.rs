@@ -208,13 +208,13 @@ unsafe fn pack_columns(
     to: &mut [f32],
 ) {
     let to = &mut to[..tiles * TILE_FLOATS];
+    let heights: [usize; TILES] = std::array::from_fn(|tile| share(columns.len(), tiles, tile));
     for r in 0..len {
         // SAFETY: the row is left.
         let row = unsafe { x.next() };
         let mut first = columns.start;
-        for tile in 0..tiles {
-            let height = share(columns.len(), tiles, tile);
-            let to = to[tile * TILE_FLOATS + r * XPOSED_STEP..][..XPOSED_STEP].as_mut_ptr();
+        for (&height, to) in heights.iter().zip(to.chunks_exact_mut(TILE_FLOATS)) {
+            let to = to[r * XPOSED_STEP..][..XPOSED_STEP].as_mut_ptr();
             // SAFETY: the columns lie in the row; a copy of fixed length is a few moves, and its surplus is never read.
             unsafe {
                 if first + XPOSED_STEP <= width {
