@@ -4,10 +4,10 @@
 //! set, the number of rows, the position of a row among them, the columns computed by the same call, and whether rows are named by a range or
 //! a table. Blocking goes on from the stored accumulator, and no chain is ever split and added up. (Of a NaN, only that it is one.)
 //!
-//! **Speed.** Rows are cut into blocks of a few register tiles. A tile of few rows reads operand rows where they are; the rows of a taller one
-//! are first gathered, block of `k` by block of `k`, into a small buffer with a fixed distance between rows, which costs a copy of what is then
-//! read `n / 32` times over, and makes ranges, tables, shared rows and several parts all the same to the inner loop. The panels of weights go
-//! through the cache once for each block of rows.
+//! **Speed.** Rows are cut into blocks of a few register tiles. Few rows, or rows that meet few weights, are read where they are, through one
+//! pointer each. Other rows are first gathered, block of `k` by block of `k`, into a small buffer with a fixed distance between rows: a copy of
+//! what is then read `n / 32` times over. Either way ranges, tables and shared rows are the same to the inner loop and equally fast. The
+//! panels of weights go through the cache once for each block of rows.
 
 use std::ops::Range;
 use std::ptr;
@@ -17,12 +17,18 @@ use super::memory::Scratch;
 use super::pack::PackedWeights;
 use super::rows::{Rows, RowsMut};
 use super::tile::Tile;
-use super::twins::{GATHERED_ROW, K_BLOCK, MOST_ROWS, MOST_ROWS_IN_PLACE, Twin};
+use super::twins::{GATHERED_ROW, K_BLOCK, MOST_ROWS, Twin};
 
 /// Register tiles in a block of rows.
 const TILES: usize = 4;
 /// The most rows in a block.
 const BLOCK_ROWS: usize = TILES * MOST_ROWS;
+/// So many rows are read in place whatever the width of the product.
+const FEW_ROWS: usize = 6;
+/// For so many panels of weights, gathering rows costs more than it gains.
+const FEW_PANELS: usize = 8;
+/// Rows a multiple of so many floats apart fall into one set of a first-level cache.
+const PAGE_FLOATS: usize = 1024;
 /// Bytes of rows (operands and results) that a tile of rows with a tail may fill: a part of every second-level cache.
 const TILE_BYTES: usize = 256 << 10;
 
@@ -208,7 +214,7 @@ impl<'a> Product<'a> {
             out: out.row(row),
             out_stride: out.stride(),
         };
-        if count <= MOST_ROWS_IN_PLACE && tiles == 1 {
+        if self.reads_in_place(twin, count) {
             // SAFETY: as for this function.
             unsafe { self.run_in_place(&mut block, lane) };
         } else {
@@ -217,12 +223,20 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Few rows: read where they are, one part after the other.
+    /// Whether gathering rows would not pay: few rows, or few panels to use them. Many rows whose elements all fall into one set of the
+    /// first-level cache are gathered all the same, because they would push each other out.
+    fn reads_in_place(&self, twin: &Twin, count: usize) -> bool {
+        let crowded = |part: &Part<'_>| part.rows.stride() % PAGE_FLOATS == 0;
+        count <= FEW_ROWS
+            || self.columns.len() <= FEW_PANELS * twin.panel && !self.parts.iter().any(crowded)
+    }
+
+    /// Rows are read where they are, one part after the other.
     ///
     /// # Safety
-    /// As for `run_unchecked`; `block` is one tile of at most `MOST_ROWS_IN_PLACE` rows.
+    /// As for `run_unchecked`.
     unsafe fn run_in_place(&self, block: &mut Block<'_>, lane: usize) {
-        let mut rows = [ptr::null::<f32>(); MOST_ROWS_IN_PLACE];
+        let mut rows = [ptr::null::<f32>(); BLOCK_ROWS];
         let mut k = self.first_k;
         for part in self.parts {
             for (i, row) in rows.iter_mut().enumerate().take(block.count) {
@@ -234,7 +248,7 @@ impl<'a> Product<'a> {
                 let len = (end - k).min(K_BLOCK - k % K_BLOCK);
                 // SAFETY: `len` elements of each row are readable and meet as many rows of one block of the weights.
                 unsafe { block.run(Operand::InPlace(&rows), k, len) };
-                for row in &mut rows {
+                for row in rows.iter_mut().take(block.count) {
                     *row = row.wrapping_add(len);
                 }
                 k += len;
@@ -290,7 +304,7 @@ impl<'a> Product<'a> {
 
 /// Where the operand rows of a block are.
 enum Operand<'a> {
-    InPlace(&'a [*const f32; MOST_ROWS_IN_PLACE]),
+    InPlace(&'a [*const f32; BLOCK_ROWS]),
     Gathered(*const f32),
 }
 
@@ -326,7 +340,7 @@ impl Block<'_> {
                 let (a, a_rows, function) = match operand {
                     Operand::InPlace(rows) => (
                         ptr::null(),
-                        rows.as_ptr(),
+                        rows[row..].as_ptr(),
                         (self.twin.in_place)(height, width),
                     ),
                     Operand::Gathered(a) => (

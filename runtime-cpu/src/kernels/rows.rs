@@ -151,6 +151,11 @@ impl<'a> Rows<'a> {
         self.base.wrapping_add(number.wrapping_mul(self.stride))
     }
 
+    /// Floats from row `i` to row `i + 1`.
+    pub(super) fn stride(&self) -> usize {
+        self.stride
+    }
+
     /// Floats from the row of a lane to that of the next, if that is the same everywhere.
     pub(super) fn pitch(&self) -> Option<usize> {
         match self.numbers {

@@ -40,7 +40,9 @@ pub(super) type TileFn = unsafe fn(&Tile);
 /// How a tile function finds `a[i, k]`: at `a + i * ROW + k * K`, or at `a_rows[i] + k` where `ROW` is this.
 pub(super) const IN_PLACE: usize = usize::MAX;
 
-/// How many floats of weights ahead of their use a tall tile asks for. (A low tile loads so much that asking ahead slows it down.)
+/// From so many rows on, a tile asks ahead for weights: a lower one loads so much that asking slows it down.
+const TALL: usize = 7;
+/// How many floats of weights ahead of their use a tall tile asks for.
 const AHEAD: usize = 512;
 
 /// The body of every [`TileFn`]; `CUT` reads the columns of `b` under the limit `columns`.
@@ -85,7 +87,7 @@ pub(super) unsafe fn run<
             let mut w = [L::splat(0.0); VECTORS];
             for (v, slot) in w.iter_mut().enumerate() {
                 let from = b.add(v / L::VECTORS * t.b_panel + v % L::VECTORS * L::WIDTH);
-                if ROW != IN_PLACE && !CUT {
+                if !CUT && ROWS >= TALL {
                     L::prefetch(from.wrapping_add(AHEAD));
                 }
                 *slot = if CUT {

@@ -9,8 +9,6 @@ use super::tile::{RowSumFn, TileFn};
 
 /// The most rows a tile of any instruction set has.
 pub(super) const MOST_ROWS: usize = 14;
-/// The most rows for which a tile function reads rows in place, one pointer each in a register.
-pub(super) const MOST_ROWS_IN_PLACE: usize = 6;
 /// Steps of `k` between two reloads of the accumulators.
 pub(super) const K_BLOCK: usize = 256;
 /// Floats between two rows of a gathered block of operand rows. Not a multiple of 1024 floats, so that the rows fall into different cache sets.
@@ -28,7 +26,7 @@ pub(super) struct Twin {
     pub(super) panels: fn(rows: usize) -> usize,
     /// Operand rows gathered `GATHERED_ROW` apart.
     pub(super) gathered: fn(rows: usize, panels: usize) -> TileFn,
-    /// Operand rows in place, at most `MOST_ROWS_IN_PLACE`.
+    /// Operand rows in place.
     pub(super) in_place: fn(rows: usize, panels: usize) -> TileFn,
     /// Gathered operand rows, one panel, columns of `b` read under the limit.
     pub(super) cut: fn(rows: usize) -> TileFn,
@@ -76,7 +74,6 @@ macro_rules! twin {
     (
         $(#[$meta:meta])* $module:ident, $lanes:ident, $($feature:literal)?,
         panels [$($most:literal)+],
-        low { $($low:literal : $($low_panels:literal)+);+ },
         shapes { $($rows:literal : $($panels:literal)+);+ },
         heights [$($height:literal)+]
     ) => {
@@ -93,7 +90,7 @@ macro_rules! twin {
                 rows: MOST_PANELS.len(),
                 panels: |rows| MOST_PANELS[rows - 1],
                 gathered: shapes!(gathered, $lanes, $($rows : $($panels)+);+),
-                in_place: shapes!(in_place, $lanes, $($low : $($low_panels)+);+),
+                in_place: shapes!(in_place, $lanes, $($rows : $($panels)+);+),
                 cut: heights!(cut, $lanes, $($height)+),
                 transposed: heights!(transposed, $lanes, $($height)+),
                 row_sum,
@@ -146,7 +143,6 @@ twin! {
     #[cfg(target_arch = "x86_64")]
     avx512, Avx512, "avx512f",
     panels [8 6 4 3 2 2 1 1 1 1 1 1 1 1],
-    low { 1: 1 2 3 4 5 6 7 8; 2: 1 2 3 4 5 6; 3: 1 2 3 4; 4: 1 2 3; 5: 1 2; 6: 1 2 },
     shapes {
         1: 1 2 3 4 5 6 7 8; 2: 1 2 3 4 5 6; 3: 1 2 3 4; 4: 1 2 3; 5: 1 2; 6: 1 2;
         7: 1; 8: 1; 9: 1; 10: 1; 11: 1; 12: 1; 13: 1; 14: 1
@@ -158,7 +154,6 @@ twin! {
     #[cfg(target_arch = "x86_64")]
     avx2, Avx2, "avx2,fma",
     panels [5 3 2 1 1 1],
-    low { 1: 1 2 3 4 5; 2: 1 2 3; 3: 1 2; 4: 1; 5: 1; 6: 1 },
     shapes { 1: 1 2 3 4 5; 2: 1 2 3; 3: 1 2; 4: 1; 5: 1; 6: 1 },
     heights [1 2 3 4 5 6]
 }
@@ -167,7 +162,6 @@ twin! {
     #[cfg(target_arch = "aarch64")]
     neon, Neon, "neon",
     panels [4 3 2 1 1 1],
-    low { 1: 1 2 3 4; 2: 1 2 3; 3: 1 2; 4: 1; 5: 1; 6: 1 },
     shapes { 1: 1 2 3 4; 2: 1 2 3; 3: 1 2; 4: 1; 5: 1; 6: 1 },
     heights [1 2 3 4 5 6]
 }
@@ -175,7 +169,6 @@ twin! {
 twin! {
     portable, Portable, ,
     panels [2 1 1 1],
-    low { 1: 1 2; 2: 1; 3: 1; 4: 1 },
     shapes { 1: 1 2; 2: 1; 3: 1; 4: 1 },
     heights [1 2 3 4]
 }
