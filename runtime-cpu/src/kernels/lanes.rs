@@ -26,7 +26,11 @@ pub(super) trait Lanes {
     unsafe fn fma(x: Self::Vector, y: Self::Vector, acc: Self::Vector) -> Self::Vector;
     unsafe fn add(x: Self::Vector, y: Self::Vector) -> Self::Vector;
     /// Asks for the cache line at `from`, which may lie outside of every allocation.
-    unsafe fn prefetch(from: *const f32);
+    #[inline(always)]
+    unsafe fn prefetch_first(_from: *const f32) {}
+    /// As `prefetch_first`, but only as far as the second-level cache.
+    #[inline(always)]
+    unsafe fn prefetch_second(_from: *const f32) {}
 }
 
 /// Four lanes in portable Rust: free of intrinsics, so that Miri can run it, and of the same panel shape as NEON.
@@ -81,9 +85,6 @@ impl Lanes for Portable {
     unsafe fn add(x: [f32; 4], y: [f32; 4]) -> [f32; 4] {
         std::array::from_fn(|lane| x[lane] + y[lane])
     }
-
-    #[inline(always)]
-    unsafe fn prefetch(_: *const f32) {}
 }
 
 /// Sixteen lanes, with masks for the ends of rows.
@@ -147,9 +148,15 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn prefetch(from: *const f32) {
+        unsafe fn prefetch_first(from: *const f32) {
             // SAFETY: a prefetch never faults.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
+        }
+
+        #[inline(always)]
+        unsafe fn prefetch_second(from: *const f32) {
+            // SAFETY: a prefetch never faults.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
         }
     }
 
@@ -206,9 +213,15 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn prefetch(from: *const f32) {
+        unsafe fn prefetch_first(from: *const f32) {
             // SAFETY: a prefetch never faults.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
+        }
+
+        #[inline(always)]
+        unsafe fn prefetch_second(from: *const f32) {
+            // SAFETY: a prefetch never faults.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
         }
     }
 
@@ -291,8 +304,5 @@ mod arm {
             // SAFETY: NEON is part of every aarch64 machine.
             unsafe { vaddq_f32(x, y) }
         }
-
-        #[inline(always)]
-        unsafe fn prefetch(_: *const f32) {}
     }
 }

@@ -13,7 +13,7 @@ use super::memory::Scratch;
 use super::pack::Matrix;
 use super::product::share;
 use super::rows::RowsMut;
-use super::tile::Tile;
+use super::tile::{Ahead, Tile};
 use super::twins::{GATHERED_ROW, K_BLOCK, MOST_ROWS, Twin};
 
 /// Columns of a transposed `b` that are laid out at once, and their rows' distance.
@@ -79,6 +79,7 @@ pub unsafe fn multiply_unchecked(
                 b: ptr::null(),
                 b_panel: twin.panel,
                 b_step: 0,
+                ahead: Ahead::lone(ptr::null(), 0),
                 k,
                 start: start.as_ptr(),
                 out: out.row(row),
@@ -133,6 +134,7 @@ unsafe fn run_row_tile(
             }
         }
         tile.columns = left.min(width * twin.panel);
+        tile.ahead = Ahead::lone(tile.b, tile.b_step);
         let whole = tile.columns == width * twin.panel;
         let function = if whole {
             (twin.gathered)(height, width)

@@ -16,7 +16,7 @@ use super::error::{KernelError, reaches, same_size};
 use super::memory::Scratch;
 use super::pack::PackedWeights;
 use super::rows::{Rows, RowsMut};
-use super::tile::Tile;
+use super::tile::{Ahead, Tile};
 use super::twins::{GATHERED_ROW, K_BLOCK, MOST_ROWS, Twin};
 
 /// Register tiles in a block of rows.
@@ -116,14 +116,14 @@ impl<'a> Product<'a> {
         Ok(())
     }
 
-    /// How many rows to compute before a tail works on them: whole register tiles, and no more than leaves operands, results and about as
-    /// much again for the tail in the second-level cache.
+    /// How many rows to compute before a tail works on them: whole register tiles, at least two so that a panel of weights is used twice, and
+    /// otherwise no more than leaves operands and results in the second-level cache.
     pub fn tile_rows(&self) -> usize {
         let height = Twin::of(self.weights.isa()).rows;
         let row_bytes = (self.weights.k() + self.weights.n())
             .saturating_mul(4)
             .max(1);
-        (TILE_BYTES / row_bytes / height).clamp(1, 4 * TILES) * height
+        (TILE_BYTES / row_bytes / height).clamp(2, 4 * TILES) * height
     }
 
     /// Whether the lanes of every operand and the rows of `out` exist, as wide as the product needs them.
@@ -226,7 +226,7 @@ impl<'a> Product<'a> {
     /// Whether gathering rows would not pay: few rows, or few panels to use them. Many rows whose elements all fall into one set of the
     /// first-level cache are gathered all the same, because they would push each other out.
     fn reads_in_place(&self, twin: &Twin, count: usize) -> bool {
-        let crowded = |part: &Part<'_>| part.rows.stride() % PAGE_FLOATS == 0;
+        let crowded = |part: &Part<'_>| part.rows.stride().is_multiple_of(PAGE_FLOATS);
         count <= FEW_ROWS
             || self.columns.len() <= FEW_PANELS * twin.panel && !self.parts.iter().any(crowded)
     }
@@ -349,12 +349,19 @@ impl Block<'_> {
                         (self.twin.gathered)(height, width),
                     ),
                 };
+                let b = self.weights.row(at, first_k);
+                let ahead = if self.tiles == 1 {
+                    Ahead::lone(b, panel)
+                } else {
+                    Ahead::shared(b, panel, k * panel, tile, self.tiles)
+                };
                 let tile = Tile {
                     a,
                     a_rows,
-                    b: self.weights.row(at, first_k),
+                    b,
                     b_panel: self.weights.panel_len(first_k),
                     b_step: panel,
+                    ahead,
                     k,
                     start: self.start[row..].as_ptr(),
                     out: self.out.wrapping_add(row * self.out_stride),

@@ -18,6 +18,7 @@ pub(super) struct Tile {
     pub(super) b_panel: usize,
     pub(super) b_step: usize,
     pub(super) k: usize,
+    pub(super) ahead: Ahead,
     /// One pointer for each row to where its accumulators start from, column 0 of the whole product; null is zero.
     pub(super) start: *const *const f32,
     /// Column 0 of the whole product in the tile's first row.
@@ -26,6 +27,43 @@ pub(super) struct Tile {
     /// First column of the tile in the whole product, and how many of its columns exist.
     pub(super) column: usize,
     pub(super) columns: usize,
+}
+
+/// The weights that a tall tile asks for while it works: at every step of `k` a panel's width at `from`, which then moves on by `step` floats.
+pub(super) struct Ahead {
+    pub(super) from: *const f32,
+    pub(super) step: usize,
+    /// Whether to bring them to the second-level cache only.
+    pub(super) second_level: bool,
+}
+
+impl Ahead {
+    /// Steps of `k` that a lone tile asks ahead: two KiB of the widest panel.
+    const STEPS: usize = 16;
+
+    /// For a tile that is the only one to read its panel, whose rows of weights are `step` floats apart.
+    pub(super) fn lone(b: *const f32, step: usize) -> Self {
+        Ahead {
+            from: b.wrapping_add(Self::STEPS * step),
+            step,
+            second_level: false,
+        }
+    }
+
+    /// For the `index`th of `tiles` tiles that read a panel of `len` floats one after the other: each asks for its share of the next panel.
+    pub(super) fn shared(
+        b: *const f32,
+        step: usize,
+        len: usize,
+        index: usize,
+        tiles: usize,
+    ) -> Self {
+        Ahead {
+            from: b.wrapping_add(len + len / tiles * index),
+            step: step / tiles,
+            second_level: true,
+        }
+    }
 }
 
 /// One register tile of a fixed shape.
@@ -40,10 +78,8 @@ pub(super) type TileFn = unsafe fn(&Tile);
 /// How a tile function finds `a[i, k]`: at `a + i * ROW + k * K`, or at `a_rows[i] + k` where `ROW` is this.
 pub(super) const IN_PLACE: usize = usize::MAX;
 
-/// From so many rows on, a tile asks ahead for weights: a lower one loads so much that asking slows it down.
-const TALL: usize = 7;
-/// How many floats of weights ahead of their use a tall tile asks for.
-const AHEAD: usize = 512;
+/// From so many accumulators of one panel on, a tile asks ahead: a lower one loads so much that asking slows it down.
+const TALL: usize = 12;
 
 /// The body of every [`TileFn`]; `CUT` reads the columns of `b` under the limit `columns`.
 ///
@@ -83,13 +119,23 @@ pub(super) unsafe fn run<
             }
         }
         let mut b = t.b;
+        let tall = !CUT && VECTORS == L::VECTORS && ROWS * VECTORS >= TALL;
+        let mut ahead = t.ahead.from;
         for k in 0..t.k {
+            if tall {
+                for line in (0..L::PANEL).step_by(16) {
+                    if t.ahead.second_level {
+                        L::prefetch_second(ahead.wrapping_add(line));
+                    } else {
+                        L::prefetch_first(ahead.wrapping_add(line));
+                    }
+                }
+                ahead = ahead.wrapping_add(t.ahead.step);
+            }
             let mut w = [L::splat(0.0); VECTORS];
             for (v, slot) in w.iter_mut().enumerate() {
                 let from = b.add(v / L::VECTORS * t.b_panel + v % L::VECTORS * L::WIDTH);
-                if !CUT && ROWS >= TALL {
-                    L::prefetch(from.wrapping_add(AHEAD));
-                }
+
                 *slot = if CUT {
                     load_limited::<L>(from, t.columns, v * L::WIDTH)
                 } else {

@@ -16,7 +16,7 @@ use super::isa::Isa;
 use super::memory::Scratch;
 use super::product::share;
 use super::rows::{Rows, RowsMut};
-use super::tile::{RowSum, Tile};
+use super::tile::{Ahead, RowSum, Tile};
 use super::twins::{MOST_ROWS, Twin, XPOSED_STEP};
 
 /// Rows of the sum that are packed at once.
@@ -174,6 +174,7 @@ impl WeightGrad<'_> {
                         b: packed_dy.as_ptr(),
                         b_panel: 0,
                         b_step: twin.panel,
+                        ahead: Ahead::lone(packed_dy.as_ptr(), twin.panel),
                         k: len,
                         start: start.as_ptr(),
                         out: out.row(row),

@@ -8,6 +8,10 @@ pub(crate) struct Random {
 
 impl Random {
     /// From `AUTOBATCH_SEED`, or else a fixed seed; assertions name it.
+    #[allow(
+        clippy::print_stdout,
+        reason = "the seed of a failing run must be known"
+    )]
     pub(crate) fn seeded() -> Self {
         let seed = std::env::var("AUTOBATCH_SEED")
             .ok()
