@@ -19,58 +19,66 @@ fn isas() -> Vec<Isa> {
 struct Runs {
     data: Vec<f32>,
     stride: usize,
-    tables: Vec<(usize, Vec<u32>)>,
+    pieces: Vec<Piece>,
+}
+
+/// The row numbers of a run.
+enum Piece {
+    Range(std::ops::Range<usize>),
+    Table(Vec<u32>),
 }
 
 impl Runs {
     fn new(random: &mut Random, rows: usize, width: usize) -> Self {
         let stride = width + random.below(3);
         let data = random.floats((rows + 2) * stride);
-        let mut tables = Vec::new();
+        let mut pieces = Vec::new();
         let mut left = rows;
         while left > 0 {
             let count = 1 + random.below(left);
-            let first = random.below(rows + 3 - count);
-            let table = if random.below(2) == 0 {
-                (0..count).map(|_| random.below(rows + 2) as u32).collect()
-            } else {
-                Vec::new()
-            };
-            tables.push((first, table));
-            if tables.last().unwrap().1.is_empty() {
-                // A plain run keeps its length as that of an unused table of its row numbers.
-                tables.last_mut().unwrap().1 = (first as u32..(first + count) as u32).collect();
-            } else {
-                tables.last_mut().unwrap().0 = usize::MAX;
-            }
             left -= count;
+            pieces.push(if random.below(2) == 0 {
+                Piece::Table((0..count).map(|_| random.below(rows + 2) as u32).collect())
+            } else {
+                let first = random.below(rows + 3 - count);
+                Piece::Range(first..first + count)
+            });
         }
         Runs {
             data,
             stride,
-            tables,
+            pieces,
         }
     }
 
     fn runs(&self) -> Vec<Run<'_>> {
-        self.tables
+        self.pieces
             .iter()
-            .map(|(first, table)| Run {
-                rows: match *first {
-                    usize::MAX => Rows::table(&self.data, self.stride, table),
-                    first => Rows::range(&self.data, self.stride, first),
+            .map(|piece| match piece {
+                Piece::Range(rows) => Run {
+                    rows: Rows::range(&self.data, self.stride, rows.start),
+                    count: rows.len(),
                 },
-                count: table.len(),
+                Piece::Table(table) => Run {
+                    rows: Rows::table(&self.data, self.stride, table),
+                    count: table.len(),
+                },
             })
             .collect()
     }
 
     /// All rows in the order of the sum.
     fn order(&self) -> Vec<&[f32]> {
-        self.tables
-            .iter()
-            .flat_map(|(_, table)| table)
-            .map(|&row| &self.data[row as usize * self.stride..][..self.stride])
+        let mut order = Vec::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Range(rows) => order.extend(rows.clone()),
+                Piece::Table(table) => order.extend(table.iter().map(|&row| row as usize)),
+            }
+        }
+        order
+            .into_iter()
+            .map(|row| &self.data[row * self.stride..][..self.stride])
             .collect()
     }
 }
@@ -91,14 +99,14 @@ fn a_weight_gradient_is_the_chain_over_all_rows_in_order() {
         let before = random.floats(k * stride);
         let accumulate = random.below(2) == 0;
         let mut expected = before.clone();
+        let (x_order, dy_order) = (x.order(), dy.order());
         for i in 0..k {
             for j in 0..n {
                 let slot = &mut expected[i * stride + j];
                 let start = if accumulate { *slot } else { 0.0 };
-                *slot = x
-                    .order()
+                *slot = x_order
                     .iter()
-                    .zip(dy.order())
+                    .zip(&dy_order)
                     .fold(start, |acc, (x, dy)| x[i].mul_add(dy[j], acc));
             }
         }
