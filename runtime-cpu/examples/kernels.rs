@@ -234,14 +234,6 @@ struct Clock {
 }
 
 impl Clock {
-    fn start() -> Self {
-        let waited = Self::waited();
-        Clock {
-            start: Instant::now(),
-            waited,
-        }
-    }
-
     fn wall() -> Self {
         Clock {
             start: Instant::now(),
@@ -249,9 +241,18 @@ impl Clock {
         }
     }
 
+    /// Both ends ask for the time outermost, so that a wait between the two questions lengthens the result and never shortens it.
+    fn start() -> Self {
+        let start = Instant::now();
+        Clock {
+            start,
+            waited: Self::waited(),
+        }
+    }
+
     fn seconds(&self) -> f64 {
-        let wall = self.start.elapsed().as_secs_f64();
-        (wall - (Self::waited() - self.waited)).max(wall / 100.0)
+        let waited = Self::waited() - self.waited;
+        (self.start.elapsed().as_secs_f64() - waited).max(1e-9)
     }
 
     /// Seconds the thread has been ready but not running.

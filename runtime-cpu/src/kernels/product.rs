@@ -110,8 +110,8 @@ impl<'a> Product<'a> {
             let part = first..lanes.end.min(first.saturating_add(tile.max(1)));
             let row = first - lanes.start;
             // SAFETY: as in `run`; the lanes of a tile are some of those checked, and go to the same rows.
-            unsafe { self.run_unchecked(part.clone(), out.from_row(row), scratch) };
-            tail(part, out.from_row(row));
+            unsafe { self.run_unchecked(part.clone(), out.rows_from(row), scratch) };
+            tail(part, out.rows_from(row));
         }
         Ok(())
     }

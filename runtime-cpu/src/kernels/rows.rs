@@ -213,7 +213,7 @@ impl<'a> RowsMut<'a> {
     }
 
     /// The rows from `first` on, borrowed for less long.
-    pub fn from_row(&mut self, first: usize) -> RowsMut<'_> {
+    pub fn rows_from(&mut self, first: usize) -> RowsMut<'_> {
         let skip = first.saturating_mul(self.stride).min(self.len);
         RowsMut {
             base: self.base.wrapping_add(skip),

@@ -105,7 +105,7 @@ pub(super) unsafe fn run<
             if !start.is_null() {
                 for (v, slot) in row.iter_mut().enumerate() {
                     *slot = load_limited::<L>(
-                        start.add(t.column + v * L::WIDTH),
+                        start.wrapping_add(t.column + v * L::WIDTH),
                         t.columns,
                         v * L::WIDTH,
                     );
@@ -134,8 +134,7 @@ pub(super) unsafe fn run<
             }
             let mut w = [L::splat(0.0); VECTORS];
             for (v, slot) in w.iter_mut().enumerate() {
-                let from = b.add(v / L::VECTORS * t.b_panel + v % L::VECTORS * L::WIDTH);
-
+                let from = b.wrapping_add(v / L::VECTORS * t.b_panel + v % L::VECTORS * L::WIDTH);
                 *slot = if CUT {
                     load_limited::<L>(from, t.columns, v * L::WIDTH)
                 } else {

@@ -221,7 +221,7 @@ unsafe fn pack_columns(
                 if first + XPOSED_STEP <= width {
                     ptr::copy_nonoverlapping(row.add(first), to, XPOSED_STEP);
                 } else {
-                    ptr::copy_nonoverlapping(row.add(first), to, height);
+                    copy_short(row.add(first), to, height);
                 }
             }
             first += height;
@@ -241,18 +241,34 @@ unsafe fn pack_panel(
     panel: usize,
     to: &mut [f32],
 ) {
-    for to in to.chunks_exact_mut(panel).take(len) {
-        // SAFETY: the row is left, and the columns lie in it; a copy of fixed length is a few moves.
-        unsafe {
-            let from = dy.next().wrapping_add(first);
-            if width == WIDEST_PANEL {
-                ptr::copy_nonoverlapping(from, to.as_mut_ptr(), WIDEST_PANEL);
-            } else {
-                ptr::copy_nonoverlapping(from, to.as_mut_ptr(), width);
-                to[width..].fill(0.0);
-            }
-        }
+    let to = &mut to[..len * panel];
+    if width < panel {
+        to.fill(0.0);
     }
+    for to in to.chunks_exact_mut(panel) {
+        // SAFETY: the row is left, and the columns lie in it; a panel has at most WIDEST_PANEL columns.
+        unsafe { copy_short(dy.next().wrapping_add(first), to.as_mut_ptr(), width) };
+    }
+}
+
+/// Copies up to `WIDEST_PANEL` floats in copies of fixed length, each a few moves: a call for so little would cost more than the copy.
+///
+/// # Safety
+/// `from` is readable and `to` writable for `len` floats, apart from each other; `len` is at most `WIDEST_PANEL`.
+#[inline(always)]
+unsafe fn copy_short(from: *const f32, to: *mut f32, len: usize) {
+    let mut at = 0;
+    macro_rules! copy {
+        ($($size:literal)+) => {
+            $(if len & $size != 0 {
+                // SAFETY: the sizes that `len` is made of add up to it.
+                unsafe { ptr::copy_nonoverlapping(from.add(at), to.add(at), $size) };
+                at += $size;
+            })+
+        };
+    }
+    copy!(32 16 8 4 2 1);
+    debug_assert_eq!(at, len);
 }
 
 /// A place in a sequence of runs.
