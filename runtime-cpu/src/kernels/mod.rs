@@ -9,6 +9,7 @@
 //! Safe functions prove every access from the lengths of their slices, once, before their loops. The `_unchecked` forms leave the proof to
 //! the caller: a player of verified plans has it.
 
+pub mod elementwise;
 mod error;
 mod isa;
 mod lanes;
