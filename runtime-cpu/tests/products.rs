@@ -262,7 +262,7 @@ fn hoisted_part_keeps_the_bits(
     let w = random.floats(k * n);
     let x = random.floats(lanes * k);
     for isa in isas() {
-        let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).unwrap();
+        let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).expect("the sizes agree");
         let mut scratch = Scratch::new();
         let whole = [Part {
             rows: Rows::range(&x, k, 0),
@@ -271,7 +271,7 @@ fn hoisted_part_keeps_the_bits(
         let mut expected = vec![0.0; lanes * n];
         Product::new(&weights, &whole, Start::Zero)
             .run(0..lanes, RowsMut::new(&mut expected, n), &mut scratch)
-            .unwrap();
+            .expect("the sizes agree");
         let head = [Part {
             rows: Rows::range(&x, k, 0),
             k: first,
@@ -283,13 +283,13 @@ fn hoisted_part_keeps_the_bits(
         let mut hoisted = vec![0.0; lanes * n];
         Product::new(&weights, &head, Start::Zero)
             .run(0..lanes, RowsMut::new(&mut hoisted, n), &mut scratch)
-            .unwrap();
+            .expect("the sizes agree");
         let rest = Product {
             first_k: first,
             ..Product::new(&weights, &tail, Start::Output)
         };
         rest.run(0..lanes, RowsMut::new(&mut hoisted, n), &mut scratch)
-            .unwrap();
+            .expect("the sizes agree");
         assert_eq!(bits(&hoisted), bits(&expected), "{isa}");
     }
 }
