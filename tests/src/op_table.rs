@@ -1,0 +1,3 @@
+//! x
+mod kind;
+pub use kind::Kind;
