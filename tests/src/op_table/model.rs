@@ -25,11 +25,11 @@ pub struct Handles {
 }
 
 /// The numbers of the weight, row by row.
-pub const WEIGHT: [f32; 6] = [0.5, -1.0, 2.0, 1.5, 0.25, -0.5];
+pub(super) const WEIGHT: [f32; 6] = [0.5, -1.0, 2.0, 1.5, 0.25, -0.5];
 /// The numbers of the bias.
-pub const BIAS: [f32; 3] = [0.125, 0.25, -0.5];
+pub(super) const BIAS: [f32; 3] = [0.125, 0.25, -0.5];
 /// The numbers of the table.
-pub const TABLE: [f32; 8] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
+pub(super) const TABLE: [f32; 8] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
 
 /// The module and its handles.
 ///

@@ -18,9 +18,7 @@ pub(super) fn pick_neg_log_softmax() -> OpCase {
     entry(
         vec![
             good(&["f32"], vec![vec![-x[2]]], |g, _| vec![g.input(&X).cross_entropy(2u32)]),
-            good(&["f32"], vec![vec![-x[1]]], |g, _| {
-                vec![g.input(&X).cross_entropy(g.input(&Y).argmax())]
-            }),
+            good(&["f32"], vec![vec![-x[1]]], |g, _| vec![g.input(&X).cross_entropy(g.input(&Y).argmax())]),
             good(&["f32[2]"], vec![vec![-x[1], -y[0]]], |g, _| {
                 let rows = g.stack([g.input(&X), g.input(&Y)]);
                 vec![rows.cross_entropy(g.indices(&[1, 0]))]
@@ -65,9 +63,7 @@ pub(super) fn kl_div() -> OpCase {
 pub(super) fn mse() -> OpCase {
     entry(
         vec![
-            good(&["f32"], vec![vec![(1.0 + 25.0 + 2.25) / 3.0]], |g, _| {
-                vec![g.input(&X).mse(g.input(&Y))]
-            }),
+            good(&["f32"], vec![vec![(1.0 + 25.0 + 2.25) / 3.0]], |g, _| vec![g.input(&X).mse(g.input(&Y))]),
             good(&["f32"], vec![vec![6.25]], |g, _| {
                 vec![g.input_shaped([], &[1.5]).mse(g.input_shaped([], &[-1.0]))]
             }),
@@ -79,7 +75,8 @@ pub(super) fn mse() -> OpCase {
 }
 
 pub(super) fn bce() -> OpCase {
-    let term = |x: f64, t: f64| -t * (1.0 / (1.0 + (-x).exp())).ln() - (1.0 - t) * (1.0 / (1.0 + x.exp())).ln();
+    let term =
+        |x: f64, t: f64| -t * (1.0 / (1.0 + (-x).exp())).ln() - (1.0 - t) * (1.0 / (1.0 + x.exp())).ln();
     let loss = X.iter().zip(T).map(|(&x, t)| term(f64::from(x), f64::from(t))).sum::<f64>() / 3.0;
     entry(
         vec![

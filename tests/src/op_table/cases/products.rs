@@ -34,9 +34,7 @@ pub(super) fn affine() -> OpCase {
 pub(super) fn affine_bias() -> OpCase {
     entry(
         vec![
-            good(&["f32[3]"], vec![biased(&ROW)], |g, h| {
-                vec![g.input(&X).affine(h.weight, Some(h.bias))]
-            }),
+            good(&["f32[3]"], vec![biased(&ROW)], |g, h| vec![g.input(&X).affine(h.weight, Some(h.bias))]),
             good(&["f32[2,3]"], vec![biased(&ROWS)], |g, h| {
                 vec![g.input_shaped([2, 2], &XS).affine(h.weight, Some(h.bias))]
             }),
@@ -54,9 +52,7 @@ pub(super) fn affine_bias() -> OpCase {
 pub(super) fn affine_transposed() -> OpCase {
     entry(
         vec![
-            good(&["f32[3]"], vec![ROW.to_vec()], |g, h| {
-                vec![g.input(&X).affine_transposed(h.turned, None)]
-            }),
+            good(&["f32[3]"], vec![ROW.to_vec()], |g, h| vec![g.input(&X).affine_transposed(h.turned, None)]),
             // A tied embedding: `[0.5 -1.5]` against every row `[2i 2i+1]` of the table.
             good(&["f32[4]"], vec![vec![-1.5, -3.5, -5.5, -7.5]], |g, h| {
                 vec![g.input(&X).affine_transposed(h.table.as_param(), None)]

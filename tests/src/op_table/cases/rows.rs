@@ -101,9 +101,7 @@ pub(super) fn top_k() -> OpCase {
                 vec![vec![1.0, 0.5, 4.0, 3.0], vec![0.0, 2.0, 2.0, 0.0]],
                 |g, _| g.input_shaped([2, 3], &X).top_k(2).to_vec(),
             ),
-            good(&["u32[3]"], vec![vec![1.0, 2.0, 0.0]], |g, _| {
-                vec![g.input(&[1.0, 2.0, 2.0]).top_k(3)[1]]
-            }),
+            good(&["u32[3]"], vec![vec![1.0, 2.0, 0.0]], |g, _| vec![g.input(&[1.0, 2.0, 2.0]).top_k(3)[1]]),
         ],
         TRUE,
         "k must be 1 to 3, found 4",
@@ -142,9 +140,7 @@ pub(super) fn log_softmax() -> OpCase {
     let logs = |row: &[f64]| row.iter().map(|x| x - log_total(row)).collect::<Vec<f64>>();
     entry(
         vec![
-            good(&["f32[2,3]"], vec![each_row(logs)], |g, _| {
-                vec![g.input_shaped([2, 3], &X).log_softmax()]
-            }),
+            good(&["f32[2,3]"], vec![each_row(logs)], |g, _| vec![g.input_shaped([2, 3], &X).log_softmax()]),
             good(&["f32[37]"], vec![logs(&wide(&long()))], |g, _| vec![g.input(&long()).log_softmax()]),
         ],
         TRUE,

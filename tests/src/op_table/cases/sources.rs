@@ -34,11 +34,9 @@ pub(super) fn input() -> OpCase {
 
 pub(super) fn fill() -> OpCase {
     entry(
-        vec![good(
-            &["f32[2,2]", "f32[3]", "f32"],
-            vec![vec![0.5; 4], vec![0.0; 3], vec![-1.25]],
-            |g, _| vec![g.fill([2, 2], 0.5), g.zeros([3]), g.constant(-1.25)],
-        )],
+        vec![good(&["f32[2,2]", "f32[3]", "f32"], vec![vec![0.5; 4], vec![0.0; 3], vec![-1.25]], |g, _| {
+            vec![g.fill([2, 2], 0.5), g.zeros([3]), g.constant(-1.25)]
+        })],
         Gradient::None("a constant depends on nothing"),
         "extent 1 of a shape is zero; extents start at 1",
         |g, _| vec![g.fill([2, 0], 0.5)],
@@ -49,9 +47,7 @@ pub(super) fn param() -> OpCase {
     entry(
         vec![
             good(&["f32[3]"], vec![vec![0.125, 0.25, -0.5]], |g, h| vec![g.param(h.bias)]),
-            good(&["f32[2,3]"], vec![vec![0.5, -1.0, 2.0, 1.5, 0.25, -0.5]], |g, h| {
-                vec![g.param(h.half)]
-            }),
+            good(&["f32[2,3]"], vec![vec![0.5, -1.0, 2.0, 1.5, 0.25, -0.5]], |g, h| vec![g.param(h.half)]),
             good(&["f32[4,2]"], vec![(0..8).map(f64::from).collect()], |g, h| {
                 vec![g.param(h.table.as_param())]
             }),
@@ -81,9 +77,7 @@ pub(super) fn one_hot() -> OpCase {
     entry(
         vec![
             good(&["f32[4]"], vec![vec![0.0, 0.0, 1.0, 0.0]], |g, _| vec![g.one_hot(2u32, 4)]),
-            good(&["f32[2]"], vec![vec![0.0, 1.0]], |g, _| {
-                vec![g.one_hot(g.input(&[1.0, 2.0]).argmax(), 2)]
-            }),
+            good(&["f32[2]"], vec![vec![0.0, 1.0]], |g, _| vec![g.one_hot(g.input(&[1.0, 2.0]).argmax(), 2)]),
         ],
         Gradient::None("an index has no derivative"),
         "extent 0 of a shape is zero; extents start at 1",
