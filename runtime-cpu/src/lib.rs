@@ -1,1 +1,3 @@
 //! Plays plans on the CPU.
+
+pub mod kernels;

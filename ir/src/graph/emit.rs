@@ -401,6 +401,10 @@ impl Inner {
                     }
                     Operand::value(id)
                 }
+                Arg::Index(_) if self.tracing.is_some() => {
+                    self.data.arena.truncate_operands(mark);
+                    return self.refuse_bound("call", caller);
+                }
                 Arg::Index(index) => {
                     if wanted != Module::index_type() {
                         return self.mismatch(mark, place, Module::index_type(), wanted, sig, caller);
@@ -448,6 +452,9 @@ impl Inner {
                 Raw::Index(_) => Module::index_type(),
                 Raw::Words(_, ty) | Raw::Floats(_, ty) => self.data.types.intern(ty),
             };
+        }
+        if self.tracing.is_some() && operands.iter().flatten().any(|raw| !matches!(raw, Raw::Value(..))) {
+            return self.refuse_bound(op.spelling(), caller);
         }
         let sig = self.op_sig(op, slots, params, operands, caller)?;
         let mark = self.data.arena.operand_mark();
@@ -674,6 +681,15 @@ impl Inner {
         let (wanted, found) = (self.data.ty(wanted), self.data.ty(found));
         let message = format!("port {place} of {name} takes {wanted}, found {found}");
         self.abandon(mark, message, caller)
+    }
+
+    /// A cell is traced once, so a number bound while tracing would be the same for all calls.
+    #[cold]
+    fn refuse_bound(&mut self, op: &str, caller: Caller) -> Option<u32> {
+        let help = "give the cell a port for it, or write a constant with g.fill(shape, number)";
+        let message = "numbers cannot be bound inside a cell".to_owned();
+        self.fail(op, message, Some(help.to_owned()), &[], caller);
+        None
     }
 
     #[cold]
