@@ -34,7 +34,7 @@ const LONG: &[(&str, &str)] = &[
     ("ir/src/graph/infer.rs", "one table: the result types of every op"),
     ("ir/src/graph/op.rs", "one enum: the vocabulary with its attributes"),
     ("ir/src/graph/value.rs", "one type with a method an op; most lines are signatures and docs"),
-    ("runtime-cpu/tests/products.rs", "one kernel held to its definition in every form it has"),
+    ("runtime-cpu/src/kernels/elementwise.rs", "one table: every elementwise instruction with its loops"),
 ];
 
 /// Emitting files of the `ir` crate.
@@ -113,6 +113,10 @@ fn the_rule_of_prints_knows_libraries_from_programs() {
     finds(tidy::stray_prints(&sample("cli/src/main.rs", &unfinished)), "cli/src/main.rs:1");
     let comment = ["// print", "ln!(1)\nmy_print!(2)\n"].concat();
     clean(tidy::stray_prints(&sample("ir/src/a.rs", &comment)));
+    let own_tests = ["//! doc\n#[cfg(test)]\nmod tests {\n    print", "ln!(1);\n}\n"].concat();
+    clean(tidy::stray_prints(&sample("ir/src/a.rs", &own_tests)));
+    let parent = Source::sample("ir/src/mod.rs", "//! doc\n#[cfg(test)]\nmod support;\n");
+    clean(tidy::stray_prints(&[parent, Source::sample("ir/src/support.rs", &print)]));
 }
 
 #[test]

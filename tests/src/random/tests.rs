@@ -57,8 +57,8 @@ fn depends(graph: &GraphData) -> Vec<bool> {
     let mut depends: Vec<bool> = Vec::new();
     for id in graph.arena.ids() {
         let direct = !graph.signature(id).params.is_empty();
-        let operands = graph.arena.operands(id).iter().filter_map(|operand| operand.as_value());
-        let below = operands.map(|value| depends[value.index()]).fold(false, |a, b| a || b);
+        let mut operands = graph.arena.operands(id).iter().filter_map(|operand| operand.as_value());
+        let below = operands.any(|value| depends[value.index()]);
         depends.resize(graph.arena.results(id).end, direct || below);
     }
     depends

@@ -20,10 +20,36 @@ fn code(line: &str) -> &str {
 
 /// Whether a file may print: programs, examples, benchmarks, tests and build scripts.
 fn may_print(path: &str) -> bool {
-    let folders = ["cli", "examples", "bench", "benches", "tests"];
-    path.split('/').any(|part| folders.contains(&part))
-        || path.ends_with("tests.rs")
-        || path.ends_with("build.rs")
+    let folders = ["cli", "examples", "bench", "benches", "tests", "bin"];
+    let files = ["main.rs", "build.rs", "tests.rs"];
+    path.split('/').any(|part| folders.contains(&part) || files.contains(&part))
+}
+
+/// The modules that exist in tests only, by the path of their file without its ending.
+fn test_modules(sources: &[Source]) -> Vec<String> {
+    let mut modules = Vec::new();
+    for source in sources.iter().filter(|source| source.is_rust()) {
+        let (folder, file) = source.path.rsplit_once('/').unwrap_or(("", &source.path));
+        let folder = match file {
+            "lib.rs" | "mod.rs" | "main.rs" => folder.to_owned(),
+            _ => format!("{folder}/{}", file.trim_end_matches(".rs")),
+        };
+        let lines: Vec<&str> = source.text.lines().map(str::trim).collect();
+        for pair in lines.windows(2).filter(|pair| pair[0] == "#[cfg(test)]") {
+            let name = pair[1].trim_start_matches("pub(crate) ").strip_prefix("mod ");
+            if let Some(name) = name.and_then(|name| name.strip_suffix(';')) {
+                modules.push(format!("{folder}/{name}"));
+            }
+        }
+    }
+    modules
+}
+
+/// The line at which a file's own test module begins, which lasts to its end.
+fn tests_begin(source: &Source) -> usize {
+    let lines: Vec<&str> = source.text.lines().collect();
+    let head = lines.windows(2).position(|pair| pair[0] == "#[cfg(test)]" && pair[1].ends_with('{'));
+    head.map_or(usize::MAX, |at| at + 1)
 }
 
 /// Prints in libraries; unfinished and debugging macros anywhere.
@@ -32,14 +58,20 @@ pub fn stray_prints(sources: &[Source]) -> Vec<String> {
     let call = |name: &str| format!("{name}!(");
     let prints = ["println", "eprintln", "print", "eprint"].map(call);
     let unfinished = ["dbg", "todo", "unimplemented"].map(call);
+    let test_modules = test_modules(sources);
     let mut complaints = Vec::new();
     for source in sources.iter().filter(|source| source.is_rust()) {
+        let for_tests = test_modules.iter().any(|module| {
+            let rest = source.path.strip_prefix(module.as_str());
+            rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+        });
+        let prints_until = if for_tests || may_print(&source.path) { 0 } else { tests_begin(source) };
         for (number, line) in source.lines() {
             let code = code(line);
             let has = |needle: &String| {
                 code.match_indices(needle.as_str()).any(|(at, _)| !ends_in_word(&code[..at]))
             };
-            if !may_print(&source.path) && prints.iter().any(has) {
+            if number < prints_until && prints.iter().any(has) {
                 complaints.push(complain(source, number, "a library does not print; return the text"));
             }
             if unfinished.iter().any(has) {

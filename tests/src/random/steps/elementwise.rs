@@ -126,9 +126,12 @@ fn with_number<'g>(stage: &mut Stage<'g, '_>, step: &Step, binary: Binary, numbe
     let size = f64::from(number);
     let left = step.size.is_multiple_of(2);
     match binary {
-        Binary::Add => (if left { number + x.0 } else { x.0 + number }, x.1 + size),
-        Binary::Sub => (if left { number - x.0 } else { x.0 - number }, x.1 + size),
-        Binary::Mul => (if left { number * x.0 } else { x.0 * number }, x.1 * size),
+        Binary::Add if left => (number + x.0, x.1 + size),
+        Binary::Add => (x.0 + number, x.1 + size),
+        Binary::Sub if left => (number - x.0, x.1 + size),
+        Binary::Sub => (x.0 - number, x.1 + size),
+        Binary::Mul if left => (number * x.0, x.1 * size),
+        Binary::Mul => (x.0 * number, x.1 * size),
         Binary::Div if left => (number / positive(stage, step, x).0, 2.0 * size),
         Binary::Div => (x.0 / number, x.1 / size),
         Binary::Pow => {
