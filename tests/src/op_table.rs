@@ -6,7 +6,7 @@
 //!
 //! Inference and error tests run through the emitter. Number tests and gradient checks take an
 //! evaluator, [`Evaluate`] or [`Differentiate`], so that the reference interpreter, a plan player
-//! and a runtime are all held to one table.
+//! and a runtime are all held to one table; round trips take the writer and reader.
 
 mod cases;
 mod check;
@@ -16,6 +16,7 @@ mod model;
 pub use cases::case;
 pub use check::{
     Differentiate, Evaluate, Gradients, check_errors, check_gradients, check_inference, check_numbers,
+    check_round_trip,
 };
 pub use kind::Kind;
 pub use model::{Handles, model};

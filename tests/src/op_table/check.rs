@@ -118,6 +118,24 @@ fn refusal(kind: Kind, build: Build) -> Result<Option<String>, String> {
     Ok(Some(error.message.clone()))
 }
 
+/// Writes and reads every example, by text or by bytes: the graph and its module come back equal.
+///
+/// # Errors
+/// With what the reader said, or the graph that came back.
+pub fn check_round_trip(
+    kind: Kind,
+    through: impl Fn(&GraphData) -> Result<GraphData, String>,
+) -> Result<(), String> {
+    for (number, example) in case(kind).examples.iter().enumerate() {
+        let graph = emit(example)?;
+        let back = through(&graph).map_err(|error| format!("{kind:?}, example {number}: {error}"))?;
+        if back != graph || back.structure() != graph.structure() {
+            return Err(format!("{kind:?}, example {number}: expected\n{graph:?}\nfound\n{back:?}"));
+        }
+    }
+    Ok(())
+}
+
 /// Plays every example: each element is within `tolerance`, relative to numbers above 1.
 ///
 /// # Errors
