@@ -9,6 +9,7 @@
 //! weight packing, threads and pipelines belong to the runtimes. No bound number is part of a plan.
 
 pub mod kernel;
+pub mod row_ops;
 
 use crate::id::{AppId, ParamId};
 use crate::module::ParamKind;
@@ -200,6 +201,16 @@ pub enum Place {
         /// Where the rows begin in the plan's tables.
         at: u32,
     },
+}
+
+impl Place {
+    /// The field written.
+    #[must_use]
+    pub const fn field(self) -> FieldId {
+        match self {
+            Self::Rows { field, .. } | Self::Table { field, .. } => field,
+        }
+    }
 }
 
 /// Play a kernel on some rows.

@@ -24,6 +24,7 @@ mod wgrad;
 
 pub use error::KernelError;
 pub use isa::{ISA_VARIABLE, Isa, IsaError};
+pub(crate) use memory::Aligned;
 pub use memory::Scratch;
 pub use multiply::{multiply, multiply_unchecked};
 pub use pack::{Matrix, PackedWeights};
