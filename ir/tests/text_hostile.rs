@@ -231,7 +231,7 @@ fn large_texts_of_the_densest_kind_stay_within_bounds() {
         ("sites", repeated("", 70_000, |t, n| put!(t, "site!{n}\"\"1:1 "))),
         ("outputs", repeated(fill, 70_000, |t, n| put!(t, "output\"{n:x}\"%z "))),
         ("marks", repeated(fill, 200_000, |t, _| t.push_str("shared%z "))),
-        ("cuts", repeated("graph", 200_000, |t, _| t.push_str("common:"))),
+        ("cuts", repeated("graph ", 200_000, |t, _| t.push_str("common:"))),
         ("calls of nothing", repeated("cell@c(){return}graph", 200_000, |t, _| t.push_str(" call@c()"))),
         ("a long list", repeated(&format!("{fill} %l=list(%z"), 300_000, |t, _| t.push_str(",%z")) + ")"),
         ("a long stack", repeated(&format!("{fill} %l=stack(%z"), 300_000, |t, _| t.push_str(",%z")) + ")"),

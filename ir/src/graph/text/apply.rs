@@ -140,11 +140,11 @@ impl Parser<'_> {
     #[cold]
     fn unknown_op(&self, callee: Token, word: &str) -> Box<Problem> {
         let problem = self.cursor.at_token(callee, format!("unknown op '{word}'"), "no op has this name");
+        if self.cells.find(self.cursor.bytes(), word.as_bytes()).is_some() {
+            return problem.help(format!("cells are called by 'call @{word}(..)'"));
+        }
         match nearest(word, spellings().chain(["call"])) {
             Some(near) => problem.help(format!("did you mean '{near}'?")),
-            None if self.cells.find(self.cursor.bytes(), word.as_bytes()).is_some() => {
-                problem.help(format!("cells are called by 'call @{word}(..)'"))
-            }
             None => problem.help("cells are called by 'call @name(..)'"),
         }
     }
