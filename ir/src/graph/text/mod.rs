@@ -11,14 +11,20 @@
 //! no recursion, and no memory beyond a small multiple of the text's own size.
 
 mod apply;
+mod attrs;
+mod call;
+mod cell;
 mod cursor;
+mod declare;
 mod error;
 mod lex;
 mod names;
 mod number;
+mod operand;
 mod parse;
 mod print;
 mod vocabulary;
+mod write;
 
 pub use error::{Flaw, ParseError};
 
