@@ -98,7 +98,7 @@ impl Parser<'_> {
 
     /// `(#17)`, `(#[1.0, 2.0])`
     pub(super) fn input(&mut self, ty: Type) -> Parsed<()> {
-        let start = self.cursor.expect_mark(b'(')?;
+        self.cursor.expect_mark(b'(')?;
         let sigil = self.cursor.expect(Kind::Hash, "bound numbers such as #3 or #[1.0, 2.0]")?;
         self.refuse_in_cell(sigil)?;
         let float = ty.dtype == DType::F32;
@@ -120,10 +120,7 @@ impl Parser<'_> {
                 return Err(self.cursor.at_token(sigil, message, format!("{count} numbers begin here")));
             }
         }
-        if !self.cursor.eat(b')') {
-            let problem = self.cursor.unexpected("')'");
-            return Err(problem.help(format!("input takes one operand, from byte {} on", start.start)));
-        }
+        self.cursor.expect_mark(b')')?;
         if floats.max(words) > self.limit {
             return Err(self.cursor.at_token(sigil, "the graph is full", "too many bound numbers"));
         }
