@@ -264,3 +264,85 @@ impl Visitor for Names {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::vocabulary::{prototype, spellings};
+    use super::super::write::Writer;
+    use super::*;
+
+    /// Fills attributes in with anything that their types can hold.
+    struct Random(u64);
+
+    impl Random {
+        fn word(&mut self) -> u32 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let small = self.0 >> 62 == 0;
+            (self.0 >> 29) as u32 % if small { 5 } else { u32::MAX }
+        }
+
+        fn of<T: Copy>(&mut self, all: &[T]) -> T {
+            all[self.word() as usize % all.len()]
+        }
+    }
+
+    macro_rules! fill {
+        ($($visit:ident: $of:ty = |$random:ident| $value:expr;)*) => {
+            $(fn $visit(&mut self, _: &'static str, to: &mut $of) -> Result<(), Self::Error> {
+                let $random = self;
+                *to = $value;
+                Ok(())
+            })*
+        };
+    }
+
+    impl Visitor for Random {
+        type Error = std::convert::Infallible;
+        fill! {
+            axis: u8 = |random| random.word() as u8;
+            number: u32 = |random| random.word();
+            float: Float = |random| Float::new(f32::from_bits(random.word()));
+            flag: bool = |random| random.word() & 1 == 0;
+            dtype: DType = |random| random.of(&DType::ALL);
+            order: Permutation = |random| Permutation([0; 4].map(|_: u8| (random.word() % 6) as u8));
+            fold: Fold = |random| random.of(Fold::ALL);
+            over: Over = |random| random.of(Over::ALL);
+            shape: Shape = |random| {
+                let dims = [0; 4].map(|_| random.word() % 90 + 1);
+                let rank = random.word() as usize % 5;
+                Shape::new(&dims[..rank]).expect("four small extents are a shape")
+            };
+        }
+        fn ty(&mut self, ty: &mut Type) -> Result<(), Self::Error> {
+            self.dtype("", &mut ty.dtype)?;
+            self.flag("", &mut ty.is_list)?;
+            self.shape("", &mut ty.shape)
+        }
+        fn element(&mut self, _: &'static str, of: DType, bits: &mut u32) -> Result<(), Self::Error> {
+            *bits = if of == DType::Bool { self.word() % 2 } else { self.word() };
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn any_attributes_of_any_op_read_back() {
+        let mut random = Random(0x5eed_0002);
+        for (round, word) in (0..200).flat_map(|round| spellings().map(move |word| (round, word))) {
+            let mut op = prototype(word).expect("the word is an op's");
+            let Ok(()) = attributes(&mut op, &mut random);
+            let mut text = word.to_owned();
+            let mut writer = Writer { out: &mut text, open: false };
+            let Ok(()) = attributes(&mut op, &mut writer);
+            writer.close();
+            let mut parser = Parser::new(&text, usize::MAX);
+            let callee = parser.cursor.advance();
+            let mut back = prototype(word).expect("the word is an op's");
+            let read = parser.positional(&mut back).and_then(|()| parser.braces(&mut back, callee));
+            assert!(
+                read.is_ok() && back == op,
+                "seed 0x5eed0002, round {round}: {text} read as {back:?}: {read:?}"
+            );
+            assert!(parser.cursor.at(Kind::End), "{text}");
+        }
+    }
+}

@@ -97,7 +97,7 @@ pub(super) struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    fn new(text: &'t str, limit: usize) -> Self {
+    pub(super) fn new(text: &'t str, limit: usize) -> Self {
         let module = Module::empty("");
         Self {
             cursor: Cursor::new(text),

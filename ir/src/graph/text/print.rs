@@ -63,6 +63,8 @@ struct Head {
     called: bool,
     /// The type of the numbers that an input binds.
     input: Option<Type>,
+    /// The element type of a list, which a list of none must say.
+    element: Option<TypeId>,
 }
 
 struct Printer<'a> {
@@ -234,21 +236,22 @@ impl<'a> Printer<'a> {
         let Self { out, heads, type_texts, .. } = self;
         let Some(head) = &heads[sig.index()] else { return };
         let operands = arena.operands(id);
-        let bare_list = operands.is_empty() && !head.called && head.typed && head.text == "list";
+        let empty_list = head.element.filter(|_| operands.is_empty());
         out.push_str("  ");
         for value in arena.results(id) {
             out.push_str(if value == app.results as usize { "%" } else { ", %" });
             push_number(out, value as u64);
-            if head.typed && !bare_list {
+            if head.typed && empty_list.is_none() {
                 out.push_str(": ");
                 out.push_str(&type_texts[arena.value_types()[value].index()]);
             }
         }
         out.push_str(if arena.results(id).is_empty() { "" } else { " = " });
         out.push_str(&head.text);
-        if bare_list {
+        if let Some(element) = empty_list {
             out.push(' ');
-            out.push_str(&element_text(self.types, self.sigs.get(sig).operands.first()));
+            out.push_str(&type_texts[element.index()]);
+            out.push_str(" ()");
         }
         if !operands.is_empty() || head.called {
             out.push_str(if head.input.is_some() { " (" } else { "(" });
@@ -288,12 +291,9 @@ impl<'a> Printer<'a> {
             }
         };
         param_args(&mut text, self.module, &signature.params);
-        Head { text, typed, called, input }
+        let element = signature.is_list().then(|| signature.operands.first().copied()).flatten();
+        Head { text, typed, called, input, element }
     }
-}
-
-fn element_text(types: &Types, element: Option<&TypeId>) -> String {
-    element.map_or_else(|| "?".to_owned(), |&ty| types.get(ty).to_string())
 }
 
 /// Bound numbers. In the body of a cell none are legal, and no pool holds them.
