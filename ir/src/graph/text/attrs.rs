@@ -32,7 +32,6 @@ impl Parser<'_> {
                     return Err(self.cursor.at_token(name, message, "here again"));
                 }
                 seen |= 1 << place;
-                self.cursor.eat(b',');
             }
         }
         let mut names = Names { seen, ..Names::default() };
