@@ -16,6 +16,7 @@ mod op;
 pub mod signature;
 mod site;
 mod summary;
+pub mod text;
 mod value;
 
 #[cfg(test)]
@@ -30,4 +31,5 @@ pub use error::{EmitError, Fault};
 pub use op::{Arity, Binary, Compare, Float, Fold, ListFold, Op, Over, Permutation, Unary};
 pub use signature::{Callee, ParamArg, Signature, Signatures};
 pub use site::{Site, Sites};
+pub use text::ParseError;
 pub use value::{Value, ValueKey};
