@@ -75,6 +75,14 @@ pub(crate) enum Raw<'a> {
     Floats(&'a [f32], Type),
 }
 
+impl Raw<'_> {
+    /// Whether the operand is a number from outside, which the body of a cell cannot hold.
+    const fn is_bound(self) -> bool {
+        !matches!(self, Self::Value(..))
+    }
+}
+
+const UNBOUND: &str = "the body of a cell binds no numbers: take them through an index port";
 const OP_CACHE: usize = 64;
 /// The key that noise of the common prefix has.
 const COMMON_KEY: u64 = u64::MAX;
@@ -303,15 +311,12 @@ impl Graph {
     }
 
     pub(crate) fn mark_shared(&self, value: ValueId) {
-        let mut inner = self.inner.borrow_mut();
-        inner.data.hash.push(0x5_4a2e_d000_0000 | value.index() as u64);
-        inner.data.shared.push(value);
+        self.inner.borrow_mut().data.shared.push(value);
     }
 
     pub(crate) fn mark_alone(&self, value: ValueId) {
         let mut inner = self.inner.borrow_mut();
         let app = inner.data.arena.producer(value);
-        inner.data.hash.push(0xa_10e0_0000_0000 | app.index() as u64);
         inner.data.alone.push(app);
     }
 
@@ -405,6 +410,9 @@ impl Inner {
                     if wanted != Module::index_type() {
                         return self.mismatch(mark, place, Module::index_type(), wanted, sig, caller);
                     }
+                    if self.tracing.is_some() {
+                        return self.abandon(mark, UNBOUND.to_owned(), caller);
+                    }
                     data.bindings.words.push(*index);
                     Operand::index(data.bindings.words.len() as u32 - 1)
                 }
@@ -448,6 +456,9 @@ impl Inner {
                 Raw::Index(_) => Module::index_type(),
                 Raw::Words(_, ty) | Raw::Floats(_, ty) => self.data.types.intern(ty),
             };
+        }
+        if self.tracing.is_some() && operands.iter().flatten().any(|operand| operand.is_bound()) {
+            return self.refuse(op.spelling(), UNBOUND.to_owned(), caller);
         }
         let sig = self.op_sig(op, slots, params, operands, caller)?;
         let mark = self.data.arena.operand_mark();

@@ -17,6 +17,7 @@ pub mod signature;
 mod site;
 mod summary;
 mod value;
+pub mod verify;
 
 #[cfg(test)]
 mod tests;
@@ -31,3 +32,4 @@ pub use op::{Arity, Binary, Compare, Float, Fold, ListFold, Op, Over, Permutatio
 pub use signature::{Callee, ParamArg, Signature, Signatures};
 pub use site::{Site, Sites};
 pub use value::{Value, ValueKey};
+pub use verify::VerifyErrors;

@@ -171,7 +171,7 @@ fn values_of_two_graphs_do_not_mix() {
     let error = b.check().expect_err("the value is another graph's");
     let message = &error.message;
     assert_eq!(
-        message,
+        *message,
         format!("the value belongs to graph {}, it is used in graph {}", a.number(), b.number())
     );
 }

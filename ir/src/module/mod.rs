@@ -7,6 +7,7 @@
 mod builder;
 mod init;
 
+pub(crate) use builder::check_name;
 pub use builder::ModuleBuilder;
 pub use init::Init;
 
