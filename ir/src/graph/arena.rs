@@ -52,6 +52,11 @@ impl Operand {
         Self((TAG_DATA << TAG_SHIFT) | slot)
     }
 
+    /// The operand with this word, which may be none: [`kind`](Self::kind) says.
+    pub(crate) const fn from_word(word: u32) -> Self {
+        Self(word)
+    }
+
     /// The operand's own word, as stored and hashed.
     #[inline]
     #[must_use]
