@@ -7,8 +7,8 @@
 mod builder;
 mod init;
 
-pub(crate) use builder::check_name;
 pub use builder::ModuleBuilder;
+pub(crate) use builder::check_name;
 pub use init::Init;
 
 use crate::graph::signature::{Callee, ParamArg, Signature, Signatures};
