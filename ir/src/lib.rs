@@ -18,7 +18,8 @@ pub mod hash;
 pub mod id;
 pub mod intern;
 pub mod module;
-
+pub mod numeric;
+pub mod plan;
 pub mod types;
 
 pub use codec::LoadError;

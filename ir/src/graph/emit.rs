@@ -75,14 +75,6 @@ pub(crate) enum Raw<'a> {
     Floats(&'a [f32], Type),
 }
 
-impl Raw<'_> {
-    /// Whether the operand is a number from outside, which the body of a cell cannot hold.
-    const fn is_bound(self) -> bool {
-        !matches!(self, Self::Value(..))
-    }
-}
-
-const UNBOUND: &str = "the body of a cell binds no numbers: take them through an index port";
 const OP_CACHE: usize = 64;
 /// The key that noise of the common prefix has.
 const COMMON_KEY: u64 = u64::MAX;
@@ -406,12 +398,13 @@ impl Inner {
                     }
                     Operand::value(id)
                 }
+                Arg::Index(_) if self.tracing.is_some() => {
+                    self.data.arena.truncate_operands(mark);
+                    return self.refuse_bound("call", caller);
+                }
                 Arg::Index(index) => {
                     if wanted != Module::index_type() {
                         return self.mismatch(mark, place, Module::index_type(), wanted, sig, caller);
-                    }
-                    if self.tracing.is_some() {
-                        return self.abandon(mark, UNBOUND.to_owned(), caller);
                     }
                     data.bindings.words.push(*index);
                     Operand::index(data.bindings.words.len() as u32 - 1)
@@ -457,8 +450,8 @@ impl Inner {
                 Raw::Words(_, ty) | Raw::Floats(_, ty) => self.data.types.intern(ty),
             };
         }
-        if self.tracing.is_some() && operands.iter().flatten().any(|operand| operand.is_bound()) {
-            return self.refuse(op.spelling(), UNBOUND.to_owned(), caller);
+        if self.tracing.is_some() && operands.iter().flatten().any(|raw| !matches!(raw, Raw::Value(..))) {
+            return self.refuse_bound(op.spelling(), caller);
         }
         let sig = self.op_sig(op, slots, params, operands, caller)?;
         let mark = self.data.arena.operand_mark();
@@ -685,6 +678,15 @@ impl Inner {
         let (wanted, found) = (self.data.ty(wanted), self.data.ty(found));
         let message = format!("port {place} of {name} takes {wanted}, found {found}");
         self.abandon(mark, message, caller)
+    }
+
+    /// A cell is traced once, so a number bound while tracing would be the same for all calls.
+    #[cold]
+    fn refuse_bound(&mut self, op: &str, caller: Caller) -> Option<u32> {
+        let help = "give the cell a port for it, or write a constant with g.fill(shape, number)";
+        let message = "numbers cannot be bound inside a cell".to_owned();
+        self.fail(op, message, Some(help.to_owned()), &[], caller);
+        None
     }
 
     #[cold]

@@ -163,6 +163,17 @@ fn a_wrong_port_type_is_refused() {
 }
 
 #[test]
+fn numbers_cannot_be_bound_inside_a_cell() {
+    let mut m = ModuleBuilder::new("bound");
+    let table = m.table("embed", [3, 2], Init::ZEROS);
+    let _: Cell<0, 1> = m.cell("fixed", [], |g, []| [table.look(g, 1)]);
+    assert_eq!(
+        m.build().expect_err("the index is a bound number").message,
+        "numbers cannot be bound inside a cell"
+    );
+}
+
+#[test]
 fn values_of_two_graphs_do_not_mix() {
     let (module, model) = model();
     let (a, b) = (Graph::new(&module), Graph::new(&module));

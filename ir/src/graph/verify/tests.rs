@@ -610,14 +610,6 @@ fn a_port_takes_no_storage_format() {
 }
 
 #[test]
-fn a_body_binds_no_numbers() {
-    let mut m = ModuleBuilder::new("bound");
-    m.cell("label", [f32([3])], |_, [x]| [x.cross_entropy(1)]);
-    let error = m.build().expect_err("the label would be lost");
-    assert_eq!(error.message, "the body of a cell binds no numbers: take them through an index port");
-}
-
-#[test]
 fn findings_are_bounded() {
     let mut data = sample();
     data.shared = vec![ValueId::new(9999); 1000];
