@@ -403,6 +403,25 @@ mod tests {
     }
 
     #[test]
+    fn damaged_documents_do_not_panic() {
+        let text = sample().to_json(false).unwrap();
+        let digits: Vec<usize> =
+            text.bytes().enumerate().filter(|(_, b)| b.is_ascii_digit()).map(|(at, _)| at).collect();
+        let (mut passed, mut state) = (0, 3u32);
+        for _ in 0..3000 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let at = digits[(state >> 8) as usize % digits.len()];
+            let digit = ["0", "1", "7", "99", "-1", "4294967295", "18446744073709551615", ""]
+                [(state >> 5) as usize % 8];
+            let edited = [&text[..at], digit, &text[at + 1..]].concat();
+            if let Ok(data) = GraphData::from_json(&edited) {
+                passed += usize::from(data.depths().len() == data.arena.len());
+            }
+        }
+        assert!((1..3000).contains(&passed), "{passed} documents passed");
+    }
+
+    #[test]
     fn edited_documents_are_refused() {
         let text = sample().to_json(false).unwrap();
         let refusal = |from: &str, to: &str| {
