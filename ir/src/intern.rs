@@ -71,6 +71,12 @@ impl<T: Hash + Eq> Interner<T> {
         }
     }
 
+    /// Makes room for exactly so many more items.
+    pub fn reserve(&mut self, more: usize) {
+        self.items.reserve_exact(more);
+        self.by_hash.reserve(more);
+    }
+
     /// Forgets every item but the first `len`.
     pub fn truncate(&mut self, len: usize) {
         if len < self.items.len() {

@@ -3,6 +3,7 @@
 //! * [`graph`]: what a model emits. A flat, append-only list of *applications* of ops and cells,
 //!   recorded for many differently shaped instances.
 //! * [`module`]: what graphs share: parameters, tables and traced cells.
+//! * [`codec`]: binary files of both, for which any bytes are good enough to be refused politely.
 //! * [`numeric`]: the definition of every op's bits.
 //!
 //! Data flows one way: a model emits a graph through [`Graph`] and [`Value`] handles; the planner
@@ -11,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod codec;
 pub mod graph;
 pub mod hash;
 pub mod id;
@@ -20,6 +22,7 @@ pub mod numeric;
 pub mod plan;
 pub mod types;
 
+pub use codec::LoadError;
 pub use graph::{Arg, Args, EmitError, Graph, GraphData, Op, Value, ValueKey};
 pub use id::{AppId, CellId, ParamId, SigId, SiteId, TypeId, ValueId};
 pub use module::{Cell, Init, Module, ModuleBuilder, Param, Table};
