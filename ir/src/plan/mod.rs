@@ -9,6 +9,8 @@
 //! weight packing, threads and pipelines belong to the runtimes. No bound number is part of a plan.
 
 pub mod kernel;
+pub mod row_ops;
+pub mod verify;
 
 use crate::id::{AppId, ParamId};
 use crate::module::ParamKind;
@@ -19,6 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
+pub use verify::{Verified, VerifyErrors};
 
 macro_rules! plan_ids {
     ($($(#[$doc:meta])* $name:ident, $spelling:literal;)*) => {$(

@@ -308,7 +308,7 @@ fn an_empty_problem_has_an_empty_layout() {
         let outcome = planned(&problem, Budget::default());
         assert_eq!(check(&problem, &outcome.layout), Ok(()));
         assert_eq!(outcome.layout.place(&problem, SlabId(0), 0), None);
-        assert_eq!(outcome.layout.lanes(&problem, BatchId(3)), []);
+        assert_eq!(outcome.layout.lanes(&problem, BatchId(3)), [0u32; 0]);
         problem.add_slab(0).unwrap();
     }
 }
