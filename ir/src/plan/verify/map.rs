@@ -18,8 +18,11 @@ impl Walk<'_> {
         }
         let mut locals: Vec<Option<DType>> = Vec::with_capacity(code.len());
         for (number, instr) in code.iter().enumerate() {
-            let operands: Vec<Option<DType>> =
-                instr.sources.iter().map(|&source| self.source(number, instr, source, width, &locals)).collect();
+            let operands: Vec<Option<DType>> = instr
+                .sources
+                .iter()
+                .map(|&source| self.source(number, instr, source, width, &locals))
+                .collect();
             let result = match result(instr, &operands) {
                 Ok(result) => Some(result),
                 Err(message) => {
@@ -35,8 +38,10 @@ impl Walk<'_> {
                 _ => true,
             };
             if store.width != width || !agrees {
-                let message =
-                    format!("instruction {number} must store {width} elements of its own type, found {}", store.width);
+                let message = format!(
+                    "instruction {number} must store {width} elements of its own type, found {}",
+                    store.width
+                );
                 self.report(Rule::Maps, message);
             }
         }
@@ -71,7 +76,8 @@ impl Walk<'_> {
             }
             Source::Const(bits) => {
                 if instr.dtype == DType::Bool && bits > 1 {
-                    let message = format!("instruction {number} takes a truth value, found the constant {bits}");
+                    let message =
+                        format!("instruction {number} takes a truth value, found the constant {bits}");
                     self.report(Rule::Maps, message);
                 }
                 None

@@ -203,7 +203,9 @@ fn mirrors(plan: &Plan, findings: &mut Findings) {
     for (number, slab) in plan.slabs.iter().enumerate() {
         let SlabKind::Mirror(of) = slab.kind else { continue };
         let mirrored = &plan.slabs[of.index()];
-        if mirrored.kind != SlabKind::Value || mirrored.rows != slab.rows || !types(number).eq(types(of.index()))
+        if mirrored.kind != SlabKind::Value
+            || mirrored.rows != slab.rows
+            || !types(number).eq(types(of.index()))
         {
             let message = format!("it must have the rows and fields of the value slab {of}");
             findings.report(Rule::Storage, &format_args!("slab s{number}"), message);

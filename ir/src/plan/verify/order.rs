@@ -78,7 +78,8 @@ impl Order<'_> {
         });
         self.touched.extend(written);
         if let Some((field, row)) = twice {
-            let message = format!("result {result} writes row {row} of {field}, which its wave writes already");
+            let message =
+                format!("result {result} writes row {row} of {field}, which its wave writes already");
             self.findings.report(Rule::Distinct, &AtStep { plan, step: number }, message);
         }
     }

@@ -33,8 +33,10 @@ impl Walk<'_> {
             ProdInit::View(view) => {
                 floats &= float(self.read(view));
                 if view.width != dst.width {
-                    let message =
-                        format!("it must start from {} elements like its result, found {}", dst.width, view.width);
+                    let message = format!(
+                        "it must start from {} elements like its result, found {}",
+                        dst.width, view.width
+                    );
                     self.report(Rule::Products, message);
                 }
             }
@@ -51,7 +53,10 @@ impl Walk<'_> {
             return Some(format!("must name one of {count} parameter ports, found {}", part.param));
         };
         if part.source.width == 0 || !part.source.width.is_multiple_of(rows) {
-            return Some(format!("must have {rows} rows of equal width, found {} elements", part.source.width));
+            return Some(format!(
+                "must have {rows} rows of equal width, found {} elements",
+                part.source.width
+            ));
         }
         let (height, width) = match (weight.shape.dims(), part.transposed) {
             ([inputs, outputs], false) | ([outputs, inputs], true) => (*inputs, *outputs),
@@ -122,7 +127,10 @@ impl Walk<'_> {
         }
         if lists.len() != elements.len() || elements.is_empty() {
             let (wanted, found) = (lists.len(), elements.len());
-            self.report(Rule::Folds, format!("{wanted} lists must have as many element types, found {found}"));
+            self.report(
+                Rule::Folds,
+                format!("{wanted} lists must have as many element types, found {found}"),
+            );
             return;
         }
         for (list, &element) in lists.iter().zip(elements) {
@@ -131,7 +139,8 @@ impl Walk<'_> {
         if let [ListSource::Views(a), ListSource::Views(b)] = lists
             && a.len() != b.len()
         {
-            let message = format!("lists folded together must be equally long, found {} and {}", a.len(), b.len());
+            let message =
+                format!("lists folded together must be equally long, found {} and {}", a.len(), b.len());
             self.report(Rule::Lengths, message);
         }
         let mut types: Vec<Type> = Vec::with_capacity(3);
@@ -156,7 +165,8 @@ impl Walk<'_> {
                 let ty = self.kernel.regs[..self.kernel.ports as usize].get(*port as usize).map(|reg| reg.ty);
                 if ty != Some(Type { is_list: true, ..element }) {
                     let found = ty.map_or_else(|| "no port".to_owned(), |ty| ty.to_string());
-                    let message = format!("register {port} must be a port of type list {element}, found {found}");
+                    let message =
+                        format!("register {port} must be a port of type list {element}, found {found}");
                     self.report(Rule::Folds, message);
                 }
             }
@@ -179,8 +189,10 @@ impl Walk<'_> {
             _ => {
                 let found = self.kernel.params.get(param as usize);
                 let found = found.map_or_else(|| "nothing".to_owned(), |ty| ty.to_string());
-                let message =
-                    format!("parameter port {param} must be a matrix of rows of {}, found {found}", dst.width);
+                let message = format!(
+                    "parameter port {param} must be a matrix of rows of {}, found {found}",
+                    dst.width
+                );
                 self.report(Rule::Lookups, message);
             }
         }

@@ -210,8 +210,7 @@ impl StepCheck<'_> {
         if end <= tables.len() as u64 {
             return Some(&tables[start..end as usize]);
         }
-        let message =
-            format!("{what} reads the table entries {at}..{end} of {}", tables.len());
+        let message = format!("{what} reads the table entries {at}..{end} of {}", tables.len());
         self.report(Rule::Bounds, message);
         None
     }
@@ -276,12 +275,15 @@ impl StepCheck<'_> {
                     (Some(a), Some(b)) => a == b,
                     _ => true,
                 },
-                Pair::PortOf(port, count) => self
-                    .offsets(port)
-                    .is_none_or(|offsets| offsets.windows(2).all(|pair| (pair[1].wrapping_sub(pair[0])) as usize == count)),
+                Pair::PortOf(port, count) => self.offsets(port).is_none_or(|offsets| {
+                    offsets.windows(2).all(|pair| (pair[1].wrapping_sub(pair[0])) as usize == count)
+                }),
             };
             if !equal {
-                self.report(Rule::Lengths, "lists that are folded together must be equally long in every lane");
+                self.report(
+                    Rule::Lengths,
+                    "lists that are folded together must be equally long in every lane",
+                );
             }
         }
     }
