@@ -16,7 +16,8 @@ pub mod hash;
 pub mod id;
 pub mod intern;
 pub mod module;
-
+pub mod numeric;
+pub mod plan;
 pub mod types;
 
 pub use graph::{Arg, Args, EmitError, Graph, GraphData, Op, Value, ValueKey};

@@ -1,1 +1,3 @@
 //! Complete models with their data.
+
+pub mod data;

@@ -1,1 +1,185 @@
-//! Graph to plan.
+//! Compiles a recorded graph into a short plan of large kernels.
+//!
+//! ```text
+//! GraphData ─▶ cluster ▸ schedule ▸ storage ▸ order ▸ lower ─▶ Plan
+//!                                    compile ──────────┘
+//! ```
+//! Each arrow is a file whose head says what it needs and ensures. Planning is pure and
+//! deterministic: equal graphs give equal plans, byte by byte, and it does not fail on a verified
+//! graph except where the model asked for something that does not hold.
+
+mod cluster;
+mod compile;
+pub mod layout;
+mod lower;
+mod order;
+pub mod schedule;
+mod storage;
+
+pub use compile::CompileOptions;
+pub use order::RowOrder;
+
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::hash::{BuildMix, hash_of};
+use autobatch_ir::id::{SigId, ValueId};
+use autobatch_ir::plan::{Kernel, Mode, Plan};
+use cluster::Clusters;
+use compile::Tables;
+use lower::Lowering;
+use order::Order;
+use schedule::{Policy, Problem, Schedule, Scratch, path_sum_bound};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use storage::Storage;
+
+/// What a plan is wanted for.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// Values to read after the run, besides the graph's own outputs.
+    pub wanted: &'a [ValueId],
+    /// What the plan promises.
+    pub mode: Mode,
+    /// Whether dropout draws noise.
+    pub training: bool,
+    /// How rows are ordered.
+    pub rows: RowOrder,
+}
+
+impl Default for Request<'_> {
+    fn default() -> Self {
+        Self { wanted: &[], mode: Mode::Infer, training: false, rows: RowOrder::default() }
+    }
+}
+
+/// Why a graph has no plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanError {
+    /// Nothing is wanted: the graph has no outputs and the request names no values.
+    NothingWanted,
+    /// A wanted value is a list, which has no storage.
+    WantedList(ValueId),
+    /// The graph holds more rows than a plan can number.
+    TooLarge,
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NothingWanted => {
+                f.write_str("nothing is wanted: name an output with g.output(name, value)")
+            }
+            Self::WantedList(value) => write!(f, "{value} is a list; ask for its elements or a fold of it"),
+            Self::TooLarge => {
+                f.write_str("the graph holds more than 2^32 rows; plan fewer instances at once")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// Plans graphs. Keeps its working memory and the kernels it compiled, so the second plan of a size
+/// allocates little but its output.
+pub struct Planner {
+    policy: Box<dyn Schedule + Send + Sync>,
+    scratch: Scratch,
+    clusters: Clusters,
+    storage: Storage,
+    kernels: HashMap<u64, Vec<(KernelKey, Arc<Kernel>)>, BuildMix>,
+}
+
+/// What a kernel depends on, all types resolved.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct KernelKey {
+    module: u64,
+    signature: u64,
+    training: bool,
+}
+
+impl fmt::Debug for Planner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Planner").field("policy", &self.policy.name()).finish_non_exhaustive()
+    }
+}
+
+impl Default for Planner {
+    fn default() -> Self {
+        Self::new(Policy::default().load().expect("the default policy reads no file"))
+    }
+}
+
+impl Planner {
+    /// A planner with a policy of its own.
+    #[must_use]
+    pub fn new(policy: Box<dyn Schedule + Send + Sync>) -> Self {
+        Self {
+            policy,
+            scratch: Scratch::default(),
+            clusters: Clusters::default(),
+            storage: Storage::default(),
+            kernels: HashMap::default(),
+        }
+    }
+
+    /// The plan of a verified graph.
+    ///
+    /// # Errors
+    /// If nothing is wanted, or what is wanted cannot be.
+    pub fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Plan, PlanError> {
+        let outputs = wanted_outputs(graph, request)?;
+        let wanted: Vec<ValueId> = outputs.iter().map(|output| output.1).collect();
+        self.clusters.fill(graph, &wanted);
+        let clusters = &self.clusters;
+        let problem = Problem::new(
+            clusters.types.len() as u32,
+            &clusters.ty,
+            &clusters.alone,
+            &clusters.operand_start,
+            &clusters.operands,
+        )
+        .expect("clusters are numbered densely and in topological order");
+        let batches = self.policy.schedule(&problem, &mut self.scratch);
+        let bound = batches.bound.unwrap_or_else(|| path_sum_bound(&problem, &mut self.scratch).total);
+        self.storage.fill(graph, clusters);
+        let layout = (request.rows, request.mode);
+        let order = Order::new(graph, clusters, &self.storage, &batches, &wanted, layout)
+            .map_err(|_| PlanError::TooLarge)?;
+        let lowering =
+            Lowering { graph, clusters, storage: &self.storage, order: &order, mode: request.mode, bound };
+        let kernels = &mut self.kernels;
+        Ok(lowering.plan(outputs, |sig| kernel(kernels, graph, sig, request.training)))
+    }
+}
+
+/// The kernel of a signature, compiled now or before.
+fn kernel(
+    kernels: &mut HashMap<u64, Vec<(KernelKey, Arc<Kernel>)>, BuildMix>,
+    graph: &GraphData,
+    sig: SigId,
+    training: bool,
+) -> Arc<Kernel> {
+    let module = Arc::as_ptr(&graph.module) as u64;
+    let key = KernelKey { module, signature: graph.sigs.hash(sig), training };
+    let known = kernels.entry(hash_of(&key)).or_default();
+    if let Some((_, kernel)) = known.iter().find(|(known, _)| *known == key) {
+        return Arc::clone(kernel);
+    }
+    let tables = Tables { module: &graph.module, types: &graph.types, sigs: &graph.sigs };
+    let kernel = Arc::new(compile::compile(tables, sig, CompileOptions { training }));
+    known.push((key, Arc::clone(&kernel)));
+    kernel
+}
+
+fn wanted_outputs(graph: &GraphData, request: &Request<'_>) -> Result<Vec<(String, ValueId)>, PlanError> {
+    let named = graph.outputs.iter().map(|output| (output.name.clone(), output.value));
+    let asked = request.wanted.iter().map(|&value| (value.to_string(), value));
+    let outputs: Vec<(String, ValueId)> = named.chain(asked).collect();
+    if outputs.is_empty() {
+        return Err(PlanError::NothingWanted);
+    }
+    match outputs.iter().find(|output| graph.type_of(output.1).is_list) {
+        Some(list) => Err(PlanError::WantedList(list.1)),
+        None => Ok(outputs),
+    }
+}

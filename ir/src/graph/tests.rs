@@ -163,14 +163,26 @@ fn a_wrong_port_type_is_refused() {
 }
 
 #[test]
+fn numbers_cannot_be_bound_inside_a_cell() {
+    let mut m = ModuleBuilder::new("bound");
+    let table = m.table("embed", [3, 2], Init::ZEROS);
+    let _: Cell<0, 1> = m.cell("fixed", [], |g, []| [table.look(g, 1)]);
+    assert_eq!(
+        m.build().expect_err("the index is a bound number").message,
+        "numbers cannot be bound inside a cell"
+    );
+}
+
+#[test]
 fn values_of_two_graphs_do_not_mix() {
     let (module, model) = model();
     let (a, b) = (Graph::new(&module), Graph::new(&module));
     let [x, c] = a.call(model.leaf, 1);
     let _ = b.call(model.node, [x, c, x, c]);
     let error = b.check().expect_err("the value is another graph's");
+    let message = &error.message;
     assert_eq!(
-        error.message,
+        *message,
         format!("the value belongs to graph {}, it is used in graph {}", a.number(), b.number())
     );
 }

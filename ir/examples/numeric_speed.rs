@@ -1,0 +1,58 @@
+//! How fast the scalar definitions run when a `#[target_feature]` loop lets the compiler widen
+//! them: `cargo run --release -p autobatch-ir --example numeric_speed`. Prints 10^9 elements per
+//! second for 4096 elements in cache, best of 200.
+
+use autobatch_ir::numeric::{row, scalar};
+
+/// Writes loops for one instruction set and prints their speeds.
+macro_rules! speeds {
+    ($set:literal, $features:literal, [$($detect:tt),*], $($name:ident)*) => {{
+        #[cfg(target_arch = "x86_64")]
+        if $(std::arch::is_x86_feature_detected!($detect))&&* {
+            $({
+                #[target_feature(enable = $features)]
+                fn vectorised(x: &[f32], out: &mut [f32]) {
+                    for (result, &x) in out.iter_mut().zip(x) {
+                        *result = scalar::$name(x);
+                    }
+                }
+                report($set, stringify!($name), |x, out| {
+                    // SAFETY: the features were detected above.
+                    unsafe { vectorised(x, out) }
+                });
+            })*
+            {
+                #[target_feature(enable = $features)]
+                fn vectorised(x: &[f32], out: &mut [f32]) {
+                    for (x, out) in x.chunks(512).zip(out.chunks_mut(512)) {
+                        row::softmax(x, out);
+                    }
+                }
+                report($set, "softmax of 512", |x, out| {
+                    // SAFETY: the features were detected above.
+                    unsafe { vectorised(x, out) }
+                });
+            }
+        }
+    }};
+}
+
+#[expect(clippy::print_stdout, reason = "a table is what this program is for")]
+fn report(set: &str, name: &str, run: impl Fn(&[f32], &mut [f32])) {
+    let x: Vec<f32> = (0..4096u16).map(|i| f32::from(i) / 512.0 - 4.0).collect();
+    let mut out = vec![0.0; x.len()];
+    let mut best = f64::INFINITY;
+    for _ in 0..200 {
+        let start = std::time::Instant::now();
+        for _ in 0..16 {
+            run(std::hint::black_box(&x), std::hint::black_box(&mut out));
+        }
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    println!("{set:8} {name:16} {:6.2}", 16.0 * x.len() as f64 / best * 1e-9);
+}
+
+fn main() {
+    speeds!("avx2", "avx2,fma", ["avx2", "fma"], exp expm1 log tanh sigmoid silu softplus erf gelu sin cos);
+    speeds!("avx512", "avx512f,avx512dq,fma", ["avx512f", "avx512dq", "fma"], exp expm1 log tanh sigmoid silu softplus erf gelu sin cos);
+}

@@ -1,0 +1,122 @@
+//! List folds: reductions over the values of a list, element by element, left to right in the order
+//! listed.
+//!
+//! Every fold of an empty list is `+0` in every element. A value or output shorter than the others
+//! ends the loop early; types see to it that this does not happen. No tree: a list may be folded
+//! while it is read through a table, and its length must not decide about the shape of a tree.
+
+use super::Real;
+use super::row;
+
+/// `out = values[0]`, then `out = out + values[i]`: a list of one keeps its bits (a `-0` too).
+#[inline(always)]
+pub fn sum<T: Real>(values: &[&[T]], out: &mut [T]) {
+    fold(values, out, T::add);
+}
+
+/// [`sum`] divided by the number of values: a division per element, as in a row's mean.
+#[inline(always)]
+pub fn mean<T: Real>(values: &[&[T]], out: &mut [T]) {
+    sum(values, out);
+    let count = T::from_f64(values.len().max(1) as f64);
+    for result in out {
+        *result = result.div(count);
+    }
+}
+
+/// The maximum by [`scalar::max`](super::scalar::max): the first of ties, NaN if one is NaN.
+#[inline(always)]
+pub fn max<T: Real>(values: &[&[T]], out: &mut [T]) {
+    fold(values, out, T::max);
+}
+
+/// For each element the position in the list of the value that [`max`] took: the first of ties, the
+/// first NaN; 0 for an empty list. The derivative of `max` goes there.
+#[inline(always)]
+pub fn argmax<T: Real>(values: &[&[T]], out: &mut [u32]) {
+    for (e, result) in out.iter_mut().enumerate() {
+        let mut best = 0;
+        for (i, value) in values.iter().enumerate() {
+            if let (Some(&x), Some(&y)) = (value.get(e), values[best].get(e))
+                && (x > y || (x.is_nan() && !y.is_nan()))
+            {
+                best = i;
+            }
+        }
+        *result = best as u32;
+    }
+}
+
+#[inline(always)]
+fn fold<T: Real>(values: &[&[T]], out: &mut [T], op: impl Fn(T, T) -> T) {
+    let Some((first, rest)) = values.split_first() else {
+        out.fill(T::ZERO);
+        return;
+    };
+    for (result, &x) in out.iter_mut().zip(*first) {
+        *result = x;
+    }
+    for value in rest {
+        for (result, &x) in out.iter_mut().zip(*value) {
+            *result = op(*result, x);
+        }
+    }
+}
+
+/// `out = 0`, then `out = fma(coefficient[i], values[i], out)`: a product whose weights are the
+/// values. A coefficient has width 1 (for the whole value) or the value's width (element by
+/// element).
+#[inline(always)]
+pub fn weighted_sum<T: Real>(coefficients: &[&[T]], values: &[&[T]], out: &mut [T]) {
+    out.fill(T::ZERO);
+    for (coefficient, value) in coefficients.iter().zip(values) {
+        if let [c] = coefficient {
+            for (result, &x) in out.iter_mut().zip(*value) {
+                *result = c.fma(x, *result);
+            }
+        } else {
+            for (result, (&c, &x)) in out.iter_mut().zip(coefficient.iter().zip(*value)) {
+                *result = c.fma(x, *result);
+            }
+        }
+    }
+}
+
+/// Softmax over the list, for each element of the scores: `m` = [`max`], `e[i] = exp(s[i] - m)`,
+/// `total` = [`sum`] of the `e[i]`, `weights[i] = e[i] * (1 / total)`. The weights of value `i`
+/// stand at `weights[i * width..][..width]`, `width` being the width of the first score.
+pub fn softmax<T: Real>(scores: &[&[T]], weights: &mut [T]) {
+    let width = scores.first().map_or(0, |score| score.len());
+    for e in 0..width {
+        let column = || scores.iter().filter_map(move |score| score.get(e).copied());
+        let Some(top) = column().reduce(T::max) else {
+            return;
+        };
+        let Some(total) = column().map(|s| s.sub(top).exp()).reduce(T::add) else {
+            return;
+        };
+        let scale = total.recip();
+        for (weight, s) in weights.iter_mut().skip(e).step_by(width).zip(column()) {
+            *weight = s.sub(top).exp().mul(scale);
+        }
+    }
+}
+
+/// The `wsum` of the language: [`softmax`] of the scores over the list, then [`weighted_sum`] with
+/// those weights. Scores of width 1 give additive attention, scores as wide as the values give the
+/// gates of a lattice.
+pub fn softmax_weighted_sum<T: Real>(scores: &[&[T]], values: &[&[T]], out: &mut [T]) {
+    let width = scores.first().map_or(0, |score| score.len());
+    let mut weights = vec![T::ZERO; scores.iter().map(|score| score.len()).sum()];
+    softmax(scores, &mut weights);
+    let rows: Vec<&[T]> = weights.chunks(width.max(1)).collect();
+    weighted_sum(&rows, values, out);
+}
+
+/// Attention of one query over a list: `score[i] = dot(query, keys[i]) * scale`, then as
+/// [`softmax_weighted_sum`] with scores of width 1.
+pub fn attend<T: Real>(query: &[T], keys: &[&[T]], values: &[&[T]], scale: T, out: &mut [T]) {
+    let scores: Vec<T> = keys.iter().map(|key| row::dot(query, key).mul(scale)).collect();
+    let columns: Vec<&[T]> = scores.chunks(1).collect();
+    softmax_weighted_sum(&columns, values, out);
+}

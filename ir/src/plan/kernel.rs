@@ -1,0 +1,220 @@
+//! Kernels: what one lane of a step computes.
+//!
+//! A kernel is a straight program over registers. Its first registers are its ports; the others
+//! are constants, whole parameters, or temporaries that a stage writes. A [`View`] is a range of a
+//! register's elements, so `concat`, `split`, `slice` and `reshape` are no stages: they are views.
+//!
+//! Stages come from a closed set of templates. All lanes are independent, so a runtime may play
+//! all stages on a tile of lanes, tile by tile, or one stage on all lanes, stage by stage: both
+//! are the same function, bit by bit.
+
+use crate::graph::Float;
+use crate::graph::{Binary, Compare, Op, Unary};
+use crate::types::{DType, Type};
+use serde::{Deserialize, Serialize};
+
+/// A range of a register's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct View {
+    /// The register.
+    pub reg: u32,
+    /// The first element.
+    pub start: u32,
+    /// How many elements.
+    pub width: u32,
+}
+
+/// Where a register's elements come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RegKind {
+    /// A port: the lane's operand. List ports have a list type and no elements of their own.
+    Port,
+    /// A parameter port, taken whole.
+    Param(u32),
+    /// Every element has these bits.
+    Const(u32),
+    /// Written by stages; each element exactly once.
+    Temp,
+}
+
+/// A register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Reg {
+    /// Where its elements come from.
+    pub kind: RegKind,
+    /// The type of the value it holds. Stages read views and know their own shapes; the type says
+    /// how many elements there are and what they are.
+    pub ty: Type,
+}
+
+/// What a product starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProdInit {
+    /// Zero.
+    Zero,
+    /// The elements of a parameter port, from the first column on.
+    Bias(u32),
+    /// A view as wide as the result: a product continued.
+    View(View),
+}
+
+/// One part of a product: `source · W[row.., col..]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Part {
+    /// The elements multiplied: `rows` rows of equal width.
+    pub source: View,
+    /// The weight, a parameter port.
+    pub param: u32,
+    /// The first row of the weight that the part meets (of its transpose, where it is transposed).
+    pub row: u32,
+    /// The first column of the weight that the product meets (likewise).
+    pub col: u32,
+    /// Whether the weight is stored transposed.
+    pub transposed: bool,
+}
+
+/// An operand of an elementwise instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// The result of an earlier instruction of the same stage.
+    Local(u32),
+    /// Element `i` of a view as wide as the stage.
+    View(View),
+    /// The one element of a view of width 1, for every `i`.
+    Scalar(View),
+    /// These bits, for every `i`.
+    Const(u32),
+}
+
+/// An elementwise function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Code {
+    /// The operand itself.
+    Copy,
+    /// A function of one operand.
+    Unary(Unary),
+    /// `x` where positive, `slope * x` elsewhere.
+    LeakyRelu(Float),
+    /// `x` where positive, `alpha * (e^x - 1)` elsewhere.
+    Elu(Float),
+    /// `x` cut to an interval.
+    Clamp(Float, Float),
+    /// A function of two operands.
+    Binary(Binary),
+    /// A comparison.
+    Compare(Compare),
+    /// `if a { b } else { c }`
+    Select,
+    /// Conversion to another element type.
+    Cast(DType),
+}
+
+/// One elementwise instruction.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Instr {
+    /// What it computes.
+    pub code: Code,
+    /// The element type that it computes in: that of its operands.
+    pub dtype: DType,
+    /// Its operands, as many as the code takes.
+    pub sources: Vec<Source>,
+    /// Where the result is kept, if anything but this stage reads it.
+    pub store: Option<View>,
+}
+
+/// A list inside a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ListSource {
+    /// A list port, by its register.
+    Port(u32),
+    /// Values of the kernel itself.
+    Views(Vec<View>),
+}
+
+/// One step of a kernel's program.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// `dst = init; for each part, for k ascending: dst = fma(source[k], W[row + k, col..], dst)`.
+    /// Where a value is a matrix, so many rows of it.
+    Prod {
+        /// The result: `rows` rows.
+        dst: View,
+        /// How many rows of the value; 1 for a vector.
+        rows: u32,
+        /// What the sums start from.
+        init: ProdInit,
+        /// What is added, in order.
+        parts: Vec<Part>,
+    },
+    /// A straight line of elementwise instructions over one width.
+    Map {
+        /// How many elements.
+        width: u32,
+        /// The instructions; each is a local, numbered from 0.
+        code: Vec<Instr>,
+    },
+    /// Any op that looks at a value as a whole: row reductions, softmax, losses, matrix products of
+    /// values, transposes, picks, dropout. `numeric` says what it computes.
+    Row {
+        /// The op. Never one that another template plays.
+        op: Op,
+        /// Its operands and their types.
+        sources: Vec<(View, Type)>,
+        /// Its results.
+        dsts: Vec<View>,
+    },
+    /// A fold over lists: sum, mean, max, weighted sum, attention.
+    Seg {
+        /// The op: `ListFold`, `WeightedSum` or `Attend`.
+        op: Op,
+        /// The query of an attention.
+        query: Option<View>,
+        /// The lists: values; scores and values; keys and values.
+        lists: Vec<ListSource>,
+        /// The type of each list's elements.
+        elements: Vec<Type>,
+        /// The result.
+        dst: View,
+    },
+    /// A row of a table. The index is one word.
+    Lookup {
+        /// The table, a parameter port.
+        param: u32,
+        /// The index.
+        index: View,
+        /// The row.
+        dst: View,
+    },
+}
+
+/// A program over one row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Kernel {
+    /// The name in text: the cell's or op's.
+    pub name: String,
+    /// How many of the first registers are ports.
+    pub ports: u32,
+    /// The types of the parameter ports.
+    pub params: Vec<Type>,
+    /// Ports first, then the rest.
+    pub regs: Vec<Reg>,
+    /// The program.
+    pub stages: Vec<Stage>,
+    /// The results.
+    pub results: Vec<View>,
+    /// Whether it only brings in bound numbers, constants or parameters.
+    pub source: bool,
+}
+
+impl Kernel {
+    /// The view of a whole register.
+    #[must_use]
+    pub fn whole(&self, reg: u32) -> View {
+        View { reg, start: 0, width: self.regs[reg as usize].ty.shape.elements() as u32 }
+    }
+}

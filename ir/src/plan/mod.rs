@@ -1,0 +1,393 @@
+//! The Plan language: what a planner makes of a graph and a runtime plays.
+//!
+//! A plan is plain data. It names memory (stores, slabs, bound pools, outputs), holds kernels, each
+//! a short program over *one row*, and lists steps: play this kernel on so many rows, reading
+//! operands here and writing results there. Steps are grouped in waves; nothing inside a wave
+//! depends on anything else in it, so a runtime needs barriers between waves only.
+//!
+//! The plan fixes what is computed, in which order of roundings, and where it lives. Tile shapes,
+//! weight packing, threads and pipelines belong to the runtimes. No bound number is part of a plan.
+
+pub mod kernel;
+pub mod row_ops;
+
+use crate::id::{AppId, ParamId};
+use crate::module::ParamKind;
+use crate::types::{DType, Type};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
+
+macro_rules! plan_ids {
+    ($($(#[$doc:meta])* $name:ident, $spelling:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The position in the list that the id names.
+            #[inline]
+            #[must_use]
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($spelling, "{}"), self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    )*};
+}
+
+plan_ids! {
+    /// A kernel of the plan: `k3`.
+    KernelId, "k";
+    /// A slab: `s0`.
+    SlabId, "s";
+    /// A field of a slab, numbered over all slabs.
+    FieldId, "field";
+    /// A store: parameters first, in the module's order.
+    StoreId, "store";
+    /// A step, by its place in the plan: `f12`.
+    StepId, "f";
+}
+
+/// What a store holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StoreKind {
+    /// A parameter of the module.
+    Param(ParamKind),
+    /// The gradient of the parameter in another store.
+    Grad(StoreId),
+    /// What an optimiser keeps for the parameter in another store.
+    State(StoreId),
+}
+
+/// An array that outlives plans.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Store {
+    /// Its name; text spells it `@name`.
+    pub name: String,
+    /// Storage type and shape.
+    pub ty: Type,
+    /// What it holds.
+    pub kind: StoreKind,
+}
+
+/// What the rows of a slab are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SlabKind {
+    /// Rows that any step may name.
+    Value,
+    /// Rows in step order that only a step's own reverse reads.
+    App,
+    /// Gradients: row `r` mirrors row `r` of a value slab.
+    Mirror(SlabId),
+}
+
+/// A matrix of rows per field; the fields of a slab share row numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slab {
+    /// What its rows are for.
+    pub kind: SlabKind,
+    /// How many rows it has.
+    pub rows: u32,
+    /// Its fields, as a range of field ids.
+    pub fields: Range<u32>,
+}
+
+/// One of the values that a row of a slab holds. In memory a field is a matrix of its own, row by
+/// row, so that neighbouring rows are neighbours.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    /// The slab it belongs to.
+    pub slab: SlabId,
+    /// Its name in text.
+    pub name: String,
+    /// The type of one value.
+    pub ty: Type,
+}
+
+impl Field {
+    /// Words of one row.
+    #[must_use]
+    pub fn width(&self) -> u32 {
+        self.ty.shape.elements() as u32
+    }
+}
+
+/// Where a port of a kernel reads, lane by lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Operand {
+    /// Row `start + lane * stride`. Stride 1 reads neighbours in place, stride 0 one shared row.
+    Rows {
+        /// The field read.
+        field: FieldId,
+        /// The row of lane 0.
+        start: u32,
+        /// From a lane's row to the next one's.
+        stride: u32,
+    },
+    /// Row `tables[at + lane]`.
+    Table {
+        /// The field read.
+        field: FieldId,
+        /// Where the rows begin in the plan's tables.
+        at: u32,
+    },
+    /// A list: rows `tables[items + i]` for `i` in `tables[offsets + lane]..tables[offsets + lane + 1]`.
+    Segments {
+        /// The field read.
+        field: FieldId,
+        /// Where the `rows + 1` offsets begin in the plan's tables.
+        offsets: u32,
+        /// Where the rows begin in the plan's tables.
+        items: u32,
+    },
+    /// Bound words from `start + lane * stride` on.
+    Words {
+        /// The first word of lane 0.
+        start: u32,
+        /// From a lane's first word to the next one's.
+        stride: u32,
+    },
+    /// Bound words from `tables[at + lane]` on.
+    WordTable {
+        /// Where the places begin in the plan's tables.
+        at: u32,
+    },
+    /// Bound floats from `start + lane * stride` on.
+    Floats {
+        /// The first float of lane 0.
+        start: u32,
+        /// From a lane's first float to the next one's.
+        stride: u32,
+    },
+    /// Bound floats from `tables[at + lane]` on.
+    FloatTable {
+        /// Where the places begin in the plan's tables.
+        at: u32,
+    },
+}
+
+/// Where a result of a kernel goes, lane by lane. Rows of a step's results are distinct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Place {
+    /// Row `start + lane`.
+    Rows {
+        /// The field written.
+        field: FieldId,
+        /// The row of lane 0.
+        start: u32,
+    },
+    /// Row `tables[at + lane]`.
+    Table {
+        /// The field written.
+        field: FieldId,
+        /// Where the rows begin in the plan's tables.
+        at: u32,
+    },
+}
+
+impl Place {
+    /// The field written.
+    #[must_use]
+    pub const fn field(self) -> FieldId {
+        match self {
+            Self::Rows { field, .. } | Self::Table { field, .. } => field,
+        }
+    }
+}
+
+/// Play a kernel on some rows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// What is played.
+    pub kernel: KernelId,
+    /// On how many rows.
+    pub rows: u32,
+    /// What the kernel's ports read, as a range of the plan's operands.
+    pub operands: Range<u32>,
+    /// Where its results go, as a range of the plan's places.
+    pub places: Range<u32>,
+    /// The stores that its parameter ports are, as a range of the plan's store arguments.
+    pub stores: Range<u32>,
+    /// The application behind each lane, as a range of the plan's lanes.
+    pub lanes: Range<u32>,
+}
+
+/// Where a wanted value is found after the plan was played.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanOutput {
+    /// The name it is read by.
+    pub name: String,
+    /// The field that holds it.
+    pub field: FieldId,
+    /// The row that holds it.
+    pub row: u32,
+}
+
+/// What the plan promises to whom it is played for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Outputs only; rows are reused once nothing reads them any more.
+    Infer,
+    /// Every row stays until the reverse has read it.
+    Train,
+    /// Row numbers stay while the graph grows.
+    Grow,
+}
+
+/// How good the plan is, in numbers that the verifier recomputes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Certificate {
+    /// Steps that compute applications; those that only bring in bound numbers, constants and
+    /// parameters are not counted.
+    pub batches: u32,
+    /// No schedule has fewer batches than this.
+    pub bound: u32,
+    /// Rows moved by steps that do nothing else.
+    pub copied: u64,
+    /// Operand rows read through a table.
+    pub tabled: u64,
+    /// Operand rows read in place.
+    pub direct: u64,
+    /// Bytes of all slabs.
+    pub slab_bytes: u64,
+}
+
+impl Certificate {
+    /// How many batches more than the bound, as a share of the bound.
+    #[must_use]
+    pub fn gap(&self) -> f64 {
+        if self.bound == 0 { 0.0 } else { f64::from(self.batches) / f64::from(self.bound) - 1.0 }
+    }
+}
+
+/// Memory, kernels and steps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The module's name.
+    pub module: String,
+    /// The structure of the graph that the plan was made for; see `GraphData::structure`.
+    pub structure: u128,
+    /// What the plan promises.
+    pub mode: Mode,
+    /// Arrays that outlive the plan; the module's parameters come first, in order.
+    pub stores: Vec<Store>,
+    /// Words that must be bound.
+    pub words: u32,
+    /// Floats that must be bound.
+    pub floats: u32,
+    /// Memory of the plan.
+    pub slabs: Vec<Slab>,
+    /// The fields of all slabs.
+    pub fields: Vec<Field>,
+    /// Programs over one row.
+    pub kernels: Vec<Arc<Kernel>>,
+    /// The steps, in an order in which they may be played one after another.
+    pub steps: Vec<Step>,
+    /// Where waves end, ascending: wave `w` is the steps `waves[w - 1]..waves[w]`.
+    pub waves: Vec<u32>,
+    /// The operands of all steps.
+    pub operands: Vec<Operand>,
+    /// The results of all steps.
+    pub places: Vec<Place>,
+    /// The store arguments of all steps.
+    pub store_args: Vec<StoreId>,
+    /// The applications of all steps, lane by lane.
+    pub lanes: Vec<AppId>,
+    /// Row numbers, segment offsets, places of bound numbers.
+    pub tables: Vec<u32>,
+    /// Where wanted values are found.
+    pub outputs: Vec<PlanOutput>,
+    /// How good it is.
+    pub certificate: Certificate,
+}
+
+impl Plan {
+    /// The operands of a step, one a port of its kernel.
+    #[inline]
+    #[must_use]
+    pub fn operands(&self, step: &Step) -> &[Operand] {
+        &self.operands[step.operands.start as usize..step.operands.end as usize]
+    }
+
+    /// The places of a step's results.
+    #[inline]
+    #[must_use]
+    pub fn places(&self, step: &Step) -> &[Place] {
+        &self.places[step.places.start as usize..step.places.end as usize]
+    }
+
+    /// The stores of a step's parameter ports.
+    #[inline]
+    #[must_use]
+    pub fn stores(&self, step: &Step) -> &[StoreId] {
+        &self.store_args[step.stores.start as usize..step.stores.end as usize]
+    }
+
+    /// The application behind each lane of a step.
+    #[inline]
+    #[must_use]
+    pub fn lanes(&self, step: &Step) -> &[AppId] {
+        &self.lanes[step.lanes.start as usize..step.lanes.end as usize]
+    }
+
+    /// The kernel of a step.
+    #[inline]
+    #[must_use]
+    pub fn kernel(&self, step: &Step) -> &Kernel {
+        &self.kernels[step.kernel.index()]
+    }
+
+    /// A field.
+    #[inline]
+    #[must_use]
+    pub fn field(&self, id: FieldId) -> &Field {
+        &self.fields[id.index()]
+    }
+
+    /// The steps of each wave.
+    pub fn waves(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let starts = std::iter::once(0).chain(self.waves.iter().copied());
+        starts.zip(&self.waves).map(|(start, &end)| start as usize..end as usize)
+    }
+
+    /// The store of a parameter.
+    #[must_use]
+    pub const fn store_of(param: ParamId) -> StoreId {
+        StoreId(param.index() as u32)
+    }
+
+    /// Bytes of all slabs.
+    #[must_use]
+    pub fn slab_bytes(&self) -> u64 {
+        let row_bytes = |slab: &Slab| -> u64 {
+            let fields = &self.fields[slab.fields.start as usize..slab.fields.end as usize];
+            fields.iter().map(|field| u64::from(field.width()) * 4).sum()
+        };
+        self.slabs.iter().map(|slab| row_bytes(slab) * u64::from(slab.rows)).sum()
+    }
+}
+
+/// The element types that slabs and registers hold: one word each.
+#[must_use]
+pub const fn is_word_type(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::I32 | DType::U32 | DType::Bool)
+}

@@ -1,0 +1,99 @@
+//! What a reader says when content is not what its format promises.
+//!
+//! Every message names the file, the place, what was expected there and what was found, in the
+//! form editors jump to: `sst/valid.txt:17:5: expected a label 0..4, found "x"`.
+
+use std::fmt;
+
+/// Where in a file something is wrong. Text is counted in lines and columns, binary content in
+/// bytes, and some mistakes (a missing file, a missing partner file) concern a file as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The file as a whole.
+    File,
+    /// A line of a text file, counted from 1.
+    Line {
+        /// The line, counted from 1.
+        line: usize,
+        /// The character within the line, counted from 1; `None` when the line as a whole is meant.
+        column: Option<usize>,
+    },
+    /// An offset in a binary file, counted from 0.
+    Byte(usize),
+}
+
+/// Content that does not follow its format, or a file that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataError {
+    /// The name of the file, as the caller gave it.
+    pub file: String,
+    /// Where in the file.
+    pub place: Place,
+    /// What the format asks for at this place.
+    pub expected: String,
+    /// What stands there instead; text of the file is quoted, escaped and cut to a short length.
+    pub found: String,
+}
+
+impl DataError {
+    /// An error that concerns `file` as a whole.
+    pub fn in_file(file: &str, expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self::at(file, Place::File, expected, found)
+    }
+
+    /// An error at a place of `file`.
+    pub fn at(file: &str, place: Place, expected: impl Into<String>, found: impl Into<String>) -> Self {
+        DataError { file: file.to_owned(), place, expected: expected.into(), found: found.into() }
+    }
+}
+
+impl fmt::Display for DataError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        match self.place {
+            Place::File => {}
+            Place::Line { line, column: None } => write!(f, ":{line}")?,
+            Place::Line { line, column: Some(column) } => write!(f, ":{line}:{column}")?,
+            Place::Byte(offset) => write!(f, ": byte {offset}")?,
+        }
+        write!(f, ": expected {}, found {}", self.expected, self.found)
+    }
+}
+
+impl std::error::Error for DataError {}
+
+/// Quotes text of a file for a message: escapes control characters and keeps at most 40 characters.
+pub(crate) fn quoted(text: &str) -> String {
+    const LONGEST: usize = 40;
+    let mut quoted = String::from("\"");
+    for c in text.chars().take(LONGEST) {
+        quoted.extend(c.escape_debug());
+    }
+    if text.chars().nth(LONGEST).is_some() {
+        quoted.push('…');
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_names_file_place_expectation_and_finding() {
+        let line = |column| Place::Line { line: 17, column };
+        let say = |place| DataError::at("a/b.txt", place, "a label 0..4", quoted("x")).to_string();
+        insta::assert_snapshot!(say(line(Some(5))), @r#"a/b.txt:17:5: expected a label 0..4, found "x""#);
+        insta::assert_snapshot!(say(line(None)), @r#"a/b.txt:17: expected a label 0..4, found "x""#);
+        insta::assert_snapshot!(say(Place::Byte(8)), @r#"a/b.txt: byte 8: expected a label 0..4, found "x""#);
+        insta::assert_snapshot!(say(Place::File), @r#"a/b.txt: expected a label 0..4, found "x""#);
+    }
+
+    #[test]
+    fn quoted_text_is_escaped_and_cut() {
+        assert_eq!(quoted("a\tb\0"), "\"a\\tb\\0\"");
+        assert_eq!(quoted(&"x".repeat(41)), format!("\"{}…\"", "x".repeat(40)));
+        assert_eq!(quoted(&"x".repeat(40)), format!("\"{}\"", "x".repeat(40)));
+    }
+}

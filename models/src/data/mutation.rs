@@ -1,0 +1,63 @@
+//! Test support: feeds a reader with damaged versions of a good sample.
+//!
+//! A reader may refuse damaged content or read it as something else, but it must return. Rounds
+//! are bounded; `AUTOBATCH_TEST=long` multiplies them.
+
+use super::random::Random;
+
+const PIECES: [&[u8]; 16] = [
+    b"(",
+    b")",
+    b" ",
+    b"\n",
+    b"\n\n",
+    b"\t",
+    b"|",
+    b":",
+    b"-",
+    b"0",
+    b"9",
+    b"\xff",
+    b"\xe4\xb8\xad",
+    b"4294967295",
+    b"99999999999999999999",
+    b"((((((((((((",
+];
+
+fn damage(sample: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = sample.to_vec();
+    for _ in 0..random.between(1, 4) {
+        let from = random.index(bytes.len() + 1);
+        let to = from + random.index((bytes.len() - from).min(20) + 1);
+        match random.below(5) {
+            0 => drop(bytes.drain(from..to)),
+            1 => {
+                let copy = bytes[from..to].to_vec();
+                let at = random.index(bytes.len() + 1);
+                bytes.splice(at..at, copy);
+            }
+            2 => drop(bytes.splice(from..to, PIECES[random.index(PIECES.len())].iter().copied())),
+            3 => bytes.truncate(from.max(1)),
+            _ => {
+                if let Some(byte) = bytes.get_mut(from) {
+                    *byte = random.bits() as u8;
+                }
+            }
+        }
+    }
+    bytes
+}
+
+/// Calls `read` with every prefix of a short sample and with randomly damaged samples. A panic in
+/// `read` fails the test, which then shows the seed of the round.
+pub(crate) fn survives(sample: &[u8], read: impl Fn(&[u8])) {
+    let long = std::env::var("AUTOBATCH_TEST").is_ok_and(|value| value == "long");
+    for end in 0..sample.len().min(600) {
+        println!("prefix of {end} bytes");
+        read(&sample[..end]);
+    }
+    for seed in 0..if long { 200_000 } else { 3_000 } {
+        println!("seed {seed}");
+        read(&damage(sample, &mut Random::new(seed)));
+    }
+}

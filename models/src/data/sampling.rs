@@ -1,0 +1,250 @@
+//! Orders and minibatches over slices of instances.
+//!
+//! Instances stay where they are; an [`Order`] is a list of positions, and batches hold references.
+//! Everything random is a function of the seed given, so an epoch can be repeated.
+//!
+//! ```
+//! use autobatch_models::data::sampling::Sampling;
+//!
+//! let words = ["to", "be", "or", "not"];
+//! for batch in words.batches(2).shuffled(7) {
+//!     assert_eq!(batch.len(), 2);
+//! }
+//! let by_length: Vec<_> = words.bucket_by(|word| word.len()).iter().copied().collect();
+//! assert_eq!(by_length, ["to", "be", "or", "not"]);
+//! let mut random = words.sample(128, 7);
+//! assert_eq!(random.next().map(|batch| batch.len()), Some(128));
+//! ```
+
+use super::random::Random;
+
+/// The positions `0..len` in an order that depends on the seed alone.
+pub fn shuffled_positions(len: usize, seed: u64) -> Vec<usize> {
+    let mut positions: Vec<usize> = (0..len).collect();
+    Random::new(seed).shuffle(&mut positions);
+    positions
+}
+
+/// Takes `permille` of 1000 items (rounded down) at random as the second part; both parts keep
+/// the order of the items.
+pub fn split<T>(items: Vec<T>, permille: u32, seed: u64) -> (Vec<T>, Vec<T>) {
+    let held_out = (items.len() as u128 * u128::from(permille.min(1000)) / 1000) as usize;
+    let mut is_held_out = vec![false; items.len()];
+    for &position in &shuffled_positions(items.len(), seed)[..held_out] {
+        is_held_out[position] = true;
+    }
+    let (second, first): (Vec<_>, Vec<_>) = items.into_iter().zip(is_held_out).partition(|(_, out)| *out);
+    let strip = |part: Vec<(T, bool)>| part.into_iter().map(|(item, _)| item).collect();
+    (strip(first), strip(second))
+}
+
+/// Ways to go through a slice of instances.
+pub trait Sampling<T> {
+    /// All instances in the order they have.
+    fn in_order(&self) -> Order<'_, T>;
+
+    /// All instances in random order.
+    fn shuffled(&self, seed: u64) -> Order<'_, T> {
+        self.in_order().shuffled(seed)
+    }
+
+    /// All instances sorted by `key` (such as the length), equal keys in the order they have:
+    /// batches then hold instances of similar size.
+    fn bucket_by<K: Ord>(&self, key: impl FnMut(&T) -> K) -> Order<'_, T> {
+        self.in_order().bucket_by(key)
+    }
+
+    /// Minibatches of `size` instances (0 counts as 1); the last may be smaller.
+    fn batches(&self, size: usize) -> Batches<'_, T> {
+        self.in_order().batches(size)
+    }
+
+    /// Endless minibatches of `size` instances drawn with replacement (0 counts as 1); ends at
+    /// once when there are no instances.
+    fn sample(&self, size: usize, seed: u64) -> Samples<'_, T>;
+}
+
+impl<T> Sampling<T> for [T] {
+    fn in_order(&self) -> Order<'_, T> {
+        Order { items: self, positions: (0..self.len()).collect() }
+    }
+
+    fn sample(&self, size: usize, seed: u64) -> Samples<'_, T> {
+        Samples { items: self, size: size.max(1), random: Random::new(seed) }
+    }
+}
+
+/// Instances in some order.
+#[derive(Debug, Clone)]
+pub struct Order<'a, T> {
+    items: &'a [T],
+    positions: Vec<usize>,
+}
+
+impl<'a, T> Order<'a, T> {
+    /// The positions of the instances in the slice.
+    pub fn positions(&self) -> &[usize] {
+        &self.positions
+    }
+
+    /// The instances.
+    pub fn iter(&self) -> impl Iterator<Item = &'a T> + '_ {
+        self.positions.iter().map(|&position| &self.items[position])
+    }
+
+    /// The same instances in random order.
+    pub fn shuffled(mut self, seed: u64) -> Self {
+        Random::new(seed).shuffle(&mut self.positions);
+        self
+    }
+
+    /// The same instances sorted by `key`, equal keys in the order they have now: shuffling first
+    /// gives other batches of similar size in every epoch.
+    pub fn bucket_by<K: Ord>(mut self, mut key: impl FnMut(&T) -> K) -> Self {
+        self.positions.sort_by_cached_key(|&position| key(&self.items[position]));
+        self
+    }
+
+    /// Minibatches of `size` instances (0 counts as 1); the last may be smaller.
+    pub fn batches(self, size: usize) -> Batches<'a, T> {
+        let size = size.max(1);
+        Batches {
+            starts: (0..self.positions.len()).step_by(size).collect::<Vec<_>>().into_iter(),
+            order: self,
+            size,
+        }
+    }
+}
+
+/// An iterator over minibatches.
+#[derive(Debug, Clone)]
+pub struct Batches<'a, T> {
+    order: Order<'a, T>,
+    size: usize,
+    /// Where the remaining batches begin in the order.
+    starts: std::vec::IntoIter<usize>,
+}
+
+impl<'a, T> Batches<'a, T> {
+    /// Deals all instances anew in random order.
+    pub fn shuffled(self, seed: u64) -> Self {
+        self.order.shuffled(seed).batches(self.size)
+    }
+
+    /// Keeps the instances of every remaining batch together and shuffles the batches: what
+    /// follows [`Order::bucket_by`].
+    pub fn shuffled_batches(mut self, seed: u64) -> Self {
+        let mut starts: Vec<usize> = self.starts.collect();
+        Random::new(seed).shuffle(&mut starts);
+        self.starts = starts.into_iter();
+        self
+    }
+}
+
+impl<'a, T> Iterator for Batches<'a, T> {
+    type Item = Vec<&'a T>;
+
+    fn next(&mut self) -> Option<Vec<&'a T>> {
+        let start = self.starts.next()?;
+        let end = start.saturating_add(self.size).min(self.order.positions.len());
+        let positions = &self.order.positions[start..end];
+        Some(positions.iter().map(|&position| &self.order.items[position]).collect())
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.starts.size_hint()
+    }
+}
+
+impl<T> ExactSizeIterator for Batches<'_, T> {}
+
+/// An endless iterator over random minibatches.
+#[derive(Debug, Clone)]
+pub struct Samples<'a, T> {
+    items: &'a [T],
+    size: usize,
+    random: Random,
+}
+
+impl<'a, T> Iterator for Samples<'a, T> {
+    type Item = Vec<&'a T>;
+
+    fn next(&mut self) -> Option<Vec<&'a T>> {
+        if self.items.is_empty() {
+            return None;
+        }
+        let Samples { items, size, random } = self;
+        Some((0..*size).map(|_| &items[random.index(items.len())]).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items() -> Vec<u32> {
+        (0..10).collect()
+    }
+
+    fn flat(batches: Batches<'_, u32>) -> Vec<u32> {
+        batches.flatten().copied().collect()
+    }
+
+    #[test]
+    fn batches_cover_all_instances_once_and_the_last_may_be_smaller() {
+        let items = items();
+        let sizes: Vec<usize> = items.batches(4).map(|batch| batch.len()).collect();
+        assert_eq!(sizes, [4, 4, 2]);
+        assert_eq!(items.batches(4).len(), 3);
+        assert_eq!(flat(items.batches(4)), items);
+        assert_eq!(items.batches(0).len(), 10);
+        assert_eq!(items.batches(usize::MAX).len(), 1);
+        assert_eq!([0_u32; 0].batches(4).len(), 0);
+    }
+
+    #[test]
+    fn shuffled_batches_hold_every_instance_once_and_depend_on_the_seed() {
+        let items = items();
+        let mut first = flat(items.batches(4).shuffled(1));
+        assert_eq!(first, flat(items.batches(4).shuffled(1)));
+        assert_eq!(first, flat(items.shuffled(1).batches(4)));
+        assert_ne!(first, flat(items.batches(4).shuffled(2)));
+        first.sort_unstable();
+        assert_eq!(first, items);
+    }
+
+    #[test]
+    fn buckets_are_sorted_by_size_and_their_batches_can_be_shuffled() {
+        let items = items();
+        let bucketed = items.bucket_by(|item| item % 3);
+        assert_eq!(bucketed.positions(), [0, 3, 6, 9, 1, 4, 7, 2, 5, 8]);
+        let first = |seed| bucketed.clone().batches(4).shuffled_batches(seed).next();
+        assert!((1..10).any(|seed| first(seed) != first(0)));
+        let mut batches: Vec<Vec<&u32>> = bucketed.batches(4).shuffled_batches(1).collect();
+        batches.sort();
+        assert_eq!(batches, [vec![&0, &3, &6, &9], vec![&1, &4, &7, &2], vec![&5, &8]]);
+    }
+
+    #[test]
+    fn samples_repeat_instances_and_never_end() {
+        let items = items();
+        let drawn: Vec<u32> = items.sample(50, 1).take(20).flatten().copied().collect();
+        assert_eq!(drawn.len(), 1000);
+        for item in &items {
+            let count = drawn.iter().filter(|&other| other == item).count();
+            assert!((60..150).contains(&count), "seed 1: {item} was drawn {count} times");
+        }
+        assert!([0_u32; 0].sample(4, 1).next().is_none());
+    }
+
+    #[test]
+    fn a_split_loses_nothing_and_keeps_the_order() {
+        let (train, valid) = split(items(), 250, 1);
+        assert_eq!((train.len(), valid.len()), (8, 2));
+        assert!(train.is_sorted() && valid.is_sorted());
+        let mut all = [train, valid].concat();
+        all.sort_unstable();
+        assert_eq!(all, items());
+        assert!(split(items(), 5000, 1).0.is_empty());
+    }
+}

@@ -1,0 +1,154 @@
+//! Numbering words: from text to the `u32` ids that tables are looked up with.
+//!
+//! Id 0 is the unknown word. All others are numbered by falling frequency, words of equal
+//! frequency by code point order, so that the same corpus gives the same numbers everywhere and
+//! a prefix of a table holds the frequent words.
+
+use std::collections::HashMap;
+
+/// Counts words before they are numbered.
+#[derive(Debug, Clone, Default)]
+pub struct VocabCounter {
+    counts: HashMap<String, u64>,
+}
+
+impl VocabCounter {
+    /// Counts one occurrence of a word.
+    pub fn add(&mut self, word: &str) {
+        match self.counts.get_mut(word) {
+            Some(count) => *count += 1,
+            None => {
+                self.counts.insert(word.to_owned(), 1);
+            }
+        }
+    }
+
+    /// Counts every character of a word as a word of its own.
+    pub fn add_chars(&mut self, word: &str) {
+        let mut buffer = [0; 4];
+        for c in word.chars() {
+            self.add(c.encode_utf8(&mut buffer));
+        }
+    }
+
+    /// How many different words were counted.
+    pub fn types(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// Numbers the words that occurred at least `min_count` times; the others become unknown.
+    pub fn finish(self, min_count: u64) -> Vocab {
+        let mut counted: Vec<(String, u64)> = self
+            .counts
+            .into_iter()
+            .filter(|(word, count)| *count >= min_count && word != Vocab::UNKNOWN)
+            .collect();
+        counted.sort_unstable_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
+        Vocab::from_words(counted.into_iter().map(|(word, _)| word))
+    }
+}
+
+/// Words and their ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vocab {
+    words: Vec<String>,
+    ids: HashMap<String, u32>,
+}
+
+impl Vocab {
+    /// How id 0 is spelled.
+    pub const UNKNOWN: &'static str = "<unk>";
+
+    /// Counts and numbers words that occur at least `min_count` times.
+    pub fn build<'a>(words: impl IntoIterator<Item = &'a str>, min_count: u64) -> Self {
+        let mut counter = VocabCounter::default();
+        words.into_iter().for_each(|word| counter.add(word));
+        counter.finish(min_count)
+    }
+
+    /// Counts and numbers the characters of words.
+    pub fn build_chars<'a>(words: impl IntoIterator<Item = &'a str>, min_count: u64) -> Self {
+        let mut counter = VocabCounter::default();
+        words.into_iter().for_each(|word| counter.add_chars(word));
+        counter.finish(min_count)
+    }
+
+    /// Numbers words in the order given, from 1; repetitions and the unknown word are skipped.
+    /// `from_words(vocab.words())` is `vocab` again: this is how a vocabulary is stored.
+    pub fn from_words<S: Into<String>>(words: impl IntoIterator<Item = S>) -> Self {
+        let mut vocab = Vocab {
+            words: vec![Self::UNKNOWN.to_owned()],
+            ids: HashMap::from([(Self::UNKNOWN.to_owned(), 0)]),
+        };
+        for word in words {
+            let word = word.into();
+            let id = vocab.words.len() as u32;
+            if let std::collections::hash_map::Entry::Vacant(entry) = vocab.ids.entry(word) {
+                vocab.words.push(entry.key().clone());
+                entry.insert(id);
+            }
+        }
+        vocab
+    }
+
+    /// The id of a word; 0 when it is unknown.
+    pub fn id(&self, word: &str) -> u32 {
+        self.ids.get(word).copied().unwrap_or(0)
+    }
+
+    /// The ids of a word's characters.
+    pub fn char_ids(&self, word: &str) -> Vec<u32> {
+        let mut buffer = [0; 4];
+        word.chars().map(|c| self.id(c.encode_utf8(&mut buffer))).collect()
+    }
+
+    /// The word with an id, if there is one.
+    pub fn word(&self, id: u32) -> Option<&str> {
+        self.words.get(id as usize).map(String::as_str)
+    }
+
+    /// All words in order of their ids, the unknown word first.
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// How many rows a table for these words has: the unknown word counts.
+    pub fn size(&self) -> usize {
+        self.words.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_follow_frequency_then_alphabet() {
+        let vocab = Vocab::build("b a c a b d b".split(' '), 1);
+        assert_eq!(vocab.words(), ["<unk>", "b", "a", "c", "d"]);
+        assert_eq!((vocab.id("b"), vocab.id("d"), vocab.id("x")), (1, 4, 0));
+        assert_eq!((vocab.word(2), vocab.word(5)), (Some("a"), None));
+    }
+
+    #[test]
+    fn rare_words_become_unknown() {
+        let vocab = Vocab::build("b a c a b d b".split(' '), 2);
+        assert_eq!(vocab.words(), ["<unk>", "b", "a"]);
+        assert_eq!(vocab.id("c"), 0);
+        assert_eq!(vocab.size(), 3);
+    }
+
+    #[test]
+    fn the_unknown_word_in_a_text_stays_id_zero() {
+        let vocab = Vocab::build(["<unk>", "<unk>", "a"], 1);
+        assert_eq!((vocab.id("<unk>"), vocab.id("a"), vocab.size()), (0, 1, 2));
+    }
+
+    #[test]
+    fn a_vocabulary_is_its_word_list() {
+        let vocab = Vocab::build_chars(["anna", "änne"], 1);
+        assert_eq!(vocab.words(), ["<unk>", "n", "a", "e", "ä"]);
+        assert_eq!(vocab.char_ids("änx"), [4, 1, 0]);
+        assert_eq!(Vocab::from_words(vocab.words()), vocab);
+    }
+}

@@ -1,0 +1,195 @@
+//! Named entities: one sentence per line, tokens `word|TAG` separated by one space.
+//!
+//! Tags follow IOB1: `O` outside, `I-X` inside an entity of type X, `B-X` only for the first word
+//! of an entity that directly follows another of the same type. The last `|` of a token separates,
+//! so words may contain one.
+
+use std::fmt;
+use std::path::Path;
+
+use super::error::DataError;
+use super::text::{Piece, each_line, join_lines, read_with};
+
+/// What kind of thing is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Entity {
+    /// A person.
+    Person,
+    /// A place.
+    Location,
+    /// An organisation.
+    Organisation,
+    /// Any other name.
+    Other,
+}
+
+impl Entity {
+    /// All kinds.
+    pub const ALL: [Entity; 4] = [Entity::Person, Entity::Location, Entity::Organisation, Entity::Other];
+
+    /// The kind's name in tags.
+    pub fn name(self) -> &'static str {
+        match self {
+            Entity::Person => "PER",
+            Entity::Location => "LOC",
+            Entity::Organisation => "ORG",
+            Entity::Other => "MISC",
+        }
+    }
+}
+
+/// The tag of a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Tag {
+    /// Not part of a name.
+    Outside,
+    /// Part of a name.
+    Inside(Entity),
+    /// The first word of a name that follows another of the same kind.
+    Begin(Entity),
+}
+
+impl Tag {
+    /// How many different tags there are.
+    pub const COUNT: u32 = 9;
+
+    /// A number below [`Tag::COUNT`]: outside is 0, then inside, then begin.
+    pub fn index(self) -> u32 {
+        match self {
+            Tag::Outside => 0,
+            Tag::Inside(entity) => 1 + entity as u32,
+            Tag::Begin(entity) => 5 + entity as u32,
+        }
+    }
+
+    /// The tag spelled `text`.
+    pub fn from_text(text: &str) -> Option<Tag> {
+        if text == "O" {
+            return Some(Tag::Outside);
+        }
+        let (kind, name) = text.split_once('-')?;
+        let entity = Entity::ALL.into_iter().find(|entity| entity.name() == name)?;
+        match kind {
+            "I" => Some(Tag::Inside(entity)),
+            "B" => Some(Tag::Begin(entity)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tag::Outside => f.write_str("O"),
+            Tag::Inside(entity) => write!(f, "I-{}", entity.name()),
+            Tag::Begin(entity) => write!(f, "B-{}", entity.name()),
+        }
+    }
+}
+
+/// A word and its tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// The word.
+    pub word: String,
+    /// Its tag.
+    pub tag: Tag,
+}
+
+/// A tagged sentence of one or more tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sentence {
+    /// The tokens in order.
+    pub tokens: Vec<Token>,
+}
+
+/// One line of the format, without the line end.
+impl fmt::Display for Sentence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Token { word, tag }) in self.tokens.iter().enumerate() {
+            let separator = if index == 0 { "" } else { " " };
+            write!(f, "{separator}{word}|{tag}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the sentences of a file's content.
+pub fn parse(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Sentence>, DataError> {
+    each_line(content.as_ref(), file, |line| {
+        let tokens = line.split(' ').map(parse_token).collect::<Result<_, _>>()?;
+        Ok(Sentence { tokens })
+    })
+}
+
+/// Reads a file.
+pub fn read(path: impl AsRef<Path>) -> Result<Vec<Sentence>, DataError> {
+    read_with(path.as_ref(), |bytes, file| parse(bytes, file))
+}
+
+/// The content of a file with these sentences.
+pub fn write(sentences: &[Sentence]) -> String {
+    join_lines(sentences)
+}
+
+fn parse_token(token: Piece<'_>) -> Result<Token, DataError> {
+    let (word, tag) = token
+        .rsplit_once('|')
+        .filter(|(word, _)| !word.text.is_empty())
+        .ok_or_else(|| token.error("word|TAG"))?;
+    Ok(Token {
+        word: word.text.to_owned(),
+        tag: Tag::from_text(tag.text)
+            .ok_or_else(|| tag.error("O, or I- or B- with PER, LOC, ORG or MISC"))?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::mutation::survives;
+
+    const SAMPLE: &str = "Anna|I-PER saw|O Rome|I-LOC Oslo|B-LOC\n|||O\nÄ|I-MISC .|O\n";
+
+    #[test]
+    fn sentences_are_read_and_written_back_as_they_were() {
+        let sentences = parse(SAMPLE, "f").unwrap();
+        assert_eq!(sentences[0].tokens[3].tag, Tag::Begin(Entity::Location));
+        assert_eq!(sentences[1].tokens[0].word, "||");
+        assert_eq!(write(&sentences), SAMPLE);
+    }
+
+    #[test]
+    fn every_tag_has_its_own_number_and_spelling() {
+        let tags =
+            [Tag::Outside].into_iter().chain(Entity::ALL.map(Tag::Inside)).chain(Entity::ALL.map(Tag::Begin));
+        for (index, tag) in tags.enumerate() {
+            assert_eq!(tag.index() as usize, index);
+            assert_eq!(Tag::from_text(&tag.to_string()), Some(tag));
+            assert!(tag.index() < Tag::COUNT);
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place() {
+        let bad = ["a|O b", "a|O b|X-PER", "a|O  b|O", "|O", "a|I-", "\n"];
+        let errors: Vec<_> = bad.iter().map(|text| parse(text, "f").unwrap_err().to_string()).collect();
+        insta::assert_snapshot!(errors.join("\n"), @r#"
+        f:1:5: expected word|TAG, found "b"
+        f:1:7: expected O, or I- or B- with PER, LOC, ORG or MISC, found "X-PER"
+        f:1:5: expected word|TAG, found nothing
+        f:1:1: expected word|TAG, found "|O"
+        f:1:3: expected O, or I- or B- with PER, LOC, ORG or MISC, found "I-"
+        f:1:1: expected word|TAG, found the end of the line
+        "#);
+    }
+
+    #[test]
+    fn damaged_content_never_panics() {
+        survives(SAMPLE.as_bytes(), |bytes| {
+            if let Ok(sentences) = parse(bytes, "f") {
+                assert_eq!(parse(write(&sentences), "f").unwrap(), sentences);
+            }
+        });
+    }
+}

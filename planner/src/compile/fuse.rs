@@ -1,0 +1,206 @@
+//! Joins elementwise stages into straight lines.
+//!
+//! *Needs* map stages of one instruction each, in program order. *Ensures* the same values: an
+//! instruction moves up into an earlier map stage of its width, never across a stage that makes
+//! something it reads, and keeps reading what it read. A result that only its own stage reads loses
+//! its register. Nothing is reassociated, so the bits stay.
+//!
+//! ```text
+//! map 4 { t1 = tanh v0 }   map 4 { t2 = sigmoid v1 }   map 4 { r = mul t1 t2 }
+//! map 4 { 0 = tanh v0   1 = sigmoid v1   2 = mul 0 1 -> r }
+//! ```
+
+use autobatch_ir::plan::{Instr, Kernel, ListSource, ProdInit, RegKind, Source, Stage, View};
+
+pub(super) fn fuse(kernel: &mut Kernel) {
+    let mut fused: Vec<Stage> = Vec::with_capacity(kernel.stages.len());
+    for stage in kernel.stages.drain(..) {
+        match stage {
+            Stage::Map { width, code } => place(&mut fused, width, code),
+            other => fused.push(other),
+        }
+    }
+    kernel.stages = fused;
+    drop_private_results(kernel);
+    drop_unused_registers(kernel);
+}
+
+/// Appends instructions to the earliest stage of their width that comes after all they read.
+fn place(fused: &mut Vec<Stage>, width: u32, code: Vec<Instr>) {
+    let mut reads = Vec::new();
+    code.iter().for_each(|instr| instr_reads(instr, &mut reads));
+    let makers = fused
+        .iter()
+        .rposition(|stage| stage_writes(stage).iter().any(|w| reads.iter().any(|r| overlaps(w, r))));
+    // The maker itself will do if it is a map of this width and every read is of whole results.
+    let from = match makers {
+        None => 0,
+        Some(at) if joins(&fused[at], width, &reads) => at,
+        Some(at) => at + 1,
+    };
+    let home =
+        (from..fused.len()).find(|&at| matches!(&fused[at], Stage::Map { width: w, .. } if *w == width));
+    match home {
+        Some(at) => {
+            let Stage::Map { code: line, .. } = &mut fused[at] else { unreachable!("found as a map") };
+            for mut instr in code {
+                for source in &mut instr.sources {
+                    if let Source::View(view) = source
+                        && let Some(local) = line.iter().position(|made| made.store == Some(*view))
+                    {
+                        *source = Source::Local(local as u32);
+                    }
+                }
+                line.push(instr);
+            }
+        }
+        None => fused.push(Stage::Map { width, code }),
+    }
+}
+
+/// Whether an instruction that reads these views may join this stage: it reads results of the
+/// stage whole and element by element, or not at all.
+fn joins(stage: &Stage, width: u32, reads: &[(View, bool)]) -> bool {
+    let Stage::Map { width: own, code } = stage else { return false };
+    *own == width
+        && code
+            .iter()
+            .filter_map(|instr| instr.store)
+            .all(|made| reads.iter().all(|read| !overlaps(&made, read) || (read.0 == made && !read.1)))
+}
+
+fn overlaps(write: &View, read: &(View, bool)) -> bool {
+    let read = &read.0;
+    write.reg == read.reg && write.start < read.start + read.width && read.start < write.start + write.width
+}
+
+/// The views that an instruction reads, and whether as a scalar.
+fn instr_reads(instr: &Instr, reads: &mut Vec<(View, bool)>) {
+    for source in &instr.sources {
+        match source {
+            Source::View(view) => reads.push((*view, false)),
+            Source::Scalar(view) => reads.push((*view, true)),
+            Source::Local(_) | Source::Const(_) => {}
+        }
+    }
+}
+
+fn stage_writes(stage: &Stage) -> Vec<View> {
+    match stage {
+        Stage::Prod { dst, .. } | Stage::Seg { dst, .. } | Stage::Lookup { dst, .. } => vec![*dst],
+        Stage::Map { code, .. } => code.iter().filter_map(|instr| instr.store).collect(),
+        Stage::Row { dsts, .. } => dsts.clone(),
+    }
+}
+
+pub(super) fn stage_reads(stage: &Stage) -> Vec<View> {
+    let mut views = Vec::new();
+    match stage {
+        Stage::Prod { init, parts, .. } => {
+            views.extend(parts.iter().map(|part| part.source));
+            if let ProdInit::View(view) = init {
+                views.push(*view);
+            }
+        }
+        Stage::Map { code, .. } => {
+            let mut reads = Vec::new();
+            code.iter().for_each(|instr| instr_reads(instr, &mut reads));
+            views.extend(reads.into_iter().map(|(view, _)| view));
+        }
+        Stage::Row { sources, .. } => views.extend(sources.iter().map(|(view, _)| *view)),
+        Stage::Seg { query, lists, .. } => {
+            views.extend(*query);
+            for list in lists {
+                match list {
+                    ListSource::Port(reg) => views.push(View { reg: *reg, start: 0, width: 0 }),
+                    ListSource::Views(items) => views.extend(items),
+                }
+            }
+        }
+        Stage::Lookup { index, .. } => views.push(*index),
+    }
+    views
+}
+
+/// Results that no other stage and no caller reads need no register.
+fn drop_private_results(kernel: &mut Kernel) {
+    let mut read = kernel.results.clone();
+    kernel.stages.iter().for_each(|stage| read.extend(stage_reads(stage)));
+    for stage in &mut kernel.stages {
+        if let Stage::Map { code, .. } = stage {
+            for instr in code {
+                instr.store = instr.store.filter(|made| read.iter().any(|r| overlaps(made, &(*r, false))));
+            }
+        }
+    }
+}
+
+/// Numbers the registers that are still used anew, ports first as before.
+fn drop_unused_registers(kernel: &mut Kernel) {
+    let mut used = vec![false; kernel.regs.len()];
+    used[..kernel.ports as usize].fill(true);
+    let mut mark = |view: &View| used[view.reg as usize] = true;
+    kernel.results.iter().for_each(&mut mark);
+    for stage in &kernel.stages {
+        stage_reads(stage).iter().for_each(&mut mark);
+        stage_writes(stage).iter().for_each(&mut mark);
+    }
+    let mut renumbered = vec![0; used.len()];
+    let mut kept = 0;
+    for (old, used) in used.iter().enumerate() {
+        renumbered[old] = kept;
+        kept += u32::from(*used);
+    }
+    let mut number = 0;
+    kernel.regs.retain(|reg| {
+        number += 1;
+        used[number - 1] || matches!(reg.kind, RegKind::Port)
+    });
+    let renumber = |view: &mut View| view.reg = renumbered[view.reg as usize];
+    kernel.results.iter_mut().for_each(renumber);
+    kernel.stages.iter_mut().for_each(|stage| rename(stage, &renumber));
+}
+
+fn rename(stage: &mut Stage, renumber: &impl Fn(&mut View)) {
+    match stage {
+        Stage::Prod { dst, init, parts, .. } => {
+            renumber(dst);
+            parts.iter_mut().for_each(|part| renumber(&mut part.source));
+            if let ProdInit::View(view) = init {
+                renumber(view);
+            }
+        }
+        Stage::Map { code, .. } => {
+            for instr in code {
+                instr.store.iter_mut().for_each(renumber);
+                for source in &mut instr.sources {
+                    if let Source::View(view) | Source::Scalar(view) = source {
+                        renumber(view);
+                    }
+                }
+            }
+        }
+        Stage::Row { sources, dsts, .. } => {
+            sources.iter_mut().for_each(|(view, _)| renumber(view));
+            dsts.iter_mut().for_each(renumber);
+        }
+        Stage::Seg { query, lists, dst, .. } => {
+            query.iter_mut().for_each(renumber);
+            renumber(dst);
+            for list in lists {
+                match list {
+                    ListSource::Port(reg) => {
+                        let mut view = View { reg: *reg, start: 0, width: 0 };
+                        renumber(&mut view);
+                        *reg = view.reg;
+                    }
+                    ListSource::Views(items) => items.iter_mut().for_each(renumber),
+                }
+            }
+        }
+        Stage::Lookup { index, dst, .. } => {
+            renumber(index);
+            renumber(dst);
+        }
+    }
+}

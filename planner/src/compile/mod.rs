@@ -1,0 +1,392 @@
+//! Cell compilation: the body of a cell, or a single op, becomes a kernel.
+//!
+//! *Needs* a verified body. *Ensures* a kernel that computes the same bits for every lane: each op
+//! of the body becomes a stage or, where it only renames elements, a view.
+//!
+//! *How.* The body is walked once. A value is a list of views side by side, so `concat`, `split`,
+//! `slice`, `stack` and `reshape` cost nothing: a product takes the pieces of its operand as parts,
+//! and everything else asks for one view, which copies only if there are several pieces. Cells
+//! called inside the body are inlined. Elementwise ops become one-instruction map stages, which
+//! [`fuse`] then joins into straight lines.
+//!
+//! *Cost.* Linear in the body after inlining; fusion is quadratic in the stages of one body, and
+//! happens once a cell.
+
+mod fuse;
+
+use autobatch_ir::graph::{Arena, Callee, Op, OperandKind, ParamArg, Signature, Signatures};
+use autobatch_ir::id::{AppId, SigId, ValueId};
+use autobatch_ir::module::Module;
+use autobatch_ir::plan::{
+    Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View,
+};
+use autobatch_ir::types::{Type, Types};
+
+/// What a kernel is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CompileOptions {
+    /// Whether dropout draws noise; otherwise it is the identity.
+    pub training: bool,
+}
+
+/// The tables that signature ids of a body speak of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tables<'a> {
+    pub(crate) module: &'a Module,
+    pub(crate) types: &'a Types,
+    pub(crate) sigs: &'a Signatures,
+}
+
+/// The kernel of all applications with this signature.
+pub(crate) fn compile(tables: Tables<'_>, sig: SigId, options: CompileOptions) -> Kernel {
+    let signature = tables.sigs.get(sig);
+    let mut builder = Builder::new(tables, options);
+    let ports: Vec<Value> = signature.operands.iter().map(|&ty| builder.port(tables.types.get(ty))).collect();
+    builder.ports = ports.len() as u32;
+    builder.params = signature.param_types.iter().map(|&ty| tables.types.get(ty)).collect();
+    let args: Vec<u32> = (0..signature.params.len() as u32).collect();
+    let results = builder.apply(signature, &ports, &args);
+    let results = results.into_iter().map(|value| builder.one_view(value)).collect();
+    let source = matches!(signature.callee, Callee::Op(Op::Input(_) | Op::Fill { .. } | Op::Param));
+    let name = tables.module.callee_name(signature.callee);
+    let mut kernel = Kernel {
+        name,
+        ports: builder.ports,
+        params: builder.params,
+        regs: builder.regs,
+        stages: builder.stages,
+        results,
+        source,
+    };
+    fuse::fuse(&mut kernel);
+    kernel
+}
+
+/// What a value of the body is, seen from the kernel.
+#[derive(Clone, Debug)]
+enum Value {
+    /// Views side by side, and the type of the whole.
+    Pieces(Vec<View>, Type),
+    /// A list, and the type of its elements.
+    List(ListSource, Type),
+}
+
+struct Builder<'a> {
+    tables: Tables<'a>,
+    options: CompileOptions,
+    ports: u32,
+    params: Vec<Type>,
+    regs: Vec<Reg>,
+    stages: Vec<Stage>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(tables: Tables<'a>, options: CompileOptions) -> Self {
+        Self { tables, options, ports: 0, params: Vec::new(), regs: Vec::new(), stages: Vec::new() }
+    }
+
+    fn reg(&mut self, kind: RegKind, ty: Type) -> View {
+        self.regs.push(Reg { kind, ty });
+        View { reg: self.regs.len() as u32 - 1, start: 0, width: ty.shape.elements() as u32 }
+    }
+
+    fn port(&mut self, ty: Type) -> Value {
+        let view = self.reg(RegKind::Port, ty);
+        match ty.is_list {
+            true => Value::List(ListSource::Port(view.reg), ty.element()),
+            false => Value::Pieces(vec![view], ty),
+        }
+    }
+
+    fn temp(&mut self, ty: Type) -> View {
+        self.reg(RegKind::Temp, ty)
+    }
+
+    /// The results of an application: of an op, or of a cell whose body is inlined here. `args`
+    /// are the kernel's parameter ports that stand for the signature's parameter arguments.
+    fn apply(&mut self, signature: &Signature, operands: &[Value], args: &[u32]) -> Vec<Value> {
+        match signature.callee {
+            Callee::Op(op) => {
+                let results = signature.results.iter().map(|&ty| self.tables.types.get(ty)).collect();
+                self.op(op, operands.to_vec(), args, results)
+            }
+            Callee::Cell(cell) => {
+                let body = &self.tables.module.cell_decl(cell).body;
+                let values = self.body(&body.arena, operands, args);
+                body.results.iter().map(|result| values[result.index()].clone()).collect()
+            }
+        }
+    }
+
+    fn body(&mut self, arena: &Arena, ports: &[Value], args: &[u32]) -> Vec<Value> {
+        let mut values: Vec<Value> = Vec::with_capacity(arena.values());
+        values.extend(ports.iter().cloned());
+        for id in arena.ids().skip(ports.len()) {
+            let signature = self.tables.sigs.get(arena.app(id).sig);
+            let operands = self.operands_of(arena, id, &values);
+            let params: Vec<u32> = signature
+                .params
+                .iter()
+                .map(|&arg| match arg {
+                    ParamArg::Port(port) => args[port as usize],
+                    ParamArg::Module(_) => {
+                        unreachable!("bodies of verified modules take parameters as ports")
+                    }
+                })
+                .collect();
+            values.extend(self.apply(signature, &operands, &params));
+        }
+        values
+    }
+
+    fn operands_of(&self, arena: &Arena, id: AppId, values: &[Value]) -> Vec<Value> {
+        let value = |id: ValueId| values[id.index()].clone();
+        arena
+            .operands(id)
+            .iter()
+            .map(|operand| match operand.kind() {
+                Some(OperandKind::Value(id)) => value(id),
+                _ => unreachable!("bodies of verified modules bind no numbers"),
+            })
+            .collect()
+    }
+
+    fn op(&mut self, op: Op, operands: Vec<Value>, args: &[u32], results: Vec<Type>) -> Vec<Value> {
+        match op {
+            Op::Port(_) => unreachable!("ports are bound before a body is walked"),
+            Op::Input(_) => operands,
+            Op::Fill { ty, bits } => vec![Value::Pieces(vec![self.reg(RegKind::Const(bits), ty)], ty)],
+            Op::Param => vec![Value::Pieces(vec![self.reg(RegKind::Param(args[0]), results[0])], results[0])],
+            Op::List => {
+                let element = results[0].element();
+                let views = operands.into_iter().map(|value| self.one_view(value)).collect();
+                vec![Value::List(ListSource::Views(views), element)]
+            }
+            Op::StopGradient | Op::ScaleGradient { .. } => operands,
+            Op::Dropout { .. } if !self.options.training => operands.into_iter().take(1).collect(),
+            Op::Unary(_)
+            | Op::LeakyRelu { .. }
+            | Op::Elu { .. }
+            | Op::Clamp { .. }
+            | Op::Binary(_)
+            | Op::Compare(_)
+            | Op::Select
+            | Op::Cast(_) => self.elementwise(op, operands, results[0]),
+            Op::Affine { bias, transposed } => self.affine(bias, transposed, operands, args, results[0]),
+            Op::Concat { axis: 0 } | Op::Stack => vec![side_by_side(operands, results[0])],
+            Op::Reshape(_) => vec![side_by_side(operands, results[0])],
+            Op::Split { axis: 0, .. } => split(&operands[0], &results),
+            Op::Slice { axis: 0, start, .. } => {
+                let row = (results[0].shape.elements() as u32) / results[0].shape.dims()[0];
+                vec![Value::Pieces(range(pieces(&operands[0]), start * row, results[0]), results[0])]
+            }
+            Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. } => {
+                self.fold(op, operands, results[0])
+            }
+            Op::Lookup { .. } => {
+                let index = self.one_view(operands[0].clone());
+                let dst = self.temp(results[0]);
+                self.stages.push(Stage::Lookup { param: args[0], index, dst });
+                vec![Value::Pieces(vec![dst], results[0])]
+            }
+            Op::Broadcast(_)
+            | Op::Matmul
+            | Op::Dot
+            | Op::Outer
+            | Op::Concat { .. }
+            | Op::Split { .. }
+            | Op::Slice { .. }
+            | Op::Transpose(_)
+            | Op::Pick
+            | Op::Reduce { .. }
+            | Op::ArgMax
+            | Op::TopK { .. }
+            | Op::Softmax
+            | Op::LogSoftmax
+            | Op::LogSumExp
+            | Op::Norm
+            | Op::LayerNorm { .. }
+            | Op::OneHot { .. }
+            | Op::PickNegLogSoftmax
+            | Op::CrossEntropy
+            | Op::KlDiv
+            | Op::Mse
+            | Op::Bce
+            | Op::Hinge { .. }
+            | Op::Dropout { .. }
+            | Op::ForkNoise { .. } => self.row(op, operands, results),
+        }
+    }
+
+    /// A stage that looks at its operands as a whole.
+    fn row(&mut self, op: Op, operands: Vec<Value>, results: Vec<Type>) -> Vec<Value> {
+        let sources = operands
+            .into_iter()
+            .map(|value| {
+                let ty = type_of(&value);
+                (self.one_view(value), ty)
+            })
+            .collect();
+        let dsts: Vec<View> = results.iter().map(|&ty| self.temp(ty)).collect();
+        self.stages.push(Stage::Row { op, sources, dsts: dsts.clone() });
+        dsts.into_iter().zip(results).map(|(view, ty)| Value::Pieces(vec![view], ty)).collect()
+    }
+
+    fn fold(&mut self, op: Op, operands: Vec<Value>, result: Type) -> Vec<Value> {
+        let (mut query, mut lists, mut elements) = (None, Vec::new(), Vec::new());
+        for operand in operands {
+            match operand {
+                Value::List(list, element) => {
+                    lists.push(list);
+                    elements.push(element);
+                }
+                value => query = Some(self.one_view(value)),
+            }
+        }
+        let dst = self.temp(result);
+        self.stages.push(Stage::Seg { op, query, lists, elements, dst });
+        vec![Value::Pieces(vec![dst], result)]
+    }
+
+    fn affine(
+        &mut self,
+        bias: bool,
+        transposed: bool,
+        operands: Vec<Value>,
+        args: &[u32],
+        result: Type,
+    ) -> Vec<Value> {
+        let rows = result.shape.rows() as u32;
+        let mut parts = Vec::new();
+        let mut row = 0;
+        for operand in operands {
+            let width = type_of(&operand).shape.width() as u32;
+            // The pieces of a vector are parts of the product; those of a matrix are not, because
+            // they would cut it along rows.
+            let sources = match &operand {
+                Value::Pieces(views, _) if rows == 1 => views.clone(),
+                _ => vec![self.one_view(operand)],
+            };
+            let mut part_row = row;
+            for source in sources {
+                parts.push(Part { source, param: args[0], row: part_row, col: 0, transposed });
+                part_row += source.width / rows;
+            }
+            row += width;
+        }
+        let dst = self.temp(result);
+        let init = if bias { ProdInit::Bias(args[1]) } else { ProdInit::Zero };
+        self.stages.push(Stage::Prod { dst, rows, init, parts });
+        vec![Value::Pieces(vec![dst], result)]
+    }
+
+    fn elementwise(&mut self, op: Op, operands: Vec<Value>, result: Type) -> Vec<Value> {
+        let width = result.shape.elements() as u32;
+        let dtype = match op {
+            Op::Select => type_of(&operands[1]).dtype,
+            _ => type_of(&operands[0]).dtype,
+        };
+        let sources = operands.into_iter().map(|value| self.source(value, width)).collect();
+        let dst = self.temp(result);
+        let instr = Instr { code: code(op), dtype, sources, store: Some(dst) };
+        self.stages.push(Stage::Map { width, code: vec![instr] });
+        vec![Value::Pieces(vec![dst], result)]
+    }
+
+    fn source(&mut self, value: Value, width: u32) -> Source {
+        let view = self.one_view(value);
+        match self.regs[view.reg as usize].kind {
+            RegKind::Const(bits) => Source::Const(bits),
+            _ if view.width == width => Source::View(view),
+            _ => Source::Scalar(view),
+        }
+    }
+
+    /// The value as one view: a copy puts several pieces together.
+    fn one_view(&mut self, value: Value) -> View {
+        let Value::Pieces(views, ty) = value else { unreachable!("lists are read by folds only") };
+        if let [view] = views[..] {
+            return view;
+        }
+        let whole = self.temp(ty);
+        let mut start = 0;
+        for view in views {
+            let store = View { reg: whole.reg, start, width: view.width };
+            start += view.width;
+            let sources = vec![match self.regs[view.reg as usize].kind {
+                RegKind::Const(bits) => Source::Const(bits),
+                _ => Source::View(view),
+            }];
+            let instr = Instr { code: Code::Copy, dtype: ty.dtype, sources, store: Some(store) };
+            self.stages.push(Stage::Map { width: view.width, code: vec![instr] });
+        }
+        whole
+    }
+}
+
+fn code(op: Op) -> Code {
+    match op {
+        Op::Unary(unary) => Code::Unary(unary),
+        Op::LeakyRelu { slope } => Code::LeakyRelu(slope),
+        Op::Elu { alpha } => Code::Elu(alpha),
+        Op::Clamp { low, high } => Code::Clamp(low, high),
+        Op::Binary(binary) => Code::Binary(binary),
+        Op::Compare(compare) => Code::Compare(compare),
+        Op::Select => Code::Select,
+        Op::Cast(to) => Code::Cast(to),
+        _ => unreachable!("{} is not elementwise", op.spelling()),
+    }
+}
+
+fn type_of(value: &Value) -> Type {
+    match value {
+        Value::Pieces(_, ty) => *ty,
+        Value::List(_, element) => Type { is_list: true, ..*element },
+    }
+}
+
+fn pieces(value: &Value) -> &[View] {
+    match value {
+        Value::Pieces(views, _) => views,
+        Value::List(..) => unreachable!("lists are read by folds only"),
+    }
+}
+
+fn side_by_side(operands: Vec<Value>, result: Type) -> Value {
+    let mut views: Vec<View> = Vec::new();
+    for view in operands.iter().flat_map(|value| pieces(value)) {
+        match views.last_mut() {
+            Some(last) if last.reg == view.reg && last.start + last.width == view.start => {
+                last.width += view.width
+            }
+            _ => views.push(*view),
+        }
+    }
+    Value::Pieces(views, result)
+}
+
+fn split(whole: &Value, results: &[Type]) -> Vec<Value> {
+    let mut start = 0;
+    let mut parts = Vec::with_capacity(results.len());
+    for &ty in results {
+        parts.push(Value::Pieces(range(pieces(whole), start, ty), ty));
+        start += ty.shape.elements() as u32;
+    }
+    parts
+}
+
+/// The elements of a value from `start` on, as many as `ty` has.
+fn range(views: &[View], start: u32, ty: Type) -> Vec<View> {
+    let (mut skip, mut left) = (start, ty.shape.elements() as u32);
+    let mut taken = Vec::new();
+    for view in views {
+        let from = skip.min(view.width);
+        let width = (view.width - from).min(left);
+        if width > 0 {
+            taken.push(View { reg: view.reg, start: view.start + from, width });
+        }
+        skip -= from;
+        left -= width;
+    }
+    taken
+}

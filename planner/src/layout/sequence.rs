@@ -1,0 +1,153 @@
+//! Row orders that cost little: batch order, and order propagation.
+//!
+//! Both place the results of a batch side by side, batch after batch, in the order of its lanes; only the order of the lanes
+//! differs. Propagation walks from the last batch to the first: a batch runs its lanes in the order in which its results are
+//! read first, so that this reader finds an ascending run. On sequences of unequal length this *is* sorting by length,
+//! descending: the rows that a next step reads come first, the finished ones last, and every step reads a prefix of the one
+//! before. Batches that nobody reads are turned around at the end: their lanes follow their widest operand.
+//!
+//! Cost: every slot entry is visited twice or thrice; only the batches that nobody reads are sorted.
+
+use super::{Layout, Problem, Role};
+
+/// Rows in the order of the batches, lanes as they were added.
+pub fn batch_order(problem: &Problem) -> Layout {
+    let mut lanes = Vec::with_capacity(problem.all_lanes() as usize);
+    for batch in problem.all_batches() {
+        lanes.extend(0..batch.lanes);
+    }
+    let places = place_in_lane_order(problem, &lanes);
+    Layout::measured(problem, places, lanes)
+}
+
+/// Lanes in the order of their first reader; the batch order where that is no worse.
+pub fn propagated(problem: &Problem) -> Layout {
+    let (lanes, unread) = lanes_by_first_reader(problem);
+    let places = place_in_lane_order(problem, &lanes);
+    let (places, lanes) = follow_operands(problem, unread, places, lanes);
+    batch_order(problem).better(Layout::measured(problem, places, lanes))
+}
+
+/// Rows that nobody writes first, then the results of batch after batch in the order of its lanes.
+fn place_in_lane_order(problem: &Problem, lanes: &[u32]) -> Vec<u32> {
+    let mut places = vec![0; problem.rows() as usize];
+    let mut next: Vec<u32> = vec![0; problem.slabs() as usize];
+    for row in problem.unwritten() {
+        let cursor = &mut next[problem.slab_of_row(row).index()];
+        places[row as usize] = *cursor;
+        *cursor += 1;
+    }
+    for batch in problem.all_batches() {
+        let order = super::lanes_of(lanes, batch);
+        for slot in problem.results(batch) {
+            let rows = problem.slot_rows(slot, batch.lanes);
+            let cursor = &mut next[slot.slab.index()];
+            for &lane in order {
+                places[rows[lane as usize] as usize] = *cursor;
+                *cursor += 1;
+            }
+        }
+    }
+    places
+}
+
+/// One reading of a row, in the list of the batch that wrote it.
+#[derive(Clone, Copy)]
+struct Reading {
+    /// The writing lane.
+    lane: u32,
+    /// The reading that comes next in running order.
+    next: u32,
+}
+
+/// The lanes of every batch by first reader, and the batches whose results nobody reads in a plannable slot.
+///
+/// Readings are put at the head of their writer's list from the last batch to the first, last slot and last lane first, so a
+/// list is in running order when its writer's turn comes, without a sort.
+fn lanes_by_first_reader(problem: &Problem) -> (Vec<u32>, Vec<u32>) {
+    const END: u32 = u32::MAX;
+    let mut readings = vec![Reading { lane: 0, next: 0 }; problem.entries()];
+    let mut head = vec![END; problem.batches() as usize];
+    let mut lanes = vec![0; problem.all_lanes() as usize];
+    let mut taken = vec![false; problem.all_lanes() as usize];
+    let mut unread = Vec::new();
+    for (id, batch) in problem.all_batches().iter().enumerate().rev() {
+        let span = batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize;
+        let (order, taken) = (&mut lanes[span.clone()], &mut taken[span]);
+        let mut count = 0;
+        let mut at = head[id];
+        while at != END && count < order.len() {
+            let Reading { lane, next } = readings[at as usize];
+            at = next;
+            if !std::mem::replace(&mut taken[lane as usize], true) {
+                order[count] = lane;
+                count += 1;
+            }
+        }
+        if count == 0 {
+            unread.push(id as u32);
+        }
+        let rest = (0u32..).zip(taken.iter()).filter(|(_, taken)| !**taken);
+        for (place, (lane, _)) in order[count..].iter_mut().zip(rest) {
+            *place = lane;
+        }
+        for (index, slot) in (batch.first_slot..batch.end_slot).zip(problem.batch_slots(batch)).rev() {
+            if slot.role == Role::Result || slot.repeats || slot.same_as.0 != index {
+                continue;
+            }
+            let rows = problem.slot_rows(slot, batch.lanes);
+            for (entry, &lane) in (slot.start..slot.start + batch.lanes).zip(order.iter()).rev() {
+                let writer = problem.writer(rows[lane as usize]);
+                if let Some(head) = head.get_mut(writer.batch as usize) {
+                    readings[entry as usize] =
+                        Reading { lane: writer.lane, next: std::mem::replace(head, entry) };
+                }
+            }
+        }
+    }
+    (lanes, unread)
+}
+
+/// Lets the lanes of unread batches follow the places of their widest operand; their results move along inside their block.
+fn follow_operands(
+    problem: &Problem,
+    unread: Vec<u32>,
+    mut places: Vec<u32>,
+    mut lanes: Vec<u32>,
+) -> (Vec<u32>, Vec<u32>) {
+    let mut block: Vec<u32> = Vec::new();
+    // Place, then lane.
+    let mut keyed: Vec<u64> = Vec::new();
+    for id in unread {
+        let batch = &problem.all_batches()[id as usize];
+        let slots = problem.batch_slots(batch);
+        let plannable = slots.iter().filter(|s| s.role == Role::Operand && !s.repeats);
+        // `max_by_key` keeps the last of equals; the reverse makes that the first slot.
+        let Some(widest) = plannable.rev().max_by_key(|s| s.bytes) else {
+            continue;
+        };
+        let order = &mut lanes[batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize];
+        let rows = problem.slot_rows(widest, batch.lanes);
+        let old: Vec<u32> = order.to_vec();
+        keyed.clear();
+        keyed.extend(
+            old.iter().map(|&lane| (u64::from(places[rows[lane as usize] as usize]) << 32) | u64::from(lane)),
+        );
+        keyed.sort_unstable();
+        for (place, &entry) in order.iter_mut().zip(&keyed) {
+            *place = entry as u32;
+        }
+        if *old == *order {
+            continue;
+        }
+        for slot in problem.results(batch) {
+            let rows = problem.slot_rows(slot, batch.lanes);
+            block.clear();
+            block.extend(old.iter().map(|&lane| places[rows[lane as usize] as usize]));
+            for (&lane, &place) in order.iter().zip(&block) {
+                places[rows[lane as usize] as usize] = place;
+            }
+        }
+    }
+    (places, lanes)
+}

@@ -1,0 +1,138 @@
+//! Policy `agenda`: fire the ready type whose nodes lie least deep on average.
+//!
+//! **What.** DyNet's first strategy. Every type has the mean depth of its nodes; the ready type with the smallest mean fires
+//! next, so that deep types wait and their ready sets grow. DyNet takes the mean over *all* nodes of the type, once:
+//! `agenda`. With [`Mean::Remaining`] (`agenda:remaining`) it is taken over the nodes still to run, which keeps a few early
+//! outliers from dragging a type forward. **Needs** a checked problem; **ensures** a valid order. Alone nodes run when ready.
+//!
+//! **How.** A heap of ready types keyed by (mean, type). A type's key changes only when it fires, so the heap never holds a stale
+//! key. Means are compared as exact fractions: no rounding decides an order, ties go to the smaller type number.
+//! **Cost** O(nodes + operands + batches x log types). **Refuses** nothing.
+
+use super::depth::depths;
+use super::{Batches, Problem, Schedule, Scratch, Why};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// Up to this many types, all are looked at after a batch; above, those of the consumers of the batch.
+const FEW_TYPES: usize = 64;
+
+/// Over which nodes of a type the mean depth is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mean {
+    /// All nodes of the type, once (DyNet).
+    #[default]
+    All,
+    /// The nodes that have not run yet.
+    Remaining,
+}
+
+/// Fires the ready type of least mean depth.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Agenda {
+    /// Over which nodes the mean is taken.
+    pub mean: Mean,
+}
+
+/// Reused memory.
+#[derive(Default)]
+pub(super) struct Memory {
+    heap: BinaryHeap<Entry>,
+    /// Whether a type is in the heap.
+    queued: Vec<bool>,
+    /// Sum of depths and number of nodes of every type.
+    sums: Vec<(u64, u32)>,
+}
+
+/// A type in the heap; the greatest entry is the one with the smallest mean, then the smallest type.
+#[derive(PartialEq, Eq)]
+struct Entry {
+    depths: u64,
+    nodes: u32,
+    ty: u32,
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let one = u128::from(self.depths) * u128::from(other.nodes);
+        let two = u128::from(other.depths) * u128::from(self.nodes);
+        two.cmp(&one).then(other.ty.cmp(&self.ty))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Schedule for Agenda {
+    fn name(&self) -> &str {
+        match self.mean {
+            Mean::All => "agenda",
+            Mean::Remaining => "agenda:remaining",
+        }
+    }
+
+    fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
+        let Scratch { part, front, fired, steps, keys, agenda, .. } = scratch;
+        let Memory { heap, queued, sums } = agenda;
+        part.whole(problem);
+        part.link();
+        depths(part.len(), |node| part.operands(node), keys);
+        sums.clear();
+        sums.extend(part.population.iter().map(|&nodes| (0, nodes)));
+        for (&ty, &depth) in part.ty.iter().zip(&*keys) {
+            if let Some((sum, _)) = sums.get_mut(ty as usize) {
+                *sum += u64::from(depth);
+            }
+        }
+        front.reset(part, fired);
+        steps.reset(part);
+        steps.push(fired);
+        heap.clear();
+        queued.clear();
+        queued.resize(part.types.len(), false);
+        for ty in 0..part.types.len() {
+            enqueue(heap, queued, &front.ready, sums, ty as u32);
+        }
+        while let Some(Entry { ty, .. }) = heap.pop() {
+            queued[ty as usize] = false;
+            front.fire(part, ty, fired);
+            steps.push(fired);
+            if self.mean == Mean::Remaining {
+                let (sum, nodes) = &mut sums[ty as usize];
+                *nodes -= fired.batch.len() as u32;
+                *sum -= fired.batch.iter().map(|&node| u64::from(keys[node as usize])).sum::<u64>();
+            }
+            if part.types.len() <= FEW_TYPES {
+                for ty in 0..part.types.len() {
+                    enqueue(heap, queued, &front.ready, sums, ty as u32);
+                }
+                continue;
+            }
+            for &node in fired.batch.iter().chain(&fired.alone) {
+                for &consumer in part.consumers(node as usize) {
+                    enqueue(heap, queued, &front.ready, sums, part.ty[consumer as usize]);
+                }
+            }
+        }
+        Batches::collect(&steps.of, steps.count, None, Why::Rule)
+    }
+}
+
+/// Puts a type into the heap if it is ready and not there yet.
+fn enqueue(
+    heap: &mut BinaryHeap<Entry>,
+    queued: &mut [bool],
+    ready: &[Vec<u32>],
+    sums: &[(u64, u32)],
+    ty: u32,
+) {
+    let at = ty as usize;
+    if at < queued.len() && !queued[at] && !ready[at].is_empty() {
+        queued[at] = true;
+        let (depths, nodes) = sums[at];
+        heap.push(Entry { depths, nodes, ty });
+    }
+}

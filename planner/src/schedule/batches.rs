@@ -1,0 +1,137 @@
+//! What a policy returns: ordered batches, and why its search stopped.
+//!
+//! Batches are flat (offsets and items), because a minibatch has hundreds of them and they are read once, in order. Items are
+//! ascending by node number inside a batch: the order inside a batch is decided later, by the layout pass, and an order that
+//! does not depend on the policy keeps equal batches equal.
+
+use std::fmt;
+
+/// An ordered list of batches that covers every node once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batches {
+    /// One offset per batch into `items`, and the length of `items` at the end. Empty only if made by hand; read through
+    /// [`Batches::len`] and [`Batches::get`].
+    pub start: Vec<u32>,
+    /// Node numbers, batch after batch, ascending inside a batch.
+    pub items: Vec<u32>,
+    /// The path-sum lower bound, where the policy knows it without extra work; see [`path_sum_bound`](super::path_sum_bound).
+    pub bound: Option<u32>,
+    /// Why the policy stopped searching.
+    pub why: Why,
+}
+
+impl Batches {
+    /// Number of batches.
+    pub fn len(&self) -> usize {
+        self.start.len().saturating_sub(1)
+    }
+
+    /// Whether there is no batch.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The nodes of a batch, ascending.
+    ///
+    /// # Panics
+    /// If `batch` is not smaller than [`Batches::len`].
+    pub fn get(&self, batch: usize) -> &[u32] {
+        &self.items[self.start[batch] as usize..self.start[batch + 1] as usize]
+    }
+
+    /// The batches in order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
+        (0..self.len()).map(|batch| self.get(batch))
+    }
+
+    /// Groups nodes by batch number with one counting sort, which leaves the items of a batch ascending.
+    ///
+    /// Needs: `batch_of[v] < count` for every node `v`.
+    pub(super) fn collect(batch_of: &[u32], count: u32, bound: Option<u32>, why: Why) -> Self {
+        let mut start = vec![0u32; count as usize + 2];
+        for &batch in batch_of {
+            start[batch as usize + 2] += 1;
+        }
+        for at in 2..start.len() {
+            start[at] += start[at - 1];
+        }
+        let mut items = vec![0u32; batch_of.len()];
+        for (node, &batch) in batch_of.iter().enumerate() {
+            let at = &mut start[batch as usize + 1];
+            items[*at as usize] = node as u32;
+            *at += 1;
+        }
+        start.pop();
+        Self { start, items, bound, why }
+    }
+}
+
+/// Why a policy stopped; one sentence for reports through `Display`.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Why {
+    /// The policy follows a fixed rule and searches nothing.
+    Rule,
+    /// The number of batches equals the lower bound: no order has fewer.
+    BoundMet,
+    /// The greedy choice ran to its end, above the bound.
+    Greedy,
+    /// The beam ran to its end in both directions, above the bound.
+    BeamEnded {
+        /// How many states were kept at a time.
+        width: u32,
+    },
+    /// The work budget was spent, so the rest was chosen greedily.
+    BudgetSpent {
+        /// The budget, in visited edges.
+        budget: u64,
+    },
+    /// A group of mutually dependent types was too large to search, so it was ordered by depth.
+    TooManyTypes {
+        /// The types in the largest such group.
+        types: u32,
+    },
+    /// The learned table chose; states that it did not know were decided by the frontier ratio.
+    Learned {
+        /// Decisions taken from the table.
+        known: u32,
+        /// Decisions that fell back to the ratio.
+        unknown: u32,
+    },
+    /// Every order was found, so this one is the shortest.
+    Exhausted,
+    /// The cost function predicts that nodes one by one take no longer than the best batches found.
+    BatchingDoesNotPay {
+        /// Predicted cost of running each node alone.
+        alone: f64,
+        /// Predicted cost of the best batches found.
+        batched: f64,
+    },
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule => write!(f, "fixed rule, no search"),
+            Self::BoundMet => write!(f, "met the lower bound: no order has fewer batches"),
+            Self::Greedy => write!(f, "greedy choice ran to its end above the bound"),
+            Self::BeamEnded { width } => write!(f, "beam of width {width} ran to its end above the bound"),
+            Self::BudgetSpent { budget } => {
+                write!(f, "budget of {budget} visited edges spent; the rest was chosen greedily")
+            }
+            Self::TooManyTypes { types } => {
+                write!(f, "{types} types depend on each other, too many to search; ordered by depth")
+            }
+            Self::Learned { known, unknown } => {
+                write!(f, "learned table decided {known} times, {unknown} unknown states went to the ratio")
+            }
+            Self::Exhausted => write!(f, "every order was searched: no order has fewer batches"),
+            Self::BatchingDoesNotPay { alone, batched } => {
+                write!(
+                    f,
+                    "batching does not pay: predicted cost {alone:.3} one by one, {batched:.3} in batches"
+                )
+            }
+        }
+    }
+}

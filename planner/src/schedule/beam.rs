@@ -1,0 +1,306 @@
+//! Policy `beam`: the k most promising partial orders at a time.
+//!
+//! **What.** Starts from the ratio's order as the one to beat. If that meets the bound, it is returned. Otherwise every hard part
+//! is searched from its first node on and then, mirrored, from its last; the best order wins.
+//! A step extends every kept state by one batch. Where a type has ratio 1 only that type is tried (the safe rule: exact
+//! pruning); elsewhere every ready type is. States with the same finished nodes are merged, those that cannot become shorter
+//! than the best known order are dropped, and the rest is ranked by the batches they still need at least, ties by more finished
+//! nodes, then by parent and type. All states of a step have the same number of batches behind them. (Ties by more ready nodes
+//! would be the obvious choice; on lattices and trees they give one to two percent more batches, and cost more to find out.)
+//!
+//! **Rest bound.** S(v) = the most nodes of v's type on any path that begins at v. The rest needs at least
+//! `sum over types of max S(v)` over unfinished nodes of the type. Firing t changes only t's term, so each state keeps a small
+//! histogram of S per type, and a candidate is judged by looking at the ready nodes of one type.
+//!
+//! **Needs** a checked problem. **Ensures** a valid order, never longer than the ratio's. States are merged by a 64-bit sum
+//! of node hashes; a collision may lose a candidate, never validity. **Cost** about width x (2 to 4) ratio runs. A candidate is
+//! judged by the ready nodes of its type; only the kept ones are fired, and only those that share a parent are copied.
+//! **Budget**: when the work exceeds it, the width falls to one, and the mirrored search is left out; a part that has more than
+//! left / width edges keeps the ratio's order, because its search would end narrow. **Refuses** nothing; see `ratio` for huge
+//! type counts.
+
+use super::bound::paths_below;
+use super::front::{Fired, Front};
+use super::part::Part;
+use super::ratio::{ratio_part, replay, safe_type};
+use super::solve::{Tools, solve};
+use super::{Batches, Problem, Schedule, Scratch, Why};
+
+/// Beam search over orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beam {
+    /// How many states are kept; 0 counts as 1.
+    pub width: u32,
+    /// How much work may be done before the width falls to one, in visited edges: a judged node counts as one, a copied state
+    /// as a quarter per node.
+    pub budget: u64,
+}
+
+impl Default for Beam {
+    /// Width 8, no budget.
+    fn default() -> Self {
+        Self { width: 8, budget: u64::MAX }
+    }
+}
+
+impl Schedule for Beam {
+    fn name(&self) -> &str {
+        "beam"
+    }
+
+    fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
+        let mut memory = std::mem::take(&mut scratch.beam);
+        memory.left = self.budget;
+        let batches = solve(problem, scratch, |part, tools| self.search_part(part, tools, &mut memory));
+        scratch.beam = memory;
+        batches
+    }
+}
+
+/// Reused memory of the search, and what is left of the budget.
+#[derive(Default)]
+pub(super) struct Memory {
+    left: u64,
+    states: Vec<State>,
+    next: Vec<State>,
+    pool: Vec<State>,
+    candidates: Vec<Candidate>,
+    uses: Vec<u32>,
+    kept: Vec<Candidate>,
+    /// Every kept step: its predecessor in this list and the type fired.
+    trail: Vec<(u32, u32)>,
+    below: Vec<u32>,
+    tally_start: Vec<u32>,
+    best: Vec<u32>,
+}
+
+/// A partial order.
+#[derive(Default)]
+struct State {
+    front: Front,
+    /// Unfinished nodes of every type by S; type t has its counts from `tally_start[t]` on.
+    tally: Vec<u32>,
+    /// Largest S of every type among unfinished nodes.
+    top: Vec<u32>,
+    /// Sum of `top`: the least number of batches still to come.
+    rest: u32,
+    hash: u64,
+    link: u32,
+}
+
+/// One way to extend a state, ordered by promise.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    rest: u32,
+    /// Nodes not done yet.
+    left: u32,
+    parent: u32,
+    ty: u32,
+    hash: u64,
+}
+
+impl Beam {
+    fn search_part(&self, part: &Part, tools: &mut Tools<'_>, memory: &mut Memory) -> Why {
+        ratio_part(part, tools);
+        if tools.steps.count == tools.bound {
+            return Why::BoundMet;
+        }
+        if memory.left < u64::from(self.width.max(1)) * part.edges() as u64 {
+            memory.left = 0;
+            return Why::BudgetSpent { budget: self.budget };
+        }
+        let goal = tools.bound - part.alone;
+        let mut shortest = tools.steps.count - part.alone;
+        let mut found = run(part, tools, memory, self.width, shortest);
+        if found {
+            shortest = memory.best.len() as u32;
+        }
+        if shortest > goal && memory.left > 0 {
+            let mut mirror = std::mem::take(tools.mirror);
+            mirror.mirror(part);
+            if run(&mirror, tools, memory, self.width, shortest) {
+                memory.best.reverse();
+                found = true;
+            }
+            *tools.mirror = mirror;
+        }
+        if found {
+            replay(part, tools.front, tools.fired, &memory.best, tools.steps);
+        }
+        match () {
+            () if tools.steps.count == tools.bound => Why::BoundMet,
+            () if memory.left == 0 => Why::BudgetSpent { budget: self.budget },
+            () => Why::BeamEnded { width: self.width.max(1) },
+        }
+    }
+}
+
+/// Searches one direction for an order shorter than `shortest`; if there is one, `memory.best` holds its types.
+fn run(part: &Part, tools: &mut Tools<'_>, memory: &mut Memory, width: u32, shortest: u32) -> bool {
+    paths_below(part, tools.lanes, tools.longest, &mut memory.below);
+    memory.begin(part, tools.longest, tools.fired);
+    for done in 1..shortest {
+        memory.judge(part, shortest - done);
+        let width = if memory.left == 0 { 1 } else { width.max(1) as usize };
+        memory.keep(width);
+        memory.advance(part, tools.fired);
+        if let Some(state) = memory.states.iter().find(|state| state.front.left == 0) {
+            let mut link = state.link;
+            memory.best.clear();
+            while link != 0 {
+                let (before, ty) = memory.trail[link as usize];
+                memory.best.push(ty);
+                link = before;
+            }
+            memory.best.reverse();
+            return true;
+        }
+        if memory.states.is_empty() {
+            return false;
+        }
+    }
+    false
+}
+
+impl Memory {
+    /// One state before the first node.
+    fn begin(&mut self, part: &Part, longest: &[u32], fired: &mut Fired) {
+        self.pool.append(&mut self.states);
+        self.trail.clear();
+        self.trail.push((0, 0));
+        self.tally_start.clear();
+        let mut total = 0;
+        for &most in longest {
+            self.tally_start.push(total);
+            total += most + 1;
+        }
+        let mut state = self.pool.pop().unwrap_or_default();
+        state.front.reset(part, fired);
+        fired.visits = 0;
+        state.tally.clear();
+        state.tally.resize(total as usize, 0);
+        for (&ty, &below) in part.ty.iter().zip(&self.below) {
+            if let Some(&start) = self.tally_start.get(ty as usize) {
+                state.tally[(start + below) as usize] += 1;
+            }
+        }
+        state.top.clear();
+        state.top.extend_from_slice(longest);
+        state.rest = longest.iter().sum();
+        (state.hash, state.link) = (0, 0);
+        self.states.push(state);
+    }
+
+    /// Lists the extensions of all states that may still need fewer than `limit` batches after this one.
+    fn judge(&mut self, part: &Part, limit: u32) {
+        self.candidates.clear();
+        for (parent, state) in self.states.iter_mut().enumerate() {
+            let types = match safe_type(&state.front) {
+                Some(ty) => ty..ty + 1,
+                None => 0..part.types.len() as u32,
+            };
+            for ty in types {
+                if state.front.ready[ty as usize].is_empty() {
+                    continue;
+                }
+                let (rest, hash) = state.after(ty, self.tally_start[ty as usize], &self.below);
+                let fired = state.front.ready[ty as usize].len() as u32;
+                self.left = self.left.saturating_sub(u64::from(fired));
+                if rest < limit {
+                    let left = state.front.left - fired;
+                    self.candidates.push(Candidate { rest, left, parent: parent as u32, ty, hash });
+                }
+            }
+        }
+    }
+
+    /// Keeps the `width` best candidates with different finished nodes.
+    fn keep(&mut self, width: usize) {
+        self.candidates.sort_unstable();
+        self.kept.clear();
+        self.uses.clear();
+        self.uses.resize(self.states.len(), 0);
+        for candidate in &self.candidates {
+            if self.kept.len() == width {
+                break;
+            }
+            if self.kept.iter().all(|kept| kept.hash != candidate.hash) {
+                self.kept.push(*candidate);
+                self.uses[candidate.parent as usize] += 1;
+            }
+        }
+    }
+
+    /// Makes the kept candidates the states; the last use of a parent takes its memory, the others copy it.
+    fn advance(&mut self, part: &Part, fired: &mut Fired) {
+        for candidate in &self.kept {
+            let parent = &mut self.states[candidate.parent as usize];
+            let uses = &mut self.uses[candidate.parent as usize];
+            *uses -= 1;
+            let mut state = self.pool.pop().unwrap_or_default();
+            if *uses == 0 {
+                std::mem::swap(&mut state, parent);
+            } else {
+                state.copy(parent);
+                fired.visits += part.len() as u64 / 4;
+            }
+            self.trail.push((state.link, candidate.ty));
+            state.link = self.trail.len() as u32 - 1;
+            state.fire(part, candidate, self.tally_start[candidate.ty as usize], &self.below, fired);
+            self.next.push(state);
+        }
+        self.pool.append(&mut self.states);
+        std::mem::swap(&mut self.states, &mut self.next);
+        self.left = self.left.saturating_sub(std::mem::take(&mut fired.visits));
+    }
+}
+
+impl State {
+    fn copy(&mut self, other: &Self) {
+        self.front.clone_from(&other.front);
+        self.tally.clone_from(&other.tally);
+        self.top.clone_from(&other.top);
+        (self.rest, self.hash, self.link) = (other.rest, other.hash, other.link);
+    }
+
+    /// The rest bound and the hash that firing a type would lead to.
+    fn after(&mut self, ty: u32, start: u32, below: &[u32]) -> (u32, u64) {
+        let top = self.top[ty as usize];
+        let mut hash = self.hash;
+        for &node in &self.front.ready[ty as usize] {
+            self.tally[(start + below[node as usize]) as usize] -= 1;
+            hash = hash.wrapping_add(mix(node));
+        }
+        let rest = self.rest - top + highest(&self.tally[start as usize..], top);
+        for &node in &self.front.ready[ty as usize] {
+            self.tally[(start + below[node as usize]) as usize] += 1;
+        }
+        (rest, hash)
+    }
+
+    fn fire(&mut self, part: &Part, candidate: &Candidate, start: u32, below: &[u32], fired: &mut Fired) {
+        self.front.fire(part, candidate.ty, fired);
+        for &node in &fired.batch {
+            self.tally[(start + below[node as usize]) as usize] -= 1;
+        }
+        let top = &mut self.top[candidate.ty as usize];
+        *top = highest(&self.tally[start as usize..], *top);
+        (self.rest, self.hash) = (candidate.rest, candidate.hash);
+    }
+}
+
+/// The largest position from `top` down with a count, or 0; position 0 never counts a node.
+fn highest(tally: &[u32], mut top: u32) -> u32 {
+    while top > 0 && tally[top as usize] == 0 {
+        top -= 1;
+    }
+    top
+}
+
+/// A node's share of a state's hash (the finaliser of SplitMix64).
+fn mix(node: u32) -> u64 {
+    let mut z = (u64::from(node) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,120 @@
+//! The path-sum bound: a number of batches that no order can beat.
+//!
+//! **What.** Nodes of one type on one path need different batches, so a type needs at least as many batches as the longest
+//! count of its nodes on any path; a batch has one type, so these numbers add up, and every alone node adds one. An order that
+//! meets the bound is proved optimal; otherwise the pair (batches, bound) says how far it can be from the best.
+//!
+//! **How.** In a simple part (see `parts`) the count is the highest level + 1, known from the first scan. In a hard part one
+//! scan per eight types carries a row of counts, one lane per type, from operands to consumers and takes lane-wise maxima.
+//!
+//! **Cost.** O(edges x types of the hard part / 8 lanes). **Refuses** nothing; in a part of more than
+//! [`SEARCHED_TYPES`](super::solve::SEARCHED_TYPES) types each type counts 1, which is still a bound.
+
+use super::part::Part;
+use super::solve::SEARCHED_TYPES;
+use super::{Problem, Scratch};
+
+/// A lower bound on the number of batches, with its terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The sum: no order has fewer batches.
+    pub total: u32,
+    /// For every type, the most nodes of that type on any path (alone nodes left out).
+    pub per_type: Vec<u32>,
+    /// Number of alone nodes.
+    pub alone: u32,
+}
+
+/// Computes the path-sum bound of a problem.
+pub fn path_sum_bound(problem: &Problem<'_>, scratch: &mut Scratch) -> Bound {
+    scratch.parts.analyse(problem);
+    scratch.group_hard_nodes(problem);
+    let mut per_type = scratch.parts.levels[..problem.types() as usize].to_vec();
+    let Scratch { parts, part, renumbering, lanes, longest, .. } = scratch;
+    for number in 0..parts.len() {
+        if parts.members(number).len() < 2 {
+            continue;
+        }
+        part.nodes.clear();
+        part.nodes.extend_from_slice(scratch.hard.nodes(number));
+        part.extract(problem, parts, number, renumbering);
+        longest_paths(part, lanes, longest);
+        for (&ty, &count) in part.types.iter().zip(&*longest) {
+            per_type[ty as usize] = count;
+        }
+    }
+    let alone = problem.alone().len() as u32;
+    Bound { total: per_type.iter().sum::<u32>() + alone, per_type, alone }
+}
+
+/// The most nodes of every local type on any path of a part; walks operands.
+pub(super) fn longest_paths(part: &Part, lanes: &mut Vec<i32>, longest: &mut Vec<u32>) {
+    walk::<false>(part, lanes, longest, None);
+}
+
+/// The same, walking consumers (which must be linked); also, for every node, the most nodes of *its own* type on any path that
+/// begins at it, itself included.
+pub(super) fn paths_below(part: &Part, lanes: &mut Vec<i32>, longest: &mut Vec<u32>, below: &mut Vec<u32>) {
+    below.clear();
+    below.resize(part.len(), 0);
+    walk::<true>(part, lanes, longest, Some(below));
+}
+
+fn walk<const DOWN: bool>(
+    part: &Part,
+    lanes: &mut Vec<i32>,
+    longest: &mut Vec<u32>,
+    mut below: Option<&mut Vec<u32>>,
+) {
+    let types = part.types.len();
+    longest.clear();
+    if types > SEARCHED_TYPES {
+        longest.resize(types, 1);
+        return;
+    }
+    longest.resize(types, 0);
+    let mut from = 0;
+    while from < types {
+        let below = below.as_deref_mut().map(Vec::as_mut_slice);
+        from += match types - from {
+            1 => scan::<1, DOWN>(part, from, lanes, longest, below),
+            2 => scan::<2, DOWN>(part, from, lanes, longest, below),
+            3 | 4 => scan::<4, DOWN>(part, from, lanes, longest, below),
+            _ => scan::<8, DOWN>(part, from, lanes, longest, below),
+        };
+    }
+}
+
+/// One scan for the types `from..from + LANES`; gives LANES. Lanes are signed because the oldest vector instructions have only a
+/// signed maximum; a count is at most the number of nodes, which fits.
+fn scan<const LANES: usize, const DOWN: bool>(
+    part: &Part,
+    from: usize,
+    lanes: &mut Vec<i32>,
+    longest: &mut [u32],
+    mut below: Option<&mut [u32]>,
+) -> usize {
+    lanes.resize(lanes.len().max(part.len() * LANES), 0);
+    let (rows, _) = lanes.as_chunks_mut::<LANES>();
+    let longest = &mut longest[from..];
+    for step in 0..part.len() {
+        let node = if DOWN { part.len() - 1 - step } else { step };
+        let mut row = [0i32; LANES];
+        for &next in if DOWN { part.consumers(node) } else { part.operands(node) } {
+            let other = rows[next as usize];
+            for lane in 0..LANES {
+                row[lane] = row[lane].max(other[lane]);
+            }
+        }
+        let lane = (part.ty[node] as usize).wrapping_sub(from);
+        if lane < LANES && lane < longest.len() {
+            row[lane] += 1;
+            longest[lane] = longest[lane].max(row[lane] as u32);
+            if let Some(below) = below.as_deref_mut() {
+                below[node] = row[lane] as u32;
+            }
+        }
+        rows[node] = row;
+    }
+    LANES
+}

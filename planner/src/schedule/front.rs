@@ -1,0 +1,228 @@
+//! The moving front of a part: which nodes are ready, and how many sources each type has left.
+//!
+//! Firing a type runs **all** its ready nodes (holding some back never lowers the count). For every type t the front knows
+//! * `ready[t]`: the ready nodes, `|Frontier_t(G)|` of them;
+//! * `sources[t]` = `|Frontier(G^t)|`: unfinished t-nodes without an unfinished t-node above them.
+//!
+//! **How sources are counted without the graph G^t.** Call a node *t-clean* if neither it (being a t-node) nor any node above it
+//! is an unfinished t-node. What is done is closed under operands, so a t-node is a source iff all its operands are t-clean. The
+//! front counts, for every node and tracked type, the operands that are not t-clean yet; at zero a t-node becomes a source and
+//! any other node becomes t-clean itself and tells its consumers. A node that is done was t-clean for every other type before it
+//! fired, so firing a t-node only has to pass on t. Each pair (operand edge, type) is counted down once in a whole run: the cost
+//! of a run is O(edges x tracked types) at worst, and only nodes of this part (between its types) take part.
+//! Typed depths would be cheaper and wrong: nodes of equal typed depth may become sources at different times.
+
+use super::part::Part;
+use super::parts::NONE;
+
+/// The state of a run over one part. Cloned by searches; see [`Front::clone_from`].
+#[derive(Default)]
+pub(super) struct Front {
+    /// Per node: operands not done, then one count per tracked type of operands that are not clean.
+    counts: Vec<u32>,
+    stride: usize,
+    /// Ready nodes of every type, in no particular order.
+    pub(super) ready: Vec<Vec<u32>>,
+    /// `|Frontier(G^t)|` of every type; for an untracked type all its unfinished nodes.
+    pub(super) sources: Vec<u32>,
+    /// Nodes not done, alone nodes included.
+    pub(super) left: u32,
+}
+
+/// Buffers that firing needs, and what it fired.
+#[derive(Default)]
+pub(super) struct Fired {
+    /// The nodes of the last batch, in no particular order.
+    pub(super) batch: Vec<u32>,
+    /// The alone nodes that ran after it, in order.
+    pub(super) alone: Vec<u32>,
+    /// Operand edges looked at since the caller last reset it.
+    pub(super) visits: u64,
+    clean: Vec<u32>,
+    mask: Vec<u64>,
+}
+
+impl Clone for Front {
+    fn clone(&self) -> Self {
+        let mut copy = Self::default();
+        copy.clone_from(self);
+        copy
+    }
+
+    /// Copies into the buffers that `self` already has.
+    fn clone_from(&mut self, other: &Self) {
+        self.counts.clone_from(&other.counts);
+        self.stride = other.stride;
+        self.ready.clone_from(&other.ready);
+        self.sources.clone_from(&other.sources);
+        self.left = other.left;
+    }
+}
+
+impl Front {
+    /// Puts the front before the first node of `part`. `fired.alone` gets the alone nodes that run at once.
+    pub(super) fn reset(&mut self, part: &Part, fired: &mut Fired) {
+        self.stride = part.slots + 1;
+        self.counts.clear();
+        self.counts.resize(part.len() * self.stride, 0);
+        self.ready.truncate(part.types.len());
+        self.ready.iter_mut().for_each(Vec::clear);
+        self.ready.resize_with(part.types.len(), Vec::new);
+        self.sources.clone_from(&part.population);
+        self.left = part.len() as u32;
+        fired.alone.clear();
+        fired.batch.clear();
+        if part.slots > 0 {
+            self.count_unclean(part, &mut fired.mask);
+        }
+        for node in 0..part.len() {
+            let operands = part.operands(node).len() as u32;
+            self.counts[node * self.stride] = operands;
+            if operands == 0 {
+                self.admit(part, node as u32, fired);
+            }
+        }
+        self.run_alone(part, fired);
+    }
+
+    /// Counts the operands of every node that are not clean at the start, and takes the nodes that have any from the sources
+    /// of their type.
+    fn count_unclean(&mut self, part: &Part, mask: &mut Vec<u64>) {
+        mask.clear();
+        for (node, row) in self.counts.chunks_exact_mut(self.stride).enumerate() {
+            let mut above = 0u64;
+            for &operand in part.operands(node) {
+                let mut bits = mask[operand as usize];
+                above |= bits;
+                if row.len() <= 9 {
+                    row[1..]
+                        .iter_mut()
+                        .enumerate()
+                        .for_each(|(slot, count)| *count += (bits >> slot & 1) as u32);
+                    continue;
+                }
+                while bits != 0 {
+                    row[1 + bits.trailing_zeros() as usize] += 1;
+                    bits &= bits - 1;
+                }
+            }
+            let slot = part.slot_of.get(part.ty[node] as usize).copied().unwrap_or(NONE);
+            if slot != NONE {
+                self.sources[part.ty[node] as usize] -= u32::from(above >> slot & 1 == 1);
+                above |= 1 << slot;
+            }
+            mask.push(above);
+        }
+    }
+
+    /// Runs all ready nodes of a type, then the alone nodes that this makes ready; `fired` says which.
+    pub(super) fn fire(&mut self, part: &Part, ty: u32, fired: &mut Fired) {
+        fired.alone.clear();
+        fired.batch.clear();
+        std::mem::swap(&mut self.ready[ty as usize], &mut fired.batch);
+        let batch = std::mem::take(&mut fired.batch);
+        self.left -= batch.len() as u32;
+        self.sources[ty as usize] -= batch.len() as u32;
+        match part.slot_of[ty as usize] {
+            NONE => self.release(part, &batch, fired),
+            slot => self.pass_on(part, ty, 1 + slot as usize, &batch, fired),
+        }
+        fired.batch = batch;
+        self.run_alone(part, fired);
+    }
+
+    /// The nodes of `batch`, of type `ty`, are done and clean of it: counts down the missing operands of their consumers, and
+    /// what is not clean of `ty` (counter number `lane`) as far as it reaches.
+    ///
+    /// The hottest loop of all policies; everything it needs is held in locals, because a write through one vector makes the
+    /// compiler read all others again.
+    fn pass_on(&mut self, part: &Part, ty: u32, lane: usize, batch: &[u32], fired: &mut Fired) {
+        let Self { counts, stride, ready, sources, .. } = self;
+        let (counts, stride, ready) = (counts.as_mut_slice(), *stride, ready.as_mut_slice());
+        let (mut clean, mut found, mut visits) = (std::mem::take(&mut fired.clean), 0u32, 0u64);
+        for &node in batch {
+            let consumers = part.consumers(node as usize);
+            visits += consumers.len() as u64;
+            for &consumer in consumers {
+                let row = &mut counts[consumer as usize * stride..][..lane + 1];
+                row[0] -= 1;
+                row[lane] -= 1;
+                let (waits, unclean) = (row[0] != 0, row[lane] != 0);
+                if waits && unclean {
+                    continue;
+                }
+                let own = part.linked_ty(consumer);
+                if !waits {
+                    match ready.get_mut(own as usize) {
+                        Some(ready) => ready.push(consumer),
+                        None => fired.alone.push(consumer),
+                    }
+                }
+                if !unclean {
+                    found += u32::from(own == ty);
+                    if own != ty {
+                        clean.push(consumer);
+                    }
+                }
+            }
+        }
+        while let Some(node) = clean.pop() {
+            let consumers = part.consumers(node as usize);
+            visits += consumers.len() as u64;
+            for &consumer in consumers {
+                let count = &mut counts[consumer as usize * stride + lane];
+                *count -= 1;
+                if *count == 0 {
+                    if part.linked_ty(consumer) == ty {
+                        found += 1;
+                    } else {
+                        clean.push(consumer);
+                    }
+                }
+            }
+        }
+        sources[ty as usize] += found;
+        fired.clean = clean;
+        fired.visits += visits;
+    }
+
+    /// Nodes are done: counts down the missing operands of their consumers.
+    fn release(&mut self, part: &Part, done: &[u32], fired: &mut Fired) {
+        let Self { counts, stride, ready, .. } = self;
+        let (counts, stride, ready) = (counts.as_mut_slice(), *stride, ready.as_mut_slice());
+        for &node in done {
+            let consumers = part.consumers(node as usize);
+            fired.visits += consumers.len() as u64;
+            for &consumer in consumers {
+                let waits = &mut counts[consumer as usize * stride];
+                *waits -= 1;
+                if *waits == 0 {
+                    match ready.get_mut(part.linked_ty(consumer) as usize) {
+                        Some(ready) => ready.push(consumer),
+                        None => fired.alone.push(consumer),
+                    }
+                }
+            }
+        }
+    }
+
+    /// A node has all its operands.
+    #[inline]
+    fn admit(&mut self, part: &Part, node: u32, fired: &mut Fired) {
+        match self.ready.get_mut(part.linked_ty(node) as usize) {
+            Some(ready) => ready.push(node),
+            None => fired.alone.push(node),
+        }
+    }
+
+    /// Runs the alone nodes that are ready, and those that they make ready.
+    fn run_alone(&mut self, part: &Part, fired: &mut Fired) {
+        let mut at = 0;
+        while at < fired.alone.len() {
+            let node = fired.alone[at];
+            self.left -= 1;
+            self.release(part, &[node], fired);
+            at += 1;
+        }
+    }
+}

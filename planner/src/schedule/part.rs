@@ -1,0 +1,220 @@
+//! One part of a problem with nodes and types renumbered from 0, linked in both directions: what searches work on.
+//!
+//! Local numbers keep the global order, so operands are still earlier nodes and ties broken by local number are ties broken by
+//! id. Operands outside the part are left out: they belong to earlier parts and are done before the part begins. An alone node
+//! has no type here (its type number is [`Part::types`]`.len()`): it runs by itself as soon as it is ready, which is never
+//! wrong, because it costs one batch wherever it stands and can only release others.
+
+use super::Problem;
+use super::parts::{NONE, Parts};
+
+/// At most this many types of a part get exact source counters; see [`Part::track`].
+pub(super) const TRACKED_TYPES: usize = 64;
+
+/// At most this many counters are held for one part (4 bytes each).
+const COUNTERS: usize = 1 << 26;
+
+/// A renumbered part; see the module documentation.
+#[derive(Default)]
+pub(super) struct Part {
+    /// Global node of every local node, ascending.
+    pub(super) nodes: Vec<u32>,
+    /// Global type of every local type, ascending.
+    pub(super) types: Vec<u32>,
+    /// Local type of every node; `types.len()` marks an alone node.
+    pub(super) ty: Vec<u32>,
+    /// Number of nodes of every local type.
+    pub(super) population: Vec<u32>,
+    /// Number of alone nodes.
+    pub(super) alone: u32,
+    pub(super) operand_start: Vec<u32>,
+    pub(super) operands: Vec<u32>,
+    /// Type and first consumer of every node, and one entry more that ends the last list.
+    links: Vec<Link>,
+    consumers: Vec<u32>,
+    /// Counter of every local type that is tracked, else [`NONE`].
+    pub(super) slot_of: Vec<u32>,
+    /// Number of tracked types.
+    pub(super) slots: usize,
+}
+
+/// What firing a node reads about it, side by side: on large parts every access is a cache miss.
+#[derive(Clone, Copy, Default)]
+struct Link {
+    consumers: u32,
+    ty: u32,
+}
+
+/// Maps from global to local numbers, reused between parts.
+#[derive(Default)]
+pub(super) struct Renumbering {
+    node: Vec<u32>,
+    ty: Vec<u32>,
+}
+
+impl Part {
+    /// Number of nodes.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Number of operand occurrences inside the part.
+    pub(super) fn edges(&self) -> usize {
+        self.operands.len()
+    }
+
+    #[inline]
+    pub(super) fn operands(&self, node: usize) -> &[u32] {
+        &self.operands[self.operand_start[node] as usize..self.operand_start[node + 1] as usize]
+    }
+
+    #[inline]
+    pub(super) fn consumers(&self, node: usize) -> &[u32] {
+        &self.consumers[self.links[node].consumers as usize..self.links[node + 1].consumers as usize]
+    }
+
+    /// The type of a linked node; equals `ty[node]`.
+    #[inline]
+    pub(super) fn linked_ty(&self, node: u32) -> u32 {
+        self.links[node as usize].ty
+    }
+
+    /// Makes `self` the part number `number`, whose global nodes are already in `self.nodes`, ascending. No consumers yet.
+    pub(super) fn extract(
+        &mut self,
+        problem: &Problem<'_>,
+        parts: &Parts,
+        number: usize,
+        renumbering: &mut Renumbering,
+    ) {
+        let kinds = parts.kinds(problem);
+        renumbering.node.resize(problem.len().max(renumbering.node.len()), NONE);
+        renumbering.ty.resize(parts.part_of.len().max(renumbering.ty.len()), NONE);
+        self.types.clear();
+        self.types.extend(parts.members(number).iter().filter(|&&kind| kind < problem.types()));
+        for &kind in parts.members(number) {
+            renumbering.ty[kind as usize] = self.types.len() as u32;
+        }
+        for (local, &ty) in self.types.iter().enumerate() {
+            renumbering.ty[ty as usize] = local as u32;
+        }
+        let Self { nodes, ty, operand_start, operands, .. } = self;
+        ty.clear();
+        operands.clear();
+        operand_start.clear();
+        operand_start.push(0);
+        let most: usize = nodes.iter().map(|&node| problem.operands(node as usize).len()).sum();
+        operands.resize(most, 0);
+        let mut end = 0;
+        for (local, &node) in nodes.iter().enumerate() {
+            renumbering.node[node as usize] = local as u32;
+            ty.push(renumbering.ty[kinds[node as usize] as usize]);
+            for &operand in problem.operands(node as usize) {
+                // Written always and kept by a sum: whether an operand is inside is as good as random, so a branch is slow.
+                operands[end] = renumbering.node[operand as usize];
+                end += usize::from(parts.part_of[kinds[operand as usize] as usize] == number as u32);
+            }
+            operand_start.push(end as u32);
+        }
+        operands.truncate(end);
+        self.count();
+    }
+
+    /// Makes `self` the whole problem as one part. No consumers yet.
+    pub(super) fn whole(&mut self, problem: &Problem<'_>) {
+        self.nodes.clear();
+        self.nodes.extend(0..problem.len() as u32);
+        self.types.clear();
+        self.types.extend(0..problem.types());
+        self.ty.clear();
+        self.ty.extend_from_slice(problem.ty());
+        for &node in problem.alone() {
+            self.ty[node as usize] = problem.types();
+        }
+        self.operands.clear();
+        self.operand_start.clear();
+        self.operand_start.push(0);
+        for node in 0..problem.len() {
+            self.operands.extend_from_slice(problem.operands(node));
+            self.operand_start.push(self.operands.len() as u32);
+        }
+        self.count();
+    }
+
+    /// Makes `self` the mirror image of `of`: node v becomes len - 1 - v and operands become consumers. A sequence of types
+    /// that schedules the mirror image schedules the original when read backwards.
+    pub(super) fn mirror(&mut self, of: &Self) {
+        let last = of.len() as u32;
+        self.nodes.clear();
+        self.nodes.extend(of.nodes.iter().rev());
+        self.types.clone_from(&of.types);
+        self.ty.clear();
+        self.ty.extend(of.ty.iter().rev());
+        self.operands.clear();
+        self.operand_start.clear();
+        self.operand_start.push(0);
+        for node in (0..of.len()).rev() {
+            self.operands.extend(of.consumers(node).iter().map(|&consumer| last - 1 - consumer));
+            self.operand_start.push(self.operands.len() as u32);
+        }
+        self.count();
+        self.link();
+        self.slot_of.clone_from(&of.slot_of);
+        self.slots = of.slots;
+    }
+
+    fn count(&mut self) {
+        self.population.clear();
+        self.population.resize(self.types.len() + 1, 0);
+        for &ty in &self.ty {
+            self.population[ty as usize] += 1;
+        }
+        self.alone = self.population.pop().unwrap_or(0);
+        self.slots = 0;
+        self.slot_of.clear();
+        self.slot_of.resize(self.types.len(), NONE);
+    }
+
+    /// Fills the consumer lists; a consumer that names an operand twice is listed twice, ascending.
+    pub(super) fn link(&mut self) {
+        let Self { links, consumers, operands, operand_start, ty, .. } = self;
+        links.clear();
+        links.resize(ty.len() + 2, Link::default());
+        for &operand in &*operands {
+            links[operand as usize + 2].consumers += 1;
+        }
+        for at in 2..links.len() {
+            links[at].consumers += links[at - 1].consumers;
+        }
+        consumers.clear();
+        consumers.resize(operands.len(), 0);
+        for (node, &ty) in ty.iter().enumerate() {
+            links[node].ty = ty;
+            for &operand in &operands[operand_start[node] as usize..operand_start[node + 1] as usize] {
+                let at = &mut links[operand as usize + 1].consumers;
+                consumers[*at as usize] = node as u32;
+                *at += 1;
+            }
+        }
+        links.pop();
+    }
+
+    /// Chooses the types whose sources are counted exactly: all where possible, else the most populous (ties by number), at
+    /// most [`TRACKED_TYPES`] and no more than fit the memory cap. An untracked type counts every unfinished node as a source,
+    /// which makes its ratio smaller, never larger: a ratio of 1 still proves that firing it is safe.
+    pub(super) fn track(&mut self) {
+        let room = (COUNTERS / self.len().max(1)).saturating_sub(1);
+        self.slots = self.types.len().min(TRACKED_TYPES).min(room);
+        self.slot_of.clear();
+        if self.slots == self.types.len() {
+            self.slot_of.extend(0..self.slots as u32);
+            return;
+        }
+        self.slot_of.resize(self.types.len(), NONE);
+        let mut order: Vec<u32> = (0..self.types.len() as u32).collect();
+        order.sort_unstable_by_key(|&ty| (std::cmp::Reverse(self.population[ty as usize]), ty));
+        for (slot, &ty) in order[..self.slots].iter().enumerate() {
+            self.slot_of[ty as usize] = slot as u32;
+        }
+    }
+}

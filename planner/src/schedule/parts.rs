@@ -1,0 +1,258 @@
+//! Splits a problem into parts that can be scheduled one after another without losing a batch.
+//!
+//! **What.** Draw a graph over *types* with an edge s -> t wherever some t-node has an s-node as operand; an alone node counts
+//! as a type of its own. A *part* is a strongly connected component of that graph. No node of a part depends on a later part
+//! (in topological order of components), so the nodes of part 1, then those of part 2, and so on, is a valid order; and a
+//! sequence for the whole, restricted to the types of one part, is a valid sequence for that part. Hence the fewest batches of
+//! the whole is the *sum* of the fewest batches of its parts: searching parts apart loses nothing.
+//!
+//! **Simple parts** have one type (or one alone node). Paths between two nodes of the type stay inside the part, so the number
+//! of same-type nodes above a node, its *level*, is found from direct operands alone; batch = level is optimal and meets the
+//! path-sum bound. Trees and chains with one recurrent cell consist of simple parts only and need no search at all.
+//! **Hard parts** have several mutually dependent types; they go to a search as a [`Part`](super::part::Part).
+//!
+//! **Needs** a checked [`Problem`]. **Ensures** parts are numbered in topological order, ties by type number. **Cost**: one scan
+//! of the operands plus the size of the type graph; a bit matrix up to [`DENSE_TYPES`] types, a counting-sorted edge list above.
+
+use super::Problem;
+
+/// Up to this many types (alone nodes included) the type graph is a bit matrix.
+const DENSE_TYPES: usize = 1024;
+
+/// No number: an unset level, mark or position.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// The parts of one problem, and buffers that are reused.
+#[derive(Default)]
+pub(super) struct Parts {
+    /// Type of every node, or types + k for the k-th alone node. Filled only if there are alone nodes; see [`Parts::kinds`].
+    kind: Vec<u32>,
+    /// Number of same-type nodes on the longest run of direct same-type operands above a node.
+    pub(super) level: Vec<u32>,
+    /// Highest level + 1 of every kind, 0 for unused kinds.
+    pub(super) levels: Vec<u32>,
+    /// Part of every kind.
+    pub(super) part_of: Vec<u32>,
+    /// Kinds grouped by part, ascending inside a part.
+    members: Vec<u32>,
+    member_start: Vec<u32>,
+    matrix: Vec<u64>,
+    before_start: Vec<u32>,
+    before: Vec<u32>,
+    walk: Walk,
+}
+
+impl Parts {
+    /// Number of parts.
+    pub(super) fn len(&self) -> usize {
+        self.member_start.len() - 1
+    }
+
+    /// The kinds of a part, ascending.
+    pub(super) fn members(&self, part: usize) -> &[u32] {
+        &self.members[self.member_start[part] as usize..self.member_start[part + 1] as usize]
+    }
+
+    /// The kind of every node: its type, or a number of its own from `types` on for an alone node.
+    pub(super) fn kinds<'k>(&'k self, problem: &Problem<'k>) -> &'k [u32] {
+        if problem.alone().is_empty() { problem.ty() } else { &self.kind }
+    }
+
+    /// Finds the parts of `problem`.
+    pub(super) fn analyse(&mut self, problem: &Problem<'_>) {
+        let kinds = problem.types() as usize + problem.alone().len();
+        self.kind.clear();
+        if !problem.alone().is_empty() {
+            self.kind.extend_from_slice(problem.ty());
+            for (at, &node) in problem.alone().iter().enumerate() {
+                self.kind[node as usize] = problem.types() + at as u32;
+            }
+        }
+        self.level.clear();
+        self.level.resize(problem.len(), 0);
+        self.levels.clear();
+        self.levels.resize(kinds, 0);
+        if kinds <= 64 {
+            self.scan_one_word(problem);
+        } else {
+            self.scan(problem);
+        }
+        if kinds <= DENSE_TYPES {
+            self.unpack_matrix(kinds);
+        } else {
+            self.sort_edges(problem, kinds);
+        }
+        self.walk.run(
+            &self.before_start,
+            &self.before,
+            &mut self.part_of,
+            &mut self.members,
+            &mut self.member_start,
+        );
+    }
+
+    /// Levels, and the type graph as one word per kind.
+    fn scan_one_word(&mut self, problem: &Problem<'_>) {
+        let Self { kind, level, levels, matrix, .. } = self;
+        let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
+        let mut rows = [0u64; 64];
+        for (node, &own) in kind.iter().enumerate() {
+            let (mut above, mut deep) = (0u64, 0u32);
+            for &operand in problem.operands(node) {
+                let other = kind[operand as usize];
+                above |= 1 << (other & 63);
+                deep = deep.max(if other == own { level[operand as usize] + 1 } else { 0 });
+            }
+            rows[(own & 63) as usize] |= above;
+            level[node] = deep;
+            let most = &mut levels[own as usize];
+            *most = (*most).max(deep + 1);
+        }
+        matrix.clear();
+        matrix.extend_from_slice(&rows[..levels.len()]);
+    }
+
+    /// Levels, and the type graph as a bit matrix where it is small enough.
+    fn scan(&mut self, problem: &Problem<'_>) {
+        let Self { kind, level, levels, matrix, .. } = self;
+        let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
+        let words = if levels.len() <= DENSE_TYPES { levels.len().div_ceil(64) } else { 0 };
+        matrix.clear();
+        matrix.resize(words * levels.len(), 0);
+        for (node, &own) in kind.iter().enumerate() {
+            let mut deep = 0u32;
+            for &operand in problem.operands(node) {
+                let other = kind[operand as usize];
+                if words > 0 {
+                    matrix[own as usize * words + other as usize / 64] |= 1 << (other % 64);
+                }
+                deep = deep.max(if other == own { level[operand as usize] + 1 } else { 0 });
+            }
+            level[node] = deep;
+            let most = &mut levels[own as usize];
+            *most = (*most).max(deep + 1);
+        }
+    }
+
+    /// Predecessor lists of the type graph from the bit matrix.
+    fn unpack_matrix(&mut self, kinds: usize) {
+        let words = kinds.div_ceil(64);
+        self.before_start.clear();
+        self.before.clear();
+        self.before_start.push(0);
+        for own in 0..kinds {
+            for word in 0..words {
+                let mut bits = self.matrix[own * words + word];
+                while bits != 0 {
+                    self.before.push((word * 64) as u32 + bits.trailing_zeros());
+                    bits &= bits - 1;
+                }
+            }
+            self.before_start.push(self.before.len() as u32);
+        }
+    }
+
+    /// Predecessor lists of the type graph by a counting sort of all operand edges; runs of one edge are kept once.
+    fn sort_edges(&mut self, problem: &Problem<'_>, kinds: usize) {
+        let Self { kind, before_start, before, .. } = self;
+        let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
+        before_start.clear();
+        before_start.resize(kinds + 2, 0);
+        for (node, &own) in kind.iter().enumerate() {
+            before_start[own as usize + 2] += problem.operands(node).len() as u32;
+        }
+        for at in 2..before_start.len() {
+            before_start[at] += before_start[at - 1];
+        }
+        before.clear();
+        before.resize(problem.operand_count(), 0);
+        for (node, &own) in kind.iter().enumerate() {
+            for &operand in problem.operands(node) {
+                let at = &mut before_start[own as usize + 1];
+                before[*at as usize] = kind[operand as usize];
+                *at += 1;
+            }
+        }
+        before_start.pop();
+    }
+}
+
+/// Tarjan's strongly connected components without recursion. Edges lead to predecessors, so a component is finished after all
+/// that it depends on: the order of completion is a topological order.
+#[derive(Default)]
+struct Walk {
+    index: Vec<u32>,
+    low: Vec<u32>,
+    open: Vec<u32>,
+    calls: Vec<(u32, u32)>,
+}
+
+impl Walk {
+    fn run(
+        &mut self,
+        before_start: &[u32],
+        before: &[u32],
+        part_of: &mut Vec<u32>,
+        members: &mut Vec<u32>,
+        member_start: &mut Vec<u32>,
+    ) {
+        let kinds = before_start.len() - 1;
+        for list in [&mut self.index, &mut self.low, &mut *part_of] {
+            list.clear();
+            list.resize(kinds, NONE);
+        }
+        members.clear();
+        member_start.clear();
+        member_start.push(0);
+        let mut next = 0u32;
+        for root in 0..kinds as u32 {
+            if self.index[root as usize] != NONE {
+                continue;
+            }
+            self.enter(root, before_start, &mut next);
+            while let Some(&(kind, edge)) = self.calls.last() {
+                if edge < before_start[kind as usize + 1] {
+                    if let Some(top) = self.calls.last_mut() {
+                        top.1 += 1;
+                    }
+                    let other = before[edge as usize];
+                    if self.index[other as usize] == NONE {
+                        self.enter(other, before_start, &mut next);
+                    } else if part_of[other as usize] == NONE {
+                        self.low[kind as usize] = self.low[kind as usize].min(self.index[other as usize]);
+                    }
+                    continue;
+                }
+                self.calls.pop();
+                if let Some(&(caller, _)) = self.calls.last() {
+                    self.low[caller as usize] = self.low[caller as usize].min(self.low[kind as usize]);
+                }
+                if self.low[kind as usize] == self.index[kind as usize] {
+                    self.close(kind, part_of, members, member_start);
+                }
+            }
+        }
+    }
+
+    fn enter(&mut self, kind: u32, before_start: &[u32], next: &mut u32) {
+        self.index[kind as usize] = *next;
+        self.low[kind as usize] = *next;
+        *next += 1;
+        self.open.push(kind);
+        self.calls.push((kind, before_start[kind as usize]));
+    }
+
+    /// Takes the finished component off the stack of open kinds.
+    fn close(&mut self, kind: u32, part_of: &mut [u32], members: &mut Vec<u32>, member_start: &mut Vec<u32>) {
+        let (part, from) = (member_start.len() as u32 - 1, members.len());
+        while let Some(member) = self.open.pop() {
+            part_of[member as usize] = part;
+            members.push(member);
+            if member == kind {
+                break;
+            }
+        }
+        members[from..].sort_unstable();
+        member_start.push(members.len() as u32);
+    }
+}

@@ -1,0 +1,227 @@
+//! Drives a search over the hard parts of a problem and puts the order together.
+//!
+//! Simple parts are solved by level (see `parts`). Every hard part is renumbered, linked and given to the search, which says for
+//! each of its nodes the step at which it runs. Parts follow each other in topological order, and one counting sort turns batch
+//! numbers into [`Batches`]. Parts with more than [`SEARCHED_TYPES`] mutually dependent types are ordered by depth instead: a
+//! decision costs O(types), and so many types in one part mean that signatures are too fine for any policy to help.
+
+use super::bound::longest_paths;
+use super::depth::order_by_depth;
+use super::front::{Fired, Front};
+use super::part::{Part, Renumbering};
+use super::parts::{NONE, Parts};
+use super::{Batches, Problem, Why};
+
+/// A part with more mutually dependent types than this is not searched.
+pub(super) const SEARCHED_TYPES: usize = 1024;
+
+/// Buffers of all policies. Reuse one for many problems: a second problem of the same size allocates nothing but its result.
+#[derive(Default)]
+pub struct Scratch {
+    pub(super) parts: Parts,
+    pub(super) part: Part,
+    pub(super) mirror: Part,
+    pub(super) renumbering: Renumbering,
+    pub(super) hard: HardNodes,
+    pub(super) front: Front,
+    pub(super) fired: Fired,
+    pub(super) steps: Steps,
+    pub(super) lanes: Vec<i32>,
+    pub(super) longest: Vec<u32>,
+    pub(super) batch_of: Vec<u32>,
+    pub(super) base: Vec<u32>,
+    pub(super) keys: Vec<u32>,
+    pub(super) sorted: Vec<u32>,
+    pub(super) counts: Vec<u32>,
+    pub(super) beam: super::beam::Memory,
+    pub(super) agenda: super::agenda::Memory,
+}
+
+/// The step of every node of a part.
+#[derive(Default)]
+pub(super) struct Steps {
+    pub(super) of: Vec<u32>,
+    /// Number of steps; each runs one type, or one alone node.
+    pub(super) count: u32,
+}
+
+impl Steps {
+    pub(super) fn reset(&mut self, part: &Part) {
+        self.of.clear();
+        self.of.resize(part.len(), NONE);
+        self.count = 0;
+    }
+
+    /// Appends a step for the batch that was fired (if any) and one for each alone node that followed it.
+    pub(super) fn push(&mut self, fired: &Fired) {
+        for &node in &fired.batch {
+            self.of[node as usize] = self.count;
+        }
+        self.count += u32::from(!fired.batch.is_empty());
+        for &node in &fired.alone {
+            self.of[node as usize] = self.count;
+            self.count += 1;
+        }
+    }
+}
+
+/// What a search gets to work with, besides the part.
+pub(super) struct Tools<'s> {
+    pub(super) front: &'s mut Front,
+    pub(super) fired: &'s mut Fired,
+    pub(super) lanes: &'s mut Vec<i32>,
+    pub(super) longest: &'s mut Vec<u32>,
+    pub(super) mirror: &'s mut Part,
+    /// Where the search writes its result.
+    pub(super) steps: &'s mut Steps,
+    /// The path-sum bound of the part, alone nodes included.
+    pub(super) bound: u32,
+}
+
+/// Nodes of the hard parts, grouped by part, ascending.
+#[derive(Default)]
+pub(super) struct HardNodes {
+    start: Vec<u32>,
+    items: Vec<u32>,
+    /// Part of every kind that belongs to a hard part, else [`NONE`].
+    part_of: Vec<u32>,
+}
+
+impl HardNodes {
+    pub(super) fn nodes(&self, part: usize) -> &[u32] {
+        &self.items[self.start[part] as usize..self.start[part + 1] as usize]
+    }
+
+    /// The nodes of the only hard part. Every node is written and kept by a sum: kinds come in no predictable order.
+    fn pick(&mut self, kinds: &[u32], only: usize) {
+        let Self { start, items, part_of } = self;
+        items.resize(kinds.len(), 0);
+        let mut end = 0;
+        for (node, &kind) in kinds.iter().enumerate() {
+            items[end] = node as u32;
+            end += usize::from(part_of[kind as usize] != NONE);
+        }
+        items.truncate(end);
+        start[only + 1..].fill(end as u32);
+    }
+
+    /// The nodes of several hard parts, by a counting sort.
+    fn sort(&mut self, kinds: &[u32]) {
+        let Self { start, items, part_of } = self;
+        for &kind in kinds {
+            if let Some(count) = start.get_mut((part_of[kind as usize] as usize).saturating_add(2)) {
+                *count += 1;
+            }
+        }
+        for at in 2..start.len() {
+            start[at] += start[at - 1];
+        }
+        items.resize(start.last().map_or(0, |&end| end as usize), 0);
+        for (node, &kind) in kinds.iter().enumerate() {
+            if part_of[kind as usize] != NONE {
+                let at = &mut start[part_of[kind as usize] as usize + 1];
+                items[*at as usize] = node as u32;
+                *at += 1;
+            }
+        }
+    }
+}
+
+impl Scratch {
+    /// Groups the nodes of hard parts; needs the analysis of `problem`.
+    pub(super) fn group_hard_nodes(&mut self, problem: &Problem<'_>) {
+        let Self { parts, hard, .. } = self;
+        hard.start.clear();
+        hard.start.resize(parts.len() + 2, 0);
+        hard.items.clear();
+        let kinds = parts.kinds(problem);
+        hard.part_of.clear();
+        hard.part_of.resize(parts.part_of.len(), NONE);
+        let (mut parts_found, mut only) = (0, 0);
+        for part in (0..parts.len()).filter(|&part| parts.members(part).len() > 1) {
+            parts.members(part).iter().for_each(|&kind| hard.part_of[kind as usize] = part as u32);
+            (parts_found, only) = (parts_found + 1, part);
+        }
+        match parts_found {
+            0 => {}
+            1 => hard.pick(kinds, only),
+            _ => hard.sort(kinds),
+        }
+        hard.start.pop();
+    }
+}
+
+/// Schedules `problem`; `search` fills the steps of one hard part and says why it stopped.
+pub(super) fn solve(
+    problem: &Problem<'_>,
+    scratch: &mut Scratch,
+    mut search: impl FnMut(&Part, &mut Tools<'_>) -> Why,
+) -> Batches {
+    scratch.parts.analyse(problem);
+    scratch.group_hard_nodes(problem);
+    let Scratch {
+        parts,
+        part,
+        mirror,
+        renumbering,
+        hard,
+        front,
+        fired,
+        steps,
+        lanes,
+        longest,
+        batch_of,
+        base,
+        ..
+    } = scratch;
+    let (mut count, mut bound, mut reason) = (0u32, problem.alone().len() as u32, Why::BoundMet);
+    batch_of.clear();
+    batch_of.resize(problem.len(), 0);
+    base.clear();
+    base.resize(parts.part_of.len(), NONE);
+    for number in 0..parts.len() {
+        if let &[kind] = parts.members(number) {
+            base[kind as usize] = count;
+            count += parts.levels[kind as usize];
+            bound += if kind < problem.types() { parts.levels[kind as usize] } else { 0 };
+            continue;
+        }
+        part.nodes.clear();
+        part.nodes.extend_from_slice(hard.nodes(number));
+        part.extract(problem, parts, number, renumbering);
+        longest_paths(part, lanes, longest);
+        let part_bound = longest.iter().sum::<u32>();
+        bound += part_bound;
+        let why = if part.types.len() > SEARCHED_TYPES {
+            order_by_depth(part, steps);
+            Why::TooManyTypes { types: part.types.len() as u32 }
+        } else {
+            part.link();
+            part.track();
+            let bound = part_bound + part.alone;
+            search(part, &mut Tools { front, fired, lanes, longest, mirror, steps, bound })
+        };
+        reason = graver(reason, why);
+        for (&node, &step) in part.nodes.iter().zip(&steps.of) {
+            batch_of[node as usize] = count + step;
+        }
+        count += steps.count;
+    }
+    for ((batch, &kind), &level) in batch_of.iter_mut().zip(parts.kinds(problem)).zip(&parts.level) {
+        let from = base[kind as usize];
+        *batch = if from == NONE { *batch } else { from + level };
+    }
+    let why = if count == bound { Why::BoundMet } else { reason };
+    Batches::collect(batch_of, count, Some(bound), why)
+}
+
+/// Of the reasons of two parts, the one that matters more to a reader; the first of equals.
+fn graver(one: Why, other: Why) -> Why {
+    let weight = |why: &Why| match why {
+        Why::BoundMet => 0,
+        Why::TooManyTypes { .. } => 3,
+        Why::BudgetSpent { .. } => 2,
+        _ => 1,
+    };
+    if weight(&other) > weight(&one) { other } else { one }
+}

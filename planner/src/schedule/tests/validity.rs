@@ -1,0 +1,171 @@
+//! Every policy on every shape: valid, deterministic, independent of what the scratch held.
+
+use super::generate::{Graph, Random};
+use super::*;
+
+fn policies() -> Vec<Box<dyn Schedule + Send + Sync>> {
+    let mut all: Vec<Box<dyn Schedule + Send + Sync>> =
+        ["none", "depth", "agenda", "agenda:remaining", "ratio", "beam:4", "auto"]
+            .iter()
+            .map(|name| name.parse::<Policy>().expect("a policy").load().expect("needs no file"))
+            .collect();
+    all.push(Box::new(Fsm::default()));
+    all.push(Box::new(Beam { width: 4, budget: 1500 }));
+    all.push(Box::new(Beam { width: 0, budget: 1 }));
+    all
+}
+
+#[test]
+fn every_policy_gives_valid_orders_on_every_shape() {
+    let mut scratch = Scratch::default();
+    for seed in 0..cases(300) {
+        let graph = Graph::any(seed);
+        let bound = path_sum_bound(&graph.problem(), &mut scratch).total as usize;
+        for policy in policies() {
+            let found = count(policy.as_ref(), &graph, &mut scratch, seed);
+            assert!(
+                found >= bound,
+                "{} on seed {seed}: {found} batches below the bound {bound}",
+                policy.name()
+            );
+        }
+    }
+}
+
+#[test]
+fn equal_problems_give_equal_batches_whatever_the_scratch_held() {
+    let mut used = Scratch::default();
+    for seed in 0..cases(60) {
+        let graph = Graph::any(seed);
+        for policy in policies() {
+            let fresh = policy.schedule(&graph.problem(), &mut Scratch::default());
+            assert_eq!(
+                fresh,
+                policy.schedule(&graph.problem(), &mut used),
+                "{} on seed {seed}",
+                policy.name()
+            );
+        }
+    }
+}
+
+#[test]
+fn empty_and_single_node_problems_have_no_and_one_batch() {
+    let mut scratch = Scratch::default();
+    let empty = Graph::new(0);
+    let mut single = Graph::new(3);
+    single.add(2, &[]);
+    let mut alone = single.clone();
+    alone.alone.push(0);
+    for policy in policies() {
+        assert_eq!(count(policy.as_ref(), &empty, &mut scratch, 0), 0, "{}", policy.name());
+        assert_eq!(count(policy.as_ref(), &single, &mut scratch, 0), 1, "{}", policy.name());
+        assert_eq!(count(policy.as_ref(), &alone, &mut scratch, 0), 1, "{}", policy.name());
+    }
+}
+
+#[test]
+fn duplicate_operands_change_nothing() {
+    let mut scratch = Scratch::default();
+    for seed in 0..cases(60) {
+        let graph = Graph::lattices(4, 20, &mut Random(seed));
+        let mut doubled = Graph::new(graph.types);
+        for node in 0..graph.ty.len() {
+            let operands = graph.problem().operands(node);
+            doubled.add(graph.ty[node], &[operands, operands].concat());
+        }
+        for policy in policies().iter().filter(|policy| policy.name() != "beam") {
+            let (one, two) = (&graph.problem(), &doubled.problem());
+            let expected = policy.schedule(one, &mut scratch);
+            let found = policy.schedule(two, &mut scratch);
+            let name = policy.name();
+            assert_eq!((expected.start, expected.items), (found.start, found.items), "{name} on seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn alone_nodes_cost_one_batch_each_and_no_more() {
+    let mut scratch = Scratch::default();
+    for seed in 0..cases(60) {
+        let mut random = Random(seed);
+        let mut graph = Graph::trees(6, 12, 1, &mut random);
+        graph.mark_alone(4, &mut random);
+        let bound = path_sum_bound(&graph.problem(), &mut scratch).total as usize;
+        assert_eq!(count(&Ratio, &graph, &mut scratch, seed), bound, "seed {seed}");
+    }
+}
+
+#[test]
+fn one_recurrent_cell_needs_no_search() {
+    let mut scratch = Scratch::default();
+    for seed in 0..cases(100) {
+        let graph = Graph::trees(32, 40, 1, &mut Random(seed));
+        let bound = path_sum_bound(&graph.problem(), &mut scratch);
+        let ratio = Ratio.schedule(&graph.problem(), &mut scratch);
+        assert_eq!(ratio.why, Why::BoundMet, "seed {seed}");
+        assert_eq!(count(&Ratio, &graph, &mut scratch, seed), bound.total as usize, "seed {seed}");
+        assert_eq!(count(&Beam::default(), &graph, &mut scratch, seed), bound.total as usize, "seed {seed}");
+        assert!(count(&Depth, &graph, &mut scratch, seed) >= bound.total as usize, "seed {seed}");
+    }
+}
+
+#[test]
+fn thousands_of_mutually_dependent_types_are_ordered_by_depth_and_said_so() {
+    let (types, mut scratch) = (3000, Scratch::default());
+    let mut graph = Graph::new(types);
+    for chain in 0..4 {
+        let mut last = None;
+        for at in 0..2 * types {
+            last = Some(graph.add((at * (chain + 1)) % types, last.as_slice()));
+        }
+    }
+    for policy in policies() {
+        count(policy.as_ref(), &graph, &mut scratch, 0);
+    }
+    let batches = Ratio.schedule(&graph.problem(), &mut scratch);
+    assert_eq!(batches.why, Why::TooManyTypes { types });
+}
+
+#[test]
+fn many_types_that_do_not_depend_on_each_other_stay_exact() {
+    let (types, mut scratch) = (5000, Scratch::default());
+    let mut graph = Graph::new(types);
+    for _ in 0..3 {
+        let mut last = None;
+        for ty in 0..types {
+            last = Some(graph.add(ty, last.as_slice()));
+        }
+    }
+    let batches = Ratio.schedule(&graph.problem(), &mut scratch);
+    assert_eq!((batches.len(), batches.why), (types as usize, Why::BoundMet));
+}
+
+#[test]
+fn a_spent_budget_is_reported_and_still_beats_or_equals_the_ratio() {
+    let (mut scratch, mut spent) = (Scratch::default(), [0, 0]);
+    for seed in 0..cases(30) {
+        let graph = Graph::lattices(8, 40, &mut Random(seed));
+        let ratio = count(&Ratio, &graph, &mut scratch, seed);
+        for (budget, spent) in [1, 8 * graph.hard_edges()].into_iter().zip(&mut spent) {
+            let batches = Beam { width: 8, budget }.schedule(&graph.problem(), &mut scratch);
+            assert!(batches.len() <= ratio, "seed {seed}");
+            *spent += u32::from(batches.why == Why::BudgetSpent { budget });
+        }
+    }
+    assert!(spent[0] > 0 && spent[1] > 0, "no search spent its budget: {spent:?}");
+}
+
+#[test]
+fn auto_runs_nodes_one_by_one_where_the_cost_function_says_so() {
+    let (graph, mut scratch) = (Graph::trees(4, 10, 2, &mut Random(3)), Scratch::default());
+    let auto = |cost: fn(u32, u32) -> f64| Auto { cost: Some(Box::new(cost)) };
+    let linear = auto(|_, rows| f64::from(rows)).schedule(&graph.problem(), &mut scratch);
+    assert_eq!(linear.len(), graph.ty.len());
+    assert!(matches!(linear.why, Why::BatchingDoesNotPay { .. }));
+    let launches = auto(|_, rows| 10.0 + f64::from(rows)).schedule(&graph.problem(), &mut scratch);
+    let beam = Beam::default().schedule(&graph.problem(), &mut scratch);
+    assert_eq!(launches.len(), beam.len());
+    let broken = auto(|_, _| f64::NAN).schedule(&graph.problem(), &mut scratch);
+    check(&graph.problem(), &broken).expect("a cost that is no number still gives a valid order");
+}
