@@ -71,6 +71,15 @@ impl<T: Hash + Eq> Interner<T> {
         }
     }
 
+    /// Makes room for exactly so many more items.
+    pub fn reserve(&mut self, more: usize) {
+        self.items.reserve_exact(more);
+        let size = ((self.items.len() + more + 1) * 4).div_ceil(3).next_power_of_two().max(8);
+        if size > self.slots.len() {
+            self.rebuild(size);
+        }
+    }
+
     /// Forgets every item but the first `len`.
     pub fn truncate(&mut self, len: usize) {
         if len < self.items.len() {
