@@ -8,6 +8,7 @@
 //! deterministic: equal graphs give equal plans, byte by byte, and it does not fail on a verified
 //! graph except where the model asked for something that does not hold.
 
+mod cache;
 mod cluster;
 mod compile;
 pub mod layout;
@@ -16,6 +17,7 @@ mod order;
 pub mod schedule;
 mod storage;
 
+pub use cache::{CacheStats, PlanCache};
 pub use compile::CompileOptions;
 pub use order::RowOrder;
 
@@ -122,6 +124,12 @@ impl Planner {
         }
     }
 
+    /// The name of the policy.
+    #[must_use]
+    pub fn policy(&self) -> &str {
+        self.policy.name()
+    }
+
     /// The plan of a verified graph.
     ///
     /// # Errors
@@ -159,7 +167,7 @@ fn kernel(
     sig: SigId,
     training: bool,
 ) -> Arc<Kernel> {
-    let module = Arc::as_ptr(&graph.module) as u64;
+    let module = graph.module.identity();
     let key = KernelKey { module, signature: graph.sigs.hash(sig), training };
     let known = kernels.entry(hash_of(&key)).or_default();
     if let Some((_, kernel)) = known.iter().find(|(known, _)| *known == key) {
