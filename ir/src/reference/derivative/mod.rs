@@ -12,7 +12,7 @@
 //! | other functions of one operand | `dx = dy * slope`, see [`elementwise`] |
 //! | `mul` | `da = dy * b, db = dy * a` |
 //! | `div` | `da = dy / b, db = -(dy * y / b)` |
-//! | `pow` | `da = dy * (b * a^(b - 1))`, 0 where `b` is 0; `db = dy * (y * log a)`, 0 where `a` is 0 |
+//! | `pow` | `da = dy * (b * a^(b - 1))`, 0 where `b` is 0; `db = dy * (y * log a)`, 0 where `a` is 0, NaN below |
 //! | `min` `max` | `dy` to the operand taken, the first of ties; 0 to the other |
 //! | a scalar that met many | the sum of what each meeting contributes |
 //! | comparisons, `sign`, `argmax`, `one_hot`, `fork_noise`, integers | none |
