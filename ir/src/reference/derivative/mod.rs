@@ -2,7 +2,7 @@
 //!
 //! The rules use nothing but [`Real`] and the folds of [`numeric`](crate::numeric), so they are as
 //! exact a definition as the forward ones. Products are chains of `fma` from `+0`; a sum of what
-//! several result elements owe to one operand element is [`row::sum`](crate::numeric::row::sum)
+//! several result elements owe to one operand element is [`row::sum`]
 //! over them, ascending. `x` is an operand, `y` the result, a product of several factors is
 //! multiplied from left to right.
 //!
