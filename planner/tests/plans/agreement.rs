@@ -3,6 +3,7 @@
 use crate::graphs::{MODELS, Random, weights};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::numeric::same_bits;
+use autobatch_ir::plan::check::{Wanted, check};
 use autobatch_ir::plan::interp::{Played, play};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
@@ -21,6 +22,11 @@ fn rounds() -> usize {
 
 fn verified(plan: Plan, what: &str) -> Verified<Plan> {
     plan.verify().unwrap_or_else(|errors| panic!("{what}: {errors}"))
+}
+
+fn proved(plan: &Verified<Plan>, graph: &GraphData, training: bool, what: &str) {
+    let wanted = Wanted { values: &[], training };
+    check(plan, graph, wanted).unwrap_or_else(|report| panic!("{what}: {report}"));
 }
 
 pub(crate) fn played(plan: &Verified<Plan>, graph: &GraphData, noise: Noise) -> Played {
@@ -48,6 +54,7 @@ fn all_policies_orders_and_modes_give_the_same_bits() {
                             let request = Request { mode, training, rows, wanted: &[] };
                             let plan = planner.plan(&graph, &request).expect("outputs are wanted");
                             let plan = verified(plan, &what);
+                            proved(&plan, &graph, training, &what);
                             let run = played(&plan, &graph, noise);
                             let Some(first) = &first else {
                                 first = Some(run);
