@@ -26,9 +26,10 @@ mod terms;
 
 pub use report::{Disagreement, Disagreements, Held, MAX_DISAGREEMENTS};
 
-use super::{Plan, Verified};
+use super::{Plan, StoreId, StoreKind, Verified};
 use crate::graph::GraphData;
 use crate::id::ValueId;
+use crate::types::Type;
 use lanes::Lanes;
 
 /// What the plan is to be compared with.
@@ -47,6 +48,7 @@ pub struct Wanted<'a> {
 pub fn check(plan: &Verified<Plan>, graph: &GraphData, wanted: Wanted<'_>) -> Result<(), Disagreements> {
     let mut report = Disagreements::default();
     structure(plan, graph, &mut report);
+    parameters(plan, graph, &mut report);
     let named = graph.outputs.iter().map(|output| (output.name.clone(), output.value));
     let outputs: Vec<(String, ValueId)> =
         named.chain(wanted.values.iter().map(|&value| (value.to_string(), value))).collect();
@@ -73,5 +75,28 @@ fn structure(plan: &Plan, graph: &GraphData, report: &mut Disagreements) {
         if expected != found {
             report.push(Disagreement::Structure { what, expected, found });
         }
+    }
+}
+
+/// The first stores are the module's parameters.
+fn parameters(plan: &Plan, graph: &GraphData, report: &mut Disagreements) {
+    let declared = graph.module.params.iter().map(|decl| (&decl.name, decl.ty, StoreKind::Param(decl.kind)));
+    let held = plan.stores.iter().map(|store| (&store.name, store.ty, store.kind));
+    let spell = |decl: Option<(&String, Type, StoreKind)>| match decl {
+        Some((name, ty, kind)) => format!("@{name}: {ty} ({kind:?})"),
+        None => "nothing".to_owned(),
+    };
+    let params = graph
+        .module
+        .params
+        .len()
+        .max(plan.stores.iter().take_while(|store| matches!(store.kind, StoreKind::Param(_))).count());
+    let mut pairs = (declared.map(Some).chain(std::iter::repeat(None)))
+        .zip(held.map(Some).chain(std::iter::repeat(None)))
+        .take(params)
+        .enumerate();
+    if let Some((number, (expected, found))) = pairs.find(|(_, (expected, found))| expected != found) {
+        let store = StoreId(number as u32);
+        report.push(Disagreement::Parameter { store, expected: spell(expected), found: spell(found) });
     }
 }

@@ -53,6 +53,15 @@ pub enum Disagreement {
         /// The plan's.
         found: u128,
     },
+    /// A store is not the parameter of the module that stands at its place.
+    Parameter {
+        /// The store.
+        store: StoreId,
+        /// The module's declaration.
+        expected: String,
+        /// The plan's.
+        found: String,
+    },
     /// A lane names an application that the graph has not.
     Application {
         /// The step.
@@ -171,6 +180,9 @@ impl fmt::Display for Disagreement {
         match self {
             Self::Structure { what, expected, found } => {
                 write!(f, "{what}: the graph has {expected:x}, the plan was made for {found:x}")
+            }
+            Self::Parameter { store, expected, found } => {
+                write!(f, "{store}: the module declares {expected}, the plan has {found}")
             }
             Self::Application { step, app } => write!(f, "step {step}: the graph has no application {app}"),
             Self::Signature { step, app } => {
