@@ -20,11 +20,11 @@ fn rounds() -> usize {
     if std::env::var_os("AUTOBATCH_TEST").is_some_and(|value| value == "long") { 200 } else { 6 }
 }
 
-fn verified(plan: Plan, what: &str) -> Verified<Plan> {
+pub(crate) fn verified(plan: Plan, what: &str) -> Verified<Plan> {
     plan.verify().unwrap_or_else(|errors| panic!("{what}: {errors}"))
 }
 
-fn proved(plan: &Verified<Plan>, graph: &GraphData, training: bool, what: &str) {
+pub(crate) fn proved(plan: &Verified<Plan>, graph: &GraphData, training: bool, what: &str) {
     let wanted = Wanted { values: &[], training };
     check(plan, graph, wanted).unwrap_or_else(|report| panic!("{what}: {report}"));
 }
