@@ -142,11 +142,9 @@ impl Planner {
         let batches = self.policy.schedule(&problem, &mut self.scratch);
         let bound = batches.bound.unwrap_or_else(|| path_sum_bound(&problem, &mut self.scratch).total);
         self.storage.fill(graph, clusters);
-        let mut order = Order::new(graph, clusters, &self.storage, &batches, request.rows)
+        let layout = (request.rows, request.mode);
+        let order = Order::new(graph, clusters, &self.storage, &batches, &wanted, layout)
             .map_err(|_| PlanError::TooLarge)?;
-        if order::reuses_rows(request.mode) {
-            order.reuse_rows(graph, &self.storage, &wanted);
-        }
         let lowering =
             Lowering { graph, clusters, storage: &self.storage, order: &order, mode: request.mode, bound };
         let kernels = &mut self.kernels;

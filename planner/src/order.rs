@@ -10,11 +10,10 @@
 
 use crate::cluster::{Clusters, NONE};
 use crate::layout::{self, LayoutError, Role, SlotSpec};
-use crate::storage::Storage;
+use crate::storage::{SigStorage, Storage};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{AppId, SigId, ValueId};
 use autobatch_ir::plan::Mode;
-use std::collections::BTreeMap;
 
 /// One batch: applications of one type, in the order of their lanes.
 #[derive(Clone, Debug)]
@@ -54,14 +53,19 @@ impl Order {
         clusters: &Clusters,
         storage: &Storage,
         batches: &crate::schedule::Batches,
-        row_order: RowOrder,
+        wanted: &[ValueId],
+        request: (RowOrder, Mode),
     ) -> Result<Self, LayoutError> {
+        let (row_order, mode) = request;
         let mut order = Self { row_of: vec![NONE; graph.arena.values()], ..Self::default() };
         order.collect(graph, clusters, batches);
-        order.number_rows(graph, storage);
         if row_order == RowOrder::Propagated {
-            order.reorder(graph, storage)?;
             order.number_rows(graph, storage);
+            order.reorder(graph, storage)?;
+        }
+        match mode {
+            Mode::Infer => order.number_and_reuse_rows(graph, storage, wanted),
+            Mode::Train | Mode::Grow => order.number_rows(graph, storage),
         }
         Ok(order)
     }
@@ -104,7 +108,7 @@ impl Order {
                 batch.rows.push(*next);
                 *next += batch.lanes.len() as u32;
             }
-            write_rows(graph, storage, batch, &mut self.row_of);
+            write_rows_of(graph, &storage.sigs[batch.sig.index()], batch, &mut self.row_of);
         }
     }
 
@@ -153,48 +157,51 @@ impl Order {
         Ok(())
     }
 
-    /// Gives rows away again after their last reader's wave.
-    pub(crate) fn reuse_rows(&mut self, graph: &GraphData, storage: &Storage, wanted: &[ValueId]) {
+    /// Gives every batch rows that nothing alive holds, and takes them back after the last wave that
+    /// reads them.
+    fn number_and_reuse_rows(&mut self, graph: &GraphData, storage: &Storage, wanted: &[ValueId]) {
+        let last_wave = self.last_waves(graph, wanted);
         let waves = self.batches.last().map_or(0, |batch| batch.wave as usize + 1);
-        let mut last_wave: Vec<Vec<u32>> =
-            self.slab_rows.iter().map(|&rows| vec![0; rows as usize]).collect();
-        for batch in &self.batches {
-            for &app in &batch.lanes {
-                for_each_read(graph, app, |value| {
-                    let slab = storage.fields[field_of(graph, storage, value)].slab.index();
-                    let last = &mut last_wave[slab][self.row_of[value.index()] as usize];
-                    *last = (*last).max(batch.wave);
-                });
-            }
-        }
-        for &value in wanted {
-            let slab = storage.fields[field_of(graph, storage, value)].slab.index();
-            last_wave[slab][self.row_of[value.index()] as usize] = NONE;
-        }
-        let mut heaps: Vec<Heap> = self.slab_rows.iter().map(|_| Heap::new(waves)).collect();
+        let mut heaps: Vec<Heap> = storage.slabs.iter().map(|_| Heap::new(waves)).collect();
         for batch in &mut self.batches {
+            batch.rows.clear();
+            let storage = &storage.sigs[batch.sig.index()];
             let lanes = batch.lanes.len() as u32;
-            for (block, start) in storage.sigs[batch.sig.index()].blocks.iter().zip(&mut batch.rows) {
+            for (number, block) in storage.blocks.iter().enumerate() {
                 let heap = &mut heaps[block.slab.index()];
-                let old = *start;
-                *start = heap.take(batch.wave, lanes);
-                let lasts = &last_wave[block.slab.index()][old as usize..(old + lanes) as usize];
-                for (lane, &last) in lasts.iter().enumerate() {
-                    heap.release_after(last.max(batch.wave), *start + lane as u32);
+                let start = heap.take(batch.wave, lanes);
+                batch.rows.push(start);
+                for (lane, &app) in batch.lanes.iter().enumerate() {
+                    let first = graph.arena.app(app).results as usize;
+                    let results = storage.results.iter().enumerate();
+                    let held = results.filter(|(_, result)| result.1 as usize == number);
+                    let last = held.map(|(place, _)| last_wave[first + place]).max().unwrap_or(0);
+                    heap.release_after(last.max(batch.wave), start + lane as u32);
                 }
             }
-            write_rows(graph, storage, batch, &mut self.row_of);
+            write_rows_of(graph, storage, batch, &mut self.row_of);
         }
         self.slab_rows.clear();
         self.slab_rows.extend(heaps.iter().map(|heap| heap.high));
     }
+
+    /// The last wave that reads each value; wanted values are never given away.
+    fn last_waves(&self, graph: &GraphData, wanted: &[ValueId]) -> Vec<u32> {
+        let mut last = vec![0; graph.arena.values()];
+        for batch in &self.batches {
+            for &app in &batch.lanes {
+                for_each_read(graph, app, |value| last[value.index()] = batch.wave);
+            }
+        }
+        wanted.iter().for_each(|&value| last[value.index()] = NONE);
+        last
+    }
 }
 
-fn write_rows(graph: &GraphData, storage: &Storage, batch: &Batch, row_of: &mut [u32]) {
-    let results = &storage.sigs[batch.sig.index()].results;
+fn write_rows_of(graph: &GraphData, storage: &SigStorage, batch: &Batch, row_of: &mut [u32]) {
     for (lane, &app) in batch.lanes.iter().enumerate() {
         let first = graph.arena.app(app).results as usize;
-        for (place, &(_, block)) in results.iter().enumerate() {
+        for (place, &(_, block)) in storage.results.iter().enumerate() {
             row_of[first + place] = batch.rows[block as usize] + lane as u32;
         }
     }
@@ -223,10 +230,13 @@ pub(crate) fn for_each_read(graph: &GraphData, app: AppId, mut read: impl FnMut(
     }
 }
 
+/// How many free runs are looked at for one that is long enough.
+const LOOK: usize = 256;
+
 /// The rows of one slab over time: runs of free rows, and rows that become free after a wave.
 struct Heap {
-    /// Start and length of the free runs below `high`; no two touch.
-    free: BTreeMap<u32, u32>,
+    /// Start and length of the free runs below `high`, ascending; no two touch.
+    free: Vec<(u32, u32)>,
     /// Rows to free once their wave is over.
     ending: Vec<Vec<u32>>,
     /// Waves already over.
@@ -236,34 +246,37 @@ struct Heap {
 
 impl Heap {
     fn new(waves: usize) -> Self {
-        Self { free: BTreeMap::new(), ending: vec![Vec::new(); waves], over: 0, high: 0 }
+        Self { free: Vec::new(), ending: vec![Vec::new(); waves], over: 0, high: 0 }
     }
 
     /// The first of `rows` consecutive rows that nothing alive in `wave` holds.
     fn take(&mut self, wave: u32, rows: u32) -> u32 {
         while self.over < wave as usize {
-            for row in std::mem::take(&mut self.ending[self.over]) {
-                self.give(row);
-            }
+            let ended = std::mem::take(&mut self.ending[self.over]);
+            self.give(ended);
             self.over += 1;
         }
-        let fit = self.free.iter().find(|&(_, &len)| len >= rows).map(|(&start, &len)| (start, len));
-        if let Some((start, len)) = fit {
-            self.free.remove(&start);
+        if let Some(at) = self.free.iter().take(LOOK).position(|&(_, len)| len >= rows) {
+            let (start, len) = self.free[at];
             if len > rows {
-                self.free.insert(start + rows, len - rows);
+                self.free[at] = (start + rows, len - rows);
+            } else {
+                self.free.remove(at);
             }
             return start;
         }
         // A free run that touches the end is extended rather than left behind.
-        let start = match self.free.last_key_value() {
-            Some((&start, &len)) if start + len == self.high => {
-                self.free.remove(&start);
+        let start = match self.free.last() {
+            Some(&(start, len)) if start + len == self.high => {
+                self.free.pop();
                 start
             }
             _ => self.high,
         };
-        self.high = start + rows;
+        self.high = self.high.max(start + rows);
+        if start + rows < self.high {
+            self.free.push((start + rows, self.high - start - rows));
+        }
         start
     }
 
@@ -273,22 +286,54 @@ impl Heap {
         }
     }
 
-    fn give(&mut self, row: u32) {
-        let (mut start, mut len) = (row, 1);
-        if let Some((&before, &run)) = self.free.range(..row).next_back()
-            && before + run == row
-        {
-            self.free.remove(&before);
-            (start, len) = (before, run + 1);
+    /// Merges rows into the free runs.
+    fn give(&mut self, mut rows: Vec<u32>) {
+        if rows.is_empty() {
+            return;
         }
-        if let Some(run) = self.free.remove(&(row + 1)) {
-            len += run;
+        rows.sort_unstable();
+        let given = rows.chunk_by(|a, b| a + 1 == *b).map(|run| (run[0], run.len() as u32));
+        let mut merged: Vec<(u32, u32)> = Vec::with_capacity(self.free.len() + 8);
+        let mut old = std::mem::take(&mut self.free).into_iter().peekable();
+        for run in given {
+            while let Some(before) = old.next_if(|before| before.0 < run.0) {
+                append(&mut merged, before);
+            }
+            append(&mut merged, run);
         }
-        self.free.insert(start, len);
+        old.for_each(|run| append(&mut merged, run));
+        self.free = merged;
     }
 }
 
-/// Whether memory is given away within the plan.
-pub(crate) fn reuses_rows(mode: Mode) -> bool {
-    mode == Mode::Infer
+fn append(runs: &mut Vec<(u32, u32)>, run: (u32, u32)) {
+    match runs.last_mut() {
+        Some(last) if last.0 + last.1 == run.0 => last.1 += run.1,
+        _ => runs.push(run),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_back_after_the_wave_that_reads_them_last() {
+        let mut heap = Heap::new(4);
+        assert_eq!(heap.take(0, 3), 0);
+        [(0, 1), (1, 2), (2, 1)].into_iter().for_each(|(row, wave)| heap.release_after(wave, row));
+        assert_eq!(heap.take(1, 2), 3, "nothing is free while wave 1 reads");
+        assert_eq!(heap.take(2, 1), 0);
+        assert_eq!(heap.take(3, 2), 1, "rows 1 and 2 have joined");
+        assert_eq!(heap.high, 5);
+    }
+
+    #[test]
+    fn a_free_run_at_the_end_is_extended() {
+        let mut heap = Heap::new(2);
+        heap.take(0, 2);
+        [0, 1].into_iter().for_each(|row| heap.release_after(0, row));
+        assert_eq!(heap.take(1, 5), 0);
+        assert_eq!(heap.high, 5);
+    }
 }

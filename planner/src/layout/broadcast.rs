@@ -1,7 +1,7 @@
 //! Which slots can be consecutive at the same time, and in one lane order per batch.
 //!
-//! Results go first: they are disjoint, so all of them fit. Operands enter one by one, by bytes descending, each as a trial:
-//! its rows are made consecutive in the PQ-tree; then, until nothing changes, what the tree says about one slot of a batch is
+//! Results go first: they are disjoint, so all of them fit. Operands enter one by one, those that a cheap layout serves
+//! already before the others, then by bytes descending, each as a trial: its rows are made consecutive in the PQ-tree; then, until nothing changes, what the tree says about one slot of a batch is
 //! said of the other slots of that batch too, in terms of lanes, because they share the lane order. A refusal anywhere takes
 //! the whole trial back, so that no trace of a refused slot constrains later ones.
 //!
@@ -11,8 +11,11 @@
 //! Slabs share one tree: each begins as one consecutive set, so that its rows form a subtree of their own.
 
 use super::pqtree::{PqTree, Reduction};
-use super::{Problem, Role, SlabId};
+use super::{Access, Layout, Problem, Role, SlabId};
 use std::collections::VecDeque;
+
+/// No trial may spend more than this many times the average over all candidates.
+const SHARES: u64 = 8;
 
 /// The outcome of the search.
 pub(super) struct Kept {
@@ -29,6 +32,8 @@ pub(super) struct Candidate {
     pub(super) batch: u32,
     pub(super) slot: u32,
     pub(super) bytes: u64,
+    /// A range already in the layout that the search starts from.
+    pub(super) served: bool,
 }
 
 /// Chooses slots greedily until all were tried or the work is spent.
@@ -52,8 +57,9 @@ pub(super) fn keep_slots(problem: &Problem, candidates: &[Candidate], work: u64)
     Kept { tree: search.tree, slots, tried, over_budget }
 }
 
-/// Slots of two lanes or more without repeats, once each; results first, then by bytes descending, ties by id.
-pub(super) fn candidates(problem: &Problem) -> Vec<Candidate> {
+/// Slots of two lanes or more without repeats, once each: results, then operands that are ranges in `start` (they fit
+/// together, so the search never loses them), then the others; by bytes descending, ties by id.
+pub(super) fn candidates(problem: &Problem, start: &Layout) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
     for (batch_id, batch) in (0u32..).zip(problem.all_batches()) {
         let first = found.len();
@@ -63,14 +69,15 @@ pub(super) fn candidates(problem: &Problem) -> Vec<Candidate> {
                 continue;
             }
             if slot.same_as.0 == index {
-                found.push(Candidate { batch: batch_id, slot: index, bytes });
+                let served = matches!(start.access[index as usize], Access::Range { .. });
+                found.push(Candidate { batch: batch_id, slot: index, bytes, served });
             } else if let Some(same) = found[first..].iter_mut().find(|c| c.slot == slot.same_as.0) {
                 same.bytes += bytes;
             }
         }
     }
     let role = |c: &Candidate| problem.slot(c.slot as usize).role == Role::Operand;
-    found.sort_by_key(|c| (role(c), std::cmp::Reverse(c.bytes), c.slot));
+    found.sort_by_key(|c| (role(c), !c.served, std::cmp::Reverse(c.bytes), c.slot));
     found
 }
 
@@ -78,6 +85,9 @@ struct Search<'a> {
     problem: &'a Problem,
     tree: PqTree,
     work: u64,
+    /// The work at which the current trial ends.
+    trial_work: u64,
+    trial_share: u64,
     /// Per slot.
     kept: Vec<bool>,
     /// Per row the batches that name it in a candidate: offsets, then batches.
@@ -101,6 +111,8 @@ impl<'a> Search<'a> {
         Search {
             problem,
             work: work.saturating_add(tree.work()),
+            trial_work: 0,
+            trial_share: work.saturating_mul(SHARES) / (candidates.len() as u64).max(SHARES),
             tree,
             kept: vec![false; problem.slot_count() as usize],
             named_from,
@@ -115,6 +127,11 @@ impl<'a> Search<'a> {
         self.tree.work() > self.work
     }
 
+    /// Whether the trial at hand has to end: a single slot may not eat what all the others need.
+    fn trial_is_over(&self) -> bool {
+        self.tree.work() > self.trial_work
+    }
+
     /// Results are disjoint: all of them fit, in any order of their lanes, and need no trial.
     fn keep_result(&mut self, candidate: &Candidate) {
         let rows = self.rows_of(candidate);
@@ -122,6 +139,8 @@ impl<'a> Search<'a> {
     }
 
     fn try_candidate(&mut self, candidate: &Candidate) {
+        let share = if candidate.served { self.work } else { self.tree.work() + self.trial_share };
+        self.trial_work = share.min(self.work);
         self.tree.checkpoint();
         self.kept[candidate.slot as usize] = true;
         let fits = self.reduce(self.rows_of(candidate)) && {
@@ -146,7 +165,7 @@ impl<'a> Search<'a> {
     fn settle(&mut self) -> bool {
         while let Some(batch) = self.queue.pop_front() {
             self.queued[batch as usize] = false;
-            if !self.broadcast(batch) || self.over_budget() {
+            if !self.broadcast(batch) || self.trial_is_over() {
                 return false;
             }
         }
@@ -178,7 +197,7 @@ impl<'a> Search<'a> {
                     return false;
                 }
             }
-            if self.over_budget() {
+            if self.trial_is_over() {
                 return false;
             }
         }

@@ -9,6 +9,24 @@
 //!   Linear but for sorting, the default.
 //! * [`planned`]: PQ-trees over all batches at once, bounded by a work budget. Slower, optional, never worse.
 //!
+//! ```
+//! use autobatch_planner::layout::{Access, Problem, Role, SlotSpec, batch_order, propagated};
+//! # fn main() -> Result<(), autobatch_planner::layout::LayoutError> {
+//! let mut problem = Problem::new();
+//! let slab = problem.add_slab(6)?;
+//! let slot = |role, rows| SlotSpec { role, slab, bytes: 512, rows };
+//! problem.add_batch(4, &[slot(Role::Result, &[0, 1, 2, 3])])?;
+//! let node = problem.add_batch(2, &[slot(Role::Result, &[4, 5]), slot(Role::Operand, &[3, 0]), slot(Role::Operand, &[1, 2])])?;
+//! // As they came, the left children 3 and 0 descend; propagation lays the leaves out as 3 0 | 1 2.
+//! assert_eq!(batch_order(&problem).counts().tabled_operands(), 2);
+//! let layout = propagated(&problem);
+//! assert_eq!(layout.places(&problem, slab), [1, 2, 3, 0, 4, 5]);
+//! let operands: Vec<Access> = problem.slots(node).skip(1).map(|slot| layout.access(slot)).collect();
+//! assert_eq!(operands, [Access::Range { start: 0 }, Access::Range { start: 2 }]);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Whatever a planner believes, [`Access`] is measured on the finished orders, and [`check`] proves a layout on its own.
 
 mod broadcast;
@@ -19,6 +37,8 @@ mod order;
 mod orient;
 pub mod pqtree;
 mod problem;
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod random;
 mod sequence;

@@ -1,16 +1,8 @@
-//! How much the row-order planners save, and what they cost: `cargo run --release --example layout [DATA]`.
-//!
-//! Three workloads in minibatches of 32: binary trees, two-direction recurrent chains, lattices; generated, or read from
-//! `DATA/sst/valid.txt` and `DATA/zh_lattice/train.txt` where a folder is given. Batches are formed by firing the type with
-//! the largest ready share, which is what the compiler's scheduler does on these graphs.
-#![allow(clippy::print_stdout, reason = "an example reports on standard output")]
+//! Graphs of the three workloads, generated or read, and their batches as layout problems.
 
-use autobatch_planner::layout::{
-    Access, BatchId, Budget, Layout, Problem, Role, SlabId, SlotSpec, batch_order, check, planned, propagated,
-};
+use super::Failure;
+use autobatch_planner::layout::{Problem, Role, SlabId, SlotSpec};
 use std::time::Instant;
-
-type Failure = Box<dyn std::error::Error>;
 
 /// A cell type: how many fields travel together in its record, and the slab that holds them.
 #[derive(Clone, Copy)]
@@ -21,7 +13,7 @@ struct Cell {
 
 /// Applications in topological order; a value is named by the application that makes it.
 #[derive(Default)]
-struct Graph {
+pub(crate) struct Graph {
     cells: Vec<Cell>,
     apps: Vec<(usize, Vec<usize>)>,
 }
@@ -67,7 +59,8 @@ impl Graph {
         batches
     }
 
-    fn problem(&self) -> Result<Problem, Failure> {
+    /// The batches as a layout problem, and the nanoseconds that adding them took.
+    pub(crate) fn problem(&self) -> Result<(Problem, u128), Failure> {
         let slabs = self.cells.iter().map(|c| c.slab + 1).max().unwrap_or(0);
         let mut sizes = vec![0u32; slabs as usize];
         let row: Vec<u32> = self
@@ -80,6 +73,7 @@ impl Graph {
             })
             .collect();
         let mut problem = Problem::new();
+        let mut nanoseconds = 0;
         for size in sizes {
             problem.add_slab(size)?;
         }
@@ -103,16 +97,19 @@ impl Graph {
                     std::iter::repeat_n(spec, cell.fields)
                 })
                 .collect();
+            let start = Instant::now();
             problem.add_batch(batch.len() as u32, &specs)?;
+            nanoseconds += start.elapsed().as_nanos();
         }
-        Ok(problem)
+        Ok((problem, nanoseconds))
     }
 }
 
-struct SplitMix64(u64);
+/// Seeded numbers.
+pub(crate) struct SplitMix64(pub(crate) u64);
 
 impl SplitMix64 {
-    fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -140,7 +137,7 @@ fn random_tree(graph: &mut Graph, random: &mut SplitMix64, leaves: usize) -> usi
     graph.add(NODE, &[a, b])
 }
 
-fn generated_trees(random: &mut SplitMix64) -> Graph {
+pub(crate) fn generated_trees(random: &mut SplitMix64) -> Graph {
     let mut graph = tree_graph();
     for _ in 0..32 {
         let leaves = 4 + random.below(31);
@@ -151,7 +148,7 @@ fn generated_trees(random: &mut SplitMix64) -> Graph {
 }
 
 /// `(label left right)` or `(label word)`.
-fn parsed_trees(lines: &[&str]) -> Graph {
+pub(crate) fn parsed_trees(lines: &[&str]) -> Graph {
     let mut graph = tree_graph();
     for line in lines {
         let mut open: Vec<Vec<usize>> = Vec::new();
@@ -179,7 +176,7 @@ fn parsed_trees(lines: &[&str]) -> Graph {
 }
 
 /// Both directions of a recurrent tagger: inputs of all words at once, a first step without state, an output per word.
-fn chains(random: &mut SplitMix64) -> Graph {
+pub(crate) fn chains(random: &mut SplitMix64) -> Graph {
     let input = Cell { fields: 1, slab: 0 };
     let (fw, bw) = (Cell { fields: 2, slab: 1 }, Cell { fields: 2, slab: 2 });
     let mut graph =
@@ -206,7 +203,7 @@ fn chains(random: &mut SplitMix64) -> Graph {
 
 /// Characters with words laid over them: cell 0 character input, 1 first character, 2 character, 3 character with words that
 /// end there, 4 word (from the state at its first character), 5 sum of two word states.
-fn lattice(sentences: &[(usize, Vec<(usize, usize)>)]) -> Graph {
+pub(crate) fn lattice(sentences: &[(usize, Vec<(usize, usize)>)]) -> Graph {
     let (input, state, word) =
         (Cell { fields: 1, slab: 0 }, Cell { fields: 2, slab: 1 }, Cell { fields: 1, slab: 2 });
     let mut graph = Graph { cells: vec![input, state, state, state, word, word], apps: Vec::new() };
@@ -229,7 +226,7 @@ fn lattice(sentences: &[(usize, Vec<(usize, usize)>)]) -> Graph {
     graph
 }
 
-fn random_lattices(random: &mut SplitMix64) -> Graph {
+pub(crate) fn random_lattices(random: &mut SplitMix64) -> Graph {
     let sentence = |random: &mut SplitMix64| {
         let length = 8 + random.below(60);
         let spans = (0..length * 6 / 10).map(|_| (random.below(length - 2), 2 + random.below(2)));
@@ -241,7 +238,7 @@ fn random_lattices(random: &mut SplitMix64) -> Graph {
     lattice(&(0..32).map(|_| sentence(random)).collect::<Vec<_>>())
 }
 
-fn parsed_lattices(text: &str) -> Vec<(usize, Vec<(usize, usize)>)> {
+pub(crate) fn parsed_lattices(text: &str) -> Vec<(usize, Vec<(usize, usize)>)> {
     let span = |s: &str| s.split_once(':').and_then(|(b, e)| Some((b.parse().ok()?, e.parse().ok()?)));
     let sentence = |block: &str| {
         let mut lines = block.lines();
@@ -250,109 +247,4 @@ fn parsed_lattices(text: &str) -> Vec<(usize, Vec<(usize, usize)>)> {
         (length, words)
     };
     text.split("\n\n").filter(|b| !b.trim().is_empty()).map(sentence).collect()
-}
-
-/// Sums over the minibatches of one workload.
-#[derive(Default)]
-struct Tally {
-    tabled: u64,
-    results: u64,
-    direct: u64,
-    descending: u64,
-    recurrent: u64,
-    runs: u64,
-    nanoseconds: u128,
-}
-
-impl Tally {
-    fn take(&mut self, problem: &Problem, repeat: u32, plan: impl Fn() -> Layout) -> Result<Layout, Failure> {
-        let mut layout = plan();
-        // The least of several: other programs share the machine.
-        let mut best = u128::MAX;
-        for _ in 0..repeat {
-            let start = Instant::now();
-            layout = plan();
-            best = best.min(start.elapsed().as_nanos());
-        }
-        self.nanoseconds += best;
-        check(problem, &layout)?;
-        let counts = layout.counts();
-        self.tabled += counts.tabled_operands();
-        self.results += counts.result_tabled;
-        self.direct += counts.direct_operands();
-        self.descending += counts.descending;
-        self.runs += layout.tabled_runs(problem);
-        self.recurrent += recurrent_tabled(problem, &layout);
-        Ok(layout)
-    }
-}
-
-/// Rows of first operands that live in the slab the batch writes (the state of a recurrence) and are no range; one field.
-fn recurrent_tabled(problem: &Problem, layout: &Layout) -> u64 {
-    let tabled = |batch: BatchId| {
-        let state = problem.slots(batch).find(|&s| problem.role(s) == Some(Role::Operand))?;
-        let own = problem.slots(batch).find(|&s| problem.role(s) == Some(Role::Result))?;
-        let recurrent = problem.slab(state) == problem.slab(own);
-        let lanes = layout.lanes(problem, batch).len() as u64;
-        let direct = matches!(layout.access(state), Access::Range { .. });
-        Some(if recurrent && !direct { lanes } else { 0 })
-    };
-    (0..problem.batches()).map(BatchId).filter_map(tabled).sum()
-}
-
-fn report(name: &str, graphs: &[Graph]) -> Result<(), Failure> {
-    let mut tallies = [Tally::default(), Tally::default(), Tally::default()];
-    let (mut rows, mut batches, mut work, mut over) = (0u64, 0u64, 0, 0);
-    for graph in graphs {
-        let problem = graph.problem()?;
-        rows += u64::from(problem.rows());
-        batches += u64::from(problem.batches());
-        tallies[0].take(&problem, 50, || batch_order(&problem))?;
-        tallies[1].take(&problem, 50, || propagated(&problem))?;
-        tallies[2].take(&problem, 3, || planned(&problem, Budget::default()).layout)?;
-        let outcome = planned(&problem, Budget::default());
-        work += outcome.work;
-        over += u32::from(outcome.over_budget);
-        if std::env::var_os("LAYOUT_TRACE").is_some() {
-            println!(
-                "  {} of {} kept, {} misaligned, {} tried",
-                outcome.kept, outcome.candidates, outcome.misaligned, outcome.tried
-            );
-        }
-    }
-    println!(
-        "{name}: {} minibatches, {rows} rows, {batches} batches, {over} over budget, {} tree nodes a row",
-        graphs.len(),
-        work / rows
-    );
-    for (kind, tally) in ["batch order", "propagated", "planned"].iter().zip(&tallies) {
-        println!(
-            "  {kind:<12} operand rows tabled {:>7} ({:.2} of batch order, {} runs, {} descending), direct {:>7}, recurrent tabled {}; results tabled {}; {:.1} ns a row",
-            tally.tabled,
-            tally.tabled as f64 / tallies[0].tabled.max(1) as f64,
-            tally.runs,
-            tally.descending,
-            tally.direct,
-            tally.recurrent,
-            tally.results,
-            tally.nanoseconds as f64 / rows as f64,
-        );
-    }
-    Ok(())
-}
-
-fn main() -> Result<(), Failure> {
-    let mut random = SplitMix64(7);
-    report("random trees", &(0..8).map(|_| generated_trees(&mut random)).collect::<Vec<_>>())?;
-    report("chains", &(0..8).map(|_| chains(&mut random)).collect::<Vec<_>>())?;
-    report("random lattices", &(0..4).map(|_| random_lattices(&mut random)).collect::<Vec<_>>())?;
-    if let Some(data) = std::env::args_os().nth(1) {
-        let data = std::path::PathBuf::from(data);
-        let trees = std::fs::read_to_string(data.join("sst/valid.txt"))?;
-        let lines: Vec<&str> = trees.lines().collect();
-        report("SST trees", &lines.chunks(32).take(12).map(parsed_trees).collect::<Vec<_>>())?;
-        let lattices = parsed_lattices(&std::fs::read_to_string(data.join("zh_lattice/train.txt"))?);
-        report("Chinese lattices", &lattices.chunks(32).take(6).map(lattice).collect::<Vec<_>>())?;
-    }
-    Ok(())
 }
