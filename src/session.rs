@@ -271,7 +271,7 @@ impl Run<'_> {
             matrix.extend_from_slice(&self[value]);
             rows += 1;
         }
-        let width = if rows == 0 { 0 } else { matrix.len() / rows };
+        let width = matrix.len().checked_div(rows).unwrap_or(0);
         Ok((matrix, [rows, width]))
     }
 

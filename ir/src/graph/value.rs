@@ -5,8 +5,9 @@
 
 use crate::graph::arena::Operand;
 use crate::graph::args::Arg;
-use crate::graph::emit::{Caller, Graph, Raw};
+use crate::graph::emit::Graph;
 use crate::graph::op::{Binary, Compare, Float, Fold, ListFold, Op, Over, Permutation, Unary};
+use crate::graph::record::{Caller, Raw};
 use crate::id::{TypeId, ValueId};
 use crate::module::{Module, Param, Table};
 use crate::types::{DType, INDEX, IntoShape, Shape, Type};
@@ -600,19 +601,21 @@ impl<'g> Value<'g> {
 
     /// Promises that every batch that takes this value takes it in all its rows; planning fails
     /// with the names of two values where that does not hold.
+    #[track_caller]
     #[must_use]
     pub fn shared(self) -> Self {
         if let Some(id) = self.id {
-            self.graph.mark_shared(id);
+            self.graph.mark_shared(id, Location::caller());
         }
         self
     }
 
     /// Makes the application of this value a batch of its own.
+    #[track_caller]
     #[must_use]
     pub fn alone(self) -> Self {
         if let Some(id) = self.id {
-            self.graph.mark_alone(id);
+            self.graph.mark_alone(id, Location::caller());
         }
         self
     }
