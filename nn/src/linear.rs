@@ -38,11 +38,11 @@ impl Linear {
         bias: Option<Init>,
     ) -> Self {
         let weight = m.param(&format!("{name}.w"), [inputs, outputs], weight);
-        let bias = match bias {
-            Some(bias) => Some(m.param(&format!("{name}.b"), [outputs], bias)),
-            None => None,
-        };
-        Self { weight, bias, inputs, outputs }
+        let mut layer = Self { weight, bias: None, inputs, outputs };
+        if let Some(bias) = bias {
+            layer.bias = Some(m.param(&format!("{name}.b"), [outputs], bias));
+        }
+        layer
     }
 
     /// `x · W + b`
