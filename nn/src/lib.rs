@@ -16,6 +16,43 @@
 //!
 //! Initialisers are [`Init`] of the IR.
 //!
+//! ```
+//! use autobatch_ir::{EmitError, Graph, ModuleBuilder, Value};
+//! use autobatch_nn::{BiLstm, Embedding, Linear, losses};
+//!
+//! struct Tagger { words: Embedding, context: BiLstm, out: Linear }
+//!
+//! impl Tagger {
+//!     fn new(m: &mut ModuleBuilder) -> Self {
+//!         Tagger {
+//!             words: Embedding::new(m, "words", 1000, 16),
+//!             context: BiLstm::new(m, "context", 16, 8),
+//!             out: Linear::new(m, "out", 16, 5),
+//!         }
+//!     }
+//!     fn loss<'g>(&self, g: &'g Graph, words: &[u32], tags: &[u32]) -> Value<'g> {
+//!         let xs: Vec<_> = words.iter().map(|&word| self.words.look(g, word)).collect();
+//!         let context = self.context.run_pairs(g, xs);
+//!         let scores = context.into_iter().map(|pair| self.out.on_parts(g, pair));
+//!         losses::sequence_cross_entropy(g, scores, tags.iter().copied())
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), EmitError> {
+//! let mut m = ModuleBuilder::new("tagger");
+//! let tagger = Tagger::new(&mut m);
+//! let module = m.build()?;
+//! assert_eq!(module.cells.len(), 1); // both directions are one cell
+//! let g = Graph::new(&module);
+//! for (key, words) in [[3, 7, 2], [9, 1, 7]].iter().enumerate() {
+//!     g.instance(key as u64);
+//!     g.loss(&format!("loss {key}"), tagger.loss(&g, words, &[0, 4, 1]));
+//! }
+//! assert_eq!(g.finish()?.instances(), 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! [`ModuleBuilder`]: autobatch_ir::ModuleBuilder
 //! [`Init`]: autobatch_ir::Init
 

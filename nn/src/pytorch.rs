@@ -17,7 +17,16 @@
 //! The suffix `_reverse` of PyTorch's names is the backward layer, `name.bw`. All arrays are
 //! row-major, as safetensors stores them.
 
+use autobatch_ir::Init;
 use std::fmt;
+
+/// How PyTorch draws the first values of a linear layer (`fan` is its inputs) and of a recurrent
+/// layer (`fan` is its width), weights and biases alike: uniform in `-1 / sqrt(fan)` to `1 /
+/// sqrt(fan)`.
+#[must_use]
+pub fn init(fan: usize) -> Init {
+    Init::Uniform(1.0 / (fan.max(1) as f32).sqrt())
+}
 
 /// An array that is not as long as its layer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,6 +197,12 @@ mod tests {
 
     fn counted(from: u8, count: u8) -> Vec<f32> {
         (from..from + count).map(f32::from).collect()
+    }
+
+    #[test]
+    fn first_values_are_within_the_root_of_the_fan() {
+        assert_eq!(init(16), Init::Uniform(0.25));
+        assert_eq!(init(0), Init::Uniform(1.0));
     }
 
     #[test]

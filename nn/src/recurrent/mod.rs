@@ -74,6 +74,12 @@ pub struct Recurrent<K, const S: usize> {
     kind: PhantomData<K>,
 }
 
+/// The masks of variational dropout, of inputs and of hidden values.
+type Masks<'g> = [Option<Value<'g>>; 2];
+
+/// An input, up to two values of a state, two masks.
+const MOST_PORTS: usize = 5;
+
 /// What all kinds of layer have in common when they are declared.
 struct Spec<'a> {
     name: &'a str,
@@ -123,18 +129,14 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
     #[track_caller]
     #[must_use]
     pub fn start<'g>(&self, g: &'g Graph) -> State<'g, K, S> {
-        self.start_from([g.zeros([self.width]); S])
+        self.start_from(self.zeros(g))
     }
 
     /// A sequence that begins with this state: an encoder's, say.
     #[track_caller]
     #[must_use]
     pub fn start_from<'g>(&self, state: [Value<'g>; S]) -> State<'g, K, S> {
-        let g = state[0].graph();
-        let (x, h) = (self.input_dropout, self.hidden_dropout);
-        let x = if x == 0.0 { None } else { Some(dropout_mask(g, self.input, x)) };
-        let h = if h == 0.0 { None } else { Some(dropout_mask(g, self.width, h)) };
-        State { layer: *self, values: state, masks: [x, h] }
+        State { layer: *self, values: state, masks: self.masks(state[0].graph()) }
     }
 
     /// The hidden value after each input.
@@ -146,11 +148,11 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
         xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
     ) -> Vec<Value<'g>> {
         let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
-        let mut state = self.start(g);
-        self.project_all(&state, &mut xs);
+        let (mut state, masks) = (self.zeros(g), self.masks(g));
+        self.project_all(g, &masks, &mut xs);
         for x in &mut xs {
-            state = state.step(*x);
-            *x = state.h();
+            state = self.step(g, *x, &state, &masks);
+            *x = state[0];
         }
         xs
     }
@@ -160,21 +162,69 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
     #[must_use]
     pub fn last<'g>(&self, g: &'g Graph, xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
         let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
-        let mut state = self.start(g);
-        self.project_all(&state, &mut xs);
+        let (mut state, masks) = (self.zeros(g), self.masks(g));
+        self.project_all(g, &masks, &mut xs);
         for &x in &xs {
-            state = state.step(x);
+            state = self.step(g, x, &state, &masks);
         }
-        state.h()
+        state[0]
+    }
+
+    /// The state before the first input.
+    #[track_caller]
+    fn zeros<'g>(&self, g: &'g Graph) -> [Value<'g>; S] {
+        [g.zeros([self.width]); S]
+    }
+
+    /// The masks of one sequence, of inputs and of hidden values.
+    #[track_caller]
+    fn masks<'g>(&self, g: &'g Graph) -> Masks<'g> {
+        let (x, h) = (self.input_dropout, self.hidden_dropout);
+        let x = if x == 0.0 { None } else { Some(dropout_mask(g, self.input, x)) };
+        let h = if h == 0.0 { None } else { Some(dropout_mask(g, self.width, h)) };
+        [x, h]
     }
 
     #[track_caller]
-    fn project_all<'g>(&self, state: &State<'g, K, S>, xs: &mut [Value<'g>]) {
+    fn project_all<'g>(&self, g: &'g Graph, masks: &Masks<'g>, xs: &mut [Value<'g>]) {
         if self.project.is_some() {
             for x in xs {
-                *x = state.projected(*x);
+                *x = self.projected(g, *x, masks);
             }
         }
+    }
+
+    /// What the step takes for an input.
+    #[track_caller]
+    #[inline]
+    fn projected<'g>(&self, g: &'g Graph, x: Value<'g>, masks: &Masks<'g>) -> Value<'g> {
+        let Some(project) = self.project else { return x };
+        let [x] = match masks[0] {
+            Some(mask) => project.call(g, &[x, mask]),
+            None => project.call(g, &[x]),
+        };
+        x
+    }
+
+    /// The state after an input, which was projected before if the layer does that.
+    #[track_caller]
+    #[inline]
+    fn step<'g>(
+        &self,
+        g: &'g Graph,
+        x: Value<'g>,
+        state: &[Value<'g>; S],
+        masks: &Masks<'g>,
+    ) -> [Value<'g>; S] {
+        let mut args = [x; MOST_PORTS];
+        args[1..=S].copy_from_slice(state);
+        let mut count = 1 + S;
+        let [mask_x, mask_h] = *masks;
+        for mask in [mask_x.filter(|_| self.project.is_none()), mask_h].into_iter().flatten() {
+            args[count] = mask;
+            count += 1;
+        }
+        self.step.call(g, &args[..count])
     }
 
     /// How wide an input is.

@@ -1,6 +1,6 @@
 //! [`State`]: where a recurrent layer stands after some inputs.
 
-use crate::recurrent::Recurrent;
+use super::{Masks, Recurrent};
 use autobatch_ir::Value;
 
 /// Where a layer stands after some inputs: `Copy`, and never changed. Keeping an older one is a
@@ -9,7 +9,7 @@ use autobatch_ir::Value;
 pub struct State<'g, K, const S: usize> {
     pub(super) layer: Recurrent<K, S>,
     pub(super) values: [Value<'g>; S],
-    pub(super) masks: [Option<Value<'g>>; 2],
+    pub(super) masks: Masks<'g>,
 }
 
 impl<'g, K: Copy, const S: usize> State<'g, K, S> {
@@ -17,7 +17,10 @@ impl<'g, K: Copy, const S: usize> State<'g, K, S> {
     #[track_caller]
     #[must_use]
     pub fn push(&self, x: Value<'g>) -> Self {
-        self.step(self.projected(x))
+        let Self { layer, values, masks } = self;
+        let g = values[0].graph();
+        let x = layer.projected(g, x, masks);
+        Self { layer: *layer, values: layer.step(g, x, values, masks), masks: *masks }
     }
 
     /// The hidden value: zeros, or as given, before the first input.
@@ -30,33 +33,5 @@ impl<'g, K: Copy, const S: usize> State<'g, K, S> {
     #[must_use]
     pub const fn values(&self) -> [Value<'g>; S] {
         self.values
-    }
-
-    /// What the step takes for an input.
-    #[track_caller]
-    #[inline]
-    pub(super) fn projected(&self, x: Value<'g>) -> Value<'g> {
-        let Some(project) = self.layer.project else { return x };
-        let g = self.values[0].graph();
-        let [x] = match self.masks[0] {
-            Some(mask) => project.call(g, &[x, mask]),
-            None => project.call(g, &[x]),
-        };
-        x
-    }
-
-    #[track_caller]
-    #[inline]
-    pub(super) fn step(&self, x: Value<'g>) -> Self {
-        let mut args = [x; 5];
-        args[1..=S].copy_from_slice(&self.values);
-        let mut count = 1 + S;
-        let [mask_x, mask_h] = self.masks;
-        for mask in [mask_x.filter(|_| self.layer.project.is_none()), mask_h].into_iter().flatten() {
-            args[count] = mask;
-            count += 1;
-        }
-        let values = self.layer.step.call(self.values[0].graph(), &args[..count]);
-        Self { layer: self.layer, values, masks: self.masks }
     }
 }

@@ -14,7 +14,8 @@ use autobatch_ir::{Cell, Graph, Init, ModuleBuilder, Param, Value, list};
 /// ```
 /// `f_k * c_k` is the work of an edge cell and sums are over lists, so nodes with any numbers of
 /// children share their batches. Parameters with [`Hoist::No`]: `name.w: [input + width, 3 width]`,
-/// `name.b`, `name.wf: [input + width, width]`, `name.bf`; each product is one chain, `x` first.
+/// `name.b`, `name.wf: [input + width, width]`, `name.bf`; each product is one chain, `x` first. A
+/// leaf's sums are zeros, which are multiplied all the same.
 ///
 /// With [`Hoist::Yes`] one product of all nodes' inputs is taken before the first leaf:
 /// `name.wx: [input, 4 width]` and `name.b: [4 width]` give `[i o u f]`, `name.u: [width, 3 width]`

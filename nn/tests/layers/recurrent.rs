@@ -3,6 +3,7 @@
 use crate::lab::*;
 use autobatch_ir::reference::Mode;
 use autobatch_ir::{INDEX, Init, ModuleBuilder};
+use autobatch_nn::pytorch::{from_pytorch_gru, from_pytorch_lstm};
 use autobatch_nn::{
     BiLstm, Gru, GruOptions, Hoist, Lstm, LstmOptions, Rnn, RnnOptions, Stacked, dropout_mask, unroll,
 };
@@ -318,4 +319,66 @@ fn any_cell_unrolls_over_values_or_words() {
     close(&found[1], &[0.0; H]);
     close(&found[2], &add(&four, &two));
     close(&found[3], &[0.0; H]);
+}
+
+/// `weight · x + bias` with PyTorch's `[outputs, inputs]`.
+fn pytorch_linear(weight: &[f32], bias: &[f32], x: &[f64]) -> Vec<f64> {
+    let dots = weight.chunks(x.len()).map(|row| mul(&wide(row), x).iter().sum::<f64>());
+    dots.zip(bias).map(|(dot, &bias)| dot + f64::from(bias)).collect()
+}
+
+/// `weight_ih`, `weight_hh`, `bias_ih`, `bias_hh` of a layer with so many gates.
+fn pytorch_arrays(gates: usize) -> [Vec<f32>; 4] {
+    let width = gates * H;
+    [row(21, width * IN), row(22, width * H), row(23, width), row(24, width)]
+}
+
+#[test]
+fn an_lstm_of_pytorch_keeps_its_outputs() {
+    let [w_ih, w_hh, b_ih, b_hh] = pytorch_arrays(4);
+    let (w, b) = from_pytorch_lstm(&w_ih, &w_hh, &b_ih, &b_hh).unwrap();
+    let xs = rows(1, 4, IN);
+    for hoist in [Hoist::No, Hoist::Yes] {
+        let options = LstmOptions { hoist, ..LstmOptions::default() };
+        let (mut lab, layer) = Lab::with(|m| Lstm::with(m, "l", IN, H, &options));
+        match hoist {
+            Hoist::No => lab.weights.by_name_mut("l.w").unwrap().copy_from_slice(&w),
+            Hoist::Yes => {
+                let (wx, wh) = w.split_at(IN * 4 * H);
+                lab.weights.by_name_mut("l.wx").unwrap().copy_from_slice(wx);
+                lab.weights.by_name_mut("l.wh").unwrap().copy_from_slice(wh);
+            }
+        }
+        lab.weights.by_name_mut("l.b").unwrap().copy_from_slice(&b);
+        let found = lab.eval(|g| layer.run(g, inputs(g, &xs)));
+        let (mut h, mut c) = (vec![0.0; H], vec![0.0; H]);
+        for (x, found) in xs.iter().zip(&found) {
+            let z = add(&pytorch_linear(&w_ih, &b_ih, &wide(x)), &pytorch_linear(&w_hh, &b_hh, &h));
+            let gate = |k: usize| &z[k * H..(k + 1) * H];
+            c = add(&mul(&sigmoid(gate(1)), &c), &mul(&sigmoid(gate(0)), &tanh(gate(2))));
+            h = mul(&sigmoid(gate(3)), &tanh(&c));
+            // The sum of the two biases was rounded to f32.
+            assert!(found.iter().zip(&h).all(|(a, b)| (a - b).abs() < 1e-6), "{found:?} {h:?}");
+        }
+    }
+}
+
+#[test]
+fn a_gru_of_pytorch_keeps_its_outputs() {
+    let [w_ih, w_hh, b_ih, b_hh] = pytorch_arrays(3);
+    let arrays = from_pytorch_gru(&w_ih, &w_hh, &b_ih, &b_hh).unwrap();
+    let xs = rows(1, 4, IN);
+    let (mut lab, layer) = Lab::with(|m| Gru::new(m, "l", IN, H));
+    for (name, values) in [("wx", arrays.wx), ("wh", arrays.wh), ("b", arrays.b), ("bn", arrays.bn)] {
+        lab.weights.by_name_mut(&format!("l.{name}")).unwrap().copy_from_slice(&values);
+    }
+    let found = lab.eval(|g| layer.run(g, inputs(g, &xs)));
+    let mut h = vec![0.0; H];
+    for (x, found) in xs.iter().zip(&found) {
+        let (px, ph) = (pytorch_linear(&w_ih, &b_ih, &wide(x)), pytorch_linear(&w_hh, &b_hh, &h));
+        let gate = |k: usize| sigmoid(&add(&px[k * H..(k + 1) * H], &ph[k * H..(k + 1) * H]));
+        let n = tanh(&add(&px[2 * H..], &mul(&gate(0), &ph[2 * H..])));
+        h = add(&mul(&map(&gate(1), |z| 1.0 - z), &n), &mul(&gate(1), &h));
+        assert!(found.iter().zip(&h).all(|(a, b)| (a - b).abs() < 1e-6), "{found:?} {h:?}");
+    }
 }
