@@ -3,6 +3,7 @@
 //! * [`graph`]: what a model emits. A flat, append-only list of *applications* of ops and cells,
 //!   recorded for many differently shaped instances.
 //! * [`module`]: what graphs share: parameters, tables and traced cells.
+//! * [`codec`]: binary files of both, for which any bytes are good enough to be refused politely.
 //! * [`numeric`]: the definition of every op's bits.
 //! * [`weights`]: the values of a module's parameters.
 //! * [`reference`]: what a graph means, one op at a time: the oracle of everything that is fast.
@@ -13,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod codec;
 pub mod graph;
 pub mod hash;
 pub mod id;
@@ -24,6 +26,7 @@ pub mod reference;
 pub mod types;
 pub mod weights;
 
+pub use codec::LoadError;
 pub use graph::{Arg, Args, EmitError, Graph, GraphData, Op, Value, ValueKey};
 pub use id::{AppId, CellId, ParamId, SigId, SiteId, TypeId, ValueId};
 pub use module::{Cell, Init, Module, ModuleBuilder, Param, Table};

@@ -8,14 +8,12 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use autobatch_runtime_cpu::kernels::{
-    Isa, Matrix, PackedWeights, Part, Product, Rows, RowsMut, Run, Scratch, Start, WeightGrad,
-    column_sums, multiply,
+    Isa, Matrix, PackedWeights, Part, Product, Rows, RowsMut, Run, Scratch, Start, WeightGrad, column_sums,
+    multiply,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let seconds = std::env::args()
-        .nth(1)
-        .map_or(Ok(0.15), |word| word.parse())?;
+    let seconds = std::env::args().nth(1).map_or(Ok(0.15), |word| word.parse())?;
     let budget = Duration::from_secs_f64(seconds);
     let isa = Isa::detect()?;
     println!("{isa}; GFLOP/s: best, median, best as a part of the peak beside it");
@@ -29,14 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn products(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>> {
     let only = std::env::args().nth(2).unwrap_or_default();
-    for (n, k) in [
-        (64, 64),
-        (256, 128),
-        (600, 150),
-        (1024, 512),
-        (2048, 512),
-        (2560, 1024),
-    ] {
+    for (n, k) in [(64, 64), (256, 128), (600, 150), (1024, 512), (2048, 512), (2560, 1024)] {
         if !format!("{n}x{k}").contains(&only) {
             continue;
         }
@@ -44,31 +35,18 @@ fn products(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>
         let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n))?;
         for rows in [1, 2, 4, 6, 8, 16, 64, 256] {
             let x = floats(2 * rows * k);
-            let table: Vec<u32> = (0..rows as u32)
-                .map(|r| r * 7919 % (2 * rows as u32))
-                .collect();
+            let table: Vec<u32> = (0..rows as u32).map(|r| r * 7919 % (2 * rows as u32)).collect();
             let mut out = vec![0.0; rows * n];
             let mut scratch = Scratch::new();
-            for (kind, operand) in [
-                ("range", Rows::range(&x, k, 0)),
-                ("table", Rows::table(&x, k, &table)),
-            ] {
+            for (kind, operand) in [("range", Rows::range(&x, k, 0)), ("table", Rows::table(&x, k, &table))] {
                 let parts = [Part { rows: operand, k }];
                 let product = Product::new(&weights, &parts, Start::Zero);
                 let flops = 2.0 * (rows * n * k) as f64;
                 let work = || {
                     let out = RowsMut::new(&mut out, n);
-                    product
-                        .run(0..rows, out, &mut scratch)
-                        .expect("the sizes agree");
+                    product.run(0..rows, out, &mut scratch).expect("the sizes agree");
                 };
-                report(
-                    &format!("product {kind} rows {rows} n {n} k {k}"),
-                    isa,
-                    flops,
-                    budget,
-                    work,
-                );
+                report(&format!("product {kind} rows {rows} n {n} k {k}"), isa, flops, budget, work);
             }
         }
     }
@@ -76,14 +54,7 @@ fn products(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>
 }
 
 fn gradients(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>> {
-    for (n, k) in [
-        (50, 50),
-        (100, 50),
-        (256, 128),
-        (600, 150),
-        (1024, 512),
-        (2048, 512),
-    ] {
+    for (n, k) in [(50, 50), (100, 50), (256, 128), (600, 150), (1024, 512), (2048, 512)] {
         for rows in [1, 16, 64, 300, 2000, 20_000] {
             if rows * n * k > 2_000_000_000 {
                 continue;
@@ -92,37 +63,14 @@ fn gradients(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error
             let table: Vec<u32> = (0..rows).map(|r| (r * 7919 % rows) as u32).collect();
             let mut out = vec![0.0; k * n];
             let mut scratch = Scratch::new();
-            let dy = [Run {
-                rows: Rows::range(&dy, n, 0),
-                count: rows,
-            }];
-            for (kind, x) in [
-                ("range", Rows::range(&x, k, 0)),
-                ("table", Rows::table(&x, k, &table)),
-            ] {
-                let x = [Run {
-                    rows: x,
-                    count: rows,
-                }];
-                let grad = WeightGrad {
-                    isa,
-                    k,
-                    n,
-                    x: &x,
-                    dy: &dy,
-                    accumulate: false,
-                };
+            let dy = [Run { rows: Rows::range(&dy, n, 0), count: rows }];
+            for (kind, x) in [("range", Rows::range(&x, k, 0)), ("table", Rows::table(&x, k, &table))] {
+                let x = [Run { rows: x, count: rows }];
+                let grad = WeightGrad { isa, k, n, x: &x, dy: &dy, accumulate: false };
                 let flops = 2.0 * (rows * n * k) as f64;
-                report(
-                    &format!("wgrad {kind} rows {rows} n {n} k {k}"),
-                    isa,
-                    flops,
-                    budget,
-                    || {
-                        grad.run(RowsMut::new(&mut out, n), &mut scratch)
-                            .expect("the sizes agree");
-                    },
-                );
+                report(&format!("wgrad {kind} rows {rows} n {n} k {k}"), isa, flops, budget, || {
+                    grad.run(RowsMut::new(&mut out, n), &mut scratch).expect("the sizes agree");
+                });
             }
         }
     }
@@ -130,32 +78,17 @@ fn gradients(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error
     for (m, k, n) in [(1, 100, 100), (8, 64, 8), (10, 100, 100), (30, 128, 30)] {
         let (a, b) = (floats(m * k), floats(k * n));
         let mut out = vec![0.0; m * n];
-        report(
-            &format!("multiply rows {m} n {n} k {k}"),
-            isa,
-            2.0 * (m * n * k) as f64,
-            budget,
-            || {
-                let (a, b) = (Matrix::new(&a, k, m, k), Matrix::new(&b, n, k, n));
-                multiply(isa, a, b, RowsMut::new(&mut out, n), false, &mut scratch)
-                    .expect("the sizes agree");
-            },
-        );
+        report(&format!("multiply rows {m} n {n} k {k}"), isa, 2.0 * (m * n * k) as f64, budget, || {
+            let (a, b) = (Matrix::new(&a, k, m, k), Matrix::new(&b, n, k, n));
+            multiply(isa, a, b, RowsMut::new(&mut out, n), false, &mut scratch).expect("the sizes agree");
+        });
     }
     let (rows, n) = (1000, 600);
     let dy = floats(rows * n);
-    let run = [Run {
-        rows: Rows::range(&dy, n, 0),
-        count: rows,
-    }];
+    let run = [Run { rows: Rows::range(&dy, n, 0), count: rows }];
     let mut sums = vec![0.0; n];
-    let (best, _) = time(budget, || {
-        column_sums(isa, &run, &mut sums, false).expect("the sizes agree")
-    });
-    println!(
-        "column sums {rows} x {n}: {:.1} GB/s",
-        (rows * n * 4) as f64 / best / 1e9
-    );
+    let (best, _) = time(budget, || column_sums(isa, &run, &mut sums, false).expect("the sizes agree"));
+    println!("column sums {rows} x {n}: {:.1} GB/s", (rows * n * 4) as f64 / best / 1e9);
     Ok(())
 }
 
@@ -171,9 +104,7 @@ fn packing(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>>
         println!("copy {k} x {n}: {:.1} GB/s", bytes / best / 1e9);
         let (best, _) = time(budget, || weights.fill(0, 0, matrix).expect("it fits"));
         println!("pack {k} x {n}: {:.1} GB/s", bytes / best / 1e9);
-        let (best, _) = time(budget, || {
-            transposed.fill(0, 0, matrix.transposed()).expect("it fits")
-        });
+        let (best, _) = time(budget, || transposed.fill(0, 0, matrix.transposed()).expect("it fits"));
         println!("pack transposed {k} x {n}: {:.1} GB/s", bytes / best / 1e9);
     }
     Ok(())
@@ -215,11 +146,7 @@ fn time(budget: Duration, mut work: impl FnMut()) -> (f64, f64) {
         for _ in 0..repeats {
             work();
         }
-        let seconds = if long {
-            start.seconds()
-        } else {
-            start.start.elapsed().as_secs_f64()
-        };
+        let seconds = if long { start.seconds() } else { start.start.elapsed().as_secs_f64() };
         times.push(seconds / repeats as f64);
     }
     times.sort_by(f64::total_cmp);
@@ -235,19 +162,13 @@ struct Clock {
 
 impl Clock {
     fn wall() -> Self {
-        Clock {
-            start: Instant::now(),
-            waited: 0.0,
-        }
+        Clock { start: Instant::now(), waited: 0.0 }
     }
 
     /// Both ends ask for the time outermost, so that a wait between the two questions lengthens the result and never shortens it.
     fn start() -> Self {
         let start = Instant::now();
-        Clock {
-            start,
-            waited: Self::waited(),
-        }
+        Clock { start, waited: Self::waited() }
     }
 
     fn seconds(&self) -> f64 {
@@ -310,9 +231,7 @@ macro_rules! chains {
 #[target_feature(enable = "avx512f")]
 fn fma512(steps: usize) -> usize {
     use std::arch::x86_64::{_mm512_fmadd_ps, _mm512_set1_ps};
-    chains!(steps, 20, |x| _mm512_set1_ps(x), |a, b, c| _mm512_fmadd_ps(
-        a, b, c
-    ));
+    chains!(steps, 20, |x| _mm512_set1_ps(x), |a, b, c| _mm512_fmadd_ps(a, b, c));
     20 * 16
 }
 
@@ -320,9 +239,7 @@ fn fma512(steps: usize) -> usize {
 #[target_feature(enable = "avx2,fma")]
 fn fma256(steps: usize) -> usize {
     use std::arch::x86_64::{_mm256_fmadd_ps, _mm256_set1_ps};
-    chains!(steps, 12, |x| _mm256_set1_ps(x), |a, b, c| _mm256_fmadd_ps(
-        a, b, c
-    ));
+    chains!(steps, 12, |x| _mm256_set1_ps(x), |a, b, c| _mm256_fmadd_ps(a, b, c));
     12 * 8
 }
 

@@ -3,17 +3,12 @@
 mod common;
 
 use autobatch_runtime_cpu::kernels::{
-    Isa, KernelError, Matrix, PackedWeights, Part, Product, RowNumbers, Rows, RowsMut, Scratch,
-    Start,
+    Isa, KernelError, Matrix, PackedWeights, Part, Product, RowNumbers, Rows, RowsMut, Scratch, Start,
 };
 use common::{Random, bits, cases};
 
 fn isas() -> Vec<Isa> {
-    if cfg!(miri) {
-        vec![Isa::Scalar]
-    } else {
-        Isa::available()
-    }
+    if cfg!(miri) { vec![Isa::Scalar] } else { Isa::available() }
 }
 
 /// The weights back again: the product of each unit row with them.
@@ -23,10 +18,7 @@ fn unpacked(weights: &PackedWeights) -> Vec<f32> {
     for i in 0..k {
         units[i * k + i] = 1.0;
     }
-    let parts = [Part {
-        rows: Rows::range(&units, k, 0),
-        k,
-    }];
+    let parts = [Part { rows: Rows::range(&units, k, 0), k }];
     let mut out = vec![0.0; k * n];
     Product::new(weights, &parts, Start::Zero)
         .run(0..k, RowsMut::new(&mut out, n), &mut Scratch::new())
@@ -58,11 +50,7 @@ fn blocks_filled_at_any_place_from_either_layout_replace_what_was_there() {
                 weights.fill(first_k, first_n, block).unwrap();
                 for i in 0..rows {
                     for j in 0..columns {
-                        let at = if transposed {
-                            j * stride + i
-                        } else {
-                            i * stride + j
-                        };
+                        let at = if transposed { j * stride + i } else { i * stride + j };
                         expected[(first_k + i) * n + first_n + j] = source[at];
                     }
                 }
@@ -110,10 +98,7 @@ fn blocks_outside_of_the_weights_and_absurd_sizes_are_refused() {
     let columns = "columns of the packed weights";
     assert_eq!(weights.fill(0, 3, block(4, 3)), reach(columns, 6, 5));
     assert_eq!(weights.fill(0, 0, block(5, 5)), reach("matrix", 25, 20));
-    assert_eq!(
-        weights.fill(usize::MAX, 0, block(1, 1)),
-        reach(rows, usize::MAX, 4)
-    );
+    assert_eq!(weights.fill(usize::MAX, 0, block(1, 1)), reach(rows, usize::MAX, 4));
     assert_eq!(weights.fill_rows_with(2, 3, |_, _| ()), reach(rows, 5, 4));
     // Miri ends the program where an allocator would say that it has no memory.
     let too_much = if cfg!(miri) { 1 << 60 } else { 1 << 40 };
@@ -122,11 +107,7 @@ fn blocks_outside_of_the_weights_and_absurd_sizes_are_refused() {
         assert_eq!(error, KernelError::Memory { k, n });
     }
     for isa in Isa::ALL {
-        assert_eq!(
-            PackedWeights::zeroed(isa, 1, 1).is_ok(),
-            isa.is_available(),
-            "{isa}"
-        );
+        assert_eq!(PackedWeights::zeroed(isa, 1, 1).is_ok(), isa.is_available(), "{isa}");
     }
 }
 
@@ -156,11 +137,7 @@ fn operands_and_results_may_be_rows_of_one_slab() {
             let x = &before[row as usize * stride..][..k];
             for j in 0..n {
                 let expected = (0..k).fold(0.0f32, |acc, i| x[i].mul_add(w[i * n + j], acc));
-                assert_eq!(
-                    slab[(5 + lane) * stride + j].to_bits(),
-                    expected.to_bits(),
-                    "{isa}"
-                );
+                assert_eq!(slab[(5 + lane) * stride + j].to_bits(), expected.to_bits(), "{isa}");
             }
         }
     }

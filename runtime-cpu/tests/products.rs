@@ -3,16 +3,13 @@
 mod common;
 
 use autobatch_runtime_cpu::kernels::{
-    Isa, KernelError, Matrix, PackedWeights, Part, Product, RowNumbers, Rows, RowsMut, Scratch,
-    Start,
+    Isa, Matrix, PackedWeights, Part, Product, RowNumbers, Rows, RowsMut, Scratch, Start,
 };
 use common::{Random, bits, cases};
 
 /// The definition: `acc = start; for k ascending: acc = fma(x, w, acc)`.
 fn chain(start: f32, x: &[f32], w: &[f32], n: usize, column: usize) -> f32 {
-    x.iter()
-        .enumerate()
-        .fold(start, |acc, (k, &x)| x.mul_add(w[k * n + column], acc))
+    x.iter().enumerate().fold(start, |acc, (k, &x)| x.mul_add(w[k * n + column], acc))
 }
 
 /// A random operand: where its rows are, and the row of every lane.
@@ -45,11 +42,7 @@ impl Operand {
     fn rows(&self) -> Rows<'_> {
         match self.kind {
             0 => Rows::range(&self.data, self.stride, 2),
-            1 => Rows::new(
-                &self.data,
-                self.stride,
-                RowNumbers::Stepped { first: 1, step: 3 },
-            ),
+            1 => Rows::new(&self.data, self.stride, RowNumbers::Stepped { first: 1, step: 3 }),
             2 => Rows::table(&self.data, self.stride, &self.table),
             _ => Rows::shared(&self.data),
         }
@@ -67,11 +60,7 @@ impl Operand {
 }
 
 fn isas() -> Vec<Isa> {
-    if cfg!(miri) {
-        vec![Isa::Scalar]
-    } else {
-        Isa::available()
-    }
+    if cfg!(miri) { vec![Isa::Scalar] } else { Isa::available() }
 }
 
 #[test]
@@ -80,11 +69,7 @@ fn every_instruction_set_gives_the_bits_of_the_scalar_chain_on_random_shapes() {
     for case in 0..cases(60) {
         let lanes = 1 + random.below(if cfg!(miri) { 9 } else { 70 });
         // Wide and narrow products are cut differently.
-        let n = 1 + random.below(if cfg!(miri) {
-            200
-        } else {
-            [60, 200, 500][case % 3]
-        });
+        let n = 1 + random.below(if cfg!(miri) { 200 } else { [60, 200, 500][case % 3] });
         let most_k = if cfg!(miri) { 5 } else { 330 };
         let operands: Vec<_> = (0..random.below(4))
             .map(|_| {
@@ -98,13 +83,7 @@ fn every_instruction_set_gives_the_bits_of_the_scalar_chain_on_random_shapes() {
         let before = Operand::new(&mut random, lanes, n);
         let stride = n + random.below(4);
         let output = random.floats(lanes * stride);
-        let parts: Vec<_> = operands
-            .iter()
-            .map(|o| Part {
-                rows: o.rows(),
-                k: o.k,
-            })
-            .collect();
+        let parts: Vec<_> = operands.iter().map(|o| Part { rows: o.rows(), k: o.k }).collect();
         let start = random.below(4);
         for isa in isas() {
             let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).unwrap();
@@ -116,18 +95,10 @@ fn every_instruction_set_gives_the_bits_of_the_scalar_chain_on_random_shapes() {
             };
             let mut out = output.clone();
             Product::new(&weights, &parts, start_from)
-                .run(
-                    0..lanes,
-                    RowsMut::new(&mut out, stride),
-                    &mut Scratch::new(),
-                )
+                .run(0..lanes, RowsMut::new(&mut out, stride), &mut Scratch::new())
                 .unwrap();
             for lane in 0..lanes {
-                let x: Vec<f32> = operands
-                    .iter()
-                    .flat_map(|o| o.lane(lane))
-                    .copied()
-                    .collect();
+                let x: Vec<f32> = operands.iter().flat_map(|o| o.lane(lane)).copied().collect();
                 for column in 0..stride.min(out.len() - lane * stride) {
                     let old = output[lane * stride + column];
                     let expected = if column >= n {
@@ -158,43 +129,27 @@ fn a_row_has_the_same_bits_alone_and_at_every_position_of_a_large_batch() {
     let mut random = Random::seeded();
     let k = if cfg!(miri) { 9 } else { 301 };
     let x = random.floats(k);
-    let sizes = isas()
-        .into_iter()
-        .flat_map(|isa| [(isa, 21), (isa, 150), (isa, 301)]);
+    let sizes = isas().into_iter().flat_map(|isa| [(isa, 21), (isa, 150), (isa, 301)]);
     for (isa, n) in sizes.take(if cfg!(miri) { 1 } else { usize::MAX }) {
         let w = random.floats(k * n);
         let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).unwrap();
         let mut scratch = Scratch::new();
         let mut alone = vec![0.0; n];
-        let part = [Part {
-            rows: Rows::shared(&x),
-            k,
-        }];
+        let part = [Part { rows: Rows::shared(&x), k }];
         Product::new(&weights, &part, Start::Zero)
             .run(0..1, RowsMut::new(&mut alone, n), &mut scratch)
             .unwrap();
-        for lanes in if cfg!(miri) {
-            vec![5]
-        } else {
-            vec![2, 4, 7, 15, 29, 61, 113, 200]
-        } {
+        for lanes in if cfg!(miri) { vec![5] } else { vec![2, 4, 7, 15, 29, 61, 113, 200] } {
             let position = random.below(lanes);
             let mut rows = random.floats(lanes * k);
             rows[position * k..][..k].copy_from_slice(&x);
             let mut out = vec![0.0; lanes * n];
-            let part = [Part {
-                rows: Rows::range(&rows, k, 0),
-                k,
-            }];
+            let part = [Part { rows: Rows::range(&rows, k, 0), k }];
             Product::new(&weights, &part, Start::Zero)
                 .run(0..lanes, RowsMut::new(&mut out, n), &mut scratch)
                 .unwrap();
             let found = &out[position * n..][..n];
-            assert_eq!(
-                bits(found),
-                bits(&alone),
-                "{isa}, n {n}, {lanes} lanes, position {position}"
-            );
+            assert_eq!(bits(found), bits(&alone), "{isa}, n {n}, {lanes} lanes, position {position}");
         }
     }
 }
@@ -202,36 +157,22 @@ fn a_row_has_the_same_bits_alone_and_at_every_position_of_a_large_batch() {
 #[test]
 fn columns_and_lanes_computed_by_separate_calls_are_those_of_one_call() {
     let mut random = Random::seeded();
-    let (lanes, k, n) = if cfg!(miri) {
-        (11, 3, 150)
-    } else {
-        (37, 290, 310)
-    };
+    let (lanes, k, n) = if cfg!(miri) { (11, 3, 150) } else { (37, 290, 310) };
     let w = random.floats(k * n);
     let x = random.floats(lanes * k);
     let bias = random.floats(n);
     for isa in isas() {
         let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).unwrap();
-        let part = [Part {
-            rows: Rows::range(&x, k, 0),
-            k,
-        }];
+        let part = [Part { rows: Rows::range(&x, k, 0), k }];
         let whole = Product::new(&weights, &part, Start::Bias(&bias));
         let mut scratch = Scratch::new();
         let mut expected = vec![0.0; lanes * n];
-        whole
-            .run(0..lanes, RowsMut::new(&mut expected, n), &mut scratch)
-            .unwrap();
+        whole.run(0..lanes, RowsMut::new(&mut expected, n), &mut scratch).unwrap();
         let mut out = vec![f32::NAN; lanes * n];
         let (row, column) = (lanes / 3, weights.panel());
         for columns in [0..column, column..n] {
-            let product = Product {
-                columns,
-                ..whole.clone()
-            };
-            product
-                .run(0..row, RowsMut::new(&mut out, n), &mut scratch)
-                .unwrap();
+            let product = Product { columns, ..whole.clone() };
+            product.run(0..row, RowsMut::new(&mut out, n), &mut scratch).unwrap();
             let rest = RowsMut::new(&mut out[row * n..], n);
             product.run(row..lanes, rest, &mut scratch).unwrap();
         }
@@ -243,54 +184,31 @@ fn columns_and_lanes_computed_by_separate_calls_are_those_of_one_call() {
 fn a_part_hoisted_into_the_start_rows_keeps_the_bits() {
     let mut random = Random::seeded();
     // The second begins inside a block of packed rows and goes on in the next.
-    let sizes = if cfg!(miri) {
-        (9, 2, 5, 150)
-    } else {
-        (30, 100, 400, 300)
-    };
+    let sizes = if cfg!(miri) { (9, 2, 5, 150) } else { (30, 100, 400, 300) };
     for (lanes, first, k, n) in [(6, 5, 13, 19), sizes] {
         hoisted_part_keeps_the_bits(&mut random, lanes, first, k, n);
     }
 }
 
-fn hoisted_part_keeps_the_bits(
-    random: &mut Random,
-    lanes: usize,
-    first: usize,
-    k: usize,
-    n: usize,
-) {
+fn hoisted_part_keeps_the_bits(random: &mut Random, lanes: usize, first: usize, k: usize, n: usize) {
     let w = random.floats(k * n);
     let x = random.floats(lanes * k);
     for isa in isas() {
-        let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).unwrap();
+        let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).expect("the sizes agree");
         let mut scratch = Scratch::new();
-        let whole = [Part {
-            rows: Rows::range(&x, k, 0),
-            k,
-        }];
+        let whole = [Part { rows: Rows::range(&x, k, 0), k }];
         let mut expected = vec![0.0; lanes * n];
         Product::new(&weights, &whole, Start::Zero)
             .run(0..lanes, RowsMut::new(&mut expected, n), &mut scratch)
-            .unwrap();
-        let head = [Part {
-            rows: Rows::range(&x, k, 0),
-            k: first,
-        }];
-        let tail = [Part {
-            rows: Rows::range(&x[first..], k, 0),
-            k: k - first,
-        }];
+            .expect("the sizes agree");
+        let head = [Part { rows: Rows::range(&x, k, 0), k: first }];
+        let tail = [Part { rows: Rows::range(&x[first..], k, 0), k: k - first }];
         let mut hoisted = vec![0.0; lanes * n];
         Product::new(&weights, &head, Start::Zero)
             .run(0..lanes, RowsMut::new(&mut hoisted, n), &mut scratch)
-            .unwrap();
-        let rest = Product {
-            first_k: first,
-            ..Product::new(&weights, &tail, Start::Output)
-        };
-        rest.run(0..lanes, RowsMut::new(&mut hoisted, n), &mut scratch)
-            .unwrap();
+            .expect("the sizes agree");
+        let rest = Product { first_k: first, ..Product::new(&weights, &tail, Start::Output) };
+        rest.run(0..lanes, RowsMut::new(&mut hoisted, n), &mut scratch).expect("the sizes agree");
         assert_eq!(bits(&hoisted), bits(&expected), "{isa}");
     }
 }
@@ -303,31 +221,22 @@ fn tiles_cover_the_lanes_once_in_order_and_the_tail_sees_finished_rows() {
     let x = random.floats(30 * k);
     let isa = isas().pop().unwrap();
     let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).unwrap();
-    let part = [Part {
-        rows: Rows::range(&x, k, 0),
-        k,
-    }];
+    let part = [Part { rows: Rows::range(&x, k, 0), k }];
     let product = Product::new(&weights, &part, Start::Zero);
     let mut scratch = Scratch::new();
     let mut out = vec![0.0; lanes * n];
     let mut seen = Vec::new();
     product
-        .run_tiled(
-            2..2 + lanes,
-            10,
-            RowsMut::new(&mut out, n),
-            &mut scratch,
-            |tile, mut rows| {
-                for (i, lane) in tile.clone().enumerate() {
-                    let row = rows.row_mut(i, n).expect("the tile's rows exist");
-                    for (column, value) in row.iter_mut().enumerate() {
-                        assert_eq!(*value, chain(0.0, &x[lane * k..][..k], &w, n, column));
-                        *value = -*value;
-                    }
+        .run_tiled(2..2 + lanes, 10, RowsMut::new(&mut out, n), &mut scratch, |tile, mut rows| {
+            for (i, lane) in tile.clone().enumerate() {
+                let row = rows.row_mut(i, n).expect("the tile's rows exist");
+                for (column, value) in row.iter_mut().enumerate() {
+                    assert_eq!(*value, chain(0.0, &x[lane * k..][..k], &w, n, column));
+                    *value = -*value;
                 }
-                seen.push(tile);
-            },
-        )
+            }
+            seen.push(tile);
+        })
         .unwrap();
     assert_eq!(seen, [2..12, 12..22, 22..25]);
     assert_eq!(out[0], -chain(0.0, &x[2 * k..][..k], &w, n, 0));
@@ -340,193 +249,8 @@ fn no_lanes_and_no_parts_are_products_too() {
     let bias = [1.0, 2.0, 3.0];
     let product = Product::new(&weights, &[], Start::Bias(&bias));
     let mut out = vec![9.0; 60];
-    product
-        .run(0..0, RowsMut::new(&mut out, 3), &mut Scratch::new())
-        .unwrap();
+    product.run(0..0, RowsMut::new(&mut out, 3), &mut Scratch::new()).unwrap();
     assert_eq!(out, vec![9.0; 60]);
-    product
-        .run(0..20, RowsMut::new(&mut out, 3), &mut Scratch::new())
-        .unwrap();
+    product.run(0..20, RowsMut::new(&mut out, 3), &mut Scratch::new()).unwrap();
     assert_eq!(out, bias.repeat(20));
-}
-
-#[test]
-fn every_access_outside_of_a_slice_is_refused_before_anything_is_written() {
-    let (k, n) = (4, 40);
-    let w = vec![1.0; k * n];
-    let weights = PackedWeights::pack(Isa::Scalar, Matrix::new(&w, n, k, n)).unwrap();
-    let x = vec![1.0; 5 * k];
-    let short_bias = vec![0.0; n - 1];
-    let far = [0, 5];
-    let good = Part {
-        rows: Rows::range(&x, k, 0),
-        k,
-    };
-    let good_parts = [good];
-    let good = Product::new(&weights, &good_parts, Start::Zero);
-    let overflow = RowNumbers::Stepped {
-        first: 1,
-        step: usize::MAX,
-    };
-    let parts = [
-        (
-            [Part {
-                rows: Rows::range(&x, k, 4),
-                k,
-            }],
-            24,
-        ),
-        (
-            [Part {
-                rows: Rows::table(&x, k, &far),
-                k,
-            }],
-            24,
-        ),
-        (
-            [Part {
-                rows: Rows::table(&x, k, &far[..1]),
-                k,
-            }],
-            2,
-        ),
-        (
-            [Part {
-                rows: Rows::new(&x, k, overflow),
-                k,
-            }],
-            usize::MAX,
-        ),
-        (
-            [Part {
-                rows: Rows::range(&x, usize::MAX, 0),
-                k,
-            }],
-            usize::MAX,
-        ),
-    ];
-    for (parts, needs) in &parts {
-        let product = Product {
-            parts,
-            ..good.clone()
-        };
-        refused(
-            &product,
-            n,
-            |e| matches!(e, KernelError::Reach { needs: found, .. } if found == needs),
-        );
-    }
-    refused(
-        &Product {
-            first_k: 1,
-            ..good.clone()
-        },
-        n,
-        |e| {
-            matches!(
-                e,
-                KernelError::Reach {
-                    needs: 5,
-                    has: 4,
-                    ..
-                }
-            )
-        },
-    );
-    refused(
-        &Product {
-            start: Start::Bias(&short_bias),
-            ..good.clone()
-        },
-        n,
-        |e| {
-            matches!(
-                e,
-                KernelError::Size {
-                    expected: 40,
-                    found: 39,
-                    ..
-                }
-            )
-        },
-    );
-    refused(
-        &Product {
-            start: Start::Rows(Rows::range(&w, n, 3)),
-            ..good.clone()
-        },
-        n,
-        |e| {
-            matches!(
-                e,
-                KernelError::Reach {
-                    needs: 200,
-                    has: 160,
-                    ..
-                }
-            )
-        },
-    );
-    refused(
-        &Product {
-            columns: 0..41,
-            ..good.clone()
-        },
-        n,
-        |e| {
-            matches!(
-                e,
-                KernelError::Reach {
-                    needs: 41,
-                    has: 40,
-                    ..
-                }
-            )
-        },
-    );
-    refused(
-        &Product {
-            columns: 8..40,
-            ..good.clone()
-        },
-        n,
-        |e| {
-            matches!(
-                e,
-                KernelError::Columns {
-                    start: 8,
-                    end: 40,
-                    panel: 16
-                }
-            )
-        },
-    );
-    refused(&good, n - 1, |e| {
-        matches!(
-            e,
-            KernelError::Reach {
-                needs: 40,
-                has: 39,
-                ..
-            }
-        )
-    });
-    refused(&good, n + 30, |e| {
-        matches!(
-            e,
-            KernelError::Reach {
-                needs: 110,
-                has: 80,
-                ..
-            }
-        )
-    });
-}
-
-fn refused(product: &Product<'_>, stride: usize, expected: impl Fn(&KernelError) -> bool) {
-    let mut out = vec![7.0; 80];
-    let result = product.run(0..2, RowsMut::new(&mut out, stride), &mut Scratch::new());
-    let error = result.expect_err("the product reaches outside of a slice");
-    assert!(expected(&error), "{error:?}");
-    assert_eq!(out, vec![7.0; 80]);
 }

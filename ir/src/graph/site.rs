@@ -79,6 +79,12 @@ impl Sites {
         SiteId::new(number)
     }
 
+    /// Appends a site, known or not.
+    pub(crate) fn push(&mut self, site: Site) -> SiteId {
+        self.items.push(site);
+        SiteId::new(self.items.len() - 1)
+    }
+
     /// The site behind an id.
     #[must_use]
     pub fn get(&self, id: SiteId) -> &Site {
@@ -89,6 +95,12 @@ impl Sites {
     #[must_use]
     pub fn items(&self) -> &[Site] {
         &self.items
+    }
+
+    /// Appends sites under the next ids, known or not: a file's ids are their places.
+    pub(crate) fn extend_exact(&mut self, sites: Vec<Site>) {
+        self.items.reserve_exact(sites.len());
+        self.items.extend(sites);
     }
 
     pub(crate) fn truncate(&mut self, len: usize) {

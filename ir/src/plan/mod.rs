@@ -8,7 +8,10 @@
 //! The plan fixes what is computed, in which order of roundings, and where it lives. Tile shapes,
 //! weight packing, threads and pipelines belong to the runtimes. No bound number is part of a plan.
 
+pub mod interp;
 pub mod kernel;
+pub mod row_ops;
+pub mod verify;
 
 use crate::id::{AppId, ParamId};
 use crate::module::ParamKind;
@@ -19,6 +22,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
+pub use verify::{Verified, VerifyErrors};
 
 macro_rules! plan_ids {
     ($($(#[$doc:meta])* $name:ident, $spelling:literal;)*) => {$(
@@ -200,6 +204,16 @@ pub enum Place {
         /// Where the rows begin in the plan's tables.
         at: u32,
     },
+}
+
+impl Place {
+    /// The field written.
+    #[must_use]
+    pub const fn field(self) -> FieldId {
+        match self {
+            Self::Rows { field, .. } | Self::Table { field, .. } => field,
+        }
+    }
 }
 
 /// Play a kernel on some rows.

@@ -49,14 +49,9 @@ impl fmt::Display for KernelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             KernelError::Isa(error) => error.fmt(f),
-            KernelError::Size {
-                what,
-                expected,
-                found,
-            } => write!(
-                f,
-                "{what}: expected {expected}, found {found}; pass sizes that agree"
-            ),
+            KernelError::Size { what, expected, found } => {
+                write!(f, "{what}: expected {expected}, found {found}; pass sizes that agree")
+            }
             KernelError::Reach { what, needs, has } => write!(
                 f,
                 "{what}: expected at least {needs} elements, found {has}; pass more or name fewer rows"
@@ -65,10 +60,9 @@ impl fmt::Display for KernelError {
                 f,
                 "columns {start}..{end}: expected bounds that are multiples of {panel} or the last column; cut between panels"
             ),
-            KernelError::Memory { k, n } => write!(
-                f,
-                "no memory for packed weights of {k} x {n}; split the weights"
-            ),
+            KernelError::Memory { k, n } => {
+                write!(f, "no memory for packed weights of {k} x {n}; split the weights")
+            }
         }
     }
 }
@@ -89,34 +83,14 @@ impl From<IsaError> for KernelError {
 }
 
 /// `Ok` if `found` is `expected`.
-pub(super) fn same_size(
-    what: &'static str,
-    expected: usize,
-    found: usize,
-) -> Result<(), KernelError> {
-    if expected == found {
-        Ok(())
-    } else {
-        Err(KernelError::Size {
-            what,
-            expected,
-            found,
-        })
-    }
+pub(super) fn same_size(what: &'static str, expected: usize, found: usize) -> Result<(), KernelError> {
+    if expected == found { Ok(()) } else { Err(KernelError::Size { what, expected, found }) }
 }
 
 /// `Ok` if `has` is at least `needs`, where `None` stands for a size that overflowed.
-pub(super) fn reaches(
-    what: &'static str,
-    needs: Option<usize>,
-    has: usize,
-) -> Result<(), KernelError> {
+pub(super) fn reaches(what: &'static str, needs: Option<usize>, has: usize) -> Result<(), KernelError> {
     match needs {
         Some(needs) if needs <= has => Ok(()),
-        _ => Err(KernelError::Reach {
-            what,
-            needs: needs.unwrap_or(usize::MAX),
-            has,
-        }),
+        _ => Err(KernelError::Reach { what, needs: needs.unwrap_or(usize::MAX), has }),
     }
 }

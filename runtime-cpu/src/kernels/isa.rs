@@ -43,8 +43,7 @@ impl Isa {
             Isa::Neon => cfg!(target_arch = "aarch64"),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => {
-                std::arch::is_x86_feature_detected!("avx2")
-                    && std::arch::is_x86_feature_detected!("fma")
+                std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
             }
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => std::arch::is_x86_feature_detected!("avx512f"),
@@ -55,19 +54,12 @@ impl Isa {
 
     /// What this machine has, slowest first; never empty, because [`Isa::Scalar`] runs everywhere.
     pub fn available() -> Vec<Isa> {
-        Self::ALL
-            .into_iter()
-            .filter(|isa| isa.is_available())
-            .collect()
+        Self::ALL.into_iter().filter(|isa| isa.is_available()).collect()
     }
 
     /// The fastest instruction set of this machine, whatever the environment says.
     pub fn best() -> Isa {
-        Self::ALL
-            .into_iter()
-            .rev()
-            .find(|isa| isa.is_available())
-            .unwrap_or(Isa::Scalar)
+        Self::ALL.into_iter().rev().find(|isa| isa.is_available()).unwrap_or(Isa::Scalar)
     }
 
     /// What `AUTOBATCH_CPU` names, or else the fastest of this machine.
@@ -89,11 +81,7 @@ impl Isa {
 
     /// The instruction set itself if this machine has it: what every safe kernel asks before it runs.
     pub fn required(self) -> Result<Isa, IsaError> {
-        if self.is_available() {
-            Ok(self)
-        } else {
-            Err(IsaError::Missing(self))
-        }
+        if self.is_available() { Ok(self) } else { Err(IsaError::Missing(self)) }
     }
 }
 
@@ -119,11 +107,7 @@ impl fmt::Display for IsaError {
             IsaError::Missing(isa) => write!(f, "this machine has no {isa}")?,
         }
         let names: Vec<_> = Isa::available().into_iter().map(Isa::name).collect();
-        write!(
-            f,
-            ": expected one of {}; set or unset {ISA_VARIABLE}",
-            names.join(", ")
-        )
+        write!(f, ": expected one of {}; set or unset {ISA_VARIABLE}", names.join(", "))
     }
 }
 
@@ -137,27 +121,18 @@ mod tests {
     fn an_unknown_word_lists_what_this_machine_has() {
         let error = Isa::forced("sse9").unwrap_err();
         let text = error.to_string();
-        assert!(
-            text.starts_with("unknown instruction set `sse9`: expected one of scalar"),
-            "{text}"
-        );
+        assert!(text.starts_with("unknown instruction set `sse9`: expected one of scalar"), "{text}");
         assert!(text.contains(Isa::best().name()), "{text}");
     }
 
     #[test]
     fn a_missing_instruction_set_is_refused_and_an_available_one_taken() {
         for isa in Isa::ALL {
-            let expected = if Isa::available().contains(&isa) {
-                Ok(isa)
-            } else {
-                Err(IsaError::Missing(isa))
-            };
+            let expected =
+                if Isa::available().contains(&isa) { Ok(isa) } else { Err(IsaError::Missing(isa)) };
             assert_eq!(Isa::forced(isa.name()), expected);
         }
-        assert!(
-            Isa::ALL.iter().any(|isa| !isa.is_available()),
-            "no machine has both NEON and AVX2"
-        );
+        assert!(Isa::ALL.iter().any(|isa| !isa.is_available()), "no machine has both NEON and AVX2");
     }
 
     #[test]

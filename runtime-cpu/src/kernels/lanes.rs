@@ -233,10 +233,7 @@ mod x86 {
     unsafe fn low_lanes(count: usize) -> __m256i {
         // SAFETY: the caller vouches for AVX2; `count` is at most eight, so the cast keeps its value.
         unsafe {
-            _mm256_cmpgt_epi32(
-                _mm256_set1_epi32(count as i32),
-                _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
-            )
+            _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
         }
     }
 }

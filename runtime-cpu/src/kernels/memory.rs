@@ -13,7 +13,7 @@ impl Line {
 
 /// A zeroed buffer of floats aligned to 64 bytes.
 #[derive(Clone, Default)]
-pub(super) struct Aligned {
+pub(crate) struct Aligned {
     lines: Vec<Line>,
 }
 
@@ -27,11 +27,21 @@ impl Aligned {
         Some(Aligned { lines })
     }
 
-    pub(super) fn floats(&self) -> &[f32] {
+    /// Grows to at least `floats` floats, new ones zero; `None` if memory cannot be had.
+    pub(crate) fn fit(&mut self, floats: usize) -> Option<()> {
+        let count = floats.div_ceil(Line::FLOATS);
+        if count > self.lines.len() {
+            self.lines.try_reserve_exact(count - self.lines.len()).ok()?;
+            self.lines.resize(count, Line::zeroed());
+        }
+        Some(())
+    }
+
+    pub(crate) fn floats(&self) -> &[f32] {
         bytemuck::cast_slice(&self.lines)
     }
 
-    pub(super) fn floats_mut(&mut self) -> &mut [f32] {
+    pub(crate) fn floats_mut(&mut self) -> &mut [f32] {
         bytemuck::cast_slice_mut(&mut self.lines)
     }
 }

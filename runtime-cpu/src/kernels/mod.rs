@@ -9,6 +9,7 @@
 //! Safe functions prove every access from the lengths of their slices, once, before their loops. The `_unchecked` forms leave the proof to
 //! the caller: a player of verified plans has it.
 
+pub mod elementwise;
 mod error;
 mod isa;
 mod lanes;
@@ -23,6 +24,7 @@ mod wgrad;
 
 pub use error::KernelError;
 pub use isa::{ISA_VARIABLE, Isa, IsaError};
+pub(crate) use memory::Aligned;
 pub use memory::Scratch;
 pub use multiply::{multiply, multiply_unchecked};
 pub use pack::{Matrix, PackedWeights};

@@ -124,11 +124,7 @@ unsafe fn run_row_tile(
             None => {
                 tile.columns = twin.panel.min(left);
                 for k in 0..tile.k {
-                    b.copy_row(
-                        first_k + k,
-                        column,
-                        &mut laid_out[k * LAID_OUT..][..tile.columns],
-                    );
+                    b.copy_row(first_k + k, column, &mut laid_out[k * LAID_OUT..][..tile.columns]);
                 }
                 (tile.b, tile.b_step) = (laid_out.as_ptr(), LAID_OUT);
             }
@@ -136,11 +132,7 @@ unsafe fn run_row_tile(
         tile.columns = left.min(width * twin.panel);
         tile.ahead = Ahead::lone(tile.b, tile.b_step);
         let whole = tile.columns == width * twin.panel;
-        let function = if whole {
-            (twin.gathered)(height, width)
-        } else {
-            (twin.cut)(height)
-        };
+        let function = if whole { (twin.gathered)(height, width) } else { (twin.cut)(height) };
         // SAFETY: the panels are whole, or one is cut and the function keeps to the limit.
         unsafe { function(&tile) };
         column += tile.columns;

@@ -16,10 +16,7 @@ use super::twins::{K_BLOCK, Twin};
 /// Rows of a weight that are packed before the next panel's turn: few enough that their cache lines stay, enough to write runs of memory.
 /// (Of a transposed weight, a block of `K_BLOCK`: there memory runs along `k`.)
 const ROWS_AT_ONCE: usize = 16;
-const _: () = assert!(
-    K_BLOCK.is_multiple_of(ROWS_AT_ONCE),
-    "rows packed at once lie in one block"
-);
+const _: () = assert!(K_BLOCK.is_multiple_of(ROWS_AT_ONCE), "rows packed at once lie in one block");
 
 /// Rows and columns that are transposed together: four vectors of four lanes, which compilers turn into shuffles.
 const SQUARE: usize = 4;
@@ -37,23 +34,12 @@ pub struct Matrix<'a> {
 impl<'a> Matrix<'a> {
     /// The `rows x columns` block whose row `i` begins at `data[i * stride]`; for a block of columns, let `data` begin at its first.
     pub fn new(data: &'a [f32], stride: usize, rows: usize, columns: usize) -> Self {
-        Matrix {
-            data,
-            stride,
-            rows,
-            columns,
-            transposed: false,
-        }
+        Matrix { data, stride, rows, columns, transposed: false }
     }
 
     /// The same elements with rows and columns exchanged: what the product with a transposed weight (`dX = dY . W^T`) packs.
     pub fn transposed(self) -> Self {
-        Matrix {
-            rows: self.columns,
-            columns: self.rows,
-            transposed: !self.transposed,
-            ..self
-        }
+        Matrix { rows: self.columns, columns: self.rows, transposed: !self.transposed, ..self }
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -77,9 +63,7 @@ impl<'a> Matrix<'a> {
             return;
         }
         if self.transposed {
-            let column = self.data[first * self.stride + row..]
-                .iter()
-                .step_by(self.stride.max(1));
+            let column = self.data[first * self.stride + row..].iter().step_by(self.stride.max(1));
             for (to, &x) in to.iter_mut().zip(column) {
                 *to = x;
             }
@@ -89,17 +73,12 @@ impl<'a> Matrix<'a> {
     }
 
     pub(super) fn check(&self) -> Result<(), KernelError> {
-        let (lines, width) = if self.transposed {
-            (self.columns, self.rows)
-        } else {
-            (self.rows, self.columns)
-        };
+        let (lines, width) =
+            if self.transposed { (self.columns, self.rows) } else { (self.rows, self.columns) };
         if lines == 0 || width == 0 {
             return Ok(());
         }
-        let needs = (lines - 1)
-            .checked_mul(self.stride)
-            .and_then(|start| start.checked_add(width));
+        let needs = (lines - 1).checked_mul(self.stride).and_then(|start| start.checked_add(width));
         reaches("matrix", needs, self.data.len())
     }
 }
@@ -123,13 +102,7 @@ impl PackedWeights {
             .and_then(|columns| columns.checked_mul(k))
             .and_then(Aligned::zeroed)
             .ok_or(KernelError::Memory { k, n })?;
-        Ok(PackedWeights {
-            isa,
-            panel,
-            k,
-            n,
-            buffer,
-        })
+        Ok(PackedWeights { isa, panel, k, n, buffer })
     }
 
     /// The whole of `weights`, packed.
@@ -166,23 +139,14 @@ impl PackedWeights {
     }
 
     /// Overwrites the block whose first element is `(first_k, first_n)` with `block`.
-    pub fn fill(
-        &mut self,
-        first_k: usize,
-        first_n: usize,
-        block: Matrix<'_>,
-    ) -> Result<(), KernelError> {
+    pub fn fill(&mut self, first_k: usize, first_n: usize, block: Matrix<'_>) -> Result<(), KernelError> {
         block.check()?;
         self.check_block(first_k, first_n, block.rows, block.columns)?;
         if block.rows == 0 || block.columns == 0 {
             return Ok(());
         }
         let panel = self.panel;
-        let at_once = if block.transposed {
-            K_BLOCK
-        } else {
-            ROWS_AT_ONCE
-        };
+        let at_once = if block.transposed { K_BLOCK } else { ROWS_AT_ONCE };
         let mut next = 0;
         while next < block.rows {
             let k = first_k + next;
@@ -215,31 +179,21 @@ impl PackedWeights {
     ) -> Result<(), KernelError> {
         self.check_block(first_k, 0, rows, self.n)?;
         let n = self.n;
-        let mut buffer =
-            Aligned::zeroed(n * ROWS_AT_ONCE.min(rows)).ok_or(KernelError::Memory {
-                k: ROWS_AT_ONCE.min(rows),
-                n,
-            })?;
+        let mut buffer = Aligned::zeroed(n * ROWS_AT_ONCE.min(rows))
+            .ok_or(KernelError::Memory { k: ROWS_AT_ONCE.min(rows), n })?;
         for first in (0..rows).step_by(ROWS_AT_ONCE) {
             let count = ROWS_AT_ONCE.min(rows - first);
             for i in 0..count {
                 widen(first + i, &mut buffer.floats_mut()[i * n..][..n]);
             }
-            self.fill(
-                first_k + first,
-                0,
-                Matrix::new(buffer.floats(), n, count, n),
-            )?;
+            self.fill(first_k + first, 0, Matrix::new(buffer.floats(), n, count, n))?;
         }
         Ok(())
     }
 
     /// Row `k` of panel `index`; the rows up to the next multiple of `K_BLOCK` follow.
     pub(super) fn row(&self, index: usize, k: usize) -> *const f32 {
-        self.buffer
-            .floats()
-            .as_ptr()
-            .wrapping_add(self.position(index, k))
+        self.buffer.floats().as_ptr().wrapping_add(self.position(index, k))
     }
 
     /// Floats from a panel to its neighbour in the block that holds row `k`.
@@ -249,9 +203,7 @@ impl PackedWeights {
 
     fn position(&self, index: usize, k: usize) -> usize {
         let block = k / K_BLOCK * K_BLOCK;
-        block * self.n.next_multiple_of(self.panel)
-            + index * self.panel_len(k)
-            + (k - block) * self.panel
+        block * self.n.next_multiple_of(self.panel) + index * self.panel_len(k) + (k - block) * self.panel
     }
 
     fn check_block(
@@ -261,16 +213,8 @@ impl PackedWeights {
         rows: usize,
         columns: usize,
     ) -> Result<(), KernelError> {
-        reaches(
-            "rows of the packed weights",
-            first_k.checked_add(rows),
-            self.k,
-        )?;
-        reaches(
-            "columns of the packed weights",
-            first_n.checked_add(columns),
-            self.n,
-        )
+        reaches("rows of the packed weights", first_k.checked_add(rows), self.k)?;
+        reaches("columns of the packed weights", first_n.checked_add(columns), self.n)
     }
 }
 

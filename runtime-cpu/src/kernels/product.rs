@@ -72,13 +72,7 @@ pub struct Product<'a> {
 impl<'a> Product<'a> {
     /// The product of `parts` with all rows and columns of `weights`.
     pub fn new(weights: &'a PackedWeights, parts: &'a [Part<'a>], start: Start<'a>) -> Self {
-        Product {
-            weights,
-            first_k: 0,
-            columns: 0..weights.n(),
-            parts,
-            start,
-        }
+        Product { weights, first_k: 0, columns: 0..weights.n(), parts, start }
     }
 
     /// Computes lanes `lanes` of the batch into rows `0..lanes.len()` of `out`.
@@ -120,9 +114,7 @@ impl<'a> Product<'a> {
     /// otherwise no more than leaves operands and results in the second-level cache.
     pub fn tile_rows(&self) -> usize {
         let height = Twin::of(self.weights.isa()).rows;
-        let row_bytes = (self.weights.k() + self.weights.n())
-            .saturating_mul(4)
-            .max(1);
+        let row_bytes = (self.weights.k() + self.weights.n()).saturating_mul(4).max(1);
         (TILE_BYTES / row_bytes / height).clamp(2, 4 * TILES) * height
     }
 
@@ -160,12 +152,7 @@ impl<'a> Product<'a> {
     /// # Safety
     /// [`Product::check`] would accept `lanes` and `out`, and the promises made when `Rows` and `RowsMut` were created hold: in
     /// particular the result rows overlap no operand, start row or bias, except that `Start::Rows` may name exactly the result rows.
-    pub unsafe fn run_unchecked(
-        &self,
-        lanes: Range<usize>,
-        out: RowsMut<'_>,
-        scratch: &mut Scratch,
-    ) {
+    pub unsafe fn run_unchecked(&self, lanes: Range<usize>, out: RowsMut<'_>, scratch: &mut Scratch) {
         if lanes.is_empty() || self.columns.is_empty() {
             return;
         }
@@ -227,8 +214,7 @@ impl<'a> Product<'a> {
     /// first-level cache are gathered all the same, because they would push each other out.
     fn reads_in_place(&self, twin: &Twin, count: usize) -> bool {
         let crowded = |part: &Part<'_>| part.rows.stride().is_multiple_of(PAGE_FLOATS);
-        count <= FEW_ROWS
-            || self.columns.len() <= FEW_PANELS * twin.panel && !self.parts.iter().any(crowded)
+        count <= FEW_ROWS || self.columns.len() <= FEW_PANELS * twin.panel && !self.parts.iter().any(crowded)
     }
 
     /// Rows are read where they are, one part after the other.
@@ -279,11 +265,7 @@ impl<'a> Product<'a> {
                     // stay within row `i` of the scratch.
                     unsafe {
                         let from = rows.row(lane + i).wrapping_add(offset);
-                        ptr::copy_nonoverlapping(
-                            from,
-                            gathered.add(i * GATHERED_ROW + filled),
-                            len,
-                        );
+                        ptr::copy_nonoverlapping(from, gathered.add(i * GATHERED_ROW + filled), len);
                     }
                 }
                 filled += len;
@@ -338,16 +320,12 @@ impl Block<'_> {
             for tile in 0..self.tiles {
                 let height = share(self.count, self.tiles, tile);
                 let (a, a_rows, function) = match operand {
-                    Operand::InPlace(rows) => (
-                        ptr::null(),
-                        rows[row..].as_ptr(),
-                        (self.twin.in_place)(height, width),
-                    ),
-                    Operand::Gathered(a) => (
-                        a.wrapping_add(row * GATHERED_ROW),
-                        ptr::null(),
-                        (self.twin.gathered)(height, width),
-                    ),
+                    Operand::InPlace(rows) => {
+                        (ptr::null(), rows[row..].as_ptr(), (self.twin.in_place)(height, width))
+                    }
+                    Operand::Gathered(a) => {
+                        (a.wrapping_add(row * GATHERED_ROW), ptr::null(), (self.twin.gathered)(height, width))
+                    }
                 };
                 let b = self.weights.row(at, first_k);
                 let ahead = if self.tiles == 1 {

@@ -39,22 +39,14 @@ impl RowNumbers<'_> {
     }
 
     /// The largest row number among `lanes`, `None` if a number overflows; an error if a table is too short. `lanes` is not empty.
-    fn largest(
-        &self,
-        what: &'static str,
-        lanes: &Range<usize>,
-    ) -> Result<Option<usize>, KernelError> {
+    fn largest(&self, what: &'static str, lanes: &Range<usize>) -> Result<Option<usize>, KernelError> {
         match *self {
-            RowNumbers::Stepped { first, step } => Ok(step
-                .checked_mul(lanes.end - 1)
-                .and_then(|distance| first.checked_add(distance))),
+            RowNumbers::Stepped { first, step } => {
+                Ok(step.checked_mul(lanes.end - 1).and_then(|distance| first.checked_add(distance)))
+            }
             RowNumbers::Table(table) => match table.get(lanes.clone()) {
                 Some(entries) => Ok(entries.iter().max().map(|&row| row as usize)),
-                None => Err(KernelError::Reach {
-                    what,
-                    needs: lanes.end,
-                    has: table.len(),
-                }),
+                None => Err(KernelError::Reach { what, needs: lanes.end, has: table.len() }),
             },
         }
     }
@@ -93,13 +85,7 @@ impl<'a> Rows<'a> {
 
     /// Lanes read the rows that `numbers` names. A field that begins inside the row is named by a slice that begins there.
     pub fn new(data: &'a [f32], stride: usize, numbers: RowNumbers<'a>) -> Self {
-        Rows {
-            base: data.as_ptr(),
-            len: data.len(),
-            stride,
-            numbers,
-            data: PhantomData,
-        }
+        Rows { base: data.as_ptr(), len: data.len(), stride, numbers, data: PhantomData }
     }
 
     /// Rows of memory that other rows of the same allocation may be written to meanwhile.
@@ -107,19 +93,8 @@ impl<'a> Rows<'a> {
     /// # Safety
     /// While a kernel runs on the result, each row that it reads (a lane of that call, as wide as the call says) lies within `base` and
     /// `base + len`, is initialised, and is written by nobody, this kernel included.
-    pub unsafe fn from_raw(
-        base: *const f32,
-        len: usize,
-        stride: usize,
-        numbers: RowNumbers<'a>,
-    ) -> Self {
-        Rows {
-            base,
-            len,
-            stride,
-            numbers,
-            data: PhantomData,
-        }
+    pub unsafe fn from_raw(base: *const f32, len: usize, stride: usize, numbers: RowNumbers<'a>) -> Self {
+        Rows { base, len, stride, numbers, data: PhantomData }
     }
 
     /// Whether every row of `lanes`, `width` wide, lies inside the slice.
@@ -189,12 +164,7 @@ unsafe impl Send for RowsMut<'_> {}
 impl<'a> RowsMut<'a> {
     /// Row `i` begins at `data[i * stride]`.
     pub fn new(data: &'a mut [f32], stride: usize) -> Self {
-        RowsMut {
-            base: data.as_mut_ptr(),
-            len: data.len(),
-            stride,
-            data: PhantomData,
-        }
+        RowsMut { base: data.as_mut_ptr(), len: data.len(), stride, data: PhantomData }
     }
 
     /// Rows of memory whose other rows, or other columns, are used by others meanwhile.
@@ -204,12 +174,7 @@ impl<'a> RowsMut<'a> {
     /// them, the operands of the same kernel included. They are initialised where the kernel starts from them. The same holds for the elements
     /// of [`RowsMut::row_mut`] while its slice lives.
     pub unsafe fn from_raw(base: *mut f32, len: usize, stride: usize) -> Self {
-        RowsMut {
-            base,
-            len,
-            stride,
-            data: PhantomData,
-        }
+        RowsMut { base, len, stride, data: PhantomData }
     }
 
     /// The rows from `first` on, borrowed for less long.
@@ -234,21 +199,14 @@ impl<'a> RowsMut<'a> {
     }
 
     /// Whether `rows` rows, `width` wide, lie inside the slice and apart from each other.
-    pub(super) fn check(
-        &self,
-        what: &'static str,
-        rows: usize,
-        width: usize,
-    ) -> Result<(), KernelError> {
+    pub(super) fn check(&self, what: &'static str, rows: usize, width: usize) -> Result<(), KernelError> {
         if rows == 0 {
             return Ok(());
         }
         if rows > 1 {
             reaches("distance between result rows", Some(width), self.stride)?;
         }
-        let needs = (rows - 1)
-            .checked_mul(self.stride)
-            .and_then(|start| start.checked_add(width));
+        let needs = (rows - 1).checked_mul(self.stride).and_then(|start| start.checked_add(width));
         reaches(what, needs, self.len)
     }
 
@@ -265,9 +223,6 @@ impl<'a> RowsMut<'a> {
 
 impl fmt::Debug for RowsMut<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RowsMut")
-            .field("len", &self.len)
-            .field("stride", &self.stride)
-            .finish()
+        f.debug_struct("RowsMut").field("len", &self.len).field("stride", &self.stride).finish()
     }
 }

@@ -43,26 +43,12 @@ impl Ahead {
 
     /// For a tile that is the only one to read its panel, whose rows of weights are `step` floats apart.
     pub(super) fn lone(b: *const f32, step: usize) -> Self {
-        Ahead {
-            from: b.wrapping_add(Self::STEPS * step),
-            step,
-            second_level: false,
-        }
+        Ahead { from: b.wrapping_add(Self::STEPS * step), step, second_level: false }
     }
 
     /// For the `index`th of `tiles` tiles that read a panel of `len` floats one after the other: each asks for its share of the next panel.
-    pub(super) fn shared(
-        b: *const f32,
-        step: usize,
-        len: usize,
-        index: usize,
-        tiles: usize,
-    ) -> Self {
-        Ahead {
-            from: b.wrapping_add(len + len / tiles * index),
-            step: step / tiles,
-            second_level: true,
-        }
+    pub(super) fn shared(b: *const f32, step: usize, len: usize, index: usize, tiles: usize) -> Self {
+        Ahead { from: b.wrapping_add(len + len / tiles * index), step: step / tiles, second_level: true }
     }
 }
 
@@ -135,11 +121,7 @@ pub(super) unsafe fn run<
             let mut w = [L::splat(0.0); VECTORS];
             for (v, slot) in w.iter_mut().enumerate() {
                 let from = b.wrapping_add(v / L::VECTORS * t.b_panel + v % L::VECTORS * L::WIDTH);
-                *slot = if CUT {
-                    load_limited::<L>(from, t.columns, v * L::WIDTH)
-                } else {
-                    L::load(from)
-                };
+                *slot = if CUT { load_limited::<L>(from, t.columns, v * L::WIDTH) } else { L::load(from) };
             }
             for (i, row) in acc.iter_mut().enumerate() {
                 let x = if ROW == IN_PLACE {

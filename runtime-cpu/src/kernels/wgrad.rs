@@ -90,19 +90,14 @@ impl WeightGrad<'_> {
         out: &RowsMut<'_>,
     ) -> Result<(), KernelError> {
         self.isa.required()?;
-        for (what, range, size) in [
-            ("rows of the weight", rows, self.k),
-            ("columns of the weight", columns, self.n),
-        ] {
+        for (what, range, size) in
+            [("rows of the weight", rows, self.k), ("columns of the weight", columns, self.n)]
+        {
             reaches(what, Some(range.end), size)?;
             reaches(what, Some(range.start), range.end)?;
         }
         let count = check_runs("rows of x", self.x, self.k)?;
-        same_size(
-            "rows of dy",
-            count,
-            check_runs("rows of dy", self.dy, self.n)?,
-        )?;
+        same_size("rows of dy", count, check_runs("rows of dy", self.dy, self.n)?)?;
         if columns.is_empty() || rows.is_empty() {
             return Ok(());
         }
@@ -329,12 +324,7 @@ fn check_runs(what: &'static str, runs: &[Run<'_>], width: usize) -> Result<usiz
 }
 
 /// The gradient of a bias: adds all rows of `dy` to `sums`, or to zero unless `accumulate`, row after row, each as wide as `sums`.
-pub fn column_sums(
-    isa: Isa,
-    dy: &[Run<'_>],
-    sums: &mut [f32],
-    accumulate: bool,
-) -> Result<(), KernelError> {
+pub fn column_sums(isa: Isa, dy: &[Run<'_>], sums: &mut [f32], accumulate: bool) -> Result<(), KernelError> {
     isa.required()?;
     check_runs("rows of dy", dy, sums.len())?;
     // SAFETY: the rows exist as wide as `sums`, which no other reference reaches; the machine has the instruction set.

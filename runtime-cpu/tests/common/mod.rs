@@ -8,15 +8,9 @@ pub(crate) struct Random {
 
 impl Random {
     /// From `AUTOBATCH_SEED`, or else a fixed seed; assertions name it.
-    #[allow(
-        clippy::print_stdout,
-        reason = "the seed of a failing run must be known"
-    )]
+    #[allow(clippy::print_stdout, reason = "the seed of a failing run must be known")]
     pub(crate) fn seeded() -> Self {
-        let seed = std::env::var("AUTOBATCH_SEED")
-            .ok()
-            .and_then(|word| word.parse().ok())
-            .unwrap_or(0x5eed);
+        let seed = std::env::var("AUTOBATCH_SEED").ok().and_then(|word| word.parse().ok()).unwrap_or(0x5eed);
         println!("AUTOBATCH_SEED={seed}");
         Random { seed, state: seed }
     }
@@ -35,9 +29,7 @@ impl Random {
 
     /// Values in -1..1 with full mantissas, so that a different order of additions shows.
     pub(crate) fn floats(&mut self, count: usize) -> Vec<f32> {
-        (0..count)
-            .map(|_| (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0)
-            .collect()
+        (0..count).map(|_| (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0).collect()
     }
 }
 

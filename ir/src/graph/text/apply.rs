@@ -1,0 +1,255 @@
+//! Applications: `%3, %4 = call @node[@w, @b](%1, %2) !7` and `%2 = slice{axis=0 start=2 len=4}(%1)`.
+//!
+//! The result types come from the same [`infer`] as the emitter's and are compared with those that
+//! the text gives. Operands go straight into the arena; a refused text drops it as a whole.
+
+use super::error::{Parsed, Problem, nearest};
+use super::lex::{Kind, Token, token};
+use super::parse::Parser;
+use super::vocabulary::{prototype, spellings};
+use crate::graph::data::hash_app;
+use crate::graph::infer::{InferError, infer};
+use crate::graph::op::Op;
+use crate::graph::{Callee, Operand, ParamArg, Signature};
+use crate::hash::hash_of;
+use crate::id::{SigId, TypeId};
+use crate::types::Type;
+use std::fmt::Write as _;
+
+/// How many signatures the cache in front of the table remembers.
+pub(super) const SIG_CACHE: usize = 256;
+
+impl Parser<'_> {
+    /// One application with its results.
+    #[inline]
+    pub(super) fn application(&mut self) -> Parsed<()> {
+        self.results()?;
+        let mark = self.arena.operand_mark();
+        let callee = self.cursor.expect(Kind::Word, "an op or 'call'")?;
+        self.args.clear();
+        self.operand_types.clear();
+        let sig = match self.cursor.spelling(callee) {
+            "call" => self.call()?,
+            word => self.op(callee, word)?,
+        };
+        let site = self.site()?;
+        let results = self.sigs.get(sig).results.len();
+        if results != self.result_names.len() {
+            return Err(self.wrong_results(callee, results));
+        }
+        self.check_annotations(sig)?;
+        let operands = self.arena.operand_pool().len();
+        let (words, floats) = (self.bindings.words.len(), self.bindings.floats.len());
+        let fullest = operands.max(words).max(floats).max(self.arena.values() + results);
+        if fullest > self.limit {
+            return Err(self.cursor.at_token(
+                callee,
+                "the graph is full",
+                "too many operands, values or bound numbers",
+            ));
+        }
+        if !self.in_cell {
+            let words = self.arena.operand_pool()[mark as usize..].iter().map(|operand| operand.word());
+            hash_app(&mut self.hash, self.sigs.hash(sig), words);
+        }
+        let first = self.arena.push(sig, mark, &self.sigs.get(sig).results, site);
+        let mut names = std::mem::take(&mut self.result_names);
+        for (place, &name) in names.iter().enumerate() {
+            self.declare_value(name, first + place as u32)?;
+        }
+        names.clear();
+        self.result_names = names;
+        Ok(())
+    }
+
+    /// `%a, %b: f32[4] =`, kept until it is known what they are.
+    #[inline]
+    fn results(&mut self) -> Parsed<()> {
+        self.annotations.clear();
+        self.result_names.clear();
+        if !self.cursor.at(Kind::Value) {
+            return Ok(());
+        }
+        loop {
+            let name = self.cursor.expect(Kind::Value, "the name of a result")?;
+            if self.cursor.eat(b':') {
+                let place = self.result_names.len() as u32;
+                self.annotations.push((place, self.cursor.ty()?));
+            }
+            self.result_names.push(name.start);
+            if !self.cursor.eat(b',') {
+                break;
+            }
+        }
+        self.cursor.expect_mark(b'=').map(|_| ())
+    }
+
+    #[inline]
+    fn check_annotations(&self, sig: SigId) -> Parsed<()> {
+        for &(place, wanted) in &self.annotations {
+            let found = self.types.get(self.sigs.get(sig).results[place as usize]);
+            if found != wanted {
+                let name = token(self.cursor.bytes(), self.result_names[place as usize] as usize);
+                let message = format!("%{} is {found}, not {wanted}", self.cursor.name(name));
+                return Err(self
+                    .cursor
+                    .at_token(name, message, format!("its type is {found}"))
+                    .help("correct the type, or leave it out: types follow from the operands"));
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn wrong_results(&self, callee: Token, results: usize) -> Box<Problem> {
+        let named = self.result_names.len();
+        let message = format!("this application has {results} results, {named} are named");
+        self.cursor.at_token(callee, message, "name each result").help("write %a, %b = .. for two results")
+    }
+
+    fn op(&mut self, callee: Token, word: &str) -> Parsed<SigId> {
+        let Some(mut op) = prototype(word) else { return Err(self.unknown_op(callee, word)) };
+        if matches!(op, Op::Port(_)) {
+            let message = "a port is no application";
+            return Err(self
+                .cursor
+                .at_token(callee, message, "not here")
+                .help("ports stand in the head of a cell: cell @f(%x: f32[4])"));
+        }
+        self.positional(&mut op)?;
+        let element = match op {
+            Op::List if self.cursor.at(Kind::Word) => Some(self.cursor.ty()?),
+            _ => None,
+        };
+        self.braces(&mut op, callee)?;
+        self.param_args()?;
+        if let Op::Affine { bias, .. } = &mut op {
+            *bias = self.args.len() == 2;
+        }
+        match op {
+            Op::Input(ty) => self.input(ty)?,
+            Op::List => self.list(callee, element)?,
+            _ => self.operands()?,
+        }
+        self.check_lengths(op, callee)?;
+        self.op_sig(op, callee)
+    }
+
+    #[cold]
+    fn unknown_op(&self, callee: Token, word: &str) -> Box<Problem> {
+        let problem = self.cursor.at_token(callee, format!("unknown op '{word}'"), "no op has this name");
+        if self.cells.find(self.cursor.bytes(), word.as_bytes()).is_some() {
+            return problem.help(format!("cells are called by 'call @{word}(..)'"));
+        }
+        match nearest(word, spellings().chain(["call"])) {
+            Some(near) => problem.help(format!("did you mean '{near}'?")),
+            None => problem.help("cells are called by 'call @name(..)'"),
+        }
+    }
+
+    /// Ops over two lists need lists of one length, which no signature knows.
+    fn check_lengths(&self, op: Op, callee: Token) -> Parsed<()> {
+        let pending = match op {
+            Op::WeightedSum { .. } => 2,
+            Op::Attend { .. } => 3,
+            _ => return Ok(()),
+        };
+        let [.., a, b] = self.arena.operand_pool() else { return Ok(()) };
+        if self.operand_types.len() != pending {
+            return Ok(());
+        }
+        // The operands of the application at hand lie behind those of the last one in the arena,
+        // which does not know yet that its own have ended.
+        let length = |operand: &Operand| {
+            let producer = self.arena.producer(operand.as_value()?);
+            let is_list = self.sigs.get(self.arena.app(producer).sig).is_list();
+            let beyond = if producer.index() + 1 == self.arena.len() { pending } else { 0 };
+            is_list.then(|| self.arena.operands(producer).len() - beyond)
+        };
+        match (length(a), length(b)) {
+            (Some(a), Some(b)) if a != b => {
+                let message = format!("the lists must be equally long, found {a} and {b} values");
+                Err(self
+                    .cursor
+                    .at_token(callee, message, "over these lists")
+                    .help("give each value its score"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The signature of an op on the operands and arguments at hand.
+    fn op_sig(&mut self, op: Op, callee: Token) -> Parsed<SigId> {
+        let key = hash_of(&(Callee::Op(op), &*self.operand_types, &*self.args));
+        if let Some(sig) = self.cached(key, Callee::Op(op)) {
+            return Ok(sig);
+        }
+        // A text must name every part before memory is spent on parts.
+        if let Op::Split { parts, .. } = op
+            && parts as usize != self.result_names.len()
+        {
+            return Err(self.wrong_results(callee, parts as usize));
+        }
+        let operands: Vec<Type> = self.operand_types.iter().map(|&ty| self.types.get(ty)).collect();
+        let params: Vec<Type> = self.args.iter().map(|&arg| self.types.get(self.param_type(arg))).collect();
+        let results = infer(&op, &operands, &params)
+            .map_err(|error| self.refused_op(op, callee, error, &operands, &params))?;
+        drop(operands);
+        let signature = Signature {
+            callee: Callee::Op(op),
+            operands: self.operand_types.as_slice().into(),
+            params: self.args.as_slice().into(),
+            param_types: self.args.iter().map(|&arg| self.param_type(arg)).collect(),
+            results: results.into_iter().map(|ty| self.types.intern(ty)).collect(),
+        };
+        Ok(self.remember(key, signature))
+    }
+
+    #[cold]
+    fn refused_op(
+        &self,
+        op: Op,
+        callee: Token,
+        error: InferError,
+        operands: &[Type],
+        params: &[Type],
+    ) -> Box<Problem> {
+        let mut found = String::new();
+        for (place, ty) in params.iter().chain(operands).take(12).enumerate() {
+            let comma = if place == 0 { "" } else { ", " };
+            write!(found, "{comma}{ty}").expect("writing to a string does not fail");
+        }
+        let label = if found.is_empty() { "here".to_owned() } else { format!("applied to {found}") };
+        let problem = self.cursor.at_token(callee, format!("{}: {}", op.spelling(), error.message), label);
+        match error.help {
+            Some(help) => problem.help(help),
+            None => problem,
+        }
+    }
+
+    #[inline]
+    fn cached(&self, key: u64, callee: Callee) -> Option<SigId> {
+        let (cached, sig) = self.sig_cache[key as usize % SIG_CACHE]?;
+        let known = self.sigs.get(sig);
+        let same = cached == key
+            && known.callee == callee
+            && *known.operands == *self.operand_types
+            && *known.params == *self.args
+            // Ports of one number differ from cell to cell.
+            && known.param_types.iter().copied().eq(self.args.iter().map(|&arg| self.param_type(arg)));
+        same.then_some(sig)
+    }
+
+    pub(super) fn remember(&mut self, key: u64, signature: Signature) -> SigId {
+        let sig = self.sigs.intern(signature, &self.types);
+        self.sig_cache[key as usize % SIG_CACHE] = Some((key, sig));
+        sig
+    }
+
+    pub(super) fn param_type(&self, arg: ParamArg) -> TypeId {
+        match arg {
+            ParamArg::Module(id) => self.param_types[id.index()],
+            ParamArg::Port(number) => self.port_types[number as usize],
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Text to graphs and modules: the declarations and statements around the applications.
+//!
+//! Recursive descent without recursion: no construct nests in itself. Sections come in one order
+//! (sites, parameters, cells, exports, then the graph), so that what is interned on the way gets the
+//! same numbers whenever a printed text is read again.
+
+use super::apply::SIG_CACHE;
+use super::cursor::Cursor;
+use super::error::{ParseError, Parsed, Problem, nearest};
+use super::lex::Kind;
+use super::names::Names;
+use super::{HEADER, VERSION};
+use crate::graph::data::hash_cut;
+use crate::graph::{Arena, Bindings, Cut, GraphData, Output, OutputKind, ParamArg, Signatures, Sites};
+use crate::hash::StructureHash;
+use crate::id::{AppId, MAX_INDEX, SigId, SiteId, TypeId, ValueId};
+use crate::module::Module;
+use crate::types::{DType, Type, Types};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The module that a text declares, without a graph.
+pub(super) fn module(text: &[u8]) -> Result<Arc<Module>, ParseError> {
+    read(text, MAX_INDEX, |parser| {
+        parser.module()?;
+        if parser.cursor.at(Kind::End) {
+            return Ok(Arc::new(parser.finish_module()));
+        }
+        let problem = parser.cursor.unexpected("a declaration or the end of the module");
+        Err(problem.help("a text with a 'graph' section is read as a graph, which holds its module"))
+    })
+}
+
+/// The graph that a text describes.
+pub(super) fn graph(text: &[u8]) -> Result<GraphData, ParseError> {
+    graph_within(text, MAX_INDEX)
+}
+
+/// The graph that a text describes, with at most `limit` operands, values and bound numbers.
+fn graph_within(text: &[u8], limit: usize) -> Result<GraphData, ParseError> {
+    read(text, limit, |parser| {
+        parser.module()?;
+        parser.graph()
+    })
+}
+
+fn read<T>(
+    text: &[u8],
+    limit: usize,
+    rules: impl FnOnce(&mut Parser<'_>) -> Parsed<T>,
+) -> Result<T, ParseError> {
+    let valid = match std::str::from_utf8(text) {
+        Ok(valid) if text.len() < u32::MAX as usize => valid,
+        Ok(_) => {
+            let problem = Problem::new(0..0, "a text must be shorter than 4 GiB", "the text begins here");
+            return Err(ParseError::new(b"", *problem.help("keep large graphs in the binary form")));
+        }
+        Err(error) => {
+            let place = error.valid_up_to();
+            let problem = Problem::new(place..place + 1, "the text is not UTF-8", "not a character");
+            return Err(ParseError::new(text, *problem));
+        }
+    };
+    rules(&mut Parser::new(valid, limit)).map_err(|problem| ParseError::new(text, *problem))
+}
+
+/// All that is known while a text is read.
+pub(super) struct Parser<'t> {
+    pub(super) cursor: Cursor<'t>,
+    pub(super) limit: usize,
+    pub(super) module: Module,
+    pub(super) types: Types,
+    pub(super) sigs: Signatures,
+    pub(super) sites: Sites,
+    /// The site of what has none, once it is in the table.
+    pub(super) unknown_site: Option<SiteId>,
+    /// The names of the module's parameters, and their types.
+    pub(super) params: Names,
+    pub(super) param_types: Vec<TypeId>,
+    pub(super) cells: Names,
+    /// The arena being filled, the graph's or a body's, and the names of its values.
+    pub(super) arena: Arena,
+    pub(super) values: Names,
+    pub(super) bindings: Bindings,
+    pub(super) hash: StructureHash,
+    pub(super) in_cell: bool,
+    /// The names of the parameter ports of the cell at hand, and their types.
+    pub(super) ports: Names,
+    pub(super) port_types: Vec<TypeId>,
+    /// The application at hand.
+    pub(super) result_names: Vec<u32>,
+    pub(super) annotations: Vec<(u32, Type)>,
+    pub(super) operand_types: Vec<TypeId>,
+    pub(super) args: Vec<ParamArg>,
+    pub(super) sig_cache: Vec<Option<(u64, SigId)>>,
+}
+
+impl<'t> Parser<'t> {
+    pub(super) fn new(text: &'t str, limit: usize) -> Self {
+        let module = Module::empty("");
+        Self {
+            cursor: Cursor::new(text),
+            limit,
+            types: module.types.clone(),
+            module,
+            sigs: Signatures::default(),
+            sites: Sites::default(),
+            unknown_site: None,
+            params: Names::default(),
+            param_types: Vec::new(),
+            cells: Names::default(),
+            arena: Arena::default(),
+            values: Names::default(),
+            bindings: Bindings::default(),
+            hash: StructureHash::default(),
+            in_cell: false,
+            ports: Names::default(),
+            port_types: Vec::new(),
+            result_names: Vec::new(),
+            annotations: Vec::new(),
+            operand_types: Vec::new(),
+            args: Vec::new(),
+            sig_cache: vec![None; SIG_CACHE],
+        }
+    }
+
+    fn header(&mut self) -> Parsed<()> {
+        let first = self.cursor.token;
+        if !self.cursor.eat_word("autobatch") {
+            let problem = self.cursor.at_token(first, "the version line is missing", "the text begins here");
+            return Err(problem.help(format!("begin the text with '{HEADER}'")));
+        }
+        if self.cursor.at_word("plan") {
+            let problem = self.cursor.at_token(
+                self.cursor.token,
+                "this is a plan, not a graph",
+                "the kind of the text",
+            );
+            return Err(problem.help("plans are read by the plan reader"));
+        }
+        if !self.cursor.eat_word("graph") {
+            return Err(self.cursor.unexpected("'graph'").help(format!("the version line is '{HEADER}'")));
+        }
+        let token = self.cursor.token;
+        let version = self.cursor.long_number()?;
+        if version == VERSION {
+            return Ok(());
+        }
+        let message = format!("this text has version {version}, this reader knows version {VERSION}");
+        let help = if version > VERSION { "read it with a newer autobatch" } else { "versions count from 1" };
+        Err(self.cursor.at_token(token, message, "the version of the text").help(help))
+    }
+
+    fn module(&mut self) -> Parsed<()> {
+        self.header()?;
+        if self.cursor.eat_word("module") {
+            self.module.name = self.cursor.string()?.into_owned();
+        }
+        self.sites()?;
+        while self.cursor.at_word("param") || self.cursor.at_word("table") {
+            self.param()?;
+        }
+        while self.cursor.at_word("cell") {
+            self.cell()?;
+        }
+        let mut exports = Names::default();
+        while self.cursor.at_word("export") {
+            self.export(&mut exports)?;
+        }
+        match self.cursor.token.kind {
+            Kind::End => Ok(()),
+            Kind::Word if self.cursor.at_word("graph") => Ok(()),
+            _ => Err(self.misplaced()),
+        }
+    }
+
+    /// What a section does not begin with.
+    #[cold]
+    fn misplaced(&self) -> Box<Problem> {
+        const ORDER: &str = "the order is: module, sites, parameters and tables, cells, exports, graph";
+        let problem = self.cursor.unexpected("a declaration or 'graph'");
+        let word = self.cursor.spelling(self.cursor.token);
+        let known = ["module", "site", "param", "table", "cell", "export", "graph"];
+        match nearest(word, known.into_iter()) {
+            Some(near) if near != word && self.cursor.at(Kind::Word) => {
+                problem.help(format!("did you mean '{near}'?"))
+            }
+            None if self.cursor.at(Kind::Value) || self.cursor.at(Kind::Word) => {
+                problem.help("applications stand behind the line 'graph'")
+            }
+            _ => problem.help(ORDER),
+        }
+    }
+
+    fn finish_module(&mut self) -> Module {
+        let mut module = std::mem::replace(&mut self.module, Module::empty(""));
+        module.types = std::mem::take(&mut self.types);
+        module.sigs = std::mem::take(&mut self.sigs);
+        module.sites = std::mem::take(&mut self.sites);
+        module
+    }
+
+    fn graph(&mut self) -> Parsed<GraphData> {
+        self.module.types = self.types.clone();
+        self.module.sigs = self.sigs.clone();
+        self.module.sites = self.sites.clone();
+        let (mut cuts, mut outputs) = (Vec::new(), Outputs::default());
+        let (mut shared, mut alone): (Vec<ValueId>, Vec<AppId>) = (Vec::new(), Vec::new());
+        if self.cursor.eat_word("graph") {
+            self.sites()?;
+        }
+        loop {
+            match self.cursor.token.kind {
+                Kind::End => break,
+                Kind::Value => self.application()?,
+                Kind::Word => match self.cursor.spelling(self.cursor.token) {
+                    "call" => self.application()?,
+                    "instance" | "common" => cuts.push(self.cut()?),
+                    "output" => self.output(OutputKind::Value, &mut outputs)?,
+                    "loss" => self.output(OutputKind::Loss, &mut outputs)?,
+                    "shared" => shared.push(self.marked()?),
+                    "alone" => alone.push(self.marked().map(|value| self.arena.producer(value))?),
+                    word => return Err(self.unknown_statement(word)),
+                },
+                _ => return Err(self.cursor.unexpected("a statement such as %3 = add(%1, %2)")),
+            }
+        }
+        let module = Arc::new(std::mem::replace(&mut self.module, Module::empty("")));
+        Ok(GraphData {
+            module,
+            types: std::mem::take(&mut self.types),
+            sigs: std::mem::take(&mut self.sigs),
+            sites: std::mem::take(&mut self.sites),
+            arena: std::mem::take(&mut self.arena),
+            cuts,
+            outputs: outputs.list,
+            shared,
+            alone,
+            bindings: std::mem::take(&mut self.bindings),
+            hash: self.hash,
+        })
+    }
+
+    #[cold]
+    fn unknown_statement(&self, word: &str) -> Box<Problem> {
+        let problem = self.cursor.unexpected("a statement such as %3 = add(%1, %2)");
+        let known = ["call", "instance", "common", "output", "loss", "shared", "alone"];
+        match nearest(word, known.into_iter()) {
+            Some(near) => problem.help(format!("did you mean '{near}'?")),
+            None if super::vocabulary::prototype(word).is_some() => {
+                problem.help(format!("name the result: %x = {word}(..)"))
+            }
+            None => problem.help(format!("statements begin with a value or one of {}", known.join(", "))),
+        }
+    }
+
+    /// `instance 7:` or `common:`
+    fn cut(&mut self) -> Parsed<Cut> {
+        let instance = self.cursor.at_word("instance");
+        self.cursor.advance();
+        let key = if instance { Some(self.cursor.long_number()?) } else { None };
+        self.cursor.expect_mark(b':')?;
+        let cut = Cut { first: self.arena.len() as u32, key };
+        hash_cut(&mut self.hash, cut);
+        Ok(cut)
+    }
+
+    /// `output "h" %5` or `loss "nll" %7`
+    fn output(&mut self, kind: OutputKind, outputs: &mut Outputs<'t>) -> Parsed<()> {
+        self.cursor.advance();
+        let place = self.cursor.token;
+        let name = self.cursor.string()?;
+        let token = self.cursor.expect(Kind::Value, "a value such as %3")?;
+        let value = self.value(token)?;
+        let ty = self.types.get(self.arena.type_of(value));
+        if ty.is_list {
+            return Err(self.cursor.at_token(
+                token,
+                format!("a list is no output, found {ty}"),
+                "this is a list",
+            ));
+        }
+        if kind == OutputKind::Loss && ty != Type::scalar(DType::F32) {
+            let problem = self.cursor.at_token(
+                token,
+                format!("a loss is a scalar f32, found {ty}"),
+                format!("this is {ty}"),
+            );
+            return Err(problem.help("reduce it: %l = reduce{fold=sum over=all}(%x)"));
+        }
+        outputs.list.push(Output { name: name.clone().into_owned(), value, kind });
+        if !outputs.names.insert(name) {
+            let message = format!("the output name {} is taken", self.cursor.spelling(place));
+            return Err(self.cursor.at_token(place, message, "here again"));
+        }
+        Ok(())
+    }
+
+    /// The value behind `shared` or `alone`.
+    fn marked(&mut self) -> Parsed<ValueId> {
+        self.cursor.advance();
+        let token = self.cursor.expect(Kind::Value, "a value such as %3")?;
+        self.value(token)
+    }
+}
+
+/// Wanted values, with their names once more to find doubles.
+#[derive(Default)]
+struct Outputs<'t> {
+    list: Vec<Output>,
+    names: BTreeSet<Cow<'t, str>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_graph_holds_no_more_than_ids_can_name() {
+        let text = "autobatch graph 1\ngraph\n%a = input f32[3] (#[1, 2, 3])\n%b = add(%a, %a)\n";
+        assert!(graph_within(text.as_bytes(), 3).is_ok());
+        let error = graph_within(text.as_bytes(), 2).expect_err("three floats are bound");
+        assert_eq!(error.message, "the graph is full");
+    }
+}
