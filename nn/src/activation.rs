@@ -1,6 +1,7 @@
 //! Elementwise nonlinearities by name, for layers that let their user choose.
 
-use autobatch_ir::Value;
+use autobatch_ir::{ModuleBuilder, Value};
+use std::panic::Location;
 
 /// An elementwise function.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -38,6 +39,18 @@ impl Activation {
             Self::Elu(alpha) => x.elu(alpha),
             Self::Gelu => x.gelu(),
             Self::Silu => x.silu(),
+        }
+    }
+
+    /// Refuses a function that no op computes, at the line that declares the layer; inside a cell
+    /// the error would name the layer's own source.
+    #[track_caller]
+    pub(crate) fn check(self, m: &mut ModuleBuilder, layer: &str) {
+        if let Self::LeakyRelu(number) | Self::Elu(number) = self
+            && !number.is_finite()
+        {
+            let message = format!("an activation's number must be finite, found {number}");
+            m.fail(&format!("layer @{layer}"), message, None, Location::caller());
         }
     }
 }

@@ -31,6 +31,7 @@ impl CharCnn {
         filters: usize,
         activation: Activation,
     ) -> Self {
+        activation.check(m, name);
         let rows = input.saturating_mul(window);
         let w = m.param(&format!("{name}.w"), [rows, filters], Init::Glorot(1.0));
         let b = m.param(&format!("{name}.b"), [filters], Init::ZEROS);

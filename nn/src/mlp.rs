@@ -40,6 +40,11 @@ impl Mlp {
             m.fail(&format!("mlp {name}"), message, help, Location::caller());
             return Self { cell: m.cell("mlp", [vector(1)], |_, x| x), inputs: 0, outputs: 0 };
         };
+        activation.check(m, name);
+        if !(0.0..1.0).contains(&dropout) {
+            let message = format!("the rate must be at least 0 and below 1, found {dropout}");
+            m.fail(&format!("mlp {name}"), message, None, Location::caller());
+        }
         let mut layers = Vec::with_capacity(sizes.len() - 1);
         for (number, pair) in sizes.windows(2).enumerate() {
             layers.push(Linear::new(m, &format!("{name}.{number}"), pair[0], pair[1]));

@@ -57,6 +57,7 @@ impl Rnn {
     #[track_caller]
     pub fn with(m: &mut ModuleBuilder, name: &str, input: usize, width: usize, options: &RnnOptions) -> Self {
         let &RnnOptions { hoist, layer_norm, input_dropout, hidden_dropout, activation, .. } = options;
+        activation.check(m, name);
         let gates = Gates::declare(
             m,
             &GatesSpec {

@@ -47,6 +47,7 @@ impl<const N: usize> TreeRnn<N> {
     pub fn with(m: &mut ModuleBuilder, name: &str, width: usize, options: &TreeRnnOptions) -> Self {
         const { assert!(N > 0, "a node has at least one child") };
         let &TreeRnnOptions { input, bias, activation, .. } = options;
+        activation.check(m, name);
         let w = m.param(&format!("{name}.w"), [node_rows(input, N, width), width], options.init.clone());
         let b = if bias { Some(m.param(&format!("{name}.b"), [width], Init::ZEROS)) } else { None };
         let cell = AnyCell::trace(m, name, &node_ports(input, N, 1, width), |g, ports| {

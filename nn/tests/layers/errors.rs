@@ -123,7 +123,8 @@ fn a_wrong_size_names_the_very_line() {
 #[test]
 fn declarations_name_the_very_line() {
     type Declare = fn(&mut ModuleBuilder) -> u32;
-    let faulty: [Declare; 12] = [
+    const BAD: Activation = Activation::LeakyRelu(f32::NAN);
+    let faulty: [Declare; 17] = [
         |m| {
             let _ = Linear::new(m, "b", 2, 2);
             let line = line!() + 1;
@@ -183,6 +184,31 @@ fn declarations_name_the_very_line() {
         |m| {
             let line = line!() + 1;
             let _ = MvRnn::new(m, "x", 1 << 40);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = Mlp::with(m, "x", &[3, 4], Activation::Relu, 1.0);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = Mlp::new(m, "x", &[3, 4], Activation::Elu(f32::NAN));
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = CharCnn::new(m, "x", 2, 3, 2, Activation::Elu(f32::INFINITY));
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = Rnn::with(m, "x", 2, 2, &RnnOptions { activation: BAD, ..Default::default() });
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = TreeRnn::<2>::with(m, "x", 2, &TreeRnnOptions { activation: BAD, ..Default::default() });
             line
         },
     ];

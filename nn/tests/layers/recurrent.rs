@@ -209,7 +209,7 @@ fn a_bidirectional_layer_reads_from_both_ends() {
 
 #[test]
 fn a_stack_feeds_each_layer_with_the_one_below() {
-    let (lab, layer) = Lab::with(|m| Stacked::<Lstm, 2>::new(m, "l", IN, H));
+    let (lab, layer) = Lab::with(|m| Stacked::<Lstm, 3>::new(m, "l", IN, H));
     let xs = rows(1, 4, IN);
     let found = lab.eval(|g| {
         let xs = inputs(g, &xs);
@@ -224,10 +224,12 @@ fn a_stack_feeds_each_layer_with_the_one_below() {
     });
     let xs: Vec<Vec<f64>> = xs.iter().map(|x| wide(x)).collect();
     let options = LstmOptions::default();
-    let below: Vec<Vec<f64>> = lstm(&lab, "l.0", &options, &xs).into_iter().map(|[h, _]| h).collect();
-    let above = lstm(&lab, "l.1", &options, &below);
+    let hidden = |name: &str, xs: &[Vec<f64>]| -> Vec<Vec<f64>> {
+        lstm(&lab, name, &options, xs).into_iter().map(|[h, _]| h).collect()
+    };
+    let above = hidden("l.2", &hidden("l.1", &hidden("l.0", &xs)));
     for (found, place) in found.iter().zip([0, 1, 2, 3, 3, 3]) {
-        close(found, &above[place][0]);
+        close(found, &above[place]);
     }
     assert_eq!(found.len(), 6);
 }
