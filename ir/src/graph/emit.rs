@@ -202,8 +202,15 @@ impl Graph {
         self.inner.borrow_mut().noise_key(caller)
     }
 
-    /// Keeps a fault found outside the op table and returns poison.
-    pub(crate) fn refuse(&self, op: &str, message: &str, help: &str, caller: Caller) -> Value<'_> {
+    /// Keeps a fault found outside the op table, by a layer say, and returns the value that stands
+    /// for it. A layer passes `Location::caller()`, so that the error names its user's line.
+    pub fn refuse(
+        &self,
+        op: &str,
+        message: &str,
+        help: &str,
+        caller: &'static Location<'static>,
+    ) -> Value<'_> {
         self.inner.borrow_mut().fail(op, message.to_owned(), Some(help.to_owned()), &[], caller);
         Value::poison(self)
     }
