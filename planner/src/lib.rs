@@ -19,10 +19,12 @@ mod storage;
 pub use compile::CompileOptions;
 pub use order::RowOrder;
 
-use autobatch_ir::graph::GraphData;
+use autobatch_ir::graph::{Callee, GraphData, ParamArg, Signature};
 use autobatch_ir::hash::{BuildMix, hash_of};
-use autobatch_ir::id::{SigId, ValueId};
+use autobatch_ir::id::{SigId, TypeId, ValueId};
+use autobatch_ir::module::Module;
 use autobatch_ir::plan::{Kernel, Mode, Plan};
+use autobatch_ir::types::Type;
 use cluster::Clusters;
 use compile::Tables;
 use lower::Lowering;
@@ -86,15 +88,35 @@ pub struct Planner {
     scratch: Scratch,
     clusters: Clusters,
     storage: Storage,
-    kernels: HashMap<u64, Vec<(KernelKey, Arc<Kernel>)>, BuildMix>,
+    kernels: HashMap<u64, Vec<Compiled>, BuildMix>,
 }
 
-/// What a kernel depends on, all types resolved.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct KernelKey {
-    module: u64,
-    signature: u64,
+/// A compiled kernel and what it depends on, all types resolved. It holds its module, so that no
+/// later module can be taken for it.
+struct Compiled {
+    module: Arc<Module>,
+    callee: Callee,
+    params: Box<[ParamArg]>,
+    /// Those of operands, parameters and results.
+    types: [Vec<Type>; 3],
     training: bool,
+    kernel: Arc<Kernel>,
+}
+
+impl Compiled {
+    fn is_of(&self, graph: &GraphData, signature: &Signature, training: bool) -> bool {
+        let Signature { callee, operands, params, param_types, results } = signature;
+        let same =
+            |ids: &[TypeId], types: &[Type]| ids.iter().map(|&id| graph.ty(id)).eq(types.iter().copied());
+        let [own_operands, own_param_types, own_results] = &self.types;
+        Arc::ptr_eq(&self.module, &graph.module)
+            && self.training == training
+            && self.callee == *callee
+            && self.params == *params
+            && same(operands, own_operands)
+            && same(param_types, own_param_types)
+            && same(results, own_results)
+    }
 }
 
 impl fmt::Debug for Planner {
@@ -154,20 +176,28 @@ impl Planner {
 
 /// The kernel of a signature, compiled now or before.
 fn kernel(
-    kernels: &mut HashMap<u64, Vec<(KernelKey, Arc<Kernel>)>, BuildMix>,
+    kernels: &mut HashMap<u64, Vec<Compiled>, BuildMix>,
     graph: &GraphData,
     sig: SigId,
     training: bool,
 ) -> Arc<Kernel> {
-    let module = Arc::as_ptr(&graph.module) as u64;
-    let key = KernelKey { module, signature: graph.sigs.hash(sig), training };
-    let known = kernels.entry(hash_of(&key)).or_default();
-    if let Some((_, kernel)) = known.iter().find(|(known, _)| *known == key) {
-        return Arc::clone(kernel);
+    let signature = graph.sigs.get(sig);
+    let known = kernels.entry(hash_of(&(graph.sigs.hash(sig), training))).or_default();
+    if let Some(compiled) = known.iter().find(|compiled| compiled.is_of(graph, signature, training)) {
+        return Arc::clone(&compiled.kernel);
     }
     let tables = Tables { module: &graph.module, types: &graph.types, sigs: &graph.sigs };
     let kernel = Arc::new(compile::compile(tables, sig, CompileOptions { training }));
-    known.push((key, Arc::clone(&kernel)));
+    let types = [&signature.operands, &signature.param_types, &signature.results]
+        .map(|ids| ids.iter().map(|&id| graph.ty(id)).collect());
+    known.push(Compiled {
+        module: Arc::clone(&graph.module),
+        callee: signature.callee,
+        params: signature.params.clone(),
+        types,
+        training,
+        kernel: Arc::clone(&kernel),
+    });
     kernel
 }
 

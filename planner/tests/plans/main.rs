@@ -2,5 +2,6 @@
 
 mod agreement;
 mod bodies;
+mod caching;
 mod graphs;
 mod mutations;
