@@ -5,3 +5,5 @@ mod bodies;
 mod caching;
 mod graphs;
 mod mutations;
+mod refusals;
+mod vocabulary;
