@@ -1,6 +1,7 @@
 //! Rules P7 to P14: registers, views and stages.
 
-use super::{refused_kernel, stage, view};
+use super::{refused_kernel, view};
+use crate::graph::{Op, Unary};
 use crate::plan::verify::Rule;
 use crate::plan::{Code, ProdInit, RegKind, Source, Stage};
 use crate::types::{DType, Shape, f32};

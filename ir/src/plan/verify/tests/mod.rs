@@ -24,7 +24,7 @@ use crate::plan::{
     PlanOutput, ProdInit, Reg, RegKind, Slab, SlabId, SlabKind, Source, Stage, Step, Store, StoreId,
     StoreKind, View,
 };
-use crate::types::{DType, INDEX, Shape, Type, f32, list};
+use crate::types::{DType, INDEX, Type, f32, list};
 use std::sync::Arc;
 
 fn view(reg: u32, start: u32, width: u32) -> View {

@@ -2,7 +2,7 @@
 
 use super::refused;
 use crate::plan::verify::Rule;
-use crate::plan::{Certificate, FieldId, Place};
+use crate::plan::{FieldId, Place};
 
 #[test]
 fn rows_are_written_before_they_are_read() {
