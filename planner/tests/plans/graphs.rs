@@ -42,8 +42,11 @@ pub(crate) fn weights(graph: &GraphData) -> Weights {
     weights
 }
 
+/// Emits a random minibatch of a model.
+type Model = fn(&mut Random) -> GraphData;
+
 /// The models by name.
-pub(crate) const MODELS: &[(&str, fn(&mut Random) -> GraphData)] = &[
+pub(crate) const MODELS: &[(&str, Model)] = &[
     ("tree_lstm", tree_lstm),
     ("bilstm", bilstm),
     ("child_sum", child_sum),
@@ -228,9 +231,9 @@ fn lattice(random: &mut Random) -> GraphData {
             let [h, c] = g.call(characters.cell, [x, states[at - 1][0], states[at - 1][1]]);
             let mut gates = vec![h];
             let mut cells = vec![c];
-            for from in 0..at {
+            for from in states.clone() {
                 if random.below(3) == 0 {
-                    let [gate, cell] = g.call(word, (states[from][1], random.below(VOCABULARY) as u32));
+                    let [gate, cell] = g.call(word, (from[1], random.below(VOCABULARY) as u32));
                     gates.push(gate);
                     cells.push(cell);
                 }
