@@ -21,7 +21,7 @@ pub use order::RowOrder;
 
 use autobatch_ir::graph::{Callee, GraphData, ParamArg, Signature};
 use autobatch_ir::hash::{BuildMix, hash_of};
-use autobatch_ir::id::{SigId, TypeId, ValueId};
+use autobatch_ir::id::{AppId, SigId, TypeId, ValueId};
 use autobatch_ir::module::Module;
 use autobatch_ir::plan::{Kernel, Mode, Plan};
 use autobatch_ir::types::Type;
@@ -63,6 +63,15 @@ pub enum PlanError {
     WantedList(ValueId),
     /// The graph holds more rows than a plan can number.
     TooLarge,
+    /// A value that was promised to be shared is not taken by all rows of a batch that takes it.
+    NotShared {
+        /// The value that `.shared()` was asked for.
+        value: ValueId,
+        /// What another row of the batch takes in its place, if it takes a value.
+        other: Option<ValueId>,
+        /// What the batch applies.
+        callee: String,
+    },
 }
 
 impl fmt::Display for PlanError {
@@ -74,6 +83,14 @@ impl fmt::Display for PlanError {
             Self::WantedList(value) => write!(f, "{value} is a list; ask for its elements or a fold of it"),
             Self::TooLarge => {
                 f.write_str("the graph holds more than 2^32 rows; plan fewer instances at once")
+            }
+            Self::NotShared { value, other, callee } => {
+                write!(f, "{value} was promised to be shared, but a batch of {callee} takes ")?;
+                match other {
+                    Some(other) => write!(f, "{other} as well")?,
+                    None => f.write_str("a bound number as well")?,
+                }
+                f.write_str("; drop .shared(), or keep the others apart with .alone()")
             }
         }
     }
@@ -167,6 +184,7 @@ impl Planner {
         let layout = (request.rows, request.mode);
         let order = Order::new(graph, clusters, &self.storage, &batches, &wanted, layout)
             .map_err(|_| PlanError::TooLarge)?;
+        promises(graph, &order)?;
         let lowering =
             Lowering { graph, clusters, storage: &self.storage, order: &order, mode: request.mode, bound };
         let kernels = &mut self.kernels;
@@ -199,6 +217,27 @@ fn kernel(
         kernel: Arc::clone(&kernel),
     });
     kernel
+}
+
+/// Whether every value that was promised to be shared is taken by all rows of the batches that take it.
+fn promises(graph: &GraphData, order: &Order) -> Result<(), PlanError> {
+    if graph.shared.is_empty() {
+        return Ok(());
+    }
+    let mut shared = vec![false; graph.arena.values()];
+    graph.shared.iter().for_each(|value| shared[value.index()] = true);
+    for batch in &order.batches {
+        for place in 0..graph.sigs.get(batch.sig).operands.len() {
+            let taken = |app: AppId| graph.arena.operands(app)[place].as_value();
+            let mut promised = batch.lanes.iter().filter_map(|&app| taken(app));
+            let Some(value) = promised.find(|value| shared[value.index()]) else { continue };
+            if let Some(&app) = batch.lanes.iter().find(|&&app| taken(app) != Some(value)) {
+                let callee = graph.module.callee_name(graph.sigs.get(batch.sig).callee);
+                return Err(PlanError::NotShared { value, other: taken(app), callee });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn wanted_outputs(graph: &GraphData, request: &Request<'_>) -> Result<Vec<(String, ValueId)>, PlanError> {

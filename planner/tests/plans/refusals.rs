@@ -167,3 +167,29 @@ fn what_is_missing_is_named() {
     let expected = RunError::Store { name: "other".to_owned(), expected: 15, found: 14 };
     assert_eq!(refused(&short, &[1, 2, 3], &[]), expected);
 }
+
+/// Two queries over one context that is promised to be shared, or over one context each.
+fn promised(contexts: usize) -> GraphData {
+    let mut m = ModuleBuilder::new("shared");
+    let cell = m.cell("cell", [f32(3), f32(3)], |_, [x, context]| [x * context]);
+    let g = Graph::new(&m.build().expect("sound"));
+    let contexts: Vec<Value<'_>> = (0..contexts).map(|_| g.input(&[0.5; 3]).tanh().shared()).collect();
+    for number in 0..2 {
+        let x = g.input(&[1.0; 3]);
+        g.output(&format!("y{number}"), g.call(cell, [x, contexts[number % contexts.len()]])[0]);
+    }
+    g.finish().expect("sound")
+}
+
+#[test]
+fn a_promise_to_share_is_kept_or_refused() {
+    let kept = promised(1);
+    let plan = verified(plan(&kept), "shared");
+    check(&plan, &kept, Wanted { values: &[], training: false }).expect("the promise holds");
+    let error = planner("depth").plan(&promised(2), &Request::default()).expect_err("there are two contexts");
+    let wanted = "%1 was promised to be shared, but a batch of @cell takes %3 as well; \
+        drop .shared(), or keep the others apart with .alone()";
+    assert_eq!(error.to_string(), wanted);
+    // Batches of one keep every promise.
+    planner("none").plan(&promised(2), &Request::default()).expect("nothing is batched");
+}
