@@ -8,6 +8,7 @@
 //! deterministic: equal graphs give equal plans, byte by byte, and it does not fail on a verified
 //! graph except where the model asked for something that does not hold.
 
+mod cache;
 mod cluster;
 mod compile;
 pub mod layout;
@@ -16,13 +17,13 @@ mod order;
 pub mod schedule;
 mod storage;
 
+pub use cache::{CacheStats, PlanCache};
 pub use compile::CompileOptions;
 pub use order::RowOrder;
 
 use autobatch_ir::graph::{Callee, GraphData, ParamArg, Signature};
 use autobatch_ir::hash::{BuildMix, hash_of};
 use autobatch_ir::id::{AppId, SigId, TypeId, ValueId};
-use autobatch_ir::module::Module;
 use autobatch_ir::plan::{Kernel, Mode, Plan};
 use autobatch_ir::types::Type;
 use cluster::Clusters;
@@ -108,10 +109,10 @@ pub struct Planner {
     kernels: HashMap<u64, Vec<Compiled>, BuildMix>,
 }
 
-/// A compiled kernel and what it depends on, all types resolved. It holds its module, so that no
-/// later module can be taken for it.
+/// A compiled kernel and what it depends on, all types resolved and compared in full.
 struct Compiled {
-    module: Arc<Module>,
+    /// The module's identity, which no later module has.
+    module: u64,
     callee: Callee,
     params: Box<[ParamArg]>,
     /// Those of operands, parameters and results.
@@ -126,7 +127,7 @@ impl Compiled {
         let same =
             |ids: &[TypeId], types: &[Type]| ids.iter().map(|&id| graph.ty(id)).eq(types.iter().copied());
         let [own_operands, own_param_types, own_results] = &self.types;
-        Arc::ptr_eq(&self.module, &graph.module)
+        self.module == graph.module.identity()
             && self.training == training
             && self.callee == *callee
             && self.params == *params
@@ -159,6 +160,12 @@ impl Planner {
             storage: Storage::default(),
             kernels: HashMap::default(),
         }
+    }
+
+    /// The name of the policy.
+    #[must_use]
+    pub fn policy(&self) -> &str {
+        self.policy.name()
     }
 
     /// The plan of a verified graph.
@@ -209,7 +216,7 @@ fn kernel(
     let types = [&signature.operands, &signature.param_types, &signature.results]
         .map(|ids| ids.iter().map(|&id| graph.ty(id)).collect());
     known.push(Compiled {
-        module: Arc::clone(&graph.module),
+        module: graph.module.identity(),
         callee: signature.callee,
         params: signature.params.clone(),
         types,

@@ -5,8 +5,9 @@
 
 use crate::graph::arena::Operand;
 use crate::graph::args::Arg;
-use crate::graph::emit::{Caller, Graph, Raw};
+use crate::graph::emit::Graph;
 use crate::graph::op::{Binary, Compare, Float, Fold, ListFold, Op, Over, Permutation, Unary};
+use crate::graph::record::{Caller, Raw};
 use crate::id::{TypeId, ValueId};
 use crate::module::{Module, Param, Table};
 use crate::types::{DType, INDEX, IntoShape, Shape, Type};
@@ -29,6 +30,20 @@ pub struct Value<'g> {
 pub struct ValueKey {
     pub(crate) graph: u32,
     pub(crate) id: ValueId,
+}
+
+impl ValueKey {
+    /// The number of the value's graph in this process.
+    #[must_use]
+    pub const fn graph(self) -> u32 {
+        self.graph
+    }
+
+    /// The value's id in its graph.
+    #[must_use]
+    pub const fn id(self) -> ValueId {
+        self.id
+    }
 }
 
 impl fmt::Debug for Value<'_> {
@@ -586,19 +601,21 @@ impl<'g> Value<'g> {
 
     /// Promises that every batch that takes this value takes it in all its rows; planning fails
     /// with the names of two values where that does not hold.
+    #[track_caller]
     #[must_use]
     pub fn shared(self) -> Self {
         if let Some(id) = self.id {
-            self.graph.mark_shared(id);
+            self.graph.mark_shared(id, Location::caller());
         }
         self
     }
 
     /// Makes the application of this value a batch of its own.
+    #[track_caller]
     #[must_use]
     pub fn alone(self) -> Self {
         if let Some(id) = self.id {
-            self.graph.mark_alone(id);
+            self.graph.mark_alone(id, Location::caller());
         }
         self
     }
