@@ -176,6 +176,14 @@ impl Arena {
         self.operands.push(operand);
     }
 
+    /// Gives the applications `told` their sites and all others, so far, the site `rest`.
+    pub(crate) fn set_sites(&mut self, told: &[(u32, SiteId)], rest: SiteId) {
+        self.apps.iter_mut().for_each(|app| app.site = rest);
+        for &(app, site) in told {
+            self.apps[app as usize].site = site;
+        }
+    }
+
     /// Drops the operands of an application that was refused halfway.
     pub(crate) fn truncate_operands(&mut self, mark: u32) {
         self.operands.truncate(mark as usize);

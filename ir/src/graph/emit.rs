@@ -303,15 +303,12 @@ impl Graph {
     }
 
     pub(crate) fn mark_shared(&self, value: ValueId) {
-        let mut inner = self.inner.borrow_mut();
-        inner.data.hash.push(0x5_4a2e_d000_0000 | value.index() as u64);
-        inner.data.shared.push(value);
+        self.inner.borrow_mut().data.shared.push(value);
     }
 
     pub(crate) fn mark_alone(&self, value: ValueId) {
         let mut inner = self.inner.borrow_mut();
         let app = inner.data.arena.producer(value);
-        inner.data.hash.push(0xa_10e0_0000_0000 | app.index() as u64);
         inner.data.alone.push(app);
     }
 

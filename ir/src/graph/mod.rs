@@ -16,6 +16,7 @@ mod op;
 pub mod signature;
 mod site;
 mod summary;
+pub mod text;
 mod value;
 
 #[cfg(test)]

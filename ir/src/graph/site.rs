@@ -79,6 +79,12 @@ impl Sites {
         SiteId::new(number)
     }
 
+    /// Appends a site, known or not.
+    pub(crate) fn push(&mut self, site: Site) -> SiteId {
+        self.items.push(site);
+        SiteId::new(self.items.len() - 1)
+    }
+
     /// The site behind an id.
     #[must_use]
     pub fn get(&self, id: SiteId) -> &Site {

@@ -180,9 +180,8 @@ fn values_of_two_graphs_do_not_mix() {
     let [x, c] = a.call(model.leaf, 1);
     let _ = b.call(model.node, [x, c, x, c]);
     let error = b.check().expect_err("the value is another graph's");
-    let message = &error.message;
     assert_eq!(
-        *message,
+        error.message,
         format!("the value belongs to graph {}, it is used in graph {}", a.number(), b.number())
     );
 }

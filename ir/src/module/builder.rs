@@ -86,19 +86,9 @@ impl ModuleBuilder {
             return Err(("the name is taken".to_owned(), help));
         }
         let shape = shape.into_shape().map_err(|error| plain(error.to_string()))?;
-        if !matches!(dtype, DType::F32 | DType::F16 | DType::BF16) {
-            return Err(plain(format!("a parameter is stored as f32, f16 or bf16, found {dtype}")));
-        }
-        if kind == ParamKind::Table && shape.rank() != 2 {
-            return Err(plain(format!("a table has the shape [rows, width], found {shape}")));
-        }
-        if let Init::Values(values) = init
-            && values.len() != shape.elements()
-        {
-            let (found, wanted) = (values.len(), shape.elements());
-            return Err(plain(format!("the shape {shape} wants {wanted} values, found {found}")));
-        }
-        Ok(Type::new(dtype, shape))
+        let ty = Type::new(dtype, shape);
+        check_declaration(kind, ty, init).map_err(plain)?;
+        Ok(ty)
     }
 
     fn push_param(
@@ -231,6 +221,24 @@ impl Module {
         };
         self.sigs.intern(signature, &self.types)
     }
+}
+
+/// Whether a parameter of this kind, type and initialiser can be.
+pub(crate) fn check_declaration(kind: ParamKind, ty: Type, init: &Init) -> Result<(), String> {
+    let Type { dtype, shape, .. } = ty;
+    if !matches!(dtype, DType::F32 | DType::F16 | DType::BF16) {
+        return Err(format!("a parameter is stored as f32, f16 or bf16, found {dtype}"));
+    }
+    if kind == ParamKind::Table && shape.rank() != 2 {
+        return Err(format!("a table has the shape [rows, width], found {shape}"));
+    }
+    if let Init::Values(values) = init
+        && values.len() != shape.elements()
+    {
+        let (found, wanted) = (values.len(), shape.elements());
+        return Err(format!("the shape {shape} wants {wanted} values, found {found}"));
+    }
+    Ok(())
 }
 
 /// Names are spelled bare in text, so their letters are limited.

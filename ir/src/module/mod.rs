@@ -8,6 +8,7 @@ mod builder;
 mod init;
 
 pub use builder::ModuleBuilder;
+pub(crate) use builder::{check_declaration, check_name};
 pub use init::Init;
 
 use crate::graph::signature::{Callee, ParamArg, Signature, Signatures};

@@ -1,0 +1,305 @@
+//! The parser's place in the text: one token ahead, and the rules that need nothing else.
+
+use super::error::{Parsed, Problem, nearest};
+use super::lex::{self, Kind, Token};
+use super::number::{self, Refusal};
+use crate::types::{DType, Shape, Type};
+use std::borrow::Cow;
+use std::ops::Range;
+
+pub(super) struct Cursor<'t> {
+    pub(super) text: &'t str,
+    /// The token that comes next.
+    pub(super) token: Token,
+}
+
+impl<'t> Cursor<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { text, token: lex::token(text.as_bytes(), 0) }
+    }
+
+    /// Steps over the next token and returns it.
+    #[inline]
+    pub(super) fn advance(&mut self) -> Token {
+        let passed = self.token;
+        self.token = lex::token(self.text.as_bytes(), passed.end as usize);
+        passed
+    }
+
+    #[inline]
+    pub(super) fn bytes(&self) -> &'t [u8] {
+        self.text.as_bytes()
+    }
+
+    /// The spelling of a token.
+    #[inline]
+    pub(super) fn spelling(&self, token: Token) -> &'t str {
+        &self.text[token.start as usize..token.end as usize]
+    }
+
+    /// The name behind a token's sigil.
+    #[inline]
+    pub(super) fn name(&self, token: Token) -> &'t str {
+        &self.text[token.start as usize + 1..token.end as usize]
+    }
+
+    #[inline]
+    pub(super) fn at(&self, kind: Kind) -> bool {
+        self.token.kind == kind
+    }
+
+    #[inline]
+    pub(super) fn at_word(&self, word: &str) -> bool {
+        self.at(Kind::Word) && self.spelling(self.token) == word
+    }
+
+    /// Steps over a mark if it comes next.
+    #[inline]
+    pub(super) fn eat(&mut self, mark: u8) -> bool {
+        let here = self.at(Kind::Mark(mark));
+        if here {
+            self.advance();
+        }
+        here
+    }
+
+    #[inline]
+    pub(super) fn eat_word(&mut self, word: &str) -> bool {
+        let here = self.at_word(word);
+        if here {
+            self.advance();
+        }
+        here
+    }
+
+    /// Steps over a token of a kind, which `wanted` describes.
+    #[inline]
+    pub(super) fn expect(&mut self, kind: Kind, wanted: &str) -> Parsed<Token> {
+        if self.at(kind) { Ok(self.advance()) } else { Err(self.unexpected(wanted)) }
+    }
+
+    #[inline]
+    pub(super) fn expect_mark(&mut self, mark: u8) -> Parsed<Token> {
+        if self.at(Kind::Mark(mark)) {
+            return Ok(self.advance());
+        }
+        Err(self.unexpected(&format!("'{}'", mark as char)))
+    }
+
+    /// What stands here is not what the grammar wants.
+    #[cold]
+    pub(super) fn unexpected(&self, wanted: &str) -> Box<Problem> {
+        let span = span(self.token);
+        let at = |message: String, label: &str| Problem::new(span.clone(), message, label);
+        match self.token.kind {
+            Kind::OpenText => at("the string has no end".to_owned(), "it begins here")
+                .help("close it with '\"' on the same line; a line break inside is written \\n"),
+            Kind::Nameless => {
+                let sigil = self.spelling(self.token);
+                at(format!("a name must follow '{sigil}'"), "nothing follows")
+                    .help("names hold letters, digits, '_', '.' and '-', as in %x or %12")
+            }
+            Kind::Stray => {
+                at(format!("expected {wanted}, found {:?}", self.spelling(self.token)), "stray character")
+                    .help("comments begin with ';' or '//'")
+            }
+            Kind::End => at(format!("expected {wanted}, found the end of the text"), "the text ends here"),
+            _ => {
+                let found = self.spelling(self.token);
+                let found: String = found.chars().take(40).collect();
+                at(format!("expected {wanted}, found '{found}'"), "unexpected")
+            }
+        }
+    }
+
+    #[cold]
+    fn refused(&self, token: Token, refusal: Refusal, wanted: &str) -> Box<Problem> {
+        let found: String = self.spelling(token).chars().take(40).collect();
+        match refusal {
+            Refusal::NotANumber => {
+                Problem::new(span(token), format!("expected {wanted}, found '{found}'"), "not such a number")
+            }
+            Refusal::TooLarge => Problem::new(
+                span(token),
+                format!("the number {found} is out of range"),
+                format!("{wanted} goes here"),
+            ),
+        }
+    }
+
+    /// The next number or word, read by `read`.
+    #[inline]
+    fn read<T>(&mut self, wanted: &str, read: impl Fn(&[u8]) -> Result<T, Refusal>) -> Parsed<T> {
+        if !matches!(self.token.kind, Kind::Number | Kind::Word) {
+            return Err(self.unexpected(wanted));
+        }
+        let token = self.token;
+        match read(self.spelling(token).as_bytes()) {
+            Ok(number) => {
+                self.advance();
+                Ok(number)
+            }
+            Err(refusal) => Err(self.refused(token, refusal, wanted)),
+        }
+    }
+
+    #[inline]
+    pub(super) fn number(&mut self) -> Parsed<u32> {
+        self.read("a number from 0 to 4294967295", number::unsigned32)
+    }
+
+    pub(super) fn long_number(&mut self) -> Parsed<u64> {
+        self.read("a number from 0 to 18446744073709551615", number::unsigned)
+    }
+
+    pub(super) fn axis(&mut self) -> Parsed<u8> {
+        self.read("an axis from 0 to 255", |word| {
+            u8::try_from(number::unsigned(word)?).map_err(|_| Refusal::TooLarge)
+        })
+    }
+
+    #[inline]
+    pub(super) fn float(&mut self) -> Parsed<f32> {
+        self.read("a float such as 0.5, -2e-3, inf or 0x7fc00000", number::float)
+    }
+
+    /// The bits of one element.
+    #[inline]
+    pub(super) fn element(&mut self, dtype: DType) -> Parsed<u32> {
+        match dtype {
+            DType::F32 | DType::F16 | DType::BF16 => self.float().map(f32::to_bits),
+            DType::U32 => self.number(),
+            DType::I32 => {
+                self.read("a number from -2147483648 to 2147483647", |word| number::element(dtype, word))
+            }
+            DType::Bool => self.read("a truth value, 0 or 1,", |word| number::element(dtype, word)),
+        }
+    }
+
+    /// A line and a column in one go, `31:21`.
+    pub(super) fn line_and_column(&mut self) -> Parsed<(u32, u32)> {
+        let line = self.number()?;
+        self.expect_mark(b':')?;
+        Ok((line, self.number()?))
+    }
+
+    pub(super) fn dtype(&mut self) -> Parsed<DType> {
+        if !self.at(Kind::Word) {
+            return Err(self.unexpected("an element type"));
+        }
+        let word = self.spelling(self.token);
+        let Some(dtype) = DType::from_spelling(word) else {
+            let words = DType::ALL.map(DType::spelling);
+            let near = nearest(word, words.into_iter());
+            let help = near.map_or_else(
+                || format!("the element types are {}", words.join(", ")),
+                |near| format!("did you mean '{near}'?"),
+            );
+            return Err(self
+                .at_token(self.token, format!("unknown element type '{word}'"), "no such type")
+                .help(help));
+        };
+        self.advance();
+        Ok(dtype)
+    }
+
+    /// A type: `f32`, `f32[3,4]`, `list f32[3,4]`.
+    #[inline]
+    pub(super) fn ty(&mut self) -> Parsed<Type> {
+        let is_list = self.eat_word("list");
+        let dtype = self.dtype()?;
+        let shape = if self.at(Kind::Mark(b'[')) { self.shape()? } else { Shape::SCALAR };
+        Ok(Type { is_list, ..Type::new(dtype, shape) })
+    }
+
+    /// Extents in brackets.
+    pub(super) fn shape(&mut self) -> Parsed<Shape> {
+        let start = self.expect_mark(b'[')?;
+        let mut dims = [0; Shape::MAX_RANK];
+        let mut rank = 0;
+        while !self.at(Kind::Mark(b']')) {
+            if rank > 0 {
+                self.expect_mark(b',')?;
+            }
+            let place = self.token;
+            let extent = self.number()?;
+            let Some(dim) = dims.get_mut(rank) else {
+                let message = format!("a shape has at most {} extents", Shape::MAX_RANK);
+                return Err(self.at_token(place, message, "one too many"));
+            };
+            *dim = extent;
+            rank += 1;
+        }
+        let end = self.advance();
+        Shape::new(&dims[..rank]).map_err(|error| {
+            Problem::new(start.start as usize..end.end as usize, error.to_string(), "this shape")
+        })
+    }
+
+    /// A quoted text.
+    pub(super) fn string(&mut self) -> Parsed<Cow<'t, str>> {
+        let token = self.expect(Kind::Text, "a string in quotes")?;
+        let inside = &self.text[token.start as usize + 1..token.end as usize - 1];
+        if !inside.contains('\\') {
+            return Ok(Cow::Borrowed(inside));
+        }
+        self.unescaped(token, inside).map(Cow::Owned)
+    }
+
+    fn unescaped(&self, token: Token, inside: &str) -> Parsed<String> {
+        let mut plain = String::with_capacity(inside.len());
+        let mut rest = inside;
+        while let Some(place) = rest.find('\\') {
+            plain.push_str(&rest[..place]);
+            let escape = &rest[place + 1..];
+            let Some((letter, length)) = escaped(escape) else {
+                let start = token.start as usize + 1 + (inside.len() - rest.len()) + place;
+                let message = "unknown escape in a string";
+                return Err(Problem::new(start..start + 1, message, "it begins here")
+                    .help("the escapes are \\\\ \\\" \\n \\t and \\u{2603}"));
+            };
+            plain.push(letter);
+            rest = &escape[length..];
+        }
+        plain.push_str(rest);
+        Ok(plain)
+    }
+
+    /// A name behind `@`.
+    pub(super) fn at_name(&mut self, wanted: &str) -> Parsed<Token> {
+        self.expect(Kind::At, wanted)
+    }
+
+    /// A problem with one token.
+    #[cold]
+    pub(super) fn at_token(
+        &self,
+        token: Token,
+        message: impl Into<String>,
+        label: impl Into<String>,
+    ) -> Box<Problem> {
+        Problem::new(span(token), message, label)
+    }
+}
+
+/// The character that an escape stands for and the bytes behind the backslash.
+fn escaped(escape: &str) -> Option<(char, usize)> {
+    match escape.as_bytes().first()? {
+        b'\\' => Some(('\\', 1)),
+        b'"' => Some(('"', 1)),
+        b'n' => Some(('\n', 1)),
+        b't' => Some(('\t', 1)),
+        b'u' => {
+            let digits = escape[1..].strip_prefix('{')?;
+            let end = digits.bytes().take(7).position(|byte| byte == b'}')?;
+            let letter = char::from_u32(u32::from_str_radix(&digits[..end], 16).ok()?)?;
+            Some((letter, end + 3))
+        }
+        _ => None,
+    }
+}
+
+/// The bytes of a token.
+pub(super) fn span(token: Token) -> Range<usize> {
+    token.start as usize..token.end as usize
+}

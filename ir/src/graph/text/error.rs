@@ -1,0 +1,184 @@
+//! What is wrong with a text, where, and what to do about it.
+
+use std::fmt;
+use std::ops::Range;
+
+/// Why a text is no graph or module.
+///
+/// Its [`Display`](fmt::Display) shows the line with a caret. The error keeps that line, so it can
+/// outlive the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError(Box<Flaw>);
+
+/// What a [`ParseError`] says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flaw {
+    /// The bytes of the text that it speaks of.
+    pub span: Range<usize>,
+    /// What was expected and found.
+    pub message: String,
+    /// What stands under the caret.
+    pub label: String,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// The name of the file, if it was [given](ParseError::in_file).
+    pub file: Option<String>,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    excerpt: Excerpt,
+}
+
+/// A part of one line, with what stands left of the caret and how long the caret is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Excerpt {
+    shown: String,
+    indent: usize,
+    carets: usize,
+}
+
+/// A flaw while parsing goes on: the excerpt is cut when it is known that the text is refused.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub(super) span: Range<usize>,
+    pub(super) message: String,
+    pub(super) label: String,
+    pub(super) help: Option<String>,
+}
+
+/// What every rule of the grammar returns.
+pub(super) type Parsed<T> = Result<T, Box<Problem>>;
+
+impl Problem {
+    #[cold]
+    pub(super) fn new(span: Range<usize>, message: impl Into<String>, label: impl Into<String>) -> Box<Self> {
+        Box::new(Self { span, message: message.into(), label: label.into(), help: None })
+    }
+
+    #[cold]
+    pub(super) fn help(mut self: Box<Self>, help: impl Into<String>) -> Box<Self> {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl ParseError {
+    #[cold]
+    pub(super) fn new(text: &[u8], problem: Problem) -> Self {
+        let Problem { span, message, label, help } = problem;
+        let start = span.start.min(text.len());
+        let before = &text[..start];
+        let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
+        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let column = String::from_utf8_lossy(&text[line_start..start]).chars().count() + 1;
+        let excerpt = Excerpt::cut(text, line_start, start..span.end.max(start));
+        Self(Box::new(Flaw { span, message, label, help, file: None, line, column, excerpt }))
+    }
+
+    /// The error with the name of the file that the text came from.
+    #[must_use]
+    pub fn in_file(mut self, name: impl Into<String>) -> Self {
+        self.0.file = Some(name.into());
+        self
+    }
+}
+
+impl Excerpt {
+    /// How much of a long line is shown on either side of the caret.
+    const REACH: usize = 50;
+
+    fn cut(text: &[u8], line_start: usize, span: Range<usize>) -> Self {
+        let line_end = text[span.start..].iter().position(|&byte| byte == b'\n');
+        let line_end = line_end.map_or(text.len(), |length| span.start + length);
+        let from = span.start.saturating_sub(Self::REACH).max(line_start);
+        let to = (span.start + 2 * Self::REACH).min(line_end);
+        let show = |part: &[u8]| String::from_utf8_lossy(part).replace(|c: char| c.is_control(), " ");
+        let left = show(&text[from..span.start]);
+        let marked = show(&text[span.start..span.end.clamp(span.start, to)]);
+        let right = show(&text[span.end.clamp(span.start, to)..to]);
+        let head = if from > line_start { "..." } else { "" };
+        let tail = if to < line_end { "..." } else { "" };
+        Self {
+            indent: head.len() + left.chars().count(),
+            carets: marked.chars().count().max(1),
+            shown: format!("{head}{left}{marked}{right}{tail}").trim_end().to_owned(),
+        }
+    }
+}
+
+impl std::ops::Deref for ParseError {
+    type Target = Flaw;
+    fn deref(&self) -> &Flaw {
+        &self.0
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Flaw { span: _, message, label, help, file, line, column, excerpt } = &*self.0;
+        let Excerpt { shown, indent, carets } = excerpt;
+        let margin = line.to_string().len();
+        writeln!(f, "error: {message}")?;
+        writeln!(f, "{:margin$}--> {}:{line}:{column}", "", file.as_deref().unwrap_or("text"))?;
+        writeln!(f, "{:margin$} |", "")?;
+        writeln!(f, "{line} | {shown}")?;
+        write!(f, "{:margin$} | {:indent$}{:^<carets$} {label}", "", "", "")?;
+        match help {
+            Some(help) => write!(f, "\n{:margin$} = help: {help}", ""),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// The candidate that `word` most likely meant, if one is near.
+pub(super) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = 1 + word.chars().count() / 4;
+    let near = candidates.filter_map(|candidate| {
+        let apart = distance(word, candidate);
+        (apart <= limit).then_some((apart, candidate))
+    });
+    near.min().map(|(_, candidate)| candidate)
+}
+
+/// How many letters must be inserted, removed or replaced; long words are infinitely far apart.
+fn distance(a: &str, b: &str) -> usize {
+    const LONGEST: usize = 64;
+    if a.len() > LONGEST || b.len() > LONGEST {
+        return usize::MAX;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.bytes().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_word_finds_its_neighbour() {
+        let words = ["sigmoid", "sign", "sin", "softmax"];
+        assert_eq!(nearest("sigmod", words.into_iter()), Some("sigmoid"));
+        assert_eq!(nearest("softmx", words.into_iter()), Some("softmax"));
+        assert_eq!(nearest("convolve", words.into_iter()), None);
+    }
+
+    #[test]
+    fn a_long_line_is_shown_in_part() {
+        let text = format!("{}x{}", "a".repeat(400), "b".repeat(400));
+        let error = ParseError::new(text.as_bytes(), *Problem::new(400..401, "m", "here"));
+        assert!(error.to_string().len() < 400, "{error}");
+        assert!(error.to_string().contains("aaax"), "{error}");
+        assert_eq!((error.line, error.column), (1, 401));
+    }
+}

@@ -1,0 +1,172 @@
+//! Bytes to tokens, one at a time and without allocating: a token is a kind and a span.
+//!
+//! Lines mean nothing; white space and comments (`;` or `//` to the end of the line) only part
+//! tokens. What is no token becomes a token of a *bad* kind, which no rule of the grammar takes, so
+//! the parser reports it where it stands.
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A keyword, an op, an attribute, an element type.
+    Word,
+    /// `%name`
+    Value,
+    /// `@name`
+    At,
+    /// `!7`
+    Site,
+    /// `#`
+    Hash,
+    /// Anything that begins like a number; whether it is one is decided where it stands.
+    Number,
+    /// `"..."`
+    Text,
+    /// One of `= , : ( ) [ ] { }`
+    Mark(u8),
+    /// After the last byte.
+    End,
+    /// A string that its line does not close.
+    OpenText,
+    /// A sigil without a name.
+    Nameless,
+    /// A character that begins nothing.
+    Stray,
+}
+
+/// A kind with the bytes it covers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+/// Whether a byte may stand in a name after a sigil.
+#[inline]
+pub(super) const fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-')
+}
+
+const fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// Where the run of bytes that `belongs` accepts ends.
+#[inline]
+fn run(text: &[u8], from: usize, belongs: impl Fn(u8) -> bool) -> usize {
+    text[from..].iter().position(|&byte| !belongs(byte)).map_or(text.len(), |length| from + length)
+}
+
+/// The token at or after `from`. The text must be shorter than 4 GiB.
+#[inline]
+pub(super) fn token(text: &[u8], from: usize) -> Token {
+    let start = skip(text, from);
+    let Some(&first) = text.get(start) else { return spanned(Kind::End, start, start) };
+    match first {
+        b'%' => named(text, start, Kind::Value),
+        b'@' => named(text, start, Kind::At),
+        b'!' => named(text, start, Kind::Site),
+        b'=' | b',' | b':' | b'(' | b')' | b'[' | b']' | b'{' | b'}' => {
+            spanned(Kind::Mark(first), start, start + 1)
+        }
+        b'a'..=b'z' | b'A'..=b'Z' | b'_' => spanned(Kind::Word, start, run(text, start, is_word)),
+        b'0'..=b'9' | b'-' | b'+' | b'.' => spanned(Kind::Number, start, number_end(text, start)),
+        b'#' => spanned(Kind::Hash, start, start + 1),
+        b'"' => quoted(text, start),
+        _ => spanned(Kind::Stray, start, run(text, start + 1, |byte| byte & 0xc0 == 0x80)),
+    }
+}
+
+fn spanned(kind: Kind, start: usize, end: usize) -> Token {
+    Token { kind, start: start as u32, end: end as u32 }
+}
+
+#[inline]
+fn skip(text: &[u8], mut at: usize) -> usize {
+    loop {
+        match text.get(at) {
+            Some(b' ' | b'\n' | b'\t' | b'\r') => at += 1,
+            Some(b';') => at = run(text, at, |byte| byte != b'\n'),
+            Some(b'/') if text.get(at + 1) == Some(&b'/') => at = run(text, at, |byte| byte != b'\n'),
+            _ => return at,
+        }
+    }
+}
+
+#[inline]
+fn named(text: &[u8], start: usize, kind: Kind) -> Token {
+    let end = run(text, start + 1, is_name);
+    spanned(if end == start + 1 { Kind::Nameless } else { kind }, start, end)
+}
+
+/// Digits, letters and points, and a sign at the head or behind the `e` of an exponent.
+fn number_end(text: &[u8], start: usize) -> usize {
+    let mut end = start + 1;
+    while let Some(&byte) = text.get(end) {
+        let sign = matches!(byte, b'-' | b'+') && matches!(text[end - 1], b'e' | b'E');
+        if !(is_word(byte) || byte == b'.' || sign) {
+            break;
+        }
+        end += 1;
+    }
+    end
+}
+
+fn quoted(text: &[u8], start: usize) -> Token {
+    let mut at = start + 1;
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'"' => return spanned(Kind::Text, start, at + 1),
+            b'\n' => break,
+            b'\\' if text.get(at + 1).is_some_and(|&next| next != b'\n') => at += 2,
+            _ => at += 1,
+        }
+    }
+    spanned(Kind::OpenText, start, at.min(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<(Kind, &str)> {
+        let mut found = Vec::new();
+        let mut at = 0;
+        loop {
+            let token = token(text.as_bytes(), at);
+            if token.kind == Kind::End {
+                return found;
+            }
+            found.push((token.kind, &text[token.start as usize..token.end as usize]));
+            at = token.end as usize;
+        }
+    }
+
+    #[test]
+    fn an_application_is_cut_into_tokens_without_white_space() {
+        let expected = [
+            (Kind::Value, "%a"),
+            (Kind::Mark(b'='), "="),
+            (Kind::Word, "elu"),
+            (Kind::Mark(b'{'), "{"),
+            (Kind::Word, "alpha"),
+            (Kind::Mark(b'='), "="),
+            (Kind::Number, "-1.5e-3"),
+            (Kind::Mark(b'}'), "}"),
+            (Kind::Mark(b'('), "("),
+            (Kind::Hash, "#"),
+            (Kind::Number, "7"),
+            (Kind::Mark(b')'), ")"),
+            (Kind::Site, "!3"),
+        ];
+        assert_eq!(kinds("%a=elu{alpha=-1.5e-3}(#7)!3 ; and // so on"), expected);
+    }
+
+    #[test]
+    fn what_is_no_token_is_bad_and_never_ends_the_text() {
+        assert_eq!(kinds("\"abc"), [(Kind::OpenText, "\"abc")]);
+        assert_eq!(kinds("\"a\\"), [(Kind::OpenText, "\"a\\")]);
+        assert_eq!(kinds("% x"), [(Kind::Nameless, "%"), (Kind::Word, "x")]);
+        assert_eq!(kinds("é/"), [(Kind::Stray, "é"), (Kind::Stray, "/")]);
+    }
+}

@@ -1,0 +1,141 @@
+//! Numbers as text spells them.
+//!
+//! A float prints as the shortest decimal that reads back to the same bits; a NaN prints as its
+//! bits, `0x7fc00001`, because no decimal says its payload. Integers are decimal.
+
+use crate::types::DType;
+use std::fmt::Write as _;
+
+/// Why a spelling is no number of the wanted kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    NotANumber,
+    TooLarge,
+}
+
+/// Appends an unsigned number.
+#[inline]
+pub(super) fn push_number(out: &mut String, mut number: u64) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend(digits[at..].iter().map(|&digit| digit as char));
+}
+
+/// Appends a float.
+pub(super) fn push_float(out: &mut String, number: f32) {
+    let written =
+        if number.is_nan() { write!(out, "{:#010x}", number.to_bits()) } else { write!(out, "{number:?}") };
+    written.expect("writing to a string does not fail");
+}
+
+/// Appends one stored element.
+pub(super) fn push_element(out: &mut String, dtype: DType, bits: u32) {
+    match dtype {
+        DType::F32 | DType::F16 | DType::BF16 => push_float(out, f32::from_bits(bits)),
+        DType::I32 => {
+            let number = i64::from(bits as i32);
+            if number < 0 {
+                out.push('-');
+            }
+            push_number(out, number.unsigned_abs());
+        }
+        DType::U32 | DType::Bool => push_number(out, u64::from(bits)),
+    }
+}
+
+/// The unsigned number that `word` spells.
+#[inline]
+pub(super) fn unsigned(word: &[u8]) -> Result<u64, Refusal> {
+    if word.is_empty() || !word.iter().all(u8::is_ascii_digit) {
+        return Err(Refusal::NotANumber);
+    }
+    let add = |number: u64, &digit: &u8| number.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
+    word.iter().try_fold(0, add).ok_or(Refusal::TooLarge)
+}
+
+/// The unsigned 32-bit number that `word` spells.
+#[inline]
+pub(super) fn unsigned32(word: &[u8]) -> Result<u32, Refusal> {
+    u32::try_from(unsigned(word)?).map_err(|_| Refusal::TooLarge)
+}
+
+/// The float that `word` spells: a decimal, `inf`, or eight hexadecimal digits of bits.
+pub(super) fn float(word: &[u8]) -> Result<f32, Refusal> {
+    let word = std::str::from_utf8(word).map_err(|_| Refusal::NotANumber)?;
+    if let Some(hex) = word.strip_prefix("0x") {
+        if hex.is_empty() || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(Refusal::NotANumber);
+        }
+        return u32::from_str_radix(hex, 16).map(f32::from_bits).map_err(|_| Refusal::TooLarge);
+    }
+    match word.strip_prefix(['-', '+']).unwrap_or(word) {
+        "inf" => return Ok(if word.starts_with('-') { f32::NEG_INFINITY } else { f32::INFINITY }),
+        digits if digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') => {}
+        _ => return Err(Refusal::NotANumber),
+    }
+    match word.parse::<f32>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        Ok(_) => Err(Refusal::TooLarge),
+        Err(_) => Err(Refusal::NotANumber),
+    }
+}
+
+/// The bits of the element that `word` spells.
+pub(super) fn element(dtype: DType, word: &[u8]) -> Result<u32, Refusal> {
+    match dtype {
+        DType::F32 | DType::F16 | DType::BF16 => float(word).map(f32::to_bits),
+        DType::I32 => {
+            let (digits, negative) = word.strip_prefix(b"-").map_or((word, false), |rest| (rest, true));
+            let size = i64::try_from(unsigned(digits)?).map_err(|_| Refusal::TooLarge)?;
+            let number = if negative { -size } else { size };
+            i32::try_from(number).map(|number| number as u32).map_err(|_| Refusal::TooLarge)
+        }
+        DType::U32 => unsigned32(word),
+        DType::Bool => {
+            unsigned32(word).and_then(|bit| if bit > 1 { Err(Refusal::TooLarge) } else { Ok(bit) })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_float_reads_back_to_its_bits() {
+        let mut state = 0x9e37_79b9u32;
+        let special = [0.0, -0.0, 1.0, f32::MIN_POSITIVE, f32::MAX, f32::INFINITY, f32::NEG_INFINITY, 0.1];
+        let nans = [0x7fc0_0000u32, 0xffc0_0001, 0x7f80_0001, 1, 0x8000_0001].map(f32::from_bits);
+        let random = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
+            f32::from_bits(state ^ (state >> 15))
+        });
+        for number in special.into_iter().chain(nans).chain(random.take(20_000)) {
+            let mut text = String::new();
+            push_float(&mut text, number);
+            let back = float(text.as_bytes()).map(f32::to_bits);
+            assert_eq!(back, Ok(number.to_bits()), "{text}");
+        }
+    }
+
+    #[test]
+    fn integers_keep_to_their_range() {
+        assert_eq!(element(DType::I32, b"-2147483648"), Ok(0x8000_0000));
+        assert_eq!(element(DType::I32, b"2147483648"), Err(Refusal::TooLarge));
+        assert_eq!(element(DType::U32, b"4294967296"), Err(Refusal::TooLarge));
+        assert_eq!(element(DType::U32, b"-1"), Err(Refusal::NotANumber));
+        assert_eq!(element(DType::Bool, b"2"), Err(Refusal::TooLarge));
+        assert_eq!(unsigned(b"99999999999999999999999"), Err(Refusal::TooLarge));
+        assert_eq!(float(b"1e99"), Err(Refusal::TooLarge));
+        assert_eq!(float(b"1.2.3"), Err(Refusal::NotANumber));
+        assert_eq!(float(b"-"), Err(Refusal::NotANumber));
+    }
+}
