@@ -39,6 +39,12 @@ impl<T: Hash + Eq> Interner<T> {
         bucket.iter().map(|&n| n as usize).find(|&n| self.items[n] == *item)
     }
 
+    /// Makes room for exactly so many more items.
+    pub fn reserve(&mut self, more: usize) {
+        self.items.reserve_exact(more);
+        self.by_hash.reserve(more);
+    }
+
     /// Forgets every item but the first `len`.
     pub fn truncate(&mut self, len: usize) {
         for item in self.items.drain(len.min(self.items.len())..) {

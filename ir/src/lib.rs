@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod codec;
 pub mod graph;
 pub mod hash;
 pub mod id;
@@ -20,6 +21,7 @@ pub mod numeric;
 pub mod plan;
 pub mod types;
 
+pub use codec::LoadError;
 pub use graph::{Arg, Args, EmitError, Graph, GraphData, Op, Value, ValueKey};
 pub use id::{AppId, CellId, ParamId, SigId, SiteId, TypeId, ValueId};
 pub use module::{Cell, Init, Module, ModuleBuilder, Param, Table};

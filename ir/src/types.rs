@@ -76,8 +76,7 @@ impl fmt::Display for DType {
 /// The extents of a value, outermost first; no extent is zero.
 ///
 /// Unused places hold zero, so that equality and hashing need not look at the rank.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Vec<u32>", into = "Vec<u32>")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shape {
     dims: [u32; Shape::MAX_RANK],
     rank: u8,
@@ -169,16 +168,35 @@ impl fmt::Debug for Shape {
     }
 }
 
-impl TryFrom<Vec<u32>> for Shape {
-    type Error = ShapeError;
-    fn try_from(dims: Vec<u32>) -> Result<Self, ShapeError> {
-        Self::new(&dims)
+impl Serialize for Shape {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.dims())
     }
 }
 
-impl From<Shape> for Vec<u32> {
-    fn from(shape: Shape) -> Self {
-        shape.dims().to_vec()
+/// Reads into place, so that a forged number of extents costs no memory.
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Extents;
+        impl<'de> serde::de::Visitor<'de> for Extents {
+            type Value = Shape;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "at most {} extents", Shape::MAX_RANK)
+            }
+
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<Shape, A::Error> {
+                let mut dims = [0; Shape::MAX_RANK];
+                let mut rank = 0;
+                while let Some(extent) = seq.next_element()? {
+                    let error = || serde::de::Error::custom(ShapeError::Rank(rank + 1));
+                    *dims.get_mut(rank).ok_or_else(error)? = extent;
+                    rank += 1;
+                }
+                Shape::new(&dims[..rank]).map_err(serde::de::Error::custom)
+            }
+        }
+        deserializer.deserialize_seq(Extents)
     }
 }
 
@@ -355,6 +373,10 @@ impl Types {
     #[must_use]
     pub fn items(&self) -> &[Type] {
         self.0.items()
+    }
+
+    pub(crate) fn reserve(&mut self, more: usize) {
+        self.0.reserve(more);
     }
 
     pub(crate) fn truncate(&mut self, len: usize) {

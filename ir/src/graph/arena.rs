@@ -6,7 +6,7 @@
 //! application's begin.
 
 use crate::graph::signature::Signatures;
-use crate::id::{AppId, SigId, SiteId, TypeId, ValueId};
+use crate::id::{AppId, MAX_INDEX, SigId, SiteId, TypeId, ValueId};
 use std::ops::Range;
 
 const TAG_SHIFT: u32 = 30;
@@ -50,6 +50,11 @@ impl Operand {
     #[must_use]
     pub const fn data(slot: u32) -> Self {
         Self((TAG_DATA << TAG_SHIFT) | slot)
+    }
+
+    /// The operand with this word, which may be none: [`kind`](Self::kind) says.
+    pub(crate) const fn from_word(word: u32) -> Self {
+        Self(word)
     }
 
     /// The operand's own word, as stored and hashed.
@@ -123,6 +128,9 @@ impl Arena {
         operands: Vec<Operand>,
         value_types: Vec<TypeId>,
     ) -> Result<Self, &'static str> {
+        if apps.len().max(operands.len()).max(value_types.len()) > MAX_INDEX {
+            return Err("an arena holds at most 2^30 applications, operands and values");
+        }
         let mut producers = Vec::with_capacity(value_types.len());
         let mut previous = (0, 0);
         for (number, app) in apps.iter().enumerate() {
@@ -139,8 +147,7 @@ impl Arena {
             if results_end < previous.1 || results_end > value_types.len() {
                 return Err("the results of an application must lie inside the arena");
             }
-            let Some(id) = AppId::try_new(number) else { return Err("too many applications") };
-            producers.resize(results_end, id);
+            producers.resize(results_end, AppId::new(number));
             previous = (operands_end, results_end);
         }
         if previous != (operands.len(), value_types.len()) {

@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// What sets the marks apart from outputs and from each other in the hash.
+const SHARED_MARK: u64 = 0x5_4a2e_d000_0000;
+const ALONE_MARK: u64 = 0xa_10e0_0000_0000;
+
 /// Where an instance begins. Applications before the first cut are common to all instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
@@ -137,7 +141,30 @@ impl GraphData {
         for output in &self.outputs {
             hash.push((output.value.index() as u64) << 1 | u64::from(output.kind == OutputKind::Loss));
         }
+        for value in &self.shared {
+            hash.push(SHARED_MARK | value.index() as u64);
+        }
+        for app in &self.alone {
+            hash.push(ALONE_MARK | app.index() as u64);
+        }
         hash.value()
+    }
+
+    /// Hashes the structure anew, for graphs that were not emitted: a file holds no hash that
+    /// anyone believes. Gives what emitting gave, because what is said out of arena order (outputs,
+    /// marks) enters in [`structure`](Self::structure) only.
+    pub(crate) fn rehash(&mut self) {
+        let mut hash = StructureHash::default();
+        let mut cuts = self.cuts.iter().copied().peekable();
+        for id in self.arena.ids() {
+            while let Some(cut) = cuts.next_if(|cut| cut.first as usize <= id.index()) {
+                hash_cut(&mut hash, cut);
+            }
+            let words = self.arena.operands(id).iter().map(|operand| operand.word());
+            hash_app(&mut hash, self.sigs.hash(self.arena.app(id).sig), words);
+        }
+        cuts.for_each(|cut| hash_cut(&mut hash, cut));
+        self.hash = hash;
     }
 
     /// The signature of an application.

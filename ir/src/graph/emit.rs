@@ -75,6 +75,13 @@ pub(crate) enum Raw<'a> {
     Floats(&'a [f32], Type),
 }
 
+impl Raw<'_> {
+    /// Whether the operand is a number from outside, which the body of a cell cannot hold.
+    const fn is_bound(self) -> bool {
+        !matches!(self, Self::Value(..))
+    }
+}
+
 const OP_CACHE: usize = 64;
 /// The key that noise of the common prefix has.
 const COMMON_KEY: u64 = u64::MAX;
@@ -450,7 +457,7 @@ impl Inner {
                 Raw::Words(_, ty) | Raw::Floats(_, ty) => self.data.types.intern(ty),
             };
         }
-        if self.tracing.is_some() && operands.iter().flatten().any(|raw| !matches!(raw, Raw::Value(..))) {
+        if self.tracing.is_some() && operands.iter().flatten().any(|operand| operand.is_bound()) {
             return self.refuse_bound(op.spelling(), caller);
         }
         let sig = self.op_sig(op, slots, params, operands, caller)?;

@@ -45,7 +45,7 @@ pub fn infer(op: &Op, operands: &[Type], params: &[Type]) -> Inferred {
     check_counts(op, operands, params)?;
     check_lists(op, operands)?;
     match op {
-        Op::Port(ty) => Ok(vec![*ty]),
+        Op::Port(ty) => port(*ty),
         Op::Input(ty) => input(*ty, operands),
         Op::Fill { ty, bits } => fill(*ty, *bits),
         Op::Param => Ok(vec![Type::new(DType::F32, params[0].shape)]),
@@ -186,6 +186,14 @@ fn rows_of(ty: Type) -> Result<Shape, InferError> {
         return Err(InferError::new("expected rows, found a scalar"));
     }
     Ok(ty.shape.without_last())
+}
+
+fn port(ty: Type) -> Inferred {
+    if matches!(ty.dtype, DType::F16 | DType::BF16) {
+        let message = format!("{} is a storage format of parameters, no port takes {ty}", ty.dtype);
+        return Err(InferError::new(message).help("parameters widen to f32 when they are used"));
+    }
+    Ok(vec![ty])
 }
 
 fn input(ty: Type, operands: &[Type]) -> Inferred {

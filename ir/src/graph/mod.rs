@@ -18,6 +18,7 @@ mod site;
 mod summary;
 pub mod text;
 mod value;
+pub mod verify;
 
 #[cfg(test)]
 mod tests;
@@ -32,3 +33,4 @@ pub use op::{Arity, Binary, Compare, Float, Fold, ListFold, Op, Over, Permutatio
 pub use signature::{Callee, ParamArg, Signature, Signatures};
 pub use site::{Site, Sites};
 pub use value::{Value, ValueKey};
+pub use verify::VerifyErrors;

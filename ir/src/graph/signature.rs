@@ -89,6 +89,11 @@ impl Signatures {
         self.items.items()
     }
 
+    pub(crate) fn reserve(&mut self, more: usize) {
+        self.items.reserve(more);
+        self.hashes.reserve_exact(more);
+    }
+
     pub(crate) fn truncate(&mut self, len: usize) {
         self.items.truncate(len);
         self.hashes.truncate(len);

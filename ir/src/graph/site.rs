@@ -97,6 +97,12 @@ impl Sites {
         &self.items
     }
 
+    /// Appends sites under the next ids, known or not: a file's ids are their places.
+    pub(crate) fn extend_exact(&mut self, sites: Vec<Site>) {
+        self.items.reserve_exact(sites.len());
+        self.items.extend(sites);
+    }
+
     pub(crate) fn truncate(&mut self, len: usize) {
         self.items.truncate(len);
         self.by_location.retain(|_, id| id.index() < len);

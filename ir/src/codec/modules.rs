@@ -1,0 +1,279 @@
+//! Modules as bytes.
+
+use super::tables::{RawTables, read_type, type_words};
+use super::{Blob, Kind, LoadError, Text, Words, open, read_file, seal};
+use crate::graph::{App, Arena, Operand};
+use crate::id::{SigId, SiteId, TypeId, ValueId};
+use crate::module::{Body, CellDecl, Export, Init, Module, ParamDecl, ParamKind};
+use crate::types::Types;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::Arc;
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct RawModule<'a> {
+    /// The names of the module, parameters, cells and exports, end to end.
+    #[serde(borrow)]
+    text: Blob<'a>,
+    /// The length of the module's name.
+    name: Blob<'a>,
+    tables: RawTables<'a>,
+    /// Length of the name, kind, five words of type, initialiser, its number, count of given
+    /// values, site.
+    params: Blob<'a>,
+    /// Given initial values, end to end.
+    values: Blob<'a>,
+    /// Length of the name, site, ports, noise, then counts of parameter ports, results,
+    /// applications, operands and values; then parameter types and results.
+    cells: Blob<'a>,
+    /// The applications, operands and value types of all bodies, end to end.
+    arenas: RawArena<'a>,
+    /// Length of the name, signature.
+    exports: Blob<'a>,
+}
+
+/// An arena, or several end to end.
+#[derive(Serialize, Deserialize, Default)]
+pub(super) struct RawArena<'a> {
+    /// Four words each; ids are stored as in memory, one above their index.
+    #[serde(borrow)]
+    pub(super) apps: Blob<'a>,
+    pub(super) operands: Blob<'a>,
+    pub(super) value_types: Blob<'a>,
+}
+
+impl RawArena<'_> {
+    pub(super) fn len(&self) -> usize {
+        self.apps.len() + self.operands.len() + self.value_types.len()
+    }
+}
+
+/// An id as it lies in memory.
+fn stored<T>(word: u32, id: impl Fn(usize) -> Option<T>) -> Option<T> {
+    id((word as usize).checked_sub(1)?)
+}
+
+pub(super) fn read_arena(
+    mut apps: Words<'_>,
+    operands: Words<'_>,
+    value_types: Words<'_>,
+) -> Result<Arena, LoadError> {
+    let count = apps.records(4)?;
+    let mut read = Vec::with_capacity(count);
+    for _ in 0..count {
+        let [sig, operands, results, site] = apps.array()?;
+        let (Some(sig), Some(site)) = (stored(sig, SigId::try_new), stored(site, SiteId::try_new)) else {
+            return Err(LoadError::malformed("an application has no signature or site"));
+        };
+        read.push(App { sig, operands, results, site });
+    }
+    let operands = operands.members(|word| Some(Operand::from_word(word)))?;
+    let value_types = value_types.members(|word| stored(word, TypeId::try_new))?;
+    Arena::from_parts(read, operands, value_types).map_err(LoadError::malformed)
+}
+
+impl<'a> RawModule<'a> {
+    pub(super) fn of(module: &'a Module) -> Self {
+        let Module { tag: _, name, types, sigs, sites, params, cells, exports } = module;
+        let mut text = name.clone();
+        let (mut param_words, mut values) = (Vec::new(), Vec::new());
+        for ParamDecl { name, kind, ty, init, site } in params {
+            text.push_str(name);
+            param_words.extend([name.len() as u32, *kind as u32]);
+            param_words.extend(type_words(*ty));
+            let given = given_values(init);
+            param_words.extend(init_words(init));
+            param_words.extend([given.len() as u32, site.index() as u32]);
+            values.extend(given.iter().map(|value| value.to_bits()));
+        }
+        let mut cell_words = Vec::new();
+        let (mut apps, mut operands, mut value_types) = (Vec::new(), Vec::new(), Vec::new());
+        for CellDecl { name, body, site } in cells {
+            let Body { ports, noise, param_types, arena, results } = body;
+            text.push_str(name);
+            cell_words.extend([name.len() as u32, site.index() as u32, *ports as u32, u32::from(*noise)]);
+            let (pool, types) = (arena.operand_pool(), arena.value_types());
+            let counts = [param_types.len(), results.len(), arena.len(), pool.len(), types.len()];
+            cell_words.extend(counts.map(|count| count as u32));
+            cell_words.extend(param_types.iter().map(|id| id.index() as u32));
+            cell_words.extend(results.iter().map(|id| id.index() as u32));
+            apps.extend_from_slice(arena.apps());
+            operands.extend_from_slice(pool);
+            value_types.extend_from_slice(types);
+        }
+        let mut export_words = Vec::new();
+        for Export { name, sig } in exports {
+            text.push_str(name);
+            export_words.extend([name.len() as u32, sig.index() as u32]);
+        }
+        let own = |blob: Blob<'_>| Blob(blob.0.into_owned().into());
+        Self {
+            text: Blob(text.into_bytes().into()),
+            name: Blob::words(&[name.len() as u32]),
+            tables: RawTables::of(types.items(), sigs.items(), sites.items()),
+            params: Blob::words(&param_words),
+            values: Blob::words(&values),
+            cells: Blob::words(&cell_words),
+            arenas: RawArena {
+                apps: own(Blob::plain(&apps)),
+                operands: own(Blob::plain(&operands)),
+                value_types: own(Blob::plain(&value_types)),
+            },
+            exports: Blob::words(&export_words),
+        }
+    }
+
+    /// The size of what may be large.
+    pub(super) fn size_hint(&self) -> usize {
+        self.values.len() + self.arenas.len()
+    }
+}
+
+impl RawModule<'_> {
+    /// The module, taken apart but not verified.
+    pub(super) fn read(&self) -> Result<Module, LoadError> {
+        let mut text = Text::new(&self.text)?;
+        let mut name = self.name.reader("module name")?;
+        let mut module = Module::empty(&text.take(name.next()?)?);
+        name.end()?;
+        module.types = Types::default();
+        self.tables.append(&mut module.types, &mut module.sigs, &mut module.sites)?;
+        self.read_params(&mut text, &mut module)?;
+        self.read_cells(&mut text, &mut module)?;
+        let mut exports = self.exports.reader("exports")?;
+        let count = exports.records(2)?;
+        module.exports.reserve_exact(count);
+        for _ in 0..count {
+            let [name, sig] = exports.array()?;
+            let sig = SigId::try_new(sig as usize).ok_or_else(|| exports.refused(sig))?;
+            module.exports.push(Export { name: text.take(name)?, sig });
+        }
+        text.end()?;
+        Ok(module)
+    }
+
+    fn read_params(&self, text: &mut Text<'_>, module: &mut Module) -> Result<(), LoadError> {
+        let (mut words, mut values) = (self.params.reader("parameters")?, self.values.reader("values")?);
+        let count = words.records(11)?;
+        module.params.reserve_exact(count);
+        for _ in 0..count {
+            let [name, kind] = words.array()?;
+            let ty = read_type(words.array()?)?;
+            let [init, number, given, site] = words.array()?;
+            let kind = match kind {
+                0 => ParamKind::Param,
+                1 => ParamKind::Table,
+                _ => return Err(words.refused(kind)),
+            };
+            let given = values.take(given)?;
+            let init = read_init(init, f32::from_bits(number), given).ok_or_else(|| words.refused(init))?;
+            let site = SiteId::try_new(site as usize).ok_or_else(|| words.refused(site))?;
+            module.params.push(ParamDecl { name: text.take(name)?, kind, ty, init, site });
+        }
+        values.end()
+    }
+
+    fn read_cells(&self, text: &mut Text<'_>, module: &mut Module) -> Result<(), LoadError> {
+        let mut words = self.cells.reader("cells")?;
+        let mut apps = self.arenas.apps.reader("applications of cells")?;
+        let mut operands = self.arenas.operands.reader("operands of cells")?;
+        let mut value_types = self.arenas.value_types.reader("value types of cells")?;
+        while words.len() > 0 {
+            let [name, site, ports, noise] = words.array()?;
+            let [param_types, results, app_count, operand_count, value_count] = words.array()?;
+            let noise = match noise {
+                0 => false,
+                1 => true,
+                _ => return Err(words.refused(noise)),
+            };
+            let four = app_count.checked_mul(4).ok_or_else(|| apps.ended())?;
+            let body = Body {
+                ports: ports as usize,
+                noise,
+                param_types: words.take(param_types)?.members(|word| TypeId::try_new(word as usize))?,
+                results: words.take(results)?.members(|word| ValueId::try_new(word as usize))?,
+                arena: read_arena(
+                    apps.take(four)?,
+                    operands.take(operand_count)?,
+                    value_types.take(value_count)?,
+                )?,
+            };
+            let site = SiteId::try_new(site as usize).ok_or_else(|| words.refused(site))?;
+            module.cells.push(CellDecl { name: text.take(name)?, body, site });
+        }
+        apps.end()?;
+        operands.end()?;
+        value_types.end()
+    }
+}
+
+fn given_values(init: &Init) -> &[f32] {
+    match init {
+        Init::Values(values) => values,
+        _ => &[],
+    }
+}
+
+fn init_words(init: &Init) -> [u32; 2] {
+    match init {
+        Init::Constant(number) => [0, number.to_bits()],
+        Init::Uniform(number) => [1, number.to_bits()],
+        Init::Normal(number) => [2, number.to_bits()],
+        Init::Glorot(number) => [3, number.to_bits()],
+        Init::He => [4, 0],
+        Init::Saxe(number) => [5, number.to_bits()],
+        Init::Values(_) => [6, 0],
+    }
+}
+
+fn read_init(word: u32, number: f32, given: Words<'_>) -> Option<Init> {
+    let init = match word {
+        0 => Init::Constant(number),
+        1 => Init::Uniform(number),
+        2 => Init::Normal(number),
+        3 => Init::Glorot(number),
+        4 => Init::He,
+        5 => Init::Saxe(number),
+        6 => {
+            let values = given.words.iter().map(|word| f32::from_bits(u32::from_le_bytes(*word)));
+            return Some(Init::Values(values.collect()));
+        }
+        _ => return None,
+    };
+    (given.len() == 0).then_some(init)
+}
+
+impl Module {
+    /// The module as the bytes of an `.abm` file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let raw = RawModule::of(self);
+        seal(Kind::Module, &raw, raw.size_hint() + (1 << 12))
+    }
+
+    /// The module in the bytes of an `.abm` file, verified.
+    ///
+    /// # Errors
+    /// If the bytes are no such file or the module breaks a rule.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Arc<Self>, LoadError> {
+        let module = open::<RawModule<'_>>(Kind::Module, bytes)?.read()?;
+        module.verify()?;
+        Ok(Arc::new(module))
+    }
+
+    /// Writes an `.abm` file.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> std::io::Result<()> {
+        std::fs::write(path, self.to_bytes())
+    }
+
+    /// Reads an `.abm` file.
+    ///
+    /// # Errors
+    /// As [`from_bytes`](Self::from_bytes), and if the file cannot be read.
+    pub fn load(path: impl AsRef<Path>) -> Result<Arc<Self>, LoadError> {
+        Self::from_bytes(&read_file(path.as_ref())?)
+    }
+}

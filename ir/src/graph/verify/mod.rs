@@ -1,0 +1,321 @@
+//! The verifier of graphs: what every later stage may rely on.
+//!
+//! Whatever passes can be summarised, planned and played without a panic, wherever it came from.
+//! Emitted graphs keep these rules (the emitter refuses what breaks them, but for G16 through cells
+//! and G20, which it does not follow), so a finding in one is a fault of this crate.
+//!
+//! Modules:
+//! * **G1** A module's first type is `u32`; a graph's types, signatures and sites begin with its
+//!   module's.
+//! * **G2** Parameters, cells and exports have well-formed names, each once; each output has its own
+//!   name.
+//! * **G3** A parameter is stored as f32, f16 or bf16 in an interned type; a table is a matrix;
+//!   given values are as many as its elements.
+//! * **G4** Ids lie inside the tables they point into: types, cells and parameters of signatures,
+//!   signatures and sites of applications and declarations.
+//! * **G5** The results of an op's signature are those that [`infer`](super::infer::infer) gives.
+//! * **G6** A cell's signature has the ports, parameter ports and results of its body.
+//! * **G7** A parameter argument has the declared type, and lookups read tables.
+//! * **G8** Bodies take parameters through their ports, graphs and exports from the module.
+//!
+//! Applications:
+//! * **G9** An application makes the results that its signature says.
+//! * **G10** It has as many operands as its signature; a list has any number.
+//! * **G11** Operands are results of earlier applications.
+//! * **G12** Operands have the types of the signature.
+//! * **G13** Numbers are bound in graphs only, and only where an index is read: inputs, labels,
+//!   picks, lookups, noise keys, index ports. Inputs take nothing else.
+//! * **G14** Bound runs lie inside their pools, and bound truth values are 0 or 1.
+//! * **G15** A noise key is bound words, the noise ports of the body, or a fork of such a key.
+//! * **G16** Lists that are taken together are equally long, through cells too.
+//!
+//! Bodies:
+//! * **G17** Ports stand at the head of a body, and nowhere else.
+//! * **G18** A body that draws noise ends its ports with two of type `u32`.
+//! * **G19** A body calls earlier cells only.
+//! * **G20** Calls nest at most [`MAX_NESTING`] deep, and a body has at most [`MAX_INLINED`]
+//!   applications after inlining.
+//! * **G21** The results of a body are its values, and no lists.
+//!
+//! Graphs:
+//! * **G22** Cuts ascend and lie inside the arena.
+//! * **G23** Outputs are values of the graph, and no lists; losses are scalar f32.
+//! * **G24** Marks name values and applications of the graph.
+//!
+//! That operand and result ranges tile their pools is no rule: an arena cannot be built otherwise.
+//!
+//! One pass in arena order. Signatures are examined once each; an application then costs a few
+//! word compares.
+
+mod applications;
+mod graphs;
+mod lists;
+mod modules;
+mod signatures;
+
+#[cfg(test)]
+mod tests;
+
+use crate::graph::{Callee, GraphData, Signature, Site};
+use crate::id::{AppId, CellId, SiteId};
+use crate::module::Module;
+use crate::types::Type;
+use lists::ListNeed;
+use signatures::Facts;
+use std::fmt;
+
+/// How deep calls of cells by cells may nest.
+pub const MAX_NESTING: u32 = 64;
+/// How many applications the body of a cell may have after inlining.
+pub const MAX_INLINED: u64 = 1 << 20;
+/// How many findings are kept; the search stops there.
+pub const MAX_FINDINGS: usize = 100;
+
+macro_rules! rules {
+    ($($name:ident = $number:literal, $statement:literal;)*) => {
+        /// A rule of the verifier; its `Display` is its number, `G12`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Rule { $(#[doc = $statement] $name = $number,)* }
+
+        impl Rule {
+            /// Every rule, by number.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// What the rule demands.
+            #[must_use]
+            pub const fn statement(self) -> &'static str {
+                match self { $(Self::$name => $statement,)* }
+            }
+        }
+    };
+}
+
+rules! {
+    Tables = 1, "a module's types begin with u32, a graph's tables with its module's";
+    Names = 2, "names are well formed and unique";
+    Params = 3, "parameters are stored floats, tables are matrices, given values fill the shape";
+    Ids = 4, "ids lie inside their tables";
+    Inference = 5, "an op's signature has the results that inference gives";
+    CellSignature = 6, "a cell's signature has the types of its body";
+    ParamTypes = 7, "parameter arguments have their declared types, lookups read tables";
+    ParamSource = 8, "bodies take parameters through ports, graphs from the module";
+    Results = 9, "an application makes the results of its signature";
+    OperandCount = 10, "an application has as many operands as its signature";
+    Order = 11, "operands are results of earlier applications";
+    OperandTypes = 12, "operands have the types of the signature";
+    Bound = 13, "numbers are bound in graphs only, where an index or input is read";
+    Pools = 14, "bound runs lie inside their pools, truth values are 0 or 1";
+    Noise = 15, "a noise key is bound words, noise ports, or a fork";
+    Lengths = 16, "lists that are taken together are equally long";
+    Ports = 17, "ports stand at the head of a body";
+    NoisePorts = 18, "noise ports are the last two ports and of type u32";
+    CallOrder = 19, "a body calls earlier cells only";
+    Nesting = 20, "bodies nest and grow within limits";
+    BodyResults = 21, "results of a body are its values and no lists";
+    Cuts = 22, "cuts ascend and lie inside the arena";
+    Outputs = 23, "outputs are values of the graph, losses are scalar f32";
+    Marks = 24, "marks name values and applications of the graph";
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "G{}", *self as u8)
+    }
+}
+
+/// One broken rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyError {
+    /// The rule.
+    pub rule: Rule,
+    /// The cell in whose body it is broken.
+    pub cell: Option<CellId>,
+    /// The application that breaks it.
+    pub app: Option<AppId>,
+    /// The same in words, with the line of source where one is known.
+    pub place: String,
+    /// What was expected and found.
+    pub message: String,
+}
+
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.rule, self.place, self.message)
+    }
+}
+
+/// The broken rules of a graph or module, at most [`MAX_FINDINGS`], in the order they were met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyErrors {
+    findings: Vec<VerifyError>,
+}
+
+impl VerifyErrors {
+    /// The findings.
+    #[must_use]
+    pub fn findings(&self) -> &[VerifyError] {
+        &self.findings
+    }
+}
+
+impl fmt::Display for VerifyErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.findings.len();
+        let more = if count < MAX_FINDINGS { "" } else { " or more" };
+        let s = if count == 1 { "" } else { "s" };
+        write!(f, "the graph breaks its rules in {count}{more} place{s}")?;
+        for (number, finding) in self.findings.iter().enumerate() {
+            write!(f, "\n{:>4}. {finding}", number + 1)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for VerifyErrors {}
+
+impl GraphData {
+    /// Checks every rule, those of the module included.
+    ///
+    /// # Errors
+    /// All broken rules, up to [`MAX_FINDINGS`].
+    pub fn verify(&self) -> Result<(), VerifyErrors> {
+        if let Err(message) = graphs::tables_extend(self) {
+            let place = "the graph's tables".to_owned();
+            let finding = VerifyError { rule: Rule::Tables, cell: None, app: None, place, message };
+            return Err(VerifyErrors { findings: vec![finding] });
+        }
+        let (types, sigs, sites) = (self.types.items(), self.sigs.items(), self.sites.items());
+        let mut verifier = Verifier::new(&self.module, types, sigs, sites);
+        verifier.module();
+        verifier.graph(self);
+        verifier.finish()
+    }
+}
+
+impl Module {
+    /// Checks the rules of modules and bodies.
+    ///
+    /// # Errors
+    /// All broken rules, up to [`MAX_FINDINGS`].
+    pub fn verify(&self) -> Result<(), VerifyErrors> {
+        let (types, sigs, sites) = (self.types.items(), self.sigs.items(), self.sites.items());
+        let mut verifier = Verifier::new(self, types, sigs, sites);
+        verifier.module();
+        verifier.finish()
+    }
+}
+
+/// What is known of a cell, for its callers.
+#[derive(Clone, Debug, Default)]
+struct CellFacts {
+    /// Whether the ports and results lie inside the arena, so that types of both can be read.
+    framed: bool,
+    /// Levels of calls, its own included.
+    depth: u32,
+    /// Applications after inlining.
+    inlined: u64,
+    /// What it demands of the lengths of lists.
+    needs: Vec<ListNeed>,
+    /// Which parameter ports are read as tables.
+    tables: Vec<bool>,
+}
+
+/// The tables that ids point into, what is known so far, and the findings.
+struct Verifier<'a> {
+    module: &'a Module,
+    types: &'a [Type],
+    sigs: &'a [Signature],
+    sites: &'a [Site],
+    facts: Vec<Facts<'a>>,
+    cells: Vec<CellFacts>,
+    findings: Vec<VerifyError>,
+}
+
+/// Where a rule is broken.
+#[derive(Clone, Copy, Debug)]
+enum At<'a> {
+    Module,
+    Param(&'a str),
+    Cell(CellId),
+    Export(&'a str),
+    Signature(usize),
+    App(Option<CellId>, AppId, SiteId),
+    Cut(usize),
+    Output(&'a str),
+    Mark(&'static str),
+}
+
+impl<'a> Verifier<'a> {
+    fn new(module: &'a Module, types: &'a [Type], sigs: &'a [Signature], sites: &'a [Site]) -> Self {
+        Self { module, types, sigs, sites, facts: Vec::new(), cells: Vec::new(), findings: Vec::new() }
+    }
+
+    fn finish(self) -> Result<(), VerifyErrors> {
+        if self.findings.is_empty() { Ok(()) } else { Err(VerifyErrors { findings: self.findings }) }
+    }
+
+    fn is_full(&self) -> bool {
+        self.findings.len() >= MAX_FINDINGS
+    }
+
+    #[cold]
+    fn report(&mut self, rule: Rule, at: At<'_>, message: impl Into<String>) {
+        if self.is_full() {
+            return;
+        }
+        let (cell, app) = match at {
+            At::App(cell, app, _) => (cell, Some(app)),
+            At::Cell(cell) => (Some(cell), None),
+            _ => (None, None),
+        };
+        let place = self.place(at);
+        self.findings.push(VerifyError { rule, cell, app, place, message: message.into() });
+    }
+
+    fn place(&self, at: At<'_>) -> String {
+        match at {
+            At::Module => format!("module {}", brief(&self.module.name)),
+            At::Param(name) => format!("parameter @{}", brief(name)),
+            At::Cell(cell) => self.cell_name(cell),
+            At::Export(name) => format!("export @{}", brief(name)),
+            At::Signature(number) => {
+                format!("signature {number} ({})", self.callee_name(self.sigs[number].callee))
+            }
+            At::App(cell, app, site) => {
+                let site = self.sites.get(site.index()).map_or_else(
+                    || "unknown line".to_owned(),
+                    |site| format!("{}:{}:{}", brief(&site.file), site.line, site.column),
+                );
+                match cell {
+                    Some(cell) => format!("{app} of {} ({site})", self.cell_name(cell)),
+                    None => format!("{app} ({site})"),
+                }
+            }
+            At::Cut(number) => format!("cut {number}"),
+            At::Output(name) => format!("output {:?}", brief(name)),
+            At::Mark(kind) => format!("mark {kind}"),
+        }
+    }
+
+    fn cell_name(&self, cell: CellId) -> String {
+        match self.module.cells.get(cell.index()) {
+            Some(decl) => format!("cell @{}", brief(&decl.name)),
+            None => format!("{cell}"),
+        }
+    }
+
+    fn callee_name(&self, callee: Callee) -> String {
+        match callee {
+            Callee::Op(op) => op.spelling().to_owned(),
+            Callee::Cell(cell) => self.cell_name(cell),
+        }
+    }
+}
+
+/// A name as a message shows it: a hostile one may be long and may hold anything.
+fn brief(name: &str) -> String {
+    const SHOWN: usize = 80;
+    let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let shown: String = name.chars().take(SHOWN).map(printable).collect();
+    if shown.len() < name.len() && name.chars().nth(SHOWN).is_some() { shown + ".." } else { shown }
+}
