@@ -365,6 +365,8 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn name(&mut self, name: &str) {
+        let behind_type = !self.open && self.out.contains(' ');
+        self.out.push_str(if behind_type { " " } else { "" });
         self.out.push_str(if self.open { " " } else { "{" });
         self.open = true;
         self.out.push_str(name);
