@@ -266,10 +266,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Blob<'a> {
 }
 
 impl<'a> Blob<'a> {
-    fn bytes(bytes: &'a [u8]) -> Self {
-        Self(Cow::Borrowed(bytes))
-    }
-
     /// Plain data whose every member is made of 32-bit words.
     fn plain<T: bytemuck::NoUninit>(items: &'a [T]) -> Self {
         const { assert!(size_of::<T>().is_multiple_of(4)) };

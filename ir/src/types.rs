@@ -265,14 +265,15 @@ impl fmt::Display for ShapeError {
 impl std::error::Error for ShapeError {}
 
 /// An element type with a shape, or a list of such values.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+///
+/// Readable formats hold its spelling, `"list f32[128]"`; binary ones its fields.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Type {
     /// What one element is.
     pub dtype: DType,
     /// The extents of one value.
     pub shape: Shape,
     /// Whether this is a list of any number of such values.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_list: bool,
 }
 
@@ -324,6 +325,55 @@ impl fmt::Display for Type {
 impl fmt::Debug for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::str::FromStr for Type {
+    type Err = String;
+
+    /// The type with this spelling, without spaces around it.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (is_list, value) = match text.strip_prefix("list ") {
+            Some(value) => (true, value),
+            None => (false, text),
+        };
+        let (word, dims) = match value.split_once('[') {
+            Some((word, rest)) => (word, rest.strip_suffix(']').ok_or("a shape ends with ']'")?),
+            None => (value, ""),
+        };
+        let dtype = DType::from_spelling(word).ok_or_else(|| {
+            let known = DType::ALL.map(DType::spelling).join(", ");
+            format!("an element type is one of {known}, found {:?}", word.get(..16).unwrap_or(word))
+        })?;
+        let mut extents = [0; Shape::MAX_RANK];
+        let mut rank = 0;
+        for dim in dims.split(',').filter(|_| !dims.is_empty()) {
+            let slot = extents.get_mut(rank).ok_or_else(|| ShapeError::Rank(rank + 1).to_string())?;
+            *slot = dim.parse().map_err(|_| "an extent is a whole number".to_owned())?;
+            rank += 1;
+        }
+        let shape = Shape::new(&extents[..rank]).map_err(|error| error.to_string())?;
+        Ok(Self { dtype, shape, is_list })
+    }
+}
+
+impl Serialize for Type {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() {
+            return serializer.collect_str(self);
+        }
+        (self.dtype, self.shape, self.is_list).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Type {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if deserializer.is_human_readable() {
+            let text = String::deserialize(deserializer)?;
+            return text.parse().map_err(serde::de::Error::custom);
+        }
+        let (dtype, shape, is_list) = Deserialize::deserialize(deserializer)?;
+        Ok(Self { dtype, shape, is_list })
     }
 }
 
@@ -399,6 +449,16 @@ mod tests {
         assert_eq!(f32([3, 4]).to_string(), "f32[3,4]");
         assert_eq!(INDEX.to_string(), "u32");
         assert_eq!(list(f32(7)).to_string(), "list f32[7]");
+    }
+
+    #[test]
+    fn spellings_are_read_back() {
+        for ty in [f32([3, 4]), INDEX, list(f32(7)), Type::scalar(DType::BF16)] {
+            assert_eq!(ty.to_string().parse(), Ok(ty));
+        }
+        for wrong in ["", "f33", "f32[", "f32[0]", "f32[1,]", "f32[1,1,1,1,1]", "list list f32", "f32 [1]"] {
+            assert!(wrong.parse::<Type>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

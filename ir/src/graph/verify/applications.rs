@@ -77,7 +77,7 @@ impl<'a> Verifier<'a> {
         let message = if wanted == count {
             "the results have other types than the signature's".to_owned()
         } else {
-            format!("the signature has {wanted} results, found {count}")
+            format!("expected results: {wanted}, found: {count}")
         };
         self.report(Rule::Results, at, message);
     }
@@ -124,7 +124,7 @@ impl<'a> Verifier<'a> {
         let operands = arena.operands(id);
         if facts.form != Form::List && operands.len() != facts.operands.len() {
             let (wanted, found) = (facts.operands.len(), operands.len());
-            let message = format!("the signature has {wanted} operands, found {found}");
+            let message = format!("expected operands: {wanted}, found: {found}");
             return self.report(Rule::OperandCount, at, message);
         }
         if let Form::Input { elements, dtype } = facts.form {
@@ -218,36 +218,29 @@ impl<'a> Verifier<'a> {
 
     fn noise_key(&mut self, arena: &Arena, operands: &[Operand], scope: Scope<'_>, at: At<'_>) {
         let Some(start) = operands.len().checked_sub(2) else { return };
-        for &operand in &operands[start..] {
-            let legal = match (operand.as_value(), scope) {
-                (None, Scope::Graph(_)) => true,
-                (None, Scope::Body(..)) => continue, // a finding already
-                (Some(value), _) if value.index() >= arena.values() => continue, // likewise
-                (Some(value), scope) => {
-                    let producer = arena.producer(value);
-                    let noise_port = match scope {
-                        Scope::Graph(_) => false,
-                        Scope::Body(_, body) => {
-                            body.noise && (body.ports.saturating_sub(2)..body.ports).contains(&producer.index())
-                        }
-                    };
-                    noise_port || {
-                        let facts = self.facts.get(arena.app(producer).sig.index());
-                        facts.is_some_and(|facts| matches!(facts.callee, Callee::Op(Op::ForkNoise { .. })))
-                    }
+        // Bound words were looked at before, and so were values from outside the arena.
+        let values = operands[start..].iter().filter_map(|operand| operand.as_value());
+        for value in values.filter(|value| value.index() < arena.values()) {
+            let producer = arena.producer(value);
+            let is_port = match scope {
+                Scope::Graph(_) => false,
+                Scope::Body(_, body) => {
+                    let key = body.ports.saturating_sub(2)..body.ports;
+                    body.noise && key.contains(&producer.index())
                 }
             };
-            if !legal {
-                let message = format!("{operand:?} is no half of a noise key");
-                self.report(Rule::Noise, at, message);
+            let callee = self.facts.get(arena.app(producer).sig.index()).map(|facts| facts.callee);
+            if !is_port && !matches!(callee, Some(Callee::Op(Op::ForkNoise { .. }))) {
+                self.report(Rule::Noise, at, format!("{value} is no half of a noise key"));
             }
         }
     }
 
     fn lists(&mut self, arena: &Arena, id: AppId, facts: &Facts<'_>, lengths: &mut Lengths, at: At<'_>) {
         let operands = arena.operands(id);
+        let ports = lengths.ports();
         let length = |place: usize| -> Option<Length> {
-            length_of(arena, self.sigs, operands.get(place)?.as_value()?)
+            length_of(arena, self.sigs, ports, operands.get(place)?.as_value()?)
         };
         let mut clash = None;
         let mut join = |a: Option<Length>, b: Option<Length>| {
@@ -263,7 +256,7 @@ impl<'a> Verifier<'a> {
             }
             Callee::Cell(cell) => {
                 for need in self.cells.get(cell.index()).map_or(&[][..], |facts| &facts.needs) {
-                    join(length(need.port as usize), length(need.like as usize));
+                    join(length(need.like as usize), length(need.port as usize));
                     if let Some(exactly) = need.exactly {
                         join(length(need.port as usize), Some(Length::Known(exactly)));
                     }

@@ -47,10 +47,13 @@ impl Verifier<'_> {
         self.unique("output", data.outputs.iter().map(|output| output.name.as_str()).collect());
         for output in &data.outputs {
             let at = At::Output(&output.name);
-            let ty = data.arena.value_types().get(output.value.index());
-            let Some(ty) = ty.and_then(|ty| self.types.get(ty.index())) else {
+            let Some(ty) = data.arena.value_types().get(output.value.index()) else {
                 let message = format!("{} is not among {} values", output.value, data.arena.values());
                 self.report(Rule::Outputs, at, message);
+                continue;
+            };
+            let Some(ty) = self.types.get(ty.index()) else {
+                self.report(Rule::Outputs, at, format!("{} has no type", output.value));
                 continue;
             };
             if ty.is_list {

@@ -39,6 +39,11 @@ impl Lengths {
         Self { parent: (0..ports as u32).collect(), known: vec![None; ports] }
     }
 
+    /// How many ports there are; none in a graph.
+    pub(super) fn ports(&self) -> usize {
+        self.parent.len()
+    }
+
     fn root(&mut self, mut port: u32) -> u32 {
         while self.parent[port as usize] != port {
             let above = self.parent[self.parent[port as usize] as usize];
@@ -101,15 +106,16 @@ fn agree(a: u32, b: u32) -> Result<(), (u32, u32)> {
     if a == b { Ok(()) } else { Err((a, b)) }
 }
 
-/// The length of a list of this arena; `None` for what is no list.
-pub(super) fn length_of(arena: &Arena, sigs: &[Signature], value: ValueId) -> Option<Length> {
+/// The length of a list of an arena with so many ports; `None` for what is no list, and for a port
+/// where none may be, which is a finding of its own.
+pub(super) fn length_of(arena: &Arena, sigs: &[Signature], ports: usize, value: ValueId) -> Option<Length> {
     if value.index() >= arena.values() {
         return None;
     }
     let app = arena.producer(value);
     match sigs.get(arena.app(app).sig.index())?.callee {
         Callee::Op(Op::List) => Some(Length::Known(arena.operands(app).len() as u32)),
-        Callee::Op(Op::Port(_)) => Some(Length::Port(value.index() as u32)),
+        Callee::Op(Op::Port(_)) if value.index() < ports => Some(Length::Port(value.index() as u32)),
         _ => None,
     }
 }

@@ -163,7 +163,7 @@ impl fmt::Display for VerifyErrors {
         let count = self.findings.len();
         let more = if count < MAX_FINDINGS { "" } else { " or more" };
         let s = if count == 1 { "" } else { "s" };
-        write!(f, "the graph breaks its rules in {count}{more} place{s}")?;
+        write!(f, "the rules of graphs are broken in {count}{more} place{s}")?;
         for (number, finding) in self.findings.iter().enumerate() {
             write!(f, "\n{:>4}. {finding}", number + 1)?;
         }
