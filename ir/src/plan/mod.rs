@@ -9,6 +9,8 @@
 //! weight packing, threads and pipelines belong to the runtimes. No bound number is part of a plan.
 
 pub mod kernel;
+pub(crate) mod normal;
+pub mod text;
 
 use crate::id::{AppId, ParamId};
 use crate::module::ParamKind;
@@ -240,6 +242,21 @@ pub enum Mode {
     Train,
     /// Row numbers stay while the graph grows.
     Grow,
+}
+
+impl Mode {
+    /// Every mode, in declaration order.
+    pub const ALL: [Self; 3] = [Self::Infer, Self::Train, Self::Grow];
+
+    /// The word for it in text.
+    #[must_use]
+    pub const fn spelling(self) -> &'static str {
+        match self {
+            Self::Infer => "infer",
+            Self::Train => "train",
+            Self::Grow => "grow",
+        }
+    }
 }
 
 /// How good the plan is, in numbers that the verifier recomputes.

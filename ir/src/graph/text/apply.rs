@@ -3,19 +3,20 @@
 //! The result types come from the same [`infer`] as the emitter's and are compared with those that
 //! the text gives. Operands go straight into the arena; a refused text drops it as a whole.
 
+use super::attributes::{braces, positional};
 use super::cursor::span;
 use super::error::{Parsed, Problem, nearest};
 use super::lex::{Kind, Token, token};
 use super::parse::Parser;
-use super::vocabulary::{Visitor, attributes, prototype, spellings};
+use super::vocabulary::{prototype, spellings};
 use crate::graph::data::hash_app;
 use crate::graph::infer::{InferError, infer};
-use crate::graph::op::{Float, Fold, Op, Over, Permutation};
+use crate::graph::op::Op;
 use crate::graph::{Arity, Callee, Operand, ParamArg, Signature};
 use crate::hash::hash_of;
 use crate::id::{CellId, ParamId, SigId, TypeId, ValueId};
 use crate::module::Module;
-use crate::types::{DType, Shape, Type};
+use crate::types::{DType, Type};
 use std::fmt::Write as _;
 
 /// How many signatures the cache in front of the table remembers.
@@ -118,12 +119,12 @@ impl Parser<'_> {
                 .at_token(callee, message, "not here")
                 .help("ports stand in the head of a cell: cell @f(%x: f32[4])"));
         }
-        attributes(&mut op, &mut Positional(self))?;
+        positional(&mut self.cursor, &mut op)?;
         let element = match op {
             Op::List if self.cursor.at(Kind::Word) => Some(self.cursor.ty()?),
             _ => None,
         };
-        self.braces(&mut op, callee)?;
+        braces(&mut self.cursor, &mut op, callee)?;
         self.param_args()?;
         if let Op::Affine { bias, .. } = &mut op {
             *bias = self.args.len() == 2;
@@ -146,53 +147,6 @@ impl Parser<'_> {
                 problem.help(format!("cells are called by 'call @{word}(..)'"))
             }
             None => problem.help("cells are called by 'call @name(..)'"),
-        }
-    }
-
-    /// `{axis=0 start=2 len=4}`, in any order.
-    #[inline]
-    fn braces(&mut self, op: &mut Op, callee: Token) -> Parsed<()> {
-        let mut seen = 0u32;
-        if self.cursor.eat(b'{') {
-            while !self.cursor.eat(b'}') {
-                let name = self.cursor.expect(Kind::Word, "an attribute or '}'")?;
-                let mut assign = Assign { parser: self, name, place: 0, hit: None };
-                attributes(op, &mut assign)?;
-                let Some(place) = assign.hit else { return Err(self.unknown_attribute(op, name)) };
-                if seen & (1 << place) != 0 {
-                    let message = format!("the attribute '{}' is given twice", self.cursor.spelling(name));
-                    return Err(self.cursor.at_token(name, message, "here again"));
-                }
-                seen |= 1 << place;
-                self.cursor.eat(b',');
-            }
-        }
-        let mut names = Names { seen, ..Names::default() };
-        let Ok(()) = attributes(op, &mut names);
-        match names.missing {
-            None => Ok(()),
-            Some(missing) => {
-                let message = format!("{} needs the attribute '{missing}'", op.spelling());
-                let help = format!("write {}{{{}}}", op.spelling(), names.example());
-                Err(self.cursor.at_token(callee, message, "it is missing").help(help))
-            }
-        }
-    }
-
-    #[cold]
-    fn unknown_attribute(&self, op: &mut Op, name: Token) -> Box<Problem> {
-        let word = self.cursor.spelling(name);
-        let mut names = Names::default();
-        let Ok(()) = attributes(op, &mut names);
-        let problem = self.cursor.at_token(
-            name,
-            format!("{} has no attribute '{word}'", op.spelling()),
-            "unknown attribute",
-        );
-        match nearest(word, names.all().iter().copied()) {
-            Some(near) => problem.help(format!("did you mean '{near}'?")),
-            None if names.all().is_empty() => problem.help(format!("{} has no attributes", op.spelling())),
-            None => problem.help(format!("write {}{{{}}}", op.spelling(), names.example())),
         }
     }
 
@@ -607,220 +561,5 @@ impl Parser<'_> {
             .cursor
             .at_token(token, message, "defined again")
             .help("a value is defined once: choose another name"))
-    }
-}
-
-/// Reads the type behind an op's word.
-struct Positional<'p, 't>(&'p mut Parser<'t>);
-
-/// Reads the value of the attribute called `name`.
-struct Assign<'p, 't> {
-    parser: &'p mut Parser<'t>,
-    name: Token,
-    place: u32,
-    hit: Option<u32>,
-}
-
-impl Assign<'_, '_> {
-    /// Whether the attribute at hand is the one.
-    #[inline]
-    fn is(&mut self, name: &str) -> bool {
-        let place = self.place;
-        self.place += 1;
-        let hit = self.hit.is_none() && self.parser.cursor.spelling(self.name) == name;
-        if hit {
-            self.hit = Some(place);
-        }
-        hit
-    }
-
-    #[inline]
-    fn assign<T>(
-        &mut self,
-        name: &str,
-        to: &mut T,
-        read: impl FnOnce(&mut Parser<'_>) -> Parsed<T>,
-    ) -> Parsed<()> {
-        if self.is(name) {
-            self.parser.cursor.expect_mark(b'=')?;
-            *to = read(self.parser)?;
-        }
-        Ok(())
-    }
-}
-
-/// Collects the names of attributes and finds the first required one that was not seen.
-#[derive(Default)]
-struct Names {
-    seen: u32,
-    flags: u32,
-    count: usize,
-    all: [&'static str; 8],
-    missing: Option<&'static str>,
-}
-
-impl Names {
-    fn add(&mut self, name: &'static str) {
-        self.all[self.count] = name;
-        self.count += 1;
-    }
-
-    fn required(&mut self, name: &'static str) {
-        if self.seen & (1 << self.count) == 0 {
-            self.missing.get_or_insert(name);
-        }
-        self.add(name);
-    }
-
-    fn all(&self) -> &[&'static str] {
-        &self.all[..self.count]
-    }
-
-    fn example(&self) -> String {
-        let words = self.all().iter().enumerate().map(|(place, name)| {
-            if self.flags & (1 << place) != 0 { (*name).to_owned() } else { format!("{name}=..") }
-        });
-        words.collect::<Vec<String>>().join(" ")
-    }
-}
-
-/// The word next in the text, if it is one of a closed set.
-fn choice<T: Copy>(parser: &mut Parser<'_>, all: &[T], spell: impl Fn(T) -> &'static str) -> Parsed<T> {
-    let words = || all.iter().map(|&member| spell(member));
-    let wanted = || format!("one of {}", words().collect::<Vec<_>>().join(", "));
-    if !parser.cursor.at(Kind::Word) {
-        return Err(parser.cursor.unexpected(&wanted()));
-    }
-    let word = parser.cursor.spelling(parser.cursor.token);
-    match all.iter().find(|&&member| spell(member) == word) {
-        Some(&member) => {
-            parser.cursor.advance();
-            Ok(member)
-        }
-        None => Err(parser.cursor.unexpected(&wanted())),
-    }
-}
-
-fn order(parser: &mut Parser<'_>) -> Parsed<Permutation> {
-    let mut axes = [0, 1, 2, 3];
-    let start = parser.cursor.expect_mark(b'[')?;
-    let mut count = 0;
-    while !parser.cursor.eat(b']') {
-        if count > 0 {
-            parser.cursor.expect_mark(b',')?;
-        }
-        let axis = parser.cursor.axis()?;
-        let Some(place) = axes.get_mut(count) else {
-            let message = format!("an order has at most {} axes", Shape::MAX_RANK);
-            return Err(parser.cursor.at_token(start, message, "too many axes"));
-        };
-        *place = axis;
-        count += 1;
-    }
-    Ok(Permutation(axes))
-}
-
-impl Visitor for Positional<'_, '_> {
-    type Error = Box<Problem>;
-    fn ty(&mut self, ty: &mut Type) -> Parsed<()> {
-        *ty = self.0.cursor.ty()?;
-        Ok(())
-    }
-    fn axis(&mut self, _: &'static str, _: &mut u8) -> Parsed<()> {
-        Ok(())
-    }
-    fn number(&mut self, _: &'static str, _: &mut u32) -> Parsed<()> {
-        Ok(())
-    }
-    fn float(&mut self, _: &'static str, _: &mut Float) -> Parsed<()> {
-        Ok(())
-    }
-    fn element(&mut self, _: &'static str, _: DType, _: &mut u32) -> Parsed<()> {
-        Ok(())
-    }
-    fn flag(&mut self, _: &'static str, _: &mut bool) -> Parsed<()> {
-        Ok(())
-    }
-    fn dtype(&mut self, _: &'static str, _: &mut DType) -> Parsed<()> {
-        Ok(())
-    }
-    fn shape(&mut self, _: &'static str, _: &mut Shape) -> Parsed<()> {
-        Ok(())
-    }
-    fn order(&mut self, _: &'static str, _: &mut Permutation) -> Parsed<()> {
-        Ok(())
-    }
-    fn fold(&mut self, _: &'static str, _: &mut Fold) -> Parsed<()> {
-        Ok(())
-    }
-    fn over(&mut self, _: &'static str, _: &mut Over) -> Parsed<()> {
-        Ok(())
-    }
-}
-
-impl Visitor for Assign<'_, '_> {
-    type Error = Box<Problem>;
-    fn ty(&mut self, _: &mut Type) -> Parsed<()> {
-        Ok(())
-    }
-    fn axis(&mut self, name: &'static str, axis: &mut u8) -> Parsed<()> {
-        self.assign(name, axis, |parser| parser.cursor.axis())
-    }
-    fn number(&mut self, name: &'static str, number: &mut u32) -> Parsed<()> {
-        self.assign(name, number, |parser| parser.cursor.number())
-    }
-    fn float(&mut self, name: &'static str, number: &mut Float) -> Parsed<()> {
-        self.assign(name, number, |parser| parser.cursor.float().map(Float::new))
-    }
-    fn element(&mut self, name: &'static str, of: DType, bits: &mut u32) -> Parsed<()> {
-        self.assign(name, bits, |parser| parser.cursor.element(of))
-    }
-    fn flag(&mut self, name: &'static str, flag: &mut bool) -> Parsed<()> {
-        *flag |= self.is(name);
-        Ok(())
-    }
-    fn dtype(&mut self, name: &'static str, dtype: &mut DType) -> Parsed<()> {
-        self.assign(name, dtype, |parser| parser.cursor.dtype())
-    }
-    fn shape(&mut self, name: &'static str, shape: &mut Shape) -> Parsed<()> {
-        self.assign(name, shape, |parser| parser.cursor.shape())
-    }
-    fn order(&mut self, name: &'static str, to: &mut Permutation) -> Parsed<()> {
-        self.assign(name, to, order)
-    }
-    fn fold(&mut self, name: &'static str, fold: &mut Fold) -> Parsed<()> {
-        self.assign(name, fold, |parser| choice(parser, Fold::ALL, Fold::spelling))
-    }
-    fn over(&mut self, name: &'static str, over: &mut Over) -> Parsed<()> {
-        self.assign(name, over, |parser| choice(parser, Over::ALL, Over::spelling))
-    }
-}
-
-macro_rules! require {
-    ($($visit:ident: $of:ty,)*) => {
-        $(fn $visit(&mut self, name: &'static str, _: &mut $of) -> Result<(), Self::Error> {
-            self.required(name);
-            Ok(())
-        })*
-    };
-}
-
-impl Visitor for Names {
-    type Error = std::convert::Infallible;
-    require! {
-        axis: u8, number: u32, float: Float, dtype: DType, shape: Shape, order: Permutation, fold: Fold,
-        over: Over,
-    }
-    fn ty(&mut self, _: &mut Type) -> Result<(), Self::Error> {
-        Ok(())
-    }
-    fn element(&mut self, name: &'static str, _: DType, _: &mut u32) -> Result<(), Self::Error> {
-        self.required(name);
-        Ok(())
-    }
-    fn flag(&mut self, name: &'static str, _: &mut bool) -> Result<(), Self::Error> {
-        self.flags |= 1 << self.count;
-        self.add(name);
-        Ok(())
     }
 }

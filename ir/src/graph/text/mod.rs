@@ -11,14 +11,15 @@
 //! no recursion, and no memory beyond a small multiple of the text's own size.
 
 mod apply;
-mod cursor;
-mod error;
-mod lex;
-mod names;
-mod number;
+pub(crate) mod attributes;
+pub(crate) mod cursor;
+pub(crate) mod error;
+pub(crate) mod lex;
+pub(crate) mod names;
+pub(crate) mod number;
 mod parse;
-mod print;
-mod vocabulary;
+pub(crate) mod print;
+pub(crate) mod vocabulary;
 
 pub use error::{Flaw, ParseError};
 

@@ -278,11 +278,8 @@ impl<'a> Printer<'a> {
                 text.push_str(&self.module.callee_name(signature.callee));
                 (false, true, None)
             }
-            Callee::Op(mut op) => {
-                text.push_str(op.spelling());
-                let mut writer = Writer { out: &mut text, open: false };
-                let Ok(()) = attributes(&mut op, &mut writer);
-                writer.close();
+            Callee::Op(op) => {
+                push_op(&mut text, op);
                 let input = if let Op::Input(ty) = op { Some(ty) } else { None };
                 (!matches!(op, Op::Input(_) | Op::Fill { .. } | Op::Port(_)), false, input)
             }
@@ -343,7 +340,7 @@ fn param_args(out: &mut String, module: &Module, params: &[ParamArg]) {
 }
 
 /// A quoted text, with what would end it or break the line escaped.
-fn push_text(out: &mut String, text: &str) {
+pub(crate) fn push_text(out: &mut String, text: &str) {
     out.push('"');
     for letter in text.chars() {
         match letter {
@@ -355,6 +352,14 @@ fn push_text(out: &mut String, text: &str) {
         }
     }
     out.push('"');
+}
+
+/// The word of an op with its attributes: `slice{axis=0 start=2 len=4}`.
+pub(crate) fn push_op(out: &mut String, mut op: Op) {
+    out.push_str(op.spelling());
+    let mut writer = Writer { out, open: false };
+    let Ok(()) = attributes(&mut op, &mut writer);
+    writer.close();
 }
 
 /// Writes attributes: `{axis=0 start=2 len=4}`.
