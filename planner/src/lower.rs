@@ -204,6 +204,8 @@ impl Lowering<'_> {
             })
             .collect();
         let batches = plan.steps.iter().filter(|step| !plan.kernel(step).source).count();
+        let moving = plan.steps.iter().filter(|step| plan.kernel(step).only_moves());
+        plan.certificate.copied = moving.map(|step| u64::from(step.rows) * step.places.len() as u64).sum();
         plan.certificate.batches = batches as u32;
         plan.certificate.bound = self.bound;
         plan.certificate.slab_bytes = plan.slab_bytes();

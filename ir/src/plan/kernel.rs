@@ -54,7 +54,7 @@ pub struct Reg {
 pub enum ProdInit {
     /// Zero.
     Zero,
-    /// The elements of a parameter port, from the first column on.
+    /// The elements of a parameter port, a vector, from the column on where the parts begin.
     Bias(u32),
     /// A view as wide as the result: a product continued.
     View(View),
@@ -212,6 +212,21 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// Whether it moves values and computes nothing: the certificate counts what it writes as copied.
+    /// Sources move bound numbers to where rows are, which no plan can do without.
+    #[must_use]
+    pub fn only_moves(&self) -> bool {
+        let moves = |stage: &Stage| match stage {
+            Stage::Map { code, .. } => code.iter().all(|instr| instr.code == Code::Copy),
+            Stage::Row { op, .. } => matches!(
+                op,
+                Op::Broadcast(_) | Op::Concat { .. } | Op::Split { .. } | Op::Slice { .. } | Op::Transpose(_)
+            ),
+            Stage::Prod { .. } | Stage::Seg { .. } | Stage::Lookup { .. } => false,
+        };
+        !self.source && self.stages.iter().all(moves)
+    }
+
     /// The view of a whole register.
     #[must_use]
     pub fn whole(&self, reg: u32) -> View {

@@ -8,9 +8,12 @@
 //! The plan fixes what is computed, in which order of roundings, and where it lives. Tile shapes,
 //! weight packing, threads and pipelines belong to the runtimes. No bound number is part of a plan.
 
+pub mod interp;
 pub mod kernel;
 pub(crate) mod normal;
+pub mod row_ops;
 pub mod text;
+pub mod verify;
 
 use crate::id::{AppId, ParamId};
 use crate::module::ParamKind;
@@ -21,6 +24,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
+pub use verify::{Verified, VerifyErrors};
 
 macro_rules! plan_ids {
     ($($(#[$doc:meta])* $name:ident, $spelling:literal;)*) => {$(

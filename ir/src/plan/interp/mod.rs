@@ -1,0 +1,220 @@
+//! The naive player of plans: one step after the other, one lane at a time, by the definitions of
+//! [`numeric`](crate::numeric).
+//!
+//! It is the oracle of the runtimes, so it is written to be read and does nothing clever. Rows stay
+//! after the run and can be looked at, which is how a runtime that differs is found out.
+//!
+//! # Indices
+//! A number that was bound and is looked up, or labels scores, as it was bound (directly, or from a
+//! row that a source brought in) must be in range: anything else is an error that names the word.
+//! An index that a kernel computed is clamped to the last, and counted.
+
+mod border;
+mod error;
+mod lane;
+
+pub use error::RunError;
+
+use super::row_ops::{Noise, Scratch};
+use super::{FieldId, Operand, Place, Plan, Step, Verified};
+use border::Border;
+use lane::{Lane, Operands};
+
+/// No bound word.
+const COMPUTED: u32 = u32::MAX;
+
+/// What a run left behind.
+#[derive(Clone, Debug)]
+pub struct Played {
+    fields: Vec<Rows>,
+    outputs: Vec<(String, FieldId, u32)>,
+    /// How many computed indices were clamped.
+    pub clamped: u64,
+}
+
+/// The rows of a field.
+#[derive(Clone, Debug)]
+struct Rows {
+    width: usize,
+    words: Vec<u32>,
+    /// For fields of indices: the bound word that each row is, or [`COMPUTED`].
+    origin: Vec<u32>,
+}
+
+impl Rows {
+    fn row(&self, row: u32) -> &[u32] {
+        &self.words[row as usize * self.width..][..self.width]
+    }
+}
+
+impl Played {
+    /// The words of a row; floats are their bits. `None` if there is no such row.
+    #[must_use]
+    pub fn row(&self, field: FieldId, row: u32) -> Option<&[u32]> {
+        let rows = self.fields.get(field.index())?;
+        rows.words.get((row as usize).checked_mul(rows.width)?..)?.get(..rows.width)
+    }
+
+    /// How many outputs there are.
+    #[must_use]
+    pub fn outputs(&self) -> usize {
+        self.outputs.len()
+    }
+
+    /// The words of an output, by its place in the plan's list.
+    #[must_use]
+    pub fn output(&self, number: usize) -> Option<&[u32]> {
+        let (_, field, row) = self.outputs.get(number)?;
+        self.row(*field, *row)
+    }
+
+    /// The words of the first output of this name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&[u32]> {
+        self.output(self.outputs.iter().position(|output| output.0 == name)?)
+    }
+}
+
+/// Plays a plan: `stores` are the values of the plan's stores in order, widened to `f32`, `words`
+/// and `floats` what is bound.
+///
+/// # Errors
+/// If something bound is missing or out of range, or memory is.
+pub fn play<S: AsRef<[f32]>>(
+    plan: &Verified<Plan>,
+    stores: &[S],
+    words: &[u32],
+    floats: &[f32],
+    noise: Noise,
+) -> Result<Played, RunError> {
+    error::check_pools(plan, stores, words, floats)?;
+    let border = Border::new(plan);
+    let mut run = Run { plan, stores, words, floats, noise, fields: allocate(plan)?, clamped: 0 };
+    let mut lane = Lane::default();
+    let mut scratch = Scratch::default();
+    for (number, step) in plan.steps.iter().enumerate() {
+        border.check(&run, number, step)?;
+        lane.fit(plan.kernel(step))?;
+        for at in 0..step.rows {
+            run.lane(step, at, &mut lane, &mut scratch);
+        }
+    }
+    let outputs = plan.outputs.iter().map(|output| (output.name.clone(), output.field, output.row));
+    Ok(Played { fields: run.fields, outputs: outputs.collect(), clamped: run.clamped })
+}
+
+fn allocate(plan: &Plan) -> Result<Vec<Rows>, RunError> {
+    let mut fields = Vec::with_capacity(plan.fields.len());
+    for field in &plan.fields {
+        let rows = plan.slabs[field.slab.index()].rows as usize;
+        let width = field.width() as usize;
+        let words = error::zeros(rows.checked_mul(width))?;
+        let mut origin = Vec::new();
+        if field.ty.dtype == crate::types::DType::U32 {
+            origin = error::zeros(Some(rows))?;
+            origin.fill(COMPUTED);
+        }
+        fields.push(Rows { width, words, origin });
+    }
+    Ok(fields)
+}
+
+/// A run in progress.
+struct Run<'a, S> {
+    plan: &'a Plan,
+    stores: &'a [S],
+    words: &'a [u32],
+    floats: &'a [f32],
+    noise: Noise,
+    fields: Vec<Rows>,
+    clamped: u64,
+}
+
+impl<S: AsRef<[f32]>> Run<'_, S> {
+    fn lane(&mut self, step: &Step, at: u32, lane: &mut Lane, scratch: &mut Scratch) {
+        let plan = self.plan;
+        let kernel = plan.kernel(step);
+        let params: Vec<&[f32]> =
+            plan.stores(step).iter().map(|store| self.stores[store.index()].as_ref()).collect();
+        for (port, &operand) in plan.operands(step).iter().enumerate() {
+            self.bring(kernel.regs[port].ty, port, operand, at, lane);
+        }
+        let operands = Operands { kernel, params: &params, noise: self.noise };
+        self.clamped += lane.play(operands, scratch);
+        let origin = self.origin(step, at);
+        for (&place, &result) in plan.places(step).iter().zip(&kernel.results) {
+            let (field, row) = row_of(plan, place, at);
+            let rows = &mut self.fields[field.index()];
+            rows.words[row as usize * rows.width..][..rows.width].copy_from_slice(lane.view(result));
+            if let Some(known) = rows.origin.get_mut(row as usize) {
+                *known = origin;
+            }
+        }
+    }
+
+    /// Copies the lane's operand into its port's register.
+    fn bring(&self, ty: crate::types::Type, port: usize, operand: Operand, at: u32, lane: &mut Lane) {
+        let width = ty.shape.elements();
+        let tables = &self.plan.tables;
+        match operand {
+            Operand::Rows { .. } | Operand::Table { .. } => {
+                let (field, row) = operand_row(self.plan, operand, at).expect("the operand is a row");
+                lane.set_port(port, self.fields[field.index()].row(row));
+            }
+            Operand::Segments { field, offsets, items } => {
+                let (from, to) = (tables[(offsets + at) as usize], tables[(offsets + at + 1) as usize]);
+                let rows = &tables[(items + from) as usize..(items + to) as usize];
+                let fields = &self.fields[field.index()];
+                lane.set_list(port, rows.iter().map(|&row| fields.row(row)));
+            }
+            Operand::Words { .. } | Operand::WordTable { .. } => {
+                let slot = slot(self.plan, operand, at) as usize;
+                lane.set_port(port, &self.words[slot..slot + width]);
+            }
+            Operand::Floats { .. } | Operand::FloatTable { .. } => {
+                let slot = slot(self.plan, operand, at) as usize;
+                lane.set_port(port, bytemuck::cast_slice(&self.floats[slot..slot + width]));
+            }
+        }
+    }
+
+    /// The bound word that a source brings in.
+    fn origin(&self, step: &Step, at: u32) -> u32 {
+        match self.plan.operands(step) {
+            [operand @ (Operand::Words { .. } | Operand::WordTable { .. })]
+                if self.plan.kernel(step).source =>
+            {
+                slot(self.plan, *operand, at)
+            }
+            _ => COMPUTED,
+        }
+    }
+}
+
+/// The row that a lane's result goes to.
+fn row_of(plan: &Plan, place: Place, at: u32) -> (FieldId, u32) {
+    match place {
+        Place::Rows { field, start } => (field, start + at),
+        Place::Table { field, at: table } => (field, plan.tables[(table + at) as usize]),
+    }
+}
+
+/// The row that a lane's operand is, if it is one.
+fn operand_row(plan: &Plan, operand: Operand, at: u32) -> Option<(FieldId, u32)> {
+    match operand {
+        Operand::Rows { field, start, stride } => Some((field, start + at * stride)),
+        Operand::Table { field, at: table } => Some((field, plan.tables[(table + at) as usize])),
+        _ => None,
+    }
+}
+
+/// The first bound number of a lane's operand.
+fn slot(plan: &Plan, operand: Operand, at: u32) -> u32 {
+    match operand {
+        Operand::Words { start, stride } | Operand::Floats { start, stride } => start + at * stride,
+        Operand::WordTable { at: table } | Operand::FloatTable { at: table } => {
+            plan.tables[(table + at) as usize]
+        }
+        _ => unreachable!("only bound operands have slots"),
+    }
+}

@@ -1,0 +1,177 @@
+//! Rules P7 to P9 and P15: registers, views, single assignment.
+//!
+//! A kernel is walked once, stage by stage. Per temporary a set of runs says which elements are
+//! written, so a register of 2^29 elements costs what its views cost.
+
+use super::spans::Spans;
+use super::{AtKernel, Findings, Rule};
+use crate::plan::{Kernel, KernelId, Reg, RegKind, Stage, View, is_word_type};
+use crate::types::{DType, Type};
+
+pub(super) fn verify(id: KernelId, kernel: &Kernel, findings: &mut Findings) {
+    let mut walk = Walk { id, kernel, stage: None, written: Vec::new(), pending: Vec::new(), findings };
+    if !walk.registers() {
+        return;
+    }
+    walk.written = vec![Spans::default(); kernel.regs.len()];
+    for (number, stage) in kernel.stages.iter().enumerate() {
+        if walk.findings.is_full() {
+            return;
+        }
+        walk.stage = Some(number);
+        walk.verify_stage(stage);
+        walk.commit();
+    }
+    walk.stage = None;
+    for &view in &kernel.results {
+        walk.read(view);
+    }
+    if kernel.source && !kernel.stages.is_empty() {
+        let found = kernel.stages.len();
+        walk.report(Rule::Sources, format!("a source has no stages, found {found}"));
+    }
+}
+
+/// A kernel under examination.
+pub(super) struct Walk<'a> {
+    id: KernelId,
+    pub(super) kernel: &'a Kernel,
+    stage: Option<usize>,
+    /// Per register the elements that earlier stages wrote.
+    written: Vec<Spans>,
+    /// What the current stage writes; later stages may read it.
+    pending: Vec<View>,
+    findings: &'a mut Findings,
+}
+
+impl Walk<'_> {
+    #[cold]
+    pub(super) fn report(&mut self, rule: Rule, message: impl Into<String>) {
+        let at = AtKernel { id: self.id, kernel: self.kernel, stage: self.stage };
+        self.findings.report(rule, &at, message);
+    }
+
+    /// P7; whether views can be looked at.
+    fn registers(&mut self) -> bool {
+        let before = self.findings.kept.len();
+        let Kernel { ports, params, regs, .. } = self.kernel;
+        if *ports as usize > regs.len() {
+            let found = regs.len();
+            self.report(Rule::Registers, format!("{ports} ports must be registers, found {found} registers"));
+        }
+        for (number, ty) in params.iter().enumerate() {
+            if ty.is_list || !matches!(ty.dtype, DType::F32 | DType::F16 | DType::BF16) {
+                let message = format!("parameter port {number} must be an array of floats, found {ty}");
+                self.report(Rule::Registers, message);
+            }
+        }
+        for (number, reg) in regs.iter().enumerate() {
+            if let Some(problem) = self.register(number, reg) {
+                self.report(Rule::Registers, format!("register {number} {problem}"));
+            }
+        }
+        self.findings.kept.len() == before
+    }
+
+    fn register(&self, number: usize, reg: &Reg) -> Option<String> {
+        let Reg { kind, ty } = reg;
+        let port = number < self.kernel.ports as usize;
+        if port != matches!(kind, RegKind::Port) {
+            let ports = self.kernel.ports;
+            return Some(format!("must be a port exactly if its number is below {ports}, found {kind:?}"));
+        }
+        if !is_word_type(ty.dtype) || (ty.is_list && !port) {
+            return Some(format!("must hold f32, i32, u32 or bool, and no list but in a port, found {ty}"));
+        }
+        match *kind {
+            RegKind::Port | RegKind::Temp => None,
+            RegKind::Const(bits) => (ty.dtype == DType::Bool && bits > 1)
+                .then(|| format!("must be 0 or 1 as a truth value, found {bits}")),
+            RegKind::Param(param) => match self.kernel.params.get(param as usize) {
+                None => Some(format!("must name a parameter port, found {param}")),
+                Some(stored) => (*ty != Type::new(DType::F32, stored.shape))
+                    .then(|| format!("must be the whole of {stored} as f32, found {ty}")),
+            },
+        }
+    }
+
+    /// P8: the element type of a view, if it lies inside a register.
+    fn view(&mut self, view: View) -> Option<DType> {
+        let found = self.kernel.regs.get(view.reg as usize).copied();
+        let end = u64::from(view.start) + u64::from(view.width);
+        match found {
+            Some(reg) if reg.ty.is_list => {
+                self.report(
+                    Rule::Views,
+                    format!("register {} is a list, which only folds may take", view.reg),
+                );
+                None
+            }
+            Some(reg) if view.width > 0 && end <= reg.ty.shape.elements() as u64 => Some(reg.ty.dtype),
+            Some(reg) => {
+                let message = format!(
+                    "the view {}..{end} must be a part of register {}: {}",
+                    view.start, view.reg, reg.ty
+                );
+                self.report(Rule::Views, message);
+                None
+            }
+            None => {
+                let count = self.kernel.regs.len();
+                self.report(Rule::Views, format!("there is no register {}, only {count}", view.reg));
+                None
+            }
+        }
+    }
+
+    /// A view that is read: P8 and P9. Gives its element type.
+    pub(super) fn read(&mut self, view: View) -> Option<DType> {
+        let dtype = self.view(view)?;
+        let reg = view.reg as usize;
+        if matches!(self.kernel.regs[reg].kind, RegKind::Temp) {
+            let (start, end) = bounds(view);
+            if let Some(element) = self.written[reg].first_missing(start, end) {
+                let message = format!("element {element} of register {reg} is read before a stage wrote it");
+                self.report(Rule::Once, message);
+            }
+        }
+        Some(dtype)
+    }
+
+    /// A view that is written: P8 and P9. Gives its element type.
+    pub(super) fn write(&mut self, view: View) -> Option<DType> {
+        let dtype = self.view(view)?;
+        if !matches!(self.kernel.regs[view.reg as usize].kind, RegKind::Temp) {
+            self.report(Rule::Once, format!("register {} is no temporary and must not be written", view.reg));
+            return None;
+        }
+        self.pending.push(view);
+        Some(dtype)
+    }
+
+    /// The writes of a stage count once it is over.
+    fn commit(&mut self) {
+        for view in std::mem::take(&mut self.pending) {
+            let (start, end) = bounds(view);
+            if let Some(element) = self.written[view.reg as usize].first_present(start, end) {
+                let message = format!("element {element} of register {} is written twice", view.reg);
+                self.report(Rule::Once, message);
+            }
+            self.written[view.reg as usize].insert(start, end);
+        }
+    }
+
+    fn verify_stage(&mut self, stage: &Stage) {
+        match stage {
+            Stage::Prod { dst, rows, init, parts } => self.product(*dst, *rows, *init, parts),
+            Stage::Map { width, code } => self.map(*width, code),
+            Stage::Row { op, sources, dsts } => self.row(*op, sources, dsts),
+            Stage::Seg { op, query, lists, elements, dst } => self.fold(*op, *query, lists, elements, *dst),
+            Stage::Lookup { param, index, dst } => self.lookup(*param, *index, *dst),
+        }
+    }
+}
+
+fn bounds(view: View) -> (u64, u64) {
+    (u64::from(view.start), u64::from(view.start) + u64::from(view.width))
+}

@@ -1,0 +1,277 @@
+//! The verifier of plans: what players may rely on.
+//!
+//! Only [`Plan::verify`] makes a [`Verified<Plan>`], and players take nothing else: whatever passes
+//! can be played without reading or writing outside its memory, without reading a row that nobody
+//! wrote, and with the steps of a wave in any order. That a plan computes what a *graph* says is
+//! another question, which [`check`](super::check) answers.
+//!
+//! Memory:
+//! * **P1** The operands, places, store arguments and lanes of the steps tile their pools in the
+//!   order of the steps; the fields of the slabs tile the fields.
+//! * **P2** Kernels, slabs, fields and stores that are named exist.
+//! * **P3** Waves ascend, none is empty, and the last ends with the last step.
+//! * **P4** Fields hold words and no lists. Stores are arrays of floats, parameters first; gradients
+//!   and states belong to a parameter and have its shape. A mirror has the fields of its slab.
+//! * **P5** The bytes of a row and of all slabs fit in 64 bits.
+//! * **P6** A value slab has no row that no step writes: a plan asks for no memory but for results.
+//!
+//! Kernels:
+//! * **P7** Ports are the first registers; every register has a type that its kind allows.
+//! * **P8** A view lies inside its register, which is no list.
+//! * **P9** Stages write temporaries only, each element once, before a later stage or a result reads
+//!   it.
+//! * **P10** The parts of a product lie inside their weights; widths and rows agree.
+//! * **P11** Elementwise instructions read earlier locals, views of the width of the line, single
+//!   elements or constants, of the element types that the code takes.
+//! * **P12** A row stage plays an op that no other template plays, with the types that
+//!   [`infer`](crate::graph::infer::infer) demands.
+//! * **P13** So does a fold; its lists are list ports or views as wide as one element.
+//! * **P14** A lookup takes one word and gives a row of a matrix.
+//! * **P15** A source has no stages, and its steps read bound numbers only.
+//!
+//! Steps:
+//! * **P16** A step has as many operands, places and stores as its kernel has ports, results and
+//!   parameter ports, and as many lanes as rows, at least one.
+//! * **P17** An operand has the type of its port: lists are segments, floats are bound as floats,
+//!   other words as words. (The field of a segment list without items is not looked at.)
+//! * **P18** A place has the type of its result.
+//! * **P19** A store has the type of its parameter port.
+//! * **P20** Rows lie inside their slabs, and table ranges inside the tables.
+//! * **P21** Segment offsets start at 0 and ascend.
+//! * **P22** Lists that are folded together are equally long, lane by lane.
+//! * **P23** Bound numbers lie inside their pools.
+//!
+//! Order:
+//! * **P24** Every row that is read was written in an earlier wave, and every output at all.
+//! * **P25** No two results of a wave are one row.
+//! * **P26** No wave reads a row that it writes.
+//! * **P27** The certificate says what the plan does. Its bound needs the graph and is left to
+//!   [`check`](super::check).
+//!
+//! Order is examined only where memory, kernels and steps are sound: a step whose operands are no
+//! rows has no hazards to speak of. The work and the memory are linear in the plan and in the rows
+//! that its steps touch; declared sizes cost nothing.
+
+mod kernels;
+mod map;
+mod memory;
+mod order;
+mod spans;
+mod stages;
+mod steps;
+
+#[cfg(test)]
+mod tests;
+
+use super::{Kernel, KernelId, Plan, StepId};
+use std::fmt;
+use std::ops::Deref;
+
+/// How many findings are kept; the search stops there.
+pub const MAX_FINDINGS: usize = 100;
+
+macro_rules! rules {
+    ($($name:ident = $number:literal, $statement:literal;)*) => {
+        /// A rule of plans; its `Display` is its number, `P12`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Rule { $(#[doc = $statement] $name = $number,)* }
+
+        impl Rule {
+            /// Every rule, by number.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// What the rule demands.
+            #[must_use]
+            pub const fn statement(self) -> &'static str {
+                match self { $(Self::$name => $statement,)* }
+            }
+        }
+    };
+}
+
+rules! {
+    Ranges = 1, "ranges tile their pools";
+    Ids = 2, "what is named exists";
+    Waves = 3, "waves ascend and cover the steps";
+    Storage = 4, "fields hold words, stores hold floats";
+    Sizes = 5, "sizes fit in 64 bits";
+    Rows = 6, "a slab has no row that no step writes";
+    Registers = 7, "ports come first, registers have types of their kind";
+    Views = 8, "views lie inside registers";
+    Once = 9, "elements are written once, before they are read";
+    Products = 10, "products fit their weights";
+    Maps = 11, "elementwise instructions fit their line";
+    RowOps = 12, "row stages have the types of their op";
+    Folds = 13, "folds have the types of their op";
+    Lookups = 14, "lookups take a word and give a row";
+    Sources = 15, "sources only bring in numbers";
+    Arity = 16, "a step fits its kernel";
+    OperandTypes = 17, "operands have the types of ports";
+    PlaceTypes = 18, "places have the types of results";
+    StoreTypes = 19, "stores have the types of parameter ports";
+    Bounds = 20, "rows lie inside slabs, ranges inside tables";
+    Segments = 21, "segment offsets ascend from 0";
+    Lengths = 22, "lists folded together are equally long";
+    Bindings = 23, "bound numbers lie inside their pools";
+    Definition = 24, "rows are written before they are read";
+    Distinct = 25, "results of a wave are distinct";
+    Hazards = 26, "no wave reads a row that it writes";
+    Certificate = 27, "the certificate is true";
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "P{}", *self as u8)
+    }
+}
+
+/// One broken rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyError {
+    /// The rule.
+    pub rule: Rule,
+    /// Where it is broken, in words.
+    pub place: String,
+    /// What was expected and found.
+    pub message: String,
+}
+
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.rule, self.place, self.message)
+    }
+}
+
+/// The broken rules of a plan, at most [`MAX_FINDINGS`], in the order they were met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyErrors {
+    findings: Vec<VerifyError>,
+}
+
+impl VerifyErrors {
+    /// The findings.
+    #[must_use]
+    pub fn findings(&self) -> &[VerifyError] {
+        &self.findings
+    }
+}
+
+impl fmt::Display for VerifyErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.findings.len();
+        let more = if count < MAX_FINDINGS { "" } else { " or more" };
+        let s = if count == 1 { "" } else { "s" };
+        write!(f, "the plan breaks its rules in {count}{more} place{s}")?;
+        for (number, finding) in self.findings.iter().enumerate() {
+            write!(f, "\n{:>4}. {finding}", number + 1)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for VerifyErrors {}
+
+/// Something whose rules were found to hold. It cannot be changed any more, only taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified<T>(T);
+
+impl<T> Verified<T> {
+    /// The thing itself, to be changed and verified again.
+    #[must_use]
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> Deref for Verified<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl Plan {
+    /// Checks every rule.
+    ///
+    /// # Errors
+    /// All broken rules, up to [`MAX_FINDINGS`].
+    pub fn verify(self) -> Result<Verified<Self>, VerifyErrors> {
+        let mut findings = Findings::default();
+        memory::verify(&self, &mut findings);
+        if findings.is_clean() {
+            for (number, kernel) in self.kernels.iter().enumerate() {
+                kernels::verify(KernelId(number as u32), kernel, &mut findings);
+            }
+        }
+        if findings.is_clean() {
+            steps::verify(&self, &mut findings);
+        }
+        if findings.is_clean() {
+            order::verify(&self, &mut findings);
+        }
+        if findings.is_clean() { Ok(Verified(self)) } else { Err(VerifyErrors { findings: findings.kept }) }
+    }
+}
+
+/// What was found so far.
+#[derive(Debug, Default)]
+struct Findings {
+    kept: Vec<VerifyError>,
+}
+
+impl Findings {
+    fn is_clean(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    fn is_full(&self) -> bool {
+        self.kept.len() >= MAX_FINDINGS
+    }
+
+    #[cold]
+    fn report(&mut self, rule: Rule, place: &dyn fmt::Display, message: impl Into<String>) {
+        if !self.is_full() {
+            self.kept.push(VerifyError { rule, place: place.to_string(), message: message.into() });
+        }
+    }
+}
+
+/// Where a kernel breaks a rule.
+struct AtKernel<'a> {
+    id: KernelId,
+    kernel: &'a Kernel,
+    stage: Option<usize>,
+}
+
+impl fmt::Display for AtKernel<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel {} ({})", self.id, brief(&self.kernel.name))?;
+        self.stage.map_or(Ok(()), |stage| write!(f, ", stage {stage}"))
+    }
+}
+
+/// Where a step breaks a rule.
+struct AtStep<'a> {
+    plan: &'a Plan,
+    step: usize,
+}
+
+impl fmt::Display for AtStep<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = StepId(self.step as u32);
+        let kernel = self.plan.steps[self.step].kernel;
+        match self.plan.kernels.get(kernel.index()) {
+            Some(known) => write!(f, "step {id} ({kernel} {})", brief(&known.name)),
+            None => write!(f, "step {id}"),
+        }
+    }
+}
+
+/// A name as a message shows it: a hostile one may be long and may hold anything.
+fn brief(name: &str) -> String {
+    const SHOWN: usize = 80;
+    let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let shown: String = name.chars().take(SHOWN).map(printable).collect();
+    if name.chars().nth(SHOWN).is_some() { shown + ".." } else { shown }
+}

@@ -1,0 +1,205 @@
+//! Rules P6 and P24 to P27: definition before use, hazards, and the certificate.
+//!
+//! Per field a set of runs says which rows earlier waves wrote, and another which rows the current
+//! wave writes. Operands and places that are ranges cost one look each, tables one a row.
+
+use super::spans::Spans;
+use super::{AtStep, Findings, Rule};
+use crate::plan::{Certificate, FieldId, Operand, Place, Plan, SlabKind, Step};
+
+pub(super) fn verify(plan: &Plan, findings: &mut Findings) {
+    let empty = || vec![Spans::default(); plan.fields.len()];
+    let mut order = Order { plan, written: empty(), writing: empty(), touched: Vec::new(), findings };
+    for wave in plan.waves() {
+        if order.findings.is_full() {
+            return;
+        }
+        order.wave(wave);
+    }
+    order.outputs();
+    order.slabs();
+    if order.findings.is_clean() {
+        certificate(plan, findings);
+    }
+}
+
+struct Order<'a> {
+    plan: &'a Plan,
+    /// Per field the rows that earlier waves wrote.
+    written: Vec<Spans>,
+    /// Per field the rows that the current wave writes.
+    writing: Vec<Spans>,
+    /// Fields that the current wave writes, and with what.
+    touched: Vec<FieldId>,
+    findings: &'a mut Findings,
+}
+
+impl Order<'_> {
+    fn wave(&mut self, steps: std::ops::Range<usize>) {
+        let plan = self.plan;
+        for number in steps.clone() {
+            let step = &plan.steps[number];
+            for (result, &place) in plan.places(step).iter().enumerate() {
+                self.write(number, result, step, place);
+            }
+        }
+        for number in steps.clone() {
+            let step = &plan.steps[number];
+            for (place, &operand) in plan.operands(step).iter().enumerate() {
+                self.read(number, place, step, operand);
+            }
+        }
+        for number in steps {
+            let step = &plan.steps[number];
+            for &place in plan.places(step) {
+                let written = &mut self.written;
+                for_place_runs(plan, step, place, |field, start, end| {
+                    written[field.index()].insert(start, end);
+                });
+            }
+        }
+        for field in self.touched.drain(..) {
+            self.writing[field.index()].clear();
+        }
+    }
+
+    /// P25
+    fn write(&mut self, number: usize, result: usize, step: &Step, place: Place) {
+        let (plan, writing) = (self.plan, &mut self.writing);
+        let mut twice = None;
+        let mut written = None;
+        for_place_runs(plan, step, place, |field, start, end| {
+            let spans = &mut writing[field.index()];
+            if twice.is_none() {
+                twice = spans.first_present(start, end).map(|row| (field, row));
+            }
+            spans.insert(start, end);
+            written = Some(field);
+        });
+        self.touched.extend(written);
+        if let Some((field, row)) = twice {
+            let message =
+                format!("result {result} writes row {row} of {field}, which its wave writes already");
+            self.findings.report(Rule::Distinct, &AtStep { plan, step: number }, message);
+        }
+    }
+
+    /// P24 and P26
+    fn read(&mut self, number: usize, place: usize, step: &Step, operand: Operand) {
+        let (plan, written, writing) = (self.plan, &self.written, &self.writing);
+        let (mut missing, mut hazard) = (None, None);
+        for_operand_runs(plan, step, operand, |field, start, end| {
+            if missing.is_none() {
+                missing = written[field.index()].first_missing(start, end).map(|row| (field, row));
+            }
+            if hazard.is_none() {
+                hazard = writing[field.index()].first_present(start, end).map(|row| (field, row));
+            }
+        });
+        if let Some((field, row)) = missing {
+            let message = format!("operand {place} reads row {row} of {field}, which no earlier wave wrote");
+            self.findings.report(Rule::Definition, &AtStep { plan, step: number }, message);
+        }
+        if let Some((field, row)) = hazard {
+            let message = format!("operand {place} reads row {row} of {field}, which its own wave writes");
+            self.findings.report(Rule::Hazards, &AtStep { plan, step: number }, message);
+        }
+    }
+
+    fn outputs(&mut self) {
+        for (number, output) in self.plan.outputs.iter().enumerate() {
+            let (row, field) = (u64::from(output.row), output.field);
+            if self.written[field.index()].first_missing(row, row + 1).is_some() {
+                let message = format!("it reads row {row} of {field}, which no step wrote");
+                self.findings.report(Rule::Definition, &format_args!("output {number}"), message);
+            }
+        }
+    }
+
+    /// P6
+    fn slabs(&mut self) {
+        for (number, slab) in self.plan.slabs.iter().enumerate() {
+            let fields = slab.fields.start as usize..slab.fields.end as usize;
+            let written = self.written[fields].iter().map(Spans::len).max().unwrap_or(0);
+            if slab.kind == SlabKind::Value && written != u64::from(slab.rows) {
+                let message = format!("it declares {} rows, steps write {written} of them", slab.rows);
+                self.findings.report(Rule::Rows, &format_args!("slab s{number}"), message);
+            }
+        }
+    }
+}
+
+/// The rows that a place names, as runs.
+fn for_place_runs(plan: &Plan, step: &Step, place: Place, mut run: impl FnMut(FieldId, u64, u64)) {
+    match place {
+        Place::Rows { field, start } => run(field, u64::from(start), u64::from(start) + u64::from(step.rows)),
+        Place::Table { field, at } => {
+            for &row in &plan.tables[at as usize..][..step.rows as usize] {
+                run(field, u64::from(row), u64::from(row) + 1);
+            }
+        }
+    }
+}
+
+/// The rows that an operand names, as runs.
+fn for_operand_runs(plan: &Plan, step: &Step, operand: Operand, mut run: impl FnMut(FieldId, u64, u64)) {
+    let mut rows_of = |field: FieldId, rows: &[u32]| {
+        for &row in rows {
+            run(field, u64::from(row), u64::from(row) + 1);
+        }
+    };
+    let rows = step.rows as usize;
+    match operand {
+        Operand::Rows { field, start, stride: 0 } => rows_of(field, &[start]),
+        Operand::Rows { field, start, stride: 1 } => {
+            run(field, u64::from(start), u64::from(start) + u64::from(step.rows));
+        }
+        Operand::Rows { field, start, stride } => {
+            (0..step.rows).for_each(|lane| rows_of(field, &[start + lane * stride]));
+        }
+        Operand::Table { field, at } => rows_of(field, &plan.tables[at as usize..][..rows]),
+        Operand::Segments { field, offsets, items } => {
+            let total = plan.tables[offsets as usize + rows] as usize;
+            rows_of(field, &plan.tables[items as usize..][..total]);
+        }
+        Operand::Words { .. }
+        | Operand::WordTable { .. }
+        | Operand::Floats { .. }
+        | Operand::FloatTable { .. } => {}
+    }
+}
+
+/// P27
+fn certificate(plan: &Plan, findings: &mut Findings) {
+    let mut own = Certificate { bound: plan.certificate.bound, ..Certificate::default() };
+    own.slab_bytes = super::memory::slab_bytes(plan).unwrap_or(u64::MAX);
+    for step in &plan.steps {
+        let (kernel, rows) = (plan.kernel(step), u64::from(step.rows));
+        own.batches += u32::from(!kernel.source);
+        if kernel.only_moves() {
+            own.copied += rows * plan.places(step).len() as u64;
+        }
+        for operand in plan.operands(step) {
+            match *operand {
+                Operand::Rows { .. } => own.direct += rows,
+                Operand::Table { .. } => own.tabled += rows,
+                Operand::Segments { offsets, .. } => {
+                    own.tabled += u64::from(plan.tables[offsets as usize + step.rows as usize]);
+                }
+                Operand::Words { .. }
+                | Operand::WordTable { .. }
+                | Operand::Floats { .. }
+                | Operand::FloatTable { .. } => {}
+            }
+        }
+    }
+    if own != plan.certificate {
+        let message = format!("it must be {own:?}, found {:?}", plan.certificate);
+        findings.report(Rule::Certificate, &"the certificate", message);
+    }
+    if plan.certificate.bound > plan.certificate.batches {
+        let Certificate { bound, batches, .. } = plan.certificate;
+        let message = format!("no plan can have fewer batches than the bound, found {batches} and {bound}");
+        findings.report(Rule::Certificate, &"the certificate", message);
+    }
+}

@@ -1,0 +1,220 @@
+//! Rules P10, P12, P13 and P14: products, row stages, folds, lookups.
+
+use super::Rule;
+use super::kernels::Walk;
+use crate::graph::Op;
+use crate::graph::infer::infer;
+use crate::plan::row_ops::{Template, template};
+use crate::plan::{ListSource, Part, ProdInit, View};
+use crate::types::{DType, Type};
+
+impl Walk<'_> {
+    pub(super) fn product(&mut self, dst: View, rows: u32, init: ProdInit, parts: &[Part]) {
+        let float = |dtype: Option<DType>| dtype.is_none_or(|dtype| dtype == DType::F32);
+        let mut floats = float(self.write(dst));
+        if rows == 0 || !dst.width.is_multiple_of(rows) || parts.is_empty() {
+            let message = format!(
+                "a product has parts, and rows that divide its width, found {} parts and {rows} rows of {}",
+                parts.len(),
+                dst.width
+            );
+            self.report(Rule::Products, message);
+            return;
+        }
+        let columns = dst.width / rows;
+        for (number, part) in parts.iter().enumerate() {
+            floats &= float(self.read(part.source));
+            if let Some(problem) = self.part(part, rows, columns) {
+                self.report(Rule::Products, format!("part {number} {problem}"));
+            }
+        }
+        match init {
+            ProdInit::Zero => {}
+            ProdInit::View(view) => {
+                floats &= float(self.read(view));
+                if view.width != dst.width {
+                    let message = format!(
+                        "it must start from {} elements like its result, found {}",
+                        dst.width, view.width
+                    );
+                    self.report(Rule::Products, message);
+                }
+            }
+            ProdInit::Bias(param) => self.bias(param, columns, parts),
+        }
+        if !floats {
+            self.report(Rule::Products, "a product reads and writes f32 elements");
+        }
+    }
+
+    fn part(&self, part: &Part, rows: u32, columns: u32) -> Option<String> {
+        let Some(weight) = self.kernel.params.get(part.param as usize) else {
+            let count = self.kernel.params.len();
+            return Some(format!("must name one of {count} parameter ports, found {}", part.param));
+        };
+        if part.source.width == 0 || !part.source.width.is_multiple_of(rows) {
+            return Some(format!(
+                "must have {rows} rows of equal width, found {} elements",
+                part.source.width
+            ));
+        }
+        let (height, width) = match (weight.shape.dims(), part.transposed) {
+            ([inputs, outputs], false) | ([outputs, inputs], true) => (*inputs, *outputs),
+            _ => return Some(format!("must meet a matrix, found {weight}")),
+        };
+        let last_row = u64::from(part.row) + u64::from(part.source.width / rows);
+        let last_column = u64::from(part.col) + u64::from(columns);
+        (last_row > u64::from(height) || last_column > u64::from(width)).then(|| {
+            format!(
+                "meets rows {}..{last_row} and columns {}..{last_column} of a weight of {height} rows and {width} columns",
+                part.row, part.col
+            )
+        })
+    }
+
+    fn bias(&mut self, param: u32, columns: u32, parts: &[Part]) {
+        let first = parts[0].col;
+        let end = u64::from(first) + u64::from(columns);
+        let extent = match self.kernel.params.get(param as usize).map(|ty| ty.shape.dims()) {
+            Some([extent]) => Some(u64::from(*extent)),
+            _ => None,
+        };
+        if extent.is_none_or(|extent| end > extent) || parts.iter().any(|part| part.col != first) {
+            let message = format!(
+                "the bias must be a vector parameter with the elements {first}..{end}, where every part begins"
+            );
+            self.report(Rule::Products, message);
+        }
+    }
+
+    pub(super) fn row(&mut self, op: Op, sources: &[(View, Type)], dsts: &[View]) {
+        for &(view, ty) in sources {
+            self.typed_read(Rule::RowOps, view, ty);
+        }
+        if template(op) != Template::Row {
+            self.report(Rule::RowOps, format!("{} is not played by a row stage", op.spelling()));
+            return;
+        }
+        let types: Vec<Type> = sources.iter().map(|source| source.1).collect();
+        let results = match infer(&op, &types, &[]) {
+            Ok(results) => results,
+            Err(error) => {
+                self.report(Rule::RowOps, format!("{}: {error}", op.spelling()));
+                return;
+            }
+        };
+        if results.len() != dsts.len() {
+            let (wanted, found) = (results.len(), dsts.len());
+            let message = format!("{} has {wanted} results, found {found}", op.spelling());
+            self.report(Rule::RowOps, message);
+        }
+        for (&dst, ty) in dsts.iter().zip(results) {
+            self.typed_write(Rule::RowOps, dst, ty);
+        }
+    }
+
+    pub(super) fn fold(
+        &mut self,
+        op: Op,
+        query: Option<View>,
+        lists: &[ListSource],
+        elements: &[Type],
+        dst: View,
+    ) {
+        if template(op) != Template::Seg {
+            self.report(Rule::Folds, format!("{} is not played by a fold", op.spelling()));
+            return;
+        }
+        if lists.len() != elements.len() || elements.is_empty() {
+            let (wanted, found) = (lists.len(), elements.len());
+            self.report(
+                Rule::Folds,
+                format!("{wanted} lists must have as many element types, found {found}"),
+            );
+            return;
+        }
+        for (list, &element) in lists.iter().zip(elements) {
+            self.list(list, element);
+        }
+        if let [ListSource::Views(a), ListSource::Views(b)] = lists
+            && a.len() != b.len()
+        {
+            let message =
+                format!("lists folded together must be equally long, found {} and {}", a.len(), b.len());
+            self.report(Rule::Lengths, message);
+        }
+        let mut types: Vec<Type> = Vec::with_capacity(3);
+        if matches!(op, Op::Attend { .. }) != query.is_some() {
+            self.report(Rule::Folds, "a query belongs to attention, and to nothing else");
+            return;
+        }
+        if let Some(query) = query {
+            types.push(elements[0]);
+            self.typed_read(Rule::Folds, query, elements[0]);
+        }
+        types.extend(elements.iter().map(|&element| Type { is_list: true, ..element }));
+        match infer(&op, &types, &[]) {
+            Ok(results) => self.typed_write(Rule::Folds, dst, results[0]),
+            Err(error) => self.report(Rule::Folds, format!("{}: {error}", op.spelling())),
+        }
+    }
+
+    fn list(&mut self, list: &ListSource, element: Type) {
+        match list {
+            ListSource::Port(port) => {
+                let ty = self.kernel.regs[..self.kernel.ports as usize].get(*port as usize).map(|reg| reg.ty);
+                if ty != Some(Type { is_list: true, ..element }) {
+                    let found = ty.map_or_else(|| "no port".to_owned(), |ty| ty.to_string());
+                    let message =
+                        format!("register {port} must be a port of type list {element}, found {found}");
+                    self.report(Rule::Folds, message);
+                }
+            }
+            ListSource::Views(views) => {
+                for &view in views {
+                    self.typed_read(Rule::Folds, view, element);
+                }
+            }
+        }
+    }
+
+    pub(super) fn lookup(&mut self, param: u32, index: View, dst: View) {
+        self.typed_read(Rule::Lookups, index, crate::types::INDEX);
+        match self.kernel.params.get(param as usize).map(|ty| ty.shape.dims()) {
+            Some([_, width]) if *width == dst.width => {
+                if self.write(dst).is_some_and(|dtype| dtype != DType::F32) {
+                    self.report(Rule::Lookups, "a looked up row is f32");
+                }
+            }
+            _ => {
+                let found = self.kernel.params.get(param as usize);
+                let found = found.map_or_else(|| "nothing".to_owned(), |ty| ty.to_string());
+                let message = format!(
+                    "parameter port {param} must be a matrix of rows of {}, found {found}",
+                    dst.width
+                );
+                self.report(Rule::Lookups, message);
+            }
+        }
+    }
+
+    /// A view that is read as a value of this type.
+    fn typed_read(&mut self, rule: Rule, view: View, ty: Type) {
+        let dtype = self.read(view);
+        self.same_type(rule, "reads", view, dtype, ty);
+    }
+
+    /// A view that is written as a value of this type.
+    fn typed_write(&mut self, rule: Rule, view: View, ty: Type) {
+        let dtype = self.write(view);
+        self.same_type(rule, "writes", view, dtype, ty);
+    }
+
+    fn same_type(&mut self, rule: Rule, verb: &str, view: View, dtype: Option<DType>, ty: Type) {
+        let Some(dtype) = dtype else { return };
+        if ty.is_list || dtype != ty.dtype || u64::from(view.width) != ty.shape.elements() as u64 {
+            let width = view.width;
+            self.report(rule, format!("the stage {verb} {ty}, found {width} elements of {dtype}"));
+        }
+    }
+}

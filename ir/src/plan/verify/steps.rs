@@ -1,0 +1,297 @@
+//! Rules P15 to P23: what a step gives its kernel.
+
+use super::{AtStep, Findings, Rule};
+use crate::plan::{FieldId, Kernel, ListSource, Operand, Place, Plan, Stage, Step};
+use crate::types::{DType, Type};
+use std::fmt::Display;
+
+pub(super) fn verify(plan: &Plan, findings: &mut Findings) {
+    let pairs: Vec<Vec<Pair>> = plan.kernels.iter().map(|kernel| pairs(kernel)).collect();
+    for (number, step) in plan.steps.iter().enumerate() {
+        if findings.is_full() {
+            return;
+        }
+        let mut at = StepCheck { plan, number, step, kernel: plan.kernel(step), findings };
+        if at.arity() {
+            at.operands();
+            at.places();
+            at.stores();
+            at.lengths(&pairs[step.kernel.index()]);
+        }
+    }
+    for (number, output) in plan.outputs.iter().enumerate() {
+        let rows = plan.slabs[plan.field(output.field).slab.index()].rows;
+        if output.row >= rows {
+            let message = format!("row {} must be below {rows}, the rows of {}", output.row, output.field);
+            findings.report(Rule::Bounds, &format_args!("output {number}"), message);
+        }
+    }
+}
+
+/// Two lists that a kernel folds together.
+#[derive(Clone, Copy)]
+enum Pair {
+    Ports(u32, u32),
+    PortOf(u32, usize),
+}
+
+fn pairs(kernel: &Kernel) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for stage in &kernel.stages {
+        let Stage::Seg { lists, .. } = stage else { continue };
+        match &lists[..] {
+            [ListSource::Port(a), ListSource::Port(b)] => pairs.push(Pair::Ports(*a, *b)),
+            [ListSource::Port(port), ListSource::Views(views)]
+            | [ListSource::Views(views), ListSource::Port(port)] => {
+                pairs.push(Pair::PortOf(*port, views.len()));
+            }
+            _ => {}
+        }
+    }
+    pairs
+}
+
+struct StepCheck<'a> {
+    plan: &'a Plan,
+    number: usize,
+    step: &'a Step,
+    kernel: &'a Kernel,
+    findings: &'a mut Findings,
+}
+
+impl StepCheck<'_> {
+    #[cold]
+    fn report(&mut self, rule: Rule, message: impl Into<String>) {
+        self.findings.report(rule, &AtStep { plan: self.plan, step: self.number }, message);
+    }
+
+    /// P16; whether the rest can be looked at.
+    fn arity(&mut self) -> bool {
+        let (plan, step, kernel) = (self.plan, self.step, self.kernel);
+        let counts: [(&dyn Display, usize, usize); 4] = [
+            (&"operands", kernel.ports as usize, plan.operands(step).len()),
+            (&"places", kernel.results.len(), plan.places(step).len()),
+            (&"stores", kernel.params.len(), plan.stores(step).len()),
+            (&"lanes", step.rows as usize, plan.lanes(step).len()),
+        ];
+        let mut fits = true;
+        for (what, wanted, found) in counts {
+            if wanted != found {
+                fits = false;
+                self.report(Rule::Arity, format!("it must have {wanted} {what}, found {found}"));
+            }
+        }
+        if step.rows == 0 {
+            fits = false;
+            self.report(Rule::Arity, "it must have at least one row");
+        }
+        fits
+    }
+
+    fn operands(&mut self) {
+        let (plan, step, kernel) = (self.plan, self.step, self.kernel);
+        for (place, &operand) in plan.operands(step).iter().enumerate() {
+            let port = kernel.regs[place].ty;
+            self.operand_type(place, operand, port);
+            self.operand_bounds(place, operand, port);
+            let bound = super::memory::operand_field(&operand).is_none();
+            if kernel.source && !bound {
+                self.report(Rule::Sources, format!("operand {place} of a source must be bound numbers"));
+            }
+        }
+    }
+
+    fn operand_type(&mut self, place: usize, operand: Operand, port: Type) {
+        let field_type = |field: FieldId| self.plan.field(field).ty;
+        let found = match operand {
+            Operand::Rows { field, .. } | Operand::Table { field, .. } => {
+                if !port.is_list && field_type(field) == port {
+                    return;
+                }
+                format!("rows of {field}: {}", field_type(field))
+            }
+            Operand::Segments { field, offsets, items } => {
+                let empty = self.items(offsets).is_some_and(|count| count == 0);
+                if port.is_list && (empty || field_type(field) == port.element()) {
+                    return;
+                }
+                format!("segments of {field}: {} from table place {items}", field_type(field))
+            }
+            Operand::Words { .. } | Operand::WordTable { .. } => {
+                if !port.is_list && matches!(port.dtype, DType::U32 | DType::I32 | DType::Bool) {
+                    return;
+                }
+                "bound words".to_owned()
+            }
+            Operand::Floats { .. } | Operand::FloatTable { .. } => {
+                if !port.is_list && port.dtype == DType::F32 {
+                    return;
+                }
+                "bound floats".to_owned()
+            }
+        };
+        self.report(Rule::OperandTypes, format!("operand {place} must be {port}, found {found}"));
+    }
+
+    /// How many items the segments of this step's lanes have together.
+    fn items(&self, offsets: u32) -> Option<u64> {
+        let last = u64::from(offsets) + u64::from(self.step.rows);
+        self.plan.tables.get(usize::try_from(last).ok()?).map(|&end| u64::from(end))
+    }
+
+    fn operand_bounds(&mut self, place: usize, operand: Operand, port: Type) {
+        let width = port.shape.elements() as u64;
+        match operand {
+            Operand::Rows { field, start, stride } => {
+                let last = self.last(start, stride);
+                self.row_bounds(&format_args!("operand {place}"), field, last);
+            }
+            Operand::Table { field, at } => {
+                if let Some(highest) = self.table(&format_args!("operand {place}"), at) {
+                    self.row_bounds(&format_args!("operand {place}"), field, highest);
+                }
+            }
+            Operand::Segments { field, offsets, items } => self.segments(place, field, offsets, items),
+            Operand::Words { start, stride } => {
+                let last = self.last(start, stride);
+                self.pool(place, "words", last, width, self.plan.words);
+            }
+            Operand::WordTable { at } => {
+                if let Some(last) = self.table(&format_args!("operand {place}"), at) {
+                    self.pool(place, "words", last, width, self.plan.words);
+                }
+            }
+            Operand::Floats { start, stride } => {
+                let last = self.last(start, stride);
+                self.pool(place, "floats", last, width, self.plan.floats);
+            }
+            Operand::FloatTable { at } => {
+                if let Some(last) = self.table(&format_args!("operand {place}"), at) {
+                    self.pool(place, "floats", last, width, self.plan.floats);
+                }
+            }
+        }
+    }
+
+    /// What the last lane of a progression names.
+    fn last(&self, start: u32, stride: u32) -> u64 {
+        u64::from(start) + u64::from(self.step.rows - 1) * u64::from(stride)
+    }
+
+    /// P23
+    fn pool(&mut self, place: usize, what: &str, last: u64, width: u64, bound: u32) {
+        let end = last + width;
+        if end > u64::from(bound) {
+            self.report(
+                Rule::Bindings,
+                format!("operand {place} reads up to {what} {end} of {bound} that are bound"),
+            );
+        }
+    }
+
+    /// P20
+    fn row_bounds(&mut self, what: &dyn Display, field: FieldId, highest: u64) {
+        let slab = self.plan.field(field).slab;
+        let rows = self.plan.slabs[slab.index()].rows;
+        if highest >= u64::from(rows) {
+            self.report(Rule::Bounds, format!("{what} names row {highest} of {slab}, which has {rows} rows"));
+        }
+    }
+
+    /// The entries of a table from `at` on, one a lane: the largest, if they lie inside the tables.
+    fn table(&mut self, what: &dyn Display, at: u32) -> Option<u64> {
+        let entries = self.entries(what, at, u64::from(self.step.rows))?;
+        entries.iter().max().map(|&highest| u64::from(highest))
+    }
+
+    fn entries(&mut self, what: &dyn Display, at: u32, count: u64) -> Option<&[u32]> {
+        let tables = &self.plan.tables;
+        let (start, end) = (at as usize, u64::from(at) + count);
+        if end <= tables.len() as u64 {
+            return Some(&tables[start..end as usize]);
+        }
+        let message = format!("{what} reads the table entries {at}..{end} of {}", tables.len());
+        self.report(Rule::Bounds, message);
+        None
+    }
+
+    /// P20 and P21
+    fn segments(&mut self, place: usize, field: FieldId, offsets: u32, items: u32) {
+        let rows = u64::from(self.step.rows);
+        let what = format_args!("operand {place}");
+        let Some(entries) = self.entries(&what, offsets, rows + 1) else { return };
+        if entries[0] != 0 || !entries.is_sorted() {
+            self.report(Rule::Segments, format!("the offsets of operand {place} must ascend from 0"));
+            return;
+        }
+        let total = u64::from(entries[entries.len() - 1]);
+        let Some(items) = self.entries(&what, items, total) else { return };
+        if let Some(&highest) = items.iter().max() {
+            self.row_bounds(&what, field, u64::from(highest));
+        }
+    }
+
+    fn places(&mut self) {
+        let (plan, step, kernel) = (self.plan, self.step, self.kernel);
+        for (number, (place, result)) in plan.places(step).iter().zip(&kernel.results).enumerate() {
+            let what = format_args!("result {number}");
+            let (Place::Rows { field, .. } | Place::Table { field, .. }) = *place;
+            let (ty, dtype) = (plan.field(field).ty, kernel.regs[result.reg as usize].ty.dtype);
+            if ty.dtype != dtype || ty.shape.elements() != result.width as usize {
+                let message =
+                    format!("{what} has {} elements of {dtype}, its place {field} takes {ty}", result.width);
+                self.report(Rule::PlaceTypes, message);
+            }
+            match *place {
+                Place::Rows { start, .. } => {
+                    let last = self.last(start, 1);
+                    self.row_bounds(&what, field, last);
+                }
+                Place::Table { at, .. } => {
+                    if let Some(highest) = self.table(&what, at) {
+                        self.row_bounds(&what, field, highest);
+                    }
+                }
+            }
+        }
+    }
+
+    fn stores(&mut self) {
+        let (plan, step, kernel) = (self.plan, self.step, self.kernel);
+        for (port, (&store, &wanted)) in plan.stores(step).iter().zip(&kernel.params).enumerate() {
+            let found = plan.stores[store.index()].ty;
+            if found != wanted {
+                let message = format!("parameter port {port} takes {wanted}, {store} is {found}");
+                self.report(Rule::StoreTypes, message);
+            }
+        }
+    }
+
+    /// P22, where P20 and P21 hold.
+    fn lengths(&mut self, pairs: &[Pair]) {
+        for &pair in pairs {
+            let equal = match pair {
+                Pair::Ports(a, b) => match (self.offsets(a), self.offsets(b)) {
+                    (Some(a), Some(b)) => a == b,
+                    _ => true,
+                },
+                Pair::PortOf(port, count) => self.offsets(port).is_none_or(|offsets| {
+                    offsets.windows(2).all(|pair| (pair[1].wrapping_sub(pair[0])) as usize == count)
+                }),
+            };
+            if !equal {
+                self.report(
+                    Rule::Lengths,
+                    "lists that are folded together must be equally long in every lane",
+                );
+            }
+        }
+    }
+
+    fn offsets(&self, port: u32) -> Option<&[u32]> {
+        let operand = self.plan.operands(self.step).get(port as usize)?;
+        let Operand::Segments { offsets, .. } = *operand else { return None };
+        let end = offsets as usize + self.step.rows as usize + 1;
+        self.plan.tables.get(offsets as usize..end)
+    }
+}

@@ -1,0 +1,4 @@
+//! Plans of small models: verified, proved against their graph, played, and broken on purpose.
+
+mod agreement;
+mod graphs;
