@@ -5,6 +5,7 @@ use super::tables::{read_type, type_words};
 use super::{Blob, Kind, LoadError, Text, Words, open, read_file, seal};
 use crate::id::AppId;
 use crate::module::ParamKind;
+use crate::plan::normal::check_names;
 use crate::plan::{
     Certificate, Field, FieldId, KernelId, Mode, Operand, Place, Plan, PlanOutput, Slab, SlabId, SlabKind,
     Step, Store, StoreId, StoreKind, Verified,
@@ -320,7 +321,9 @@ impl Plan {
     /// # Errors
     /// If the bytes are no such file or the plan breaks a rule.
     pub fn from_bytes(bytes: &[u8]) -> Result<Verified<Self>, LoadError> {
-        Ok(open::<RawPlan<'_>>(Kind::Plan, bytes)?.read()?.verify()?)
+        let plan = open::<RawPlan<'_>>(Kind::Plan, bytes)?.read()?;
+        check_names(&plan).map_err(LoadError::malformed)?;
+        Ok(plan.verify()?)
     }
 
     /// Writes an `.abp` file.
