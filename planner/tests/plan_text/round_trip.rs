@@ -87,7 +87,9 @@ fn pools_in_any_order_have_one_normal_form() {
         shifted.tables.splice(0..0, [9, 9, 9]);
         for operand in &mut shifted.operands {
             match operand {
-                Operand::Table { at, .. } | Operand::WordTable { at } | Operand::FloatTable { at } => *at += 3,
+                Operand::Table { at, .. } | Operand::WordTable { at } | Operand::FloatTable { at } => {
+                    *at += 3
+                }
                 Operand::Segments { offsets, items, .. } => (*offsets, *items) = (*offsets + 3, *items + 3),
                 Operand::Rows { .. } | Operand::Words { .. } | Operand::Floats { .. } => {}
             }

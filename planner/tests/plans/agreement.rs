@@ -29,8 +29,7 @@ pub(crate) fn played(plan: &Verified<Plan>, graph: &GraphData, noise: Noise) -> 
 }
 
 pub(crate) fn same_words(a: &[u32], b: &[u32]) -> bool {
-    a.len() == b.len()
-        && a.iter().zip(b).all(|(&a, &b)| same_bits(f32::from_bits(a), f32::from_bits(b)))
+    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| same_bits(f32::from_bits(a), f32::from_bits(b)))
 }
 
 #[test]

@@ -446,10 +446,13 @@ fn g16_reaches_through_cells_that_call_cells() {
     let _ = g.call(two, [g.list([one]), x]);
     let errors = g.data().verify().expect_err("the lengths differ");
     let messages: Vec<&str> = errors.findings().iter().map(|finding| finding.message.as_str()).collect();
-    assert_eq!(messages, [
-        "cell @outer takes lists of one length, found 2 and 1",
-        "cell @two takes lists of one length, found 1 and 2",
-    ]);
+    assert_eq!(
+        messages,
+        [
+            "cell @outer takes lists of one length, found 2 and 1",
+            "cell @two takes lists of one length, found 1 and 2",
+        ]
+    );
 }
 
 #[test]

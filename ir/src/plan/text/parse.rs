@@ -354,7 +354,8 @@ impl<'t> Parser<'t> {
     #[cold]
     fn unknown_field(&self, slab: u32, start: Token, name: Token) -> Box<Problem> {
         let Some(known) = self.plan.slabs.get(slab as usize) else {
-            let problem = self.cursor.at_token(start, format!("there is no slab s{slab}"), "not declared above");
+            let problem =
+                self.cursor.at_token(start, format!("there is no slab s{slab}"), "not declared above");
             return problem.help(format!("the plan has {} slabs, from s0 on", self.plan.slabs.len()));
         };
         let message = format!("s{slab} has no field {:.40}", self.cursor.spelling(name));

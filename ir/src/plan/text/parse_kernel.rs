@@ -199,7 +199,8 @@ impl Parser<'_> {
     fn op(&mut self, token: Token) -> Parsed<Op> {
         let word = self.cursor.spelling(token);
         let Some(mut op) = prototype(word) else {
-            let problem = self.cursor.at_token(token, format!("unknown op '{word:.40}'"), "no op has this name");
+            let problem =
+                self.cursor.at_token(token, format!("unknown op '{word:.40}'"), "no op has this name");
             return Err(match nearest(word, spellings()) {
                 Some(near) => problem.help(format!("did you mean '{near}'?")),
                 None => problem,
@@ -271,7 +272,11 @@ impl Parser<'_> {
             code.push(instr);
         }
         if code.is_empty() {
-            return Err(self.cursor.at_token(open, "a map holds at least one instruction", "nothing in here"));
+            return Err(self.cursor.at_token(
+                open,
+                "a map holds at least one instruction",
+                "nothing in here",
+            ));
         }
         code.shrink_to_fit();
         Ok(Stage::Map { width, code })
