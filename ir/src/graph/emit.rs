@@ -13,7 +13,7 @@ use crate::graph::infer::{InferError, infer};
 use crate::graph::signature::{Callee, ParamArg, Signature, Signatures};
 use crate::graph::value::{Value, ValueKey};
 use crate::graph::{Arena, Bindings, Op, Site, Sites};
-use crate::hash::{hash_of, noise_key};
+use crate::hash::noise_key;
 use crate::id::{MAX_INDEX, ParamId, SigId, TypeId, ValueId};
 use crate::module::{Cell, Module, Param};
 use crate::types::{DType, INDEX, Type, Types};
@@ -40,7 +40,7 @@ struct Inner {
     data: GraphData,
     error: Option<EmitError>,
     tracing: Option<Tracing>,
-    op_cache: Vec<Option<(u64, SigId)>>,
+    op_cache: [Option<SigId>; OP_CACHE],
     /// The key of the instance being emitted and the number of its next noise key.
     instance: Option<u64>,
     noise_ordinal: u32,
@@ -75,14 +75,9 @@ pub(crate) enum Raw<'a> {
     Floats(&'a [f32], Type),
 }
 
-impl Raw<'_> {
-    /// Whether the operand is a number from outside, which the body of a cell cannot hold.
-    const fn is_bound(self) -> bool {
-        !matches!(self, Self::Value(..))
-    }
-}
-
-const OP_CACHE: usize = 64;
+/// A two-way cache of signatures in front of the interner.
+const OP_CACHE_BITS: u32 = 9;
+const OP_CACHE: usize = 1 << OP_CACHE_BITS;
 /// The key that noise of the common prefix has.
 const COMMON_KEY: u64 = u64::MAX;
 
@@ -105,7 +100,7 @@ impl Graph {
             data,
             error: None,
             tracing,
-            op_cache: vec![None; OP_CACHE],
+            op_cache: [None; OP_CACHE],
             instance: None,
             noise_ordinal: 0,
             strict,
@@ -457,7 +452,7 @@ impl Inner {
                 Raw::Words(_, ty) | Raw::Floats(_, ty) => self.data.types.intern(ty),
             };
         }
-        if self.tracing.is_some() && operands.iter().flatten().any(|operand| operand.is_bound()) {
+        if self.tracing.is_some() && operands.iter().flatten().any(|raw| !matches!(raw, Raw::Value(..))) {
             return self.refuse_bound(op.spelling(), caller);
         }
         let sig = self.op_sig(op, slots, params, operands, caller)?;
@@ -549,18 +544,21 @@ impl Inner {
             *arg = self.param_arg(param.id?);
         }
         let args = &args[..params.len()];
-        let hash = hash_of(&(op, operands, args));
-        let place = hash as usize % OP_CACHE;
-        if let Some((cached, sig)) = self.op_cache[place]
-            && cached == hash
-        {
+        // One place of a model nearly always emits one signature of an op, so they find the candidate.
+        let line = std::ptr::from_ref(caller) as u64;
+        let word = op.spelling().as_ptr() as u64;
+        let mixed = line.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ word.wrapping_mul(0xd1b5_4a32_d192_ed03);
+        let place = (mixed >> (u64::BITS - OP_CACHE_BITS)) as usize;
+        for place in [place, place ^ 1] {
+            let Some(sig) = self.op_cache[place] else { continue };
             let known = self.data.sigs.get(sig);
             if known.callee == Callee::Op(op) && *known.operands == *operands && *known.params == *args {
                 return Some(sig);
             }
         }
         let sig = self.infer_sig(op, operands, args, raw, caller)?;
-        self.op_cache[place] = Some((hash, sig));
+        let home = if self.op_cache[place].is_none() { place } else { place ^ 1 };
+        self.op_cache[home] = Some(sig);
         Some(sig)
     }
 
