@@ -100,3 +100,18 @@ fn pools_in_any_order_have_one_normal_form() {
         assert!(shifted == plan, "{name}");
     }
 }
+
+#[test]
+fn runs_too_long_for_a_reader_to_believe_are_cut() {
+    use autobatch_ir::AppId;
+    for lanes in [60_000, 200_000, 1_000_000] {
+        let (name, mut plan) = plans(1).swap_remove(0);
+        let last = plan.steps.last_mut().expect("the plan has steps");
+        plan.lanes.truncate(last.lanes.start as usize);
+        plan.lanes.extend((0..lanes).map(AppId::new));
+        last.lanes.end = plan.lanes.len() as u32;
+        let text = plan.to_text();
+        assert_eq!(text.contains(&format!("a0..a{lanes}")), lanes < 65_536, "{lanes} lanes in one run");
+        assert!(parsed(&name, &text) == plan, "{lanes} lanes");
+    }
+}
