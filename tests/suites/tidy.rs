@@ -34,7 +34,6 @@ const LONG: &[(&str, &str)] = &[
     ("ir/src/graph/infer.rs", "one table: the result types of every op"),
     ("ir/src/graph/op.rs", "one enum: the vocabulary with its attributes"),
     ("ir/src/plan/verify/tests.rs", "one test a rule, each with its rendered finding"),
-    ("planner/tests/plans/graphs.rs", "one catalogue: the models that plans are tested on"),
     ("ir/src/plan/row_ops.rs", "one table: what every stage of a kernel computes"),
     ("runtime-cpu/src/player/tile.rs", "one walk: the stages of a step on a tile of lanes"),
     ("runtime-cpu/src/kernels/elementwise.rs", "one table: every elementwise instruction with its loops"),
