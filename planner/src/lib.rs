@@ -1,8 +1,8 @@
 //! Compiles a recorded graph into a short plan of large kernels.
 //!
 //! ```text
-//! GraphData ─▶ cluster ▸ schedule ▸ storage ▸ order ▸ lower ─▶ Plan
-//!                                    compile ──────────┘
+//! GraphData ─▶ rewrite ─▶ GraphData ─▶ cluster ▸ schedule ▸ storage ▸ order ▸ lower ─▶ Plan
+//!                                                           compile ──────────┘
 //! ```
 //! Each arrow is a file whose head says what it needs and ensures. Planning is pure and
 //! deterministic: equal graphs give equal plans, byte by byte, and it does not fail on a verified
@@ -10,17 +10,21 @@
 
 mod cluster;
 mod compile;
+mod content;
 pub mod layout;
 mod lower;
 mod order;
+pub mod passes;
+mod rewrite;
 pub mod schedule;
 mod storage;
 
 pub use compile::CompileOptions;
 pub use order::RowOrder;
+pub use passes::{Optimized, Selection};
 
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::hash::{BuildMix, hash_of};
+use autobatch_ir::hash::BuildMix;
 use autobatch_ir::id::{SigId, ValueId};
 use autobatch_ir::plan::{Kernel, Mode, Plan};
 use cluster::Clusters;
@@ -61,6 +65,8 @@ pub enum PlanError {
     WantedList(ValueId),
     /// The graph holds more rows than a plan can number.
     TooLarge,
+    /// A pass broke the graph: a fault of the pass, found by checking after it.
+    Pass(passes::PassFailure),
 }
 
 impl fmt::Display for PlanError {
@@ -73,11 +79,14 @@ impl fmt::Display for PlanError {
             Self::TooLarge => {
                 f.write_str("the graph holds more than 2^32 rows; plan fewer instances at once")
             }
+            Self::Pass(failure) => failure.fmt(f),
         }
     }
 }
 
 impl std::error::Error for PlanError {}
+
+type Kernels = HashMap<KernelKey, Arc<Kernel>, BuildMix>;
 
 /// Plans graphs. Keeps its working memory and the kernels it compiled, so the second plan of a size
 /// allocates little but its output.
@@ -86,15 +95,24 @@ pub struct Planner {
     scratch: Scratch,
     clusters: Clusters,
     storage: Storage,
-    kernels: HashMap<u64, Vec<(KernelKey, Arc<Kernel>)>, BuildMix>,
+    kernels: Kernels,
 }
 
-/// What a kernel depends on, all types resolved.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// What a kernel depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct KernelKey {
-    module: u64,
-    signature: u64,
+    content: u128,
     training: bool,
+}
+
+/// A plan with the graph that it is a plan of.
+#[derive(Clone, Debug)]
+pub struct Planned<'g> {
+    /// The plan. Its lanes are applications of [`Optimized::graph`], its outputs have the names that
+    /// they had in the graph that was given.
+    pub plan: Plan,
+    /// The graph after passes, and what became of each value.
+    pub optimized: Optimized<'g>,
 }
 
 impl fmt::Debug for Planner {
@@ -122,12 +140,45 @@ impl Planner {
         }
     }
 
-    /// The plan of a verified graph.
+    /// The plan of a verified graph as it stands.
     ///
     /// # Errors
     /// If nothing is wanted, or what is wanted cannot be.
     pub fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Plan, PlanError> {
         let outputs = wanted_outputs(graph, request)?;
+        self.plan_outputs(graph, outputs, request)
+    }
+
+    /// The plan of a verified graph after these passes.
+    ///
+    /// The plan is checked in two steps: it computes what the optimised graph says, and
+    /// [`equivalent`](autobatch_ir::graph::equivalent::equivalent) proves that this is what the
+    /// given graph says.
+    ///
+    /// # Errors
+    /// If nothing is wanted, or what is wanted cannot be; or if a pass broke the graph.
+    pub fn optimize_and_plan<'g>(
+        &mut self,
+        graph: &'g GraphData,
+        request: &Request<'_>,
+        selection: &Selection,
+    ) -> Result<Planned<'g>, PlanError> {
+        let mut outputs = wanted_outputs(graph, request)?;
+        let optimized = passes::optimize(graph, request.wanted, request.mode, selection, &mut passes::all)
+            .map_err(PlanError::Pass)?;
+        for (_, value) in &mut outputs {
+            *value = optimized.renaming.get(*value).expect("passes keep what is wanted");
+        }
+        let plan = self.plan_outputs(&optimized.graph, outputs, request)?;
+        Ok(Planned { plan, optimized })
+    }
+
+    fn plan_outputs(
+        &mut self,
+        graph: &GraphData,
+        outputs: Vec<(String, ValueId)>,
+        request: &Request<'_>,
+    ) -> Result<Plan, PlanError> {
         let wanted: Vec<ValueId> = outputs.iter().map(|output| output.1).collect();
         self.clusters.fill(graph, &wanted);
         let clusters = &self.clusters;
@@ -153,22 +204,11 @@ impl Planner {
 }
 
 /// The kernel of a signature, compiled now or before.
-fn kernel(
-    kernels: &mut HashMap<u64, Vec<(KernelKey, Arc<Kernel>)>, BuildMix>,
-    graph: &GraphData,
-    sig: SigId,
-    training: bool,
-) -> Arc<Kernel> {
-    let module = Arc::as_ptr(&graph.module) as u64;
-    let key = KernelKey { module, signature: graph.sigs.hash(sig), training };
-    let known = kernels.entry(hash_of(&key)).or_default();
-    if let Some((_, kernel)) = known.iter().find(|(known, _)| *known == key) {
-        return Arc::clone(kernel);
-    }
+fn kernel(kernels: &mut Kernels, graph: &GraphData, sig: SigId, training: bool) -> Arc<Kernel> {
     let tables = Tables { module: &graph.module, types: &graph.types, sigs: &graph.sigs };
-    let kernel = Arc::new(compile::compile(tables, sig, CompileOptions { training }));
-    known.push((key, Arc::clone(&kernel)));
-    kernel
+    let key = KernelKey { content: content::of_signature(tables, sig), training };
+    let compile = || Arc::new(compile::compile(tables, sig, CompileOptions { training }));
+    Arc::clone(kernels.entry(key).or_insert_with(compile))
 }
 
 fn wanted_outputs(graph: &GraphData, request: &Request<'_>) -> Result<Vec<(String, ValueId)>, PlanError> {
