@@ -51,8 +51,6 @@ impl Content {
         self.types(tables, &signature.operands);
         self.types(tables, &signature.param_types);
         self.types(tables, &signature.results);
-        // Which parameters are passed is no part of a kernel, but a body may pass one of its own
-        // twice, and reads them by number.
         signature.params.hash(self);
         match signature.callee {
             Callee::Op(op) => op.hash(self),

@@ -8,6 +8,7 @@
 //! deterministic: equal graphs give equal plans, byte by byte, and it does not fail on a verified
 //! graph except where the model asked for something that does not hold.
 
+mod cache;
 mod cluster;
 mod compile;
 mod content;
@@ -19,6 +20,7 @@ mod rewrite;
 pub mod schedule;
 mod storage;
 
+pub use cache::{CacheStats, PlanCache};
 pub use compile::CompileOptions;
 pub use order::RowOrder;
 pub use passes::{Optimized, Selection};
@@ -138,6 +140,12 @@ impl Planner {
             storage: Storage::default(),
             kernels: HashMap::default(),
         }
+    }
+
+    /// The name of the policy.
+    #[must_use]
+    pub fn policy(&self) -> &str {
+        self.policy.name()
     }
 
     /// The plan of a verified graph as it stands.

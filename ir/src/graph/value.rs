@@ -31,6 +31,20 @@ pub struct ValueKey {
     pub(crate) id: ValueId,
 }
 
+impl ValueKey {
+    /// The number of the value's graph in this process.
+    #[must_use]
+    pub const fn graph(self) -> u32 {
+        self.graph
+    }
+
+    /// The value's id in its graph.
+    #[must_use]
+    pub const fn id(self) -> ValueId {
+        self.id
+    }
+}
+
 impl fmt::Debug for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.id {

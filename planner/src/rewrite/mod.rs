@@ -19,7 +19,7 @@ use autobatch_ir::plan::Mode;
 
 /// What a pass is told besides the graph.
 #[derive(Clone, Copy, Debug)]
-pub struct Context<'a> {
+pub(crate) struct Context<'a> {
     /// Values that must stay readable, besides the graph's outputs.
     pub wanted: &'a [ValueId],
     /// What the plan will promise.
@@ -37,7 +37,7 @@ impl Context<'_> {
 
 /// What a pass did.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub(crate) struct Change {
     /// The rewritten graph.
     pub graph: GraphData,
     /// What became of each value.

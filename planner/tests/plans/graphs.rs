@@ -3,6 +3,7 @@
 use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::module::{Cell, Init, ModuleBuilder, Param, Table};
 use autobatch_ir::types::{DType, INDEX, Type, f32, list};
+use autobatch_ir::{ParamId, Weights};
 
 /// SplitMix64.
 pub(crate) struct Random(pub(crate) u64);
@@ -30,9 +31,14 @@ impl Random {
 }
 
 /// Values for the parameters of a graph's module.
-pub(crate) fn weights(graph: &GraphData) -> Vec<Vec<f32>> {
+pub(crate) fn weights(graph: &GraphData) -> Weights {
     let mut random = Random(7);
-    graph.module.params.iter().map(|decl| random.floats(decl.ty.shape.elements())).collect()
+    let mut weights = Weights::init(&graph.module, 0);
+    for (number, decl) in graph.module.params.iter().enumerate() {
+        let values = random.floats(decl.ty.shape.elements());
+        weights.set(ParamId::new(number), &values).expect("as many as declared");
+    }
+    weights
 }
 
 /// The models by name.

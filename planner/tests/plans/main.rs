@@ -1,4 +1,6 @@
 //! Plans of small models: verified, proved against their graph, played, and broken on purpose.
 
 mod agreement;
+mod bodies;
 mod graphs;
+mod mutations;
