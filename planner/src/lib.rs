@@ -110,8 +110,8 @@ struct KernelKey {
 /// A plan with the graph that it is a plan of.
 #[derive(Clone, Debug)]
 pub struct Planned<'g> {
-    /// The plan. Its lanes are applications of [`Optimized::graph`], its outputs have the names that
-    /// they had in the graph that was given.
+    /// The plan, which speaks of [`Optimized::graph`]: its lanes are applications of that graph, and
+    /// a wanted value has the name that it has there. Outputs stand in the order of the request.
     pub plan: Plan,
     /// The graph after passes, and what became of each value.
     pub optimized: Optimized<'g>,
@@ -154,39 +154,6 @@ impl Planner {
     /// If nothing is wanted, or what is wanted cannot be.
     pub fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Plan, PlanError> {
         let outputs = wanted_outputs(graph, request)?;
-        self.plan_outputs(graph, outputs, request)
-    }
-
-    /// The plan of a verified graph after these passes.
-    ///
-    /// The plan is checked in two steps: it computes what the optimised graph says, and
-    /// [`equivalent`](autobatch_ir::graph::equivalent::equivalent) proves that this is what the
-    /// given graph says.
-    ///
-    /// # Errors
-    /// If nothing is wanted, or what is wanted cannot be; or if a pass broke the graph.
-    pub fn optimize_and_plan<'g>(
-        &mut self,
-        graph: &'g GraphData,
-        request: &Request<'_>,
-        selection: &Selection,
-    ) -> Result<Planned<'g>, PlanError> {
-        let mut outputs = wanted_outputs(graph, request)?;
-        let optimized = passes::optimize(graph, request.wanted, request.mode, selection, &mut passes::all)
-            .map_err(PlanError::Pass)?;
-        for (_, value) in &mut outputs {
-            *value = optimized.renaming.get(*value).expect("passes keep what is wanted");
-        }
-        let plan = self.plan_outputs(&optimized.graph, outputs, request)?;
-        Ok(Planned { plan, optimized })
-    }
-
-    fn plan_outputs(
-        &mut self,
-        graph: &GraphData,
-        outputs: Vec<(String, ValueId)>,
-        request: &Request<'_>,
-    ) -> Result<Plan, PlanError> {
         let wanted: Vec<ValueId> = outputs.iter().map(|output| output.1).collect();
         self.clusters.fill(graph, &wanted);
         let clusters = &self.clusters;
@@ -208,6 +175,29 @@ impl Planner {
             Lowering { graph, clusters, storage: &self.storage, order: &order, mode: request.mode, bound };
         let kernels = &mut self.kernels;
         Ok(lowering.plan(outputs, |sig| kernel(kernels, graph, sig, request.training)))
+    }
+
+    /// The plan of a verified graph after these passes.
+    ///
+    /// The plan is checked in two steps: it computes what the optimised graph says, and
+    /// [`equivalent`](autobatch_ir::graph::equivalent::equivalent) proves that this is what the
+    /// given graph says.
+    ///
+    /// # Errors
+    /// If nothing is wanted, or what is wanted cannot be; or if a pass broke the graph.
+    pub fn optimize_and_plan<'g>(
+        &mut self,
+        graph: &'g GraphData,
+        request: &Request<'_>,
+        selection: &Selection,
+    ) -> Result<Planned<'g>, PlanError> {
+        wanted_outputs(graph, request)?;
+        let optimized = passes::optimize(graph, request.wanted, request.mode, selection, &mut passes::all)
+            .map_err(PlanError::Pass)?;
+        let renamed = |&value: &ValueId| optimized.renaming.get(value).expect("passes keep what is wanted");
+        let wanted: Vec<ValueId> = request.wanted.iter().map(renamed).collect();
+        let plan = self.plan(&optimized.graph, &Request { wanted: &wanted, ..*request })?;
+        Ok(Planned { plan, optimized })
     }
 }
 

@@ -110,13 +110,20 @@ impl<'a> Rebuild<'a> {
     /// # Panics
     /// If an operand went without being given a new name.
     pub fn apply(&mut self, at: AppId, sig: SigId, operands: &[Operand], site: SiteId) -> ValueId {
-        self.reach(at);
         let mut renamed = std::mem::take(&mut self.scratch);
         renamed.clear();
         renamed.extend(operands.iter().map(|&operand| self.renamed(operand)));
-        let first = self.new.append(sig, &renamed, site);
+        let first = self.append(at, sig, &renamed, site);
         self.scratch = renamed;
         first
+    }
+
+    /// Appends an application in the place of `at` whose operands are those of the new graph. The
+    /// first result, in the new graph.
+    pub fn append(&mut self, at: AppId, sig: SigId, operands: &[Operand], site: SiteId) -> ValueId {
+        self.reach(at);
+        let results = &self.new.sigs.get(sig).results;
+        self.new.arena.append(sig, operands, results, site)
     }
 
     /// Gives a value of the old graph its name in the new one.
@@ -173,14 +180,6 @@ impl<'a> Rebuild<'a> {
         self.new.alone = self.old.alone.iter().filter_map(|app| apps[app.index()]).collect();
         self.new.rehash();
         (self.new, Renaming(self.values))
-    }
-}
-
-impl GraphData {
-    /// Appends an application; its first result.
-    fn append(&mut self, sig: SigId, operands: &[Operand], site: SiteId) -> ValueId {
-        let results = &self.sigs.get(sig).results;
-        self.arena.append(sig, operands, results, site)
     }
 }
 
