@@ -85,6 +85,8 @@ pub(super) struct Finder<'a> {
     owners: u32,
     /// Whether an application is in a run already.
     taken: Vec<bool>,
+    /// For each signature how many members are in no run yet.
+    free: Vec<u32>,
 }
 
 impl<'a> Finder<'a> {
@@ -106,12 +108,14 @@ impl<'a> Finder<'a> {
             place: vec![0; apps],
             owners: 0,
             taken: vec![false; apps],
+            free: vec![0; graph.sigs.items().len()],
         }
     }
 
     /// All runs worth a cell, by the place of their first head.
     pub(super) fn runs(mut self) -> Vec<Run> {
         let by_sig = self.by_signature();
+        self.free = by_sig.iter().map(|apps| apps.len() as u32).collect();
         let mut tried = vec![false; by_sig.len()];
         let mut runs = Vec::new();
         for app in 0..self.graph.arena.len() {
@@ -128,7 +132,11 @@ impl<'a> Finder<'a> {
             let mut run = self.grow(heads);
             self.find_results(&mut run);
             if run.members.len() > 1 && !run.results.is_empty() {
-                run.members.iter().flatten().for_each(|&app| self.taken[app as usize] = true);
+                for &app in run.members.iter().flatten() {
+                    self.taken[app as usize] = true;
+                    let sig = self.sig(app).index();
+                    self.free[sig] -= 1;
+                }
                 runs.push(run);
             }
         }
@@ -170,7 +178,7 @@ impl<'a> Finder<'a> {
                     None => self.continues(app, base),
                     Some(&model) => self.alike(app, base + occurrence as u32, model, base),
                 };
-                if !agrees || self.leaves_state(app, base + occurrence as u32) {
+                if !agrees || self.stands_apart(app, base + occurrence as u32, cursors.len()) {
                     return run;
                 }
                 next.push(app);
@@ -218,18 +226,18 @@ impl<'a> Finder<'a> {
             && ours.iter().zip(theirs).all(|(&a, &b)| self.inside(a, owner) == self.inside(b, model_owner))
     }
 
-    /// Whether an application computes much from a value of the run that flows on elsewhere.
-    fn leaves_state(&self, app: u32, owner: u32) -> bool {
-        let Callee::Op(op) = self.graph.sigs.get(self.sig(app)).callee else { return true };
-        let is_heavy = matches!(
-            op,
-            Op::Affine { .. } | Op::Matmul | Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. }
-        );
-        is_heavy
-            && self.operands(app).iter().any(|&operand| {
-                let last = operand.as_value().map(|value| self.last_use[value.index()]);
-                self.inside(operand, owner).is_some() && last.is_some_and(|last| last > app)
-            })
+    /// Whether an application must not be tied to the run: it does much, and either others of its
+    /// signature are elsewhere, with which it can share a batch, or it reads a value of the run that
+    /// flows on.
+    fn stands_apart(&self, app: u32, owner: u32, occurrences: usize) -> bool {
+        let sig = self.sig(app);
+        let Callee::Op(op) = self.graph.sigs.get(sig).callee else { return true };
+        let flows_on = |&operand: &Operand| {
+            let last = operand.as_value().map(|value| self.last_use[value.index()]);
+            self.inside(operand, owner).is_some() && last.is_some_and(|last| last > app)
+        };
+        is_heavy(op)
+            && (self.free[sig.index()] as usize != occurrences || self.operands(app).iter().any(flows_on))
     }
 
     /// Makes these applications the next member.
@@ -291,6 +299,20 @@ impl<'a> Finder<'a> {
             }
         }
     }
+}
+
+/// Whether an op does much more than read and write its operands once.
+const fn is_heavy(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Affine { .. }
+            | Op::Matmul
+            | Op::Outer
+            | Op::Lookup { .. }
+            | Op::ListFold(_)
+            | Op::WeightedSum { .. }
+            | Op::Attend { .. }
+    )
 }
 
 fn roles(graph: &GraphData) -> Vec<Role> {

@@ -15,12 +15,14 @@
 //! from its *head*: all applications with the head's signature are followed in step, and the run
 //! grows while *all* of them do the same: the same signature, the same operands where these come
 //! from the run (by relative place), anything where they come from outside. What not all of them do
-//! ends the run, so either all applications of the head's signature are replaced or none, and what
-//! could share a batch before still can. A run ends, too,
+//! ends the run, so either all applications of the head's signature are replaced or none. A run
+//! ends, too,
 //! * before an application that reads nothing of the run: it may wait for other things;
-//! * before a product or fold over lists that reads a value which is read later as well: the state
-//!   of a recurrence flows on, and what is computed *from* the state (an output layer, the next
-//!   layer) must not be tied to it, for it may be done for all steps at once;
+//! * before a *heavy* op (a product, a lookup, a fold over lists) if others of its signature are
+//!   elsewhere: they could share a batch with it;
+//! * before a heavy op that reads a value of the run which is read later as well: the state of a
+//!   recurrence flows on, and what is computed *from* the state (an output layer, the next layer)
+//!   must not be tied to it, for it may be done for all steps at once;
 //! * before calls of cells: whoever wrote cells chose the grain; before dropout, whose noise keys
 //!   belong to the graph; before marked applications; and after [`MAX_RUN`] applications.
 //!
