@@ -7,6 +7,9 @@
 //!
 //! *How.* Value numbering in arena order: one table from (signature, operands) to the first
 //! application that had them, compared in full. A call of a cell is one application like another.
+//! Most applications never come near the table: who reads a bound number, or a value that nobody
+//! else reads, has no twin. (A value gets a second reader when another value merges into it; its
+//! first reader enters the table then.)
 //!
 //! *Scope.* Constants merge across instances always: they have no gradient. Everything else merges
 //! inside a stretch in inference, and across instances where the context says so (one sentence
@@ -62,21 +65,36 @@ struct Numbering<'a> {
     stretch_of: Vec<u32>,
     /// For each value the first one equal to it.
     first: Vec<ValueId>,
+    /// How often each value is read, by itself or under the names that merged into it.
+    readers: Vec<u32>,
+    /// The last application that reads each value.
+    reader: Vec<u32>,
     /// Applications by hash, plus one; 0 is free.
     slots: Vec<u32>,
+    /// How many slots are full.
+    full: usize,
 }
 
 impl<'a> Numbering<'a> {
     fn new(graph: &'a GraphData, context: &'a Context<'a>) -> Self {
         let values = graph.arena.values();
-        let slots = (graph.arena.len() * 2).next_power_of_two().max(8);
+        let (mut readers, mut reader) = (vec![0; values], vec![0; values]);
+        for app in graph.arena.ids() {
+            for value in graph.arena.operands(app).iter().filter_map(|operand| operand.as_value()) {
+                readers[value.index()] += 1;
+                reader[value.index()] = app.index() as u32;
+            }
+        }
         Self {
             graph,
             context,
             marked: marked(graph),
             stretch_of: stretches(graph),
             first: (0..values).map(ValueId::new).collect(),
-            slots: vec![0; slots],
+            readers,
+            reader,
+            slots: vec![0; 64],
+            full: 0,
         }
     }
 
@@ -84,19 +102,38 @@ impl<'a> Numbering<'a> {
     fn twins(mut self) -> Vec<Option<AppId>> {
         let mut twins = vec![None; self.graph.arena.len()];
         for app in self.graph.arena.ids() {
-            if self.marked[app.index()] || !self.may_merge(app) {
-                continue;
-            }
-            let twin = self.find_or_insert(app);
-            if let Some(twin) = twin {
-                let arena = &self.graph.arena;
-                for (old, kept) in arena.results(app).zip(arena.results(twin)) {
-                    self.first[old] = ValueId::new(kept);
+            if self.may_merge(app) && self.has_company(app) {
+                let twin = self.find_or_insert(app);
+                if let Some(twin) = twin {
+                    self.merge(app, twin);
                 }
+                twins[app.index()] = twin;
             }
-            twins[app.index()] = twin;
         }
         twins
+    }
+
+    /// Whether another application may read the same.
+    fn has_company(&self, app: AppId) -> bool {
+        let mut operands = self.graph.arena.operands(app).iter();
+        operands.all(|operand| {
+            operand.as_value().is_some_and(|value| self.readers[self.first[value.index()].index()] > 1)
+        })
+    }
+
+    /// Makes the results of `app` names of those of `twin`.
+    fn merge(&mut self, app: AppId, twin: AppId) {
+        let arena = &self.graph.arena;
+        for (old, kept) in arena.results(app).zip(arena.results(twin)) {
+            self.first[old] = ValueId::new(kept);
+            let lonely = self.readers[kept] == 1;
+            self.readers[kept] += self.readers[old];
+            let reader = AppId::new(self.reader[kept] as usize);
+            // The only reader so far was passed over, since nothing could equal it until now.
+            if lonely && reader < app && self.may_merge(reader) {
+                self.find_or_insert(reader);
+            }
+        }
     }
 
     fn callee(&self, app: AppId) -> Callee {
@@ -108,7 +145,7 @@ impl<'a> Numbering<'a> {
     }
 
     fn may_merge(&self, app: AppId) -> bool {
-        self.context.mode != Mode::Train || self.is_constant(app)
+        !self.marked[app.index()] && (self.context.mode != Mode::Train || self.is_constant(app))
     }
 
     /// The stretch inside which an application may merge.
@@ -143,12 +180,16 @@ impl<'a> Numbering<'a> {
     }
 
     fn find_or_insert(&mut self, app: AppId) -> Option<AppId> {
+        if (self.full + 1) * 4 > self.slots.len() * 3 {
+            self.enlarge();
+        }
         let mask = self.slots.len() - 1;
         let mut slot = self.hash(app) as usize & mask;
         loop {
             match self.slots[slot] {
                 0 => {
                     self.slots[slot] = app.index() as u32 + 1;
+                    self.full += 1;
                     return None;
                 }
                 known => {
@@ -159,6 +200,21 @@ impl<'a> Numbering<'a> {
                 }
             }
             slot = (slot + 1) & mask;
+        }
+    }
+
+    /// Doubles the table. Hashes change with every merge of what an application reads, but all of an
+    /// application's operands are merged before it comes here.
+    fn enlarge(&mut self) {
+        let old = std::mem::take(&mut self.slots);
+        self.slots = vec![0; old.len() * 2];
+        let mask = self.slots.len() - 1;
+        for number in old.into_iter().filter(|&number| number != 0) {
+            let mut slot = self.hash(AppId::new(number as usize - 1)) as usize & mask;
+            while self.slots[slot] != 0 {
+                slot = (slot + 1) & mask;
+            }
+            self.slots[slot] = number;
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use crate::agrees;
 use crate::inline::inline;
-use autobatch_ir::GraphData;
+use autobatch_ir::graph::OutputKind;
 use autobatch_ir::graph::equivalent::{Unproved, equivalent};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
 use autobatch_ir::plan::check::{self as proof, Wanted};
+use autobatch_ir::{GraphData, ParamId, reference};
 use autobatch_planner::passes::{PASSES, Verify, all, optimize};
 use autobatch_planner::{Planner, Request, Selection};
 use autobatch_tests::random::{Options, Profile, check};
@@ -82,6 +83,38 @@ fn random_graphs_of_ops_keep_their_bits() {
     }
 }
 
+/// The bits of the gradients of all losses by every parameter.
+fn gradients(graph: &GraphData) -> Result<Vec<Option<Vec<u32>>>, String> {
+    let weights = autobatch_ir::Weights::init(&graph.module, 5);
+    let mode = reference::Mode::Train { seed: 3, step: 9 };
+    let run = reference::forward::<f32>(graph, &weights, mode).map_err(|error| error.to_string())?;
+    let losses = graph.outputs.iter().filter(|output| output.kind == OutputKind::Loss);
+    let losses: Vec<(ValueId, f32)> = losses.map(|output| (output.value, 1.0)).collect();
+    let found = reference::reverse(graph, &weights, &run, &losses).map_err(|error| error.to_string())?;
+    let bits = |id: usize| Some(found.param(ParamId::new(id))?.iter().map(|x| x.to_bits()).collect());
+    Ok((0..graph.module.params.len()).map(bits).collect())
+}
+
+#[test]
+fn passes_of_training_keep_the_bits_of_gradients() {
+    let selection = Selection::of_mode(Mode::Train);
+    let changed = Cell::new(0u32);
+    for profile in [Profile::Medium, Profile::Trees, Profile::Lattices] {
+        check("gradients keep their bits", Options::new(profile).differentiable(), 20, |graph| {
+            for graph in [graph, &inline(graph).0] {
+                let optimized = optimize(graph, &[], Mode::Train, &selection, &mut all);
+                let optimized = optimized.map_err(|failure| failure.to_string())?;
+                changed.set(changed.get() + u32::from(!optimized.renaming.is_identity()));
+                if gradients(graph)? != gradients(&optimized.graph)? {
+                    return Err(format!("other gradients after {:?}", optimized.log));
+                }
+            }
+            Ok(())
+        });
+    }
+    all_did_something(&[changed.get()]);
+}
+
 #[test]
 fn cells_are_their_bodies() {
     for profile in Profile::ALL {
@@ -115,14 +148,13 @@ fn plans_of_rewritten_graphs_are_proved_against_them() {
     }
 }
 
-/// Another value of the same type, later than the first use of `value` would allow to be equal.
 #[test]
 fn a_value_is_not_proved_equal_to_another_one() {
     let refused = Cell::new(0u32);
     check("proofs tell values apart", Options::new(Profile::Medium), 20, |graph| {
         let weights = autobatch_ir::Weights::init(&graph.module, 5);
-        let mode = autobatch_ir::reference::Mode::Eval;
-        let run = autobatch_ir::reference::forward::<f32>(graph, &weights, mode);
+        let mode = reference::Mode::Eval;
+        let run = reference::forward::<f32>(graph, &weights, mode);
         let run = run.map_err(|error| error.to_string())?;
         for value in (1..graph.arena.values()).map(ValueId::new) {
             let other = ValueId::new(value.index() - 1);
