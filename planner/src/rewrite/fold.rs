@@ -114,8 +114,11 @@ fn fates(graph: &GraphData, context: &Context<'_>) -> Vec<Fate> {
     fates
 }
 
-/// How often each value is read, by applications and from outside.
+/// How often each value is read, by applications and from outside; in training, where it matters.
 fn readers(graph: &GraphData, context: &Context<'_>) -> Vec<u32> {
+    if context.mode != Mode::Train {
+        return Vec::new();
+    }
     let mut readers = vec![0; graph.arena.values()];
     let operands = graph.arena.operand_pool().iter().filter_map(|operand| operand.as_value());
     operands.chain(context.kept(graph)).for_each(|value| readers[value.index()] += 1);

@@ -71,8 +71,8 @@ impl<'a> Expander<'a> {
             Some(OperandKind::Value(value)) => {
                 images[value.index()].clone().expect("an operand is made and needed before its reader")
             }
-            Some(OperandKind::Index(slot)) => Image::View(self.terms.whole(Term::Words(slot), 0, INDEX)),
-            Some(OperandKind::Data(slot)) => Image::View(self.terms.whole(Term::Floats(slot), 0, INDEX)),
+            Some(OperandKind::Index(slot)) => Image::View(self.terms.whole(Term::Words(slot), INDEX)),
+            Some(OperandKind::Data(slot)) => Image::View(self.terms.whole(Term::Floats(slot), INDEX)),
             None => unreachable!("verified graphs hold known operands"),
         }
     }
@@ -121,11 +121,9 @@ impl<'a> Expander<'a> {
                 Image::List(items) => Arg::List(items.as_ref().into()),
             })
             .collect();
-        let term = Term::Apply { what, types, params: params.into(), args };
+        let term = self.terms.intern(Term::Apply { what, types, params: params.into(), args });
         let results = signature.results.iter().enumerate();
-        results
-            .map(|(place, &ty)| Image::View(self.terms.whole(term.clone(), place, self.graph.ty(ty))))
-            .collect()
+        results.map(|(place, &ty)| Image::View(self.terms.result(term, place, self.graph.ty(ty)))).collect()
     }
 
     fn op(&mut self, op: Op, signature: &Signature, args: Vec<Image>, params: Vec<ParamId>) -> Vec<Image> {
@@ -142,7 +140,7 @@ impl<'a> Expander<'a> {
         let seen = match op {
             Op::Input(ty) => return vec![Image::View(self.input(signature, &args, ty))],
             Op::Fill { ty, bits } => Some(self.terms.fill(bits, ty)),
-            Op::Param => Some(self.terms.whole(Term::Param(params[0]), 0, result)),
+            Op::Param => Some(self.terms.whole(Term::Param(params[0]), result)),
             Op::StopGradient | Op::ScaleGradient { .. } | Op::Reshape(_) => Some(views[0]),
             Op::Concat { axis } => self.concat(axis.into(), &views, &types),
             Op::Stack => self.concat(0, &views, &types),
@@ -173,8 +171,7 @@ impl<'a> Expander<'a> {
         let [super::terms::Piece::Part { term, .. }] = *self.terms.view(view) else {
             unreachable!("a bound operand is a term of its own")
         };
-        let term = self.terms.term(term).clone();
-        self.terms.whole(term, 0, ty)
+        self.terms.result(term, 0, ty)
     }
 
     fn concat(&mut self, axis: usize, views: &[ViewId], types: &[Type]) -> Option<ViewId> {
@@ -199,7 +196,7 @@ impl<'a> Expander<'a> {
         };
         let args = views.into_iter().map(Arg::View).collect();
         let what = What::Op(op);
-        self.terms.whole(Term::Apply { what, types: types.into(), params: params.into(), args }, 0, result)
+        self.terms.whole(Term::Apply { what, types: types.into(), params: params.into(), args }, result)
     }
 }
 

@@ -145,11 +145,21 @@ impl Terms {
         ViewId(self.views.intern(pieces.into()).0 as u32)
     }
 
+    /// The number of a term.
+    pub(super) fn intern(&mut self, term: Term) -> TermId {
+        TermId(self.terms.intern(term).0 as u32)
+    }
+
     /// All elements of one result of a term.
-    pub(super) fn whole(&mut self, term: Term, result: usize, ty: Type) -> ViewId {
-        let id = TermId(self.terms.intern(term).0 as u32);
+    pub(super) fn result(&mut self, term: TermId, result: usize, ty: Type) -> ViewId {
         let len = ty.shape.elements() as u32;
-        self.intern_view(vec![Piece::Part { term: id, result: result as u32, start: 0, len }])
+        self.intern_view(vec![Piece::Part { term, result: result as u32, start: 0, len }])
+    }
+
+    /// All elements of the only result of a term.
+    pub(super) fn whole(&mut self, term: Term, ty: Type) -> ViewId {
+        let term = self.intern(term);
+        self.result(term, 0, ty)
     }
 
     /// One constant, so often. No NaN has a payload, so all of them are one.
