@@ -18,6 +18,7 @@ mod json;
 mod op;
 pub mod petgraph;
 pub mod rebuild;
+pub(crate) mod record;
 pub mod signature;
 mod site;
 mod summary;

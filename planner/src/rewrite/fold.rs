@@ -102,6 +102,8 @@ fn fates(graph: &GraphData, context: &Context<'_>) -> Vec<Fate> {
         }
         let fate = match fate(graph, context, app, op, &constants) {
             Fate::Operand(value) if context.mode == Mode::Train && readers[value.index()] > 1 => Fate::Stays,
+            // A promise about the readers of x says nothing about those of `x * 1`.
+            Fate::Operand(value) if marked[graph.arena.producer(value).index()] => Fate::Stays,
             fate => fate,
         };
         match fate {

@@ -329,7 +329,13 @@ fn roles(graph: &GraphData) -> Vec<Role> {
                 }
             })
         };
-        if role == Role::Member && (marked[app.index()] || bound()) { Role::Barrier } else { role }
+        // The reader of a value that is promised to be shared keeps its own batches.
+        let promised = || {
+            let mut read = graph.arena.operands(app).iter().filter_map(|operand| operand.as_value());
+            !graph.shared.is_empty() && read.any(|value| marked[graph.arena.producer(value).index()])
+        };
+        let stays = role == Role::Member && (marked[app.index()] || bound() || promised());
+        if stays { Role::Barrier } else { role }
     };
     graph.arena.ids().map(role).collect()
 }
