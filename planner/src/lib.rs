@@ -1,8 +1,8 @@
 //! Compiles a recorded graph into a short plan of large kernels.
 //!
 //! ```text
-//! GraphData ─▶ cluster ▸ schedule ▸ storage ▸ order ▸ lower ─▶ Plan
-//!                                    compile ──────────┘
+//! GraphData ─▶ rewrite ─▶ GraphData ─▶ cluster ▸ schedule ▸ storage ▸ order ▸ lower ─▶ Plan
+//!                                                           compile ──────────┘
 //! ```
 //! Each arrow is a file whose head says what it needs and ensures. Planning is pure and
 //! deterministic: equal graphs give equal plans, byte by byte, and it does not fail on a verified
@@ -11,18 +11,22 @@
 mod cache;
 mod cluster;
 mod compile;
+mod content;
 pub mod layout;
 mod lower;
 mod order;
+pub mod passes;
+mod rewrite;
 pub mod schedule;
 mod storage;
 
 pub use cache::{CacheStats, PlanCache};
 pub use compile::CompileOptions;
 pub use order::RowOrder;
+pub use passes::{Optimized, Selection};
 
 use autobatch_ir::graph::{Callee, GraphData, ParamArg, Signature};
-use autobatch_ir::hash::{BuildMix, hash_of};
+use autobatch_ir::hash::BuildMix;
 use autobatch_ir::id::{AppId, SigId, TypeId, ValueId};
 use autobatch_ir::plan::{Kernel, Mode, Plan};
 use autobatch_ir::types::Type;
@@ -64,6 +68,8 @@ pub enum PlanError {
     WantedList(ValueId),
     /// The graph holds more rows than a plan can number.
     TooLarge,
+    /// A pass broke the graph: a fault of the pass, found by checking after it.
+    Pass(passes::PassFailure),
     /// A value that was promised to be shared is not taken by all rows of a batch that takes it.
     NotShared {
         /// The value that `.shared()` was asked for.
@@ -85,6 +91,7 @@ impl fmt::Display for PlanError {
             Self::TooLarge => {
                 f.write_str("the graph holds more than 2^32 rows; plan fewer instances at once")
             }
+            Self::Pass(failure) => failure.fmt(f),
             Self::NotShared { value, other, callee } => {
                 write!(f, "{value} was promised to be shared, but a batch of {callee} takes ")?;
                 match other {
@@ -99,6 +106,9 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
+/// Compiled kernels by half of their content.
+type Kernels = HashMap<u64, Vec<Compiled>, BuildMix>;
+
 /// Plans graphs. Keeps its working memory and the kernels it compiled, so the second plan of a size
 /// allocates little but its output.
 pub struct Planner {
@@ -106,13 +116,14 @@ pub struct Planner {
     scratch: Scratch,
     clusters: Clusters,
     storage: Storage,
-    kernels: HashMap<u64, Vec<Compiled>, BuildMix>,
+    kernels: Kernels,
 }
 
-/// A compiled kernel and what it depends on, all types resolved and compared in full.
+/// A compiled kernel and what it depends on, all types resolved and compared in full, but for the
+/// bodies of cells: passes make modules that come and go, so a cell is known by its content.
 struct Compiled {
-    /// The module's identity, which no later module has.
-    module: u64,
+    /// The identity of the content, of 128 bits like that of a graph's structure.
+    content: u128,
     callee: Callee,
     params: Box<[ParamArg]>,
     /// Those of operands, parameters and results.
@@ -122,19 +133,34 @@ struct Compiled {
 }
 
 impl Compiled {
-    fn is_of(&self, graph: &GraphData, signature: &Signature, training: bool) -> bool {
+    fn is_of(&self, graph: &GraphData, signature: &Signature, content: u128, training: bool) -> bool {
         let Signature { callee, operands, params, param_types, results } = signature;
         let same =
             |ids: &[TypeId], types: &[Type]| ids.iter().map(|&id| graph.ty(id)).eq(types.iter().copied());
         let [own_operands, own_param_types, own_results] = &self.types;
-        self.module == graph.module.identity()
+        let same_callee = match (self.callee, *callee) {
+            (Callee::Op(own), Callee::Op(op)) => own == op,
+            (Callee::Cell(_), Callee::Cell(_)) => true,
+            _ => false,
+        };
+        self.content == content
             && self.training == training
-            && self.callee == *callee
+            && same_callee
             && self.params == *params
             && same(operands, own_operands)
             && same(param_types, own_param_types)
             && same(results, own_results)
     }
+}
+
+/// A plan with the graph that it is a plan of.
+#[derive(Clone, Debug)]
+pub struct Planned<'g> {
+    /// The plan, which speaks of [`Optimized::graph`]: its lanes are applications of that graph, and
+    /// a wanted value has the name that it has there. Outputs stand in the order of the request.
+    pub plan: Plan,
+    /// The graph after passes, and what became of each value.
+    pub optimized: Optimized<'g>,
 }
 
 impl fmt::Debug for Planner {
@@ -168,7 +194,7 @@ impl Planner {
         self.policy.name()
     }
 
-    /// The plan of a verified graph.
+    /// The plan of a verified graph as it stands.
     ///
     /// # Errors
     /// If nothing is wanted, or what is wanted cannot be.
@@ -197,26 +223,46 @@ impl Planner {
         let kernels = &mut self.kernels;
         Ok(lowering.plan(outputs, |sig| kernel(kernels, graph, sig, request.training)))
     }
+
+    /// The plan of a verified graph after these passes.
+    ///
+    /// The plan is checked in two steps: it computes what the optimised graph says, and
+    /// [`equivalent`](autobatch_ir::graph::equivalent::equivalent) proves that this is what the
+    /// given graph says.
+    ///
+    /// # Errors
+    /// If nothing is wanted, or what is wanted cannot be; or if a pass broke the graph.
+    pub fn optimize_and_plan<'g>(
+        &mut self,
+        graph: &'g GraphData,
+        request: &Request<'_>,
+        selection: &Selection,
+    ) -> Result<Planned<'g>, PlanError> {
+        wanted_outputs(graph, request)?;
+        let optimized = passes::optimize(graph, request.wanted, request.mode, selection, &mut passes::all)
+            .map_err(PlanError::Pass)?;
+        let renamed = |&value: &ValueId| optimized.renaming.get(value).expect("passes keep what is wanted");
+        let wanted: Vec<ValueId> = request.wanted.iter().map(renamed).collect();
+        let plan = self.plan(&optimized.graph, &Request { wanted: &wanted, ..*request })?;
+        Ok(Planned { plan, optimized })
+    }
 }
 
 /// The kernel of a signature, compiled now or before.
-fn kernel(
-    kernels: &mut HashMap<u64, Vec<Compiled>, BuildMix>,
-    graph: &GraphData,
-    sig: SigId,
-    training: bool,
-) -> Arc<Kernel> {
+fn kernel(kernels: &mut Kernels, graph: &GraphData, sig: SigId, training: bool) -> Arc<Kernel> {
     let signature = graph.sigs.get(sig);
-    let known = kernels.entry(hash_of(&(graph.sigs.hash(sig), training))).or_default();
-    if let Some(compiled) = known.iter().find(|compiled| compiled.is_of(graph, signature, training)) {
+    let tables = Tables { module: &graph.module, types: &graph.types, sigs: &graph.sigs };
+    let content = content::of_signature(tables, sig);
+    let known = kernels.entry(content as u64).or_default();
+    let is_it = |compiled: &&Compiled| compiled.is_of(graph, signature, content, training);
+    if let Some(compiled) = known.iter().find(is_it) {
         return Arc::clone(&compiled.kernel);
     }
-    let tables = Tables { module: &graph.module, types: &graph.types, sigs: &graph.sigs };
     let kernel = Arc::new(compile::compile(tables, sig, CompileOptions { training }));
     let types = [&signature.operands, &signature.param_types, &signature.results]
         .map(|ids| ids.iter().map(|&id| graph.ty(id)).collect());
     known.push(Compiled {
-        module: graph.module.identity(),
+        content,
         callee: signature.callee,
         params: signature.params.clone(),
         types,
