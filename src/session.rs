@@ -3,11 +3,12 @@
 use crate::device::Device;
 use crate::dump::Dump;
 use crate::error::{Error, Result};
-use autobatch_ir::graph::GraphData;
+use autobatch_ir::graph::{Callee, GraphData};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
+use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{CacheStats, PlanCache, Planner, Request, RowOrder};
 use autobatch_runtime_cpu::{Bound, Player};
@@ -26,6 +27,9 @@ pub struct SessionOptions {
     pub policy: Policy,
     /// How rows are ordered.
     pub rows: RowOrder,
+    /// Which passes rewrite a graph before it is planned. `None` leaves it to the graph: one that is
+    /// made of ops mostly gets all of inference, one that is made of cells has little to gain.
+    pub passes: Option<Selection>,
     /// How many threads play; 0 means one a core.
     pub threads: usize,
     /// How many plans are kept for graphs of the same structure.
@@ -38,6 +42,7 @@ impl Default for SessionOptions {
             device: Device::Cpu,
             policy: Policy::default(),
             rows: RowOrder::default(),
+            passes: None,
             threads: 0,
             cached_plans: 64,
         }
@@ -50,6 +55,7 @@ pub struct Session {
     weights: Arc<Weights>,
     planner: Planner,
     rows: RowOrder,
+    passes: Option<Selection>,
     cache: PlanCache,
     player: Player,
     dump: Dump,
@@ -105,6 +111,7 @@ impl Session {
             weights,
             planner: Planner::new(policy.load()?),
             rows: options.rows,
+            passes: options.passes,
             cache: PlanCache::new(options.cached_plans),
             player: Player::new(threads)?,
             dump: Dump::from_environment(),
@@ -173,11 +180,18 @@ impl Session {
 
     fn plan(&mut self, graph: &GraphData, wanted: &[ValueId]) -> Result<Arc<Verified<Plan>>> {
         let request = Request { wanted, rows: self.rows, ..Request::default() };
-        let (planner, dump) = (&mut self.planner, &mut self.dump);
+        let (planner, dump, passes) = (&mut self.planner, &mut self.dump, &self.passes);
         let policy = planner.policy().to_owned();
         self.cache.get_or_plan(graph, &request, &policy, || {
             dump.graph(graph)?;
-            Ok(planner.plan(graph, &request)?.verify()?)
+            let plan = match passes {
+                Some(selection) => planner.optimize_and_plan(graph, &request, selection)?.plan,
+                None if is_made_of_ops(graph) => {
+                    planner.optimize_and_plan(graph, &request, &Selection::of_mode(request.mode))?.plan
+                }
+                None => planner.plan(graph, &request)?,
+            };
+            Ok(plan.verify()?)
         })
     }
 
@@ -214,6 +228,14 @@ impl Session {
         let run = self.run(&graph, &values)?;
         Ok(values.iter().map(|&value| run[value].to_vec()).collect())
     }
+}
+
+/// Whether most applications are ops, so that outlining them into cells pays.
+fn is_made_of_ops(graph: &GraphData) -> bool {
+    let is_cell: Vec<bool> =
+        graph.sigs.items().iter().map(|sig| matches!(sig.callee, Callee::Cell(_))).collect();
+    let cells = graph.arena.apps().iter().filter(|app| is_cell[app.sig.index()]).count();
+    2 * cells < graph.arena.len()
 }
 
 /// The values of a run, in the session's memory.
