@@ -34,6 +34,16 @@ pub struct Agenda {
     pub mean: Mean,
 }
 
+/// Reused memory.
+#[derive(Default)]
+pub(super) struct Memory {
+    heap: BinaryHeap<Entry>,
+    /// Whether a type is in the heap.
+    queued: Vec<bool>,
+    /// Sum of depths and number of nodes of every type.
+    sums: Vec<(u64, u32)>,
+}
+
 /// A type in the heap; the greatest entry is the one with the smallest mean, then the smallest type.
 #[derive(PartialEq, Eq)]
 struct Entry {
@@ -65,11 +75,13 @@ impl Schedule for Agenda {
     }
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
-        let Scratch { part, front, fired, steps, keys, .. } = scratch;
+        let Scratch { part, front, fired, steps, keys, agenda, .. } = scratch;
+        let Memory { heap, queued, sums } = agenda;
         part.whole(problem);
         part.link();
         depths(part.len(), |node| part.operands(node), keys);
-        let mut sums: Vec<(u64, u32)> = part.population.iter().map(|&nodes| (0, nodes)).collect();
+        sums.clear();
+        sums.extend(part.population.iter().map(|&nodes| (0, nodes)));
         for (&ty, &depth) in part.ty.iter().zip(&*keys) {
             if let Some((sum, _)) = sums.get_mut(ty as usize) {
                 *sum += u64::from(depth);
@@ -78,10 +90,11 @@ impl Schedule for Agenda {
         front.reset(part, fired);
         steps.reset(part);
         steps.push(fired);
-        let mut heap = BinaryHeap::new();
-        let mut queued = vec![false; part.types.len()];
+        heap.clear();
+        queued.clear();
+        queued.resize(part.types.len(), false);
         for ty in 0..part.types.len() {
-            enqueue(&mut heap, &mut queued, &front.ready, &sums, ty as u32);
+            enqueue(heap, queued, &front.ready, sums, ty as u32);
         }
         while let Some(Entry { ty, .. }) = heap.pop() {
             queued[ty as usize] = false;
@@ -94,13 +107,13 @@ impl Schedule for Agenda {
             }
             if part.types.len() <= FEW_TYPES {
                 for ty in 0..part.types.len() {
-                    enqueue(&mut heap, &mut queued, &front.ready, &sums, ty as u32);
+                    enqueue(heap, queued, &front.ready, sums, ty as u32);
                 }
                 continue;
             }
             for &node in fired.batch.iter().chain(&fired.alone) {
                 for &consumer in part.consumers(node as usize) {
-                    enqueue(&mut heap, &mut queued, &front.ready, &sums, part.ty[consumer as usize]);
+                    enqueue(heap, queued, &front.ready, sums, part.ty[consumer as usize]);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Policy `auto`: as much search as pays.
 //!
 //! **What.** Without a cost function: the ratio; if it meets the bound, done; else a beam of width 8 within a budget of
-//! [`Auto::BUDGET`] visited edges (a few tens of milliseconds at most), which never returns more batches than the ratio.
+//! [`Auto::BUDGET`] visited edges (ten to thirty milliseconds on one core), which never returns more batches than the ratio.
 //! With a cost function `cost(type, rows)`, the predicted time of one kernel call over `rows` nodes of a type: the orders of
 //! ratio and beam are compared by predicted time (ties: fewer batches), and with running every node alone, because on tiny
 //! models a kernel over many rows may cost as much as its rows one by one. If alone is not slower, every node runs alone and
@@ -24,7 +24,7 @@ pub struct Auto {
 
 impl Auto {
     /// Edges that the beam may visit.
-    pub const BUDGET: u64 = 4_000_000;
+    pub const BUDGET: u64 = 1_000_000;
 }
 
 impl Schedule for Auto {

@@ -48,13 +48,13 @@ pub fn path_sum_bound(problem: &Problem<'_>, scratch: &mut Scratch) -> Bound {
 }
 
 /// The most nodes of every local type on any path of a part; walks operands.
-pub(super) fn longest_paths(part: &Part, lanes: &mut Vec<u32>, longest: &mut Vec<u32>) {
+pub(super) fn longest_paths(part: &Part, lanes: &mut Vec<i32>, longest: &mut Vec<u32>) {
     walk::<false>(part, lanes, longest, None);
 }
 
 /// The same, walking consumers (which must be linked); also, for every node, the most nodes of *its own* type on any path that
 /// begins at it, itself included.
-pub(super) fn paths_below(part: &Part, lanes: &mut Vec<u32>, longest: &mut Vec<u32>, below: &mut Vec<u32>) {
+pub(super) fn paths_below(part: &Part, lanes: &mut Vec<i32>, longest: &mut Vec<u32>, below: &mut Vec<u32>) {
     below.clear();
     below.resize(part.len(), 0);
     walk::<true>(part, lanes, longest, Some(below));
@@ -62,7 +62,7 @@ pub(super) fn paths_below(part: &Part, lanes: &mut Vec<u32>, longest: &mut Vec<u
 
 fn walk<const DOWN: bool>(
     part: &Part,
-    lanes: &mut Vec<u32>,
+    lanes: &mut Vec<i32>,
     longest: &mut Vec<u32>,
     mut below: Option<&mut Vec<u32>>,
 ) {
@@ -85,11 +85,12 @@ fn walk<const DOWN: bool>(
     }
 }
 
-/// One scan for the types `from..from + LANES`; gives LANES.
+/// One scan for the types `from..from + LANES`; gives LANES. Lanes are signed because the oldest vector instructions have only a
+/// signed maximum; a count is at most the number of nodes, which fits.
 fn scan<const LANES: usize, const DOWN: bool>(
     part: &Part,
     from: usize,
-    lanes: &mut Vec<u32>,
+    lanes: &mut Vec<i32>,
     longest: &mut [u32],
     mut below: Option<&mut [u32]>,
 ) -> usize {
@@ -98,7 +99,7 @@ fn scan<const LANES: usize, const DOWN: bool>(
     let longest = &mut longest[from..];
     for step in 0..part.len() {
         let node = if DOWN { part.len() - 1 - step } else { step };
-        let mut row = [0u32; LANES];
+        let mut row = [0i32; LANES];
         for &next in if DOWN { part.consumers(node) } else { part.operands(node) } {
             let other = rows[next as usize];
             for lane in 0..LANES {
@@ -108,9 +109,9 @@ fn scan<const LANES: usize, const DOWN: bool>(
         let lane = (part.ty[node] as usize).wrapping_sub(from);
         if lane < LANES && lane < longest.len() {
             row[lane] += 1;
-            longest[lane] = longest[lane].max(row[lane]);
+            longest[lane] = longest[lane].max(row[lane] as u32);
             if let Some(below) = below.as_deref_mut() {
-                below[node] = row[lane];
+                below[node] = row[lane] as u32;
             }
         }
         rows[node] = row;

@@ -25,7 +25,8 @@ impl Schedule for Depth {
         let Scratch { keys, sorted, counts, batch_of, .. } = scratch;
         let deepest = depths(problem.len(), |node| problem.operands(node), keys);
         sort_by_type_and_depth(problem.ty(), keys, problem.types(), deepest, sorted, counts, batch_of);
-        let mut start = vec![0];
+        let mut start = Vec::with_capacity(deepest as usize + 1);
+        start.push(0);
         let mut alone = Alone { rest: Vec::new(), list: problem.alone() };
         let mut from = 0;
         while from < sorted.len() {

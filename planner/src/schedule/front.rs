@@ -123,59 +123,85 @@ impl Front {
         let batch = std::mem::take(&mut fired.batch);
         self.left -= batch.len() as u32;
         self.sources[ty as usize] -= batch.len() as u32;
-        let slot = part.slot_of[ty as usize];
-        if slot == NONE {
-            for &node in &batch {
-                self.release(part, node, fired);
-            }
-        } else {
-            for &node in &batch {
-                let consumers = part.consumers(node as usize);
-                fired.visits += consumers.len() as u64;
-                for &consumer in consumers {
-                    let at = consumer as usize * self.stride;
-                    self.counts[at] -= 1;
-                    if self.counts[at] == 0 {
-                        self.admit(part, consumer, fired);
-                    }
-                    self.clean(part, ty, at + 1 + slot as usize, consumer, fired);
-                }
-            }
-            while let Some(node) = fired.clean.pop() {
-                let consumers = part.consumers(node as usize);
-                fired.visits += consumers.len() as u64;
-                for &consumer in consumers {
-                    let at = consumer as usize * self.stride + 1 + slot as usize;
-                    self.clean(part, ty, at, consumer, fired);
-                }
-            }
+        match part.slot_of[ty as usize] {
+            NONE => self.release(part, &batch, fired),
+            slot => self.pass_on(part, ty, 1 + slot as usize, &batch, fired),
         }
         fired.batch = batch;
         self.run_alone(part, fired);
     }
 
-    /// One operand of `consumer` became clean of `ty`.
-    #[inline]
-    fn clean(&mut self, part: &Part, ty: u32, at: usize, consumer: u32, fired: &mut Fired) {
-        self.counts[at] -= 1;
-        if self.counts[at] == 0 {
-            if part.linked_ty(consumer) == ty {
-                self.sources[ty as usize] += 1;
-            } else {
-                fired.clean.push(consumer);
+    /// The nodes of `batch`, of type `ty`, are done and clean of it: counts down the missing operands of their consumers, and
+    /// what is not clean of `ty` (counter number `lane`) as far as it reaches.
+    ///
+    /// The hottest loop of all policies; everything it needs is held in locals, because a write through one vector makes the
+    /// compiler read all others again.
+    fn pass_on(&mut self, part: &Part, ty: u32, lane: usize, batch: &[u32], fired: &mut Fired) {
+        let Self { counts, stride, ready, sources, .. } = self;
+        let (counts, stride, ready) = (counts.as_mut_slice(), *stride, ready.as_mut_slice());
+        let (mut clean, mut found, mut visits) = (std::mem::take(&mut fired.clean), 0u32, 0u64);
+        for &node in batch {
+            let consumers = part.consumers(node as usize);
+            visits += consumers.len() as u64;
+            for &consumer in consumers {
+                let row = &mut counts[consumer as usize * stride..][..lane + 1];
+                row[0] -= 1;
+                row[lane] -= 1;
+                let (waits, unclean) = (row[0] != 0, row[lane] != 0);
+                if waits && unclean {
+                    continue;
+                }
+                let own = part.linked_ty(consumer);
+                if !waits {
+                    match ready.get_mut(own as usize) {
+                        Some(ready) => ready.push(consumer),
+                        None => fired.alone.push(consumer),
+                    }
+                }
+                if !unclean {
+                    found += u32::from(own == ty);
+                    if own != ty {
+                        clean.push(consumer);
+                    }
+                }
             }
         }
+        while let Some(node) = clean.pop() {
+            let consumers = part.consumers(node as usize);
+            visits += consumers.len() as u64;
+            for &consumer in consumers {
+                let count = &mut counts[consumer as usize * stride + lane];
+                *count -= 1;
+                if *count == 0 {
+                    if part.linked_ty(consumer) == ty {
+                        found += 1;
+                    } else {
+                        clean.push(consumer);
+                    }
+                }
+            }
+        }
+        sources[ty as usize] += found;
+        fired.clean = clean;
+        fired.visits += visits;
     }
 
-    /// One node is done: counts down the missing operands of its consumers.
-    fn release(&mut self, part: &Part, node: u32, fired: &mut Fired) {
-        let consumers = part.consumers(node as usize);
-        fired.visits += consumers.len() as u64;
-        for &consumer in consumers {
-            let at = consumer as usize * self.stride;
-            self.counts[at] -= 1;
-            if self.counts[at] == 0 {
-                self.admit(part, consumer, fired);
+    /// Nodes are done: counts down the missing operands of their consumers.
+    fn release(&mut self, part: &Part, done: &[u32], fired: &mut Fired) {
+        let Self { counts, stride, ready, .. } = self;
+        let (counts, stride, ready) = (counts.as_mut_slice(), *stride, ready.as_mut_slice());
+        for &node in done {
+            let consumers = part.consumers(node as usize);
+            fired.visits += consumers.len() as u64;
+            for &consumer in consumers {
+                let waits = &mut counts[consumer as usize * stride];
+                *waits -= 1;
+                if *waits == 0 {
+                    match ready.get_mut(part.linked_ty(consumer) as usize) {
+                        Some(ready) => ready.push(consumer),
+                        None => fired.alone.push(consumer),
+                    }
+                }
             }
         }
     }
@@ -195,50 +221,8 @@ impl Front {
         while at < fired.alone.len() {
             let node = fired.alone[at];
             self.left -= 1;
-            self.release(part, node, fired);
+            self.release(part, &[node], fired);
             at += 1;
         }
-    }
-
-    /// What firing a type would lead to, without firing it: how many nodes would be ready then.
-    pub(super) fn ready_after(&mut self, part: &Part, ty: u32, fired: &mut Fired) -> usize {
-        let batch = std::mem::take(&mut self.ready[ty as usize]);
-        let mut ready = self.ready.iter().map(Vec::len).sum();
-        fired.alone.clear();
-        for &node in &batch {
-            ready += self.try_release(part, node, fired);
-        }
-        let mut at = 0;
-        while at < fired.alone.len() {
-            ready += self.try_release(part, fired.alone[at], fired);
-            at += 1;
-        }
-        for &node in batch.iter().chain(&fired.alone) {
-            for &consumer in part.consumers(node as usize) {
-                self.counts[consumer as usize * self.stride] += 1;
-            }
-        }
-        fired.alone.clear();
-        self.ready[ty as usize] = batch;
-        ready
-    }
-
-    /// Counts down the consumers of a node, to be undone; gives how many typed ones become ready.
-    fn try_release(&mut self, part: &Part, node: u32, fired: &mut Fired) -> usize {
-        let mut ready = 0;
-        let consumers = part.consumers(node as usize);
-        fired.visits += consumers.len() as u64;
-        for &consumer in consumers {
-            let at = consumer as usize * self.stride;
-            self.counts[at] -= 1;
-            if self.counts[at] == 0 {
-                if (part.linked_ty(consumer) as usize) < self.ready.len() {
-                    ready += 1;
-                } else {
-                    fired.alone.push(consumer);
-                }
-            }
-        }
-        ready
     }
 }

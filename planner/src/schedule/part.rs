@@ -58,6 +58,11 @@ impl Part {
         self.nodes.len()
     }
 
+    /// Number of operand occurrences inside the part.
+    pub(super) fn edges(&self) -> usize {
+        self.operands.len()
+    }
+
     #[inline]
     pub(super) fn operands(&self, node: usize) -> &[u32] {
         &self.operands[self.operand_start[node] as usize..self.operand_start[node + 1] as usize]

@@ -15,6 +15,9 @@ use std::fmt;
 /// How far the type count may exceed the node count: a delta of a large graph may use few of its types.
 pub const SPARE_TYPES: u32 = 1 << 16;
 
+/// The most nodes of a problem: node counts fit a signed 32-bit number, and marks fit above them.
+const MOST_NODES: usize = i32::MAX as usize;
+
 /// A checked scheduling problem; see the module documentation for its rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Problem<'a> {
@@ -38,7 +41,7 @@ impl<'a> Problem<'a> {
         operands: &'a [u32],
     ) -> Result<Self, ProblemError> {
         let nodes = ty.len();
-        if nodes >= (u32::MAX - SPARE_TYPES) as usize {
+        if nodes > MOST_NODES {
             return Err(ProblemError::TooManyNodes { nodes });
         }
         if types > nodes as u32 + SPARE_TYPES {
@@ -123,7 +126,7 @@ fn check_operands(nodes: usize, start: &[u32], operands: &[u32]) -> Result<(), P
 /// Why slices do not form a [`Problem`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProblemError {
-    /// Node numbers must fit in 32 bits with room for the marks that schedulers use.
+    /// Node numbers must fit in 31 bits.
     TooManyNodes {
         /// How many nodes were given.
         nodes: usize,
@@ -185,8 +188,10 @@ impl fmt::Display for ProblemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooManyNodes { nodes } => {
-                let most = u32::MAX - SPARE_TYPES - 1;
-                write!(f, "scheduling problem has {nodes} nodes, expected at most {most}; split the graph")
+                write!(
+                    f,
+                    "scheduling problem has {nodes} nodes, expected at most {MOST_NODES}; split the graph"
+                )
             }
             Self::TooManyTypes { types, nodes } => write!(
                 f,

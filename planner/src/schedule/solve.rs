@@ -26,7 +26,7 @@ pub struct Scratch {
     pub(super) front: Front,
     pub(super) fired: Fired,
     pub(super) steps: Steps,
-    pub(super) lanes: Vec<u32>,
+    pub(super) lanes: Vec<i32>,
     pub(super) longest: Vec<u32>,
     pub(super) batch_of: Vec<u32>,
     pub(super) base: Vec<u32>,
@@ -34,6 +34,7 @@ pub struct Scratch {
     pub(super) sorted: Vec<u32>,
     pub(super) counts: Vec<u32>,
     pub(super) beam: super::beam::Memory,
+    pub(super) agenda: super::agenda::Memory,
 }
 
 /// The step of every node of a part.
@@ -68,7 +69,7 @@ impl Steps {
 pub(super) struct Tools<'s> {
     pub(super) front: &'s mut Front,
     pub(super) fired: &'s mut Fired,
-    pub(super) lanes: &'s mut Vec<u32>,
+    pub(super) lanes: &'s mut Vec<i32>,
     pub(super) longest: &'s mut Vec<u32>,
     pub(super) mirror: &'s mut Part,
     /// Where the search writes its result.

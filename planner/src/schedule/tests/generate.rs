@@ -47,6 +47,12 @@ impl Graph {
             .expect("generators obey the rules")
     }
 
+    /// The edges of a lattice that do not begin at an input: those of its hard part. A search of width 8 needs eight times as
+    /// many in its budget to begin, and more to end.
+    pub(super) fn hard_edges(&self) -> u64 {
+        self.operands.iter().filter(|&&operand| self.ty[operand as usize] != 0).count() as u64
+    }
+
     /// Marks each node alone with one chance in `one_in`.
     pub(super) fn mark_alone(&mut self, one_in: u64, random: &mut Random) {
         self.alone = (0..self.ty.len() as u32).filter(|_| random.below(one_in) == 0).collect();

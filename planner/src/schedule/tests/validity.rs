@@ -10,7 +10,8 @@ fn policies() -> Vec<Box<dyn Schedule + Send + Sync>> {
             .map(|name| name.parse::<Policy>().expect("a policy").load().expect("needs no file"))
             .collect();
     all.push(Box::new(Fsm::default()));
-    all.push(Box::new(Beam { width: 4, budget: 300 }));
+    all.push(Box::new(Beam { width: 4, budget: 1500 }));
+    all.push(Box::new(Beam { width: 0, budget: 1 }));
     all
 }
 
@@ -142,15 +143,17 @@ fn many_types_that_do_not_depend_on_each_other_stay_exact() {
 
 #[test]
 fn a_spent_budget_is_reported_and_still_beats_or_equals_the_ratio() {
-    let (mut scratch, mut spent) = (Scratch::default(), 0);
+    let (mut scratch, mut spent) = (Scratch::default(), [0, 0]);
     for seed in 0..cases(30) {
         let graph = Graph::lattices(8, 40, &mut Random(seed));
         let ratio = count(&Ratio, &graph, &mut scratch, seed);
-        let batches = Beam { width: 8, budget: 100 }.schedule(&graph.problem(), &mut scratch);
-        assert!(batches.len() <= ratio, "seed {seed}");
-        spent += u32::from(batches.why == Why::BudgetSpent { budget: 100 });
+        for (budget, spent) in [1, 8 * graph.hard_edges()].into_iter().zip(&mut spent) {
+            let batches = Beam { width: 8, budget }.schedule(&graph.problem(), &mut scratch);
+            assert!(batches.len() <= ratio, "seed {seed}");
+            *spent += u32::from(batches.why == Why::BudgetSpent { budget });
+        }
     }
-    assert!(spent > 0, "no search spent its budget");
+    assert!(spent[0] > 0 && spent[1] > 0, "no search spent its budget: {spent:?}");
 }
 
 #[test]
