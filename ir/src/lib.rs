@@ -3,6 +3,7 @@
 //! * [`graph`]: what a model emits. A flat, append-only list of *applications* of ops and cells,
 //!   recorded for many differently shaped instances.
 //! * [`module`]: what graphs share: parameters, tables and traced cells.
+//! * [`codec`]: binary files of both, for which any bytes are good enough to be refused politely.
 //! * [`numeric`]: the definition of every op's bits.
 //!
 //! Data flows one way: a model emits a graph through [`Graph`] and [`Value`] handles; the planner

@@ -46,25 +46,12 @@ fn sst_stats(path: &Path) -> Report {
     let words = Summary::of(trees.iter().map(|t| t.tree.leaves().len()));
     let nodes = Summary::of(trees.iter().map(|t| t.tree.nodes().len()));
     let depth = Summary::of(trees.iter().map(|t| t.tree.depth() as usize));
-    let kinds = types(
-        trees
-            .iter()
-            .flat_map(|t| t.tree.leaves())
-            .map(String::as_str),
-    );
+    let kinds = types(trees.iter().flat_map(|t| t.tree.leaves()).map(String::as_str));
     let shapes = shapes(trees.iter().map(|t| t.tree.clone()));
     Ok(vec![
-        format!(
-            "{} trees, {} words, {} nodes",
-            trees.len(),
-            words.total,
-            nodes.total
-        ),
+        format!("{} trees, {} words, {} nodes", trees.len(), words.total, nodes.total),
         format!("words {words}; nodes {nodes}; depth {depth}"),
-        format!(
-            "{shapes} shapes, {kinds} word types; {}",
-            complete(path, sst::write(&trees))
-        ),
+        format!("{shapes} shapes, {kinds} word types; {}", complete(path, sst::write(&trees))),
     ])
 }
 
@@ -77,11 +64,7 @@ fn wikiner_stats(path: &Path) -> Report {
     let percent = 100.0 * named as f64 / length.total as f64;
     let kinds = types(tokens().map(|t| t.word.as_str()));
     Ok(vec![
-        format!(
-            "{} sentences, {} tokens {length}",
-            sentences.len(),
-            length.total
-        ),
+        format!("{} sentences, {} tokens {length}", sentences.len(), length.total),
         format!("characters/word {chars}; {kinds} word types; {percent:.1} % in entities"),
         complete(path, wikiner::write(&sentences)),
     ])
@@ -91,44 +74,24 @@ fn conllu_stats(path: &Path) -> Report {
     let sentences = conllu::read(path)?;
     let words = Summary::of(sentences.iter().map(|s| s.words.len()));
     let depth = Summary::of(sentences.iter().map(|s| s.heads.depth() as usize + 1));
-    let crossing = sentences
-        .iter()
-        .filter(|s| !s.heads.is_projective())
-        .count();
+    let crossing = sentences.iter().filter(|s| !s.heads.is_projective()).count();
     let all = || sentences.iter().flat_map(|s| &s.words);
     let kinds = types(all().map(|w| w.form.as_str()));
     let relations = types(all().map(|w| w.relation.as_str()));
     let upos = types(all().map(|w| w.upos.as_str()));
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let comments: usize = sentences.iter().map(|s| s.comments.len()).sum();
-    let id = |line: &str| {
-        line.split('\t')
-            .next()
-            .is_some_and(|id| id.contains(['-', '.']))
-    };
-    let skipped = text
-        .lines()
-        .filter(|line| !line.starts_with('#') && id(line))
-        .count();
+    let id = |line: &str| line.split('\t').next().is_some_and(|id| id.contains(['-', '.']));
+    let skipped = text.lines().filter(|line| !line.starts_with('#') && id(line)).count();
     let read = words.total as usize + comments + skipped + sentences.len();
     let again = conllu::parse(conllu::write(&sentences), "written")?;
     Ok(vec![
-        format!(
-            "{} sentences, {} words {words}; depth in nodes {depth}",
-            sentences.len(),
-            words.total
-        ),
-        format!(
-            "{crossing} non-projective; {relations} relations, {upos} UPOS, {kinds} word types"
-        ),
+        format!("{} sentences, {} words {words}; depth in nodes {depth}", sentences.len(), words.total),
+        format!("{crossing} non-projective; {relations} relations, {upos} UPOS, {kinds} word types"),
         format!(
             "{read} of {} lines accounted for ({skipped} skipped); {}",
             text.lines().count(),
-            if again == sentences {
-                "reads back equal"
-            } else {
-                "READS BACK DIFFERENT"
-            },
+            if again == sentences { "reads back equal" } else { "READS BACK DIFFERENT" },
         ),
     ])
 }
@@ -147,10 +110,7 @@ fn sick_stats(path: &Path) -> Report {
         .map(|(file, content)| format!("{file} {}", complete(&path.join(file), content)))
         .collect();
     Ok(vec![
-        format!(
-            "{} pairs; tokens {tokens}; depth in nodes {depth}",
-            pairs.len()
-        ),
+        format!("{} pairs; tokens {tokens}; depth in nodes {depth}", pairs.len()),
         format!("{relations} relations, {kinds} word types"),
         files.join(", "),
     ])
@@ -160,12 +120,8 @@ fn names_stats(path: &Path) -> Report {
     let names = names::read(path)?;
     let chars = Summary::of(names.names.iter().map(|n| n.text.chars().count()));
     let alphabet = Vocab::build_chars(names.names.iter().map(|n| n.text.as_str()), 1).size() - 1;
-    let classes: Vec<String> = names
-        .languages
-        .iter()
-        .zip(names.counts())
-        .map(|(name, count)| format!("{name} {count}"))
-        .collect();
+    let classes: Vec<String> =
+        names.languages.iter().zip(names.counts()).map(|(name, count)| format!("{name} {count}")).collect();
     let file = |language: usize| path.join(format!("{}.txt", names.languages[language]));
     let whole = (0..names.languages.len())
         .filter(|&language| {
@@ -174,10 +130,7 @@ fn names_stats(path: &Path) -> Report {
         })
         .count();
     Ok(vec![
-        format!(
-            "{} names; characters {chars}; {alphabet} distinct characters",
-            names.names.len()
-        ),
+        format!("{} names; characters {chars}; {alphabet} distinct characters", names.names.len()),
         classes.join(", "),
         format!("{whole} of {} files written back", names.languages.len()),
     ])
@@ -186,26 +139,12 @@ fn names_stats(path: &Path) -> Report {
 fn mnist_stats(path: &Path) -> Report {
     let digits = idx::read(path)?;
     let mut classes = [0; 10];
-    digits
-        .labels
-        .iter()
-        .for_each(|&label| classes[label as usize] += 1);
-    let idx::Images {
-        rows,
-        columns,
-        count,
-        ..
-    } = digits.images;
+    digits.labels.iter().for_each(|&label| classes[label as usize] += 1);
+    let idx::Images { rows, columns, count, .. } = digits.images;
     Ok(vec![
         format!("{count} images of {rows} × {columns}; per class {classes:?}"),
-        complete(
-            &path.join("images-idx3-ubyte"),
-            idx::write_images(&digits.images),
-        ),
-        complete(
-            &path.join("labels-idx1-ubyte"),
-            idx::write_labels(&digits.labels),
-        ),
+        complete(&path.join("images-idx3-ubyte"), idx::write_images(&digits.images)),
+        complete(&path.join("labels-idx1-ubyte"), idx::write_labels(&digits.labels)),
     ])
 }
 
@@ -221,10 +160,7 @@ fn snli_stats(path: &Path) -> Report {
             "{} pairs: neutral {neutral}, entailment {entailment}, contradiction {contradiction}",
             pairs.len()
         ),
-        format!(
-            "tokens {tokens}; depth {depth}; {}",
-            complete(path, snli::write(&pairs))
-        ),
+        format!("tokens {tokens}; depth {depth}; {}", complete(path, snli::write(&pairs))),
     ])
 }
 
@@ -232,22 +168,12 @@ fn listops_stats(path: &Path) -> Report {
     let expressions = listops::read(path)?;
     let tokens = Summary::of(expressions.iter().map(|e| e.tree.leaves().len()));
     let depth = Summary::of(expressions.iter().map(|e| e.tree.depth() as usize));
-    let nesting = Summary::of(
-        expressions
-            .iter()
-            .map(|e| listops::nesting(e.tree.leaves()) as usize),
-    );
+    let nesting = Summary::of(expressions.iter().map(|e| listops::nesting(e.tree.leaves()) as usize));
     let right = |e: &&listops::Expression| listops::evaluate(e.tree.leaves()) == Some(e.answer);
     let agree = expressions.iter().filter(right).count();
     Ok(vec![
-        format!(
-            "{} expressions; tokens {tokens}; depth {depth}; nesting {nesting}",
-            expressions.len()
-        ),
-        format!(
-            "{agree} answers agree with evaluation; {}",
-            complete(path, listops::write(&expressions))
-        ),
+        format!("{} expressions; tokens {tokens}; depth {depth}; nesting {nesting}", expressions.len()),
+        format!("{agree} answers agree with evaluation; {}", complete(path, listops::write(&expressions))),
     ])
 }
 
@@ -258,10 +184,7 @@ fn lattice_stats(path: &Path) -> Report {
     let labels: BTreeSet<_> = sentences.iter().flat_map(|s| &s.labels).collect();
     let distinct: BTreeSet<_> = sentences.iter().flat_map(|s| &s.chars).collect();
     Ok(vec![
-        format!(
-            "{} sentences; characters {chars}; spans {spans}",
-            sentences.len()
-        ),
+        format!("{} sentences; characters {chars}; spans {spans}", sentences.len()),
         format!(
             "{} labels, {} distinct characters; {}",
             labels.len(),

@@ -108,7 +108,8 @@ impl RawTables<'_> {
         check_room(sigs.items().len(), count)?;
         sigs.reserve(count);
         let mut callees: &[u8] = &self.callees.0;
-        let type_id = |word: u32| TypeId::try_new(word as usize).filter(|id| id.index() < types.items().len());
+        let type_id =
+            |word: u32| TypeId::try_new(word as usize).filter(|id| id.index() < types.items().len());
         for _ in 0..count {
             let [operands, param_types, results, params] = words.array()?;
             let mut ids = |count| words.take(count)?.members(type_id).map(Vec::into_boxed_slice);

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A float attribute, compared and hashed by its bits, so that equality is an equivalence.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+///
+/// Readable formats hold the number, or `"inf"`, `"-inf"`, `"nan(0x7fc00000)"`; binary ones its bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Float(u32);
 
 impl Float {
@@ -35,6 +37,43 @@ impl Float {
 impl From<f32> for Float {
     fn from(value: f32) -> Self {
         Self::new(value)
+    }
+}
+
+impl Serialize for Float {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.get() {
+            _ if !serializer.is_human_readable() => serializer.serialize_u32(self.0),
+            finite if finite.is_finite() => serializer.serialize_f32(finite),
+            nan if nan.is_nan() => serializer.collect_str(&format_args!("nan({:#x})", self.0)),
+            infinite => serializer.collect_str(&infinite),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Float {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Readable {
+            Number(f32),
+            Word(String),
+        }
+        if !deserializer.is_human_readable() {
+            return u32::deserialize(deserializer).map(Self);
+        }
+        let word = match Readable::deserialize(deserializer)? {
+            Readable::Number(number) => return Ok(Self::new(number)),
+            Readable::Word(word) => word,
+        };
+        let bits = || u32::from_str_radix(word.strip_prefix("nan(0x")?.strip_suffix(')')?, 16).ok();
+        match word.as_str() {
+            "inf" => Ok(Self::new(f32::INFINITY)),
+            "-inf" => Ok(Self::new(f32::NEG_INFINITY)),
+            _ => bits().map(Self).ok_or_else(|| {
+                serde::de::Error::custom("a number that is not finite is \"inf\", \"-inf\" or \"nan(0x..)\"")
+            }),
+        }
     }
 }
 

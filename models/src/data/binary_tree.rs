@@ -70,10 +70,7 @@ impl<W> BinaryTree<W> {
 
     /// The same shape with other leaf contents.
     pub fn map<V>(&self, content: impl FnMut(&W) -> V) -> BinaryTree<V> {
-        BinaryTree {
-            leaves: self.leaves.iter().map(content).collect(),
-            nodes: self.nodes.clone(),
-        }
+        BinaryTree { leaves: self.leaves.iter().map(content).collect(), nodes: self.nodes.clone() }
     }
 
     /// Walks the tree from the root, left before right.
@@ -125,11 +122,7 @@ pub struct TreeBuilder<W> {
 
 impl<W> Default for TreeBuilder<W> {
     fn default() -> Self {
-        TreeBuilder {
-            leaves: Vec::new(),
-            nodes: Vec::new(),
-            stack: Vec::new(),
-        }
+        TreeBuilder { leaves: Vec::new(), nodes: Vec::new(), stack: Vec::new() }
     }
 }
 
@@ -168,10 +161,7 @@ impl<W> TreeBuilder<W> {
 
     /// The tree, if exactly one stands on the stack.
     pub fn finish(self) -> Option<BinaryTree<W>> {
-        (self.stack.len() == 1).then_some(BinaryTree {
-            leaves: self.leaves,
-            nodes: self.nodes,
-        })
+        (self.stack.len() == 1).then_some(BinaryTree { leaves: self.leaves, nodes: self.nodes })
     }
 }
 
@@ -206,10 +196,7 @@ pub(crate) fn parse_bracketed<W>(
             *parts += 1;
         }
     }
-    builder
-        .finish()
-        .filter(|_| open.is_empty())
-        .ok_or_else(|| text.end().error("a closing bracket"))
+    builder.finish().filter(|_| open.is_empty()).ok_or_else(|| text.end().error("a closing bracket"))
 }
 
 #[cfg(test)]
@@ -227,13 +214,7 @@ mod tests {
         let tree = parse("( ( a b ) c )").unwrap();
         assert_eq!(
             tree.nodes(),
-            [
-                Node::Leaf(0),
-                Node::Leaf(1),
-                Node::Inner(0, 1),
-                Node::Leaf(2),
-                Node::Inner(2, 3)
-            ]
+            [Node::Leaf(0), Node::Leaf(1), Node::Inner(0, 1), Node::Leaf(2), Node::Inner(2, 3)]
         );
         assert_eq!(tree.leaves(), ["a", "b", "c"]);
         assert_eq!((tree.heights(), tree.depth()), (vec![0, 0, 1, 0, 2], 2));
@@ -244,10 +225,7 @@ mod tests {
     #[test]
     fn a_single_word_is_a_tree() {
         let tree = parse("a").unwrap();
-        assert_eq!(
-            (tree.root(), tree.depth(), tree.to_string()),
-            (0, 0, "a".to_owned())
-        );
+        assert_eq!((tree.root(), tree.depth(), tree.to_string()), (0, 0, "a".to_owned()));
     }
 
     #[test]

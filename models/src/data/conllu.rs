@@ -47,19 +47,9 @@ impl fmt::Display for Sentence {
             writeln!(f, "#{comment}")?;
         }
         for (index, (word, head)) in self.words.iter().zip(self.heads.heads()).enumerate() {
-            let Word {
-                form,
-                lemma,
-                upos,
-                xpos,
-                feats,
-                relation,
-            } = word;
+            let Word { form, lemma, upos, xpos, feats, relation } = word;
             let id = index + 1;
-            writeln!(
-                f,
-                "{id}\t{form}\t{lemma}\t{upos}\t{xpos}\t{feats}\t{head}\t{relation}\t_\t_"
-            )?;
+            writeln!(f, "{id}\t{form}\t{lemma}\t{upos}\t{xpos}\t{feats}\t{head}\t{relation}\t_\t_")?;
         }
         Ok(())
     }
@@ -126,8 +116,7 @@ impl<'a> Draft<'a> {
             "" => Err(column.error("text, or _ for none")),
             text => Ok(text.to_owned()),
         };
-        self.heads
-            .push(head.number(u32::MAX, "the number of the head, or 0")?);
+        self.heads.push(head.number(u32::MAX, "the number of the head, or 0")?);
         self.places.push(head);
         self.words.push(Word {
             form: text(form)?,
@@ -145,20 +134,14 @@ impl<'a> Draft<'a> {
         if self.words.is_empty() {
             return match self.comments.is_empty() {
                 true => Ok(None),
-                false => {
-                    Err(end.error_found("words after the comments", "the end of the sentence"))
-                }
+                false => Err(end.error_found("words after the comments", "the end of the sentence")),
             };
         }
         let heads = Heads::new(self.heads).map_err(|problem| {
             let place = self.places[problem.word() as usize - 1];
             place.error_found("a tree with one word with head 0", problem.to_string())
         })?;
-        Ok(Some(Sentence {
-            comments: self.comments,
-            words: self.words,
-            heads,
-        }))
+        Ok(Some(Sentence { comments: self.comments, words: self.words, heads }))
     }
 }
 
@@ -211,10 +194,7 @@ mod tests {
             word("1", "0") + "# late\n",
             "# alone\n\n".to_owned(),
         ];
-        let errors: Vec<_> = bad
-            .iter()
-            .map(|text| parse(text, "f").unwrap_err().to_string())
-            .collect();
+        let errors: Vec<_> = bad.iter().map(|text| parse(text, "f").unwrap_err().to_string()).collect();
         insta::assert_snapshot!(errors.join("\n"), @r##"
         f:1:1: expected ten columns separated by tabs, found 2 columns
         f:1:1: expected word number 1, found "2"

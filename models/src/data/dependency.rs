@@ -63,9 +63,7 @@ impl Heads {
         root.ok_or(NotATree::NoRoot)?;
         let tree = Heads { heads };
         let mut reached = vec![false; tree.heads.len()];
-        tree.top_down()
-            .iter()
-            .for_each(|&word| reached[word as usize - 1] = true);
+        tree.top_down().iter().for_each(|&word| reached[word as usize - 1] = true);
         match reached.iter().position(|&is_reached| !is_reached) {
             Some(index) => Err(NotATree::Cycle(index as u32 + 1)),
             None => Ok(tree),
@@ -226,10 +224,7 @@ mod tests {
     fn a_tree_knows_its_root_children_and_depth() {
         let tree = Heads::new(vec![2, 0, 4, 2]).unwrap();
         assert_eq!((tree.root(), tree.depth()), (2, 2));
-        assert_eq!(
-            tree.children(),
-            [vec![2], vec![], vec![1, 4], vec![], vec![3]]
-        );
+        assert_eq!(tree.children(), [vec![2], vec![], vec![1, 4], vec![], vec![3]]);
         assert_eq!(tree.top_down(), [2, 1, 4, 3]);
     }
 
@@ -237,10 +232,7 @@ mod tests {
     fn a_projective_tree_has_gold_transitions() {
         let tree = Heads::new(vec![2, 0, 4, 2]).unwrap();
         let gold = tree.transitions().unwrap();
-        assert_eq!(
-            gold,
-            [Shift, Shift, LeftArc, Shift, Shift, LeftArc, RightArc]
-        );
+        assert_eq!(gold, [Shift, Shift, LeftArc, Shift, Shift, LeftArc, RightArc]);
         assert_eq!(play(4, &gold), Some(tree));
     }
 
@@ -260,18 +252,15 @@ mod tests {
 
     /// Whether every word strictly between a word and its head is dominated by that head.
     fn is_projective_by_definition(heads: &[u32]) -> bool {
-        (1..)
-            .zip(heads)
-            .filter(|&(_, &head)| head != 0)
-            .all(|(word, &head)| {
-                (word.min(head) + 1..word.max(head)).all(|between| {
-                    let mut above = between;
-                    while above != 0 && above != head {
-                        above = heads[above as usize - 1];
-                    }
-                    above == head
-                })
+        (1..).zip(heads).filter(|&(_, &head)| head != 0).all(|(word, &head)| {
+            (word.min(head) + 1..word.max(head)).all(|between| {
+                let mut above = between;
+                while above != 0 && above != head {
+                    above = heads[above as usize - 1];
+                }
+                above == head
             })
+        })
     }
 
     #[test]
@@ -286,19 +275,12 @@ mod tests {
             };
             trees += 1;
             let gold = tree.transitions();
-            assert_eq!(
-                gold.is_some(),
-                is_projective_by_definition(tree.heads()),
-                "seed {seed}"
-            );
+            assert_eq!(gold.is_some(), is_projective_by_definition(tree.heads()), "seed {seed}");
             if let Some(gold) = gold {
                 projective += 1;
                 assert_eq!(play(words, &gold), Some(tree), "seed {seed}");
             }
         }
-        assert!(
-            projective > 100 && trees > projective + 20,
-            "{projective} of {trees}"
-        );
+        assert!(projective > 100 && trees > projective + 20, "{projective} of {trees}");
     }
 }

@@ -42,18 +42,8 @@ impl DataError {
     }
 
     /// An error at a place of `file`.
-    pub fn at(
-        file: &str,
-        place: Place,
-        expected: impl Into<String>,
-        found: impl Into<String>,
-    ) -> Self {
-        DataError {
-            file: file.to_owned(),
-            place,
-            expected: expected.into(),
-            found: found.into(),
-        }
+    pub fn at(file: &str, place: Place, expected: impl Into<String>, found: impl Into<String>) -> Self {
+        DataError { file: file.to_owned(), place, expected: expected.into(), found: found.into() }
     }
 }
 
@@ -63,10 +53,7 @@ impl fmt::Display for DataError {
         match self.place {
             Place::File => {}
             Place::Line { line, column: None } => write!(f, ":{line}")?,
-            Place::Line {
-                line,
-                column: Some(column),
-            } => write!(f, ":{line}:{column}")?,
+            Place::Line { line, column: Some(column) } => write!(f, ":{line}:{column}")?,
             Place::Byte(offset) => write!(f, ": byte {offset}")?,
         }
         write!(f, ": expected {}, found {}", self.expected, self.found)

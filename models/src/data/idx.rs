@@ -38,12 +38,7 @@ impl Images {
     /// The pixels of an image scaled to 0..1.
     pub fn floats(&self, index: usize) -> Option<Vec<f32>> {
         let image = self.image(index)?;
-        Some(
-            image
-                .iter()
-                .map(|&pixel| f32::from(pixel) / 255.0)
-                .collect(),
-        )
+        Some(image.iter().map(|&pixel| f32::from(pixel) / 255.0).collect())
     }
 }
 
@@ -65,20 +60,11 @@ fn header<'a, const N: usize>(
     let length = 4 * (N + 1);
     if bytes.len() < length {
         let expected = format!("a header of {length} bytes");
-        return Err(DataError::in_file(
-            file,
-            expected,
-            format!("{} bytes", bytes.len()),
-        ));
+        return Err(DataError::in_file(file, expected, format!("{} bytes", bytes.len())));
     }
     let (head, body) = bytes.split_at(length);
     let field = |index: usize| {
-        u32::from_be_bytes([
-            head[4 * index],
-            head[4 * index + 1],
-            head[4 * index + 2],
-            head[4 * index + 3],
-        ])
+        u32::from_be_bytes([head[4 * index], head[4 * index + 1], head[4 * index + 2], head[4 * index + 3]])
     };
     if field(0) != magic {
         return Err(DataError::at(
@@ -93,20 +79,13 @@ fn header<'a, const N: usize>(
 
 /// Checks that `sizes` multiply to the length of the body.
 fn check_length(sizes: &[u32], body: &[u8], file: &str, start: usize) -> Result<(), DataError> {
-    let product = sizes
-        .iter()
-        .try_fold(1_u64, |product, &size| product.checked_mul(u64::from(size)));
+    let product = sizes.iter().try_fold(1_u64, |product, &size| product.checked_mul(u64::from(size)));
     if product == Some(body.len() as u64) {
         return Ok(());
     }
     let sizes: Vec<String> = sizes.iter().map(u32::to_string).collect();
     let expected = format!("{} bytes of data", sizes.join(" × "));
-    Err(DataError::at(
-        file,
-        Place::Byte(start),
-        expected,
-        format!("{} bytes", body.len()),
-    ))
+    Err(DataError::at(file, Place::Byte(start), expected, format!("{} bytes", body.len())))
 }
 
 /// Reads the images of a file's content.
@@ -116,12 +95,7 @@ pub fn parse_images(content: impl AsRef<[u8]>, file: &str) -> Result<Images, Dat
     // With an empty body the sizes are not bounded by the file: 0 rows allow any count.
     if body.is_empty() && count != 0 {
         let expected = "at least one pixel per image";
-        return Err(DataError::at(
-            file,
-            Place::Byte(4),
-            expected,
-            format!("{count} × {rows} × {columns}"),
-        ));
+        return Err(DataError::at(file, Place::Byte(4), expected, format!("{count} × {rows} × {columns}")));
     }
     Ok(Images {
         rows: rows as usize,
@@ -166,12 +140,7 @@ pub fn pair(images: Images, labels: Vec<u8>, file: &str) -> Result<Labelled, Dat
     }
     if let Some(at) = labels.iter().position(|&label| label > 9) {
         let found = labels[at].to_string();
-        return Err(DataError::at(
-            file,
-            Place::Byte(8 + at),
-            "a digit 0..9",
-            found,
-        ));
+        return Err(DataError::at(file, Place::Byte(8 + at), "a digit 0..9", found));
     }
     Ok(Labelled { images, labels })
 }
@@ -199,12 +168,7 @@ mod tests {
     use crate::data::mutation::survives;
 
     fn sample() -> Images {
-        Images {
-            rows: 2,
-            columns: 3,
-            count: 2,
-            pixels: (0..12).map(|x| x * 23).collect(),
-        }
+        Images { rows: 2, columns: 3, count: 2, pixels: (0..12).map(|x| x * 23).collect() }
     }
 
     #[test]
@@ -228,23 +192,10 @@ mod tests {
         };
         let huge = [&IMAGES_MAGIC.to_be_bytes()[..], &[0xff; 12]].concat();
         let no_pixels = [&IMAGES_MAGIC.to_be_bytes()[..], &[0xff; 4], &[0; 8]].concat();
-        let bad = [
-            good[..10].to_vec(),
-            patched(3, 0),
-            patched(7, 3),
-            good[..20].to_vec(),
-            huge,
-            no_pixels,
-        ];
-        let mut errors: Vec<_> = bad
-            .iter()
-            .map(|bytes| parse_images(bytes, "f").unwrap_err().to_string())
-            .collect();
-        errors.push(
-            parse_labels([0, 0, 8, 1, 0, 0, 0, 9, 1], "l")
-                .unwrap_err()
-                .to_string(),
-        );
+        let bad = [good[..10].to_vec(), patched(3, 0), patched(7, 3), good[..20].to_vec(), huge, no_pixels];
+        let mut errors: Vec<_> =
+            bad.iter().map(|bytes| parse_images(bytes, "f").unwrap_err().to_string()).collect();
+        errors.push(parse_labels([0, 0, 8, 1, 0, 0, 0, 9, 1], "l").unwrap_err().to_string());
         errors.push(pair(sample(), vec![1], "l").unwrap_err().to_string());
         errors.push(pair(sample(), vec![1, 10], "l").unwrap_err().to_string());
         insta::assert_snapshot!(errors.join("\n"), @"

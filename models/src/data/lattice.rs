@@ -83,9 +83,7 @@ impl Sentence {
 
     /// The text of a dictionary word.
     pub fn text(&self, span: Span) -> String {
-        self.chars[span.start as usize..span.end as usize]
-            .iter()
-            .collect()
+        self.chars[span.start as usize..span.end as usize].iter().collect()
     }
 }
 
@@ -123,11 +121,8 @@ pub fn parse(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Sentence>, Dat
         if chars.text.is_empty() {
             return Err(chars.error("characters"));
         }
-        let mut next = |expected: &str| {
-            lines
-                .next()
-                .ok_or_else(|| chars.error_found(expected, "the end of the file"))
-        };
+        let mut next =
+            |expected: &str| lines.next().ok_or_else(|| chars.error_found(expected, "the end of the file"));
         let labels = next("a line of labels after the characters")?;
         let spans = next("a line of dictionary words after the labels")?;
         sentences.push(parse_sentence(chars, labels, spans)?);
@@ -150,32 +145,18 @@ pub fn write(sentences: &[Sentence]) -> String {
     join_lines(sentences)
 }
 
-fn parse_sentence(
-    chars: Piece<'_>,
-    labels: Piece<'_>,
-    spans: Piece<'_>,
-) -> Result<Sentence, DataError> {
+fn parse_sentence(chars: Piece<'_>, labels: Piece<'_>, spans: Piece<'_>) -> Result<Sentence, DataError> {
     let chars: Vec<char> = chars.split(' ').map(parse_char).collect::<Result<_, _>>()?;
-    let read: Vec<Label> = labels
-        .split(' ')
-        .map(parse_label)
-        .collect::<Result<_, _>>()?;
+    let read: Vec<Label> = labels.split(' ').map(parse_label).collect::<Result<_, _>>()?;
     if read.len() != chars.len() {
         let expected = format!("{} labels, one per character", chars.len());
         return Err(labels.error_found(expected, read.len().to_string()));
     }
     let spans = match spans.text {
         "-" => Vec::new(),
-        _ => spans
-            .split(' ')
-            .map(|span| parse_span(span, chars.len() as u32))
-            .collect::<Result<_, _>>()?,
+        _ => spans.split(' ').map(|span| parse_span(span, chars.len() as u32)).collect::<Result<_, _>>()?,
     };
-    Ok(Sentence {
-        chars,
-        labels: read,
-        spans,
-    })
+    Ok(Sentence { chars, labels: read, spans })
 }
 
 fn parse_char(piece: Piece<'_>) -> Result<char, DataError> {
@@ -188,32 +169,21 @@ fn parse_char(piece: Piece<'_>) -> Result<char, DataError> {
 
 fn parse_label(piece: Piece<'_>) -> Result<Label, DataError> {
     use Position::{Begin, End, Middle, Single};
-    let position = |text: &str| {
-        [Begin, Middle, End, Single]
-            .into_iter()
-            .find(|p| p.letter().to_string() == text)
-    };
+    let position =
+        |text: &str| [Begin, Middle, End, Single].into_iter().find(|p| p.letter().to_string() == text);
     piece
         .text
         .split_once('-')
         .and_then(|(letter, pos)| Some((position(letter)?, pos)))
         .filter(|(_, pos)| !pos.is_empty())
-        .map(|(position, pos)| Label {
-            position,
-            pos: pos.to_owned(),
-        })
+        .map(|(position, pos)| Label { position, pos: pos.to_owned() })
         .ok_or_else(|| piece.error("B-, M-, E- or S- and a part of speech"))
 }
 
 fn parse_span(piece: Piece<'_>, chars: u32) -> Result<Span, DataError> {
     let expected = format!("start:end within {chars} characters");
-    let (start, end) = piece
-        .rsplit_once(':')
-        .ok_or_else(|| piece.error(&expected))?;
-    let span = Span {
-        start: start.number(chars, &expected)?,
-        end: end.number(chars, &expected)?,
-    };
+    let (start, end) = piece.rsplit_once(':').ok_or_else(|| piece.error(&expected))?;
+    let span = Span { start: start.number(chars, &expected)?, end: end.number(chars, &expected)? };
     match span.start < span.end {
         true => Ok(span),
         false => Err(piece.error(expected)),
@@ -254,10 +224,7 @@ mod tests {
             "a\nS-X\n\n",
             "a\nS-X\n-\nb\n",
         ];
-        let errors: Vec<_> = bad
-            .iter()
-            .map(|text| parse(text, "f").unwrap_err().to_string())
-            .collect();
+        let errors: Vec<_> = bad.iter().map(|text| parse(text, "f").unwrap_err().to_string()).collect();
         insta::assert_snapshot!(errors.join("\n"), @r#"
         f:1:1: expected characters, found the end of the line
         f:1:1: expected a line of labels after the characters, found the end of the file

@@ -26,12 +26,7 @@ pub enum Operator {
 
 impl Operator {
     /// All operators.
-    pub const ALL: [Operator; 4] = [
-        Operator::Min,
-        Operator::Max,
-        Operator::First,
-        Operator::Last,
-    ];
+    pub const ALL: [Operator; 4] = [Operator::Min, Operator::Max, Operator::First, Operator::Last];
 
     /// The result for a list that has `so_far` as its result without its last element `next`.
     fn step(self, so_far: u8, next: u8) -> u8 {
@@ -173,8 +168,7 @@ fn parse_line(line: Piece<'_>) -> Result<Expression, DataError> {
         _ => return Err(answer.error("an answer 0..9")),
     };
     let tree = parse_bracketed(expression, |token| {
-        Token::from_text(token.text)
-            .ok_or_else(|| token.error("a digit, [MIN, [MAX, [FIRST, [LAST or ]"))
+        Token::from_text(token.text).ok_or_else(|| token.error("a digit, [MIN, [MAX, [FIRST, [LAST or ]"))
     })?;
     if evaluate(tree.leaves()).is_none() {
         return Err(expression.error("an operator, one or more expressions and ]"));
@@ -214,10 +208,7 @@ mod tests {
 
     #[test]
     fn every_token_has_its_own_number_and_spelling() {
-        let tokens = (0..10)
-            .map(Token::Digit)
-            .chain(Operator::ALL.map(Token::Open))
-            .chain([Token::Close]);
+        let tokens = (0..10).map(Token::Digit).chain(Operator::ALL.map(Token::Open)).chain([Token::Close]);
         for (index, token) in tokens.enumerate() {
             assert_eq!(token.index() as usize, index);
             assert_eq!(Token::from_text(&token.to_string()), Some(token));
@@ -237,19 +228,8 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_their_place() {
-        let bad = [
-            "x\t1",
-            "10\t1",
-            "1",
-            "1\t( [MED 1 )",
-            "1\t( [MIN ] )",
-            "1\t( 1 2 )",
-            "1\t",
-        ];
-        let errors: Vec<_> = bad
-            .iter()
-            .map(|text| parse(text, "f").unwrap_err().to_string())
-            .collect();
+        let bad = ["x\t1", "10\t1", "1", "1\t( [MED 1 )", "1\t( [MIN ] )", "1\t( 1 2 )", "1\t"];
+        let errors: Vec<_> = bad.iter().map(|text| parse(text, "f").unwrap_err().to_string()).collect();
         insta::assert_snapshot!(errors.join("\n"), @r#"
         f:1:1: expected an answer 0..9, found "x"
         f:1:1: expected an answer 0..9, found "10"

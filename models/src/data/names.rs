@@ -36,17 +36,10 @@ impl Names {
     }
 
     /// Adds a language and its names as the next class.
-    pub fn add_language(
-        &mut self,
-        language: impl Into<String>,
-        names: impl IntoIterator<Item = String>,
-    ) {
+    pub fn add_language(&mut self, language: impl Into<String>, names: impl IntoIterator<Item = String>) {
         let class = self.languages.len() as u32;
         self.languages.push(language.into());
-        self.names.extend(names.into_iter().map(|text| Name {
-            text,
-            language: class,
-        }));
+        self.names.extend(names.into_iter().map(|text| Name { text, language: class }));
     }
 }
 
@@ -79,10 +72,7 @@ pub fn read(folder: impl AsRef<Path>) -> Result<Names, DataError> {
     files.sort();
     let mut names = Names::default();
     for (language, path) in files {
-        names.add_language(
-            language,
-            read_with(&path, |bytes, file| parse(bytes, file))?,
-        );
+        names.add_language(language, read_with(&path, |bytes, file| parse(bytes, file))?);
     }
     Ok(names)
 }
@@ -108,13 +98,7 @@ mod tests {
         names.add_language("Dutch", parse("Aalst\nvan Dyk\n", "f").unwrap());
         names.add_language("Polish", parse("Żak\n", "f").unwrap());
         assert_eq!(names.counts(), [2, 1]);
-        assert_eq!(
-            names.names[2],
-            Name {
-                text: "Żak".to_owned(),
-                language: 1
-            }
-        );
+        assert_eq!(names.names[2], Name { text: "Żak".to_owned(), language: 1 });
         assert_eq!(write(&names, 0), "Aalst\nvan Dyk\n");
         assert_eq!(write(&names, 1), "Żak\n");
     }
@@ -127,10 +111,7 @@ mod tests {
     #[test]
     fn a_missing_folder_is_an_error_that_names_it() {
         let error = read("no/such/folder").unwrap_err().to_string();
-        assert!(
-            error.starts_with("no/such/folder: expected a readable folder, found "),
-            "{error}"
-        );
+        assert!(error.starts_with("no/such/folder: expected a readable folder, found "), "{error}");
     }
 
     #[test]

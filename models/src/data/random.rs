@@ -149,10 +149,7 @@ mod tests {
         for _ in 0..7000 {
             seen[random.index(7)] += 1;
         }
-        assert!(
-            seen.iter().all(|&n| (850..1150).contains(&n)),
-            "seed 1: {seen:?}"
-        );
+        assert!(seen.iter().all(|&n| (850..1150).contains(&n)), "seed 1: {seen:?}");
         assert_eq!(random.below(0), 0);
         assert_eq!(random.below(1), 0);
         assert_eq!(random.between(5, 3), 5);
@@ -169,10 +166,7 @@ mod tests {
         let draws: Vec<f64> = (0..20_000).map(|_| random.normal()).collect();
         let mean = draws.iter().sum::<f64>() / 20_000.0;
         let variance = draws.iter().map(|x| x * x).sum::<f64>() / 20_000.0;
-        assert!(
-            mean.abs() < 0.03 && (variance - 1.0).abs() < 0.05,
-            "seed 2: {mean} {variance}"
-        );
+        assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.05, "seed 2: {mean} {variance}");
     }
 
     #[test]

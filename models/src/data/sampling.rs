@@ -33,10 +33,7 @@ pub fn split<T>(items: Vec<T>, permille: u32, seed: u64) -> (Vec<T>, Vec<T>) {
     for &position in &shuffled_positions(items.len(), seed)[..held_out] {
         is_held_out[position] = true;
     }
-    let (second, first): (Vec<_>, Vec<_>) = items
-        .into_iter()
-        .zip(is_held_out)
-        .partition(|(_, out)| *out);
+    let (second, first): (Vec<_>, Vec<_>) = items.into_iter().zip(is_held_out).partition(|(_, out)| *out);
     let strip = |part: Vec<(T, bool)>| part.into_iter().map(|(item, _)| item).collect();
     (strip(first), strip(second))
 }
@@ -69,18 +66,11 @@ pub trait Sampling<T> {
 
 impl<T> Sampling<T> for [T] {
     fn in_order(&self) -> Order<'_, T> {
-        Order {
-            items: self,
-            positions: (0..self.len()).collect(),
-        }
+        Order { items: self, positions: (0..self.len()).collect() }
     }
 
     fn sample(&self, size: usize, seed: u64) -> Samples<'_, T> {
-        Samples {
-            items: self,
-            size: size.max(1),
-            random: Random::new(seed),
-        }
+        Samples { items: self, size: size.max(1), random: Random::new(seed) }
     }
 }
 
@@ -111,8 +101,7 @@ impl<'a, T> Order<'a, T> {
     /// The same instances sorted by `key`, equal keys in the order they have now: shuffling first
     /// gives other batches of similar size in every epoch.
     pub fn bucket_by<K: Ord>(mut self, mut key: impl FnMut(&T) -> K) -> Self {
-        self.positions
-            .sort_by_cached_key(|&position| key(&self.items[position]));
+        self.positions.sort_by_cached_key(|&position| key(&self.items[position]));
         self
     }
 
@@ -120,10 +109,7 @@ impl<'a, T> Order<'a, T> {
     pub fn batches(self, size: usize) -> Batches<'a, T> {
         let size = size.max(1);
         Batches {
-            starts: (0..self.positions.len())
-                .step_by(size)
-                .collect::<Vec<_>>()
-                .into_iter(),
+            starts: (0..self.positions.len()).step_by(size).collect::<Vec<_>>().into_iter(),
             order: self,
             size,
         }
@@ -160,16 +146,9 @@ impl<'a, T> Iterator for Batches<'a, T> {
 
     fn next(&mut self) -> Option<Vec<&'a T>> {
         let start = self.starts.next()?;
-        let end = start
-            .saturating_add(self.size)
-            .min(self.order.positions.len());
+        let end = start.saturating_add(self.size).min(self.order.positions.len());
         let positions = &self.order.positions[start..end];
-        Some(
-            positions
-                .iter()
-                .map(|&position| &self.order.items[position])
-                .collect(),
-        )
+        Some(positions.iter().map(|&position| &self.order.items[position]).collect())
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -194,16 +173,8 @@ impl<'a, T> Iterator for Samples<'a, T> {
         if self.items.is_empty() {
             return None;
         }
-        let Samples {
-            items,
-            size,
-            random,
-        } = self;
-        Some(
-            (0..*size)
-                .map(|_| &items[random.index(items.len())])
-                .collect(),
-        )
+        let Samples { items, size, random } = self;
+        Some((0..*size).map(|_| &items[random.index(items.len())]).collect())
     }
 }
 
@@ -251,10 +222,7 @@ mod tests {
         assert!((1..10).any(|seed| first(seed) != first(0)));
         let mut batches: Vec<Vec<&u32>> = bucketed.batches(4).shuffled_batches(1).collect();
         batches.sort();
-        assert_eq!(
-            batches,
-            [vec![&0, &3, &6, &9], vec![&1, &4, &7, &2], vec![&5, &8]]
-        );
+        assert_eq!(batches, [vec![&0, &3, &6, &9], vec![&1, &4, &7, &2], vec![&5, &8]]);
     }
 
     #[test]
@@ -264,10 +232,7 @@ mod tests {
         assert_eq!(drawn.len(), 1000);
         for item in &items {
             let count = drawn.iter().filter(|&other| other == item).count();
-            assert!(
-                (60..150).contains(&count),
-                "seed 1: {item} was drawn {count} times"
-            );
+            assert!((60..150).contains(&count), "seed 1: {item} was drawn {count} times");
         }
         assert!([0_u32; 0].sample(4, 1).next().is_none());
     }

@@ -50,16 +50,8 @@ impl Pair {
 }
 
 /// The names of a split's files, in the order of [`Contents`].
-pub const FILES: [&str; 8] = [
-    "a.toks",
-    "a.parents",
-    "a.rels",
-    "b.toks",
-    "b.parents",
-    "b.rels",
-    "sim.txt",
-    "id.txt",
-];
+pub const FILES: [&str; 8] =
+    ["a.toks", "a.parents", "a.rels", "b.toks", "b.parents", "b.rels", "sim.txt", "id.txt"];
 
 /// The contents of a split's files, in the order of [`FILES`].
 pub type Contents<T> = [T; 8];
@@ -75,11 +67,7 @@ pub fn parse<T: AsRef<[u8]>>(contents: &Contents<T>, folder: &str) -> Result<Vec
     for (file, name) in files.iter().zip(&names) {
         if file.len() != count {
             let expected = format!("{count} lines, as many as in {}", FILES[0]);
-            return Err(DataError::in_file(
-                name,
-                expected,
-                format!("{} lines", file.len()),
-            ));
+            return Err(DataError::in_file(name, expected, format!("{} lines", file.len())));
         }
     }
     (0..count)
@@ -108,13 +96,7 @@ pub fn read(folder: impl AsRef<Path>) -> Result<Vec<Pair>, DataError> {
 /// The contents of the files of a split with these pairs.
 pub fn write(pairs: &[Pair]) -> Contents<String> {
     let mut contents: Contents<String> = Default::default();
-    for Pair {
-        id,
-        a,
-        b,
-        similarity,
-    } in pairs
-    {
+    for Pair { id, a, b, similarity } in pairs {
         let heads = |sentence: &Sentence| {
             let heads: Vec<String> = sentence.heads.heads().iter().map(u32::to_string).collect();
             heads.join(" ")
@@ -144,11 +126,7 @@ fn parse_similarity(piece: Piece<'_>) -> Result<f32, DataError> {
     }
 }
 
-fn parse_sentence(
-    tokens: Piece<'_>,
-    heads: Piece<'_>,
-    relations: Piece<'_>,
-) -> Result<Sentence, DataError> {
+fn parse_sentence(tokens: Piece<'_>, heads: Piece<'_>, relations: Piece<'_>) -> Result<Sentence, DataError> {
     let texts = |line: Piece<'_>, what: &str| {
         line.split(' ')
             .map(|part| match part.text {
@@ -168,19 +146,11 @@ fn parse_sentence(
         .map(|part| part.number(u32::MAX, "the number of the head, or 0"))
         .collect::<Result<_, _>>()?;
     same_count(heads, numbers.len(), "heads")?;
-    let relation_names = texts(
-        relations,
-        "a relation; relations are separated by one space",
-    )?;
+    let relation_names = texts(relations, "a relation; relations are separated by one space")?;
     same_count(relations, relation_names.len(), "relations")?;
-    let tree = Heads::new(numbers).map_err(|problem| {
-        heads.error_found("a tree with one word with head 0", problem.to_string())
-    })?;
-    Ok(Sentence {
-        tokens,
-        heads: tree,
-        relations: relation_names,
-    })
+    let tree = Heads::new(numbers)
+        .map_err(|problem| heads.error_found("a tree with one word with head 0", problem.to_string()))?;
+    Ok(Sentence { tokens, heads: tree, relations: relation_names })
 }
 
 #[cfg(test)]
@@ -240,10 +210,7 @@ mod tests {
             with(6, "5.01\n1\n"),
             with(7, "12\n-1\n"),
         ];
-        let errors: Vec<_> = bad
-            .iter()
-            .map(|text| parse(text, "train").unwrap_err().to_string())
-            .collect();
+        let errors: Vec<_> = bad.iter().map(|text| parse(text, "train").unwrap_err().to_string()).collect();
         insta::assert_snapshot!(errors.join("\n"), @r#"
         train/a.parents:1:1: expected 3 heads, one per word, found 2
         train/a.parents: expected 2 lines, as many as in a.toks, found 1 lines

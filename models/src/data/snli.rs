@@ -25,11 +25,7 @@ pub enum Relation {
 
 impl Relation {
     /// All relations; a relation's position is its class number.
-    pub const ALL: [Relation; 3] = [
-        Relation::Entailment,
-        Relation::Neutral,
-        Relation::Contradiction,
-    ];
+    pub const ALL: [Relation; 3] = [Relation::Entailment, Relation::Neutral, Relation::Contradiction];
 
     /// The class number 0..3.
     pub fn index(self) -> u32 {
@@ -63,12 +59,7 @@ pub struct Pair {
 /// One line of the format, without the line end.
 impl fmt::Display for Pair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Pair {
-            relation,
-            premise,
-            hypothesis,
-            id,
-        } = self;
+        let Pair { relation, premise, hypothesis, id } = self;
         write!(f, "{relation}\t{premise}\t{hypothesis}\t{id}")
     }
 }
@@ -114,14 +105,8 @@ mod tests {
     fn pairs_are_read_and_written_back_as_they_were() {
         let pairs = parse(SAMPLE, "f").unwrap();
         assert_eq!(pairs[0].premise.leaves(), ["A", "dog", "runs", "."]);
-        assert_eq!(
-            (pairs[0].relation, pairs[0].relation.index()),
-            (Relation::Neutral, 1)
-        );
-        assert_eq!(
-            (pairs[1].hypothesis.depth(), pairs[1].id.as_str()),
-            (1, "2#b")
-        );
+        assert_eq!((pairs[0].relation, pairs[0].relation.index()), (Relation::Neutral, 1));
+        assert_eq!((pairs[1].hypothesis.depth(), pairs[1].id.as_str()), (1, "2#b"));
         assert_eq!(write(&pairs), SAMPLE);
     }
 
@@ -135,10 +120,7 @@ mod tests {
             "neutral\t( a b\tc\td",
             "\n",
         ];
-        let errors: Vec<_> = bad
-            .iter()
-            .map(|text| parse(text, "f").unwrap_err().to_string())
-            .collect();
+        let errors: Vec<_> = bad.iter().map(|text| parse(text, "f").unwrap_err().to_string()).collect();
         insta::assert_snapshot!(errors.join("\n"), @r#"
         f:1:1: expected four columns: relation, premise, hypothesis, id, found 3 columns
         f:1:1: expected entailment, neutral or contradiction, found "-"

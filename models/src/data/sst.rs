@@ -33,18 +33,11 @@ impl fmt::Display for Tree {
         let mut separator = "";
         for visit in self.tree.walk() {
             let (Visit::Enter(index) | Visit::Leave(index)) = visit;
-            let (node, label) = (
-                self.tree.nodes()[index as usize],
-                self.labels[index as usize],
-            );
+            let (node, label) = (self.tree.nodes()[index as usize], self.labels[index as usize]);
             match (visit, node) {
                 (Visit::Enter(_), Node::Inner(..)) => write!(f, "{separator}({label}")?,
                 (Visit::Enter(_), Node::Leaf(leaf)) => {
-                    write!(
-                        f,
-                        "{separator}({label} {})",
-                        self.tree.leaves()[leaf as usize]
-                    )?;
+                    write!(f, "{separator}({label} {})", self.tree.leaves()[leaf as usize])?;
                 }
                 (Visit::Leave(_), Node::Inner(..)) => f.write_str(")")?,
                 (Visit::Leave(_), Node::Leaf(_)) => {}
@@ -135,9 +128,7 @@ fn parse_line(line: Piece<'_>) -> Result<Tree, DataError> {
     if !cursor.rest.text.is_empty() {
         return Err(cursor.rest.error("the end of the line"));
     }
-    let tree = builder
-        .finish()
-        .expect("every inner node was reduced when its right child ended");
+    let tree = builder.finish().expect("every inner node was reduced when its right child ended");
     Ok(Tree { tree, labels })
 }
 
@@ -146,8 +137,7 @@ mod tests {
     use super::*;
     use crate::data::mutation::survives;
 
-    const SAMPLE: &str =
-        "(3 (2 A) (4 (1 (2 not) (0 dull)) (2 day)))\n(2 yes)\n(1 (2 no\u{a0}way) (1 \\/))\n";
+    const SAMPLE: &str = "(3 (2 A) (4 (1 (2 not) (0 dull)) (2 day)))\n(2 yes)\n(1 (2 no\u{a0}way) (1 \\/))\n";
 
     #[test]
     fn trees_are_read_with_the_label_of_every_node() {
@@ -177,10 +167,8 @@ mod tests {
             "2 a",
             "(2a)",
         ];
-        let errors: Vec<_> = bad
-            .iter()
-            .map(|text| parse(text, "sst/valid.txt").unwrap_err().to_string())
-            .collect();
+        let errors: Vec<_> =
+            bad.iter().map(|text| parse(text, "sst/valid.txt").unwrap_err().to_string()).collect();
         insta::assert_snapshot!(errors.join("\n"), @r#"
         sst/valid.txt:2:2: expected a label 0..4, found "x"
         sst/valid.txt:1:2: expected a label 0..4, found "5"

@@ -48,13 +48,7 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Summary {
-            median,
-            p90,
-            p99,
-            max,
-            ..
-        } = self;
+        let Summary { median, p90, p99, max, .. } = self;
         write!(f, "{:.1}/{median}/{p90}/{p99}/{max}", self.mean())
     }
 }

@@ -41,12 +41,7 @@ pub(crate) fn decode<'a>(bytes: &'a [u8], file: &str) -> Result<&'a str, DataErr
     match lone_carriage_return(bytes) {
         Some(at) => {
             let expected = "\\n or \\r\\n as line end";
-            Err(DataError::at(
-                file,
-                place_of(bytes, at),
-                expected,
-                "\\r alone",
-            ))
+            Err(DataError::at(file, place_of(bytes, at), expected, "\\r alone"))
         }
         None => Ok(text),
     }
@@ -56,19 +51,10 @@ pub(crate) fn decode<'a>(bytes: &'a [u8], file: &str) -> Result<&'a str, DataErr
 fn place_of(bytes: &[u8], at: usize) -> Place {
     let before = &bytes[..at];
     let line = 1 + before.iter().filter(|&&b| b == b'\n').count();
-    let start = before
-        .iter()
-        .rposition(|&b| b == b'\n')
-        .map_or(0, |p| p + 1);
+    let start = before.iter().rposition(|&b| b == b'\n').map_or(0, |p| p + 1);
     // Continuation bytes are 10xxxxxx; every other byte begins a character.
-    let column = 1 + before[start..]
-        .iter()
-        .filter(|&&b| b & 0xc0 != 0x80)
-        .count();
-    Place::Line {
-        line,
-        column: Some(column),
-    }
+    let column = 1 + before[start..].iter().filter(|&&b| b & 0xc0 != 0x80).count();
+    Place::Line { line, column: Some(column) }
 }
 
 fn lone_carriage_return(bytes: &[u8]) -> Option<usize> {
@@ -103,26 +89,15 @@ impl<'a> Piece<'a> {
     }
 
     /// The same with a finding in words.
-    pub(crate) fn error_found(
-        &self,
-        expected: impl Into<String>,
-        found: impl Into<String>,
-    ) -> DataError {
+    pub(crate) fn error_found(&self, expected: impl Into<String>, found: impl Into<String>) -> DataError {
         let column = 1 + self.line[..self.start].chars().count();
-        let place = Place::Line {
-            line: self.number,
-            column: Some(column),
-        };
+        let place = Place::Line { line: self.number, column: Some(column) };
         DataError::at(self.file, place, expected, found)
     }
 
     /// The part of this piece between two byte offsets, which lie on character boundaries.
     pub(crate) fn sub(&self, from: usize, to: usize) -> Piece<'a> {
-        Piece {
-            text: &self.text[from..to],
-            start: self.start + from,
-            ..*self
-        }
+        Piece { text: &self.text[from..to], start: self.start + from, ..*self }
     }
 
     /// The empty piece at the end of this one.
@@ -143,10 +118,7 @@ impl<'a> Piece<'a> {
     /// The parts before and after the last separator.
     pub(crate) fn rsplit_once(&self, separator: char) -> Option<(Piece<'a>, Piece<'a>)> {
         let at = self.text.rfind(separator)?;
-        Some((
-            self.sub(0, at),
-            self.sub(at + separator.len_utf8(), self.text.len()),
-        ))
+        Some((self.sub(0, at), self.sub(at + separator.len_utf8(), self.text.len())))
     }
 
     /// Exactly `N` parts between separators; `expected` describes them.
@@ -157,9 +129,7 @@ impl<'a> Piece<'a> {
     ) -> Result<[Piece<'a>; N], DataError> {
         let parts: Vec<_> = self.split(separator).take(N + 1).collect();
         let count = self.text.split(separator).count();
-        parts
-            .try_into()
-            .map_err(|_| self.error_found(expected, format!("{count} columns")))
+        parts.try_into().map_err(|_| self.error_found(expected, format!("{count} columns")))
     }
 
     /// A decimal number without sign, no larger than `largest`.
@@ -233,13 +203,7 @@ mod tests {
 
     #[test]
     fn numbers_have_no_sign_and_a_bound() {
-        let number = |text| {
-            lines(text, "f")
-                .next()
-                .unwrap()
-                .number(40, "a number")
-                .is_ok()
-        };
+        let number = |text| lines(text, "f").next().unwrap().number(40, "a number").is_ok();
         assert!(number("40") && number("0"));
         assert!(!number("41") && !number("+1") && !number("-1") && !number("4294967296"));
     }
@@ -247,10 +211,6 @@ mod tests {
     #[test]
     fn a_missing_file_is_an_error_that_names_it() {
         let error = read_with(Path::new("no/such/file"), |_, _| Ok(())).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("no/such/file: expected a readable file, found ")
-        );
+        assert!(error.to_string().starts_with("no/such/file: expected a readable file, found "));
     }
 }

@@ -99,9 +99,7 @@ impl Vocab {
     /// The ids of a word's characters.
     pub fn char_ids(&self, word: &str) -> Vec<u32> {
         let mut buffer = [0; 4];
-        word.chars()
-            .map(|c| self.id(c.encode_utf8(&mut buffer)))
-            .collect()
+        word.chars().map(|c| self.id(c.encode_utf8(&mut buffer))).collect()
     }
 
     /// The word with an id, if there is one.

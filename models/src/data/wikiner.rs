@@ -25,12 +25,7 @@ pub enum Entity {
 
 impl Entity {
     /// All kinds.
-    pub const ALL: [Entity; 4] = [
-        Entity::Person,
-        Entity::Location,
-        Entity::Organisation,
-        Entity::Other,
-    ];
+    pub const ALL: [Entity; 4] = [Entity::Person, Entity::Location, Entity::Organisation, Entity::Other];
 
     /// The kind's name in tags.
     pub fn name(self) -> &'static str {
@@ -73,9 +68,7 @@ impl Tag {
             return Some(Tag::Outside);
         }
         let (kind, name) = text.split_once('-')?;
-        let entity = Entity::ALL
-            .into_iter()
-            .find(|entity| entity.name() == name)?;
+        let entity = Entity::ALL.into_iter().find(|entity| entity.name() == name)?;
         match kind {
             "I" => Some(Tag::Inside(entity)),
             "B" => Some(Tag::Begin(entity)),
@@ -168,10 +161,8 @@ mod tests {
 
     #[test]
     fn every_tag_has_its_own_number_and_spelling() {
-        let tags = [Tag::Outside]
-            .into_iter()
-            .chain(Entity::ALL.map(Tag::Inside))
-            .chain(Entity::ALL.map(Tag::Begin));
+        let tags =
+            [Tag::Outside].into_iter().chain(Entity::ALL.map(Tag::Inside)).chain(Entity::ALL.map(Tag::Begin));
         for (index, tag) in tags.enumerate() {
             assert_eq!(tag.index() as usize, index);
             assert_eq!(Tag::from_text(&tag.to_string()), Some(tag));
@@ -182,10 +173,7 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_their_place() {
         let bad = ["a|O b", "a|O b|X-PER", "a|O  b|O", "|O", "a|I-", "\n"];
-        let errors: Vec<_> = bad
-            .iter()
-            .map(|text| parse(text, "f").unwrap_err().to_string())
-            .collect();
+        let errors: Vec<_> = bad.iter().map(|text| parse(text, "f").unwrap_err().to_string()).collect();
         insta::assert_snapshot!(errors.join("\n"), @r#"
         f:1:5: expected word|TAG, found "b"
         f:1:7: expected O, or I- or B- with PER, LOC, ORG or MISC, found "X-PER"

@@ -14,7 +14,9 @@ pub(super) fn tables_extend(data: &GraphData) -> Result<(), String> {
         ("sites", data.sites.items().starts_with(module.sites.items())),
     ];
     match sides.iter().find(|(_, extends)| !extends) {
-        Some((side, _)) => Err(format!("the {side} must begin with those of module {}", super::brief(&module.name))),
+        Some((side, _)) => {
+            Err(format!("the {side} must begin with those of module {}", super::brief(&module.name)))
+        }
         None => Ok(()),
     }
 }

@@ -61,17 +61,9 @@ fn draw(digit: usize, random: &mut Random) -> Vec<u8> {
     let pen = i64::from(random.between(14, 26)).pow(2);
     let mut pixels = Vec::with_capacity(SIDE * SIDE);
     for pixel in 0..SIDE * SIDE {
-        let point = (
-            (pixel % SIDE) as i64 * 16 + 8,
-            (pixel / SIDE) as i64 * 16 + 8,
-        );
-        let strokes = STROKES[digit]
-            .iter()
-            .map(|&(from, to)| (corners[from], corners[to]));
-        let nearest = strokes
-            .map(|stroke| distance_squared(point, stroke))
-            .min()
-            .unwrap_or(i64::MAX);
+        let point = ((pixel % SIDE) as i64 * 16 + 8, (pixel / SIDE) as i64 * 16 + 8);
+        let strokes = STROKES[digit].iter().map(|&(from, to)| (corners[from], corners[to]));
+        let nearest = strokes.map(|stroke| distance_squared(point, stroke)).min().unwrap_or(i64::MAX);
         // Full ink up to half the pen's reach, then fading to nothing at twice it.
         let ink = (255 - (nearest - pen / 4).max(0) * 255 / (2 * pen)).max(0);
         let noise = if ink > 0 { jitter(random, 30) } else { 0 };
@@ -87,15 +79,7 @@ pub fn digits(seed: u64, count: usize) -> Labelled {
         (digit as u8, draw(digit, random))
     });
     let (labels, images): (Vec<u8>, Vec<Vec<u8>>) = drawn.into_iter().unzip();
-    Labelled {
-        images: Images {
-            rows: SIDE,
-            columns: SIDE,
-            count,
-            pixels: images.concat(),
-        },
-        labels,
-    }
+    Labelled { images: Images { rows: SIDE, columns: SIDE, count, pixels: images.concat() }, labels }
 }
 
 #[cfg(test)]
@@ -115,23 +99,15 @@ mod tests {
                 *sum += f64::from(pixel);
             }
         }
-        assert!(
-            counts.iter().all(|&n| (150.0..250.0).contains(&n)),
-            "seed 1: {counts:?}"
-        );
+        assert!(counts.iter().all(|&n| (150.0..250.0).contains(&n)), "seed 1: {counts:?}");
         let test = digits(2, 300);
         let distance = |class: usize, image: &[u8]| -> f64 {
             let mean = means[class].iter().map(|sum| sum / counts[class]);
-            mean.zip(image)
-                .map(|(mean, &pixel)| (mean - f64::from(pixel)).powi(2))
-                .sum()
+            mean.zip(image).map(|(mean, &pixel)| (mean - f64::from(pixel)).powi(2)).sum()
         };
-        let best = |image: &[u8]| {
-            (0..10).min_by(|&a, &b| distance(a, image).total_cmp(&distance(b, image)))
-        };
-        let right = (0..300).filter(|&index| {
-            best(test.images.image(index).unwrap()) == Some(test.labels[index] as usize)
-        });
+        let best = |image: &[u8]| (0..10).min_by(|&a, &b| distance(a, image).total_cmp(&distance(b, image)));
+        let right = (0..300)
+            .filter(|&index| best(test.images.image(index).unwrap()) == Some(test.labels[index] as usize));
         let right = right.count();
         assert!((200..300).contains(&right), "{right} of 300");
     }
@@ -139,12 +115,7 @@ mod tests {
     #[test]
     fn about_a_fifth_of_an_image_is_ink() {
         let digits = digits(3, 200);
-        let ink = digits
-            .images
-            .pixels
-            .iter()
-            .filter(|&&pixel| pixel > 0)
-            .count();
+        let ink = digits.images.pixels.iter().filter(|&&pixel| pixel > 0).count();
         let percent = 100 * ink / digits.images.pixels.len();
         assert!((12..=35).contains(&percent), "{percent} %");
     }

@@ -22,17 +22,9 @@ pub struct Limits {
 
 impl Limits {
     /// Sizes like the shallow file of the corpus.
-    pub const D8: Limits = Limits {
-        nesting: 7,
-        list_permille: 200,
-        tokens: 80,
-    };
+    pub const D8: Limits = Limits { nesting: 7, list_permille: 200, tokens: 80 };
     /// Sizes like the deep file of the corpus.
-    pub const D20: Limits = Limits {
-        nesting: 19,
-        list_permille: 265,
-        tokens: 780,
-    };
+    pub const D20: Limits = Limits { nesting: 19, list_permille: 265, tokens: 780 };
 }
 
 fn expression(limits: Limits, random: &mut Random) -> Expression {
@@ -48,8 +40,7 @@ fn expression(limits: Limits, random: &mut Random) -> Expression {
             }
             Some(left) => {
                 *left -= 1;
-                let room =
-                    (open.len() as u32) < limits.nesting && builder.leaves().len() < limits.tokens;
+                let room = (open.len() as u32) < limits.nesting && builder.leaves().len() < limits.tokens;
                 if room && random.chance(limits.list_permille) {
                     begin(&mut builder, &mut open, random);
                     continue;
@@ -67,9 +58,7 @@ fn expression(limits: Limits, random: &mut Random) -> Expression {
         }
         builder.reduce();
     }
-    let tree = builder
-        .finish()
-        .expect("the outermost list was closed last");
+    let tree = builder.finish().expect("the outermost list was closed last");
     let answer = evaluate(tree.leaves()).expect("every list has elements and was closed");
     Expression { answer, tree }
 }
@@ -105,34 +94,19 @@ mod tests {
 
     #[test]
     fn limits_hold_and_brackets_branch_to_the_left() {
-        let limits = Limits {
-            nesting: 3,
-            list_permille: 900,
-            tokens: 30,
-        };
+        let limits = Limits { nesting: 3, list_permille: 900, tokens: 30 };
         for expression in expressions(2, 200, limits) {
             assert!(nesting(expression.tree.leaves()) <= 3);
             assert!(expression.tree.leaves().len() < 60);
             assert!(expression.tree.to_string().ends_with("] )"));
         }
-        let flat = &expressions(
-            3,
-            1,
-            Limits {
-                nesting: 0,
-                list_permille: 1000,
-                tokens: 0,
-            },
-        )[0];
+        let flat = &expressions(3, 1, Limits { nesting: 0, list_permille: 1000, tokens: 0 })[0];
         assert_eq!(nesting(flat.tree.leaves()), 1);
     }
 
     #[test]
     fn what_is_generated_is_in_the_format() {
         let expressions = expressions(4, 300, Limits::D20);
-        assert_eq!(
-            listops::parse(listops::write(&expressions), "generated").unwrap(),
-            expressions
-        );
+        assert_eq!(listops::parse(listops::write(&expressions), "generated").unwrap(), expressions);
     }
 }

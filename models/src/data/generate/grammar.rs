@@ -51,10 +51,7 @@ impl Class {
 
     /// Whether words of this class carry meaning of their own.
     pub(super) fn is_content(self) -> bool {
-        matches!(
-            self,
-            Class::Noun | Class::Verb | Class::Adjective | Class::Adverb
-        )
+        matches!(self, Class::Noun | Class::Verb | Class::Adjective | Class::Adverb)
     }
 }
 
@@ -99,21 +96,13 @@ impl Sentence<'_> {
     fn add(&mut self, class: Class, relation: &'static str) -> usize {
         let (_, words) = class.words();
         let number = self.random.zipf((words / self.share).max(1));
-        self.words.push(Draft {
-            class,
-            number,
-            relation,
-            left: Vec::new(),
-            right: Vec::new(),
-        });
+        self.words.push(Draft { class, number, relation, left: Vec::new(), right: Vec::new() });
         self.words.len() - 1
     }
 
     fn has(&self, word: usize, relation: &str) -> bool {
         let Draft { left, right, .. } = &self.words[word];
-        left.iter()
-            .chain(right)
-            .any(|&dependent| self.words[dependent].relation == relation)
+        left.iter().chain(right).any(|&dependent| self.words[dependent].relation == relation)
     }
 
     /// A noun with its preposition, for a noun (even prepositions) or a verb (odd ones).
@@ -195,18 +184,8 @@ impl Sentence<'_> {
             }
         }
         let item = |&word: &usize| {
-            let Draft {
-                class,
-                number,
-                relation,
-                ..
-            } = self.words[word];
-            Item {
-                class,
-                number,
-                relation,
-                head: heads[word],
-            }
+            let Draft { class, number, relation, .. } = self.words[word];
+            Item { class, number, relation, head: heads[word] }
         };
         order.iter().map(item).collect()
     }
@@ -215,11 +194,7 @@ impl Sentence<'_> {
 /// A sentence of `length` words (at least one). Only the first `1 / share` of each class's words
 /// are used; with `stop` the last word is a full stop.
 pub(super) fn sentence(length: usize, share: usize, stop: bool, random: &mut Random) -> Vec<Item> {
-    let mut sentence = Sentence {
-        words: Vec::new(),
-        random,
-        share: share.max(1),
-    };
+    let mut sentence = Sentence { words: Vec::new(), random, share: share.max(1) };
     sentence.add(Class::Verb, "root");
     let last = usize::from(stop && length > 1);
     let mut misses = 0;
@@ -227,11 +202,7 @@ pub(super) fn sentence(length: usize, share: usize, stop: bool, random: &mut Ran
         let before = sentence.words.len();
         let word = sentence.random.index(before);
         sentence.grow(word, length - last - before);
-        misses = if sentence.words.len() == before {
-            misses + 1
-        } else {
-            0
-        };
+        misses = if sentence.words.len() == before { misses + 1 } else { 0 };
         if misses > 20 {
             // Perhaps nothing fits the place that is left; an adverb at the root always does.
             let adverb = sentence.add(Class::Adverb, "advmod");

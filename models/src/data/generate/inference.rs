@@ -44,11 +44,7 @@ impl Phrase {
         for adjective in &self.adjectives {
             builder.shift(word(ADJECTIVES + adjective));
         }
-        builder.shift(word(if self.general {
-            KINDS + self.noun / 8
-        } else {
-            self.noun
-        }));
+        builder.shift(word(if self.general { KINDS + self.noun / 8 } else { self.noun }));
         for _ in 0..=self.adjectives.len() {
             builder.reduce();
         }
@@ -77,9 +73,7 @@ impl Clause {
             subject: Phrase::random(random),
             verb: random.zipf(300),
             object: Phrase::random(random),
-            places: (0..places)
-                .map(|_| (random.index(20), Phrase::random(random)))
-                .collect(),
+            places: (0..places).map(|_| (random.index(20), Phrase::random(random))).collect(),
         }
     }
 
@@ -99,9 +93,7 @@ impl Clause {
         builder.shift(".".to_owned());
         builder.reduce();
         builder.reduce();
-        builder
-            .finish()
-            .expect("every part was joined to the one before it")
+        builder.finish().expect("every part was joined to the one before it")
     }
 
     fn generalise(&mut self, random: &mut Random) {
@@ -109,20 +101,14 @@ impl Clause {
         self.object.generalise(random);
         let places = std::mem::take(&mut self.places);
         self.places = places.into_iter().filter(|_| random.chance(350)).collect();
-        self.places
-            .iter_mut()
-            .for_each(|(_, phrase)| phrase.generalise(random));
+        self.places.iter_mut().for_each(|(_, phrase)| phrase.generalise(random));
     }
 
     /// Adds an adjective that the premise's phrases lack.
     fn add_news(&mut self, random: &mut Random) {
         // The premise's adjectives are below 200.
         let adjective = 200 + random.zipf(200);
-        let phrase = if random.chance(500) {
-            &mut self.subject
-        } else {
-            &mut self.object
-        };
+        let phrase = if random.chance(500) { &mut self.subject } else { &mut self.object };
         phrase.adjectives.insert(0, adjective);
     }
 }
@@ -171,14 +157,9 @@ mod tests {
     #[test]
     fn the_relation_follows_from_the_words() {
         let verbs: BTreeSet<String> = (0..300).map(|verb| word(VERBS + verb)).collect();
-        let adjectives: BTreeSet<String> =
-            (0..400).map(|number| word(ADJECTIVES + number)).collect();
+        let adjectives: BTreeSet<String> = (0..400).map(|number| word(ADJECTIVES + number)).collect();
         let chosen = |tree: &BinaryTree<String>, set: &BTreeSet<String>| -> BTreeSet<String> {
-            tree.leaves()
-                .iter()
-                .filter(|leaf| set.contains(*leaf))
-                .cloned()
-                .collect()
+            tree.leaves().iter().filter(|leaf| set.contains(*leaf)).cloned().collect()
         };
         for pair in pairs(2, 500) {
             let in_both = |set| (chosen(&pair.premise, set), chosen(&pair.hypothesis, set));
@@ -198,9 +179,6 @@ mod tests {
     #[test]
     fn what_is_generated_is_in_the_format() {
         let pairs = pairs(3, 300);
-        assert_eq!(
-            snli::parse(snli::write(&pairs), "generated").unwrap(),
-            pairs
-        );
+        assert_eq!(snli::parse(snli::write(&pairs), "generated").unwrap(), pairs);
     }
 }

@@ -45,8 +45,7 @@ impl Language {
                 words.push((chars, class));
             }
         }
-        let mut dictionary: BTreeSet<Vec<char>> =
-            seen.into_iter().filter(|chars| chars.len() > 1).collect();
+        let mut dictionary: BTreeSet<Vec<char>> = seen.into_iter().filter(|chars| chars.len() > 1).collect();
         for _ in 0..1500 {
             let mut frequent = || &words[random.zipf(words.len())].0;
             let straddling = frequent().last().into_iter().chain(frequent().first());
@@ -60,10 +59,7 @@ impl Language {
         for start in 0..chars.len() {
             for end in start + 2..=(start + LONGEST).min(chars.len()) {
                 if self.dictionary.contains(&chars[start..end]) {
-                    spans.push(Span {
-                        start: start as u32,
-                        end: end as u32,
-                    });
+                    spans.push(Span { start: start as u32, end: end as u32 });
                 }
             }
         }
@@ -81,24 +77,14 @@ impl Language {
                     (_, 0) => Position::End,
                     _ => Position::Middle,
                 };
-                labels.push(Label {
-                    position,
-                    pos: CLASSES[*class].to_owned(),
-                });
+                labels.push(Label { position, pos: CLASSES[*class].to_owned() });
             }
             chars.extend(word);
         }
         chars.push(STOP);
-        labels.push(Label {
-            position: Position::Single,
-            pos: "PUNCT".to_owned(),
-        });
+        labels.push(Label { position: Position::Single, pos: "PUNCT".to_owned() });
         let spans = self.spans(&chars);
-        Sentence {
-            chars,
-            labels,
-            spans,
-        }
+        Sentence { chars, labels, spans }
     }
 }
 
@@ -135,10 +121,7 @@ mod tests {
             for (at, label) in sentence.labels.iter().enumerate() {
                 match label.position {
                     Position::Begin => start = at as u32,
-                    Position::End => drop(gold.insert(Span {
-                        start,
-                        end: at as u32 + 1,
-                    })),
+                    Position::End => drop(gold.insert(Span { start, end: at as u32 + 1 })),
                     Position::Middle | Position::Single => {}
                 }
             }
@@ -152,9 +135,6 @@ mod tests {
     #[test]
     fn what_is_generated_is_in_the_format() {
         let sentences = sentences(3, 100, LENGTHS);
-        assert_eq!(
-            lattice::parse(lattice::write(&sentences), "generated").unwrap(),
-            sentences
-        );
+        assert_eq!(lattice::parse(lattice::write(&sentences), "generated").unwrap(), sentences);
     }
 }

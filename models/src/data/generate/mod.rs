@@ -21,14 +21,8 @@ pub mod treebank;
 use super::random::Random;
 
 /// Makes instances `0..count`, each from its own stream.
-pub(super) fn instances<T>(
-    seed: u64,
-    count: usize,
-    mut make: impl FnMut(usize, &mut Random) -> T,
-) -> Vec<T> {
-    (0..count)
-        .map(|index| make(index, &mut Random::stream(seed, index as u64)))
-        .collect()
+pub(super) fn instances<T>(seed: u64, count: usize, mut make: impl FnMut(usize, &mut Random) -> T) -> Vec<T> {
+    (0..count).map(|index| make(index, &mut Random::stream(seed, index as u64))).collect()
 }
 
 /// The invented word with a number: two or more syllables, different for different numbers.
@@ -43,11 +37,7 @@ fn word(number: usize) -> String {
         letters.push(CONSONANTS[syllable / 5]);
         rest /= 80;
     }
-    letters
-        .iter()
-        .rev()
-        .map(|&letter| char::from(letter))
-        .collect()
+    letters.iter().rev().map(|&letter| char::from(letter)).collect()
 }
 
 /// The word with a capital first letter.
@@ -66,14 +56,8 @@ mod tests {
     fn different_numbers_give_different_words() {
         let words: BTreeSet<String> = (0..20_000).map(word).collect();
         assert_eq!(words.len(), 20_000);
-        assert_eq!(
-            (word(0), word(6400)),
-            ("beba".to_owned(), "bebeba".to_owned())
-        );
-        assert_eq!(
-            (capital("élan"), capital("")),
-            ("Élan".to_owned(), String::new())
-        );
+        assert_eq!((word(0), word(6400)), ("beba".to_owned(), "bebeba".to_owned()));
+        assert_eq!((capital("élan"), capital("")), ("Élan".to_owned(), String::new()));
         assert!(!word(usize::MAX).is_empty());
     }
 }

@@ -36,15 +36,8 @@ fn meaning(number: usize) -> Meaning {
 }
 
 fn combine(left: Meaning, right: Meaning) -> Meaning {
-    let score = if left.negates {
-        -right.score
-    } else {
-        left.score + right.score
-    };
-    Meaning {
-        score: score.clamp(-2, 2),
-        negates: false,
-    }
+    let score = if left.negates { -right.score } else { left.score + right.score };
+    Meaning { score: score.clamp(-2, 2), negates: false }
 }
 
 enum Task {
@@ -66,11 +59,7 @@ fn tree(words: u32, random: &mut Random) -> Tree {
             }
             Task::Build(words) => {
                 // Phrases mostly grow to the right, as English does.
-                let most = if random.chance(850) {
-                    (words - 1).min(3)
-                } else {
-                    words - 1
-                };
+                let most = if random.chance(850) { (words - 1).min(3) } else { words - 1 };
                 let left = random.between(1, most);
                 tasks.extend([Task::Reduce, Task::Build(words - left), Task::Build(left)]);
                 continue;
@@ -113,23 +102,14 @@ mod tests {
         assert!((8.5..11.0).contains(&depth.mean()), "{depth}");
         for label in 0..5 {
             let share = trees.iter().filter(|t| t.label() == label).count();
-            assert!(
-                (150..900).contains(&share),
-                "label {label}: {share} of 2000"
-            );
+            assert!((150..900).contains(&share), "label {label}: {share} of 2000");
         }
     }
 
     #[test]
     fn negation_turns_the_score_and_sums_are_kept_in_range() {
-        let plain = |score| Meaning {
-            score,
-            negates: false,
-        };
-        let not = Meaning {
-            score: 0,
-            negates: true,
-        };
+        let plain = |score| Meaning { score, negates: false };
+        let not = Meaning { score: 0, negates: true };
         assert_eq!(combine(not, plain(2)), plain(-2));
         assert_eq!(combine(plain(2), not), plain(2));
         assert_eq!(combine(plain(2), plain(1)), plain(2));

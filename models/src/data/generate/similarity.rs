@@ -99,19 +99,11 @@ mod tests {
     #[test]
     fn sizes_and_similarities_are_spread_like_the_corpus() {
         let pairs = pairs(1, 2000, LENGTHS);
-        let tokens = Summary::of(
-            pairs
-                .iter()
-                .flat_map(|p| [&p.a, &p.b])
-                .map(|s| s.tokens.len()),
-        );
+        let tokens = Summary::of(pairs.iter().flat_map(|p| [&p.a, &p.b]).map(|s| s.tokens.len()));
         assert!((8.5..10.5).contains(&tokens.mean()), "{tokens}");
         for grade in 1..5 {
             let range = grade as f32..=grade as f32 + 1.0;
-            let share = pairs
-                .iter()
-                .filter(|p| range.contains(&p.similarity))
-                .count();
+            let share = pairs.iter().filter(|p| range.contains(&p.similarity)).count();
             assert!(share > 200, "grade {grade}: {share} of 2000");
         }
     }
@@ -133,9 +125,6 @@ mod tests {
     #[test]
     fn what_is_generated_is_in_the_format() {
         let pairs = pairs(3, 300, LENGTHS);
-        assert_eq!(
-            sick::parse(&sick::write(&pairs), "generated").unwrap(),
-            pairs
-        );
+        assert_eq!(sick::parse(&sick::write(&pairs), "generated").unwrap(), pairs);
     }
 }

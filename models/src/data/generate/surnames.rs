@@ -12,13 +12,11 @@ use crate::data::random::{Random, Sizes};
 pub const LENGTHS: Sizes = Sizes::new([3, 7, 10, 13, 19]);
 
 /// How often each language occurs.
-pub const FREQUENCIES: [u32; 18] = [
-    87, 193, 402, 227, 2927, 222, 558, 151, 186, 556, 771, 79, 106, 59, 7444, 80, 240, 54,
-];
+pub const FREQUENCIES: [u32; 18] =
+    [87, 193, 402, 227, 2927, 222, 558, 151, 186, 556, 771, 79, 106, 59, 7444, 80, 240, 54];
 
-const ACCENTED: [char; 18] = [
-    'à', 'á', 'ä', 'ç', 'è', 'é', 'ê', 'ì', 'í', 'ñ', 'ò', 'ó', 'ö', 'ś', 'ú', 'ü', 'ż', 'ã',
-];
+const ACCENTED: [char; 18] =
+    ['à', 'á', 'ä', 'ç', 'è', 'é', 'ê', 'ì', 'í', 'ñ', 'ò', 'ó', 'ö', 'ś', 'ú', 'ü', 'ż', 'ã'];
 
 /// Where the languages themselves come from; instances never use this seed.
 const LANGUAGES_SEED: u64 = 0x1a9_6a6e;
@@ -34,11 +32,7 @@ impl Language {
     fn new(number: usize) -> Self {
         let mut random = Random::stream(LANGUAGES_SEED, number as u64);
         let mut five = || std::array::from_fn(|_| random.index(27));
-        Language {
-            accented: ACCENTED[number],
-            first: five(),
-            next: (0..27).map(|_| five()).collect(),
-        }
+        Language { accented: ACCENTED[number], first: five(), next: (0..27).map(|_| five()).collect() }
     }
 
     fn name(&self, length: u32, random: &mut Random) -> String {
@@ -71,10 +65,7 @@ pub fn names(seed: u64, count: usize, lengths: Sizes) -> Names {
     }
     let mut names = Names::default();
     for (language, texts) in by_language.into_iter().enumerate() {
-        names.add_language(
-            format!("{:02}{}", language, capital(&word(language))),
-            texts,
-        );
+        names.add_language(format!("{:02}{}", language, capital(&word(language))), texts);
     }
     names
 }
@@ -90,13 +81,9 @@ mod tests {
         let names = names(1, 14_342, LENGTHS);
         let chars = Summary::of(names.names.iter().map(|n| n.text.chars().count()));
         assert!((6.6..7.8).contains(&chars.mean()), "{chars}");
-        for (language, (count, expected)) in names.counts().into_iter().zip(FREQUENCIES).enumerate()
-        {
+        for (language, (count, expected)) in names.counts().into_iter().zip(FREQUENCIES).enumerate() {
             let expected = expected as usize;
-            assert!(
-                (expected / 2..expected * 2).contains(&count),
-                "language {language}: {count}"
-            );
+            assert!((expected / 2..expected * 2).contains(&count), "language {language}: {count}");
         }
     }
 
@@ -114,18 +101,11 @@ mod tests {
         }
         let score = |language: u32, text: &str| -> f64 {
             let count = |pair| counts.get(&(language, pair)).copied().unwrap_or(0.05);
-            pairs(text)
-                .into_iter()
-                .map(|pair| (count(pair) / totals[language as usize]).ln())
-                .sum()
+            pairs(text).into_iter().map(|pair| (count(pair) / totals[language as usize]).ln()).sum()
         };
         let test = names(2, 500, LENGTHS);
         let best = |text: &str| (0..18).max_by(|&a, &b| score(a, text).total_cmp(&score(b, text)));
-        let right = test
-            .names
-            .iter()
-            .filter(|n| best(&n.text) == Some(n.language))
-            .count();
+        let right = test.names.iter().filter(|n| best(&n.text) == Some(n.language)).count();
         assert!(right > 350, "{right} of 500");
     }
 
@@ -133,16 +113,9 @@ mod tests {
     fn what_is_generated_is_in_the_format() {
         let names = names(3, 300, LENGTHS);
         for language in 0..18 {
-            let texts: Vec<String> = names
-                .names
-                .iter()
-                .filter(|n| n.language == language)
-                .map(|n| n.text.clone())
-                .collect();
-            assert_eq!(
-                format::parse(format::write(&names, language), "generated").unwrap(),
-                texts
-            );
+            let texts: Vec<String> =
+                names.names.iter().filter(|n| n.language == language).map(|n| n.text.clone()).collect();
+            assert_eq!(format::parse(format::write(&names, language), "generated").unwrap(), texts);
         }
     }
 }

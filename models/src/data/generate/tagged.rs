@@ -87,24 +87,12 @@ mod tests {
         if !is_name(words[at]) {
             return Tag::Outside;
         }
-        let start = words[..at]
-            .iter()
-            .rposition(|word| !is_name(word))
-            .map_or(0, |p| p + 1);
-        let by_ending = Entity::ALL
-            .into_iter()
-            .find(|&entity| words[at].ends_with(ending(entity)));
-        let trigger =
-            || (0..TRIGGERS).find(|&number| start > 0 && word(number) == words[start - 1]);
+        let start = words[..at].iter().rposition(|word| !is_name(word)).map_or(0, |p| p + 1);
+        let by_ending = Entity::ALL.into_iter().find(|&entity| words[at].ends_with(ending(entity)));
+        let trigger = || (0..TRIGGERS).find(|&number| start > 0 && word(number) == words[start - 1]);
         let by_trigger = || trigger().map(|number| Entity::ALL[number / 8]);
-        let entity = by_ending
-            .or_else(by_trigger)
-            .expect("every name has an ending or a trigger");
-        if at - start == 2 {
-            Tag::Begin(entity)
-        } else {
-            Tag::Inside(entity)
-        }
+        let entity = by_ending.or_else(by_trigger).expect("every name has an ending or a trigger");
+        if at - start == 2 { Tag::Begin(entity) } else { Tag::Inside(entity) }
     }
 
     #[test]
@@ -112,11 +100,7 @@ mod tests {
         for (index, sentence) in sentences(1, 500, LENGTHS).iter().enumerate() {
             let words: Vec<&str> = sentence.tokens.iter().map(|t| t.word.as_str()).collect();
             for (at, token) in sentence.tokens.iter().enumerate() {
-                assert_eq!(
-                    token.tag,
-                    tag_by_rule(&words, at),
-                    "seed 1, sentence {index}: {sentence}"
-                );
+                assert_eq!(token.tag, tag_by_rule(&words, at), "seed 1, sentence {index}: {sentence}");
             }
         }
     }
@@ -136,9 +120,6 @@ mod tests {
     #[test]
     fn what_is_generated_is_in_the_format() {
         let sentences = sentences(3, 200, LENGTHS);
-        assert_eq!(
-            wikiner::parse(wikiner::write(&sentences), "generated").unwrap(),
-            sentences
-        );
+        assert_eq!(wikiner::parse(wikiner::write(&sentences), "generated").unwrap(), sentences);
     }
 }

@@ -73,11 +73,7 @@ mod tests {
         for (index, sentence) in sentences(2, 500, LENGTHS).iter().enumerate() {
             let gold = sentence.heads.transitions();
             let rebuilt = gold.and_then(|gold| play(sentence.words.len() as u32, &gold));
-            assert_eq!(
-                rebuilt.as_ref(),
-                Some(&sentence.heads),
-                "seed 2, sentence {index}"
-            );
+            assert_eq!(rebuilt.as_ref(), Some(&sentence.heads), "seed 2, sentence {index}");
         }
     }
 
@@ -98,9 +94,6 @@ mod tests {
     #[test]
     fn what_is_generated_is_in_the_format() {
         let sentences = sentences(4, 200, LENGTHS);
-        assert_eq!(
-            conllu::parse(conllu::write(&sentences), "generated").unwrap(),
-            sentences
-        );
+        assert_eq!(conllu::parse(conllu::write(&sentences), "generated").unwrap(), sentences);
     }
 }

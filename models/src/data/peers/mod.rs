@@ -49,20 +49,14 @@ pub struct Mismatch {
 
 impl Mismatch {
     fn new(expected: impl Into<String>, found: impl Into<String>) -> Self {
-        Mismatch {
-            expected: expected.into(),
-            found: found.into(),
-        }
+        Mismatch { expected: expected.into(), found: found.into() }
     }
 
     /// Passes when `holds`; otherwise `found` is said of instance `index`.
     fn unless(holds: bool, index: usize, expected: &str, found: &str) -> Result<(), Self> {
         match holds {
             true => Ok(()),
-            false => Err(Mismatch::new(
-                expected,
-                format!("{found} in instance {index}"),
-            )),
+            false => Err(Mismatch::new(expected, format!("{found} in instance {index}"))),
         }
     }
 
@@ -70,10 +64,7 @@ impl Mismatch {
     fn unless_paired(first: usize, second: usize, what: &str) -> Result<(), Self> {
         match first == second {
             true => Ok(()),
-            false => Err(Mismatch::new(
-                format!("{first} {what}, one per instance"),
-                second.to_string(),
-            )),
+            false => Err(Mismatch::new(format!("{first} {what}, one per instance"), second.to_string())),
         }
     }
 }
@@ -82,15 +73,10 @@ impl Mismatch {
 pub fn parse<W: Workload>(content: impl AsRef<[u8]>, file: &str) -> Result<W, DataError> {
     let text = decode(content.as_ref(), file)?;
     let workload: W = serde_json::from_str(text).map_err(|error| {
-        let place = Place::Line {
-            line: error.line().max(1),
-            column: Some(error.column().max(1)),
-        };
+        let place = Place::Line { line: error.line().max(1), column: Some(error.column().max(1)) };
         // The message repeats the place at its end.
         let message = error.to_string();
-        let found = message
-            .rsplit_once(" at line ")
-            .map_or(&*message, |(found, _)| found);
+        let found = message.rsplit_once(" at line ").map_or(&*message, |(found, _)| found);
         DataError::at(file, place, "the JSON of this workload", found)
     })?;
     let mismatch = |Mismatch { expected, found }| DataError::in_file(file, expected, found);
@@ -128,9 +114,7 @@ fn table_size<'a>(words: impl IntoIterator<Item = &'a u32>, usual: u32) -> usize
 
 /// Word numbers below `words`.
 fn words(random: &mut Random, length: u32, words: u32) -> Vec<u32> {
-    (0..length)
-        .map(|_| random.below(u64::from(words)) as u32)
-        .collect()
+    (0..length).map(|_| random.below(u64::from(words)) as u32).collect()
 }
 
 /// Workload a: random images of 28 × 28 with random classes.
@@ -158,11 +142,7 @@ impl Images {
     /// The usual number of images is 2000.
     pub fn generate(seed: u64, examples: u32) -> Self {
         let note = "pixels uniform in [0, 1), classes uniform in 0..10".to_owned();
-        Images {
-            examples: examples.min(Self::MOST),
-            note,
-            seed,
-        }
+        Images { examples: examples.min(Self::MOST), note, seed }
     }
 
     /// The images, made one by one: pixels in `[0, 1)` and a class below [`Images::CLASSES`].
@@ -221,10 +201,7 @@ mod tests {
             "f",
         )
         .unwrap();
-        assert_eq!(
-            (pairs.pairs[0].0.parent.as_slice(), pairs.pairs[0].2),
-            (&[-1, 0][..], 3.25)
-        );
+        assert_eq!((pairs.pairs[0].0.parent.as_slice(), pairs.pairs[0].2), (&[-1, 0][..], 3.25));
         assert_eq!((trees.word_rows(), pairs.word_rows()), (1000, 2400));
         let tagged: Tagged = parse(r#"{"words": [[1, 20000]], "tags": [[0, 16]]}"#, "f").unwrap();
         assert_eq!((tagged.word_rows(), tagged.tag_count()), (20_001, 17));
@@ -286,26 +263,17 @@ mod tests {
     fn distributions_are_those_of_the_scripts() {
         let trees = Trees::generate(1, 1000, 20.0, 1000);
         let leaves = Summary::of(trees.trees.iter().map(|t| t.0.leaves().len()));
-        assert!(
-            (19.0..21.0).contains(&leaves.mean()) && leaves.max <= 60,
-            "{leaves}"
-        );
+        assert!((19.0..21.0).contains(&leaves.mean()) && leaves.max <= 60, "{leaves}");
         let letters = Letters::generate(1, 1000);
         let lengths = Summary::of(letters.chars.iter().map(Vec::len));
-        assert!(
-            (6.7..7.3).contains(&lengths.mean()) && lengths.max <= 20,
-            "{lengths}"
-        );
+        assert!((6.7..7.3).contains(&lengths.mean()) && lengths.max <= 20, "{lengths}");
         let same = Tagged::generate(1, 10, Some(20));
         assert!(same.words.iter().all(|words| words.len() == 20));
         let parses = Parses::generate(1, 64);
         let actions: usize = parses.actions.iter().map(Vec::len).sum();
         let words: usize = parses.words.iter().map(Vec::len).sum();
         assert_eq!(actions, 2 * words - 64);
-        let pixels: Vec<f32> = Images::generate(1, 20)
-            .instances()
-            .flat_map(|(pixels, _)| pixels)
-            .collect();
+        let pixels: Vec<f32> = Images::generate(1, 20).instances().flat_map(|(pixels, _)| pixels).collect();
         let mean = pixels.iter().sum::<f32>() / pixels.len() as f32;
         assert!((0.48..0.52).contains(&mean) && pixels.iter().all(|p| (0.0..1.0).contains(p)));
     }

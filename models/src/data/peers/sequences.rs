@@ -11,22 +11,17 @@ fn check_filled(sequences: &[Vec<u32>], what: &str) -> Result<(), Mismatch> {
     sequences
         .iter()
         .enumerate()
-        .try_for_each(|(index, sequence)| {
-            Mismatch::unless(!sequence.is_empty(), index, &expected, "none")
-        })
+        .try_for_each(|(index, sequence)| Mismatch::unless(!sequence.is_empty(), index, &expected, "none"))
 }
 
 /// Sequences must not be empty and hold numbers below `bound`.
 fn check_all(sequences: &[Vec<u32>], bound: u32, what: &str) -> Result<(), Mismatch> {
     check_filled(sequences, what)?;
     let expected = format!("{what} below {bound}");
-    sequences
-        .iter()
-        .enumerate()
-        .try_for_each(|(index, sequence)| {
-            let largest = sequence.iter().copied().max().unwrap_or(0);
-            Mismatch::unless(largest < bound, index, &expected, &largest.to_string())
-        })
+    sequences.iter().enumerate().try_for_each(|(index, sequence)| {
+        let largest = sequence.iter().copied().max().unwrap_or(0);
+        Mismatch::unless(largest < bound, index, &expected, &largest.to_string())
+    })
 }
 
 fn check_labels(sequences: &[Vec<u32>], labels: &[u32], classes: u32) -> Result<(), Mismatch> {
@@ -56,10 +51,7 @@ impl Tagged {
     pub fn generate(seed: u64, count: usize, same: Option<u32>) -> Self {
         let drawn = instances(seed, count, |_, random| {
             let length = same.unwrap_or_else(|| sentence_length(random, 3));
-            (
-                words(random, length, Self::WORDS),
-                words(random, length, Self::TAGS),
-            )
+            (words(random, length, Self::WORDS), words(random, length, Self::TAGS))
         });
         let (words, tags) = drawn.into_iter().unzip();
         Tagged { words, tags }
@@ -77,10 +69,7 @@ impl Tagged {
 
     /// The sentences with their tags.
     pub fn instances(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
-        self.words
-            .iter()
-            .map(Vec::as_slice)
-            .zip(self.tags.iter().map(Vec::as_slice))
+        self.words.iter().map(Vec::as_slice).zip(self.tags.iter().map(Vec::as_slice))
     }
 }
 
@@ -88,16 +77,14 @@ impl Workload for Tagged {
     fn check(&self) -> Result<(), Mismatch> {
         Mismatch::unless_paired(self.words.len(), self.tags.len(), "lists of tags")?;
         check_filled(&self.words, "words")?;
-        self.instances()
-            .enumerate()
-            .try_for_each(|(index, (words, tags))| {
-                Mismatch::unless(
-                    words.len() == tags.len(),
-                    index,
-                    "one tag per word",
-                    &format!("{} tags", tags.len()),
-                )
-            })
+        self.instances().enumerate().try_for_each(|(index, (words, tags))| {
+            Mismatch::unless(
+                words.len() == tags.len(),
+                index,
+                "one tag per word",
+                &format!("{} tags", tags.len()),
+            )
+        })
     }
 }
 
@@ -137,10 +124,7 @@ impl Letters {
 
     /// The names with their classes.
     pub fn instances(&self) -> impl Iterator<Item = (&[u32], u32)> {
-        self.chars
-            .iter()
-            .map(Vec::as_slice)
-            .zip(self.labels.iter().copied())
+        self.chars.iter().map(Vec::as_slice).zip(self.labels.iter().copied())
     }
 }
 
@@ -182,10 +166,7 @@ impl Sequences {
 
     /// The sequences with their classes.
     pub fn instances(&self) -> impl Iterator<Item = (&[u32], u32)> {
-        self.words
-            .iter()
-            .map(Vec::as_slice)
-            .zip(self.labels.iter().copied())
+        self.words.iter().map(Vec::as_slice).zip(self.labels.iter().copied())
     }
 }
 
@@ -228,11 +209,7 @@ fn random_actions(words: u32, random: &mut Random) -> Vec<u32> {
 fn plays(words: usize, actions: &[u32]) -> bool {
     let (mut stack, mut left) = (0_usize, words);
     for &action in actions {
-        let possible = if action == 0 {
-            left > 0
-        } else {
-            action < 3 && stack > 1
-        };
+        let possible = if action == 0 { left > 0 } else { action < 3 && stack > 1 };
         if !possible {
             return false;
         }
@@ -254,10 +231,7 @@ impl Parses {
     pub fn generate(seed: u64, count: usize) -> Self {
         let drawn = instances(seed, count, |_, random| {
             let length = sentence_length(random, 3);
-            (
-                words(random, length, Self::WORDS),
-                random_actions(length, random),
-            )
+            (words(random, length, Self::WORDS), random_actions(length, random))
         });
         let (words, actions) = drawn.into_iter().unzip();
         Parses { words, actions }
@@ -265,10 +239,7 @@ impl Parses {
 
     /// The sentences with their actions.
     pub fn instances(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
-        self.words
-            .iter()
-            .map(Vec::as_slice)
-            .zip(self.actions.iter().map(Vec::as_slice))
+        self.words.iter().map(Vec::as_slice).zip(self.actions.iter().map(Vec::as_slice))
     }
 }
 
@@ -276,11 +247,9 @@ impl Workload for Parses {
     fn check(&self) -> Result<(), Mismatch> {
         Mismatch::unless_paired(self.words.len(), self.actions.len(), "lists of actions")?;
         check_all(&self.words, Self::WORDS, "words")?;
-        self.instances()
-            .enumerate()
-            .try_for_each(|(index, (words, actions))| {
-                let expected = "actions 0, 1 or 2 that shift every word and join all into one";
-                Mismatch::unless(plays(words.len(), actions), index, expected, "others")
-            })
+        self.instances().enumerate().try_for_each(|(index, (words, actions))| {
+            let expected = "actions 0, 1 or 2 that shift every word and join all into one";
+            Mismatch::unless(plays(words.len(), actions), index, expected, "others")
+        })
     }
 }

@@ -48,11 +48,7 @@ impl Serialize for Tree {
                 tree.depth()
             )));
         }
-        Subtree {
-            tree,
-            node: tree.root(),
-        }
-        .serialize(serializer)
+        Subtree { tree, node: tree.root() }.serialize(serializer)
     }
 }
 
@@ -75,8 +71,8 @@ impl<'de> Visitor<'de> for Nested<'_> {
     }
 
     fn visit_u64<E: de::Error>(self, word: u64) -> Result<(), E> {
-        let word = u32::try_from(word)
-            .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(word), &self))?;
+        let word =
+            u32::try_from(word).map_err(|_| E::invalid_value(de::Unexpected::Unsigned(word), &self))?;
         self.0.shift(word);
         Ok(())
     }
@@ -99,9 +95,7 @@ impl<'de> Deserialize<'de> for Tree {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut builder = TreeBuilder::default();
         Nested(&mut builder).deserialize(deserializer)?;
-        let tree = builder
-            .finish()
-            .expect("a subtree leaves one entry on the stack");
+        let tree = builder.finish().expect("a subtree leaves one entry on the stack");
         Ok(Tree(tree))
     }
 }
@@ -152,35 +146,21 @@ impl Trees {
 
     /// How many rows a table of words needs.
     pub fn word_rows(&self) -> usize {
-        table_size(
-            self.trees.iter().flat_map(|tree| tree.0.leaves()),
-            Self::WORDS,
-        )
+        table_size(self.trees.iter().flat_map(|tree| tree.0.leaves()), Self::WORDS)
     }
 
     /// The trees with their classes.
     pub fn instances(&self) -> impl Iterator<Item = (&BinaryTree<u32>, u32)> {
-        self.trees
-            .iter()
-            .map(|tree| &tree.0)
-            .zip(self.labels.iter().copied())
+        self.trees.iter().map(|tree| &tree.0).zip(self.labels.iter().copied())
     }
 }
 
 impl Workload for Trees {
     fn check(&self) -> Result<(), Mismatch> {
         Mismatch::unless_paired(self.trees.len(), self.labels.len(), "labels")?;
-        self.labels
-            .iter()
-            .enumerate()
-            .try_for_each(|(index, &label)| {
-                Mismatch::unless(
-                    label < Self::CLASSES,
-                    index,
-                    "classes 0..2",
-                    &format!("class {label}"),
-                )
-            })
+        self.labels.iter().enumerate().try_for_each(|(index, &label)| {
+            Mismatch::unless(label < Self::CLASSES, index, "classes 0..2", &format!("class {label}"))
+        })
     }
 }
 
@@ -200,20 +180,12 @@ impl Dependencies {
             0 => -1,
             _ => random.below(u64::from(word)) as i64,
         };
-        Dependencies {
-            parent: (0..length).map(head).collect(),
-            words: words(random, length, vocabulary),
-        }
+        Dependencies { parent: (0..length).map(head).collect(), words: words(random, length, vocabulary) }
     }
 
     fn check(&self, index: usize) -> Result<(), Mismatch> {
         let same = self.parent.len() == self.words.len() && !self.words.is_empty();
-        Mismatch::unless(
-            same,
-            index,
-            "one parent per word and at least one word",
-            "other lengths",
-        )?;
+        Mismatch::unless(same, index, "one parent per word and at least one word", "other lengths")?;
         let well_placed = |(word, &parent): (usize, &i64)| match word {
             0 => parent == -1,
             _ => (0..word as i64).contains(&parent),
@@ -254,28 +226,17 @@ impl Pairs {
 
     /// How many rows a table of words needs.
     pub fn word_rows(&self) -> usize {
-        let words = self
-            .pairs
-            .iter()
-            .flat_map(|(first, second, _)| first.words.iter().chain(&second.words));
+        let words = self.pairs.iter().flat_map(|(first, second, _)| first.words.iter().chain(&second.words));
         table_size(words, Self::WORDS)
     }
 }
 
 impl Workload for Pairs {
     fn check(&self) -> Result<(), Mismatch> {
-        self.pairs
-            .iter()
-            .enumerate()
-            .try_for_each(|(index, (first, second, score))| {
-                first.check(index)?;
-                second.check(index)?;
-                Mismatch::unless(
-                    (1.0..=5.0).contains(score),
-                    index,
-                    "scores 1..5",
-                    &format!("score {score}"),
-                )
-            })
+        self.pairs.iter().enumerate().try_for_each(|(index, (first, second, score))| {
+            first.check(index)?;
+            second.check(index)?;
+            Mismatch::unless((1.0..=5.0).contains(score), index, "scores 1..5", &format!("score {score}"))
+        })
     }
 }

@@ -1,0 +1,439 @@
+//! Graphs as JSON, for machines that do not speak our binary format: out and in.
+//!
+//! The document says what [`GraphData`] holds, table by table: ids are places in the tables, types
+//! are spelled as in text, numbers that JSON cannot hold are strings. Names of callees stand beside
+//! ids for readers; they are ignored when a document is read. What can be derived (the types of
+//! values, the structural hash) is not written, and what is read is verified.
+
+use crate::codec::LoadError;
+use crate::graph::{
+    App, Arena, Bindings, Cut, Float, GraphData, Operand, OperandKind, Output, Signature, Signatures, Site,
+};
+use crate::id::{AppId, MAX_INDEX, SigId, SiteId, TypeId, ValueId};
+use crate::module::{Body, CellDecl, Export, Init, Module, ParamDecl, ParamKind};
+use crate::types::{Type, Types};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+const FORMAT: &str = "autobatch graph";
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    format: String,
+    version: u32,
+    module: ModuleDoc,
+    tables: Tables,
+    applications: Vec<Application>,
+    cuts: Vec<Cut>,
+    outputs: Vec<Output>,
+    shared: Vec<ValueId>,
+    alone: Vec<AppId>,
+    words: Vec<u32>,
+    floats: Vec<Float>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ModuleDoc {
+    name: String,
+    tables: Tables,
+    params: Vec<ParamDoc>,
+    cells: Vec<CellDoc>,
+    exports: Vec<ExportDoc>,
+}
+
+/// The entries after those of an older table.
+#[derive(Serialize, Deserialize)]
+struct Tables {
+    types: Vec<Type>,
+    signatures: Vec<SignatureDoc>,
+    sites: Vec<Site>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SignatureDoc {
+    #[serde(default)]
+    name: String,
+    #[serde(flatten)]
+    signature: Signature,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ParamDoc {
+    name: String,
+    kind: ParamKind,
+    #[serde(rename = "type")]
+    ty: Type,
+    init: InitDoc,
+    site: SiteId,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum InitDoc {
+    Constant(Float),
+    Uniform(Float),
+    Normal(Float),
+    Glorot(Float),
+    He,
+    Saxe(Float),
+    Values(Vec<Float>),
+}
+
+#[derive(Serialize, Deserialize)]
+struct CellDoc {
+    name: String,
+    ports: usize,
+    noise: bool,
+    param_types: Vec<TypeId>,
+    applications: Vec<Application>,
+    results: Vec<ValueId>,
+    site: SiteId,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ExportDoc {
+    name: String,
+    signature: SigId,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Application {
+    #[serde(default)]
+    name: String,
+    signature: SigId,
+    operands: Vec<OperandDoc>,
+    /// Always the next numbers; for readers.
+    #[serde(default)]
+    results: Vec<ValueId>,
+    site: SiteId,
+}
+
+/// `{"value": 3}`, `{"words": 0}`: a value, or a place in a pool.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OperandDoc {
+    Value(ValueId),
+    Words(u32),
+    Floats(u32),
+}
+
+impl GraphData {
+    /// The graph with its module as a JSON document, indented where `pretty`.
+    ///
+    /// # Errors
+    /// If the graph was not verified and holds an operand that is none.
+    pub fn to_json(&self, pretty: bool) -> Result<String, serde_json::Error> {
+        let module = &*self.module;
+        let own = Tables::of(
+            module,
+            self.types.items().get(module.types.items().len()..).unwrap_or_default(),
+            self.sigs.items().get(module.sigs.items().len()..).unwrap_or_default(),
+            self.sites.items().get(module.sites.items().len()..).unwrap_or_default(),
+        );
+        let document = Document {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            module: ModuleDoc::of(module)?,
+            tables: own,
+            applications: applications_of(module, &self.sigs, &self.arena)?,
+            cuts: self.cuts.clone(),
+            outputs: self.outputs.clone(),
+            shared: self.shared.clone(),
+            alone: self.alone.clone(),
+            words: self.bindings.words.clone(),
+            floats: self.bindings.floats.iter().map(|&number| Float::new(number)).collect(),
+        };
+        if pretty { serde_json::to_string_pretty(&document) } else { serde_json::to_string(&document) }
+    }
+
+    /// The graph in a JSON document, verified.
+    ///
+    /// # Errors
+    /// If the text is no such document or the graph breaks a rule.
+    pub fn from_json(text: &str) -> Result<Self, LoadError> {
+        let document: Document =
+            serde_json::from_str(text).map_err(|error| LoadError::malformed(error.to_string()))?;
+        if document.format != FORMAT {
+            return Err(LoadError::malformed(format!("the field format must be {FORMAT:?}")));
+        }
+        if document.version != VERSION {
+            return Err(LoadError::Version { found: document.version, known: VERSION });
+        }
+        let module = document.module.read()?;
+        module.verify()?;
+        let mut data = Self::new(Arc::new(module));
+        document.tables.append(&mut data.types, &mut data.sigs)?;
+        data.sites.extend_exact(document.tables.sites);
+        data.arena = read_arena(&document.applications, &data.sigs)?;
+        (data.cuts, data.outputs) = (document.cuts, document.outputs);
+        (data.shared, data.alone) = (document.shared, document.alone);
+        let floats = document.floats.iter().map(|number| number.get()).collect();
+        data.bindings = Bindings { words: document.words, floats };
+        data.verify()?;
+        data.rehash();
+        Ok(data)
+    }
+}
+
+impl Tables {
+    fn of(module: &Module, types: &[Type], sigs: &[Signature], sites: &[Site]) -> Self {
+        let doc = |signature: &Signature| SignatureDoc {
+            name: module.callee_name(signature.callee),
+            signature: signature.clone(),
+        };
+        Self { types: types.to_vec(), signatures: sigs.iter().map(doc).collect(), sites: sites.to_vec() }
+    }
+
+    /// Appends types and signatures; ids must point at what is there, and nothing may come twice.
+    fn append(&self, types: &mut Types, sigs: &mut Signatures) -> Result<(), LoadError> {
+        for &ty in &self.types {
+            let next = types.items().len();
+            if types.intern(ty).index() != next {
+                return Err(LoadError::malformed(format!("the type {ty} appears twice")));
+            }
+        }
+        for SignatureDoc { name: _, signature } in &self.signatures {
+            let Signature { callee: _, operands, params: _, param_types, results } = signature;
+            let mut ids = operands.iter().chain(param_types).chain(results);
+            if let Some(id) = ids.find(|id| id.index() >= types.items().len()) {
+                return Err(LoadError::malformed(format!("a signature names {id}, which is not there")));
+            }
+            let next = sigs.items().len();
+            if sigs.intern(signature.clone(), types).index() != next {
+                return Err(LoadError::malformed(format!("signature {next} appears twice")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ModuleDoc {
+    fn of(module: &Module) -> Result<Self, serde_json::Error> {
+        let Module { tag: _, name, types, sigs, sites, params, cells, exports } = module;
+        let cell = |CellDecl { name, body, site }: &CellDecl| {
+            let Body { ports, noise, param_types, arena, results } = body;
+            Ok(CellDoc {
+                name: name.clone(),
+                ports: *ports,
+                noise: *noise,
+                param_types: param_types.clone(),
+                applications: applications_of(module, sigs, arena)?,
+                results: results.clone(),
+                site: *site,
+            })
+        };
+        Ok(Self {
+            name: name.clone(),
+            tables: Tables::of(module, types.items(), sigs.items(), sites.items()),
+            params: params.iter().map(ParamDoc::of).collect(),
+            cells: cells.iter().map(cell).collect::<Result<_, serde_json::Error>>()?,
+            exports: exports
+                .iter()
+                .map(|export| ExportDoc { name: export.name.clone(), signature: export.sig })
+                .collect(),
+        })
+    }
+
+    fn read(self) -> Result<Module, LoadError> {
+        let mut module = Module::empty(&self.name);
+        module.types = Types::default();
+        self.tables.append(&mut module.types, &mut module.sigs)?;
+        module.sites.extend_exact(self.tables.sites);
+        module.params = self.params.into_iter().map(ParamDoc::read).collect();
+        for CellDoc { name, ports, noise, param_types, applications, results, site } in self.cells {
+            let arena = read_arena(&applications, &module.sigs)?;
+            let body = Body { ports, noise, param_types, arena, results };
+            module.cells.push(CellDecl { name, body, site });
+        }
+        module.exports =
+            self.exports.into_iter().map(|doc| Export { name: doc.name, sig: doc.signature }).collect();
+        Ok(module)
+    }
+}
+
+impl ParamDoc {
+    fn of(decl: &ParamDecl) -> Self {
+        let ParamDecl { name, kind, ty, init, site } = decl;
+        let init = match init {
+            Init::Constant(number) => InitDoc::Constant(Float::new(*number)),
+            Init::Uniform(number) => InitDoc::Uniform(Float::new(*number)),
+            Init::Normal(number) => InitDoc::Normal(Float::new(*number)),
+            Init::Glorot(number) => InitDoc::Glorot(Float::new(*number)),
+            Init::He => InitDoc::He,
+            Init::Saxe(number) => InitDoc::Saxe(Float::new(*number)),
+            Init::Values(values) => InitDoc::Values(values.iter().map(|&value| Float::new(value)).collect()),
+        };
+        Self { name: name.clone(), kind: *kind, ty: *ty, init, site: *site }
+    }
+
+    fn read(self) -> ParamDecl {
+        let Self { name, kind, ty, init, site } = self;
+        let init = match init {
+            InitDoc::Constant(number) => Init::Constant(number.get()),
+            InitDoc::Uniform(number) => Init::Uniform(number.get()),
+            InitDoc::Normal(number) => Init::Normal(number.get()),
+            InitDoc::Glorot(number) => Init::Glorot(number.get()),
+            InitDoc::He => Init::He,
+            InitDoc::Saxe(number) => Init::Saxe(number.get()),
+            InitDoc::Values(values) => Init::Values(values.iter().map(|value| value.get()).collect()),
+        };
+        ParamDecl { name, kind, ty, init, site }
+    }
+}
+
+fn applications_of(
+    module: &Module,
+    sigs: &Signatures,
+    arena: &Arena,
+) -> Result<Vec<Application>, serde_json::Error> {
+    let operand = |operand: &Operand| match operand.kind() {
+        Some(OperandKind::Value(value)) => Ok(OperandDoc::Value(value)),
+        Some(OperandKind::Index(slot)) => Ok(OperandDoc::Words(slot)),
+        Some(OperandKind::Data(slot)) => Ok(OperandDoc::Floats(slot)),
+        None => Err(serde::ser::Error::custom("an operand is none; verify the graph first")),
+    };
+    let application = |id: AppId| {
+        let app = arena.app(id);
+        Ok(Application {
+            name: module.callee_name(sigs.get(app.sig).callee),
+            signature: app.sig,
+            operands: arena.operands(id).iter().map(operand).collect::<Result<_, _>>()?,
+            results: arena.results(id).map(ValueId::new).collect(),
+            site: app.site,
+        })
+    };
+    arena.ids().map(application).collect()
+}
+
+/// An arena from its applications: results are numbered on, their types are the signature's.
+fn read_arena(applications: &[Application], sigs: &Signatures) -> Result<Arena, LoadError> {
+    let (mut apps, mut operands, mut types) =
+        (Vec::with_capacity(applications.len()), Vec::new(), Vec::new());
+    for (number, application) in applications.iter().enumerate() {
+        let Some(signature) = sigs.items().get(application.signature.index()) else {
+            let message = format!("application {number} has {}, which is not there", application.signature);
+            return Err(LoadError::malformed(message));
+        };
+        apps.push(App {
+            sig: application.signature,
+            operands: operands.len() as u32,
+            results: types.len() as u32,
+            site: application.site,
+        });
+        for &operand in &application.operands {
+            operands.push(match operand {
+                OperandDoc::Value(value) => Operand::value(value),
+                OperandDoc::Words(slot) if slot as usize <= MAX_INDEX => Operand::index(slot),
+                OperandDoc::Floats(slot) if slot as usize <= MAX_INDEX => Operand::data(slot),
+                OperandDoc::Words(slot) | OperandDoc::Floats(slot) => {
+                    return Err(LoadError::malformed(format!("{slot} is no place in a pool")));
+                }
+            });
+        }
+        types.extend_from_slice(&signature.results);
+        if types.len().max(operands.len()) > MAX_INDEX {
+            return Err(LoadError::malformed("an arena has too many operands or values"));
+        }
+    }
+    Arena::from_parts(apps, operands, types).map_err(LoadError::malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Graph;
+    use crate::module::ModuleBuilder;
+    use crate::types::{INDEX, f32, list};
+
+    fn sample() -> GraphData {
+        let mut m = ModuleBuilder::new("sample");
+        let embed = m.table("embed", [3, 2], Init::Values(vec![0.1, -0.0, 1e-40, 3.0, 4.0, 1e30].into()));
+        let w = m.param("w", [2, 2], Init::He);
+        let leaf = m.cell("leaf", [INDEX], |_, [word]| [embed.row(word).dropout(0.1)]);
+        let mix =
+            m.cell("mix", [list(f32([2]))], |_, [v]| [v.sum().affine(w, None).clamp(-1.0, f32::INFINITY)]);
+        let g = Graph::new(&m.build().unwrap());
+        let common = g.input(&[f32::INFINITY, -0.0]).shared();
+        for key in [u64::MAX, 7] {
+            g.instance(key);
+            let [x] = g.call(leaf, 2);
+            let [z] = g.call(mix, g.list([x, common]));
+            g.loss(&format!("loss{key}"), z.alone().cross_entropy(1));
+        }
+        g.finish().unwrap()
+    }
+
+    #[test]
+    fn a_document_is_read_back() {
+        let data = sample();
+        for pretty in [false, true] {
+            let read = GraphData::from_json(&data.to_json(pretty).unwrap()).unwrap();
+            assert_eq!(read, data);
+            assert_eq!(read.structure(), data.structure());
+        }
+    }
+
+    #[test]
+    fn documents_are_readable() {
+        let mut m = ModuleBuilder::new("small");
+        let cell = m.cell("half", [f32([2])], |_, [x]| [x.dropout(0.5)]);
+        let g = Graph::new(&m.build().unwrap());
+        g.instance(1);
+        let [y] = g.call(cell, g.input(&[0.5, f32::NAN]));
+        g.output("y", y);
+        let document: serde_json::Value =
+            serde_json::from_str(&g.finish().unwrap().to_json(false).unwrap()).unwrap();
+        assert_eq!(document["module"]["tables"]["types"][1], "f32[2]");
+        assert_eq!(document["applications"][1]["name"], "@half");
+        assert_eq!(document["applications"][1]["operands"][0]["value"], 0);
+        assert_eq!(document["floats"], serde_json::json!([0.5, "nan(0x7fc00000)"]));
+        assert_eq!(document["outputs"][0], serde_json::json!({"name": "y", "value": 1, "kind": "value"}));
+    }
+
+    #[test]
+    fn every_float_survives() {
+        let mut state = 1u32;
+        for _ in 0..20_000 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let float = Float::new(f32::from_bits(state));
+            let text = serde_json::to_string(&float).unwrap();
+            assert_eq!(serde_json::from_str::<Float>(&text).unwrap(), float, "{text}");
+        }
+    }
+
+    #[test]
+    fn damaged_documents_do_not_panic() {
+        let text = sample().to_json(false).unwrap();
+        let digits: Vec<usize> =
+            text.bytes().enumerate().filter(|(_, b)| b.is_ascii_digit()).map(|(at, _)| at).collect();
+        let (mut passed, mut state) = (0, 3u32);
+        for _ in 0..3000 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let at = digits[(state >> 8) as usize % digits.len()];
+            let digit = ["0", "1", "7", "99", "-1", "4294967295", "18446744073709551615", ""]
+                [(state >> 5) as usize % 8];
+            let edited = [&text[..at], digit, &text[at + 1..]].concat();
+            if let Ok(data) = GraphData::from_json(&edited) {
+                passed += usize::from(data.depths().len() == data.arena.len());
+            }
+        }
+        assert!((1..3000).contains(&passed), "{passed} documents passed");
+    }
+
+    #[test]
+    fn edited_documents_are_refused() {
+        let text = sample().to_json(false).unwrap();
+        let refusal = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from}");
+            GraphData::from_json(&text.replacen(from, to, 1)).expect_err("the edit is refused").to_string()
+        };
+        assert!(refusal("autobatch graph", "a poem").contains("the field format must be"));
+        assert!(refusal("\"version\":1", "\"version\":2").contains("format version 2"));
+        assert!(refusal("\"f32[3,2]\"", "\"f32[3,0]\"").contains("extent 1 of a shape is zero"));
+        assert!(refusal("\"f32[3,2]\"", "\"f32[2]\"").contains("appears twice"));
+        assert!(refusal("{\"words\":0}", "{\"words\":1000}").contains("G14"));
+        assert!(refusal("{\"words\":0}", "{\"words\":4000000000}").contains("no place in a pool"));
+        assert!(GraphData::from_json("{").is_err());
+    }
+}

@@ -1,0 +1,334 @@
+//! A kernel made ready for tiles: where each register lies while a tile of lanes is played.
+//!
+//! *Needs* a kernel of a verified plan. *Ensures* homes for all registers such that stages read and
+//! write plain strided rows: ports are read where the operand is, temporaries lie in the tile's own
+//! memory (a matrix of `rows x width` each), and a temporary that is a whole result of the kernel
+//! lies in the result's rows themselves, so that nothing is copied at the end. Results of
+//! elementwise instructions that only their own stage reads share memory as soon as they are dead.
+
+use autobatch_ir::plan::{Code, Instr, Kernel, ListSource, Part, ProdInit, RegKind, Source, Stage, View};
+use autobatch_ir::types::DType;
+
+/// Bytes of temporaries that a tile may fill: a part of every second-level cache.
+const TILE_BYTES: usize = 192 << 10;
+/// Rows of a tile are a multiple of this, the tallest register tile of the products.
+const TILE_STEP: usize = 14;
+/// The most rows in a tile.
+const TILE_MOST: usize = 112;
+
+/// Where a register's elements are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    /// Where the operand of this port is.
+    Port(u32),
+    /// A parameter port, whole.
+    Param(u32),
+    /// In the program's constants, from this float on.
+    Const(usize),
+    /// In the tile, `rows * at` floats in.
+    Tile(usize),
+    /// In the rows of this result.
+    Result(u32),
+}
+
+/// Operand of an elementwise instruction.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Input {
+    View(View),
+    Single(View),
+    /// A constant, by its place in the program's constants.
+    Const(usize),
+    /// A result of the same stage that has no register: at this place of the tile.
+    Local(usize),
+}
+
+/// Where an elementwise instruction puts its result.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Output {
+    View(View),
+    Local(usize),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct MapInstr {
+    pub(super) code: Code,
+    pub(super) dtype: DType,
+    pub(super) inputs: Vec<Input>,
+    pub(super) output: Output,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct MapStage {
+    pub(super) width: usize,
+    pub(super) instrs: Vec<MapInstr>,
+}
+
+/// A weight that a product meets: some columns of a parameter, perhaps transposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Weight {
+    pub(super) param: u32,
+    pub(super) transposed: bool,
+    pub(super) col: u32,
+    pub(super) width: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Task {
+    Prod {
+        dst: View,
+        rows: u32,
+        init: ProdInit,
+        chains: Vec<(usize, Vec<Part>)>,
+    },
+    Map(MapStage),
+    /// The stage of the kernel with this number: a row op, a fold or a lookup.
+    Other(usize),
+}
+
+/// A kernel with homes.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) homes: Vec<Home>,
+    /// Per port: where in the tile its rows are gathered if they come through a table and a stage
+    /// other than a product or a fold reads them.
+    pub(super) gathers: Vec<Option<usize>>,
+    pub(super) constants: Vec<f32>,
+    pub(super) tasks: Vec<Task>,
+    pub(super) weights: Vec<Weight>,
+    /// Floats of the tile per row.
+    pub(super) row_floats: usize,
+    pub(super) tile_rows: usize,
+    /// A rough count of floating-point operations per row, for splitting work.
+    pub(super) row_work: usize,
+    /// Per port the number of values its index may take, where something is indexed by it.
+    pub(super) index_limits: Vec<Option<u32>>,
+}
+
+impl Program {
+    /// `in_place` says whether results may be homes: rows through a table are not side by side.
+    pub(super) fn new(kernel: &Kernel, in_place: bool) -> Self {
+        let mut builder = Builder::new(kernel, in_place);
+        let tasks =
+            kernel.stages.iter().enumerate().map(|(number, stage)| builder.task(number, stage)).collect();
+        let row_floats = builder.row_floats.max(1);
+        let fit = TILE_BYTES / 4 / row_floats / TILE_STEP * TILE_STEP;
+        Self {
+            homes: builder.homes,
+            gathers: builder.gathers,
+            constants: builder.constants,
+            tasks,
+            weights: builder.weights,
+            row_floats,
+            tile_rows: fit.clamp(TILE_STEP, TILE_MOST),
+            row_work: builder.work,
+            index_limits: index_limits(kernel),
+        }
+    }
+}
+
+struct Builder<'a> {
+    kernel: &'a Kernel,
+    homes: Vec<Home>,
+    gathers: Vec<Option<usize>>,
+    constants: Vec<f32>,
+    weights: Vec<Weight>,
+    row_floats: usize,
+    work: usize,
+}
+
+impl<'a> Builder<'a> {
+    fn new(kernel: &'a Kernel, in_place: bool) -> Self {
+        let mut builder = Self {
+            kernel,
+            homes: Vec::with_capacity(kernel.regs.len()),
+            gathers: vec![None; kernel.ports as usize],
+            constants: Vec::new(),
+            weights: Vec::new(),
+            row_floats: 0,
+            work: 1,
+        };
+        for (number, reg) in kernel.regs.iter().enumerate() {
+            let width = reg.ty.shape.elements();
+            let home = match reg.kind {
+                RegKind::Port => Home::Port(number as u32),
+                RegKind::Param(port) => Home::Param(port),
+                RegKind::Const(bits) => Home::Const(builder.constant(bits, width)),
+                RegKind::Temp => match result_of(kernel, number as u32).filter(|_| in_place) {
+                    Some(result) => Home::Result(result),
+                    None => Home::Tile(builder.reserve(width)),
+                },
+            };
+            builder.homes.push(home);
+        }
+        for number in 0..kernel.ports {
+            if read_by_rows(kernel, number) {
+                builder.gathers[number as usize] = Some(builder.reserve(kernel.whole(number).width as usize));
+            }
+        }
+        builder
+    }
+
+    fn reserve(&mut self, width: usize) -> usize {
+        let at = self.row_floats;
+        self.row_floats += width;
+        at
+    }
+
+    fn constant(&mut self, bits: u32, width: usize) -> usize {
+        let at = self.constants.len();
+        self.constants.resize(at + width, f32::from_bits(bits));
+        at
+    }
+
+    fn task(&mut self, number: usize, stage: &Stage) -> Task {
+        match stage {
+            Stage::Prod { dst, rows, init, parts } => {
+                self.work += parts.iter().map(|p| 2 * p.source.width as usize).sum::<usize>()
+                    * dst.width as usize
+                    / *rows as usize;
+                Task::Prod { dst: *dst, rows: *rows, init: *init, chains: self.chains(*dst, *rows, parts) }
+            }
+            Stage::Map { width, code } => Task::Map(self.map(*width as usize, code)),
+            Stage::Row { sources, .. } => {
+                self.work += sources.iter().map(|(view, _)| 20 * view.width as usize).sum::<usize>();
+                Task::Other(number)
+            }
+            Stage::Seg { dst, .. } => {
+                self.work += 10 * dst.width as usize;
+                Task::Other(number)
+            }
+            Stage::Lookup { dst, .. } => {
+                self.work += dst.width as usize;
+                Task::Other(number)
+            }
+        }
+    }
+
+    /// Parts that meet successive rows of one weight are one chain.
+    fn chains(&mut self, dst: View, rows: u32, parts: &[Part]) -> Vec<(usize, Vec<Part>)> {
+        let mut chains: Vec<(usize, Vec<Part>)> = Vec::new();
+        for part in parts {
+            let width = dst.width / rows;
+            let weight = Weight { param: part.param, transposed: part.transposed, col: part.col, width };
+            let number = self.weights.iter().position(|known| *known == weight).unwrap_or_else(|| {
+                self.weights.push(weight);
+                self.weights.len() - 1
+            });
+            match chains.last_mut() {
+                Some((last, chain))
+                    if *last == number
+                        && chain.last().is_some_and(|p| p.row + p.source.width / rows == part.row) =>
+                {
+                    chain.push(*part);
+                }
+                _ => chains.push((number, vec![*part])),
+            }
+        }
+        chains
+    }
+
+    fn map(&mut self, width: usize, code: &[Instr]) -> MapStage {
+        let mut last_use = vec![0; code.len()];
+        for (number, instr) in code.iter().enumerate() {
+            for source in &instr.sources {
+                if let Source::Local(local) = source {
+                    last_use[*local as usize] = number;
+                }
+            }
+            self.work += 8 * width;
+        }
+        // Memory of results without registers: free again after the last instruction that reads it.
+        let mut free: Vec<usize> = Vec::new();
+        let mut outputs: Vec<Output> = Vec::with_capacity(code.len());
+        let mut instrs = Vec::with_capacity(code.len());
+        for (number, instr) in code.iter().enumerate() {
+            let inputs = instr.sources.iter().map(|source| self.input(source, &outputs)).collect();
+            let output = match instr.store {
+                Some(view) => Output::View(view),
+                None => Output::Local(free.pop().unwrap_or_else(|| self.reserve(width))),
+            };
+            outputs.push(output);
+            instrs.push(MapInstr { code: instr.code, dtype: instr.dtype, inputs, output });
+            for (local, output) in outputs.iter().enumerate() {
+                if let Output::Local(at) = output
+                    && last_use[local].max(local) == number
+                {
+                    free.push(*at);
+                }
+            }
+        }
+        MapStage { width, instrs }
+    }
+
+    fn input(&mut self, source: &Source, outputs: &[Output]) -> Input {
+        match source {
+            Source::View(view) => Input::View(*view),
+            Source::Scalar(view) => Input::Single(*view),
+            Source::Const(bits) => Input::Const(self.constant(*bits, 1)),
+            Source::Local(local) => match outputs[*local as usize] {
+                Output::View(view) => Input::View(view),
+                Output::Local(at) => Input::Local(at),
+            },
+        }
+    }
+}
+
+/// The result that a temporary register is, if it is exactly one whole result.
+fn result_of(kernel: &Kernel, reg: u32) -> Option<u32> {
+    let mut found = kernel.results.iter().enumerate().filter(|(_, view)| view.reg == reg);
+    let (number, view) = found.next()?;
+    (found.next().is_none() && *view == kernel.whole(reg)).then_some(number as u32)
+}
+
+/// Whether a stage that reads rows side by side (not a product, not a fold of a list port) or a
+/// result reads the port.
+fn read_by_rows(kernel: &Kernel, port: u32) -> bool {
+    let is = |view: &View| view.reg == port;
+    if kernel.regs[port as usize].ty.is_list {
+        return false;
+    }
+    kernel.stages.iter().any(|stage| match stage {
+        Stage::Prod { rows, parts, init, .. } => {
+            matches!(init, ProdInit::View(view) if is(view))
+                || (*rows > 1 && parts.iter().any(|part| is(&part.source)))
+        }
+        Stage::Map { code, .. } => code.iter().flat_map(|instr| &instr.sources).any(|source| match source {
+            Source::View(view) | Source::Scalar(view) => is(view),
+            Source::Local(_) | Source::Const(_) => false,
+        }),
+        Stage::Row { sources, .. } => sources.iter().any(|(view, _)| is(view)),
+        Stage::Seg { query, lists, .. } => {
+            query.as_ref().is_some_and(is)
+                || lists.iter().any(|list| matches!(list, ListSource::Views(items) if items.iter().any(is)))
+        }
+        Stage::Lookup { index, .. } => is(index),
+    }) || kernel.results.iter().any(is)
+}
+
+/// How many values the index at each port may take: the least of what is indexed by it.
+fn index_limits(kernel: &Kernel) -> Vec<Option<u32>> {
+    use autobatch_ir::graph::Op;
+    let mut limits: Vec<Option<u32>> = vec![None; kernel.ports as usize];
+    let mut limit = |view: &View, values: u32| {
+        if let Some(known) = limits.get_mut(view.reg as usize) {
+            *known = Some(known.map_or(values, |old| old.min(values)));
+        }
+    };
+    for stage in &kernel.stages {
+        match stage {
+            Stage::Lookup { param, index, .. } => {
+                limit(index, kernel.params[*param as usize].shape.dims()[0]);
+            }
+            Stage::Row { op, sources, .. } => match op {
+                Op::OneHot { width } => limit(&sources[0].0, *width),
+                Op::Pick => limit(&sources[1].0, sources[0].1.shape.dims()[0]),
+                Op::PickNegLogSoftmax | Op::Hinge { .. } => {
+                    limit(&sources[1].0, sources[0].1.shape.width() as u32);
+                }
+                _ => {}
+            },
+            Stage::Prod { .. } | Stage::Map { .. } | Stage::Seg { .. } => {}
+        }
+    }
+    limits
+}

@@ -1,0 +1,508 @@
+//! Plays the stages of one step on a tile of lanes.
+//!
+//! All stages run on the tile before the next tile begins, so temporaries stay in cache; lanes are
+//! independent, so this is the same function as stage by stage.
+
+use super::memory::FieldMemory;
+use super::program::{Home, Input, MapStage, Output, Program, Task};
+use crate::kernels::elementwise::{Elements, ElementsMut, run as run_elements};
+use crate::kernels::{Aligned, Isa, PackedWeights, Part, Product, RowNumbers, Rows, RowsMut, Scratch, Start};
+use autobatch_ir::graph::{Binary, ListFold, Op};
+use autobatch_ir::numeric::list;
+use autobatch_ir::plan::row_ops::{Noise, row_op};
+use autobatch_ir::plan::{
+    Code, Kernel, ListSource, Operand, Part as KernelPart, Place, Plan, ProdInit, Stage, View,
+};
+use autobatch_ir::types::{DType, Type};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What all tiles of a step share.
+pub(super) struct StepContext<'a> {
+    pub(super) isa: Isa,
+    pub(super) noise: Noise,
+    pub(super) kernel: &'a Kernel,
+    pub(super) program: &'a Program,
+    pub(super) operands: &'a [Operand],
+    pub(super) places: &'a [Place],
+    pub(super) tables: &'a [u32],
+    pub(super) fields: &'a [FieldMemory],
+    pub(super) words: &'a [u32],
+    pub(super) floats: &'a [f32],
+    /// The values of the step's parameter ports.
+    pub(super) params: Vec<&'a [f32]>,
+    /// The packed weights that its products meet.
+    pub(super) weights: Vec<Arc<PackedWeights>>,
+}
+
+/// The memory of one thread.
+#[derive(Default)]
+pub(super) struct TileMemory {
+    tile: Aligned,
+    scratch: Scratch,
+}
+
+/// Strided rows of words: row `i` of the tile begins at `base + i * stride`.
+#[derive(Clone, Copy)]
+struct Strip {
+    base: *mut f32,
+    stride: usize,
+}
+
+impl<'a> StepContext<'a> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        step: &'a autobatch_ir::plan::Step,
+        program: &'a Program,
+        (isa, noise): (Isa, Noise),
+        fields: &'a [FieldMemory],
+        (words, floats): (&'a [u32], &'a [f32]),
+    ) -> Self {
+        Self {
+            isa,
+            noise,
+            kernel: plan.kernel(step),
+            program,
+            operands: plan.operands(step),
+            places: plan.places(step),
+            tables: &plan.tables,
+            fields,
+            words,
+            floats,
+            params: Vec::new(),
+            weights: Vec::new(),
+        }
+    }
+
+    /// Plays the given lanes.
+    ///
+    /// # Safety
+    /// The context is that of a step of a verified plan, its fields have the rows that the plan
+    /// declares, its bindings cover what the plan binds, and no other thread plays the same lanes or
+    /// a step of another wave.
+    pub(super) unsafe fn play(&self, lanes: Range<usize>, memory: &mut TileMemory) {
+        let rows = self.program.tile_rows;
+        // Every tile needs the same memory; a failed allocation aborts like any small one.
+        memory
+            .tile
+            .fit(self.program.row_floats * rows)
+            .expect("a tile is at most a few hundred KiB and a row");
+        for start in lanes.clone().step_by(rows) {
+            let tile = Tile {
+                step: self,
+                lanes: start..lanes.end.min(start + rows),
+                base: memory.tile.floats_mut().as_mut_ptr(),
+            };
+            // SAFETY: the tile's lanes are some of those that the caller vouches for.
+            unsafe { tile.play(&mut memory.scratch) };
+        }
+    }
+}
+
+struct Tile<'a> {
+    step: &'a StepContext<'a>,
+    lanes: Range<usize>,
+    base: *mut f32,
+}
+
+// Every unsafe function of this type needs what `StepContext::play` needs: then rows named by
+// operands and places exist, results of distinct lanes are distinct, and what is read was written.
+#[allow(clippy::missing_safety_doc, reason = "said once, above")]
+impl Tile<'_> {
+    unsafe fn play(&self, scratch: &mut Scratch) {
+        // SAFETY: as for this function, for all calls below.
+        unsafe {
+            self.gather();
+            for task in &self.step.program.tasks {
+                match task {
+                    Task::Prod { dst, rows, init, chains } => {
+                        self.prod(*dst, *rows as usize, *init, chains, scratch)
+                    }
+                    Task::Map(stage) => self.map(stage),
+                    Task::Other(number) => self.other(&self.step.kernel.stages[*number]),
+                }
+            }
+            self.write_results();
+        }
+    }
+
+    fn at(&self, floats: usize) -> *mut f32 {
+        self.base.wrapping_add(floats * self.step.program.tile_rows)
+    }
+
+    /// Copies rows that come through a table next to each other, where stages want them so.
+    unsafe fn gather(&self) {
+        for (port, at) in self.step.program.gathers.iter().enumerate() {
+            let (Some(at), true) = (at, self.is_tabled(port)) else { continue };
+            let width = self.step.kernel.whole(port as u32).width as usize;
+            let to = self.at(*at);
+            for (row, lane) in self.lanes.clone().enumerate() {
+                // SAFETY: as for this function; the tile has room for its rows.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(self.operand_row(port, lane), to.add(row * width), width)
+                };
+            }
+        }
+    }
+
+    fn is_tabled(&self, port: usize) -> bool {
+        matches!(
+            self.step.operands[port],
+            Operand::Table { .. } | Operand::WordTable { .. } | Operand::FloatTable { .. }
+        )
+    }
+
+    /// Where a lane's operand begins.
+    unsafe fn operand_row(&self, port: usize, lane: usize) -> *const f32 {
+        let step = self.step;
+        let table = |at: u32| step.tables[at as usize + lane] as usize;
+        let steady = |start: u32, stride: u32| start as usize + stride as usize * lane;
+        match step.operands[port] {
+            Operand::Rows { field, start, stride } => self.field_row(field.index(), steady(start, stride)),
+            Operand::Table { field, at } => self.field_row(field.index(), table(at)),
+            Operand::Words { start, stride } => {
+                step.words.as_ptr().wrapping_add(steady(start, stride)).cast()
+            }
+            Operand::WordTable { at } => step.words.as_ptr().wrapping_add(table(at)).cast(),
+            Operand::Floats { start, stride } => step.floats.as_ptr().wrapping_add(steady(start, stride)),
+            Operand::FloatTable { at } => step.floats.as_ptr().wrapping_add(table(at)),
+            Operand::Segments { .. } => {
+                unreachable!("lists are read by folds only (plan rule on operand kinds)")
+            }
+        }
+    }
+
+    fn field_row(&self, field: usize, row: usize) -> *const f32 {
+        let field = self.step.fields[field];
+        field.base.wrapping_add(row * field.width)
+    }
+
+    /// The rows of a view for this tile.
+    unsafe fn strip(&self, view: View) -> Strip {
+        let step = self.step;
+        let offset = view.start as usize;
+        let width = || step.kernel.whole(view.reg).width as usize;
+        match step.program.homes[view.reg as usize] {
+            Home::Port(port) => {
+                let port = port as usize;
+                if self.is_tabled(port) {
+                    let at = step.program.gathers[port].expect("ports that stages read by rows are gathered");
+                    return Strip { base: self.at(at).wrapping_add(offset), stride: width() };
+                }
+                let stride = match step.operands[port] {
+                    Operand::Rows { stride, .. } => stride as usize * width(),
+                    Operand::Words { stride, .. } | Operand::Floats { stride, .. } => stride as usize,
+                    _ => 0,
+                };
+                // SAFETY: as for this function.
+                let base = unsafe { self.operand_row(port, self.lanes.start) };
+                Strip { base: base.wrapping_add(offset).cast_mut(), stride }
+            }
+            Home::Param(port) => {
+                let base = step.params[port as usize].as_ptr().wrapping_add(offset);
+                Strip { base: base.cast_mut(), stride: 0 }
+            }
+            Home::Const(at) => {
+                let base = step.program.constants.as_ptr().wrapping_add(at + offset);
+                Strip { base: base.cast_mut(), stride: 0 }
+            }
+            Home::Tile(at) => Strip { base: self.at(at).wrapping_add(offset), stride: width() },
+            Home::Result(result) => self.result_strip(result as usize, offset),
+        }
+    }
+
+    /// The rows of a result that is a home.
+    fn result_strip(&self, result: usize, offset: usize) -> Strip {
+        let first = self.result_row(result, self.lanes.start).wrapping_add(offset);
+        Strip { base: first, stride: self.step.fields[self.step.places[result].field().index()].width }
+    }
+
+    /// Where a lane's result begins.
+    fn result_row(&self, result: usize, lane: usize) -> *mut f32 {
+        let row = match self.step.places[result] {
+            Place::Rows { start, .. } => start as usize + lane,
+            Place::Table { at, .. } => self.step.tables[at as usize + lane] as usize,
+        };
+        self.field_row(self.step.places[result].field().index(), row).cast_mut()
+    }
+
+    unsafe fn prod(
+        &self,
+        dst: View,
+        rows: usize,
+        init: ProdInit,
+        chains: &[(usize, Vec<KernelPart>)],
+        scratch: &mut Scratch,
+    ) {
+        // SAFETY: as for this function.
+        let out = unsafe { self.strip(dst) };
+        let width = dst.width as usize / rows;
+        for (number, (weight, parts)) in chains.iter().enumerate() {
+            let weights = &*self.step.weights[*weight];
+            for row_of_value in 0..if rows == 1 { 1 } else { self.lanes.len() } {
+                // A vector value: all lanes at once. A matrix value: its rows, lane by lane.
+                let lanes = if rows == 1 { self.lanes.clone() } else { 0..rows };
+                let parts: Vec<Part<'_>> = parts
+                    .iter()
+                    .map(|part| {
+                        let k = part.source.width as usize / rows;
+                        // SAFETY: as for this function.
+                        let rows = unsafe { self.part_rows(part.source, rows, k, row_of_value) };
+                        Part { rows, k }
+                    })
+                    .collect();
+                let start = match (number, init) {
+                    (0, ProdInit::Zero) => Start::Zero,
+                    (0, ProdInit::Bias(port)) => Start::Bias(&self.step.params[port as usize][..width]),
+                    // SAFETY: as for this function.
+                    (0, ProdInit::View(view)) => {
+                        Start::Rows(unsafe { self.part_rows(view, rows, width, row_of_value) })
+                    }
+                    _ => Start::Output,
+                };
+                let first_k = chains[number].1[0].row as usize;
+                let product = Product { weights, first_k, columns: 0..width, parts: &parts, start };
+                let (base, stride) = if rows == 1 {
+                    (out.base, out.stride)
+                } else {
+                    (out.base.wrapping_add(row_of_value * out.stride), width)
+                };
+                // SAFETY: as for this function: operand rows exist, results are this tile's alone and no
+                // operand of the stage (a register is written once, before it is read).
+                unsafe { product.run_unchecked(lanes, RowsMut::from_raw(base, usize::MAX, stride), scratch) };
+            }
+        }
+    }
+
+    /// The rows of one part of a product, numbered by the lanes that the product will ask for.
+    unsafe fn part_rows(&self, view: View, rows: usize, k: usize, lane: usize) -> Rows<'_> {
+        if rows == 1
+            && let Home::Port(port) = self.step.program.homes[view.reg as usize]
+            && let Operand::Table { field, at } = self.step.operands[port as usize]
+        {
+            let field = self.step.fields[field.index()];
+            let base = field.base.wrapping_add(view.start as usize);
+            let table = &self.step.tables[at as usize..];
+            // SAFETY: as for this function.
+            return unsafe { Rows::from_raw(base, usize::MAX, field.width, RowNumbers::Table(table)) };
+        }
+        // SAFETY: as for this function.
+        let strip = unsafe { self.strip(view) };
+        let (base, stride, first) = if rows == 1 {
+            (strip.base, strip.stride, 0usize.wrapping_sub(self.lanes.start))
+        } else {
+            (strip.base.wrapping_add(lane * strip.stride), k, 0)
+        };
+        // SAFETY: as for this function; lane `l` of the step is row `l - lanes.start` of the strip.
+        unsafe { Rows::from_raw(base, usize::MAX, stride, RowNumbers::Stepped { first, step: 1 }) }
+    }
+
+    unsafe fn map(&self, stage: &MapStage) {
+        let tile = (self.lanes.len(), stage.width);
+        let single = |base: *mut f32, stride| Elements { base, stride, single: true };
+        for instr in &stage.instrs {
+            let mut inputs = [single(self.base, 0); 3];
+            for (slot, input) in inputs.iter_mut().zip(&instr.inputs) {
+                // SAFETY: as for this function.
+                *slot = unsafe {
+                    match *input {
+                        Input::View(view) => {
+                            let Strip { base, stride } = self.strip(view);
+                            Elements { base, stride, single: false }
+                        }
+                        Input::Single(view) => {
+                            let strip = self.strip(view);
+                            single(strip.base, strip.stride)
+                        }
+                        Input::Const(at) => {
+                            single(self.step.program.constants.as_ptr().wrapping_add(at).cast_mut(), 0)
+                        }
+                        Input::Local(at) => {
+                            Elements { base: self.at(at), stride: stage.width, single: false }
+                        }
+                    }
+                };
+            }
+            // SAFETY: as for this function.
+            let out = match instr.output {
+                Output::View(view) => unsafe { self.strip(view) },
+                Output::Local(at) => Strip { base: self.at(at), stride: stage.width },
+            };
+            let out = ElementsMut { base: out.base, stride: out.stride };
+            // SAFETY: as for this function; results of instructions overlap no operand.
+            unsafe {
+                run_elements(
+                    self.step.isa,
+                    instr.code,
+                    instr.dtype,
+                    tile,
+                    &inputs[..instr.inputs.len()],
+                    out,
+                );
+            }
+        }
+    }
+
+    unsafe fn other(&self, stage: &Stage) {
+        // SAFETY: as for this function.
+        unsafe {
+            match stage {
+                Stage::Row { op, sources, dsts } => self.row(*op, sources, dsts),
+                Stage::Seg { op, query, lists, elements, dst } => self.seg(op, *query, lists, elements, *dst),
+                Stage::Lookup { param, index, dst } => self.lookup(*param as usize, *index, *dst),
+                Stage::Prod { .. } | Stage::Map { .. } => unreachable!("these are tasks of their own"),
+            }
+        }
+    }
+
+    unsafe fn row(&self, op: Op, sources: &[(View, Type)], dsts: &[View]) {
+        // SAFETY: as for this function; a stage has few operands and results.
+        let from: Vec<Strip> = sources.iter().map(|(view, _)| unsafe { self.strip(*view) }).collect();
+        // SAFETY: as for this function.
+        let to: Vec<Strip> = dsts.iter().map(|view| unsafe { self.strip(*view) }).collect();
+        let mut operands: Vec<(&[u32], Type)> = Vec::with_capacity(from.len());
+        let mut results: Vec<&mut [u32]> = Vec::with_capacity(to.len());
+        for row in 0..self.lanes.len() {
+            operands.clear();
+            operands.extend(from.iter().zip(sources).map(|(strip, (view, ty))| {
+                // SAFETY: as for this function.
+                (unsafe { slice(*strip, row, view.width as usize) }, *ty)
+            }));
+            results.clear();
+            results.extend(to.iter().zip(dsts).map(|(strip, view)| {
+                let base = strip.base.wrapping_add(row * strip.stride);
+                // SAFETY: as for this function: the results of a lane are its own and distinct.
+                unsafe { std::slice::from_raw_parts_mut(base.cast::<u32>(), view.width as usize) }
+            }));
+            row_op(op, self.step.noise, &operands, &mut results);
+        }
+    }
+
+    unsafe fn lookup(&self, param: usize, index: View, dst: View) {
+        let table = self.step.params[param];
+        let width = dst.width as usize;
+        let last = table.len() / width - 1;
+        // SAFETY: as for this function.
+        let (index, to) = unsafe { (self.strip(index), self.strip(dst)) };
+        for row in 0..self.lanes.len() {
+            // SAFETY: as for this function; an index is cut to the last row.
+            unsafe {
+                let number = ((*index.base.add(row * index.stride)).to_bits() as usize).min(last);
+                let from = table[number * width..].as_ptr();
+                std::ptr::copy_nonoverlapping(from, to.base.add(row * to.stride), width);
+            }
+        }
+    }
+
+    unsafe fn seg(&self, op: &Op, query: Option<View>, lists: &[ListSource], elements: &[Type], dst: View) {
+        // SAFETY: as for this function.
+        let to = unsafe { self.strip(dst) };
+        // SAFETY: as for this function.
+        let query = query.map(|view| (unsafe { self.strip(view) }, view.width as usize));
+        let mut items: [Vec<&[f32]>; 2] = [Vec::new(), Vec::new()];
+        for row in 0..self.lanes.len() {
+            for ((list, element), items) in lists.iter().zip(elements).zip(&mut items) {
+                items.clear();
+                // SAFETY: as for this function.
+                unsafe { self.list_items(list, row, element.shape.elements(), items) };
+            }
+            let base = to.base.wrapping_add(row * to.stride);
+            // SAFETY: as for this function: the result of a lane is its own.
+            let out = unsafe { std::slice::from_raw_parts_mut(base, dst.width as usize) };
+            let [first, second] = &items;
+            match op {
+                // SAFETY: as for this function.
+                Op::ListFold(fold) => unsafe { self.list_fold(*fold, first, out) },
+                Op::WeightedSum { softmax: false } => list::weighted_sum(first, second, out),
+                Op::WeightedSum { softmax: true } => list::softmax_weighted_sum(first, second, out),
+                Op::Attend { scale } => {
+                    let (strip, width) = query.expect("an attention has a query (plan rule on stages)");
+                    // SAFETY: as for this function.
+                    let query =
+                        unsafe { std::slice::from_raw_parts(strip.base.add(row * strip.stride), width) };
+                    list::attend(query, first, second, scale.get(), out);
+                }
+                _ => unreachable!("{} is no fold over lists (plan rule on stages)", op.spelling()),
+            }
+        }
+    }
+
+    unsafe fn list_items<'t>(
+        &'t self,
+        list: &ListSource,
+        row: usize,
+        width: usize,
+        items: &mut Vec<&'t [f32]>,
+    ) {
+        match list {
+            ListSource::Port(port) => {
+                let Operand::Segments { field, offsets, items: at } = self.step.operands[*port as usize]
+                else {
+                    unreachable!("list ports take segments (plan rule on operand kinds)")
+                };
+                let offsets = &self.step.tables[offsets as usize + self.lanes.start + row..];
+                for &number in &self.step.tables[(at + offsets[0]) as usize..(at + offsets[1]) as usize] {
+                    let base = self.field_row(field.index(), number as usize);
+                    // SAFETY: as for this function.
+                    items.push(unsafe { std::slice::from_raw_parts(base, width) });
+                }
+            }
+            ListSource::Views(views) => items.extend(views.iter().map(|&view| {
+                // SAFETY: as for this function.
+                unsafe {
+                    let strip = self.strip(view);
+                    std::slice::from_raw_parts(strip.base.add(row * strip.stride), width)
+                }
+            })),
+        }
+    }
+
+    /// The fold of `numeric::list`, element by element in vectors.
+    unsafe fn list_fold(&self, fold: ListFold, items: &[&[f32]], out: &mut [f32]) {
+        let Some((first, rest)) = items.split_first() else { return out.fill(0.0) };
+        out.copy_from_slice(first);
+        let operand = |x: &[f32], single| Elements { base: x.as_ptr(), stride: 0, single };
+        let to = ElementsMut { base: out.as_mut_ptr(), stride: 0 };
+        let so_far = Elements { base: to.base, stride: 0, single: false };
+        let code = if fold == ListFold::Max { Binary::Max } else { Binary::Add };
+        let run = |code: Binary, operands: &[Elements]| {
+            // SAFETY: rows of one width; the first operand is the result itself, element by element.
+            unsafe {
+                run_elements(self.step.isa, Code::Binary(code), DType::F32, (1, out.len()), operands, to)
+            };
+        };
+        for item in rest {
+            run(code, &[so_far, operand(item, false)]);
+        }
+        if fold == ListFold::Mean {
+            run(Binary::Div, &[so_far, operand(&[items.len() as f32], true)]);
+        }
+    }
+
+    /// Copies results that are no homes: ports, constants, parameters, parts of registers.
+    unsafe fn write_results(&self) {
+        for (number, &view) in self.step.kernel.results.iter().enumerate() {
+            if self.step.program.homes[view.reg as usize] == Home::Result(number as u32) {
+                continue;
+            }
+            // SAFETY: as for this function.
+            let from = unsafe { self.strip(view) };
+            for (row, lane) in self.lanes.clone().enumerate() {
+                // SAFETY: as for this function; results are no operands of their own step.
+                unsafe {
+                    let from = from.base.add(row * from.stride);
+                    std::ptr::copy_nonoverlapping(from, self.result_row(number, lane), view.width as usize);
+                }
+            }
+        }
+    }
+}
+
+/// A row of words.
+///
+/// # Safety
+/// The row exists and nobody writes it meanwhile.
+unsafe fn slice<'a>(strip: Strip, row: usize, width: usize) -> &'a [u32] {
+    // SAFETY: the caller vouches for the row.
+    unsafe { std::slice::from_raw_parts(strip.base.wrapping_add(row * strip.stride).cast(), width) }
+}

@@ -1,0 +1,49 @@
+//! What the kernel tests share: random numbers with a printed seed, and the number of cases.
+
+/// SplitMix64.
+pub(crate) struct Random {
+    pub(crate) seed: u64,
+    state: u64,
+}
+
+impl Random {
+    /// From `AUTOBATCH_SEED`, or else a fixed seed; assertions name it.
+    #[allow(clippy::print_stdout, reason = "the seed of a failing run must be known")]
+    pub(crate) fn seeded() -> Self {
+        let seed = std::env::var("AUTOBATCH_SEED").ok().and_then(|word| word.parse().ok()).unwrap_or(0x5eed);
+        println!("AUTOBATCH_SEED={seed}");
+        Random { seed, state: seed }
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    /// Values in -1..1 with full mantissas, so that a different order of additions shows.
+    pub(crate) fn floats(&mut self, count: usize) -> Vec<f32> {
+        (0..count).map(|_| (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0).collect()
+    }
+}
+
+/// `count` cases, many more when `AUTOBATCH_TEST=long` asks for it, few under Miri.
+pub(crate) fn cases(count: usize) -> usize {
+    if cfg!(miri) {
+        3
+    } else if std::env::var("AUTOBATCH_TEST").is_ok_and(|word| word == "long") {
+        20 * count
+    } else {
+        count
+    }
+}
+
+pub(crate) fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|x| x.to_bits()).collect()
+}

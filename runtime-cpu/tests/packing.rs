@@ -1,0 +1,144 @@
+//! Packed weights hold what was packed, from whatever layout and in whatever blocks; seen through products, as they are used.
+
+mod common;
+
+use autobatch_runtime_cpu::kernels::{
+    Isa, KernelError, Matrix, PackedWeights, Part, Product, RowNumbers, Rows, RowsMut, Scratch, Start,
+};
+use common::{Random, bits, cases};
+
+fn isas() -> Vec<Isa> {
+    if cfg!(miri) { vec![Isa::Scalar] } else { Isa::available() }
+}
+
+/// The weights back again: the product of each unit row with them.
+fn unpacked(weights: &PackedWeights) -> Vec<f32> {
+    let (k, n) = (weights.k(), weights.n());
+    let mut units = vec![0.0; k * k];
+    for i in 0..k {
+        units[i * k + i] = 1.0;
+    }
+    let parts = [Part { rows: Rows::range(&units, k, 0), k }];
+    let mut out = vec![0.0; k * n];
+    Product::new(weights, &parts, Start::Zero)
+        .run(0..k, RowsMut::new(&mut out, n), &mut Scratch::new())
+        .expect("the sizes agree");
+    out
+}
+
+#[test]
+fn blocks_filled_at_any_place_from_either_layout_replace_what_was_there() {
+    let mut random = Random::seeded();
+    for case in 0..cases(40) {
+        let most = if cfg!(miri) { 12 } else { 120 };
+        let (k, n) = (1 + random.below(3 * most), 1 + random.below(most));
+        for isa in isas() {
+            let mut expected = random.floats(k * n);
+            let mut weights = PackedWeights::pack(isa, Matrix::new(&expected, n, k, n)).unwrap();
+            for _ in 0..3 {
+                let (first_k, first_n) = (random.below(k), random.below(n));
+                let rows = random.below(k - first_k + 1);
+                let columns = random.below(n - first_n + 1);
+                let stride = rows.max(columns) + random.below(3);
+                let source = random.floats(stride * rows.max(columns));
+                let transposed = random.below(2) == 0;
+                let block = if transposed {
+                    Matrix::new(&source, stride, columns, rows).transposed()
+                } else {
+                    Matrix::new(&source, stride, rows, columns)
+                };
+                weights.fill(first_k, first_n, block).unwrap();
+                for i in 0..rows {
+                    for j in 0..columns {
+                        let at = if transposed { j * stride + i } else { i * stride + j };
+                        expected[(first_k + i) * n + first_n + j] = source[at];
+                    }
+                }
+            }
+            // A product that starts from zero turns -0 into 0; the random values have no zero.
+            assert_eq!(
+                bits(&unpacked(&weights)),
+                bits(&expected),
+                "seed {} case {case} {isa} k {k} n {n}",
+                random.seed
+            );
+        }
+    }
+}
+
+#[test]
+fn rows_are_widened_one_by_one_in_order() {
+    let (k, n) = (40, 21);
+    let narrow: Vec<i8> = (0..k * n).map(|i| (i % 101) as i8 + 1).collect();
+    let mut weights = PackedWeights::zeroed(Isa::best(), k + 2, n).unwrap();
+    let mut seen = Vec::new();
+    weights
+        .fill_rows_with(1, k, |row, to| {
+            seen.push(row);
+            for (to, &x) in to.iter_mut().zip(&narrow[row * n..]) {
+                *to = f32::from(x);
+            }
+        })
+        .unwrap();
+    assert_eq!(seen, (0..k).collect::<Vec<_>>());
+    let mut expected = vec![0.0; n];
+    expected.extend(narrow.iter().map(|&x| f32::from(x)));
+    expected.extend(vec![0.0; n]);
+    assert_eq!(unpacked(&weights), expected);
+}
+
+#[test]
+fn blocks_outside_of_the_weights_and_absurd_sizes_are_refused() {
+    let source = vec![1.0; 20];
+    let mut weights = PackedWeights::zeroed(Isa::Scalar, 4, 5).unwrap();
+    let reach = |what, needs, has| Err(KernelError::Reach { what, needs, has });
+    let block = |rows, columns| Matrix::new(&source, 5, rows, columns);
+    let rows = "rows of the packed weights";
+    assert_eq!(weights.fill(1, 0, block(4, 5)), reach(rows, 5, 4));
+    let columns = "columns of the packed weights";
+    assert_eq!(weights.fill(0, 3, block(4, 3)), reach(columns, 6, 5));
+    assert_eq!(weights.fill(0, 0, block(5, 5)), reach("matrix", 25, 20));
+    assert_eq!(weights.fill(usize::MAX, 0, block(1, 1)), reach(rows, usize::MAX, 4));
+    assert_eq!(weights.fill_rows_with(2, 3, |_, _| ()), reach(rows, 5, 4));
+    // Miri ends the program where an allocator would say that it has no memory.
+    let too_much = if cfg!(miri) { 1 << 60 } else { 1 << 40 };
+    for (k, n) in [(usize::MAX, 1), (1, usize::MAX), (too_much, 1 << 20)] {
+        let error = PackedWeights::zeroed(Isa::Scalar, k, n).unwrap_err();
+        assert_eq!(error, KernelError::Memory { k, n });
+    }
+    for isa in Isa::ALL {
+        assert_eq!(PackedWeights::zeroed(isa, 1, 1).is_ok(), isa.is_available(), "{isa}");
+    }
+}
+
+#[test]
+fn operands_and_results_may_be_rows_of_one_slab() {
+    let mut random = Random::seeded();
+    let (k, n, stride) = (6, 9, 16);
+    let w = random.floats(k * n);
+    for isa in isas() {
+        let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).unwrap();
+        let mut slab = random.floats(8 * stride);
+        let before = slab.clone();
+        let table = [4, 0, 2];
+        let numbers = RowNumbers::Table(&table);
+        let base = slab.as_mut_ptr();
+        // SAFETY: the operands are rows 0, 2 and 4 of the slab, the results rows 5, 6 and 7.
+        unsafe {
+            let rows = Rows::from_raw(base, slab.len(), stride, numbers);
+            let out = RowsMut::from_raw(base.add(5 * stride), 3 * stride, stride);
+            let parts = [Part { rows, k }];
+            let product = Product::new(&weights, &parts, Start::Zero);
+            assert_eq!(product.check(&(0..3), &out), Ok(()));
+            product.run_unchecked(0..3, out, &mut Scratch::new());
+        }
+        assert_eq!(slab[..5 * stride], before[..5 * stride]);
+        for (lane, &row) in table.iter().enumerate() {
+            let x = &before[row as usize * stride..][..k];
+            for j in 0..n {
+                let expected = (0..k).fold(0.0f32, |acc, i| x[i].mul_add(w[i * n + j], acc));
+                assert_eq!(slab[(5 + lane) * stride + j].to_bits(), expected.to_bits(), "{isa}");
+            }
+        }
+    }
+}

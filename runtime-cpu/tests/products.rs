@@ -1,0 +1,256 @@
+//! Products give the bits of the scalar chain, whatever the instruction set, the rows around a row, and how rows are named.
+
+mod common;
+
+use autobatch_runtime_cpu::kernels::{
+    Isa, Matrix, PackedWeights, Part, Product, RowNumbers, Rows, RowsMut, Scratch, Start,
+};
+use common::{Random, bits, cases};
+
+/// The definition: `acc = start; for k ascending: acc = fma(x, w, acc)`.
+fn chain(start: f32, x: &[f32], w: &[f32], n: usize, column: usize) -> f32 {
+    x.iter().enumerate().fold(start, |acc, (k, &x)| x.mul_add(w[k * n + column], acc))
+}
+
+/// A random operand: where its rows are, and the row of every lane.
+struct Operand {
+    data: Vec<f32>,
+    stride: usize,
+    table: Vec<u32>,
+    kind: usize,
+    k: usize,
+}
+
+impl Operand {
+    fn new(random: &mut Random, lanes: usize, k: usize) -> Self {
+        // Rows far apart by a power of two are read in another way.
+        let stride = match random.below(5) {
+            4 if !cfg!(miri) => k.next_multiple_of(1024),
+            more => k + more,
+        };
+        let kind = random.below(4);
+        let rows = 3 * lanes + 3;
+        Operand {
+            data: random.floats(rows * stride.max(1)),
+            stride,
+            table: (0..lanes).map(|_| random.below(rows) as u32).collect(),
+            kind,
+            k,
+        }
+    }
+
+    fn rows(&self) -> Rows<'_> {
+        match self.kind {
+            0 => Rows::range(&self.data, self.stride, 2),
+            1 => Rows::new(&self.data, self.stride, RowNumbers::Stepped { first: 1, step: 3 }),
+            2 => Rows::table(&self.data, self.stride, &self.table),
+            _ => Rows::shared(&self.data),
+        }
+    }
+
+    fn lane(&self, lane: usize) -> &[f32] {
+        let row = match self.kind {
+            0 => 2 + lane,
+            1 => 1 + 3 * lane,
+            2 => self.table[lane] as usize,
+            _ => 0,
+        };
+        &self.data[row * self.stride..][..self.k]
+    }
+}
+
+fn isas() -> Vec<Isa> {
+    if cfg!(miri) { vec![Isa::Scalar] } else { Isa::available() }
+}
+
+#[test]
+fn every_instruction_set_gives_the_bits_of_the_scalar_chain_on_random_shapes() {
+    let mut random = Random::seeded();
+    for case in 0..cases(60) {
+        let lanes = 1 + random.below(if cfg!(miri) { 9 } else { 70 });
+        // Wide and narrow products are cut differently.
+        let n = 1 + random.below(if cfg!(miri) { 200 } else { [60, 200, 500][case % 3] });
+        let most_k = if cfg!(miri) { 5 } else { 330 };
+        let operands: Vec<_> = (0..random.below(4))
+            .map(|_| {
+                let k = 1 + random.below(most_k);
+                Operand::new(&mut random, lanes, k)
+            })
+            .collect();
+        let k: usize = operands.iter().map(|o| o.k).sum();
+        let w = random.floats(k * n);
+        let bias = random.floats(n);
+        let before = Operand::new(&mut random, lanes, n);
+        let stride = n + random.below(4);
+        let output = random.floats(lanes * stride);
+        let parts: Vec<_> = operands.iter().map(|o| Part { rows: o.rows(), k: o.k }).collect();
+        let start = random.below(4);
+        for isa in isas() {
+            let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).unwrap();
+            let start_from = match start {
+                0 => Start::Zero,
+                1 => Start::Bias(&bias),
+                2 => Start::Rows(before.rows()),
+                _ => Start::Output,
+            };
+            let mut out = output.clone();
+            Product::new(&weights, &parts, start_from)
+                .run(0..lanes, RowsMut::new(&mut out, stride), &mut Scratch::new())
+                .unwrap();
+            for lane in 0..lanes {
+                let x: Vec<f32> = operands.iter().flat_map(|o| o.lane(lane)).copied().collect();
+                for column in 0..stride.min(out.len() - lane * stride) {
+                    let old = output[lane * stride + column];
+                    let expected = if column >= n {
+                        old
+                    } else {
+                        let start = match start {
+                            0 => 0.0,
+                            1 => bias[column],
+                            2 => before.lane(lane)[column],
+                            _ => old,
+                        };
+                        chain(start, &x, &w, n, column)
+                    };
+                    assert_eq!(
+                        out[lane * stride + column].to_bits(),
+                        expected.to_bits(),
+                        "seed {} case {case} {isa} lanes {lanes} n {n} k {k} lane {lane} column {column}",
+                        random.seed
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_has_the_same_bits_alone_and_at_every_position_of_a_large_batch() {
+    let mut random = Random::seeded();
+    let k = if cfg!(miri) { 9 } else { 301 };
+    let x = random.floats(k);
+    let sizes = isas().into_iter().flat_map(|isa| [(isa, 21), (isa, 150), (isa, 301)]);
+    for (isa, n) in sizes.take(if cfg!(miri) { 1 } else { usize::MAX }) {
+        let w = random.floats(k * n);
+        let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).unwrap();
+        let mut scratch = Scratch::new();
+        let mut alone = vec![0.0; n];
+        let part = [Part { rows: Rows::shared(&x), k }];
+        Product::new(&weights, &part, Start::Zero)
+            .run(0..1, RowsMut::new(&mut alone, n), &mut scratch)
+            .unwrap();
+        for lanes in if cfg!(miri) { vec![5] } else { vec![2, 4, 7, 15, 29, 61, 113, 200] } {
+            let position = random.below(lanes);
+            let mut rows = random.floats(lanes * k);
+            rows[position * k..][..k].copy_from_slice(&x);
+            let mut out = vec![0.0; lanes * n];
+            let part = [Part { rows: Rows::range(&rows, k, 0), k }];
+            Product::new(&weights, &part, Start::Zero)
+                .run(0..lanes, RowsMut::new(&mut out, n), &mut scratch)
+                .unwrap();
+            let found = &out[position * n..][..n];
+            assert_eq!(bits(found), bits(&alone), "{isa}, n {n}, {lanes} lanes, position {position}");
+        }
+    }
+}
+
+#[test]
+fn columns_and_lanes_computed_by_separate_calls_are_those_of_one_call() {
+    let mut random = Random::seeded();
+    let (lanes, k, n) = if cfg!(miri) { (11, 3, 150) } else { (37, 290, 310) };
+    let w = random.floats(k * n);
+    let x = random.floats(lanes * k);
+    let bias = random.floats(n);
+    for isa in isas() {
+        let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).unwrap();
+        let part = [Part { rows: Rows::range(&x, k, 0), k }];
+        let whole = Product::new(&weights, &part, Start::Bias(&bias));
+        let mut scratch = Scratch::new();
+        let mut expected = vec![0.0; lanes * n];
+        whole.run(0..lanes, RowsMut::new(&mut expected, n), &mut scratch).unwrap();
+        let mut out = vec![f32::NAN; lanes * n];
+        let (row, column) = (lanes / 3, weights.panel());
+        for columns in [0..column, column..n] {
+            let product = Product { columns, ..whole.clone() };
+            product.run(0..row, RowsMut::new(&mut out, n), &mut scratch).unwrap();
+            let rest = RowsMut::new(&mut out[row * n..], n);
+            product.run(row..lanes, rest, &mut scratch).unwrap();
+        }
+        assert_eq!(bits(&out), bits(&expected), "{isa}");
+    }
+}
+
+#[test]
+fn a_part_hoisted_into_the_start_rows_keeps_the_bits() {
+    let mut random = Random::seeded();
+    // The second begins inside a block of packed rows and goes on in the next.
+    let sizes = if cfg!(miri) { (9, 2, 5, 150) } else { (30, 100, 400, 300) };
+    for (lanes, first, k, n) in [(6, 5, 13, 19), sizes] {
+        hoisted_part_keeps_the_bits(&mut random, lanes, first, k, n);
+    }
+}
+
+fn hoisted_part_keeps_the_bits(random: &mut Random, lanes: usize, first: usize, k: usize, n: usize) {
+    let w = random.floats(k * n);
+    let x = random.floats(lanes * k);
+    for isa in isas() {
+        let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).expect("the sizes agree");
+        let mut scratch = Scratch::new();
+        let whole = [Part { rows: Rows::range(&x, k, 0), k }];
+        let mut expected = vec![0.0; lanes * n];
+        Product::new(&weights, &whole, Start::Zero)
+            .run(0..lanes, RowsMut::new(&mut expected, n), &mut scratch)
+            .expect("the sizes agree");
+        let head = [Part { rows: Rows::range(&x, k, 0), k: first }];
+        let tail = [Part { rows: Rows::range(&x[first..], k, 0), k: k - first }];
+        let mut hoisted = vec![0.0; lanes * n];
+        Product::new(&weights, &head, Start::Zero)
+            .run(0..lanes, RowsMut::new(&mut hoisted, n), &mut scratch)
+            .expect("the sizes agree");
+        let rest = Product { first_k: first, ..Product::new(&weights, &tail, Start::Output) };
+        rest.run(0..lanes, RowsMut::new(&mut hoisted, n), &mut scratch).expect("the sizes agree");
+        assert_eq!(bits(&hoisted), bits(&expected), "{isa}");
+    }
+}
+
+#[test]
+fn tiles_cover_the_lanes_once_in_order_and_the_tail_sees_finished_rows() {
+    let mut random = Random::seeded();
+    let (lanes, k, n) = (23, 4, 7);
+    let w = random.floats(k * n);
+    let x = random.floats(30 * k);
+    let isa = isas().pop().unwrap();
+    let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).unwrap();
+    let part = [Part { rows: Rows::range(&x, k, 0), k }];
+    let product = Product::new(&weights, &part, Start::Zero);
+    let mut scratch = Scratch::new();
+    let mut out = vec![0.0; lanes * n];
+    let mut seen = Vec::new();
+    product
+        .run_tiled(2..2 + lanes, 10, RowsMut::new(&mut out, n), &mut scratch, |tile, mut rows| {
+            for (i, lane) in tile.clone().enumerate() {
+                let row = rows.row_mut(i, n).expect("the tile's rows exist");
+                for (column, value) in row.iter_mut().enumerate() {
+                    assert_eq!(*value, chain(0.0, &x[lane * k..][..k], &w, n, column));
+                    *value = -*value;
+                }
+            }
+            seen.push(tile);
+        })
+        .unwrap();
+    assert_eq!(seen, [2..12, 12..22, 22..25]);
+    assert_eq!(out[0], -chain(0.0, &x[2 * k..][..k], &w, n, 0));
+    assert_eq!(product.tile_rows() % 2, 0, "whole register tiles");
+}
+
+#[test]
+fn no_lanes_and_no_parts_are_products_too() {
+    let weights = PackedWeights::zeroed(Isa::best(), 0, 3).unwrap();
+    let bias = [1.0, 2.0, 3.0];
+    let product = Product::new(&weights, &[], Start::Bias(&bias));
+    let mut out = vec![9.0; 60];
+    product.run(0..0, RowsMut::new(&mut out, 3), &mut Scratch::new()).unwrap();
+    assert_eq!(out, vec![9.0; 60]);
+    product.run(0..20, RowsMut::new(&mut out, 3), &mut Scratch::new()).unwrap();
+    assert_eq!(out, bias.repeat(20));
+}
