@@ -1,1 +1,11 @@
 //! What the tests of several crates share.
+//!
+//! * [`random`]: random graphs with shrinking.
+//! * [`op_table`]: for every op its inference test, error test, numbers and gradient check; an op
+//!   without an entry does not compile.
+//! * [`tidy`], [`dependencies`]: the repository's own rules, as functions on text.
+
+pub mod dependencies;
+pub mod op_table;
+pub mod random;
+pub mod tidy;

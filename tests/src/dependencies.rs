@@ -1,0 +1,158 @@
+//! Licences and duplicates of the crates that the workspace builds with.
+
+use crate::tidy::cargo_json;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// A crate of the build.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its licence expression, if it states one.
+    pub licence: Option<String>,
+}
+
+/// Every crate that builds for this machine's target, from the registry or here.
+///
+/// # Panics
+/// If cargo cannot list them without the network, or the lock file is out of date.
+#[must_use]
+pub fn packages() -> Vec<Package> {
+    let host = host();
+    let metadata = cargo_json(&[
+        "metadata",
+        "--offline",
+        "--locked",
+        "--format-version",
+        "1",
+        "--filter-platform",
+        &host,
+    ]);
+    let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
+    let packages = metadata["packages"].as_array().expect("metadata lists packages");
+    let package = |package: &Json| Package {
+        name: text(&package["name"]),
+        version: text(&package["version"]),
+        licence: package["license"].as_str().map(str::to_owned),
+    };
+    packages.iter().map(package).collect()
+}
+
+/// The target that the compiler builds for by default. Crates of other targets need not be here.
+fn host() -> String {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).arg("-vV").output().expect("the compiler can be run");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.expect("the compiler names its host").to_owned()
+}
+
+/// Crates whose licence expression cannot be met by the allowed licences.
+#[must_use]
+pub fn refused_licences(packages: &[Package], allowed: &[&str]) -> Vec<String> {
+    let judge = |package: &Package| -> Option<String> {
+        let Package { name, version, licence } = package;
+        let Some(licence) = licence else {
+            return Some(format!("{name} {version}: states no licence; look into it before using it"));
+        };
+        match permits(licence, allowed) {
+            Ok(true) => None,
+            Ok(false) => Some(format!(
+                "{name} {version}: {licence:?} is not among the allowed licences; do without the crate"
+            )),
+            Err(error) => Some(format!("{name} {version}: {licence:?} is no licence expression: {error}")),
+        }
+    };
+    packages.iter().filter_map(judge).collect()
+}
+
+/// Crates in several versions without a reason, and reasons for crates that come in one.
+#[must_use]
+pub fn unexplained_duplicates(packages: &[Package], reasons: &[(&str, &str)]) -> Vec<String> {
+    let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for package in packages {
+        versions.entry(&package.name).or_default().push(&package.version);
+    }
+    let several = versions.iter().filter(|(_, versions)| versions.len() > 1);
+    let explained = |name: &str| reasons.iter().any(|(known, reason)| *known == name && !reason.is_empty());
+    several
+        .filter(|(name, _)| !explained(name))
+        .map(|(name, versions)| {
+            format!("{name}: {}; agree on one version, or say why not", versions.join(" and "))
+        })
+        .collect()
+}
+
+/// Whether a licence expression can be met by allowed licences alone: `A OR B` by one of them,
+/// `A AND B` by both, `A/B` is the old spelling of OR.
+///
+/// # Errors
+/// If it is no expression of this simple kind.
+pub fn permits(expression: &str, allowed: &[&str]) -> Result<bool, String> {
+    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let mut parser = Parser { words: &words, allowed };
+    let met = parser.either()?;
+    match parser.words {
+        [] => Ok(met),
+        [word, ..] => Err(format!("expected AND, OR or the end, found {word:?}")),
+    }
+}
+
+struct Parser<'a> {
+    words: &'a [&'a str],
+    allowed: &'a [&'a str],
+}
+
+impl Parser<'_> {
+    fn next_is(&mut self, word: &str) -> bool {
+        let is = self.words.first().is_some_and(|next| next.eq_ignore_ascii_case(word));
+        if is {
+            self.words = &self.words[1..];
+        }
+        is
+    }
+
+    fn either(&mut self) -> Result<bool, String> {
+        let mut met = self.both()?;
+        while self.next_is("OR") {
+            met |= self.both()?;
+        }
+        Ok(met)
+    }
+
+    fn both(&mut self) -> Result<bool, String> {
+        let mut met = self.one()?;
+        while self.next_is("AND") {
+            met &= self.one()?;
+        }
+        Ok(met)
+    }
+
+    fn one(&mut self) -> Result<bool, String> {
+        if self.next_is("(") {
+            let met = self.either()?;
+            return if self.next_is(")") { Ok(met) } else { Err("a parenthesis is not closed".to_owned()) };
+        }
+        let [name, rest @ ..] = self.words else {
+            return Err("expected a licence, found the end".to_owned());
+        };
+        if ["AND", "OR", "WITH", ")"].contains(name) {
+            return Err(format!("expected a licence, found {name:?}"));
+        }
+        self.words = rest;
+        let mut full = (*name).to_owned();
+        if self.next_is("WITH") {
+            let [exception, rest @ ..] = self.words else {
+                return Err("expected an exception, found the end".to_owned());
+            };
+            full = format!("{name} WITH {exception}");
+            self.words = rest;
+        }
+        Ok(self.allowed.contains(&full.as_str()))
+    }
+}

@@ -1,0 +1,57 @@
+//! A recipe becomes a graph, through the emitter's public door.
+
+use super::kit::Kit;
+use super::recipe::{Instance, Recipe, Step};
+use super::stage::Stage;
+use super::{losses, steps};
+use autobatch_ir::{Graph, GraphData, Value};
+
+impl Recipe {
+    /// The graph of the recipe.
+    ///
+    /// # Panics
+    /// If the emitter refuses it: a fault of the recipes or of the emitter.
+    #[must_use]
+    pub fn graph(&self) -> GraphData {
+        let (module, kit) = Kit::new(self);
+        let g = Graph::new(&module);
+        let mut prefix = Stage::new(&g, &kit, self.options, false);
+        play(&mut prefix, &self.prefix);
+        let shared = prefix.pool();
+        let mut losses = Vec::new();
+        for (number, instance) in self.instances.iter().enumerate() {
+            g.instance(instance.key);
+            let stage = Stage::new(&g, &kit, self.options, false).with_pool(shared.clone());
+            losses.extend(self.instance(stage, number, instance));
+        }
+        if self.total && !losses.is_empty() {
+            g.common();
+            g.output("total", g.list(&losses).mean());
+        }
+        g.finish().unwrap_or_else(|error| panic!("the emitter refused a recipe: {error}\n{self:#?}"))
+    }
+
+    fn instance<'g>(
+        &self,
+        mut stage: Stage<'g, '_>,
+        number: usize,
+        instance: &Instance,
+    ) -> Option<Value<'g>> {
+        play(&mut stage, &instance.steps);
+        for (place, &pick) in instance.outputs.iter().enumerate() {
+            if let Some(value) = stage.wanted(pick) {
+                stage.g.output(&format!("y{number}_{place}"), value);
+            }
+        }
+        let loss = losses::of_instance(&mut stage, instance.loss?);
+        stage.g.loss(&format!("loss{number}"), loss);
+        Some(loss)
+    }
+}
+
+/// Takes every step in order.
+pub(super) fn play(stage: &mut Stage<'_, '_>, steps: &[Step]) {
+    for step in steps {
+        steps::take(stage, step);
+    }
+}

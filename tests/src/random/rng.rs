@@ -1,0 +1,73 @@
+//! SplitMix64: a generator small enough to be read, so that a seed means the same for ever.
+
+/// A stream of pseudo-random numbers.
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+/// The finaliser of SplitMix64: spreads every bit of `word` over the result.
+#[must_use]
+pub const fn mix(word: u64) -> u64 {
+    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+impl Rng {
+    /// The stream of a seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    pub const fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    /// A number below `end`, which must not be 0.
+    pub const fn below(&mut self, end: u32) -> u32 {
+        (((self.word() >> 32) * end as u64) >> 32) as u32
+    }
+
+    /// A number in `low..=high`.
+    pub const fn between(&mut self, low: u32, high: u32) -> u32 {
+        low + self.below(high - low + 1)
+    }
+
+    /// True so many times in a hundred.
+    pub const fn chance(&mut self, percent: u32) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of the items.
+    pub const fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len() as u32) as usize]
+    }
+
+    /// A multiple of 2^-10 in `-1..1`: exact in every format and short in print.
+    pub fn small(&mut self) -> f32 {
+        (self.below(2047) as f32 - 1023.0) / 1024.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stream_is_the_published_one() {
+        let mut rng = Rng::new(1_234_567);
+        let words = [(); 3].map(|()| rng.word());
+        assert_eq!(words, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn numbers_stay_in_their_interval() {
+        let mut rng = Rng::new(3);
+        for _ in 0..1000 {
+            assert!((2..=5).contains(&rng.between(2, 5)));
+            assert!(rng.small().abs() < 1.0);
+        }
+    }
+}

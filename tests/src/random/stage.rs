@@ -1,0 +1,250 @@
+//! The values at hand while a recipe is emitted, and how a step finds its operands among them.
+//!
+//! Each value carries a bound of its magnitude. What would grow beyond [`LIMIT`] is scaled down by
+//! a power of two when it is kept, so that long graphs neither overflow nor saturate.
+
+use super::kit::Kit;
+use super::recipe::{Options, Reach, Step};
+use super::rng::{Rng, mix};
+use autobatch_ir::{Arg, DType, Graph, INDEX, Type, Value, f32};
+
+/// The largest magnitude that floats are kept at.
+pub(super) const LIMIT: f64 = 4.0;
+/// The largest number of elements of a kept value.
+pub(super) const ELEMENTS: usize = 256;
+
+/// A value at hand.
+#[derive(Clone, Copy)]
+pub(super) struct Entry<'g> {
+    pub(super) value: Value<'g>,
+    ty: Type,
+    name: u64,
+    bound: f64,
+    uses: u32,
+}
+
+/// A value with a bound of its magnitude.
+pub(super) type Bounded<'g> = (Value<'g>, f64);
+
+/// What a step sees.
+pub(super) struct Stage<'g, 'k> {
+    pub(super) g: &'g Graph,
+    pub(super) kit: &'k Kit,
+    pub(super) options: Options,
+    pub(super) in_body: bool,
+    pool: Vec<Entry<'g>>,
+}
+
+impl<'g, 'k> Stage<'g, 'k> {
+    pub(super) fn new(g: &'g Graph, kit: &'k Kit, options: Options, in_body: bool) -> Self {
+        Self { g, kit, options, in_body, pool: Vec::new() }
+    }
+
+    /// The values kept so far, for a stage that may read them too.
+    pub(super) fn pool(&self) -> Vec<Entry<'g>> {
+        self.pool.clone()
+    }
+
+    pub(super) fn with_pool(self, pool: Vec<Entry<'g>>) -> Self {
+        Self { pool, ..self }
+    }
+
+    /// The width of most vectors.
+    pub(super) fn width(&self) -> usize {
+        self.kit.width
+    }
+
+    pub(super) fn vector_type(&self) -> Type {
+        f32([self.width()])
+    }
+
+    /// Keeps a result of a step for later steps, scaled down if it may be large.
+    pub(super) fn keep(&mut self, step: &Step, value: Value<'g>, bound: f64) {
+        let ty = value.ty();
+        if ty.is_list || ty.shape.elements() > ELEMENTS {
+            return;
+        }
+        let (value, bound) = self.tame(value, bound);
+        let ordinal = self.pool.iter().filter(|entry| entry.name >> 8 == u64::from(step.name)).count();
+        let name = (u64::from(step.name) << 8) | ordinal as u64;
+        self.pool.push(Entry { value, ty, name, bound, uses: 0 });
+    }
+
+    pub(super) fn tame(&self, value: Value<'g>, bound: f64) -> Bounded<'g> {
+        if value.ty().dtype != DType::F32 || self.options.wild || bound <= LIMIT {
+            return (value, bound);
+        }
+        let scale = 2f64.powi(-(bound / LIMIT).log2().ceil() as i32);
+        (value * scale as f32, bound * scale)
+    }
+
+    /// An operand of this kind, if there is one. Slots of one step choose independently, unless
+    /// the step wants all its operands equal.
+    pub(super) fn find(
+        &mut self,
+        step: &Step,
+        slot: u32,
+        fits: impl Fn(Type) -> bool,
+    ) -> Option<Bounded<'g>> {
+        let slot = if step.twin { 0 } else { slot };
+        let fitting: Vec<usize> = (0..self.pool.len()).filter(|&at| fits(self.pool[at].ty)).collect();
+        let near = fitting.len().saturating_sub(6);
+        let pick = mix(u64::from(step.pick) << 8 | u64::from(slot));
+        let lot = |&at: &usize| mix(pick ^ self.pool[at].name);
+        let unused = fitting.iter().copied().filter(|&at| self.pool[at].uses == 0);
+        let by_lot = |from: &[usize]| from.iter().copied().min_by_key(lot);
+        let at = match (step.reach, slot) {
+            (Reach::Latest, 0) => fitting.last().copied(),
+            (Reach::Unused, _) => unused.min().or_else(|| by_lot(&fitting)),
+            (Reach::Near, _) => by_lot(&fitting[near..]),
+            (Reach::Any | Reach::Latest, _) => by_lot(&fitting),
+        }?;
+        self.pool[at].uses += 1;
+        Some((self.pool[at].value, self.pool[at].bound))
+    }
+
+    /// The newest values of the usual width that nothing has read.
+    pub(super) fn sinks(&mut self, count: usize) -> Vec<Bounded<'g>> {
+        let wanted = self.vector_type();
+        let fits = |entry: &&mut Entry<'g>| entry.ty == wanted && entry.uses == 0;
+        let take = |entry: &mut Entry<'g>| {
+            entry.uses += 1;
+            (entry.value, entry.bound)
+        };
+        self.pool.iter_mut().rev().filter(fits).take(count).map(take).collect()
+    }
+
+    /// `count` numbers that belong to the step.
+    pub(super) fn numbers(&self, step: &Step, count: usize) -> Vec<f32> {
+        const WILD: [f32; 12] = [
+            0.0,
+            -0.0,
+            1e-40,
+            -3e-39,
+            1e-30,
+            1e30,
+            -2e38,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            f32::NAN,
+            1.0,
+            -87.5,
+        ];
+        let mut rng = Rng::new(u64::from(step.pick) << 32 | u64::from(step.size));
+        (0..count)
+            .map(|_| match self.options.wild && rng.chance(30) {
+                true => rng.pick(&WILD),
+                false => 2.0 * rng.small(),
+            })
+            .collect()
+    }
+
+    /// Bound floats; in a body, where nothing is bound, a constant.
+    pub(super) fn bound_floats(&self, step: &Step, dims: &[usize]) -> Value<'g> {
+        let numbers = self.numbers(step, dims.iter().product());
+        match self.in_body {
+            true => self.g.fill(dims, numbers[0]),
+            false => self.g.input_shaped(dims, &numbers),
+        }
+    }
+
+    /// A vector of the usual width; one is made if none is at hand.
+    pub(super) fn vector(&mut self, step: &Step, slot: u32) -> Bounded<'g> {
+        let wanted = self.vector_type();
+        match self.find(step, slot, |ty| ty == wanted) {
+            Some(found) => found,
+            None => {
+                let step = Step { size: step.size.wrapping_add(slot), ..*step };
+                (self.bound_floats(&step, &[self.width()]), 2.0)
+            }
+        }
+    }
+
+    /// A float value of any shape.
+    pub(super) fn float(&mut self, step: &Step, slot: u32) -> Bounded<'g> {
+        let found = self.find(step, slot, |ty| ty.dtype == DType::F32);
+        found.unwrap_or_else(|| self.vector(step, slot))
+    }
+
+    /// A float value of this type; the other operand again if there is no second.
+    pub(super) fn like(&mut self, step: &Step, other: Bounded<'g>) -> Bounded<'g> {
+        let wanted = other.0.ty();
+        self.find(step, 1, |ty| ty == wanted).unwrap_or(other)
+    }
+
+    /// A float value of rank 1 or more.
+    pub(super) fn rows(&mut self, step: &Step, slot: u32) -> Bounded<'g> {
+        let found = self.find(step, slot, |ty| ty.dtype == DType::F32 && ty.shape.rank() > 0);
+        found.unwrap_or_else(|| self.vector(step, slot))
+    }
+
+    /// A float matrix whose rows have the usual width; one is stacked if none is at hand.
+    pub(super) fn matrix(&mut self, step: &Step, slot: u32) -> Bounded<'g> {
+        let width = self.width();
+        let fits = |ty: Type| ty.dtype == DType::F32 && ty.shape.rank() == 2 && ty.shape.width() == width;
+        if let Some(found) = self.find(step, slot, fits) {
+            return found;
+        }
+        let rows = 1 + step.size % 3;
+        let rows: Vec<Bounded<'g>> = (0..rows).map(|row| self.vector(step, 10 + slot + row)).collect();
+        let bound = rows.iter().map(|row| row.1).fold(0.0, f64::max);
+        (self.g.stack(rows.iter().map(|row| row.0)), bound)
+    }
+
+    /// Vectors for a list: none, one, or several.
+    pub(super) fn items(&mut self, step: &Step) -> Vec<Bounded<'g>> {
+        let count = match step.size % 8 {
+            0 => 0,
+            1 => 1,
+            2 => 6 + step.size / 8 % 4,
+            more => more - 1,
+        };
+        (0..count).map(|slot| self.vector(step, 20 + slot)).collect()
+    }
+
+    /// An index below `end`: bound, a value at hand, or the place of a vector's largest element.
+    pub(super) fn index(&mut self, step: &Step, end: usize) -> Arg<'g> {
+        let at_hand = (step.size / 16) % 3;
+        if at_hand == 0 || self.in_body {
+            let kept = (0..self.pool.len())
+                .rev()
+                .find(|&at| self.pool[at].ty == INDEX && self.pool[at].bound < end as f64);
+            if let Some(at) = kept {
+                self.pool[at].uses += 1;
+                return self.pool[at].value.into();
+            }
+        }
+        if self.in_body && self.options.differentiable {
+            // Nothing is bound in a body, and a computed place is not smooth: a constant.
+            return self.g.constant((step.size / 64 % end as u32) as f32).cast(DType::U32).into();
+        }
+        if self.in_body || (at_hand == 1 && !self.options.differentiable && self.width() <= end) {
+            let (vector, _) = self.vector(step, 0);
+            let fitting = vector.slice(0..self.width().min(end));
+            return fitting.argmax().into();
+        }
+        Arg::Index(step.size / 64 % end as u32)
+    }
+
+    /// A step whose results are whatever is at hand last: the results of a body.
+    pub(super) fn last_vectors(&mut self, step: &Step) -> [Value<'g>; 2] {
+        let newest = Step { reach: Reach::Latest, twin: false, ..*step };
+        let first = self.vector(&newest, 0).0;
+        let second = Step { reach: Reach::Unused, ..newest };
+        [first, self.vector(&second, 1).0]
+    }
+
+    /// Every value at hand that may be an output, chosen by `pick`.
+    pub(super) fn wanted(&mut self, pick: u32) -> Option<Value<'g>> {
+        let step = Step {
+            name: 0,
+            act: super::Act::Fill,
+            reach: Reach::Any,
+            twin: false,
+            pick,
+            size: 0,
+            alone: false,
+        };
+        self.find(&step, 0, |_| true).map(|found| found.0)
+    }
+}

@@ -1,0 +1,75 @@
+//! Calls of cells, noise, and what changes gradients only.
+
+use super::{Results, index_value, lists::list_of};
+use crate::random::act::{Act, CellName};
+use crate::random::kit::{CLASSES, ROWS};
+use crate::random::recipe::Step;
+use crate::random::stage::{LIMIT, Stage};
+
+pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
+    match step.act {
+        Act::Call(name) => call(stage, step, name).unwrap_or_default(),
+        act => {
+            let (x, bound) = stage.float(step, 0);
+            let value = match act {
+                Act::Dropout => x.dropout(if step.size.is_multiple_of(4) { 0.0 } else { 0.25 }),
+                Act::StopGradient => x.stop_gradient(),
+                Act::ScaleGradient => x.scale_gradient(0.5),
+                _ => unreachable!("not a call"),
+            };
+            vec![(value, 2.0 * bound)]
+        }
+    }
+}
+
+/// Nothing where the cell does not exist: inside a body that is declared before it, say.
+fn call<'g>(stage: &mut Stage<'g, '_>, step: &Step, name: CellName) -> Option<Results<'g>> {
+    let (g, kit) = (stage.g, stage.kit);
+    let results = match name {
+        CellName::Leaf => {
+            let cell = kit.leaf?;
+            let index = stage.index(step, ROWS);
+            let results = match step.size % 5 {
+                0 if !stage.in_body => g.call(cell, index_value(stage, index)),
+                _ => g.call(cell, [index]),
+            };
+            results.to_vec()
+        }
+        CellName::Node => {
+            let [a, b, c, d] = [0, 1, 2, 3].map(|slot| stage.vector(step, slot).0);
+            g.call(kit.node?, [a, b, c, d]).to_vec()
+        }
+        CellName::Forward | CellName::Backward | CellName::Deep => {
+            let cell = match name {
+                CellName::Forward => kit.forward?,
+                CellName::Backward => kit.backward?,
+                _ => kit.deep?,
+            };
+            let [x, h] = [0, 1].map(|slot| stage.vector(step, slot).0);
+            g.call(cell, [x, h]).to_vec()
+        }
+        CellName::Fold | CellName::Attend => {
+            let cell = if name == CellName::Fold { kit.fold? } else { kit.attend? };
+            let items = stage.items(step);
+            let x = stage.vector(step, 0).0;
+            let list = list_of(stage, &items);
+            g.call(cell, [x, list]).to_vec()
+        }
+        CellName::Drop | CellName::Twice => {
+            let cell = if name == CellName::Drop { kit.drop? } else { kit.twice? };
+            g.call(cell, stage.vector(step, 0).0).to_vec()
+        }
+        CellName::Head => {
+            let cell = kit.head?;
+            let x = stage.vector(step, 0).0;
+            let label = stage.index(step, CLASSES);
+            g.call(cell, (x, label)).to_vec()
+        }
+        CellName::Free => {
+            let free = kit.free.get(step.size as usize % kit.free.len().max(1)).copied()?;
+            let [x, y] = [0, 1].map(|slot| stage.vector(step, slot).0);
+            g.call(free, [x, y]).to_vec()
+        }
+    };
+    Some(results.into_iter().map(|value| (value, LIMIT)).collect())
+}

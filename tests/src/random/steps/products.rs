@@ -1,0 +1,64 @@
+//! Products with parameters and of values.
+
+use super::Results;
+use crate::random::act::Act;
+use crate::random::kit::WEIGHT;
+use crate::random::recipe::Step;
+use crate::random::stage::{Bounded, Stage};
+
+pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
+    let (g, kit, width) = (stage.g, stage.kit, stage.width());
+    let product = |x: f64| width as f64 * x * WEIGHT + WEIGHT;
+    let some_bias = step.size.is_multiple_of(2).then_some(kit.bias);
+    let result = match step.act {
+        Act::AffineParts => {
+            let (x, y) = (stage.vector(step, 0), stage.vector(step, 1));
+            let weight = if step.size.is_multiple_of(3) { kit.other } else { kit.tall };
+            (g.affine([x.0, y.0], weight, some_bias), product(x.1) + product(y.1))
+        }
+        Act::AffineRows => {
+            let x = stage.matrix(step, 0);
+            (x.0.affine(kit.square, some_bias), product(x.1))
+        }
+        Act::Matmul => matmul(stage, step),
+        Act::Dot | Act::Outer => {
+            let (x, y) = (stage.vector(step, 0), stage.vector(step, 1));
+            match step.act {
+                Act::Dot => (x.0.dot(y.0), width as f64 * x.1 * y.1),
+                _ => (x.0.outer(y.0), x.1 * y.1),
+            }
+        }
+        one_vector => {
+            let x = stage.vector(step, 0);
+            let y = match one_vector {
+                Act::Affine => x.0.affine(kit.square, None),
+                Act::AffineBias => x.0.affine(kit.square, Some(kit.bias)),
+                Act::AffineTransposed => x.0.affine_transposed(kit.square, some_bias),
+                Act::AffineHalf => x.0.affine(kit.half, some_bias),
+                _ => unreachable!("not a product"),
+            };
+            (y, product(x.1))
+        }
+    };
+    vec![result]
+}
+
+/// Matrix by vector, matrix by matrix, vector by matrix.
+fn matmul<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
+    let width = stage.width() as f64;
+    let a = stage.matrix(step, 0);
+    match step.size / 4 % 3 {
+        0 => {
+            let x = stage.vector(step, 1);
+            (a.0.matmul(x.0), width * a.1 * x.1)
+        }
+        1 => {
+            let b = stage.matrix(step, 1);
+            (a.0.matmul(b.0.t()), width * a.1 * b.1)
+        }
+        _ => {
+            let x = stage.vector(step, 1);
+            (x.0.matmul(a.0.t()), width * a.1 * x.1)
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Rules on lines of text.
+
+use super::{Source, complain};
+
+/// Rust files whose first line is no module doc.
+#[must_use]
+pub fn without_module_doc(sources: &[Source]) -> Vec<String> {
+    sources
+        .iter()
+        .filter(|source| source.is_rust() && !source.text.starts_with("//!"))
+        .map(|source| complain(source, 1, "begin the file with a `//!` doc: its contract and reason"))
+        .collect()
+}
+
+/// The part of a line before a line comment, roughly: `//` inside a string ends it too, which can
+/// hide a fault behind an address but never invent one.
+fn code(line: &str) -> &str {
+    line.find("//").map_or(line, |comment| &line[..comment])
+}
+
+/// Whether a file may print: programs, examples, benchmarks, tests and build scripts.
+fn may_print(path: &str) -> bool {
+    let folders = ["cli", "examples", "bench", "benches", "tests", "bin"];
+    let files = ["main.rs", "build.rs", "tests.rs"];
+    path.split('/').any(|part| folders.contains(&part) || files.contains(&part))
+}
+
+/// The modules that exist in tests only, by the path of their file without its ending.
+fn test_modules(sources: &[Source]) -> Vec<String> {
+    let mut modules = Vec::new();
+    for source in sources.iter().filter(|source| source.is_rust()) {
+        let (folder, file) = source.path.rsplit_once('/').unwrap_or(("", &source.path));
+        let folder = match file {
+            "lib.rs" | "mod.rs" | "main.rs" => folder.to_owned(),
+            _ => format!("{folder}/{}", file.trim_end_matches(".rs")),
+        };
+        let lines: Vec<&str> = source.text.lines().map(str::trim).collect();
+        for pair in lines.windows(2).filter(|pair| pair[0] == "#[cfg(test)]") {
+            let name = pair[1].trim_start_matches("pub(crate) ").strip_prefix("mod ");
+            if let Some(name) = name.and_then(|name| name.strip_suffix(';')) {
+                modules.push(format!("{folder}/{name}"));
+            }
+        }
+    }
+    modules
+}
+
+/// The line at which a file's own test module begins, which lasts to its end.
+fn tests_begin(source: &Source) -> usize {
+    let lines: Vec<&str> = source.text.lines().collect();
+    let head = lines.windows(2).position(|pair| pair[0] == "#[cfg(test)]" && pair[1].ends_with('{'));
+    head.map_or(usize::MAX, |at| at + 1)
+}
+
+/// Prints in libraries; unfinished and debugging macros anywhere.
+#[must_use]
+pub fn stray_prints(sources: &[Source]) -> Vec<String> {
+    let call = |name: &str| format!("{name}!(");
+    let prints = ["println", "eprintln", "print", "eprint"].map(call);
+    let unfinished = ["dbg", "todo", "unimplemented"].map(call);
+    let test_modules = test_modules(sources);
+    let mut complaints = Vec::new();
+    for source in sources.iter().filter(|source| source.is_rust()) {
+        let for_tests = test_modules.iter().any(|module| {
+            let rest = source.path.strip_prefix(module.as_str());
+            rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+        });
+        let prints_until = if for_tests || may_print(&source.path) { 0 } else { tests_begin(source) };
+        for (number, line) in source.lines() {
+            let code = code(line);
+            let has = |needle: &String| {
+                code.match_indices(needle.as_str()).any(|(at, _)| !ends_in_word(&code[..at]))
+            };
+            if number < prints_until && prints.iter().any(has) {
+                complaints.push(complain(source, number, "a library does not print; return the text"));
+            }
+            if unfinished.iter().any(has) {
+                complaints.push(complain(source, number, "finish it or take it out"));
+            }
+        }
+    }
+    complaints
+}
+
+fn ends_in_word(text: &str) -> bool {
+    text.chars().next_back().is_some_and(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// Tests that do not run, and tests that pass by panicking anywhere.
+#[must_use]
+pub fn forbidden_attributes(sources: &[Source]) -> Vec<String> {
+    let rules = [
+        (["#", "[ignore"].concat(), "a test runs or is not there; bound its time instead"),
+        (["#", "[should_panic"].concat(), "catch the panic and look at its message instead"),
+    ];
+    let mut complaints = Vec::new();
+    for source in sources.iter().filter(|source| source.is_rust()) {
+        for (number, line) in source.lines() {
+            let found = rules.iter().filter(|(needle, _)| code(line).contains(needle.as_str()));
+            complaints.extend(found.map(|(_, remedy)| complain(source, number, remedy)));
+        }
+    }
+    complaints
+}
+
+/// Absolute paths of somebody's machine.
+#[must_use]
+pub fn machine_paths(sources: &[Source]) -> Vec<String> {
+    let folder = |name: &str| format!("/{name}/");
+    let mut needles: Vec<String> =
+        ["home", "root", "tmp", "work", "Users", "mnt", "var/tmp", "opt"].map(folder).to_vec();
+    needles.push(["C:", "\\"].concat());
+    let mut complaints = Vec::new();
+    for source in sources {
+        for (number, line) in source.lines() {
+            let absolute = |needle: &String| {
+                line.match_indices(needle.as_str()).any(|(at, _)| {
+                    let before = line[..at].chars().next_back();
+                    !before.is_some_and(|c| c.is_alphanumeric() || "._-/}$*<>:~".contains(c))
+                })
+            };
+            if needles.iter().any(absolute) {
+                let remedy = "no path of a machine; use a path from the root of the repository";
+                complaints.push(complain(source, number, remedy));
+            }
+        }
+    }
+    complaints
+}
+
+/// Rust files longer than `most` lines, unless `allowed` gives a reason; and reasons for files that
+/// need none.
+#[must_use]
+pub fn long_files(sources: &[Source], most: usize, allowed: &[(&str, &str)]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for source in sources.iter().filter(|source| source.is_rust()) {
+        let lines = source.text.lines().count();
+        let listed = allowed.iter().any(|(path, reason)| *path == source.path && !reason.is_empty());
+        if lines > most && !listed {
+            let what = format!("{lines} lines; cut it where a thought ends, or list it with a reason");
+            complaints.push(complain(source, lines, &what));
+        }
+        if lines <= most && listed {
+            complaints.push(complain(source, lines, "no longer long; take it off the list"));
+        }
+    }
+    complaints
+}

@@ -1,0 +1,201 @@
+//! The repository keeps its own rules, and each rule can be broken.
+
+use autobatch_tests::tidy::{self, Manifest, Source};
+
+/// What each crate may use. Dependencies of tests are free.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("autobatch-ir", &[]),
+    ("autobatch-shaders", &[]),
+    ("autobatch-planner", &["autobatch-ir"]),
+    ("autobatch-runtime-cpu", &["autobatch-ir", "autobatch-shaders"]),
+    ("autobatch-runtime-wgpu", &["autobatch-ir", "autobatch-shaders"]),
+    ("autobatch-nn", &["autobatch-ir"]),
+    (
+        "autobatch",
+        &[
+            "autobatch-ir",
+            "autobatch-planner",
+            "autobatch-runtime-cpu",
+            "autobatch-runtime-wgpu",
+            "autobatch-nn",
+        ],
+    ),
+    ("autobatch-models", &["autobatch", "autobatch-nn", "autobatch-ir"]),
+    ("autobatch-cli", &["autobatch", "autobatch-models", "autobatch-ir", "autobatch-planner"]),
+    ("autobatch-bench", &["*"]),
+    ("autobatch-tests", &["*"]),
+];
+
+const LONGEST: usize = 450;
+
+/// Files that are one thought and longer than others.
+const LONG: &[(&str, &str)] = &[
+    ("ir/src/graph/emit.rs", "the one place where applications are recorded: handle and recorder together"),
+    ("ir/src/graph/infer.rs", "one table: the result types of every op"),
+    ("ir/src/graph/op.rs", "one enum: the vocabulary with its attributes"),
+    ("ir/src/graph/value.rs", "one type with a method an op; most lines are signatures and docs"),
+    ("ir/src/plan/row_ops.rs", "one table: what every stage of a kernel computes"),
+    ("runtime-cpu/src/player/tile.rs", "one walk: the stages of a step on a tile of lanes"),
+    ("runtime-cpu/src/kernels/elementwise.rs", "one table: every elementwise instruction with its loops"),
+];
+
+/// Emitting files of the `ir` crate.
+const EMITTING: &[&str] = &["ir/src/graph/value.rs", "ir/src/graph/emit.rs"];
+/// Folders whose functions stand between users and the emitter.
+const FACES: &[&str] = &["nn/src/", "src/"];
+/// Functions that emit nothing, so nothing can be refused at their caller's line.
+const EMIT_NOTHING: &[&str] = &["shared", "alone", "value", "graph", "key"];
+
+#[track_caller]
+fn clean(complaints: Vec<String>) {
+    assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+#[track_caller]
+fn finds(complaints: Vec<String>, place: &str) {
+    let starts = complaints.first().is_some_and(|complaint| complaint.starts_with(place));
+    assert!(complaints.len() == 1 && starts, "expected one complaint at {place}, found {complaints:#?}");
+}
+
+fn sample(path: &str, text: &str) -> Vec<Source> {
+    vec![Source::sample(path, text)]
+}
+
+#[test]
+fn the_repository_is_read() {
+    let sources = tidy::sources();
+    for path in ["Cargo.toml", "ir/src/lib.rs", "tests/suites/tidy.rs"] {
+        assert!(sources.iter().any(|source| source.path == path), "{path} is missing");
+    }
+}
+
+#[test]
+fn crates_use_only_what_lies_below_them() {
+    clean(tidy::forbidden_arrows(&tidy::manifests(), ARROWS));
+}
+
+#[test]
+fn the_rule_of_arrows_finds_an_upward_one_and_an_unknown_crate() {
+    let crates = |list: &[(&str, &str)]| -> Vec<Manifest> {
+        let manifest = |(name, uses): &(&str, &str)| Manifest {
+            name: (*name).to_owned(),
+            dependencies: vec![(*uses).to_owned()],
+        };
+        list.iter().map(manifest).collect()
+    };
+    let upward = crates(&[("autobatch-ir", "autobatch-planner"), ("autobatch-planner", "autobatch-ir")]);
+    finds(tidy::forbidden_arrows(&upward, ARROWS), "autobatch-ir/Cargo.toml: autobatch-ir must not use");
+    let sideways = crates(&[("autobatch-runtime-cpu", "autobatch-planner"), ("autobatch-planner", "serde")]);
+    finds(tidy::forbidden_arrows(&sideways, ARROWS), "autobatch-runtime-cpu/Cargo.toml");
+    finds(tidy::forbidden_arrows(&crates(&[("autobatch-new", "serde")]), ARROWS), "autobatch-new/Cargo.toml");
+}
+
+#[test]
+fn every_rust_file_begins_with_its_contract() {
+    clean(tidy::without_module_doc(&tidy::sources()));
+}
+
+#[test]
+fn the_rule_of_docs_finds_a_bare_file() {
+    finds(tidy::without_module_doc(&sample("ir/src/a.rs", "use std::fmt;\n//! late\n")), "ir/src/a.rs:1");
+}
+
+#[test]
+fn libraries_print_nothing_and_nothing_is_unfinished() {
+    clean(tidy::stray_prints(&tidy::sources()));
+}
+
+#[test]
+fn the_rule_of_prints_knows_libraries_from_programs() {
+    let print = ["//! doc\n", "print", "ln!(\"x\");\n"].concat();
+    finds(tidy::stray_prints(&sample("planner/src/a.rs", &print)), "planner/src/a.rs:2");
+    clean(tidy::stray_prints(&sample("cli/src/main.rs", &print)));
+    clean(tidy::stray_prints(&sample("ir/examples/speed.rs", &print)));
+    let unfinished = ["fn f() { ", "to", "do!() }"].concat();
+    finds(tidy::stray_prints(&sample("cli/src/main.rs", &unfinished)), "cli/src/main.rs:1");
+    let comment = ["// print", "ln!(1)\nmy_print!(2)\n"].concat();
+    clean(tidy::stray_prints(&sample("ir/src/a.rs", &comment)));
+    let own_tests = ["//! doc\n#[cfg(test)]\nmod tests {\n    print", "ln!(1);\n}\n"].concat();
+    clean(tidy::stray_prints(&sample("ir/src/a.rs", &own_tests)));
+    let parent = Source::sample("ir/src/mod.rs", "//! doc\n#[cfg(test)]\nmod support;\n");
+    clean(tidy::stray_prints(&[parent, Source::sample("ir/src/support.rs", &print)]));
+}
+
+#[test]
+fn every_test_runs_and_says_what_it_expects() {
+    clean(tidy::forbidden_attributes(&tidy::sources()));
+}
+
+#[test]
+fn the_rule_of_tests_finds_both_attributes() {
+    for attribute in ["ignore]", "ignore = \"slow\"]", "should_panic]", "should_panic(expected = \"x\")]"] {
+        let text = ["#[test]\n    #", "[", attribute, "\nfn f() {}\n"].concat();
+        finds(tidy::forbidden_attributes(&sample("ir/src/tests.rs", &text)), "ir/src/tests.rs:2");
+    }
+}
+
+#[test]
+fn no_file_names_a_path_of_a_machine() {
+    clean(tidy::machine_paths(&tidy::sources()));
+}
+
+#[test]
+fn the_rule_of_paths_finds_absolute_ones_only() {
+    for folder in ["home", "root", "tmp", "work", "Users"] {
+        let text = format!("fine\nread \"/{folder}/somebody/file\"\n");
+        finds(tidy::machine_paths(&sample("README.md", &text)), "README.md:2");
+        clean(tidy::machine_paths(&sample("README.md", &format!("target/{folder}/file, a/{folder}/b"))));
+    }
+}
+
+#[test]
+fn whatever_takes_values_passes_its_caller_on() {
+    clean(tidy::missing_track_caller(&tidy::sources(), FACES, EMITTING, EMIT_NOTHING));
+}
+
+#[test]
+fn the_rule_of_callers_reads_signatures() {
+    let check =
+        |text: &str| tidy::missing_track_caller(&sample("nn/src/a.rs", text), FACES, EMITTING, EMIT_NOTHING);
+    finds(check("impl A {\n    pub fn on(self, x: Value<'_>) {}\n}\n"), "nn/src/a.rs:2");
+    finds(check("pub fn run<'g>(\n    g: &'g Graph,\n    n: usize,\n) -> usize {\n"), "nn/src/a.rs:1");
+    clean(check("/// Doc.\n#[track_caller]\n#[must_use]\npub fn on(x: Value<'_>) {}\n"));
+    clean(check("fn private(x: Value<'_>) {}\npub(crate) fn ours(x: Value<'_>) {}\n"));
+    clean(check("pub fn step(f: impl Fn(&Graph, [Value<'_>; 2]) -> Value<'_>, n: usize) {}\n"));
+    clean(check("pub fn last(&self) -> Value<'g> {}\n"));
+    let emitting = sample("ir/src/graph/value.rs", "pub fn tanh(self) -> Self { x }\n");
+    let found = tidy::missing_track_caller(&emitting, FACES, EMITTING, EMIT_NOTHING);
+    finds(found, "ir/src/graph/value.rs:1");
+}
+
+#[test]
+fn long_files_have_a_reason() {
+    clean(tidy::long_files(&tidy::sources(), LONGEST, LONG));
+}
+
+#[test]
+fn the_rule_of_length_finds_long_files_and_stale_reasons() {
+    let long = "//! x\n".repeat(LONGEST + 1);
+    finds(tidy::long_files(&sample("ir/src/a.rs", &long), LONGEST, LONG), "ir/src/a.rs:451");
+    clean(tidy::long_files(&sample("ir/src/graph/op.rs", &long), LONGEST, LONG));
+    finds(tidy::long_files(&sample("ir/src/graph/op.rs", "//! x\n"), LONGEST, LONG), "ir/src/graph/op.rs:1");
+}
+
+#[test]
+fn every_dependency_is_described() {
+    let read = |name: &str| std::fs::read_to_string(tidy::root().join(name));
+    let manifest = read("Cargo.toml").expect("the root has a manifest");
+    assert!(manifest.contains("[workspace.dependencies]"), "dependencies are shared by the workspace");
+    // Binding from the moment the file exists.
+    if let Ok(architecture) = read("ARCHITECTURE.md") {
+        clean(tidy::undescribed_dependencies(&manifest, &architecture));
+    }
+}
+
+#[test]
+fn the_rule_of_descriptions_finds_a_silent_dependency() {
+    let manifest =
+        "[workspace.dependencies]\nown = { path = \"own\" }\nserde = \"1\"\nclap = \"4\"\n\n[lints]\nx = 1\n";
+    let found = tidy::undescribed_dependencies(manifest, "`serde` turns plans into bytes; clap is nice");
+    finds(found, "Cargo.toml:4");
+}
