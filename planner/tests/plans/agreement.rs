@@ -3,6 +3,7 @@
 use crate::graphs::{MODELS, Random, weights};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::numeric::same_bits;
+use autobatch_ir::plan::check::{Wanted, check};
 use autobatch_ir::plan::interp::{Played, play};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
@@ -23,14 +24,18 @@ fn verified(plan: Plan, what: &str) -> Verified<Plan> {
     plan.verify().unwrap_or_else(|errors| panic!("{what}: {errors}"))
 }
 
+fn proved(plan: &Verified<Plan>, graph: &GraphData, training: bool, what: &str) {
+    let wanted = Wanted { values: &[], training };
+    check(plan, graph, wanted).unwrap_or_else(|report| panic!("{what}: {report}"));
+}
+
 pub(crate) fn played(plan: &Verified<Plan>, graph: &GraphData, noise: Noise) -> Played {
     let bound = &graph.bindings;
     play(plan, &weights(graph), &bound.words, &bound.floats, noise).expect("indices are in range")
 }
 
 pub(crate) fn same_words(a: &[u32], b: &[u32]) -> bool {
-    a.len() == b.len()
-        && a.iter().zip(b).all(|(&a, &b)| same_bits(f32::from_bits(a), f32::from_bits(b)))
+    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| same_bits(f32::from_bits(a), f32::from_bits(b)))
 }
 
 #[test]
@@ -48,6 +53,7 @@ fn all_policies_orders_and_modes_give_the_same_bits() {
                             let request = Request { mode, training, rows, wanted: &[] };
                             let plan = planner.plan(&graph, &request).expect("outputs are wanted");
                             let plan = verified(plan, &what);
+                            proved(&plan, &graph, training, &what);
                             let run = played(&plan, &graph, noise);
                             let Some(first) = &first else {
                                 first = Some(run);

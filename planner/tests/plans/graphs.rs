@@ -169,9 +169,8 @@ fn child_sum(random: &mut Random) -> GraphData {
     let w = m.param("w", [2 * H, 3 * H], Init::Glorot(1.0));
     let b = m.param("b", 3 * H, Init::ZEROS);
     let wf = m.param("wf", [2 * H, H], Init::Glorot(1.0));
-    let edge = m.cell("edge", [f32(H), f32(H), f32(H)], |g, [x, h, c]| {
-        [g.affine([x, h], wf, None).sigmoid() * c]
-    });
+    let edge =
+        m.cell("edge", [f32(H), f32(H), f32(H)], |g, [x, h, c]| [g.affine([x, h], wf, None).sigmoid() * c]);
     let node = m.cell("node", [f32(H), list(f32(H)), list(f32(H))], |g, [x, hs, fcs]| {
         let [i, o, u] = g.affine([x, hs.sum()], w, Some(b)).split();
         let c = i.sigmoid() * u.tanh() + fcs.sum();
