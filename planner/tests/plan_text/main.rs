@@ -4,4 +4,5 @@
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod graphs;
 
+mod corpus;
 mod round_trip;

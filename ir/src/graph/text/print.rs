@@ -356,10 +356,11 @@ pub(crate) fn push_text(out: &mut String, text: &str) {
 
 /// The word of an op with its attributes: `slice{axis=0 start=2 len=4}`.
 pub(crate) fn push_op(out: &mut String, mut op: Op) {
-    out.push_str(op.spelling());
-    let mut writer = Writer { out, open: false };
+    let mut text = op.spelling().to_owned();
+    let mut writer = Writer { out: &mut text, open: false };
     let Ok(()) = attributes(&mut op, &mut writer);
     writer.close();
+    out.push_str(&text);
 }
 
 /// Writes attributes: `{axis=0 start=2 len=4}`.

@@ -10,7 +10,7 @@ use crate::plan::{Certificate, Plan, PlanOutput, Slab, SlabKind, Store, StoreId,
 use std::fmt::{Display, Write as _};
 
 /// Lines are broken at this column where they can be.
-pub(super) const COLUMNS: usize = 100;
+pub(super) const COLUMNS: usize = 110;
 
 /// The text of a plan. Runs are as long as they are, unless the text would then be too short for a
 /// reader to believe its tables.

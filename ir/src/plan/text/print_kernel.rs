@@ -175,10 +175,12 @@ fn prod(out: &mut String, kernel: &Kernel, dst: View, rows: u32, init: &ProdInit
 }
 
 fn map(out: &mut String, kernel: &Kernel, width: u32, code: &[Instr]) {
-    put(out, format_args!("  map {width} {{\n"));
+    put(out, format_args!("  map {width} {{"));
+    let short = code.len() == 1;
+    out.push_str(if short { " " } else { "\n" });
     let digits = code.len().saturating_sub(1).max(1).ilog10() as usize + 1;
     for (number, Instr { code, dtype, sources, store }) in code.iter().enumerate() {
-        put(out, format_args!("    t{number:<digits$} = "));
+        put(out, format_args!("{}t{number:<digits$} = ", if short { "" } else { "    " }));
         match op_of(*code) {
             Some(op) => push_op(out, op),
             None => out.push_str("copy"),
@@ -202,9 +204,9 @@ fn map(out: &mut String, kernel: &Kernel, width: u32, code: &[Instr]) {
             out.push_str(" -> ");
             view(out, kernel, *store);
         }
-        out.push('\n');
+        out.push_str(if short { "" } else { "\n" });
     }
-    out.push_str("  }");
+    out.push_str(if short { " }" } else { "  }" });
 }
 
 /// The op that computes what an instruction computes; `None` for a copy.

@@ -1,8 +1,8 @@
 //! Steps to text, wave by wave.
 //!
 //! ```text
-//! wave 1
-//!   f1 k1[@w, @b] x2 -> s0.a[5..7] s0.b[5..7] <- s0.a[0..2] s0.a{2 3} = a3 a7
+//! wave 0  f0 k0[@embed] x5 -> s0.a[0..5] s0.b[0..5] <- u[0..5] = a0 a1 a3..a6
+//! wave 1  f1 k1[@w, @b] x2 -> s0.a[5..7] s0.b[5..7] <- s0.a[0..2] s0.a{2 3} = a2 a7
 //! ```
 //! A step that fits stands on one line; one that does not has lines of its own for its results,
 //! operands and lanes.
@@ -51,12 +51,20 @@ impl<'a> Steps<'a> {
     pub(super) fn print(mut self, out: &mut String) -> usize {
         self.spell_heads();
         let widths = self.widths();
+        let digits = self.plan.waves.len().saturating_sub(1).max(1).ilog10() as usize + 1;
+        out.push_str(if self.plan.waves.is_empty() { "" } else { "\n" });
         let mut start = 0;
-        for (number, &end) in self.plan.waves.iter().enumerate() {
-            put(out, format_args!("\nwave {number}\n"));
+        for (wave, &end) in self.plan.waves.iter().enumerate() {
+            put(out, format_args!("wave {wave:<digits$}"));
             let end = end as usize;
             for (step, number) in self.plan.steps.iter().take(end).skip(start).zip(start..) {
+                if number > start {
+                    put(out, format_args!("     {:digits$}", ""));
+                }
                 self.step(out, step, number, widths);
+            }
+            if end <= start {
+                out.push('\n');
             }
             start = start.max(end);
         }
@@ -109,7 +117,8 @@ impl<'a> Steps<'a> {
         let (start, id, kernel) = self.ends[number];
         let end = self.ends.get(number + 1).map_or(self.heads.len(), |next| next.0);
         let head = &self.heads[start..end];
-        let line_start = out.len();
+        let line_start = out.rfind('\n').map_or(0, |newline| newline + 1);
+        let indent = out.len() - line_start + 4;
         put(
             out,
             format_args!(
@@ -128,7 +137,7 @@ impl<'a> Steps<'a> {
         if out.len() - line_start + length <= COLUMNS {
             parts.for_each(|(mark, part)| put(out, format_args!(" {mark}{part}")));
         } else {
-            parts.for_each(|(mark, part)| push_wrapped(out, mark, part));
+            parts.for_each(|(mark, part)| push_wrapped(out, indent, mark, part));
         }
         out.truncate(out.trim_end().len());
         out.push('\n');
@@ -249,20 +258,22 @@ fn push_runs(out: &mut String, numbers: &[u32], sigil: &str, reach: usize, unspe
 }
 
 /// A part of a step on lines of its own, broken where a space stands.
-fn push_wrapped(out: &mut String, mark: &str, part: &str) {
-    const INDENT: &str = "\n       ";
+fn push_wrapped(out: &mut String, indent: usize, mark: &str, part: &str) {
     out.truncate(out.trim_end().len());
-    put(out, format_args!("\n    {mark:2}"));
-    let mut column = 6;
-    for word in part.split_terminator(' ').skip(1) {
-        if column + 1 + word.len() > COLUMNS && column > INDENT.len() {
-            out.push_str(INDENT);
-            column = INDENT.len() - 1;
+    put(out, format_args!("\n{:indent$}{mark:2}", ""));
+    let (indent, mut column) = (indent + 3, indent + 2);
+    let mut glued = false;
+    for word in part.split(' ').skip(1) {
+        if !glued && column + 1 + word.len() > COLUMNS && column > indent {
+            put(out, format_args!("\n{:indent$}", ""));
+            column = indent;
         } else {
             out.push(' ');
             column += 1;
         }
         out.push_str(word);
         column += word.len();
+        // These words stay with what they speak of.
+        glued = matches!(word, "seg" | "shared" | "by");
     }
 }
