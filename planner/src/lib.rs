@@ -12,11 +12,14 @@ mod cluster;
 mod compile;
 pub mod layout;
 mod lower;
+mod nodes;
 mod order;
+pub mod passes;
 pub mod schedule;
 mod storage;
 
 pub use compile::CompileOptions;
+pub use nodes::Nodes;
 pub use order::RowOrder;
 
 use autobatch_ir::graph::GraphData;
