@@ -9,6 +9,7 @@
 //! weight packing, threads and pipelines belong to the runtimes. No bound number is part of a plan.
 
 pub mod check;
+mod hex;
 pub mod interp;
 pub mod kernel;
 pub(crate) mod normal;
@@ -138,6 +139,7 @@ impl Field {
 
 /// Where a port of a kernel reads, lane by lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Operand {
     /// Row `start + lane * stride`. Stride 1 reads neighbours in place, stride 0 one shared row.
     Rows {
@@ -192,6 +194,7 @@ pub enum Operand {
 
 /// Where a result of a kernel goes, lane by lane. Rows of a step's results are distinct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Place {
     /// Row `start + lane`.
     Rows {
@@ -296,6 +299,7 @@ pub struct Plan {
     /// The module's name.
     pub module: String,
     /// The structure of the graph that the plan was made for; see `GraphData::structure`.
+    #[serde(with = "hex")]
     pub structure: u128,
     /// What the plan promises.
     pub mode: Mode,

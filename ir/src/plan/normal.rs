@@ -34,6 +34,32 @@ impl Plan {
     }
 }
 
+/// Whether text can name what a plan holds: stores are called as parameters may be, each otherwise,
+/// and so are the fields of a slab.
+///
+/// # Errors
+/// What cannot be named.
+pub(crate) fn check_names(plan: &Plan) -> Result<(), String> {
+    if let Some(store) = plan.stores.iter().find(|store| !is_store_name(&store.name)) {
+        return Err(format!("{:?} is no name of a store", store.name));
+    }
+    let mut names: Vec<&str> = plan.stores.iter().map(|store| store.name.as_str()).collect();
+    names.sort_unstable();
+    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(format!("two stores are called {}", pair[0]));
+    }
+    let mut names: Vec<_> = plan.fields.iter().map(|field| (field.slab, field.name.as_str())).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("{} has two fields called {:?}", pair[0].0, pair[0].1)),
+        None => Ok(()),
+    }
+}
+
+fn is_store_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(crate::graph::text::lex::is_name)
+}
+
 /// The items that a range names, as far as there are such.
 pub(crate) fn within<'a, T>(items: &'a [T], range: &Range<u32>) -> &'a [T] {
     let end = (range.end as usize).min(items.len());

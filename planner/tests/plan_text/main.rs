@@ -5,4 +5,6 @@
 mod graphs;
 
 mod corpus;
+mod errors;
+mod page;
 mod round_trip;

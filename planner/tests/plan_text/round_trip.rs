@@ -46,3 +46,57 @@ fn planners_make_plans_in_normal_form() {
         assert!(normal == plan, "{name}");
     }
 }
+
+#[test]
+fn a_plan_comes_back_equal_from_bytes() {
+    for (name, plan) in plans(30) {
+        let bytes = plan.to_bytes();
+        let back = Plan::from_bytes(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(*back == plan, "{name}");
+        assert!(back.to_bytes() == bytes, "{name}");
+    }
+}
+
+#[test]
+fn a_plan_comes_back_equal_from_json() {
+    for (name, plan) in plans(6) {
+        let json = serde_json::to_string_pretty(&plan).expect("plans are plain data");
+        let back: Plan = serde_json::from_str(&json).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(back == plan, "{name}");
+    }
+}
+
+#[test]
+fn json_of_plans_spells_words_as_text_does() {
+    let (_, plan) = plans(1).swap_remove(0);
+    let json = serde_json::to_value(&plan).expect("plans are plain data");
+    assert_eq!(json["mode"], "infer");
+    assert_eq!(json["structure"], format!("{:#034x}", plan.structure));
+    assert_eq!(json["stores"][0]["kind"]["param"], "table");
+    assert!(json["operands"][0]["word_table"]["at"].is_u64(), "{}", json["operands"][0]);
+    assert!(json["places"][0]["rows"]["field"].is_u64(), "{}", json["places"][0]);
+    let stages = json["kernels"][0]["stages"].as_array().expect("a list");
+    assert!(stages[0]["lookup"]["dst"]["width"].is_u64(), "{}", stages[0]);
+}
+
+#[test]
+fn pools_in_any_order_have_one_normal_form() {
+    use autobatch_ir::plan::Operand;
+    for (name, plan) in plans(12) {
+        let mut shifted = plan.clone();
+        shifted.tables.splice(0..0, [9, 9, 9]);
+        for operand in &mut shifted.operands {
+            match operand {
+                Operand::Table { at, .. } | Operand::WordTable { at } | Operand::FloatTable { at } => {
+                    *at += 3
+                }
+                Operand::Segments { offsets, items, .. } => (*offsets, *items) = (*offsets + 3, *items + 3),
+                Operand::Rows { .. } | Operand::Words { .. } | Operand::Floats { .. } => {}
+            }
+        }
+        shifted.operands.push(Operand::Words { start: 0, stride: 0 });
+        assert_eq!(shifted.to_text(), plan.to_text(), "{name}");
+        shifted.normalise();
+        assert!(shifted == plan, "{name}");
+    }
+}

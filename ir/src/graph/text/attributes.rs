@@ -50,11 +50,8 @@ fn unknown_attribute(cursor: &Cursor<'_>, op: &mut Op, name: Token) -> Box<Probl
     let word = cursor.spelling(name);
     let mut names = Names::default();
     let Ok(()) = attributes(op, &mut names);
-    let problem = cursor.at_token(
-        name,
-        format!("{} has no attribute '{word}'", op.spelling()),
-        "unknown attribute",
-    );
+    let problem =
+        cursor.at_token(name, format!("{} has no attribute '{word}'", op.spelling()), "unknown attribute");
     match nearest(word, names.all().iter().copied()) {
         Some(near) => problem.help(format!("did you mean '{near}'?")),
         None if names.all().is_empty() => problem.help(format!("{} has no attributes", op.spelling())),

@@ -261,7 +261,7 @@ impl<'t> Parser<'t> {
         };
         let start = self.plan.fields.len() as u32;
         self.cursor.expect_mark(b'{')?;
-        self.plan.fields.reserve(self.count_until(is_mark(b'}'), is_mark(b':')));
+        self.plan.fields.reserve(self.room(is_mark(b'}'), is_mark(b':'), 6));
         while !self.cursor.eat(b'}') {
             if self.plan.fields.len() as u32 > start {
                 self.cursor.expect_mark(b',')?;
@@ -279,14 +279,26 @@ impl<'t> Parser<'t> {
 
     /// How many tokens of a sort stand before the one that ends the count.
     pub(super) fn count_until(&self, ends: impl Fn(Token) -> bool, counts: impl Fn(Token) -> bool) -> usize {
+        self.room(ends, counts, 1)
+    }
+
+    /// The same, as room to keep what begins with such tokens: no more than there can be in the text
+    /// between if each takes so many bytes.
+    pub(super) fn room(
+        &self,
+        ends: impl Fn(Token) -> bool,
+        counts: impl Fn(Token) -> bool,
+        bytes: usize,
+    ) -> usize {
         let text = self.cursor.bytes();
+        let start = self.cursor.token.start as usize;
         let mut next = self.cursor.token;
         let mut count = 0;
         while !ends(next) && next.kind != Kind::End {
             count += usize::from(counts(next));
             next = token(text, next.end as usize);
         }
-        count
+        count.min((next.end as usize - start) / bytes + 1)
     }
 
     /// A word, or any text in quotes.
@@ -342,7 +354,8 @@ impl<'t> Parser<'t> {
     #[cold]
     fn unknown_field(&self, slab: u32, start: Token, name: Token) -> Box<Problem> {
         let Some(known) = self.plan.slabs.get(slab as usize) else {
-            let problem = self.cursor.at_token(start, format!("there is no slab s{slab}"), "not declared above");
+            let problem =
+                self.cursor.at_token(start, format!("there is no slab s{slab}"), "not declared above");
             return problem.help(format!("the plan has {} slabs, from s0 on", self.plan.slabs.len()));
         };
         let message = format!("s{slab} has no field {:.40}", self.cursor.spelling(name));

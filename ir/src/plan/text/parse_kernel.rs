@@ -52,8 +52,8 @@ impl Parser<'_> {
         }
         self.cursor.expect_mark(b'{')?;
         self.registers(&mut kernel)?;
-        let is_return = |word: &str| word == "return";
-        kernel.stages.reserve_exact(self.count_words(|word| STAGES.contains(&word), is_return));
+        let is_stage = |token| self.is_one_of(token, &STAGES);
+        kernel.stages.reserve_exact(self.room(|token| self.is_one_of(token, &["return"]), is_stage, 9));
         while !self.cursor.eat_word("return") {
             let stage = self.stage(&kernel)?;
             kernel.stages.push(stage);
@@ -67,11 +67,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// How many words of a sort stand before one that ends the count.
-    fn count_words(&self, counts: impl Fn(&str) -> bool, ends: impl Fn(&str) -> bool) -> usize {
-        let spelling = |token: Token| self.cursor.spelling(token);
-        let count = |token: Token| token.kind == Kind::Word && counts(spelling(token));
-        self.count_until(|token| token.kind == Kind::Word && ends(spelling(token)), count)
+    fn is_one_of(&self, token: Token, words: &[&str]) -> bool {
+        token.kind == Kind::Word && words.contains(&self.cursor.spelling(token))
     }
 
     /// A sigil with the number that must stand here.
@@ -106,7 +103,7 @@ impl Parser<'_> {
             "temp" => RegKind::Temp,
             "const" => {
                 self.cursor.expect_mark(b'=')?;
-                RegKind::Const(self.cursor.element(ty.dtype)?)
+                RegKind::Const(self.constant(ty.dtype)?)
             }
             "param" => {
                 self.cursor.expect_mark(b'=')?;
@@ -202,7 +199,8 @@ impl Parser<'_> {
     fn op(&mut self, token: Token) -> Parsed<Op> {
         let word = self.cursor.spelling(token);
         let Some(mut op) = prototype(word) else {
-            let problem = self.cursor.at_token(token, format!("unknown op '{word:.40}'"), "no op has this name");
+            let problem =
+                self.cursor.at_token(token, format!("unknown op '{word:.40}'"), "no op has this name");
             return Err(match nearest(word, spellings()) {
                 Some(near) => problem.help(format!("did you mean '{near}'?")),
                 None => problem,
@@ -268,13 +266,17 @@ impl Parser<'_> {
     fn map(&mut self, kernel: &Kernel) -> Parsed<Stage> {
         let width = self.cursor.number()?;
         let open = self.cursor.expect_mark(b'{')?;
-        let mut code = Vec::with_capacity(self.count_until(is_mark(b'}'), is_mark(b'=')));
+        let mut code = Vec::with_capacity(self.room(is_mark(b'}'), is_mark(b'='), 8));
         while !self.cursor.eat(b'}') {
             let instr = self.instr(kernel, code.len())?;
             code.push(instr);
         }
         if code.is_empty() {
-            return Err(self.cursor.at_token(open, "a map holds at least one instruction", "nothing in here"));
+            return Err(self.cursor.at_token(
+                open,
+                "a map holds at least one instruction",
+                "nothing in here",
+            ));
         }
         code.shrink_to_fit();
         Ok(Stage::Map { width, code })
@@ -325,8 +327,13 @@ impl Parser<'_> {
                 let problem = self.cursor.at_token(token, message, "used here");
                 Err(problem.help("an instruction reads earlier ones of its map, t0 first"))
             }
-            None => self.cursor.element(dtype).map(Source::Const),
+            None => self.constant(dtype).map(Source::Const),
         }
+    }
+
+    /// The bits of a constant. Which words are truth values is for the verifier to say.
+    fn constant(&mut self, dtype: DType) -> Parsed<u32> {
+        self.cursor.element(if dtype == DType::Bool { DType::U32 } else { dtype })
     }
 
     /// `row %5, %6 = top_k{k=2} %4: f32[2,4]`
@@ -334,7 +341,8 @@ impl Parser<'_> {
         let dsts = self.views(kernel)?;
         self.cursor.expect_mark(b'=')?;
         let op = self.stage_op()?;
-        let mut sources = Vec::new();
+        let ends = |token| self.is_one_of(token, &STAGES) || self.is_one_of(token, &["return"]);
+        let mut sources = Vec::with_capacity(self.room(ends, |token| token.kind == Kind::Value, 3));
         while sources.is_empty() && self.cursor.at(Kind::Value)
             || !sources.is_empty() && self.cursor.eat(b',')
         {
@@ -374,6 +382,9 @@ impl Parser<'_> {
             if !self.cursor.eat(b',') {
                 break;
             }
+            if lists.len() == MOST_LISTS {
+                return Err(self.cursor.unexpected("the end of the stage").help("no op takes so many lists"));
+            }
         }
         lists.shrink_to_fit();
         elements.shrink_to_fit();
@@ -400,6 +411,9 @@ impl Parser<'_> {
         Ok(Stage::Lookup { param, index, dst })
     }
 }
+
+/// More lists than any op folds.
+const MOST_LISTS: usize = 8;
 
 /// The words that begin stages.
 const STAGES: [&str; 5] = ["prod", "map", "row", "seg", "lookup"];

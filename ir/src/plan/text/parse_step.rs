@@ -38,7 +38,8 @@ impl Parser<'_> {
         self.next_id('f', self.plan.steps.len())?;
         let (kernel, token) = self.id('k', "a kernel such as k0")?;
         if kernel as usize >= self.plan.kernels.len() {
-            let problem = self.cursor.at_token(token, format!("there is no kernel k{kernel}"), "not declared");
+            let problem =
+                self.cursor.at_token(token, format!("there is no kernel k{kernel}"), "not declared");
             return Err(problem.help(format!("the plan has {} kernels, from k0 on", self.plan.kernels.len())));
         }
         let stores = self.plan.store_args.len() as u32;
@@ -191,7 +192,9 @@ impl Parser<'_> {
         let empty = self.cursor.at(Kind::Mark(b']'));
         let found = if empty && rows == 0 { 0 } else { bars + 1 };
         if found != rows as usize {
-            return Err(wrong_count(open, open, rows, found as u64).help("'|' stands between the lists of lanes"));
+            return Err(
+                wrong_count(open, open, rows, found as u64).help("'|' stands between the lists of lanes")
+            );
         }
         let at = self.plan.tables.len();
         let items = at + found + 1;
@@ -239,7 +242,8 @@ impl Parser<'_> {
         let (start, token) = self.id('a', "an application such as a3")?;
         let (stride, count) = if self.cursor.eat(THROUGH) {
             let end = self.cursor.expect(Kind::Word, "the application where the run ends, such as a9")?;
-            let Ok(end) = unsigned(self.cursor.spelling(end).strip_prefix('a').unwrap_or("").as_bytes()) else {
+            let Ok(end) = unsigned(self.cursor.spelling(end).strip_prefix('a').unwrap_or("").as_bytes())
+            else {
                 return Err(self.cursor.at_token(end, "expected an application such as a9", "not one"));
             };
             self.run_rest(token, start, end)?
@@ -248,7 +252,11 @@ impl Parser<'_> {
         };
         let last = u64::from(start) + u64::from(stride) * u64::from(count.saturating_sub(1));
         if AppId::try_new(last as usize).is_none() {
-            return Err(self.cursor.at_token(token, "the number of an application is too large", "beyond 2^30"));
+            return Err(self.cursor.at_token(
+                token,
+                "the number of an application is too large",
+                "beyond 2^30",
+            ));
         }
         self.plan.lanes.extend((0..count).map(|i| AppId::new((start + i * stride) as usize)));
         Ok(())

@@ -101,7 +101,9 @@ impl Printer<'_> {
             StoreKind::Param(ParamKind::Param) => self.out.push_str("param "),
             StoreKind::Param(ParamKind::Table) => self.out.push_str("table "),
             StoreKind::Grad(of) => put(&mut self.out, format_args!("grad @{} ", store_name(self.plan, *of))),
-            StoreKind::State(of) => put(&mut self.out, format_args!("state @{} ", store_name(self.plan, *of))),
+            StoreKind::State(of) => {
+                put(&mut self.out, format_args!("state @{} ", store_name(self.plan, *of)))
+            }
         }
         put(&mut self.out, format_args!("{ty}\n"));
     }
@@ -133,7 +135,10 @@ impl Printer<'_> {
 
     fn certificate(&mut self, certificate: &Certificate) {
         let Certificate { batches, bound, copied, tabled, direct, slab_bytes } = certificate;
-        put(&mut self.out, format_args!("\ncertificate batches {batches} bound {bound} | rows copied {copied} "));
+        put(
+            &mut self.out,
+            format_args!("\ncertificate batches {batches} bound {bound} | rows copied {copied} "),
+        );
         put(&mut self.out, format_args!("tabled {tabled} direct {direct} | slabs {slab_bytes} bytes\n"));
     }
 }

@@ -29,7 +29,11 @@ pub(super) fn kernel(out: &mut String, number: usize, kernel: &Kernel) {
     put(out, format_args!("kernel k{number} "));
     out.push_str(if *source { "source " } else { "" });
     let cell = name.strip_prefix('@').is_some_and(|cell| !cell.is_empty() && cell.bytes().all(is_name));
-    if cell || (is_plain(name) && name != "source") { out.push_str(name) } else { push_text(out, name) }
+    if cell || (is_plain(name) && name != "source") {
+        out.push_str(name)
+    } else {
+        push_text(out, name)
+    }
     let mut line = Line::of(out);
     for (place, reg) in regs.iter().take(*ports as usize).enumerate() {
         line.item(if place == 0 { " (" } else { ", " }, &format!("%{place}: {}", reg.ty));

@@ -257,23 +257,46 @@ fn push_runs(out: &mut String, numbers: &[u32], sigil: &str, reach: usize, unspe
     }
 }
 
-/// A part of a step on lines of its own, broken where a space stands.
+/// A part of a step on lines of its own, broken between operands or, where one is too long, inside.
 fn push_wrapped(out: &mut String, indent: usize, mark: &str, part: &str) {
     out.truncate(out.trim_end().len());
     put(out, format_args!("\n{:indent$}{mark:2}", ""));
     let (indent, mut column) = (indent + 3, indent + 2);
-    let mut glued = false;
-    for word in part.split(' ').skip(1) {
-        if !glued && column + 1 + word.len() > COLUMNS && column > indent {
+    let mut push = |out: &mut String, piece: &str, room: usize| {
+        if column + 1 + room > COLUMNS && column >= indent {
             put(out, format_args!("\n{:indent$}", ""));
             column = indent;
         } else {
             out.push(' ');
             column += 1;
         }
-        out.push_str(word);
-        column += word.len();
-        // These words stay with what they speak of.
-        glued = matches!(word, "seg" | "shared" | "by");
+        out.push_str(piece);
+        column += piece.len();
+    };
+    for unit in units(part.trim_start()) {
+        let mut words = unit.split(' ').peekable();
+        let mut room = unit.len().min(COLUMNS - indent);
+        while let Some(word) = words.next() {
+            // These words stay with what they speak of.
+            let next = words.peek().map_or(0, |next| next.len() + 1);
+            let glued = if matches!(word, "seg" | "shared" | "by") { next } else { 0 };
+            push(out, word, room.max(word.len() + glued));
+            room = 0;
+        }
     }
+}
+
+/// The operands of a part: what stands between spaces outside brackets.
+fn units(part: &str) -> impl Iterator<Item = &str> {
+    let mut rest = part;
+    std::iter::from_fn(move || {
+        let mut depth = 0;
+        let end = rest.bytes().enumerate().position(|(at, byte)| {
+            depth += i32::from(matches!(byte, b'[' | b'{')) - i32::from(matches!(byte, b']' | b'}'));
+            byte == b' ' && depth == 0 && !matches!(&rest[..at], "seg" | "shared")
+        });
+        let (unit, left) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = left.trim_start();
+        (!unit.is_empty()).then_some(unit)
+    })
 }

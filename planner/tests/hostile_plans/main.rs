@@ -1,0 +1,18 @@
+//! Malformed and hostile plans, as text and as bytes: an error or a plan, never a panic, and never
+//! more memory than sixteen times the input and a mebibyte.
+
+mod binary;
+mod counting;
+mod text;
+
+use std::path::Path;
+
+/// The committed plans.
+fn corpus() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/files/plans");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "plan"));
+    assert!(files.len() > 8, "the corpus is there");
+    files.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
+}
