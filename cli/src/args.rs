@@ -31,7 +31,9 @@ pub enum Verb {
     #[command(after_help = "Example:  autobatch plan trees.abg --policy beam:16 -o trees.plan")]
     Plan(PlanArgs),
     /// Say why a plan is as it is: where steps go, what was not batched, what is read through tables.
-    #[command(after_help = "Examples:  autobatch explain lattice.abg\n           autobatch explain lattice.abg --why %812 %977\n           autobatch explain names.abg --lanes --labels")]
+    #[command(
+        after_help = "Examples:  autobatch explain lattice.abg\n           autobatch explain lattice.abg --why %812 %977\n           autobatch explain names.abg --lanes --labels"
+    )]
     Explain(ExplainArgs),
     /// Compare batching policies over graphs.
     #[command(after_help = "Example:  autobatch policies lattice0.abg lattice1.abg --json")]
@@ -40,19 +42,27 @@ pub enum Verb {
     #[command(after_help = "Example:  autobatch diff depth.plan beam.plan")]
     Diff(DiffArgs),
     /// Prove that a plan computes its graph, or score somebody else's order of batches.
-    #[command(after_help = "Examples:  autobatch check trees.abg trees.plan\n           autobatch check trees.abg --batches order.json      ([[0, 1], [2], ..]: applications by number, or \"%12\")")]
+    #[command(
+        after_help = "Examples:  autobatch check trees.abg trees.plan\n           autobatch check trees.abg --batches order.json      ([[0, 1], [2], ..]: applications by number, or \"%12\")"
+    )]
     Check(CheckArgs),
     /// List the stages of planning.
     #[command(after_help = "Example:  autobatch passes")]
     Passes,
     /// Make a graph smaller while a command still fails on it.
-    #[command(after_help = "Example:  autobatch reduce bad.abg -o small.graph -- autobatch check {} bad.plan\n\nThe command fails if its exit code is not 0; {} stands for the candidate's file. Dropped are outputs,\nwhole instances, and everything that no output needs; outputs move towards the leaves.")]
+    #[command(
+        after_help = "Example:  autobatch reduce bad.abg -o small.graph -- autobatch check {} bad.plan\n\nThe command fails if its exit code is not 0; {} stands for the candidate's file. Dropped are outputs,\nwhole instances, and everything that no output needs; outputs move towards the leaves."
+    )]
     Reduce(ReduceArgs),
     /// Learn a table for the policy fsm from sample graphs.
-    #[command(after_help = "Example:  autobatch fsm-train lattice0.abg lattice1.abg -o lattice.json\n          autobatch plan lattice2.abg --policy fsm:lattice.json")]
+    #[command(
+        after_help = "Example:  autobatch fsm-train lattice0.abg lattice1.abg -o lattice.json\n          autobatch plan lattice2.abg --policy fsm:lattice.json"
+    )]
     FsmTrain(FsmArgs),
     /// Emit a graph to try things on.
-    #[command(after_help = "Examples:  autobatch emit trees --instances 32 -o trees.abg\n           autobatch emit lattice --data zh_lattice/train.txt --batch 3 -o lattice3.abg")]
+    #[command(
+        after_help = "Examples:  autobatch emit trees --instances 32 -o trees.abg\n           autobatch emit lattice --data zh_lattice/train.txt --batch 3 -o lattice3.abg"
+    )]
     Emit(EmitArgs),
     /// Show what this machine has for playing plans.
     #[command(after_help = "Example:  autobatch devices")]

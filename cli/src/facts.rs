@@ -36,7 +36,8 @@ impl Reads {
                 Operand::Table { .. } => reads.by_table += 1,
                 Operand::Segments { offsets, .. } => {
                     reads.lists += 1;
-                    reads.list_rows += plan.tables[(offsets + step.rows) as usize] - plan.tables[offsets as usize];
+                    reads.list_rows +=
+                        plan.tables[(offsets + step.rows) as usize] - plan.tables[offsets as usize];
                 }
                 Operand::Words { .. } | Operand::WordTable { .. } => reads.indices += 1,
                 Operand::Floats { .. } | Operand::FloatTable { .. } => reads.inputs += 1,
@@ -163,7 +164,12 @@ fn binary_name(binary: Binary) -> &'static str {
 
 /// Calls `read` with the lane and row of everything that an operand reads from a slab; gives the
 /// field, or none for bound numbers.
-pub fn for_each_row(plan: &Plan, step: &Step, operand: Operand, mut read: impl FnMut(u32, u32)) -> Option<FieldId> {
+pub fn for_each_row(
+    plan: &Plan,
+    step: &Step,
+    operand: Operand,
+    mut read: impl FnMut(u32, u32),
+) -> Option<FieldId> {
     match operand {
         Operand::Rows { field, start, stride } => {
             (0..step.rows).for_each(|lane| read(lane, start + lane * stride));
@@ -181,7 +187,10 @@ pub fn for_each_row(plan: &Plan, step: &Step, operand: Operand, mut read: impl F
             }
             Some(field)
         }
-        Operand::Words { .. } | Operand::WordTable { .. } | Operand::Floats { .. } | Operand::FloatTable { .. } => None,
+        Operand::Words { .. }
+        | Operand::WordTable { .. }
+        | Operand::Floats { .. }
+        | Operand::FloatTable { .. } => None,
     }
 }
 
@@ -189,7 +198,17 @@ pub fn for_each_row(plan: &Plan, step: &Step, operand: Operand, mut read: impl F
 pub fn for_each_place(plan: &Plan, step: &Step, place: Place, mut write: impl FnMut(u32, u32)) {
     match place {
         Place::Rows { start, .. } => (0..step.rows).for_each(|lane| write(lane, start + lane)),
-        Place::Table { at, .. } => (0..step.rows).for_each(|lane| write(lane, plan.tables[(at + lane) as usize])),
+        Place::Table { at, .. } => {
+            (0..step.rows).for_each(|lane| write(lane, plan.tables[(at + lane) as usize]))
+        }
+    }
+}
+
+/// The field that a place writes.
+#[must_use]
+pub const fn field_written(place: Place) -> FieldId {
+    match place {
+        Place::Rows { field, .. } | Place::Table { field, .. } => field,
     }
 }
 

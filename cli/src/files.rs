@@ -105,7 +105,8 @@ fn sniff_binary(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
 }
 
 fn text_graph(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
-    let graph = GraphData::from_text(bytes).map_err(|error| Failure::input(error.in_file(path).to_string()))?;
+    let graph =
+        GraphData::from_text(bytes).map_err(|error| Failure::input(error.in_file(path).to_string()))?;
     graph.verify().map_err(|errors| Failure::input(format!("{path}: {errors}")))?;
     Ok(Loaded::Graph(Box::new(graph)))
 }
@@ -121,17 +122,19 @@ fn binary_graph(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
 }
 
 fn binary_plan(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
-    let _ = bytes;
-    Err(Failure::input(format!("{path}: binary plans cannot be read")).help("write the plan as .plan or .json"))
+    let plan = Plan::from_bytes(bytes).map_err(|error| Failure::input(format!("{path}: {error}")))?;
+    Ok(Loaded::Plan(Box::new(plan)))
 }
 
 fn json(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
     let wrong = |what: String| Failure::input(format!("{path}: {what}"));
     let text = std::str::from_utf8(bytes).map_err(|error| wrong(format!("no UTF-8 text: {error}")))?;
-    let head: Head = serde_json::from_str(text)
-        .map_err(|error| wrong(error.to_string()).help("expected a graph or plan that `autobatch show --format json` wrote"))?;
+    let head: Head = serde_json::from_str(text).map_err(|error| {
+        wrong(error.to_string()).help("expected a graph or plan that `autobatch show --format json` wrote")
+    })?;
     if head.format == PLAN_FORMAT {
-        let document: PlanDocument<Plan> = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let document: PlanDocument<Plan> =
+            serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
         if document.version != PLAN_VERSION {
             let message = format!("version {} of the format, known is {PLAN_VERSION}", document.version);
             return Err(wrong(message));
@@ -153,9 +156,8 @@ fn verified(path: &str, plan: Plan) -> Result<Loaded, Failure> {
 pub fn load_graph(path: &str) -> Result<GraphData, Failure> {
     match load(path)? {
         Loaded::Graph(graph) => Ok(*graph),
-        Loaded::Plan(_) => {
-            Err(Failure::input(format!("{path}: expected a graph, found a plan")).help("name the graph it was made from"))
-        }
+        Loaded::Plan(_) => Err(Failure::input(format!("{path}: expected a graph, found a plan"))
+            .help("name the graph it was made from")),
     }
 }
 
@@ -182,7 +184,8 @@ pub fn graph_beside(plan_path: &str, plan: &Plan) -> Option<(String, GraphData)>
 /// A plan as a JSON document.
 pub fn plan_json(plan: &Plan) -> Result<String, Failure> {
     let document = PlanDocument { format: PLAN_FORMAT.to_owned(), version: PLAN_VERSION, plan };
-    serde_json::to_string(&document).map_err(|error| Failure::input(format!("the plan has no JSON form: {error}")))
+    serde_json::to_string(&document)
+        .map_err(|error| Failure::input(format!("the plan has no JSON form: {error}")))
 }
 
 /// Writes to a file, or to standard output for `-`.
@@ -204,10 +207,4 @@ pub fn bytes_in_words(bytes: u64) -> String {
         _ if size < KIB * KIB * KIB => format!("{:.1} MiB", size / KIB / KIB),
         _ => format!("{:.1} GiB", size / KIB / KIB / KIB),
     }
-}
-
-/// A plan as a binary file.
-pub fn plan_bytes(plan: &Plan) -> Result<Vec<u8>, Failure> {
-    let _ = plan;
-    Err(Failure::usage("binary plans cannot be written").help("write .plan or .json"))
 }

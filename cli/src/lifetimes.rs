@@ -4,7 +4,7 @@
 //! again; rows of outputs stay alive to the end. Read from the plan alone, so it shows what the
 //! plan does, not what its planner believed.
 
-use crate::facts::{for_each_place, for_each_row};
+use crate::facts::{field_written, for_each_place, for_each_row};
 use autobatch_ir::plan::{Plan, SlabId};
 
 /// Live rows by step and slab.
@@ -27,7 +27,8 @@ impl Lifetimes {
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
         let slabs = plan.slabs.len();
-        let mut lives: Vec<Vec<Option<Life>>> = plan.slabs.iter().map(|slab| vec![None; slab.rows as usize]).collect();
+        let mut lives: Vec<Vec<Option<Life>>> =
+            plan.slabs.iter().map(|slab| vec![None; slab.rows as usize]).collect();
         // How live rows change when a step begins.
         let mut change = vec![vec![0i64; slabs]; plan.steps.len() + 1];
         let mut close = |slab: usize, life: Life| {
@@ -38,7 +39,9 @@ impl Lifetimes {
             let number = number as u32;
             for &operand in plan.operands(step) {
                 let mut rows = Vec::new();
-                let Some(field) = for_each_row(plan, step, operand, |_, row| rows.push(row)) else { continue };
+                let Some(field) = for_each_row(plan, step, operand, |_, row| rows.push(row)) else {
+                    continue;
+                };
                 let slab = plan.field(field).slab.index();
                 for row in rows {
                     if let Some(life) = &mut lives[slab][row as usize] {
@@ -47,7 +50,7 @@ impl Lifetimes {
                 }
             }
             for &place in plan.places(step) {
-                let slab = plan.field(place.field()).slab.index();
+                let slab = plan.field(field_written(place)).slab.index();
                 for_each_place(plan, step, place, |_, row| {
                     let life = &mut lives[slab][row as usize];
                     // Another field of the row may have been written by this very step.
@@ -74,7 +77,8 @@ impl Lifetimes {
             now.iter().zip(&row_bytes).map(|(&rows, bytes)| rows as u64 * bytes).collect()
         });
         let live = live.collect();
-        let size = plan.slabs.iter().zip(&row_bytes).map(|(slab, bytes)| u64::from(slab.rows) * bytes).collect();
+        let size =
+            plan.slabs.iter().zip(&row_bytes).map(|(slab, bytes)| u64::from(slab.rows) * bytes).collect();
         Self { live, size }
     }
 

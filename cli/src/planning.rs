@@ -56,7 +56,8 @@ pub fn policy(policy: &Policy) -> Result<Box<dyn Schedule + Send + Sync>, Failur
 pub fn plan(path: &str, graph: &GraphData, wish: &Wish) -> Result<Planned, Failure> {
     let mut planner = Planner::new(policy(&wish.policy)?);
     let refuse = |error| Failure::input(format!("{path}: {error}"));
-    let request = Request { mode: wish.mode, training: wish.training(), rows: wish.rows, ..Request::default() };
+    let request =
+        Request { mode: wish.mode, training: wish.training(), rows: wish.rows, ..Request::default() };
     planner.plan(graph, &request).map_err(refuse)?;
     let start = Instant::now();
     let plan = planner.plan(graph, &request).map_err(refuse)?;

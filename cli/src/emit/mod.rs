@@ -35,7 +35,8 @@ fn minibatch<T>(args: &EmitArgs, all: Vec<T>) -> Result<Vec<T>, Failure> {
         return Ok(taken);
     }
     let whole = there / size.max(1);
-    let message = format!("minibatch {} of {size} instances is not there: the data has {there} instances", args.batch);
+    let message =
+        format!("minibatch {} of {size} instances is not there: the data has {there} instances", args.batch);
     Err(Failure::usage(message).help(format!("--batch counts from 0; there are {whole} whole minibatches")))
 }
 

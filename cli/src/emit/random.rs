@@ -13,7 +13,8 @@ const REACH: usize = 6;
 
 pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
     if args.data.is_some() {
-        return Err(Failure::usage("random graphs read no data").help("leave --data out, or emit trees, bilstm or lattice"));
+        return Err(Failure::usage("random graphs read no data")
+            .help("leave --data out, or emit trees, bilstm or lattice"));
     }
     let h = args.hidden as usize;
     let mut m = ModuleBuilder::new("random");
@@ -26,7 +27,8 @@ pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
     let g = Graph::new(&sound(m.build())?);
     let start = g.zeros(h);
     for key in 0..args.instances {
-        let mut random = Random::stream(args.seed, u64::from(key) + u64::from(args.batch) * u64::from(args.instances));
+        let mut random =
+            Random::stream(args.seed, u64::from(key) + u64::from(args.batch) * u64::from(args.instances));
         g.instance(u64::from(key));
         let mut values: Vec<Value<'_>> = vec![start];
         for _ in 0..args.nodes {

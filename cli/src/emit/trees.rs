@@ -20,8 +20,10 @@ pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
     };
     let trees = minibatch(args, trees)?;
     let mut vocabulary = Vocabulary::default();
-    let words: Vec<Vec<u32>> =
-        trees.iter().map(|tree| tree.tree.leaves().iter().map(|word| vocabulary.number(word)).collect()).collect();
+    let words: Vec<Vec<u32>> = trees
+        .iter()
+        .map(|tree| tree.tree.leaves().iter().map(|word| vocabulary.number(word)).collect())
+        .collect();
 
     let h = args.hidden as usize;
     let mut m = ModuleBuilder::new("trees");
@@ -47,7 +49,9 @@ pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
             });
         }
         let last = values.len() - 1;
-        for (place, [h, _]) in values.into_iter().enumerate().filter(|(place, _)| args.every_node || *place == last) {
+        for (place, [h, _]) in
+            values.into_iter().enumerate().filter(|(place, _)| args.every_node || *place == last)
+        {
             let [logits] = g.call(out, h);
             g.output(&format!("tree{key}.{place}"), logits);
         }

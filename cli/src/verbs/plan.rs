@@ -4,7 +4,7 @@ use crate::args::PlanArgs;
 use crate::console::Console;
 use crate::facts::{Reads, besides_products, brief, computing, kernel_names, products};
 use crate::failure::{Answer, Failure};
-use crate::files::{Form, bytes_in_words, form_of, load_graph, plan_bytes, plan_json, write};
+use crate::files::{Form, bytes_in_words, form_of, load_graph, plan_json, write};
 use crate::picture;
 use crate::planning::{self, Planned};
 use crate::words::{count, plural, table};
@@ -36,7 +36,11 @@ pub fn plan(args: &PlanArgs, console: &mut Console<'_>) -> Result<Answer, Failur
     match &args.output {
         Some(path) => save(args, path, &graph, &planned.plan, console)?,
         None if !args.json => {
-            writeln!(console, "Next: autobatch explain {0}   |   autobatch plan {0} -o out.plan", args.graph)?;
+            writeln!(
+                console,
+                "Next: autobatch explain {0}   |   autobatch plan {0} -o out.plan",
+                args.graph
+            )?;
         }
         None => {}
     }
@@ -66,8 +70,8 @@ fn shape(graph: &GraphData, plan: &Plan) -> Shape {
     Shape { applications, cells: cells.len(), signatures: signatures.len() }
 }
 
-/// `bound 188  gap 16 %`, and whether that proves anything.
-fn gap(plan: &Plan) -> String {
+/// How far the plan is above its bound, and whether that proves anything.
+pub(super) fn gap_in_words(plan: &Plan) -> String {
     let certificate = &plan.certificate;
     if certificate.batches == certificate.bound {
         return "gap 0 %  optimal, proven by the path-sum bound".to_owned();
@@ -75,7 +79,12 @@ fn gap(plan: &Plan) -> String {
     format!("gap {:.0} %", certificate.gap() * 100.0)
 }
 
-fn print_header(args: &PlanArgs, graph: &GraphData, planned: &Planned, console: &mut Console<'_>) -> Result<(), Failure> {
+fn print_header(
+    args: &PlanArgs,
+    graph: &GraphData,
+    planned: &Planned,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
     let (plan, shape) = (&planned.plan, shape(graph, &planned.plan));
     let certificate = &plan.certificate;
     let largest = computing(plan).map(|(_, step)| step.rows).max().unwrap_or(0);
@@ -93,7 +102,13 @@ fn print_header(args: &PlanArgs, graph: &GraphData, planned: &Planned, console: 
         brief(plan.structure),
     )?;
     writeln!(console, "policy      {} ({})", args.wish.policy, planned.batches.why)?;
-    writeln!(console, "batches     {}     bound {}     {}", certificate.batches, certificate.bound, gap(plan))?;
+    writeln!(
+        console,
+        "batches     {}     bound {}     {}",
+        certificate.batches,
+        certificate.bound,
+        gap_in_words(plan)
+    )?;
     let applications = count(shape.applications);
     writeln!(console, "rows        {applications}  mean {mean:.1} a step, largest {}", count(largest))?;
     writeln!(
@@ -122,7 +137,8 @@ fn print_header(args: &PlanArgs, graph: &GraphData, planned: &Planned, console: 
 /// The steps as a table; without `all`, the middles of long stretches are left out.
 fn step_table(plan: &Plan, all: bool) -> String {
     let names = kernel_names(plan);
-    let mut rows = vec![["step", "kernel", "rows", "operands", "product", "besides"].map(str::to_owned).to_vec()];
+    let mut rows =
+        vec![["step", "kernel", "rows", "operands", "product", "besides"].map(str::to_owned).to_vec()];
     let mut said: Vec<Option<String>> = vec![None; plan.kernels.len()];
     let mut lines: Vec<Vec<String>> = Vec::new();
     let mut number = 0;
@@ -160,20 +176,30 @@ fn step_table(plan: &Plan, all: bool) -> String {
         lines.splice(LINES - LAST_LINES..LINES - LAST_LINES + skipped, [vec!["..".to_owned(), text]]);
     }
     // Remarks are wider than a kernel's name and must not widen its column.
-    let remarks: Vec<Option<String>> = lines.iter().map(|line| (line.len() == 2).then(|| line[1].clone())).collect();
+    let remarks: Vec<Option<String>> =
+        lines.iter().map(|line| (line.len() == 2).then(|| line[1].clone())).collect();
     rows.extend(lines.into_iter().map(|line| if line.len() == 2 { vec![line[0].clone()] } else { line }));
     let text = table(&rows, &[1, 3, 4, 5]);
     let remarks = std::iter::once(None).chain(remarks);
-    text.lines().zip(remarks).map(|(line, remark)| match remark {
-        Some(remark) => format!("{line}  {remark}\n"),
-        None => format!("{line}\n"),
-    }).collect()
+    text.lines()
+        .zip(remarks)
+        .map(|(line, remark)| match remark {
+            Some(remark) => format!("{line}  {remark}\n"),
+            None => format!("{line}\n"),
+        })
+        .collect()
 }
 
-fn save(args: &PlanArgs, path: &str, graph: &GraphData, plan: &Plan, console: &mut Console<'_>) -> Result<(), Failure> {
+fn save(
+    args: &PlanArgs,
+    path: &str,
+    graph: &GraphData,
+    plan: &Plan,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
     let bytes = match form_of(path) {
         Some(Form::Text) | None => plan.to_text().into_bytes(),
-        Some(Form::Binary) => plan_bytes(plan)?,
+        Some(Form::Binary) => plan.to_bytes(),
         Some(Form::Json) => plan_json(plan)?.into_bytes(),
         Some(Form::Svg) => picture::graph(graph, plan, &args.wish.policy.to_string()).into_bytes(),
         Some(Form::Dot) => {
@@ -193,7 +219,12 @@ fn save(args: &PlanArgs, path: &str, graph: &GraphData, plan: &Plan, console: &m
     Ok(())
 }
 
-fn print_json(args: &PlanArgs, graph: &GraphData, planned: &Planned, console: &mut Console<'_>) -> Result<(), Failure> {
+fn print_json(
+    args: &PlanArgs,
+    graph: &GraphData,
+    planned: &Planned,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
     let (plan, shape) = (&planned.plan, shape(graph, &planned.plan));
     let names = kernel_names(plan);
     let steps: Vec<serde_json::Value> = plan

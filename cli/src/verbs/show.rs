@@ -49,7 +49,7 @@ fn show_graph(args: &ShowArgs, graph: &GraphData) -> Result<Vec<u8>, Failure> {
 
 fn show_plan(args: &ShowArgs, plan: &Plan) -> Result<Vec<u8>, Failure> {
     Ok(match format(args) {
-        None => crate::files::plan_bytes(plan)?,
+        None => plan.to_bytes(),
         Some(Format::Text) => plan.to_text().into_bytes(),
         Some(Format::Json) => plan_json(plan)?.into_bytes(),
         Some(Format::Svg) => picture::memory(plan).into_bytes(),
@@ -63,7 +63,9 @@ fn show_plan(args: &ShowArgs, plan: &Plan) -> Result<Vec<u8>, Failure> {
 
 /// A graph as a JSON document.
 pub(super) fn graph_json(graph: &GraphData) -> Result<Vec<u8>, Failure> {
-    let text = graph.to_json(true).map_err(|error| Failure::input(format!("the graph has no JSON form: {error}")))?;
+    let text = graph
+        .to_json(true)
+        .map_err(|error| Failure::input(format!("the graph has no JSON form: {error}")))?;
     Ok(text.into_bytes())
 }
 
