@@ -55,7 +55,7 @@ impl Write for Console<'_> {
 
 /// A bar for work of so many parts, drawn on standard error where that is a terminal.
 #[must_use]
-pub fn progress(parts: usize, what: &str) -> indicatif::ProgressBar {
+pub(crate) fn progress(parts: usize, what: &str) -> indicatif::ProgressBar {
     if !std::io::stderr().is_terminal() || parts < 2 {
         return indicatif::ProgressBar::hidden();
     }

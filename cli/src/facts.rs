@@ -1,7 +1,9 @@
 //! What a plan's steps do, in words and numbers that reports and pictures share.
 
 use autobatch_ir::graph::{Binary, Op};
-use autobatch_ir::plan::{Code, FieldId, Kernel, Operand, Place, Plan, ProdInit, Stage, Step};
+use autobatch_ir::plan::{
+    Code, FieldId, Kernel, KernelId, Operand, Place, Plan, ProdInit, Stage, Step, StoreId,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -71,16 +73,77 @@ impl Reads {
     }
 }
 
-/// Kernels as reports name them: by name, and by number too where two have one name.
-#[must_use]
-pub fn kernel_names(plan: &Plan) -> Vec<String> {
-    let mut uses: BTreeMap<&str, u32> = BTreeMap::new();
-    plan.kernels.iter().for_each(|kernel| *uses.entry(&kernel.name).or_default() += 1);
-    let name = |(number, kernel): (usize, &std::sync::Arc<Kernel>)| match uses[kernel.name.as_str()] {
-        1 => kernel.name.clone(),
-        _ => format!("{} k{number}", kernel.name),
-    };
-    plan.kernels.iter().enumerate().map(name).collect()
+/// What steps play: a kernel with the stores that it is given. Two directions of an LSTM are one
+/// kernel and two kinds, because their weights keep them apart.
+#[derive(Clone, Debug)]
+pub struct Kinds {
+    /// The kind of each step.
+    of_step: Vec<usize>,
+    /// The kernel of each kind, in the order in which steps first play them.
+    kernels: Vec<KernelId>,
+    names: Vec<String>,
+}
+
+impl Kinds {
+    /// The kinds of a verified plan.
+    #[must_use]
+    pub fn of(plan: &Plan) -> Self {
+        let mut known: BTreeMap<(KernelId, &[StoreId]), usize> = BTreeMap::new();
+        let mut all: Vec<(KernelId, &[StoreId])> = Vec::new();
+        let mut of_step = Vec::with_capacity(plan.steps.len());
+        for step in &plan.steps {
+            let key = (step.kernel, plan.stores(step));
+            of_step.push(*known.entry(key).or_insert_with(|| {
+                all.push(key);
+                all.len() - 1
+            }));
+        }
+        let names = all.iter().map(|&(kernel, stores)| kind_name(plan, &all, kernel, stores)).collect();
+        Self { of_step, kernels: all.into_iter().map(|(kernel, _)| kernel).collect(), names }
+    }
+
+    /// The kind of a step.
+    #[must_use]
+    pub fn of_step(&self, step: usize) -> usize {
+        self.of_step[step]
+    }
+
+    /// The name of what a step plays.
+    #[must_use]
+    pub fn step_name(&self, step: usize) -> &str {
+        &self.names[self.of_step[step]]
+    }
+
+    /// The names of all kinds, each another.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The kernel of a kind.
+    #[must_use]
+    pub fn kernel<'p>(&self, plan: &'p Plan, kind: usize) -> &'p Kernel {
+        &plan.kernels[self.kernels[kind].index()]
+    }
+
+    /// The steps of a kind, with their numbers.
+    pub fn steps<'p>(&self, plan: &'p Plan, kind: usize) -> impl Iterator<Item = (usize, &'p Step)> {
+        plan.steps.iter().enumerate().filter(move |(number, _)| self.of_step[*number] == kind)
+    }
+}
+
+/// The kernel's name, and what tells it from other kinds of the same name: the first weight that
+/// differs, or the kernel's number.
+fn kind_name(plan: &Plan, all: &[(KernelId, &[StoreId])], kernel: KernelId, stores: &[StoreId]) -> String {
+    let name = &plan.kernels[kernel.index()].name;
+    let others = || all.iter().filter(|&&(other, given)| (other, given) != (kernel, stores));
+    let twin = others().find(|(other, _)| *other == kernel);
+    let weight = twin.and_then(|(_, given)| stores.iter().zip(*given).find(|(mine, theirs)| mine != theirs));
+    let weight =
+        weight.map_or_else(String::new, |(mine, _)| format!("[@{}]", plan.stores[mine.index()].name));
+    let namesake = others().any(|(other, _)| *other != kernel && plan.kernels[other.index()].name == *name);
+    let number = if namesake { format!(" {kernel}") } else { String::new() };
+    format!("{name}{weight}{number}")
 }
 
 /// `211x256x640`: rows, inner width and columns of each product of a step.

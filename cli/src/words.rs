@@ -2,7 +2,7 @@
 
 /// A number with commas between thousands.
 #[must_use]
-pub fn count(number: impl Into<u64>) -> String {
+pub(crate) fn count(number: impl Into<u64>) -> String {
     let digits = number.into().to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -16,14 +16,14 @@ pub fn count(number: impl Into<u64>) -> String {
 
 /// `1 step`, `2 steps`
 #[must_use]
-pub fn plural(number: u64, what: &str) -> String {
+pub(crate) fn plural(number: u64, what: &str) -> String {
     format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// A bar chart of one line: neighbours are merged until at most `width` bars are left, each as high
 /// as its highest member.
 #[must_use]
-pub fn sparkline(numbers: &[u32], width: usize) -> String {
+pub(crate) fn sparkline(numbers: &[u32], width: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let bars = numbers.len().min(width.max(1));
     let highest = numbers.iter().copied().max().unwrap_or(0).max(1);
@@ -39,7 +39,7 @@ pub fn sparkline(numbers: &[u32], width: usize) -> String {
 /// A table with columns as wide as their widest cell; the first column and those in `left` stand
 /// left, the others right. Trailing blanks are cut.
 #[must_use]
-pub fn table(rows: &[Vec<String>], left: &[usize]) -> String {
+pub(crate) fn table(rows: &[Vec<String>], left: &[usize]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -63,7 +63,7 @@ pub fn table(rows: &[Vec<String>], left: &[usize]) -> String {
 
 /// Mean and standard deviation.
 #[must_use]
-pub fn mean_and_deviation(numbers: &[f64]) -> (f64, f64) {
+pub(crate) fn mean_and_deviation(numbers: &[f64]) -> (f64, f64) {
     let count = numbers.len().max(1) as f64;
     let mean = numbers.iter().sum::<f64>() / count;
     let spread = numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>();

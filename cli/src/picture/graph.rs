@@ -6,7 +6,7 @@
 
 use super::memory::pitch_of;
 use super::svg::{Anchor, HAIR, INK, SOFT, Svg, WASH, appears, colour, escaped, flashes, lighter, loop_of};
-use crate::facts::{computing, kernel_names};
+use crate::facts::{Kinds, computing};
 use crate::words::{count, plural};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{AppId, ValueId};
@@ -18,6 +18,10 @@ const EDGES: usize = 4000;
 const LEFT: f64 = 96.0;
 const HISTOGRAM: f64 = 64.0;
 const TOP: f64 = 84.0;
+/// How much lighter every second batch of a kernel is.
+const LIGHT: f64 = 0.38;
+/// Beyond this length an edge is drawn fainter.
+const FAR: f64 = 240.0;
 /// The least width of the drawing, for the title and legend.
 const NARROWEST: f64 = 560.0;
 
@@ -59,7 +63,7 @@ pub fn graph(graph: &GraphData, plan: &Plan, policy: &str) -> String {
         hidden => format!("; {hidden} more not drawn"),
     };
     let note = format!(
-        "policy {policy}; bound {}, gap {:.0} %; {}{hidden}",
+        "a column is a batch; policy {policy}, bound {}, gap {:.0} %; {}{hidden}",
         certificate.bound,
         certificate.gap() * 100.0,
         plural(graph.instances() as u64, "instance")
@@ -175,11 +179,12 @@ fn bands(svg: &mut Svg, layout: &Layout, width: f64) {
 
 /// The shade of a step's colour: steps of one kernel take turns.
 fn shades(plan: &Plan, steps: &[(usize, &autobatch_ir::plan::Step)]) -> Vec<String> {
-    let mut seen = vec![0usize; plan.kernels.len()];
-    let shade = |(_, step): &(usize, &autobatch_ir::plan::Step)| {
-        let kernel = step.kernel.index();
-        seen[kernel] += 1;
-        lighter(&colour(kernel), if seen[kernel] % 2 == 1 { 0.0 } else { 0.38 })
+    let kinds = Kinds::of(plan);
+    let mut seen = vec![0usize; kinds.names().len()];
+    let shade = |(number, _): &(usize, &autobatch_ir::plan::Step)| {
+        let kind = kinds.of_step(*number);
+        seen[kind] += 1;
+        lighter(&colour(kind), if seen[kind] % 2 == 1 { 0.0 } else { LIGHT })
     };
     steps.iter().map(shade).collect()
 }
@@ -192,7 +197,7 @@ fn columns(
     bottom: f64,
 ) {
     let most = steps.iter().map(|(_, step)| step.rows).max().unwrap_or(1).max(1);
-    let (base, names, shades) = (TOP + HISTOGRAM, kernel_names(plan), shades(plan, steps));
+    let (base, kinds, shades) = (TOP + HISTOGRAM, Kinds::of(plan), shades(plan, steps));
     let (seconds, share) = loop_of(steps.len());
     svg.text([24.0, base - 4.0], 11.0, SOFT, Anchor::Start, "batch size");
     let narrowest = layout.columns.iter().map(|(_, width)| *width).fold(f64::INFINITY, f64::min);
@@ -201,7 +206,7 @@ fn columns(
     svg.line([LEFT, base, right, base], HAIR, r#"stroke-width="1""#);
     for (column, ((number, step), &(x, width))) in steps.iter().zip(&layout.columns).enumerate() {
         let height = (f64::from(step.rows) / f64::from(most) * (HISTOGRAM - 14.0)).max(1.5);
-        let tip = escaped(&format!("step {number}: {} x {}", names[step.kernel.index()], step.rows));
+        let tip = escaped(&format!("step {number}: {} x {}", kinds.step_name(*number), step.rows));
         let at = |column: usize| column as f64 / steps.len() as f64 * share;
         svg.raw(&format!(
             "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"{INK}\" fill-opacity=\"0.08\" opacity=\"0\">{}</rect>",
@@ -231,13 +236,13 @@ fn edges(
     let (seconds, share) = loop_of(steps.len());
     let mut drawn = 0;
     for (column, (_, step)) in steps.iter().enumerate() {
-        let mut path = String::new();
+        let mut paths = [String::new(), String::new()];
         for &app in plan.lanes(step).iter().filter(|app| app.index() < layout.dots.len()) {
             let Some(to) = layout.dots[app.index()] else { continue };
             for from in read_dots(graph, app).filter_map(|made| layout.dots[made.index()]) {
                 drawn += 1;
                 let reach = (to.0 - from.0) * 0.45;
-                path += &format!(
+                paths[usize::from(to.0 - from.0 > FAR)] += &format!(
                     "M{:.1} {:.1}C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}",
                     from.0,
                     from.1,
@@ -253,9 +258,11 @@ fn edges(
         if drawn > EDGES {
             break;
         }
-        if !path.is_empty() {
+        for (path, opacity) in paths.iter().zip([0.65, 0.22]).filter(|(path, _)| !path.is_empty()) {
             let appears = appears(column as f64 / steps.len() as f64 * share, seconds);
-            svg.raw(&format!("<path d=\"{path}\" fill=\"none\" stroke=\"#9aa5b1\" stroke-width=\"0.9\" stroke-opacity=\"0.6\">{appears}</path>"));
+            svg.raw(&format!(
+                "<path d=\"{path}\" fill=\"none\" stroke=\"#8a96a3\" stroke-width=\"0.9\" stroke-opacity=\"{opacity}\">{appears}</path>"
+            ));
         }
     }
 }
@@ -327,16 +334,16 @@ fn legend(svg: &mut Svg, plan: &Plan, width: f64, top: f64) -> f64 {
         y
     };
     let mut last = top;
-    for (number, name) in
-        kernel_names(plan).iter().enumerate().filter(|(number, _)| !plan.kernels[*number].source)
-    {
-        let steps = plan.steps.iter().filter(|step| step.kernel.index() == number);
-        let rows: u64 = steps.clone().map(|step| u64::from(step.rows)).sum();
-        let text = format!("{name}: {} in {}", plural(rows, "row"), plural(steps.count() as u64, "step"));
-        let base = colour(number);
+    let kinds = Kinds::of(plan);
+    let computes = |kind: &usize| !kinds.kernel(plan, *kind).source;
+    for kind in (0..kinds.names().len()).filter(computes) {
+        let rows: u64 = kinds.steps(plan, kind).map(|(_, step)| u64::from(step.rows)).sum();
+        let steps = plural(kinds.steps(plan, kind).count() as u64, "step");
+        let text = format!("{}: {} in {steps}", kinds.names()[kind], plural(rows, "row"));
+        let base = colour(kind);
         last = entry(svg, &text, &|svg, x, y| {
             svg.rect([x, y - 10.0, 12.0, 12.0], &base, r#"rx="2""#);
-            svg.rect([x + 13.0, y - 10.0, 12.0, 12.0], &lighter(&base, 0.38), r#"rx="2""#);
+            svg.rect([x + 13.0, y - 10.0, 12.0, 12.0], &lighter(&base, LIGHT), r#"rx="2""#);
         });
     }
     last = entry(svg, "wanted by an output", &|svg, x, y| {

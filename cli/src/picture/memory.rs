@@ -4,7 +4,7 @@
 //! between is free: rows that nothing alive holds.
 
 use super::svg::{Anchor, HAIR, INK, SOFT, Svg, colour, flashes, loop_of};
-use crate::facts::kernel_names;
+use crate::facts::Kinds;
 use crate::files::bytes_in_words;
 use crate::lifetimes::Lifetimes;
 use crate::words::plural;
@@ -68,7 +68,7 @@ fn grid(svg: &mut Svg, taken: u64, scale: f64, base: f64) {
 }
 
 fn bars(svg: &mut Svg, plan: &Plan, lifetimes: &Lifetimes, unit: f64, scale: f64, base: f64) {
-    let names = kernel_names(plan);
+    let kinds = Kinds::of(plan);
     let (seconds, share) = loop_of(plan.steps.len());
     let gap = if unit > 6.0 { 1.0 } else { 0.0 };
     for (number, slabs) in lifetimes.live.iter().enumerate() {
@@ -83,7 +83,7 @@ fn bars(svg: &mut Svg, plan: &Plan, lifetimes: &Lifetimes, unit: f64, scale: f64
         let live: u64 = slabs.iter().sum();
         let tip = format!(
             "step {number}: {} x {}, {} alive",
-            names[step.kernel.index()],
+            kinds.step_name(number),
             step.rows,
             bytes_in_words(live)
         );

@@ -1,9 +1,8 @@
 //! `diff`: what differs between two plans, or between two graphs.
 
-use super::plan::gap_in_words;
 use crate::args::DiffArgs;
 use crate::console::Console;
-use crate::facts::{brief, kernel_names, multiply_adds};
+use crate::facts::{Kinds, brief, multiply_adds};
 use crate::failure::{Answer, Failure};
 use crate::files::{Loaded, load};
 use crate::words::{count, table};
@@ -55,7 +54,7 @@ fn plans(a: &Plan, b: &Plan) -> Vec<Vec<String>> {
         words("mode", format!("{:?}", a.mode).to_lowercase(), format!("{:?}", b.mode).to_lowercase()),
         line("batches", one.batches.into(), two.batches.into()),
         line("bound", one.bound.into(), two.bound.into()),
-        words("gap", gap_in_words(a), gap_in_words(b)),
+        words("gap", gap_of(a), gap_of(b)),
         line("rows copied", one.copied, two.copied),
         line("rows through tables", one.tabled, two.tabled),
         line("rows in place", one.direct, two.direct),
@@ -95,12 +94,16 @@ fn plans(a: &Plan, b: &Plan) -> Vec<Vec<String>> {
     rows
 }
 
+fn gap_of(plan: &Plan) -> String {
+    format!("{:.0} %", plan.certificate.gap() * 100.0)
+}
+
 /// Steps, rows and work a row of each kernel.
 fn kernels(plan: &Plan) -> BTreeMap<String, (u64, u64, u64)> {
-    let names = kernel_names(plan);
+    let kinds = Kinds::of(plan);
     let mut all: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
-    for step in &plan.steps {
-        let entry = all.entry(names[step.kernel.index()].clone()).or_default();
+    for (number, step) in plan.steps.iter().enumerate() {
+        let entry = all.entry(kinds.step_name(number).to_owned()).or_default();
         *entry = (entry.0 + 1, entry.1 + u64::from(step.rows), multiply_adds(plan.kernel(step)));
     }
     all

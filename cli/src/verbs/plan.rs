@@ -2,7 +2,7 @@
 
 use crate::args::PlanArgs;
 use crate::console::Console;
-use crate::facts::{Reads, besides_products, brief, computing, kernel_names, products};
+use crate::facts::{Kinds, Reads, besides_products, brief, computing, products};
 use crate::failure::{Answer, Failure};
 use crate::files::{Form, bytes_in_words, form_of, load_graph, plan_json, write};
 use crate::picture;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 /// Steps of one kernel in a row that are shown in full; the middle of longer runs is left out.
-const RUN: usize = 4;
+const RUN: usize = 5;
 /// Lines of the table without `--all`, and how many of them stand at its end.
 const LINES: usize = 40;
 const LAST_LINES: usize = 8;
@@ -136,14 +136,15 @@ fn print_header(
 
 /// The steps as a table; without `all`, the middles of long stretches are left out.
 fn step_table(plan: &Plan, all: bool) -> String {
-    let names = kernel_names(plan);
+    let kinds = Kinds::of(plan);
     let mut rows =
         vec![["step", "kernel", "rows", "operands", "product", "besides"].map(str::to_owned).to_vec()];
-    let mut said: Vec<Option<String>> = vec![None; plan.kernels.len()];
+    let mut said: Vec<Option<String>> = vec![None; kinds.names().len()];
     let mut lines: Vec<Vec<String>> = Vec::new();
     let mut number = 0;
-    for run in plan.steps.chunk_by(|a, b| a.kernel == b.kernel) {
-        let name = &names[run[0].kernel.index()];
+    for run in plan.steps.chunk_by(|a, b| (a.kernel, plan.stores(a)) == (b.kernel, plan.stores(b))) {
+        let kind = kinds.of_step(number);
+        let name = &kinds.names()[kind];
         for (place, step) in run.iter().enumerate() {
             let skipped = run.len().saturating_sub(3);
             if !all && run.len() > RUN && place >= 2 && place < run.len() - 1 {
@@ -156,7 +157,7 @@ fn step_table(plan: &Plan, all: bool) -> String {
                 continue;
             }
             let besides = besides_products(plan, step);
-            let known = &mut said[step.kernel.index()];
+            let known = &mut said[kind];
             let shown = if known.as_ref() == Some(&besides) { "\"".to_owned() } else { besides.clone() };
             *known = Some(besides);
             lines.push(vec![
@@ -226,14 +227,14 @@ fn print_json(
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let (plan, shape) = (&planned.plan, shape(graph, &planned.plan));
-    let names = kernel_names(plan);
+    let kinds = Kinds::of(plan);
     let steps: Vec<serde_json::Value> = plan
         .steps
         .iter()
         .enumerate()
         .map(|(number, step)| {
             json!({
-                "step": number, "kernel": names[step.kernel.index()], "rows": step.rows,
+                "step": number, "kernel": kinds.step_name(number), "rows": step.rows,
                 "source": plan.kernel(step).source, "operands": Reads::of(plan, step),
                 "product": products(plan.kernel(step), step.rows),
             })

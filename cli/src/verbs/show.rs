@@ -2,7 +2,7 @@
 
 use crate::args::{Format, ShowArgs};
 use crate::console::Console;
-use crate::facts::{brief, computing, kernel_names};
+use crate::facts::{Kinds, brief, computing};
 use crate::failure::{Answer, Failure};
 use crate::files::{Form, Loaded, bytes_in_words, form_of, load, plan_json, write};
 use crate::picture;
@@ -83,11 +83,11 @@ pub(super) fn summary(plan: &Plan) -> String {
         plural(rows, "row"),
         bytes_in_words(plan.certificate.slab_bytes),
     );
-    for (number, name) in kernel_names(plan).iter().enumerate() {
-        let steps: Vec<u32> =
-            plan.steps.iter().filter(|step| step.kernel.index() == number).map(|step| step.rows).collect();
-        let rows: u64 = steps.iter().map(|&rows| u64::from(rows)).sum();
-        let _ = writeln!(text, "  {name}: {}, {}", plural(steps.len() as u64, "step"), plural(rows, "row"));
+    let kinds = Kinds::of(plan);
+    for (kind, name) in kinds.names().iter().enumerate() {
+        let rows: u64 = kinds.steps(plan, kind).map(|(_, step)| u64::from(step.rows)).sum();
+        let steps = plural(kinds.steps(plan, kind).count() as u64, "step");
+        let _ = writeln!(text, "  {name}: {steps}, {}", plural(rows, "row"));
     }
     text
 }

@@ -6,6 +6,7 @@
 //! the problem with these signatures taken as one says what that costs.
 
 use super::spell;
+use crate::words::plural;
 use autobatch_ir::graph::{Callee, GraphData};
 use autobatch_ir::id::{AppId, SigId};
 use autobatch_ir::plan::Plan;
@@ -63,7 +64,9 @@ impl Finding {
                     signatures.join(" | ")
                 )
             }
-            Cause::Alone { marked } => format!("{head}{marked} applications are marked alone"),
+            Cause::Alone { marked } => {
+                format!("{head}marked alone: {}", plural(u64::from(*marked), "application"))
+            }
         }
     }
 }

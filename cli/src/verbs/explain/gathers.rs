@@ -6,7 +6,7 @@
 //! another order.
 
 use super::kernels::share_of_rows;
-use crate::facts::{field_written, for_each_place, for_each_row, kernel_names};
+use crate::facts::{Kinds, field_written, for_each_place, for_each_row};
 use crate::words::{count, table};
 use autobatch_ir::plan::{Operand, Plan};
 use serde::Serialize;
@@ -77,7 +77,7 @@ impl Reason {
 impl Gather {
     /// All of a plan, in the order of steps.
     pub(super) fn all(plan: &Plan) -> Vec<Self> {
-        let names = kernel_names(plan);
+        let kinds = Kinds::of(plan);
         let readers = readers(plan);
         let mut writer: Vec<Vec<u32>> =
             plan.fields.iter().map(|field| vec![0; plan.slabs[field.slab.index()].rows as usize]).collect();
@@ -101,7 +101,7 @@ impl Gather {
                     },
                     _ => Reason::SeveralSteps(writers.into_iter().collect()),
                 };
-                let kernel = names[step.kernel.index()].clone();
+                let kernel = kinds.step_name(number).to_owned();
                 gathers.push(Self {
                     step: number as u32,
                     kernel,

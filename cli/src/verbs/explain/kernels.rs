@@ -3,7 +3,7 @@
 
 use super::{Subject, batching, gathers};
 use crate::args::ExplainArgs;
-use crate::facts::{computing, kernel_names, multiply_adds};
+use crate::facts::{Kinds, computing, multiply_adds};
 use crate::failure::Failure;
 use crate::planning;
 use crate::words::{count, plural, sparkline, table};
@@ -28,15 +28,14 @@ struct Share {
 }
 
 fn shares(plan: &Plan) -> Vec<Share> {
-    let names = kernel_names(plan);
-    let share = |(number, name): (usize, String)| {
-        let kernel = &plan.kernels[number];
-        let steps = plan.steps.iter().filter(|step| step.kernel.index() == number);
-        let rows: Vec<u32> = steps.map(|step| step.rows).collect();
+    let kinds = Kinds::of(plan);
+    let share = |(kind, name): (usize, &String)| {
+        let kernel = kinds.kernel(plan, kind);
+        let rows: Vec<u32> = kinds.steps(plan, kind).map(|(_, step)| step.rows).collect();
         let all: u64 = rows.iter().map(|&rows| u64::from(rows)).sum();
-        Share { name, work: all * multiply_adds(kernel), rows, source: kernel.source }
+        Share { name: name.clone(), work: all * multiply_adds(kernel), rows, source: kernel.source }
     };
-    names.into_iter().enumerate().map(share).collect()
+    kinds.names().iter().enumerate().map(share).collect()
 }
 
 pub(super) fn report(subject: &Subject, args: &ExplainArgs) -> Result<String, Failure> {

@@ -4,7 +4,7 @@
 //! or with labels which bound word stands behind its lane. Padding would have made every step as
 //! wide as the widest.
 
-use crate::facts::{computing, kernel_names};
+use crate::facts::Kinds;
 use crate::failure::Failure;
 use crate::words::{count, plural, table};
 use autobatch_ir::graph::{GraphData, OperandKind};
@@ -22,8 +22,9 @@ pub(super) fn report(
     kernel: Option<&str>,
     labels: bool,
 ) -> Result<String, Failure> {
-    let chosen = choose(plan, kernel)?;
-    let steps: Vec<_> = plan.steps.iter().filter(|step| step.kernel.index() == chosen).collect();
+    let kinds = Kinds::of(plan);
+    let chosen = choose(plan, &kinds, kernel)?;
+    let steps: Vec<_> = kinds.steps(plan, chosen).map(|(_, step)| step).collect();
     let instances = instances(graph);
     let mut cells: BTreeMap<Option<usize>, Vec<Vec<AppId>>> = BTreeMap::new();
     for (column, step) in steps.iter().enumerate() {
@@ -58,7 +59,7 @@ pub(super) fn report(
     let etc = if more > 0 { " .." } else { "" };
     let mut text = format!(
         "{}   {} of {}   batch sizes {}{etc}\npadded would be {} cells, packed {} (-{saved:.0} %)\n\n{}",
-        kernel_names(plan)[chosen],
+        kinds.names()[chosen],
         plural(steps.len() as u64, "step"),
         plural(lines.len() as u64, "instance"),
         sizes.join(" "),
@@ -73,9 +74,9 @@ pub(super) fn report(
     Ok(text)
 }
 
-/// The kernel that is asked for, or the one with the most steps; the first of equals.
-fn choose(plan: &Plan, asked: Option<&str>) -> Result<usize, Failure> {
-    let names = kernel_names(plan);
+/// The kind that is asked for, or the one with the most steps; the first of equals.
+fn choose(plan: &Plan, kinds: &Kinds, asked: Option<&str>) -> Result<usize, Failure> {
+    let names = kinds.names();
     let bare = |name: &str| name.trim_start_matches('@').to_owned();
     if let Some(asked) = asked {
         let found = names.iter().position(|name| bare(name) == bare(asked));
@@ -84,13 +85,12 @@ fn choose(plan: &Plan, asked: Option<&str>) -> Result<usize, Failure> {
                 .help(format!("it has {}", names.join(", ")))
         });
     }
-    let mut steps = vec![0usize; plan.kernels.len()];
-    computing(plan).for_each(|(_, step)| steps[step.kernel.index()] += 1);
-    let most = steps.iter().max().copied().unwrap_or(0);
-    match steps.iter().position(|&count| count == most && most > 0) {
-        Some(kernel) => Ok(kernel),
-        None => Err(Failure::usage("the plan computes nothing: it has no steps to show")),
-    }
+    let computes = |&kind: &usize| !kinds.kernel(plan, kind).source;
+    let steps = |kind: usize| (kinds.steps(plan, kind).count(), std::cmp::Reverse(kind));
+    (0..names.len())
+        .filter(computes)
+        .max_by_key(|&kind| steps(kind))
+        .ok_or_else(|| Failure::usage("the plan computes nothing: it has no steps to show"))
 }
 
 /// The number of the instance of each application; none for common ones.

@@ -1,7 +1,7 @@
 //! Values, applications and signatures of a graph in words.
 
 use crate::failure::Failure;
-use autobatch_ir::graph::{GraphData, ParamArg};
+use autobatch_ir::graph::{Callee, GraphData, ParamArg};
 use autobatch_ir::id::{AppId, SigId, ValueId};
 use autobatch_ir::plan::Plan;
 
@@ -51,7 +51,15 @@ pub(super) fn signature(graph: &GraphData, sig: SigId) -> String {
     let operands: Vec<String> = signature.operands.iter().map(|&ty| graph.ty(ty).to_string()).collect();
     let params: Vec<String> = signature.params.iter().map(|&arg| param(graph, arg)).collect();
     let separator = if params.is_empty() { "" } else { "; " };
-    format!("{}({}{separator}{})", callee(graph, sig), operands.join(", "), params.join(", "))
+    let name = callee(graph, sig);
+    format!("{name}{}({}{separator}{})", attributes(graph, sig), operands.join(", "), params.join(", "))
+}
+
+/// ` { slope: 0.1 }`, or nothing for cells and for ops without attributes.
+fn attributes(graph: &GraphData, sig: SigId) -> String {
+    let Callee::Op(op) = graph.sigs.get(sig).callee else { return String::new() };
+    let all = format!("{op:?}");
+    all.find(" {").map_or_else(String::new, |at| all[at..].to_owned())
 }
 
 /// `@w`
