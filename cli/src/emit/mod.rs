@@ -37,7 +37,8 @@ fn minibatch<T>(args: &EmitArgs, all: Vec<T>) -> Result<Vec<T>, Failure> {
     let whole = there / size.max(1);
     let message =
         format!("minibatch {} of {size} instances is not there: the data has {there} instances", args.batch);
-    Err(Failure::usage(message).help(format!("--batch counts from 0; there are {whole} whole minibatches")))
+    Err(Failure::usage(message)
+        .help(format!("--batch counts from 0; whole minibatches in the data: {whole}")))
 }
 
 /// How many instances a generator must make for the minibatch that is asked for.

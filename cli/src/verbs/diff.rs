@@ -7,6 +7,7 @@ use crate::failure::{Answer, Failure};
 use crate::files::{Loaded, load};
 use crate::words::{count, table};
 use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Plan;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -26,7 +27,8 @@ pub fn diff(args: &DiffArgs, console: &mut Console<'_>) -> Result<Answer, Failur
         writeln!(console, "{} and {} say the same", args.a, args.b)?;
         return Ok(Answer::Yes);
     }
-    let head = vec![String::new(), args.a.clone(), args.b.clone(), String::new()];
+    writeln!(console, "a  {}\nb  {}\n", args.a, args.b)?;
+    let head = ["", "a", "b", "from a to b"].map(str::to_owned).to_vec();
     let all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
     console.write_all(table(&all, &[0, 3]).as_bytes())?;
     Ok(Answer::No)
@@ -140,12 +142,12 @@ fn graphs(a: &GraphData, b: &GraphData) -> Vec<Vec<String>> {
         spell(a, x) == spell(b, y)
     };
     if let Some((x, _)) = pairs.into_iter().find(|&(x, y)| !same(x, y)) {
-        let spell = |graph: &GraphData| graph.module.callee_name(graph.signature(x).callee);
-        rows.push(vec![
-            "first that differs".to_owned(),
-            format!("{x} {}", spell(a)),
-            format!("{x} {}", spell(b)),
-        ]);
+        let spell = |graph: &GraphData| {
+            let results = graph.arena.results(x).map(|value| graph.type_of(ValueId::new(value)).to_string());
+            let name = graph.module.callee_name(graph.signature(x).callee);
+            format!("{x} {name} -> {}", results.collect::<Vec<String>>().join(", "))
+        };
+        rows.push(vec!["first that differs".to_owned(), spell(a), spell(b)]);
     }
     if rows.is_empty() && a != b {
         rows.push(vec!["bound numbers, names or source lines".to_owned(), "differ".to_owned()]);

@@ -84,17 +84,14 @@ fn a_renderer_that_knows_no_animation_shows_the_finished_picture() {
 fn rows_live_from_their_writer_to_their_last_reader() {
     let plan = load_plan(&planned(NAMES, "lives.plan", &[])).expect("just written");
     let lifetimes = Lifetimes::of(&plan);
-    // Bytes of the state slab (h and c of three floats, and the zero that they start from) and of
-    // the outputs: step 0 writes the zero, step 1 reads it and writes two states, and so on.
+    // A state is two rows of three floats, h and c: both start from the same zero, so they share a
+    // field.
     let all: Vec<u64> = lifetimes.live.iter().map(|slabs| slabs.iter().sum()).collect();
     assert_eq!(all.len(), plan.steps.len());
     assert!(lifetimes.peak() <= plan.certificate.slab_bytes);
     assert!(all.iter().all(|&bytes| bytes > 0), "{all:?}");
-    assert_eq!(
-        *all.last().expect("there are steps"),
-        2 * 4 * 4 + 2 * (3 + 3) * 4,
-        "two outputs and the two states they read"
-    );
+    let last = all.last().expect("there are steps");
+    assert_eq!(*last, 2 * 4 * 4 + 2 * 3 * 4, "two outputs, and the h of both names, which they read");
     let kept = load_plan(&planned(NAMES, "kept.plan", &["--mode", "train"])).expect("just written");
     assert_eq!(
         Lifetimes::of(&kept).peak(),

@@ -142,28 +142,33 @@ fn readers(plan: &Plan) -> BTreeMap<(u32, u32), u32> {
     readers
 }
 
+/// What one port of a kernel reads through tables.
+#[derive(Default)]
+struct Total {
+    rows: u64,
+    /// Rows by reason.
+    reasons: BTreeMap<&'static str, u64>,
+}
+
 /// Totals by port of kernel.
 pub(super) fn summary(plan: &Plan) -> String {
     let gathers = Gather::all(plan);
     if gathers.is_empty() {
         return "read through tables: nothing; every operand row is read in place\n".to_owned();
     }
-    let mut totals: BTreeMap<(String, u32), (u64, BTreeMap<&'static str, u64>)> = BTreeMap::new();
+    let mut totals: BTreeMap<(String, u32), Total> = BTreeMap::new();
     for gather in &gathers {
-        let (rows, reasons) = totals.entry((gather.kernel.clone(), gather.port)).or_default();
-        *rows += u64::from(gather.rows);
-        *reasons.entry(gather.reason.kind()).or_default() += u64::from(gather.rows);
+        let total = totals.entry((gather.kernel.clone(), gather.port)).or_default();
+        total.rows += u64::from(gather.rows);
+        *total.reasons.entry(gather.reason.kind()).or_default() += u64::from(gather.rows);
     }
     let mut totals: Vec<_> = totals.into_iter().collect();
-    totals.sort_by_key(|(_, (rows, _))| std::cmp::Reverse(*rows));
+    totals.sort_by_key(|(_, total)| std::cmp::Reverse(total.rows));
     let mut rows = Vec::new();
-    for ((kernel, port), (total, reasons)) in totals {
+    for ((kernel, port), Total { rows: total, reasons }) in totals {
         let main = reasons.into_iter().max_by_key(|(reason, rows)| (*rows, std::cmp::Reverse(*reason)));
-        rows.push(vec![
-            format!("  {kernel}.{port}"),
-            count(total),
-            main.map_or("", |(reason, _)| reason).to_owned(),
-        ]);
+        let main = main.map_or("", |(reason, _)| reason).to_owned();
+        rows.push(vec![format!("  {kernel}.{port}"), count(total), main]);
     }
     format!("read through tables ({}; --gathers lists them)\n{}", share_of_rows(plan), table(&rows, &[0, 2]))
 }
