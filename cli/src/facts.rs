@@ -151,8 +151,9 @@ fn kind_name(plan: &Plan, all: &[(KernelId, &[StoreId])], kernel: KernelId, stor
 pub fn products(kernel: &Kernel, rows: u32) -> String {
     let product = |stage: &Stage| match stage {
         Stage::Prod { dst, rows: own, parts, .. } => {
-            let inner: u32 = parts.iter().map(|part| part.source.width / own).sum();
-            Some(format!("{}x{inner}x{}", u64::from(rows) * u64::from(*own), dst.width / own))
+            let own = (*own).max(1);
+            let inner: u64 = parts.iter().map(|part| u64::from(part.source.width / own)).sum();
+            Some(format!("{}x{inner}x{}", u64::from(rows) * u64::from(own), dst.width / own))
         }
         _ => None,
     };
@@ -165,8 +166,8 @@ pub fn products(kernel: &Kernel, rows: u32) -> String {
 pub fn multiply_adds(kernel: &Kernel) -> u64 {
     let one = |stage: &Stage| match stage {
         Stage::Prod { dst, rows, parts, .. } => {
-            let inner: u64 = parts.iter().map(|part| u64::from(part.source.width / rows)).sum();
-            inner * u64::from(dst.width)
+            let inner: u64 = parts.iter().map(|part| u64::from(part.source.width / (*rows).max(1))).sum();
+            inner.saturating_mul(u64::from(dst.width))
         }
         _ => 0,
     };

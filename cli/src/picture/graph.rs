@@ -91,25 +91,28 @@ impl Layout {
         }
         // Dots by band and column.
         let mut cells: Vec<(String, Vec<Vec<AppId>>)> = Vec::new();
-        let mut instance = 0;
+        let (mut instance, mut hidden) = (0, 0);
         for (key, range) in stretches {
             let name = match key {
                 Some(_) => format!("instance {instance}"),
                 None => "common".to_owned(),
             };
             instance += usize::from(key.is_some());
+            if range.clone().all(|app| column_of[app].is_none()) {
+                continue;
+            }
+            if cells.len() == BANDS {
+                hidden += 1;
+                continue;
+            }
             let mut band = vec![Vec::new(); steps.len()];
             for app in range {
                 if let Some(column) = column_of[app] {
                     band[column].push(AppId::new(app));
                 }
             }
-            if band.iter().any(|cell| !cell.is_empty()) {
-                cells.push((name, band));
-            }
+            cells.push((name, band));
         }
-        let hidden = cells.len().saturating_sub(BANDS);
-        cells.truncate(BANDS);
         let drawn: usize = cells.iter().flat_map(|(_, band)| band).map(Vec::len).sum();
         let pitch = if drawn <= 120 {
             22.0
@@ -242,14 +245,17 @@ fn edges(
             for from in read_dots(graph, app).filter_map(|made| layout.dots[made.index()]) {
                 drawn += 1;
                 let reach = (to.0 - from.0) * 0.45;
+                // An edge along a line of dots bows over those that it passes.
+                let passes = (to.1 - from.1).abs() < 1.0 && to.0 - from.0 > 2.4 * layout.pitch;
+                let bow = if passes { 0.9 * layout.pitch } else { 0.0 };
                 paths[usize::from(to.0 - from.0 > FAR)] += &format!(
                     "M{:.1} {:.1}C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}",
                     from.0,
                     from.1,
                     from.0 + reach,
-                    from.1,
+                    from.1 - bow,
                     to.0 - reach,
-                    to.1,
+                    to.1 - bow,
                     to.0,
                     to.1
                 );

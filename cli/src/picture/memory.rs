@@ -15,8 +15,8 @@ const TOP: f64 = 84.0;
 const PLOT_HEIGHT: f64 = 300.0;
 const PLOT_WIDTH: f64 = 860.0;
 const LEGEND_ROW: f64 = 20.0;
-/// Slabs that the legend names.
-const NAMED: usize = 12;
+/// Fields of a slab that the legend names.
+const FIELDS: usize = 4;
 
 /// The picture of a verified plan's memory.
 #[must_use]
@@ -121,34 +121,28 @@ pub(super) fn pitch_of(least: f64) -> usize {
 
 /// The slabs by size, the largest first; gives the lower edge.
 fn legend(svg: &mut Svg, plan: &Plan, lifetimes: &Lifetimes, top: f64) -> f64 {
-    let mut slabs: Vec<usize> = (0..plan.slabs.len()).collect();
-    slabs.sort_by_key(|&slab| (std::cmp::Reverse(lifetimes.size[slab]), slab));
     let mut y = top;
-    for &slab in slabs.iter().take(NAMED) {
-        let fields = &plan.slabs[slab].fields;
-        let fields = plan.fields[fields.start as usize..fields.end as usize].iter();
-        let fields: Vec<String> = fields.map(|field| format!("{}: {}", field.name, field.ty)).collect();
-        let most = lifetimes.live.iter().map(|slabs| slabs[slab]).max().unwrap_or(0);
-        svg.rect([LEFT, y - 10.0, 12.0, 12.0], &colour(slab), r#"rx="2""#);
-        let text = format!(
-            "s{slab} {{{}}} x {}: {}, at most {} alive",
-            fields.join(", "),
-            plural(u64::from(plan.slabs[slab].rows), "row"),
-            bytes_in_words(lifetimes.size[slab]),
-            bytes_in_words(most),
-        );
+    let most = |group: usize| lifetimes.live.iter().map(|groups| groups[group]).max().unwrap_or(0);
+    let mut entry = |group: usize, what: String| {
+        svg.rect([LEFT, y - 10.0, 12.0, 12.0], &colour(group), r#"rx="2""#);
+        let (size, most) = (bytes_in_words(lifetimes.size[group]), bytes_in_words(most(group)));
+        let text = format!("{what}: {size}, at most {most} alive");
         svg.text([LEFT + 20.0, y], 12.0, INK, Anchor::Start, &text);
         y += LEGEND_ROW;
+    };
+    for (group, &slab) in lifetimes.largest.iter().enumerate() {
+        let held = &plan.slabs[slab.index()];
+        let fields = plan.fields[held.fields.start as usize..held.fields.end as usize].iter();
+        let mut fields: Vec<String> = fields.map(|field| format!("{}: {}", field.name, field.ty)).collect();
+        if fields.len() > FIELDS {
+            fields.truncate(FIELDS);
+            fields.push("..".to_owned());
+        }
+        entry(group, format!("{slab} {{{}}} x {}", fields.join(", "), plural(u64::from(held.rows), "row")));
     }
-    if slabs.len() > NAMED {
-        svg.text(
-            [LEFT + 20.0, y],
-            12.0,
-            SOFT,
-            Anchor::Start,
-            &format!("and {} smaller slabs", slabs.len() - NAMED),
-        );
-        y += LEGEND_ROW;
+    let others = plan.slabs.len() - lifetimes.largest.len();
+    if others > 0 {
+        entry(lifetimes.largest.len(), plural(others as u64, "smaller slab"));
     }
     y
 }

@@ -8,7 +8,7 @@
 use super::kernels::share_of_rows;
 use crate::facts::{Kinds, field_written, for_each_place, for_each_row};
 use crate::words::{count, table};
-use autobatch_ir::plan::{Operand, Plan};
+use autobatch_ir::plan::{FieldId, Operand, Plan};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -79,8 +79,7 @@ impl Gather {
     pub(super) fn all(plan: &Plan) -> Vec<Self> {
         let kinds = Kinds::of(plan);
         let readers = readers(plan);
-        let mut writer: Vec<Vec<u32>> =
-            plan.fields.iter().map(|field| vec![0; plan.slabs[field.slab.index()].rows as usize]).collect();
+        let mut writer = Writers::default();
         let mut gathers = Vec::new();
         for (number, step) in plan.steps.iter().enumerate() {
             for (port, &operand) in plan.operands(step).iter().enumerate() {
@@ -89,8 +88,7 @@ impl Gather {
                 };
                 let mut rows = Vec::new();
                 for_each_row(plan, step, operand, |_, row| rows.push(row));
-                let writers: BTreeSet<u32> =
-                    rows.iter().map(|&row| writer[field.index()][row as usize]).collect();
+                let writers: BTreeSet<u32> = rows.iter().map(|&row| writer.of(field, row)).collect();
                 let distinct: BTreeSet<u32> = rows.iter().copied().collect();
                 let reason = match writers.first() {
                     _ if matches!(operand, Operand::Segments { .. }) => Reason::List,
@@ -112,7 +110,7 @@ impl Gather {
             }
             for &place in plan.places(step) {
                 for_each_place(plan, step, place, |_, row| {
-                    writer[field_written(place).index()][row as usize] = number as u32
+                    writer.set(field_written(place), row, number as u32)
                 });
             }
         }
@@ -120,23 +118,33 @@ impl Gather {
     }
 }
 
+/// The step that wrote each row of a field last; memory follows what is written.
+#[derive(Default)]
+struct Writers(BTreeMap<(u32, u32), u32>);
+
+impl Writers {
+    fn of(&self, field: FieldId, row: u32) -> u32 {
+        self.0.get(&(field.0, row)).copied().unwrap_or(0)
+    }
+
+    fn set(&mut self, field: FieldId, row: u32, step: u32) {
+        self.0.insert((field.0, row), step);
+    }
+}
+
 /// How many operands read rows of a field that a step wrote.
 fn readers(plan: &Plan) -> BTreeMap<(u32, u32), u32> {
-    let mut writer: Vec<Vec<u32>> =
-        plan.fields.iter().map(|field| vec![0; plan.slabs[field.slab.index()].rows as usize]).collect();
+    let mut writer = Writers::default();
     let mut readers = BTreeMap::new();
     for (number, step) in plan.steps.iter().enumerate() {
         for &operand in plan.operands(step) {
             let mut rows = Vec::new();
             let Some(field) = for_each_row(plan, step, operand, |_, row| rows.push(row)) else { continue };
-            let written: BTreeSet<u32> =
-                rows.iter().map(|&row| writer[field.index()][row as usize]).collect();
+            let written: BTreeSet<u32> = rows.iter().map(|&row| writer.of(field, row)).collect();
             written.into_iter().for_each(|written| *readers.entry((field.0, written)).or_default() += 1);
         }
         for &place in plan.places(step) {
-            for_each_place(plan, step, place, |_, row| {
-                writer[field_written(place).index()][row as usize] = number as u32
-            });
+            for_each_place(plan, step, place, |_, row| writer.set(field_written(place), row, number as u32));
         }
     }
     readers

@@ -26,29 +26,34 @@ pub(super) fn report(
     let chosen = choose(plan, &kinds, kernel)?;
     let steps: Vec<_> = kinds.steps(plan, chosen).map(|(_, step)| step).collect();
     let instances = instances(graph);
-    let mut cells: BTreeMap<Option<usize>, Vec<Vec<AppId>>> = BTreeMap::new();
-    for (column, step) in steps.iter().enumerate() {
-        for &app in plan.lanes(step) {
-            let line = cells.entry(instances[app.index()]).or_insert_with(|| vec![Vec::new(); steps.len()]);
-            line[column].push(app);
-        }
-    }
-    let mut lines: Vec<_> = cells.into_iter().collect();
-    lines.sort_by_key(|(_, line)| std::cmp::Reverse(line.iter().map(Vec::len).sum::<usize>()));
-
     let columns = steps.len().min(COLUMNS);
     let more = steps.len() - columns;
+    // Of each instance how many lanes it has in all, and which in the columns that are shown.
+    let mut lines: BTreeMap<Option<usize>, (usize, Vec<Vec<AppId>>)> = BTreeMap::new();
+    for (column, step) in steps.iter().enumerate() {
+        for &app in plan.lanes(step) {
+            let (lanes, shown) =
+                lines.entry(instances[app.index()]).or_insert_with(|| (0, vec![Vec::new(); columns]));
+            *lanes += 1;
+            if let Some(cell) = shown.get_mut(column) {
+                cell.push(app);
+            }
+        }
+    }
+    let mut lines: Vec<_> = lines.into_iter().collect();
+    lines.sort_by_key(|(_, (lanes, _))| std::cmp::Reverse(*lanes));
+
     let mut rows = Vec::new();
     let head = std::iter::once("instance".to_owned()).chain((0..columns).map(|column| column.to_string()));
     rows.push(head.chain((more > 0).then(|| format!(".. {more} more steps"))).collect::<Vec<_>>());
-    for (instance, line) in lines.iter().take(SHOWN) {
+    for (instance, (_, line)) in lines.iter().take(SHOWN) {
         let name = instance.map_or_else(|| "common".to_owned(), |number| number.to_string());
         let cell = |apps: &Vec<AppId>| match (apps.as_slice(), labels) {
             ([], _) => ".".to_owned(),
             ([app], true) => label(graph, *app).unwrap_or_else(|| "1".to_owned()),
             (apps, _) => apps.len().to_string(),
         };
-        rows.push(std::iter::once(name).chain(line[..columns].iter().map(cell)).collect());
+        rows.push(std::iter::once(name).chain(line.iter().map(cell)).collect());
     }
     let hidden = lines.len().saturating_sub(SHOWN);
     let packed: u64 = steps.iter().map(|step| u64::from(step.rows)).sum();
