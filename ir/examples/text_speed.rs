@@ -56,7 +56,7 @@ fn emit(applications: usize) -> Option<GraphData> {
     g.finish().ok()
 }
 
-#[allow(clippy::print_stdout)] // an example speaks to its user
+#[allow(clippy::print_stdout, reason = "an example speaks to its user")]
 fn main() -> ExitCode {
     let applications = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1_000_000);
     let Some(graph) = emit(applications) else { return ExitCode::FAILURE };

@@ -1,56 +1,90 @@
 //! Interning: equal things get equal numbers, so that comparing them later is comparing words.
 
-use crate::hash::{BuildMix, hash_of};
-use std::collections::HashMap;
+use crate::hash::hash_of;
 use std::hash::Hash;
 
 /// A table of distinct values in the order of their first appearance.
 ///
-/// The map from hash to numbers is never iterated, so the table is deterministic; equality is
-/// always decided by comparing the values in full.
+/// Open addressing over the values' numbers: four to eleven bytes a value beside the value itself,
+/// and one allocation, so that a table is cheap to clone. Equality is always decided by comparing
+/// the values in full.
 #[derive(Clone, Debug)]
 pub struct Interner<T> {
     items: Vec<T>,
-    by_hash: HashMap<u64, Vec<u32>, BuildMix>,
+    /// Numbers of items, plus one; 0 is free. A power of two, at most three quarters full.
+    slots: Vec<u32>,
 }
 
 impl<T> Default for Interner<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), by_hash: HashMap::default() }
+        Self { items: Vec::new(), slots: Vec::new() }
     }
 }
 
 impl<T: Hash + Eq> Interner<T> {
     /// The number of `item`, which is appended if it is new. The flag says whether it was.
     pub fn intern(&mut self, item: T) -> (usize, bool) {
-        let bucket = self.by_hash.entry(hash_of(&item)).or_default();
-        if let Some(&found) = bucket.iter().find(|&&n| self.items[n as usize] == item) {
-            return (found as usize, false);
+        if (self.items.len() + 1) * 4 > self.slots.len() * 3 {
+            self.rebuild((self.slots.len() * 2).max(8));
         }
-        let number = self.items.len();
-        bucket.push(u32::try_from(number).expect("fewer than 2^32 distinct items fit in memory"));
-        self.items.push(item);
-        (number, true)
+        match self.search(&item) {
+            Ok(found) => (found, false),
+            Err(slot) => {
+                self.items.push(item);
+                let count = self.items.len();
+                self.slots[slot] =
+                    u32::try_from(count).expect("fewer than 2^32 distinct items fit in memory");
+                (count - 1, true)
+            }
+        }
     }
 
     /// The number of `item`, if the table has it.
     pub fn find(&self, item: &T) -> Option<usize> {
-        let bucket = self.by_hash.get(&hash_of(item))?;
-        bucket.iter().map(|&n| n as usize).find(|&n| self.items[n] == *item)
+        if self.slots.is_empty() { None } else { self.search(item).ok() }
+    }
+
+    /// The number of `item`, or the free slot where its number belongs.
+    #[inline]
+    fn search(&self, item: &T) -> Result<usize, usize> {
+        let mask = self.slots.len() - 1;
+        let mut slot = hash_of(item) as usize & mask;
+        loop {
+            match self.slots[slot] {
+                0 => return Err(slot),
+                number if self.items[number as usize - 1] == *item => return Ok(number as usize - 1),
+                _ => slot = (slot + 1) & mask,
+            }
+        }
+    }
+
+    fn rebuild(&mut self, size: usize) {
+        self.slots.clear();
+        self.slots.resize(size, 0);
+        let mask = size - 1;
+        for (number, item) in self.items.iter().enumerate() {
+            let mut slot = hash_of(item) as usize & mask;
+            while self.slots[slot] != 0 {
+                slot = (slot + 1) & mask;
+            }
+            self.slots[slot] = number as u32 + 1;
+        }
     }
 
     /// Makes room for exactly so many more items.
     pub fn reserve(&mut self, more: usize) {
         self.items.reserve_exact(more);
-        self.by_hash.reserve(more);
+        let size = ((self.items.len() + more + 1) * 4).div_ceil(3).next_power_of_two().max(8);
+        if size > self.slots.len() {
+            self.rebuild(size);
+        }
     }
 
     /// Forgets every item but the first `len`.
     pub fn truncate(&mut self, len: usize) {
-        for item in self.items.drain(len.min(self.items.len())..) {
-            if let Some(bucket) = self.by_hash.get_mut(&hash_of(&item)) {
-                bucket.retain(|&n| (n as usize) < len);
-            }
+        if len < self.items.len() {
+            self.items.truncate(len);
+            self.rebuild(self.slots.len());
         }
     }
 }

@@ -5,6 +5,8 @@
 //! * [`module`]: what graphs share: parameters, tables and traced cells.
 //! * [`codec`]: binary files of both, for which any bytes are good enough to be refused politely.
 //! * [`numeric`]: the definition of every op's bits.
+//! * [`weights`]: the values of a module's parameters.
+//! * [`mod@reference`]: what a graph means, one op at a time: the oracle of everything that is fast.
 //!
 //! Data flows one way: a model emits a graph through [`Graph`] and [`Value`] handles; the planner
 //! turns the recorded [`GraphData`] into a plan; a runtime plays it. Nothing in this crate knows
@@ -20,10 +22,14 @@ pub mod intern;
 pub mod module;
 pub mod numeric;
 pub mod plan;
+pub mod reference;
+mod shape;
 pub mod types;
+pub mod weights;
 
 pub use codec::LoadError;
 pub use graph::{Arg, Args, EmitError, Graph, GraphData, Op, Value, ValueKey};
 pub use id::{AppId, CellId, ParamId, SigId, SiteId, TypeId, ValueId};
 pub use module::{Cell, Init, Module, ModuleBuilder, Param, Table};
 pub use types::{DType, INDEX, Shape, Type, f32, list};
+pub use weights::Weights;

@@ -1,6 +1,8 @@
 //! Text and graphs, there and back: a committed corpus, the examples of the grammar's page, and
 //! graphs from the emitter.
 
+#![allow(clippy::unwrap_used, reason = "what is missing fails the test")]
+
 use autobatch_ir::graph::{Arena, Callee, Graph, ParamArg, Signature, Signatures, Sites};
 use autobatch_ir::types::{Type, Types};
 use autobatch_ir::{DType, GraphData, INDEX, Init, Module, ModuleBuilder, Value, f32, list};
@@ -212,4 +214,14 @@ fn marks_count_in_the_structure_wherever_they_were_set() {
     assert_ne!(structure("alone %0"), structure("shared %0"));
     let early = "autobatch graph 1 graph %0 = fill f32 {value=1} shared %0 %1 = exp(%0)";
     assert_eq!(parsed("marks", early).structure(), structure("shared %0"));
+}
+
+#[test]
+fn parameter_ports_of_one_number_have_the_types_of_their_own_cells() {
+    let cell = |name: &str, width: usize| {
+        let body = format!("%y: f32[{width}] = affine[@0](%x) %w: f32[4,{width}] = param[@0] return %y, %w");
+        format!("cell @{name}[@0: f32[4,{width}]](%x: f32[4]) {{ {body} }}\n")
+    };
+    let text = format!("autobatch graph 1\n{}{}", cell("narrow", 2), cell("wide", 9));
+    assert_round_trip("ports", &parsed("ports", &text));
 }

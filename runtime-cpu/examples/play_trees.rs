@@ -3,12 +3,11 @@
 //! `cargo run --release -p autobatch-runtime-cpu --example play_trees [hidden] [trees] [threads] [rounds]`
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
-use autobatch_ir::plan::StoreId;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::{Cell, Graph, INDEX, Init, Module, ModuleBuilder, Param, Value, f32};
+use autobatch_ir::{Cell, Graph, INDEX, Init, Module, ModuleBuilder, Param, Value, Weights, f32};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
-use autobatch_runtime_cpu::{Bound, Player, Stores};
+use autobatch_runtime_cpu::{Bound, Player};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -46,43 +45,19 @@ fn tree<'g>(g: &'g Graph, model: &Model, leaves: usize, random: &mut u64) -> [Va
     g.call(model.node, [lh, lc, rh, rc])
 }
 
-struct Weights(Vec<Vec<f32>>);
-
-impl Stores for Weights {
-    fn values(&self, store: StoreId) -> &[f32] {
-        &self.0[store.index()]
-    }
-    fn version(&self, _: StoreId) -> u64 {
-        0
-    }
-}
-
 fn main() {
     let mut arguments = std::env::args().skip(1).map_while(|word| word.parse::<usize>().ok());
     let (h, trees) = (arguments.next().unwrap_or(100), arguments.next().unwrap_or(128));
     let (threads, rounds) = (arguments.next().unwrap_or(1), arguments.next().unwrap_or(21));
     let (module, model) = model(h);
-    let mut noise = 1u64;
-    let weights = Weights(
-        module
-            .params
-            .iter()
-            .map(|decl| {
-                let draw = |_| {
-                    noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    ((noise >> 40) as f32 / (1 << 24) as f32 - 0.5) * 0.2
-                };
-                (0..decl.ty.shape.elements()).map(draw).collect()
-            })
-            .collect(),
-    );
+    let weights = Weights::init(&module, 1);
     let mut graph = Graph::new(&module);
     let mut player = Player::new(threads).expect("an instruction set");
     let mut reference: Option<Vec<u32>> = None;
     for (word, rounds) in [("auto", rounds), ("none", rounds.min(3))] {
         let policy: Policy = word.parse().expect("a policy");
         let mut planner = Planner::new(policy.load().expect("no file"));
-        let mut times = [Vec::new(), Vec::new(), Vec::new()];
+        let mut times = [const { Vec::new() }; 4];
         let mut nodes = 0;
         for _ in 0..=rounds {
             graph.clear();
@@ -100,6 +75,9 @@ fn main() {
             let plan =
                 planner.plan(&data, &Request { wanted: &logits, ..Request::default() }).expect("a plan");
             times[1].push(start.elapsed().as_secs_f64());
+            let start = Instant::now();
+            let plan = plan.verify().expect("planners make verifiable plans");
+            times[3].push(start.elapsed().as_secs_f64());
             let bound =
                 Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
             let start = Instant::now();
@@ -114,11 +92,11 @@ fn main() {
             times[n].sort_by(f64::total_cmp);
             times[n][times[n].len() / 2] * 1e3
         };
-        let (emit, plan, play) = (median(0), median(1), median(2));
+        let (emit, plan, verify, play) = (median(0), median(1), median(3), median(2));
         let flops = (trees * 19 * 2 * h * 5 * h * 2) as f64;
         println!(
-            "{word:>5}: {nodes} applications, emit {emit:.2} plan {plan:.2} play {play:.2} ms, together {:.2} ms; {:.0} GFLOP/s in play",
-            emit + plan + play,
+            "{word:>5}: {nodes} applications, emit {emit:.2} plan {plan:.2} verify {verify:.2} play {play:.2} ms, together {:.2} ms; {:.0} GFLOP/s in play",
+            emit + plan + verify + play,
             flops / play / 1e6,
         );
     }

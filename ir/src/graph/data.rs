@@ -132,12 +132,6 @@ impl GraphData {
     #[must_use]
     pub fn structure(&self) -> u128 {
         let mut hash = self.hash;
-        for value in &self.shared {
-            hash.push(0x5_4a2e_d000_0000 | value.index() as u64);
-        }
-        for app in &self.alone {
-            hash.push(0xa_10e0_0000_0000 | app.index() as u64);
-        }
         for output in &self.outputs {
             hash.push((output.value.index() as u64) << 1 | u64::from(output.kind == OutputKind::Loss));
         }

@@ -16,6 +16,7 @@ pub mod infer;
 mod json;
 mod op;
 pub mod petgraph;
+pub(crate) mod record;
 pub mod signature;
 mod site;
 mod summary;
@@ -36,5 +37,6 @@ pub use op::{Arity, Binary, Compare, Float, Fold, ListFold, Op, Over, Permutatio
 pub use petgraph::Applications;
 pub use signature::{Callee, ParamArg, Signature, Signatures};
 pub use site::{Site, Sites};
+pub use text::ParseError;
 pub use value::{Value, ValueKey};
 pub use verify::VerifyErrors;

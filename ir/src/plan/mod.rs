@@ -212,6 +212,16 @@ pub enum Place {
     },
 }
 
+impl Place {
+    /// The field written.
+    #[must_use]
+    pub const fn field(self) -> FieldId {
+        match self {
+            Self::Rows { field, .. } | Self::Table { field, .. } => field,
+        }
+    }
+}
+
 /// Play a kernel on some rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {

@@ -2,9 +2,9 @@
 //!
 //! Steps point into pools of operands, places, store arguments, lanes and tables. Where in a pool
 //! something lies means nothing, but plans are compared and hashed as data, and text says what a
-//! step reads and not where that is kept. So there is one normal form: step by step, its operands
-//! one after another, then its places; the table of each appended when it is met, for a list its
-//! offsets and then its rows, offsets counted from 0. Planners produce it; a reader of text
+//! step reads and not where that is kept. So there is one normal form: step by step, its places
+//! one after another, then its operands, as text says them; the table of each appended when it is
+//! met, for a list its offsets and then its rows, offsets counted from 0. Planners produce it; a reader of text
 //! produces it; [`Plan::normalise`] makes it.
 
 use super::{Operand, Place, Plan};
@@ -21,10 +21,10 @@ impl Plan {
         let mut store_args = Vec::with_capacity(self.store_args.len());
         let mut lanes: Vec<AppId> = Vec::with_capacity(self.lanes.len());
         for step in &mut self.steps {
-            let old = within(&self.operands, &step.operands);
-            step.operands = append(&mut operands, old.iter().map(|&old| pools.operand(old, step.rows)));
             let old = within(&self.places, &step.places);
             step.places = append(&mut places, old.iter().map(|&old| pools.place(old, step.rows)));
+            let old = within(&self.operands, &step.operands);
+            step.operands = append(&mut operands, old.iter().map(|&old| pools.operand(old, step.rows)));
             let old = within(&self.store_args, &step.stores);
             step.stores = append(&mut store_args, old.iter().copied());
             step.lanes = append(&mut lanes, within(&self.lanes, &step.lanes).iter().copied());

@@ -354,7 +354,7 @@ fn pieces(value: &Value) -> &[View] {
 
 fn side_by_side(operands: Vec<Value>, result: Type) -> Value {
     let mut views: Vec<View> = Vec::new();
-    for view in operands.iter().flat_map(|value| pieces(value)) {
+    for view in operands.iter().flat_map(pieces) {
         match views.last_mut() {
             Some(last) if last.reg == view.reg && last.start + last.width == view.start => {
                 last.width += view.width

@@ -9,7 +9,7 @@ use autobatch_ir::plan::Plan;
 const HEADER: usize = 32;
 
 fn files() -> Vec<Vec<u8>> {
-    corpus().iter().map(|text| Plan::from_text(text).unwrap().to_bytes()).collect()
+    corpus().iter().map(|text| Plan::from_text(text).expect("committed plans are plans").to_bytes()).collect()
 }
 
 fn reseal(bytes: &mut [u8]) {
@@ -46,7 +46,7 @@ fn mutate(random: &mut SplitMix64, files: &[Vec<u8>]) -> Vec<u8> {
                 let len = random.below(64).min(other.len() - from).min(bytes.len() - at);
                 bytes[at..at + len].copy_from_slice(&other[from..from + len]);
             }
-            4 => drop(bytes.drain(at..(at + random.below(64)).min(at + 1).max(at))),
+            4 => drop(bytes.drain(at..(at + random.below(64)).min(bytes.len()))),
             5 => {
                 let word = [0, 1, 2, 3, 4, 1 << 16, 1 << 30, u32::MAX, random.next() as u32][random.below(9)];
                 put_word(&mut bytes, at, |_| word);

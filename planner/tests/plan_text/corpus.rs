@@ -31,11 +31,11 @@ pub(crate) fn folder() -> PathBuf {
 
 /// The committed files, by name.
 pub(crate) fn files() -> Vec<(String, String)> {
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let entries = std::fs::read_dir(folder()).expect("the corpus is there");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a file").path()).collect();
     paths.sort();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "plan"));
-    let read = |path: &PathBuf| (path.display().to_string(), std::fs::read_to_string(path).unwrap());
+    let read = |path: &PathBuf| (path.display().to_string(), std::fs::read_to_string(path).expect("a text"));
     paths.iter().map(read).collect()
 }
 

@@ -44,7 +44,7 @@ fn an_error_shows_the_line_and_says_what_to_do() {
    |
 15 | wave 0  f0 k0[@v] x3 -> s0.h[0..3] s0.c[0..3] <- x[0..12 by 4] = a0..a3
    |               ^^ not declared above
-   = help: did you mean @w?"
+   = help: declare it: store @v param f32[..]"
     );
     assert_eq!(
         error("s0.h[0..3]", "s0.h[0..2]"),

@@ -3,6 +3,9 @@
 #[path = "../plans/graphs.rs"]
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod graphs;
+#[path = "../plans/vocabulary.rs"]
+#[allow(dead_code, reason = "other tests use the rest of it")]
+mod vocabulary;
 
 mod corpus;
 mod errors;

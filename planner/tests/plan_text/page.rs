@@ -60,5 +60,5 @@ fn what_the_page_says_of_runs_is_so() {
     let plan = parsed("ir/PLAN.md", &format!("{HEAD}{before}{text}\n{after}{TAIL}"));
     assert_eq!(plan.tables[..9], [5, 6, 7, 10, 12, 14, 7, 7, 7]);
     assert_eq!(plan.tables[9..], [0, 5, 7, 11, 0, 1, 2, 3, 9, 1, 1, 5, 5, 5, 5]);
-    assert_eq!(plan.lanes.iter().map(|lane| lane.index()).collect::<Vec<usize>>(), [0, 4, 8]);
+    assert_eq!(plan.lanes.iter().map(|lane| lane.index()).collect::<Vec<usize>>(), [0, 4, 8, 7, 7, 7]);
 }

@@ -74,7 +74,9 @@ fn changed(leaf: &Json, words: &[String], random: &mut Random) -> Json {
         Json::Bool(truth) => Json::Bool(!truth),
         Json::String(_) => Json::String(words[random.below(words.len())].clone()),
         _ => {
-            let number = leaf.as_u64().expect("plans hold no fractions");
+            let Some(number) = leaf.as_u64() else {
+                return Json::from(leaf.as_f64().expect("a number") + 0.5);
+            };
             let other = match random.below(4) {
                 0 => number + 1,
                 1 => number.wrapping_sub(1) & 0xffff_ffff,

@@ -7,13 +7,15 @@
 //! **Bits.** Every value is a function of its own lane: tiles, threads and instruction sets only
 //! decide who computes it when.
 
+mod border;
 mod memory;
 mod program;
 mod tile;
 
 use crate::kernels::{Isa, IsaError, KernelError, Matrix, PackedWeights};
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Kernel, Operand, Place, Plan, Step, StoreId};
+use autobatch_ir::plan::{Kernel, Place, Plan, Step, StoreId, Verified};
+use autobatch_ir::{ParamId, Weights};
 use memory::{FieldMemory, Memory};
 use program::{Program, Weight};
 use std::collections::HashMap;
@@ -30,6 +32,15 @@ pub trait Stores {
     fn values(&self, store: StoreId) -> &[f32];
     /// A number that changes with the elements.
     fn version(&self, store: StoreId) -> u64;
+}
+
+impl Stores for Weights {
+    fn values(&self, store: StoreId) -> &[f32] {
+        self.get(ParamId::new(store.index()))
+    }
+    fn version(&self, store: StoreId) -> u64 {
+        self.version(ParamId::new(store.index()))
+    }
 }
 
 /// Why a plan was not played.
@@ -185,10 +196,15 @@ impl Player {
     ///
     /// # Errors
     /// If bindings or stores do not fit the plan, or memory cannot be had.
-    pub fn play(&mut self, plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) -> Result<(), RunError> {
-        check_bound(plan, stores, bound)?;
+    pub fn play(
+        &mut self,
+        plan: &Verified<Plan>,
+        stores: &dyn Stores,
+        bound: Bound<'_>,
+    ) -> Result<(), RunError> {
+        border::check_bound(plan, stores, bound)?;
         let programs: Vec<Arc<Program>> = plan.steps.iter().map(|step| self.program(plan, step)).collect();
-        check_indices(plan, &programs, bound.words)?;
+        border::check_indices(plan, &programs, bound.words)?;
         let fields = self.memory.fit(plan).ok_or(RunError::Memory { bytes: plan.slab_bytes() })?;
         let mut contexts = Vec::with_capacity(plan.steps.len());
         for (step, program) in plan.steps.iter().zip(&programs) {
@@ -269,46 +285,6 @@ impl Player {
         self.packed.insert((store, weight), (version, Arc::clone(&packed)));
         Ok(packed)
     }
-}
-
-fn check_bound(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) -> Result<(), RunError> {
-    let missing = |what, expected, found| RunError::Missing { what, expected, found };
-    if bound.words.len() < plan.words as usize {
-        return Err(missing("words", plan.words as usize, bound.words.len()));
-    }
-    if bound.floats.len() < plan.floats as usize {
-        return Err(missing("floats", plan.floats as usize, bound.floats.len()));
-    }
-    for (number, store) in plan.stores.iter().enumerate() {
-        let (expected, found) = (store.ty.shape.elements(), stores.values(StoreId(number as u32)).len());
-        if found != expected {
-            return Err(RunError::Store { name: store.name.clone(), expected, found });
-        }
-    }
-    Ok(())
-}
-
-/// Bound indices are checked before anything is played; indices that a step computes are cut.
-fn check_indices(plan: &Plan, programs: &[Arc<Program>], words: &[u32]) -> Result<(), RunError> {
-    for (number, (step, program)) in plan.steps.iter().zip(programs).enumerate() {
-        for (port, limit) in program.index_limits.iter().enumerate() {
-            let Some(limit) = *limit else { continue };
-            let width = plan.kernel(step).whole(port as u32).width as usize;
-            for lane in 0..step.rows as usize {
-                let first = match plan.operands(step)[port] {
-                    Operand::Words { start, stride } => start as usize + lane * stride as usize,
-                    Operand::WordTable { at } => plan.tables[at as usize + lane] as usize,
-                    _ => break,
-                };
-                if let Some(place) = words[first..first + width].iter().position(|&word| word >= limit) {
-                    let word = first + place;
-                    let kernel = plan.kernel(step).name.clone();
-                    return Err(RunError::Index { word, step: number, kernel, found: words[word], limit });
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 fn play_steps(plan: &Plan, contexts: &[StepContext<'_>], threads: &mut [TileMemory]) {

@@ -126,8 +126,7 @@ impl Program {
     }
 }
 
-struct Builder<'a> {
-    kernel: &'a Kernel,
+struct Builder {
     homes: Vec<Home>,
     gathers: Vec<Option<usize>>,
     constants: Vec<f32>,
@@ -136,10 +135,9 @@ struct Builder<'a> {
     work: usize,
 }
 
-impl<'a> Builder<'a> {
-    fn new(kernel: &'a Kernel, in_place: bool) -> Self {
+impl Builder {
+    fn new(kernel: &Kernel, in_place: bool) -> Self {
         let mut builder = Self {
-            kernel,
             homes: Vec::with_capacity(kernel.regs.len()),
             gathers: vec![None; kernel.ports as usize],
             constants: Vec::new(),

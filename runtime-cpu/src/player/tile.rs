@@ -256,6 +256,7 @@ impl Tile<'_> {
                     (0, ProdInit::Bias(port)) => Start::Bias(&self.step.params[port as usize][..width]),
                     // SAFETY: as for this function.
                     (0, ProdInit::View(view)) => {
+                        // SAFETY: as for this function.
                         Start::Rows(unsafe { self.part_rows(view, rows, width, row_of_value) })
                     }
                     _ => Start::Output,
@@ -325,6 +326,7 @@ impl Tile<'_> {
             }
             // SAFETY: as for this function.
             let out = match instr.output {
+                // SAFETY: as for this function.
                 Output::View(view) => unsafe { self.strip(view) },
                 Output::Local(at) => Strip { base: self.at(at), stride: stage.width },
             };

@@ -3,8 +3,6 @@
 //! The result types come from the same [`infer`] as the emitter's and are compared with those that
 //! the text gives. Operands go straight into the arena; a refused text drops it as a whole.
 
-use super::attributes::{braces, positional};
-use super::cursor::span;
 use super::error::{Parsed, Problem, nearest};
 use super::lex::{Kind, Token, token};
 use super::parse::Parser;
@@ -12,11 +10,10 @@ use super::vocabulary::{prototype, spellings};
 use crate::graph::data::hash_app;
 use crate::graph::infer::{InferError, infer};
 use crate::graph::op::Op;
-use crate::graph::{Arity, Callee, Operand, ParamArg, Signature};
+use crate::graph::{Callee, Operand, ParamArg, Signature};
 use crate::hash::hash_of;
-use crate::id::{CellId, ParamId, SigId, TypeId, ValueId};
-use crate::module::Module;
-use crate::types::{DType, Type};
+use crate::id::{SigId, TypeId};
+use crate::types::Type;
 use std::fmt::Write as _;
 
 /// How many signatures the cache in front of the table remembers.
@@ -119,12 +116,12 @@ impl Parser<'_> {
                 .at_token(callee, message, "not here")
                 .help("ports stand in the head of a cell: cell @f(%x: f32[4])"));
         }
-        positional(&mut self.cursor, &mut op)?;
+        self.cursor.positional(&mut op)?;
         let element = match op {
             Op::List if self.cursor.at(Kind::Word) => Some(self.cursor.ty()?),
             _ => None,
         };
-        braces(&mut self.cursor, &mut op, callee)?;
+        self.cursor.braces(&mut op, callee)?;
         self.param_args()?;
         if let Op::Affine { bias, .. } = &mut op {
             *bias = self.args.len() == 2;
@@ -141,179 +138,13 @@ impl Parser<'_> {
     #[cold]
     fn unknown_op(&self, callee: Token, word: &str) -> Box<Problem> {
         let problem = self.cursor.at_token(callee, format!("unknown op '{word}'"), "no op has this name");
+        if self.cells.find(self.cursor.bytes(), word.as_bytes()).is_some() {
+            return problem.help(format!("cells are called by 'call @{word}(..)'"));
+        }
         match nearest(word, spellings().chain(["call"])) {
             Some(near) => problem.help(format!("did you mean '{near}'?")),
-            None if self.cells.find(self.cursor.bytes(), word.as_bytes()).is_some() => {
-                problem.help(format!("cells are called by 'call @{word}(..)'"))
-            }
             None => problem.help("cells are called by 'call @name(..)'"),
         }
-    }
-
-    /// `[@w, @b]`
-    #[inline]
-    pub(super) fn param_args(&mut self) -> Parsed<()> {
-        self.args.clear();
-        if !self.cursor.eat(b'[') {
-            return Ok(());
-        }
-        while !self.cursor.eat(b']') {
-            if !self.args.is_empty() {
-                self.cursor.expect_mark(b',')?;
-            }
-            let token = self.cursor.at_name("a parameter such as @w")?;
-            let arg = self.param_arg(token)?;
-            self.args.push(arg);
-        }
-        Ok(())
-    }
-
-    /// In the body of a cell, parameters are those of its head.
-    fn param_arg(&self, token: Token) -> Parsed<ParamArg> {
-        let (text, name) = (self.cursor.bytes(), self.cursor.name(token));
-        let names = if self.in_cell { &self.ports } else { &self.params };
-        if let Some(number) = names.find(text, name.as_bytes()) {
-            return Ok(if self.in_cell {
-                ParamArg::Port(number)
-            } else {
-                ParamArg::Module(ParamId::new(number as usize))
-            });
-        }
-        let problem = self.cursor.at_token(token, format!("unknown parameter @{name}"), "not declared above");
-        if self.in_cell && self.params.find(text, name.as_bytes()).is_some() {
-            let help = format!("a cell takes its parameters as arguments: cell @name[@{name}: type](..)");
-            return Err(problem.help(help));
-        }
-        Err(match nearest(name, names.recent(self.cursor.text.as_bytes())) {
-            Some(near) => problem.help(format!("did you mean @{near}?")),
-            None => problem.help(format!("declare it: param @{name} f32[..] = glorot(1)")),
-        })
-    }
-
-    /// `(%1, #17, %2)`; no parentheses mean no operands.
-    #[inline]
-    fn operands(&mut self) -> Parsed<()> {
-        if !self.cursor.eat(b'(') {
-            return Ok(());
-        }
-        while !self.cursor.eat(b')') {
-            if !self.operand_types.is_empty() {
-                self.cursor.expect_mark(b',')?;
-            }
-            let ty = self.operand()?;
-            self.operand_types.push(ty);
-        }
-        Ok(())
-    }
-
-    /// One operand, which goes into the arena; its type.
-    #[inline]
-    fn operand(&mut self) -> Parsed<TypeId> {
-        if self.cursor.at(Kind::Value) {
-            let token = self.cursor.advance();
-            let value = self.value(token)?;
-            self.arena.push_operand(Operand::value(value));
-            return Ok(self.arena.type_of(value));
-        }
-        let sigil = self.cursor.expect(Kind::Hash, "a value such as %3 or an index such as #17")?;
-        self.refuse_in_cell(sigil)?;
-        if self.cursor.at(Kind::Mark(b'[')) {
-            let message = "only input binds several numbers";
-            let help = "write %x = input f32[2] (#[1.0, 2.0]) and name %x here";
-            return Err(self.cursor.at_token(self.cursor.token, message, "one index goes here").help(help));
-        }
-        let word = self.cursor.number()?;
-        let slot = self.bindings.words.len() as u32;
-        self.bindings.words.push(word);
-        self.arena.push_operand(Operand::index(slot));
-        Ok(Module::index_type())
-    }
-
-    fn refuse_in_cell(&self, sigil: Token) -> Parsed<()> {
-        if !self.in_cell {
-            return Ok(());
-        }
-        let message = "a cell has no bound numbers of its own";
-        Err(self.cursor.at_token(sigil, message, "bound here").help("take it as a port: cell @f(%i: u32)"))
-    }
-
-    /// `(#17)`, `(#[1.0, 2.0])`
-    fn input(&mut self, ty: Type) -> Parsed<()> {
-        let start = self.cursor.expect_mark(b'(')?;
-        let sigil = self.cursor.expect(Kind::Hash, "bound numbers such as #3 or #[1.0, 2.0]")?;
-        self.refuse_in_cell(sigil)?;
-        let float = ty.dtype == DType::F32;
-        let (words, floats) = (self.bindings.words.len(), self.bindings.floats.len());
-        if ty.shape.rank() == 0 {
-            self.bound(ty.dtype)?;
-        } else {
-            self.cursor.expect_mark(b'[')?;
-            let mut count = 0u64;
-            while !self.cursor.eat(b']') {
-                if count > 0 {
-                    self.cursor.expect_mark(b',')?;
-                }
-                self.bound(ty.dtype)?;
-                count += 1;
-            }
-            if count != ty.shape.elements() as u64 {
-                let message = format!("{ty} wants {} numbers, found {count}", ty.shape.elements());
-                return Err(self.cursor.at_token(sigil, message, format!("{count} numbers begin here")));
-            }
-        }
-        if !self.cursor.eat(b')') {
-            let problem = self.cursor.unexpected("')'");
-            return Err(problem.help(format!("input takes one operand, from byte {} on", start.start)));
-        }
-        if floats.max(words) > self.limit {
-            return Err(self.cursor.at_token(sigil, "the graph is full", "too many bound numbers"));
-        }
-        let operand = if float { Operand::data(floats as u32) } else { Operand::index(words as u32) };
-        self.arena.push_operand(operand);
-        let id = self.types.intern(ty);
-        self.operand_types.push(id);
-        Ok(())
-    }
-
-    #[inline]
-    fn bound(&mut self, dtype: DType) -> Parsed<()> {
-        let bits = self.cursor.element(dtype)?;
-        if dtype == DType::F32 {
-            self.bindings.floats.push(f32::from_bits(bits));
-        } else {
-            self.bindings.words.push(bits);
-        }
-        Ok(())
-    }
-
-    /// `(%1, %2, %3)` of one type, or `f32[4] ()`.
-    fn list(&mut self, callee: Token, element: Option<Type>) -> Parsed<()> {
-        let mut wanted = element.map(|ty| self.types.intern(ty));
-        let mut count = 0usize;
-        if self.cursor.eat(b'(') {
-            while !self.cursor.eat(b')') {
-                if count > 0 {
-                    self.cursor.expect_mark(b',')?;
-                }
-                let token = self.cursor.expect(Kind::Value, "a value such as %3")?;
-                let value = self.value(token)?;
-                let found = self.arena.type_of(value);
-                if *wanted.get_or_insert(found) != found {
-                    let wanted = self.types.get(wanted.unwrap_or(found));
-                    let found = self.types.get(found);
-                    let message = format!("element {count} must be {wanted} like the first, found {found}");
-                    return Err(self.cursor.at_token(token, message, format!("this is {found}")));
-                }
-                self.arena.push_operand(Operand::value(value));
-                count += 1;
-            }
-        }
-        let Some(wanted) = wanted else {
-            let message = "the element type of an empty list is unknown";
-            return Err(self.cursor.at_token(callee, message, "no elements").help("write list f32[4] ()"));
-        };
-        self.operand_types.push(wanted);
-        Ok(())
     }
 
     /// Ops over two lists need lists of one length, which no signature knows.
@@ -383,120 +214,17 @@ impl Parser<'_> {
         operands: &[Type],
         params: &[Type],
     ) -> Box<Problem> {
-        let takes_no = matches!(op.arity(), Arity::Exactly(0)) && operands.is_empty();
         let mut found = String::new();
         for (place, ty) in params.iter().chain(operands).take(12).enumerate() {
             let comma = if place == 0 { "" } else { ", " };
             write!(found, "{comma}{ty}").expect("writing to a string does not fail");
         }
-        let label =
-            if takes_no || found.is_empty() { "here".to_owned() } else { format!("applied to {found}") };
+        let label = if found.is_empty() { "here".to_owned() } else { format!("applied to {found}") };
         let problem = self.cursor.at_token(callee, format!("{}: {}", op.spelling(), error.message), label);
         match error.help {
             Some(help) => problem.help(help),
             None => problem,
         }
-    }
-
-    /// `call @node[@w, @b](%1, #2)`
-    fn call(&mut self) -> Parsed<SigId> {
-        let name = self.cursor.at_name("a cell such as @node")?;
-        let cell = self.cell_named(name)?;
-        self.param_args()?;
-        self.check_args(cell, name)?;
-        let ports = self.module.cells[cell.index()].body.ports;
-        self.cursor.expect_mark(b'(')?;
-        let mut count = 0;
-        while !self.cursor.eat(b')') {
-            if count > 0 {
-                self.cursor.expect_mark(b',')?;
-            }
-            let token = self.cursor.token;
-            let found = self.operand()?;
-            if count < ports {
-                let wanted = self.module.cells[cell.index()].body.arena.value_types()[count];
-                if found != wanted {
-                    return Err(self.wrong_port(name, token, count, found, wanted));
-                }
-            }
-            count += 1;
-        }
-        if count != ports {
-            let body = &self.module.cells[cell.index()].body;
-            let message = format!("@{} has {ports} ports, found {count} operands", self.cursor.name(name));
-            let problem = self.cursor.at_token(name, message, "called here");
-            return Err(if body.noise {
-                problem.help("its last two ports are the noise key: bind two numbers, #1, #2")
-            } else {
-                problem
-            });
-        }
-        self.cell_sig(cell)
-    }
-
-    #[cold]
-    fn wrong_port(
-        &self,
-        cell: Token,
-        token: Token,
-        place: usize,
-        found: TypeId,
-        wanted: TypeId,
-    ) -> Box<Problem> {
-        let (wanted, found) = (self.types.get(wanted), self.types.get(found));
-        let message = format!("port {place} of @{} takes {wanted}, found {found}", self.cursor.name(cell));
-        Problem::new(span(token), message, format!("this is {found}"))
-    }
-
-    /// The cell behind a name.
-    pub(super) fn cell_named(&self, token: Token) -> Parsed<CellId> {
-        let name = self.cursor.name(token);
-        if let Some(number) = self.cells.find(self.cursor.bytes(), name.as_bytes()) {
-            return Ok(CellId::new(number as usize));
-        }
-        let problem = self.cursor.at_token(token, format!("unknown cell @{name}"), "not declared above");
-        Err(match nearest(name, self.cells.recent(self.cursor.bytes())) {
-            Some(near) => problem.help(format!("did you mean @{near}?")),
-            None => problem.help("cells stand above the 'graph' line; a body calls earlier cells only"),
-        })
-    }
-
-    /// Whether the parameter arguments at hand are those that a cell takes.
-    pub(super) fn check_args(&self, cell: CellId, name: Token) -> Parsed<()> {
-        let wanted = &self.module.cells[cell.index()].body.param_types;
-        let (count, found) = (wanted.len(), self.args.len());
-        let named = self.cursor.name(name);
-        if count != found {
-            let message = format!("@{named} takes {count} parameter arguments, found {found}");
-            return Err(self.cursor.at_token(name, message, "in brackets behind this name"));
-        }
-        for (place, (&wanted, &arg)) in wanted.iter().zip(&self.args).enumerate() {
-            let found = self.param_type(arg);
-            if found != wanted {
-                let (wanted, found) = (self.types.get(wanted), self.types.get(found));
-                let message =
-                    format!("parameter argument {place} of @{named} must be {wanted}, found {found}");
-                return Err(self.cursor.at_token(name, message, "in brackets behind this name"));
-            }
-        }
-        Ok(())
-    }
-
-    /// The signature of calls of `cell` with the arguments at hand.
-    pub(super) fn cell_sig(&mut self, cell: CellId) -> Parsed<SigId> {
-        let key = hash_of(&(Callee::Cell(cell), &*self.args));
-        if let Some(sig) = self.cached_call(key, cell) {
-            return Ok(sig);
-        }
-        let body = &self.module.cells[cell.index()].body;
-        let signature = Signature {
-            callee: Callee::Cell(cell),
-            operands: body.port_types().collect(),
-            params: self.args.as_slice().into(),
-            param_types: body.param_types.as_slice().into(),
-            results: body.results.iter().map(|&value| body.arena.type_of(value)).collect(),
-        };
-        Ok(self.remember(key, signature))
     }
 
     #[inline]
@@ -506,60 +234,22 @@ impl Parser<'_> {
         let same = cached == key
             && known.callee == callee
             && *known.operands == *self.operand_types
-            && *known.params == *self.args;
+            && *known.params == *self.args
+            // Ports of one number differ from cell to cell.
+            && known.param_types.iter().copied().eq(self.args.iter().map(|&arg| self.param_type(arg)));
         same.then_some(sig)
     }
 
-    #[inline]
-    fn cached_call(&self, key: u64, cell: CellId) -> Option<SigId> {
-        let (cached, sig) = self.sig_cache[key as usize % SIG_CACHE]?;
-        let known = self.sigs.get(sig);
-        (cached == key && known.callee == Callee::Cell(cell) && *known.params == *self.args).then_some(sig)
-    }
-
-    fn remember(&mut self, key: u64, signature: Signature) -> SigId {
+    pub(super) fn remember(&mut self, key: u64, signature: Signature) -> SigId {
         let sig = self.sigs.intern(signature, &self.types);
         self.sig_cache[key as usize % SIG_CACHE] = Some((key, sig));
         sig
     }
 
-    fn param_type(&self, arg: ParamArg) -> TypeId {
+    pub(super) fn param_type(&self, arg: ParamArg) -> TypeId {
         match arg {
             ParamArg::Module(id) => self.param_types[id.index()],
             ParamArg::Port(number) => self.port_types[number as usize],
         }
-    }
-
-    /// The value that a token names.
-    #[inline]
-    pub(super) fn value(&self, token: Token) -> Parsed<ValueId> {
-        let name = self.cursor.name(token);
-        match self.values.find(self.cursor.bytes(), name.as_bytes()) {
-            Some(number) => Ok(ValueId::new(number as usize)),
-            None => Err(self.unknown_value(token, name)),
-        }
-    }
-
-    #[cold]
-    fn unknown_value(&self, token: Token, name: &str) -> Box<Problem> {
-        let problem = self.cursor.at_token(token, format!("%{name} is not defined"), "used here");
-        match nearest(name, self.values.recent(self.cursor.bytes())) {
-            Some(near) => problem.help(format!("did you mean %{near}?")),
-            None if self.in_cell => problem.help("a body names its ports and earlier values of its own only"),
-            None => problem.help("an application names only values of the lines above it"),
-        }
-    }
-
-    #[inline]
-    pub(super) fn declare_value(&mut self, place: u32, number: u32) -> Parsed<()> {
-        if self.values.declare(self.cursor.bytes(), place, number) {
-            return Ok(());
-        }
-        let token = token(self.cursor.bytes(), place as usize);
-        let message = format!("the name %{} is taken", self.cursor.name(token));
-        Err(self
-            .cursor
-            .at_token(token, message, "defined again")
-            .help("a value is defined once: choose another name"))
     }
 }

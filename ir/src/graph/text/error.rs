@@ -122,7 +122,7 @@ impl fmt::Display for ParseError {
         writeln!(f, "error: {message}")?;
         writeln!(f, "{:margin$}--> {}:{line}:{column}", "", file.as_deref().unwrap_or("text"))?;
         writeln!(f, "{:margin$} |", "")?;
-        writeln!(f, "{line} | {shown}")?;
+        writeln!(f, "{line} |{}{shown}", if shown.is_empty() { "" } else { " " })?;
         write!(f, "{:margin$} | {:indent$}{:^<carets$} {label}", "", "", "")?;
         match help {
             Some(help) => write!(f, "\n{:margin$} = help: {help}", ""),
@@ -138,7 +138,8 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>)
     let limit = 1 + word.chars().count() / 4;
     let near = candidates.filter_map(|candidate| {
         let apart = distance(word, candidate);
-        (apart <= limit).then_some((apart, candidate))
+        let alike = apart <= limit && apart < word.len().min(candidate.len());
+        alike.then_some((apart, candidate))
     });
     near.min().map(|(_, candidate)| candidate)
 }

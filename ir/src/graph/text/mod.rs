@@ -11,15 +11,20 @@
 //! no recursion, and no memory beyond a small multiple of the text's own size.
 
 mod apply;
-pub(crate) mod attributes;
+mod attrs;
+mod call;
+mod cell;
 pub(crate) mod cursor;
+mod declare;
 pub(crate) mod error;
 pub(crate) mod lex;
 pub(crate) mod names;
 pub(crate) mod number;
+mod operand;
 mod parse;
-pub(crate) mod print;
+mod print;
 pub(crate) mod vocabulary;
+pub(crate) mod write;
 
 pub use error::{Flaw, ParseError};
 

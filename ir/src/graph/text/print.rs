@@ -4,17 +4,16 @@
 //! once and copied afterwards, so printing costs a few dozen nanoseconds an application.
 
 use super::number::{push_element, push_float, push_number};
-use super::vocabulary::{Visitor, attributes};
+use super::write::{init_words, push_op, push_text};
 use super::{HEADER, UNKNOWN};
-use crate::graph::op::{Float, Fold, Op, Over, Permutation};
+use crate::graph::op::Op;
 use crate::graph::{
     Arena, Bindings, Callee, Cut, GraphData, OperandKind, Output, OutputKind, ParamArg, Signatures, Site,
     Sites,
 };
 use crate::id::{AppId, SigId, SiteId, TypeId, ValueId};
-use crate::module::{CellDecl, Export, Init, Module, ParamDecl, ParamKind};
-use crate::types::{DType, Shape, Type, Types};
-use std::convert::Infallible;
+use crate::module::{CellDecl, Export, Module, ParamDecl, ParamKind};
+use crate::types::{Type, Types};
 use std::fmt::{Display, Write as _};
 use std::ops::Range;
 
@@ -63,6 +62,8 @@ struct Head {
     called: bool,
     /// The type of the numbers that an input binds.
     input: Option<Type>,
+    /// The element type of a list, which a list of none must say.
+    element: Option<TypeId>,
 }
 
 struct Printer<'a> {
@@ -234,21 +235,22 @@ impl<'a> Printer<'a> {
         let Self { out, heads, type_texts, .. } = self;
         let Some(head) = &heads[sig.index()] else { return };
         let operands = arena.operands(id);
-        let bare_list = operands.is_empty() && !head.called && head.typed && head.text == "list";
+        let empty_list = head.element.filter(|_| operands.is_empty());
         out.push_str("  ");
         for value in arena.results(id) {
             out.push_str(if value == app.results as usize { "%" } else { ", %" });
             push_number(out, value as u64);
-            if head.typed && !bare_list {
+            if head.typed && empty_list.is_none() {
                 out.push_str(": ");
                 out.push_str(&type_texts[arena.value_types()[value].index()]);
             }
         }
         out.push_str(if arena.results(id).is_empty() { "" } else { " = " });
         out.push_str(&head.text);
-        if bare_list {
+        if let Some(element) = empty_list {
             out.push(' ');
-            out.push_str(&element_text(self.types, self.sigs.get(sig).operands.first()));
+            out.push_str(&type_texts[element.index()]);
+            out.push_str(" ()");
         }
         if !operands.is_empty() || head.called {
             out.push_str(if head.input.is_some() { " (" } else { "(" });
@@ -285,12 +287,9 @@ impl<'a> Printer<'a> {
             }
         };
         param_args(&mut text, self.module, &signature.params);
-        Head { text, typed, called, input }
+        let element = signature.is_list().then(|| signature.operands.first().copied()).flatten();
+        Head { text, typed, called, input, element }
     }
-}
-
-fn element_text(types: &Types, element: Option<&TypeId>) -> String {
-    element.map_or_else(|| "?".to_owned(), |&ty| types.get(ty).to_string())
 }
 
 /// Bound numbers. In the body of a cell none are legal, and no pool holds them.
@@ -317,133 +316,10 @@ fn push_bound(out: &mut String, kind: OperandKind, input: Option<Type>, bindings
     out.push_str(if many { "]" } else { "" });
 }
 
-/// The word of an initialiser and its numbers.
-pub(super) fn init_words(init: &Init) -> (&'static str, Option<&[f32]>) {
-    use std::slice::from_ref;
-    match init {
-        Init::Constant(number) => ("constant", Some(from_ref(number))),
-        Init::Uniform(bound) => ("uniform", Some(from_ref(bound))),
-        Init::Normal(deviation) => ("normal", Some(from_ref(deviation))),
-        Init::Glorot(gain) => ("glorot", Some(from_ref(gain))),
-        Init::He => ("he", None),
-        Init::Saxe(gain) => ("saxe", Some(from_ref(gain))),
-        Init::Values(numbers) => ("values", Some(numbers)),
-    }
-}
-
 fn param_args(out: &mut String, module: &Module, params: &[ParamArg]) {
     for (place, &arg) in params.iter().enumerate() {
         out.push_str(if place == 0 { "[" } else { ", " });
         out.push_str(&module.param_name(arg));
     }
     out.push_str(if params.is_empty() { "" } else { "]" });
-}
-
-/// A quoted text, with what would end it or break the line escaped.
-pub(crate) fn push_text(out: &mut String, text: &str) {
-    out.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => out.extend(['\\', letter]),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            control if control.is_control() => out.extend(control.escape_unicode()),
-            other => out.push(other),
-        }
-    }
-    out.push('"');
-}
-
-/// The word of an op with its attributes: `slice{axis=0 start=2 len=4}`.
-pub(crate) fn push_op(out: &mut String, mut op: Op) {
-    let mut text = op.spelling().to_owned();
-    let mut writer = Writer { out: &mut text, open: false };
-    let Ok(()) = attributes(&mut op, &mut writer);
-    writer.close();
-    out.push_str(&text);
-}
-
-/// Writes attributes: `{axis=0 start=2 len=4}`.
-struct Writer<'a> {
-    out: &'a mut String,
-    open: bool,
-}
-
-impl Writer<'_> {
-    fn name(&mut self, name: &str) {
-        let behind_type = !self.open && self.out.contains(' ');
-        self.out.push_str(if behind_type { " " } else { "" });
-        self.out.push_str(if self.open { " " } else { "{" });
-        self.open = true;
-        self.out.push_str(name);
-    }
-
-    fn pair(&mut self, name: &str, value: impl Display) -> Result<(), Infallible> {
-        self.name(name);
-        write!(self.out, "={value}").expect("writing to a string does not fail");
-        Ok(())
-    }
-
-    fn close(self) {
-        self.out.push_str(if self.open { "}" } else { "" });
-    }
-}
-
-impl Visitor for Writer<'_> {
-    type Error = Infallible;
-
-    fn ty(&mut self, ty: &mut Type) -> Result<(), Infallible> {
-        write!(self.out, " {ty}").expect("writing to a string does not fail");
-        Ok(())
-    }
-
-    fn axis(&mut self, name: &'static str, axis: &mut u8) -> Result<(), Infallible> {
-        self.pair(name, axis)
-    }
-
-    fn number(&mut self, name: &'static str, number: &mut u32) -> Result<(), Infallible> {
-        self.pair(name, number)
-    }
-
-    fn float(&mut self, name: &'static str, number: &mut Float) -> Result<(), Infallible> {
-        self.element(name, DType::F32, &mut number.bits())
-    }
-
-    fn element(&mut self, name: &'static str, of: DType, bits: &mut u32) -> Result<(), Infallible> {
-        self.name(name);
-        self.out.push('=');
-        push_element(self.out, of, *bits);
-        Ok(())
-    }
-
-    fn flag(&mut self, name: &'static str, flag: &mut bool) -> Result<(), Infallible> {
-        if *flag {
-            self.name(name);
-        }
-        Ok(())
-    }
-
-    fn dtype(&mut self, name: &'static str, dtype: &mut DType) -> Result<(), Infallible> {
-        self.pair(name, dtype)
-    }
-
-    fn shape(&mut self, name: &'static str, shape: &mut Shape) -> Result<(), Infallible> {
-        self.pair(name, shape)
-    }
-
-    /// Axes that stay in place at the end go without saying.
-    fn order(&mut self, name: &'static str, order: &mut Permutation) -> Result<(), Infallible> {
-        let axes = &order.0;
-        let moved = axes.iter().enumerate().rposition(|(place, &axis)| axis as usize != place);
-        let list: Vec<String> = axes[..moved.map_or(0, |last| last + 1)].iter().map(u8::to_string).collect();
-        self.pair(name, format_args!("[{}]", list.join(",")))
-    }
-
-    fn fold(&mut self, name: &'static str, fold: &mut Fold) -> Result<(), Infallible> {
-        self.pair(name, fold.spelling())
-    }
-
-    fn over(&mut self, name: &'static str, over: &mut Over) -> Result<(), Infallible> {
-        self.pair(name, over.spelling())
-    }
 }

@@ -153,4 +153,21 @@ mod tests {
         let words: Vec<&str> = spellings().collect();
         assert!(words.windows(2).all(|pair| pair[0] < pair[1]), "{words:?}");
     }
+
+    #[test]
+    fn every_op_but_ports_stands_in_the_corpus() {
+        use crate::graph::{Callee, GraphData};
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/files/graphs");
+        let mut missing: std::collections::BTreeSet<&str> =
+            spellings().filter(|&word| word != "port").collect();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let graph = GraphData::from_text(std::fs::read(entry.unwrap().path()).unwrap()).unwrap();
+            for signature in graph.sigs.items() {
+                if let Callee::Op(op) = signature.callee {
+                    missing.remove(op.spelling());
+                }
+            }
+        }
+        assert!(missing.is_empty(), "{missing:?}");
+    }
 }

@@ -3,7 +3,6 @@
 use super::parse::{Parser, is_mark};
 use super::print_kernel::{code_of, element_type, whole_type};
 use crate::graph::Op;
-use crate::graph::text::attributes::{braces, positional};
 use crate::graph::text::error::{Parsed, nearest};
 use crate::graph::text::lex::{Kind, THROUGH, TO, Token};
 use crate::graph::text::number::unsigned32;
@@ -206,8 +205,8 @@ impl Parser<'_> {
                 None => problem,
             });
         };
-        positional(&mut self.cursor, &mut op)?;
-        braces(&mut self.cursor, &mut op, token)?;
+        self.cursor.positional(&mut op)?;
+        self.cursor.braces(&mut op, token)?;
         Ok(op)
     }
 

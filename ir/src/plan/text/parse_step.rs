@@ -237,7 +237,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `a3`, `a3..a9` or `a0..a12 by 4`, into the lanes.
+    /// `a3`, `a3..a9`, `a0..a12 by 4` or `a3 x4`, into the lanes.
     fn lane_run(&mut self) -> Parsed<()> {
         let (start, token) = self.id('a', "an application such as a3")?;
         let (stride, count) = if self.cursor.eat(THROUGH) {
@@ -247,6 +247,10 @@ impl Parser<'_> {
                 return Err(self.cursor.at_token(end, "expected an application such as a9", "not one"));
             };
             self.run_rest(token, start, end)?
+        } else if let Some(count) = self.lettered(self.cursor.token, 'x') {
+            self.cursor.advance();
+            self.unspelled(token, count)?;
+            (0, count)
         } else {
             (1, 1)
         };

@@ -4,7 +4,7 @@ use super::HEADER;
 use super::print_kernel;
 use super::print_step::Steps;
 use super::runs::{REACHES, allowance};
-use crate::graph::text::print::push_text;
+use crate::graph::text::write::push_text;
 use crate::module::ParamKind;
 use crate::plan::{Certificate, Plan, PlanOutput, Slab, SlabKind, Store, StoreId, StoreKind};
 use std::fmt::{Display, Write as _};

@@ -19,7 +19,7 @@ use super::print::{COLUMNS, is_plain, put};
 use crate::graph::Op;
 use crate::graph::text::lex::is_name;
 use crate::graph::text::number::push_element;
-use crate::graph::text::print::{push_op, push_text};
+use crate::graph::text::write::{push_op, push_text};
 use crate::plan::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
 use crate::types::{DType, Type};
 

@@ -1,6 +1,7 @@
-//! Reading the attributes of an op: `{axis=0 start=2 len=4}`.
+//! Attributes from text: `{axis=0 start=2 len=4}`, in any order, each once, flags at will.
 //!
-//! One walk over the attributes serves the printer and this reader; see [`vocabulary`](super::vocabulary).
+//! Three visitors of the one walk over an op's attributes: the type behind the op's word, the value
+//! of one named attribute, and the names, for what is missing or misspelt.
 
 use super::cursor::Cursor;
 use super::error::{Parsed, Problem, nearest};
@@ -9,53 +10,54 @@ use super::vocabulary::{Visitor, attributes};
 use crate::graph::op::{Float, Fold, Op, Over, Permutation};
 use crate::types::{DType, Shape, Type};
 
-/// The type that stands behind the words of some ops.
-#[inline]
-pub(crate) fn positional(cursor: &mut Cursor<'_>, op: &mut Op) -> Parsed<()> {
-    attributes(op, &mut Positional(cursor))
-}
+impl Cursor<'_> {
+    /// The type behind an op's word, where the op has one.
+    #[inline]
+    pub(crate) fn positional(&mut self, op: &mut Op) -> Parsed<()> {
+        attributes(op, &mut Positional(self))
+    }
 
-/// `{axis=0 start=2 len=4}`, in any order.
-#[inline]
-pub(crate) fn braces(cursor: &mut Cursor<'_>, op: &mut Op, callee: Token) -> Parsed<()> {
-    let mut seen = 0u32;
-    if cursor.eat(b'{') {
-        while !cursor.eat(b'}') {
-            let name = cursor.expect(Kind::Word, "an attribute or '}'")?;
-            let mut assign = Assign { cursor, name, place: 0, hit: None };
-            attributes(op, &mut assign)?;
-            let Some(place) = assign.hit else { return Err(unknown_attribute(cursor, op, name)) };
-            if seen & (1 << place) != 0 {
-                let message = format!("the attribute '{}' is given twice", cursor.spelling(name));
-                return Err(cursor.at_token(name, message, "here again"));
+    /// `{axis=0 start=2 len=4}`, in any order.
+    #[inline]
+    pub(crate) fn braces(&mut self, op: &mut Op, callee: Token) -> Parsed<()> {
+        let mut seen = 0u32;
+        if self.eat(b'{') {
+            while !self.eat(b'}') {
+                let name = self.expect(Kind::Word, "an attribute or '}'")?;
+                let mut assign = Assign { cursor: self, name, place: 0, hit: None };
+                attributes(op, &mut assign)?;
+                let Some(place) = assign.hit else { return Err(self.unknown_attribute(op, name)) };
+                if seen & (1 << place) != 0 {
+                    let message = format!("the attribute '{}' is given twice", self.spelling(name));
+                    return Err(self.at_token(name, message, "here again"));
+                }
+                seen |= 1 << place;
             }
-            seen |= 1 << place;
-            cursor.eat(b',');
+        }
+        let mut names = Names { seen, ..Names::default() };
+        let Ok(()) = attributes(op, &mut names);
+        match names.missing {
+            None => Ok(()),
+            Some(missing) => {
+                let message = format!("{} needs the attribute '{missing}'", op.spelling());
+                let help = format!("write {}{{{}}}", op.spelling(), names.example());
+                Err(self.at_token(callee, message, "it is missing").help(help))
+            }
         }
     }
-    let mut names = Names { seen, ..Names::default() };
-    let Ok(()) = attributes(op, &mut names);
-    match names.missing {
-        None => Ok(()),
-        Some(missing) => {
-            let message = format!("{} needs the attribute '{missing}'", op.spelling());
-            let help = format!("write {}{{{}}}", op.spelling(), names.example());
-            Err(cursor.at_token(callee, message, "it is missing").help(help))
-        }
-    }
-}
 
-#[cold]
-fn unknown_attribute(cursor: &Cursor<'_>, op: &mut Op, name: Token) -> Box<Problem> {
-    let word = cursor.spelling(name);
-    let mut names = Names::default();
-    let Ok(()) = attributes(op, &mut names);
-    let problem =
-        cursor.at_token(name, format!("{} has no attribute '{word}'", op.spelling()), "unknown attribute");
-    match nearest(word, names.all().iter().copied()) {
-        Some(near) => problem.help(format!("did you mean '{near}'?")),
-        None if names.all().is_empty() => problem.help(format!("{} has no attributes", op.spelling())),
-        None => problem.help(format!("write {}{{{}}}", op.spelling(), names.example())),
+    #[cold]
+    fn unknown_attribute(&self, op: &mut Op, name: Token) -> Box<Problem> {
+        let word = self.spelling(name);
+        let mut names = Names::default();
+        let Ok(()) = attributes(op, &mut names);
+        let problem =
+            self.at_token(name, format!("{} has no attribute '{word}'", op.spelling()), "unknown attribute");
+        match nearest(word, names.all().iter().copied()) {
+            Some(near) => problem.help(format!("did you mean '{near}'?")),
+            None if names.all().is_empty() => problem.help(format!("{} has no attributes", op.spelling())),
+            None => problem.help(format!("write {}{{{}}}", op.spelling(), names.example())),
+        }
     }
 }
 
@@ -169,40 +171,25 @@ fn order(cursor: &mut Cursor<'_>) -> Parsed<Permutation> {
     Ok(Permutation(axes))
 }
 
+macro_rules! ignore {
+    ($($visit:ident: $of:ty,)*) => {
+        $(fn $visit(&mut self, _: &'static str, _: &mut $of) -> Parsed<()> {
+            Ok(())
+        })*
+    };
+}
+
 impl Visitor for Positional<'_, '_> {
     type Error = Box<Problem>;
+    ignore! {
+        axis: u8, number: u32, float: Float, flag: bool, dtype: DType, shape: Shape, order: Permutation,
+        fold: Fold, over: Over,
+    }
     fn ty(&mut self, ty: &mut Type) -> Parsed<()> {
         *ty = self.0.ty()?;
         Ok(())
     }
-    fn axis(&mut self, _: &'static str, _: &mut u8) -> Parsed<()> {
-        Ok(())
-    }
-    fn number(&mut self, _: &'static str, _: &mut u32) -> Parsed<()> {
-        Ok(())
-    }
-    fn float(&mut self, _: &'static str, _: &mut Float) -> Parsed<()> {
-        Ok(())
-    }
     fn element(&mut self, _: &'static str, _: DType, _: &mut u32) -> Parsed<()> {
-        Ok(())
-    }
-    fn flag(&mut self, _: &'static str, _: &mut bool) -> Parsed<()> {
-        Ok(())
-    }
-    fn dtype(&mut self, _: &'static str, _: &mut DType) -> Parsed<()> {
-        Ok(())
-    }
-    fn shape(&mut self, _: &'static str, _: &mut Shape) -> Parsed<()> {
-        Ok(())
-    }
-    fn order(&mut self, _: &'static str, _: &mut Permutation) -> Parsed<()> {
-        Ok(())
-    }
-    fn fold(&mut self, _: &'static str, _: &mut Fold) -> Parsed<()> {
-        Ok(())
-    }
-    fn over(&mut self, _: &'static str, _: &mut Over) -> Parsed<()> {
         Ok(())
     }
 }
@@ -271,5 +258,85 @@ impl Visitor for Names {
         self.flags |= 1 << self.count;
         self.add(name);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::vocabulary::{prototype, spellings};
+    use super::super::write::push_op;
+    use super::*;
+
+    /// Fills attributes in with anything that their types can hold.
+    struct Random(u64);
+
+    impl Random {
+        fn word(&mut self) -> u32 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let small = self.0 >> 62 == 0;
+            (self.0 >> 29) as u32 % if small { 5 } else { u32::MAX }
+        }
+
+        fn of<T: Copy>(&mut self, all: &[T]) -> T {
+            all[self.word() as usize % all.len()]
+        }
+    }
+
+    macro_rules! fill {
+        ($($visit:ident: $of:ty = |$random:ident| $value:expr;)*) => {
+            $(fn $visit(&mut self, _: &'static str, to: &mut $of) -> Result<(), Self::Error> {
+                let $random = self;
+                *to = $value;
+                Ok(())
+            })*
+        };
+    }
+
+    impl Visitor for Random {
+        type Error = std::convert::Infallible;
+        fill! {
+            axis: u8 = |random| random.word() as u8;
+            number: u32 = |random| random.word();
+            float: Float = |random| Float::new(f32::from_bits(random.word()));
+            flag: bool = |random| random.word() & 1 == 0;
+            dtype: DType = |random| random.of(&DType::ALL);
+            order: Permutation = |random| Permutation([0; 4].map(|_: u8| (random.word() % 6) as u8));
+            fold: Fold = |random| random.of(Fold::ALL);
+            over: Over = |random| random.of(Over::ALL);
+            shape: Shape = |random| {
+                let dims = [0; 4].map(|_| random.word() % 90 + 1);
+                let rank = random.word() as usize % 5;
+                Shape::new(&dims[..rank]).expect("four small extents are a shape")
+            };
+        }
+        fn ty(&mut self, ty: &mut Type) -> Result<(), Self::Error> {
+            self.dtype("", &mut ty.dtype)?;
+            self.flag("", &mut ty.is_list)?;
+            self.shape("", &mut ty.shape)
+        }
+        fn element(&mut self, _: &'static str, of: DType, bits: &mut u32) -> Result<(), Self::Error> {
+            *bits = if of == DType::Bool { self.word() % 2 } else { self.word() };
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn any_attributes_of_any_op_read_back() {
+        let mut random = Random(0x5eed_0002);
+        for (round, word) in (0..200).flat_map(|round| spellings().map(move |word| (round, word))) {
+            let mut op = prototype(word).expect("the word is an op's");
+            let Ok(()) = attributes(&mut op, &mut random);
+            let mut text = String::new();
+            push_op(&mut text, op);
+            let mut cursor = Cursor::new(&text);
+            let callee = cursor.advance();
+            let mut back = prototype(word).expect("the word is an op's");
+            let read = cursor.positional(&mut back).and_then(|()| cursor.braces(&mut back, callee));
+            assert!(
+                read.is_ok() && back == op,
+                "seed 0x5eed0002, round {round}: {text} read as {back:?}: {read:?}"
+            );
+            assert!(cursor.at(Kind::End), "{text}");
+        }
     }
 }

@@ -1,0 +1,122 @@
+//! Calls of cells: operands are checked against the ports one by one, so a message points at the
+//! operand that is wrong.
+
+use super::cursor::span;
+use super::error::{Parsed, Problem, nearest};
+use super::lex::Token;
+use super::parse::Parser;
+use crate::graph::{Callee, Signature};
+use crate::hash::hash_of;
+use crate::id::{CellId, SigId, TypeId};
+
+use super::apply::SIG_CACHE;
+
+impl Parser<'_> {
+    /// `call @node[@w, @b](%1, #2)`
+    pub(super) fn call(&mut self) -> Parsed<SigId> {
+        let name = self.cursor.at_name("a cell such as @node")?;
+        let cell = self.cell_named(name)?;
+        self.param_args()?;
+        self.check_args(cell, name)?;
+        let ports = self.module.cells[cell.index()].body.ports;
+        self.cursor.expect_mark(b'(')?;
+        let mut count = 0;
+        while !self.cursor.eat(b')') {
+            if count > 0 {
+                self.cursor.expect_mark(b',')?;
+            }
+            let token = self.cursor.token;
+            let found = self.operand()?;
+            if count < ports {
+                let wanted = self.module.cells[cell.index()].body.arena.value_types()[count];
+                if found != wanted {
+                    return Err(self.wrong_port(name, token, count, found, wanted));
+                }
+            }
+            count += 1;
+        }
+        if count != ports {
+            let body = &self.module.cells[cell.index()].body;
+            let message = format!("@{} has {ports} ports, found {count} operands", self.cursor.name(name));
+            let problem = self.cursor.at_token(name, message, "called here");
+            return Err(if body.noise {
+                problem.help("its last two ports are the noise key: bind two numbers, #1, #2")
+            } else {
+                problem
+            });
+        }
+        self.cell_sig(cell)
+    }
+
+    #[cold]
+    fn wrong_port(
+        &self,
+        cell: Token,
+        token: Token,
+        place: usize,
+        found: TypeId,
+        wanted: TypeId,
+    ) -> Box<Problem> {
+        let (wanted, found) = (self.types.get(wanted), self.types.get(found));
+        let message = format!("port {place} of @{} takes {wanted}, found {found}", self.cursor.name(cell));
+        Problem::new(span(token), message, format!("this is {found}"))
+    }
+
+    /// The cell behind a name.
+    pub(super) fn cell_named(&self, token: Token) -> Parsed<CellId> {
+        let name = self.cursor.name(token);
+        if let Some(number) = self.cells.find(self.cursor.bytes(), name.as_bytes()) {
+            return Ok(CellId::new(number as usize));
+        }
+        let problem = self.cursor.at_token(token, format!("unknown cell @{name}"), "not declared above");
+        Err(match nearest(name, self.cells.recent(self.cursor.bytes())) {
+            Some(near) => problem.help(format!("did you mean @{near}?")),
+            None => problem.help("cells stand above the 'graph' line; a body calls earlier cells only"),
+        })
+    }
+
+    /// Whether the parameter arguments at hand are those that a cell takes.
+    pub(super) fn check_args(&self, cell: CellId, name: Token) -> Parsed<()> {
+        let wanted = &self.module.cells[cell.index()].body.param_types;
+        let (count, found) = (wanted.len(), self.args.len());
+        let named = self.cursor.name(name);
+        if count != found {
+            let message = format!("@{named} takes {count} parameter arguments, found {found}");
+            return Err(self.cursor.at_token(name, message, "in brackets behind this name"));
+        }
+        for (place, (&wanted, &arg)) in wanted.iter().zip(&self.args).enumerate() {
+            let found = self.param_type(arg);
+            if found != wanted {
+                let (wanted, found) = (self.types.get(wanted), self.types.get(found));
+                let message =
+                    format!("parameter argument {place} of @{named} must be {wanted}, found {found}");
+                return Err(self.cursor.at_token(name, message, "in brackets behind this name"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The signature of calls of `cell` with the arguments at hand.
+    pub(super) fn cell_sig(&mut self, cell: CellId) -> Parsed<SigId> {
+        let key = hash_of(&(Callee::Cell(cell), &*self.args));
+        if let Some(sig) = self.cached_call(key, cell) {
+            return Ok(sig);
+        }
+        let body = &self.module.cells[cell.index()].body;
+        let signature = Signature {
+            callee: Callee::Cell(cell),
+            operands: body.port_types().collect(),
+            params: self.args.as_slice().into(),
+            param_types: body.param_types.as_slice().into(),
+            results: body.results.iter().map(|&value| body.arena.type_of(value)).collect(),
+        };
+        Ok(self.remember(key, signature))
+    }
+
+    #[inline]
+    fn cached_call(&self, key: u64, cell: CellId) -> Option<SigId> {
+        let (cached, sig) = self.sig_cache[key as usize % SIG_CACHE]?;
+        let known = self.sigs.get(sig);
+        (cached == key && known.callee == Callee::Cell(cell) && *known.params == *self.args).then_some(sig)
+    }
+}

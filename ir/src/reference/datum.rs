@@ -1,0 +1,132 @@
+//! What the interpreter keeps of a value: its elements, shared so that copies are cheap.
+
+use super::Mode;
+use super::error::{Checked, malformed};
+use crate::id::ValueId;
+use crate::types::Type;
+use std::sync::Arc;
+
+/// The elements of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Datum<T> {
+    /// The elements of an `f32` value, row by row.
+    Floats(Arc<[T]>),
+    /// The elements of an `i32`, `u32` or `bool` value, as words.
+    Words(Words),
+    /// The elements of a list, by name. A list has no storage of its own. A name beyond the values
+    /// of the arena is a number that was bound as an element of the list.
+    List(Arc<[ValueId]>),
+}
+
+/// The elements of a value that is no float.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words {
+    /// One word an element; a bool is 0 or 1.
+    pub words: Arc<[u32]>,
+    /// Whether they come from a binding and through nothing but inputs and ports: such an index is
+    /// checked, while one that an op computed is clamped.
+    pub bound: bool,
+}
+
+impl<T> Datum<T> {
+    /// A float value.
+    pub(crate) fn floats(elements: impl Into<Arc<[T]>>) -> Self {
+        Self::Floats(elements.into())
+    }
+
+    /// Words that an op computed.
+    pub(crate) fn computed(words: impl Into<Arc<[u32]>>) -> Self {
+        Self::Words(Words { words: words.into(), bound: false })
+    }
+}
+
+/// An operand as an op sees it.
+#[derive(Clone, Debug)]
+pub(crate) enum Argument<T> {
+    /// A value.
+    One(Datum<T>),
+    /// The values of a list.
+    Many(Vec<Datum<T>>),
+}
+
+impl<T> Argument<T> {
+    /// The elements of a float operand of this type.
+    pub(crate) fn floats(&self, ty: Type) -> Checked<&Arc<[T]>> {
+        match self {
+            Self::One(Datum::Floats(elements)) if elements.len() == ty.shape.elements() => Ok(elements),
+            _ => malformed(format!("an operand is not the {ty} that the signature says")),
+        }
+    }
+
+    /// The elements of an operand of words of this type.
+    pub(crate) fn words(&self, ty: Type) -> Checked<&Words> {
+        match self {
+            Self::One(Datum::Words(words)) if words.words.len() == ty.shape.elements() => Ok(words),
+            _ => malformed(format!("an operand is not the {ty} that the signature says")),
+        }
+    }
+
+    /// The elements of the float values of a list of this type.
+    pub(crate) fn rows(&self, ty: Type) -> Checked<Vec<&[T]>> {
+        let Self::Many(items) = self else {
+            return malformed("an operand is not the list that the signature says");
+        };
+        items
+            .iter()
+            .map(|item| match item {
+                Datum::Floats(elements) if elements.len() == ty.shape.elements() => Ok(&elements[..]),
+                _ => malformed(format!("an element of a list is not as in {ty}")),
+            })
+            .collect()
+    }
+}
+
+/// What an evaluation found: the elements of every value.
+#[derive(Clone, Debug)]
+pub struct Run<T> {
+    /// By slot: the values of the graph, then bound elements of lists.
+    pub(crate) slots: Vec<Option<Datum<T>>>,
+    /// The mode that dropout was played in, which the reverse must share.
+    pub(crate) mode: Mode,
+}
+
+impl<T> Run<T> {
+    /// A value; `None` if the graph has no such value.
+    #[must_use]
+    pub fn value(&self, id: ValueId) -> Option<&Datum<T>> {
+        self.slots.get(id.index())?.as_ref()
+    }
+
+    /// The elements of a float value; `None` if the graph has no such float value.
+    #[must_use]
+    pub fn floats(&self, id: ValueId) -> Option<&[T]> {
+        match self.value(id)? {
+            Datum::Floats(elements) => Some(elements),
+            Datum::Words(_) | Datum::List(_) => None,
+        }
+    }
+
+    /// The elements of an `i32`, `u32` or `bool` value; `None` if the graph has no such value.
+    #[must_use]
+    pub fn words(&self, id: ValueId) -> Option<&[u32]> {
+        match self.value(id)? {
+            Datum::Words(words) => Some(&words.words),
+            Datum::Floats(_) | Datum::List(_) => None,
+        }
+    }
+
+    /// The values that a list names; `None` if the graph has no such list.
+    #[must_use]
+    pub fn list(&self, id: ValueId) -> Option<&[ValueId]> {
+        match self.value(id)? {
+            Datum::List(items) => Some(items),
+            Datum::Floats(_) | Datum::Words(_) => None,
+        }
+    }
+
+    /// The mode that dropout was played in.
+    #[must_use]
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+}

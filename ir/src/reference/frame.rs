@@ -1,0 +1,284 @@
+//! The walk forward: applications in the order of an arena, each in turn.
+
+use super::Mode;
+use super::datum::{Argument, Datum, Words};
+use super::error::{Checked, Place, RunError, RunFault, malformed};
+use super::ops;
+use crate::graph::{Arena, Callee, GraphData, Op, Operand, OperandKind, ParamArg, Signature};
+use crate::id::{AppId, CellId, ParamId, ValueId};
+use crate::module::Body;
+use crate::numeric::Real;
+use crate::types::{DType, Type};
+use std::sync::Arc;
+
+/// What every level of an evaluation reads.
+pub(crate) struct Scope<'a, T> {
+    pub(crate) graph: &'a GraphData,
+    pub(crate) params: &'a [Vec<T>],
+    pub(crate) floats: &'a [T],
+    pub(crate) mode: Mode,
+}
+
+/// An arena in evaluation: the graph, or the body of a cell with its parameters bound.
+pub(crate) struct Level<'a> {
+    pub(crate) arena: &'a Arena,
+    /// What the parameter ports stand for.
+    params: Vec<ParamId>,
+    /// The application of the graph that led here; `None` in the graph itself.
+    outer: Option<AppId>,
+}
+
+/// The values of an arena by index, then the elements of lists that no value of the arena names.
+pub(crate) type Slots<T> = Vec<Option<Datum<T>>>;
+
+/// One application of an op, with everything that its definition and its derivative read.
+pub(crate) struct Call<'a, T> {
+    pub(crate) args: Vec<Argument<T>>,
+    /// The types of the operands.
+    pub(crate) types: Vec<Type>,
+    /// The types of the results.
+    pub(crate) results: Vec<Type>,
+    pub(crate) params: Vec<Bound<'a, T>>,
+    pub(crate) mode: Mode,
+}
+
+/// A parameter argument with its numbers.
+pub(crate) struct Bound<'a, T> {
+    pub(crate) id: ParamId,
+    pub(crate) values: &'a [T],
+    pub(crate) ty: Type,
+}
+
+impl<T: Real> Call<'_, T> {
+    /// The elements of the float operand in this place.
+    pub(crate) fn floats(&self, place: usize) -> Checked<&Arc<[T]>> {
+        self.args[place].floats(self.types[place])
+    }
+
+    /// The elements of the operand of words in this place.
+    pub(crate) fn words(&self, place: usize) -> Checked<&Words> {
+        self.args[place].words(self.types[place])
+    }
+
+    /// The elements of the values of the list in this place.
+    pub(crate) fn rows(&self, place: usize) -> Checked<Vec<&[T]>> {
+        self.args[place].rows(self.types[place])
+    }
+
+    /// How wide the rows of the operand in this place are.
+    pub(crate) fn width(&self, place: usize) -> usize {
+        self.types[place].shape.width()
+    }
+}
+
+impl<'a> Level<'a> {
+    /// The graph itself.
+    pub(crate) fn top(graph: &'a GraphData) -> Self {
+        Self { arena: &graph.arena, params: Vec::new(), outer: None }
+    }
+
+    /// The body of a cell that application `app` of this level calls.
+    pub(crate) fn inner<'b>(&self, body: &'b Body, signature: &Signature, app: AppId) -> Checked<Level<'b>> {
+        let params = signature.params.iter().map(|&arg| self.param(arg)).collect::<Checked<_>>()?;
+        Ok(Level { arena: &body.arena, params, outer: Some(self.outer.unwrap_or(app)) })
+    }
+
+    fn param(&self, arg: ParamArg) -> Checked<ParamId> {
+        match arg {
+            ParamArg::Module(id) => Ok(id),
+            ParamArg::Port(port) => match self.params.get(port as usize) {
+                Some(&id) => Ok(id),
+                None => malformed(format!("there is no parameter port {port}")),
+            },
+        }
+    }
+
+    /// Adds the place of `app` to a fault.
+    pub(crate) fn blame<T>(&self, scope: &Scope<'_, T>, app: AppId, fault: RunFault) -> RunError {
+        let application = self.arena.app(app);
+        let place = scope.graph.sites.items().get(application.site.index()).map(|site| Place {
+            app: self.outer.unwrap_or(app),
+            op: match scope.graph.sigs.get(application.sig).callee {
+                Callee::Op(op) => op.spelling().to_owned(),
+                Callee::Cell(cell) => cell.to_string(),
+            },
+            site: site.clone(),
+        });
+        RunError { fault, place }
+    }
+}
+
+/// Evaluates every application of a level but the ports, which `slots` holds already.
+pub(crate) fn evaluate<T: Real>(
+    scope: &Scope<'_, T>,
+    level: &Level<'_>,
+    mut slots: Slots<T>,
+) -> Result<Slots<T>, RunError> {
+    for app in level.arena.ids() {
+        let signature = scope.graph.sigs.get(level.arena.app(app).sig);
+        let blame = |fault| level.blame(scope, app, fault);
+        let results = match signature.callee {
+            Callee::Op(Op::Port(_)) if level.outer.is_some() => continue,
+            Callee::Op(Op::List) => {
+                let list = list(scope, level, &mut slots, app, signature).map_err(blame)?;
+                vec![Datum::List(list)]
+            }
+            Callee::Op(op) => {
+                let call = call(scope, level, &slots, app, signature).map_err(blame)?;
+                ops::evaluate(&op, &call).map_err(blame)?
+            }
+            Callee::Cell(cell) => {
+                let entered = enter(scope, level, &slots, app, cell).map_err(blame)?;
+                let values = evaluate(scope, &entered.level, entered.slots)?;
+                let result = |id: &ValueId| match values.get(id.index()) {
+                    Some(Some(datum)) => Ok(datum.clone()),
+                    _ => malformed(format!("{cell} returns {id}, which it does not make")),
+                };
+                entered.body.results.iter().map(result).collect::<Checked<_>>().map_err(blame)?
+            }
+        };
+        let places = level.arena.results(app);
+        if places.len() != results.len() {
+            let found = results.len();
+            let message = format!("expected {} results, found {found}", places.len());
+            return Err(blame(RunFault::Malformed(message)));
+        }
+        for (slot, result) in slots[places].iter_mut().zip(results) {
+            *slot = Some(result);
+        }
+    }
+    Ok(slots)
+}
+
+/// A cell about to be evaluated: its ports are filled.
+pub(crate) struct Entered<'a, T> {
+    pub(crate) body: &'a Body,
+    pub(crate) level: Level<'a>,
+    pub(crate) slots: Slots<T>,
+    /// For each port the slots that its elements have; `None` for a port that takes a value.
+    pub(crate) lists: Vec<Option<std::ops::Range<usize>>>,
+}
+
+/// Fills the ports of the cell that `app` calls.
+pub(crate) fn enter<'a, T: Real>(
+    scope: &Scope<'a, T>,
+    level: &Level<'_>,
+    slots: &Slots<T>,
+    app: AppId,
+    cell: CellId,
+) -> Checked<Entered<'a, T>> {
+    let signature = scope.graph.sigs.get(level.arena.app(app).sig);
+    let body = &scope.graph.module.cell_decl(cell).body;
+    let call = call(scope, level, slots, app, signature)?;
+    if call.args.len() != body.ports || body.arena.values() < body.ports {
+        return malformed(format!("{cell} takes {} operands, found {}", body.ports, call.args.len()));
+    }
+    let mut inner: Slots<T> = vec![None; body.arena.values()];
+    let mut lists = Vec::with_capacity(body.ports);
+    for (port, arg) in call.args.into_iter().enumerate() {
+        lists.push(None);
+        inner[port] = Some(match arg {
+            Argument::One(datum) => datum,
+            Argument::Many(items) => {
+                let range = inner.len()..inner.len() + items.len();
+                inner.extend(items.into_iter().map(Some));
+                lists[port] = Some(range.clone());
+                Datum::List(range.map(name).collect::<Checked<_>>()?)
+            }
+        });
+    }
+    Ok(Entered { body, level: level.inner(body, signature, app)?, slots: inner, lists })
+}
+
+/// The name of a slot.
+fn name(slot: usize) -> Checked<ValueId> {
+    match ValueId::try_new(slot) {
+        Some(id) => Ok(id),
+        None => malformed("an arena holds too many values"),
+    }
+}
+
+/// The op call that an application stands for, its operands resolved.
+pub(crate) fn call<'a, T: Real>(
+    scope: &Scope<'a, T>,
+    level: &Level<'_>,
+    slots: &Slots<T>,
+    app: AppId,
+    signature: &Signature,
+) -> Checked<Call<'a, T>> {
+    let resolve = |ids: &[crate::TypeId]| ids.iter().map(|&id| scope.graph.ty(id)).collect::<Vec<_>>();
+    let types = resolve(&signature.operands);
+    let operands = level.arena.operands(app);
+    if types.len() != operands.len() {
+        return malformed(format!("the signature has {} operands, found {}", types.len(), operands.len()));
+    }
+    let args = operands.iter().zip(&types).map(|(&operand, &ty)| match item(scope, slots, operand, ty)? {
+        Datum::List(items) => {
+            let found = items.iter().map(|id| slots.get(id.index()).cloned().flatten());
+            match found.collect::<Option<Vec<_>>>() {
+                Some(items) => Ok(Argument::Many(items)),
+                None => malformed("a list names a value that is not there yet"),
+            }
+        }
+        datum => Ok(Argument::One(datum)),
+    });
+    let args = args.collect::<Checked<Vec<_>>>()?;
+    let params = signature.params.iter().zip(&signature.param_types).map(|(&arg, &ty)| {
+        let (id, ty) = (level.param(arg)?, scope.graph.ty(ty));
+        match (scope.params.get(id.index()), scope.graph.module.params.get(id.index())) {
+            (Some(values), Some(decl)) if decl.ty == ty => Ok(Bound { id, values, ty }),
+            _ => malformed(format!("{id} is no {ty}")),
+        }
+    });
+    let params = params.collect::<Checked<Vec<_>>>()?;
+    Ok(Call { args, types, results: resolve(&signature.results), params, mode: scope.mode })
+}
+
+/// The names of a list's elements; bound elements get slots of their own.
+fn list<T: Real>(
+    scope: &Scope<'_, T>,
+    level: &Level<'_>,
+    slots: &mut Slots<T>,
+    app: AppId,
+    signature: &Signature,
+) -> Checked<Arc<[ValueId]>> {
+    let Some(&element) = signature.operands.first() else {
+        return malformed("a list without an element type");
+    };
+    let ty = scope.graph.ty(element);
+    let items = level.arena.operands(app).iter().map(|&operand| match operand.as_value() {
+        Some(id) => Ok(id),
+        None => {
+            let bound = item(scope, slots, operand, ty)?;
+            slots.push(Some(bound));
+            name(slots.len() - 1)
+        }
+    });
+    items.collect()
+}
+
+/// What an operand names: a value of the arena, or bound numbers.
+fn item<T: Real>(scope: &Scope<'_, T>, slots: &Slots<T>, operand: Operand, ty: Type) -> Checked<Datum<T>> {
+    let elements = ty.shape.elements();
+    match operand.kind() {
+        Some(OperandKind::Value(id)) => match slots.get(id.index()) {
+            Some(Some(datum)) => Ok(datum.clone()),
+            _ => malformed(format!("{id} is used before it is made")),
+        },
+        Some(OperandKind::Index(slot)) => {
+            let words = run("words", &scope.graph.bindings.words, slot, elements)?;
+            let normal = |&word: &u32| if ty.dtype == DType::Bool { u32::from(word != 0) } else { word };
+            Ok(Datum::Words(Words { words: words.iter().map(normal).collect(), bound: true }))
+        }
+        Some(OperandKind::Data(slot)) => Ok(Datum::floats(run("floats", scope.floats, slot, elements)?)),
+        None => malformed("a word is no operand"),
+    }
+}
+
+/// The bound numbers from a place on.
+fn run<'a, N>(pool: &'static str, numbers: &'a [N], slot: u32, elements: usize) -> Checked<&'a [N]> {
+    let start = slot as usize;
+    let expected = start as u64 + elements as u64;
+    let fault = RunFault::Binding { pool, expected, found: numbers.len() };
+    numbers.get(start..start.saturating_add(elements)).ok_or(fault)
+}

@@ -1,0 +1,175 @@
+//! What a graph means: an interpreter that applies one op after the other, forward and reverse.
+//!
+//! It is the oracle of everything that is fast, so it is written to be read: one definition per op
+//! ([`ops`]), one derivative rule per op ([`derivative`]), a walk forward and a walk in reverse. It is generic over [`Real`]: in `f32` its values are *the* bits, in
+//! `f64` it says how far they are from the truth, and takes finite differences.
+//!
+//! # Forward
+//! Applications are evaluated in the order of the arena, each by the definitions of
+//! [`numeric`](crate::numeric). A cell call evaluates the cell's body in a frame of its own and
+//! keeps its results only.
+//!
+//! # Noise
+//! A use of noise has the key `[low, high]` (two operands) and an ordinal. In training, element `i`
+//! of the operand (row by row) is dropped or kept by `numeric::noise::uniform(seed, step, key, i)`,
+//! where `[l, h] = hash::noise_key([low, high], ordinal)` and `key = l + 2^32 h`. `fork_noise` is
+//! `hash::noise_key` itself. Its derivative uses the same numbers. In evaluation dropout is the
+//! identity.
+//!
+//! # Indices
+//! An index that comes from a binding, through nothing but inputs and ports, must be below the
+//! number of rows of the table that it is looked up in, or of the scores that it labels: anything
+//! else is an error at the line of the lookup. An index that an op computed is clamped to the last.
+//! `pick` and `one_hot` clamp by their definition.
+//!
+//! # Reverse
+//! The gradient of a value is the sum of the contributions of its uses: a left fold that begins
+//! with the first contribution, in ascending order of (application, operand place, place in the
+//! list). A list is a name: the application that takes it uses its elements. A loss is used after
+//! all applications, in the order given; so are the results of a body. A call contributes one
+//! gradient for each of its operands, which is what the reverse of the body gives to the port. A
+//! value with no path to a loss has no gradient, which reads as zeros (`+0`) where another result
+//! of its application has one.
+//!
+//! The gradient of a parameter begins with `+0` and takes its uses in ascending order of
+//! (application, the same inside the body.., row of the operand).
+
+mod bound;
+mod datum;
+pub mod derivative;
+mod error;
+mod frame;
+pub mod ops;
+mod reverse;
+mod uses;
+
+pub use datum::{Datum, Run, Words};
+pub use error::{Place, RunError, RunFault};
+pub use reverse::Gradients;
+
+use crate::graph::GraphData;
+use crate::id::{ParamId, ValueId};
+use crate::numeric::Real;
+use crate::weights::Weights;
+use frame::{Level, Scope};
+
+/// Whether noise is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Dropout is the identity.
+    Eval,
+    /// Dropout drops.
+    Train {
+        /// The seed of the run.
+        seed: u64,
+        /// The training step.
+        step: u64,
+    },
+}
+
+/// A graph with the numbers that it is evaluated at.
+///
+/// Weights and bindings are `f32`; here they are `T` and can be moved by less than an `f32` could,
+/// which finite differences need.
+#[derive(Clone, Debug)]
+pub struct Evaluation<'g, T> {
+    graph: &'g GraphData,
+    params: Vec<Vec<T>>,
+    floats: Vec<T>,
+    mode: Mode,
+}
+
+impl<'g, T: Real> Evaluation<'g, T> {
+    /// The evaluation of a graph at these weights and at its own bindings.
+    ///
+    /// # Errors
+    /// If the weights are those of another module, or the graph is too large or cells are nested
+    /// too deeply for an interpreter.
+    pub fn new(graph: &'g GraphData, weights: &Weights, mode: Mode) -> Result<Self, RunError> {
+        bound::check(graph)?;
+        let decls = graph.module.params.iter().map(|decl| (decl.name.as_str(), decl.ty));
+        let held = weights.iter().map(|param| (param.name(), param.ty()));
+        if let Some((expected, found)) = first_difference(decls, held) {
+            return Err(RunFault::Weights { expected, found }.into());
+        }
+        let widen = |numbers: &[f32]| numbers.iter().map(|&number| T::from_f32(number)).collect();
+        let params = weights.iter().map(|param| widen(param.values())).collect();
+        Ok(Self { graph, params, floats: widen(&graph.bindings.floats), mode })
+    }
+
+    /// The values of a parameter, to be moved.
+    ///
+    /// # Panics
+    /// If the module has no such parameter.
+    pub fn param_mut(&mut self, param: ParamId) -> &mut [T] {
+        &mut self.params[param.index()]
+    }
+
+    /// The pool of float inputs, to be moved.
+    pub fn floats_mut(&mut self) -> &mut [T] {
+        &mut self.floats
+    }
+
+    /// The elements of every value.
+    ///
+    /// # Errors
+    /// If a binding is missing, an index is out of range, lists that belong together differ in
+    /// length, or the graph is malformed.
+    pub fn forward(&self) -> Result<Run<T>, RunError> {
+        let slots = vec![None; self.graph.arena.values()];
+        let slots = frame::evaluate(&self.scope(self.mode), &Level::top(self.graph), slots)?;
+        Ok(Run { slots, mode: self.mode })
+    }
+
+    /// The gradients of `sum of scale * sum(value)` over the losses: each names a float value,
+    /// normally a scalar, and its factor.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward), or if a loss is no float value of the graph.
+    pub fn reverse(&self, run: &Run<T>, losses: &[(ValueId, f32)]) -> Result<Gradients<T>, RunError> {
+        reverse::gradients(&self.scope(run.mode), run, losses)
+    }
+
+    fn scope(&self, mode: Mode) -> Scope<'_, T> {
+        Scope { graph: self.graph, params: &self.params, floats: &self.floats, mode }
+    }
+}
+
+/// What two sequences of declarations first differ in, spelled.
+fn first_difference<'a>(
+    mut expected: impl Iterator<Item = (&'a str, crate::Type)>,
+    mut found: impl Iterator<Item = (&'a str, crate::Type)>,
+) -> Option<(String, String)> {
+    let spell = |decl: Option<(&str, crate::Type)>| match decl {
+        Some((name, ty)) => format!("@{name}: {ty}"),
+        None => "no parameter".to_owned(),
+    };
+    loop {
+        match (expected.next(), found.next()) {
+            (None, None) => return None,
+            (a, b) if a == b => {}
+            (a, b) => return Some((spell(a), spell(b))),
+        }
+    }
+}
+
+/// Evaluates a graph: the elements of every value.
+///
+/// # Errors
+/// As [`Evaluation::new`] and [`Evaluation::forward`].
+pub fn forward<T: Real>(graph: &GraphData, weights: &Weights, mode: Mode) -> Result<Run<T>, RunError> {
+    Evaluation::new(graph, weights, mode)?.forward()
+}
+
+/// Differentiates a graph that was evaluated: see [`Evaluation::reverse`].
+///
+/// # Errors
+/// As [`Evaluation::new`] and [`Evaluation::reverse`].
+pub fn reverse<T: Real>(
+    graph: &GraphData,
+    weights: &Weights,
+    run: &Run<T>,
+    losses: &[(ValueId, f32)],
+) -> Result<Gradients<T>, RunError> {
+    Evaluation::new(graph, weights, run.mode)?.reverse(run, losses)
+}

@@ -1,0 +1,248 @@
+//! The values of a module's parameters, apart from the module: two trainers, a moving average and a
+//! frozen copy stand on one module.
+//!
+//! Values are `f32` whatever their storage type; those of a parameter stored as `f16` or `bf16` are
+//! always numbers that this type holds exactly. Every parameter has a version that changes with
+//! each mutable access, so that packed copies know when they are stale.
+
+mod init;
+
+use crate::id::ParamId;
+use crate::module::{Module, ParamDecl};
+use crate::numeric::half;
+use crate::types::{DType, Type};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The values of every parameter of a module, by [`ParamId`] or by name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weights {
+    params: Vec<ParamValues>,
+}
+
+/// The values of one parameter.
+#[derive(Clone, Debug)]
+pub struct ParamValues {
+    name: String,
+    ty: Type,
+    values: Vec<f32>,
+    version: u64,
+}
+
+/// Equal weights have equal names, types and bits; versions tell nothing about content.
+impl PartialEq for ParamValues {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { name, ty, values, version: _ } = self;
+        let bits = |values: &[f32]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        *name == other.name && *ty == other.ty && bits(values) == bits(&other.values)
+    }
+}
+
+impl ParamValues {
+    /// The parameter's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its storage type and shape.
+    #[must_use]
+    pub const fn ty(&self) -> Type {
+        self.ty
+    }
+
+    /// Its values, row by row.
+    #[must_use]
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// Its version; see [`Weights::version`].
+    #[must_use]
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+/// Why values were refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WeightsError {
+    /// There is no parameter with this name.
+    Unknown(
+        /// The name.
+        String,
+    ),
+    /// The number of values is not that of the declaration.
+    Length {
+        /// The parameter.
+        name: String,
+        /// How many it has.
+        expected: usize,
+        /// How many were given.
+        found: usize,
+    },
+}
+
+impl fmt::Display for WeightsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(name) => {
+                write!(f, "expected a parameter of the module, found @{name}; give a declared name")
+            }
+            Self::Length { name, expected, found } => {
+                write!(f, "@{name}: expected {expected} values, found {found}; give one for each element")
+            }
+        }
+    }
+}
+
+impl std::error::Error for WeightsError {}
+
+/// A version that no parameter of this process had before.
+fn fresh_version() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Rounds values to those that a storage type holds.
+fn round(dtype: DType, values: &mut [f32]) {
+    let round: fn(f32) -> f32 = match dtype {
+        DType::F16 => |x| half::f16_to_f32(half::f32_to_f16(x)),
+        DType::BF16 => |x| half::bf16_to_f32(half::f32_to_bf16(x)),
+        DType::F32 | DType::I32 | DType::U32 | DType::Bool => return,
+    };
+    values.iter_mut().for_each(|x| *x = round(*x));
+}
+
+impl Weights {
+    /// The first values of every parameter, drawn as its declaration says.
+    ///
+    /// They depend on the seed, the parameter's name, shape and initialiser: not on the order of
+    /// declarations, and not on the machine.
+    #[must_use]
+    pub fn init(module: &Module, seed: u64) -> Self {
+        let param = |decl: &ParamDecl| {
+            let mut values = init::draw(decl, seed);
+            round(decl.ty.dtype, &mut values);
+            ParamValues { name: decl.name.clone(), ty: decl.ty, values, version: fresh_version() }
+        };
+        Self { params: module.params.iter().map(param).collect() }
+    }
+
+    /// The values of a parameter.
+    ///
+    /// # Panics
+    /// If the module has no such parameter.
+    #[must_use]
+    pub fn get(&self, id: ParamId) -> &[f32] {
+        &self.params[id.index()].values
+    }
+
+    /// The values of a parameter, to be changed. The version changes at once; when the guard goes,
+    /// the values are rounded to the storage type.
+    ///
+    /// # Panics
+    /// If the module has no such parameter.
+    pub fn get_mut(&mut self, id: ParamId) -> ParamMut<'_> {
+        let param = &mut self.params[id.index()];
+        param.version = fresh_version();
+        ParamMut { param }
+    }
+
+    /// Replaces the values of a parameter by others, rounded to its storage type.
+    ///
+    /// # Errors
+    /// If there are more or fewer than the parameter has.
+    ///
+    /// # Panics
+    /// If the module has no such parameter.
+    pub fn set(&mut self, id: ParamId, values: &[f32]) -> Result<(), WeightsError> {
+        let ParamValues { name, values: own, .. } = &self.params[id.index()];
+        if own.len() != values.len() {
+            let (name, expected, found) = (name.clone(), own.len(), values.len());
+            return Err(WeightsError::Length { name, expected, found });
+        }
+        self.get_mut(id).copy_from_slice(values);
+        Ok(())
+    }
+
+    /// The parameter with this name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn id(&self, name: &str) -> Result<ParamId, WeightsError> {
+        match self.params.iter().position(|param| param.name == name) {
+            Some(number) => Ok(ParamId::new(number)),
+            None => Err(WeightsError::Unknown(name.to_owned())),
+        }
+    }
+
+    /// The values of the parameter with this name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn by_name(&self, name: &str) -> Result<&[f32], WeightsError> {
+        Ok(self.get(self.id(name)?))
+    }
+
+    /// The values of the parameter with this name, to be changed as by [`get_mut`](Self::get_mut).
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn by_name_mut(&mut self, name: &str) -> Result<ParamMut<'_>, WeightsError> {
+        Ok(self.get_mut(self.id(name)?))
+    }
+
+    /// A number that changes with each mutable access to a parameter. Numbers are never used twice
+    /// in a process, so equal versions mean equal values, also between clones.
+    ///
+    /// # Panics
+    /// If the module has no such parameter.
+    #[must_use]
+    pub fn version(&self, id: ParamId) -> u64 {
+        self.params[id.index()].version
+    }
+
+    /// Every parameter in the order of declaration.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &ParamValues> {
+        self.params.iter()
+    }
+
+    /// How many parameters there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.params.len()
+    }
+
+    /// Whether the module has no parameters.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.params.is_empty()
+    }
+}
+
+/// Access to the values of a parameter, which are rounded to its storage type at the end.
+#[derive(Debug)]
+pub struct ParamMut<'a> {
+    param: &'a mut ParamValues,
+}
+
+impl Deref for ParamMut<'_> {
+    type Target = [f32];
+    fn deref(&self) -> &[f32] {
+        &self.param.values
+    }
+}
+
+impl DerefMut for ParamMut<'_> {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        &mut self.param.values
+    }
+}
+
+impl Drop for ParamMut<'_> {
+    fn drop(&mut self) {
+        round(self.param.ty.dtype, &mut self.param.values);
+    }
+}

@@ -1,0 +1,111 @@
+//! What is checked before a plan is played: that bindings and stores fit it, and that bound indices
+//! are in range.
+//!
+//! An index is bound where it is used as it was bound: read from the words directly, or from a row
+//! that a source step brought in. Indices that a step computes are cut to the last instead.
+
+use super::program::Program;
+use super::{Bound, RunError, Stores};
+use autobatch_ir::plan::{Operand, Place, Plan, Step, StoreId};
+use autobatch_ir::types::DType;
+use std::sync::Arc;
+
+/// No bound word.
+const COMPUTED: u32 = u32::MAX;
+
+/// Checks that enough is bound and that stores have the sizes that the plan says.
+pub(super) fn check_bound(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) -> Result<(), RunError> {
+    let missing = |what, expected, found| RunError::Missing { what, expected, found };
+    if bound.words.len() < plan.words as usize {
+        return Err(missing("words", plan.words as usize, bound.words.len()));
+    }
+    if bound.floats.len() < plan.floats as usize {
+        return Err(missing("floats", plan.floats as usize, bound.floats.len()));
+    }
+    for (number, store) in plan.stores.iter().enumerate() {
+        let (expected, found) = (store.ty.shape.elements(), stores.values(StoreId(number as u32)).len());
+        if found != expected {
+            return Err(RunError::Store { name: store.name.clone(), expected, found });
+        }
+    }
+    Ok(())
+}
+
+/// Checks every bound index against the number of values that it may take.
+pub(super) fn check_indices(plan: &Plan, programs: &[Arc<Program>], words: &[u32]) -> Result<(), RunError> {
+    // Per field of indices, the bound word that each row is; other fields stay empty.
+    let brings_indices = plan.steps.iter().any(|step| plan.kernel(step).source && writes_indices(plan, step));
+    let mut origins: Vec<Vec<u32>> = vec![Vec::new(); plan.fields.len()];
+    for (number, (step, program)) in plan.steps.iter().zip(programs).enumerate() {
+        for (port, limit) in program.index_limits.iter().enumerate() {
+            if let Some(limit) = *limit {
+                check_port(plan, number, step, port, limit, words, &origins)?;
+            }
+        }
+        if brings_indices && writes_indices(plan, step) {
+            remember(plan, step, &mut origins);
+        }
+    }
+    Ok(())
+}
+
+fn writes_indices(plan: &Plan, step: &Step) -> bool {
+    plan.places(step).iter().any(|place| plan.field(place.field()).ty.dtype == DType::U32)
+}
+
+fn check_port(
+    plan: &Plan,
+    number: usize,
+    step: &Step,
+    port: usize,
+    limit: u32,
+    words: &[u32],
+    origins: &[Vec<u32>],
+) -> Result<(), RunError> {
+    let kernel = plan.kernel(step);
+    let width = kernel.whole(port as u32).width as usize;
+    for lane in 0..step.rows as usize {
+        let Some(first) = bound_word(plan, plan.operands(step)[port], lane, origins) else { continue };
+        let indices = &words[first..first + width];
+        if let Some(place) = indices.iter().position(|&word| word >= limit) {
+            let (word, kernel) = (first + place, kernel.name.clone());
+            return Err(RunError::Index { word, step: number, kernel, found: words[word], limit });
+        }
+    }
+    Ok(())
+}
+
+/// The first bound word that a lane's operand is, if it is bound.
+fn bound_word(plan: &Plan, operand: Operand, lane: usize, origins: &[Vec<u32>]) -> Option<usize> {
+    let row = match operand {
+        Operand::Words { start, stride } => return Some(start as usize + lane * stride as usize),
+        Operand::WordTable { at } => return Some(plan.tables[at as usize + lane] as usize),
+        Operand::Rows { field, start, stride } => (field, start as usize + lane * stride as usize),
+        Operand::Table { field, at } => (field, plan.tables[at as usize + lane] as usize),
+        Operand::Segments { .. } | Operand::Floats { .. } | Operand::FloatTable { .. } => return None,
+    };
+    let word = origins.get(row.0.index()).and_then(|rows| rows.get(row.1)).copied().unwrap_or(COMPUTED);
+    (word != COMPUTED).then_some(word as usize)
+}
+
+/// Notes which rows of indices a step wrote, and from which words.
+fn remember(plan: &Plan, step: &Step, origins: &mut [Vec<u32>]) {
+    let source = plan.kernel(step).source;
+    for place in plan.places(step) {
+        let field = plan.field(place.field());
+        if field.ty.dtype != DType::U32 {
+            continue;
+        }
+        let rows = &mut origins[place.field().index()];
+        rows.resize(plan.slabs[field.slab.index()].rows as usize, COMPUTED);
+        for lane in 0..step.rows as usize {
+            let row = match *place {
+                Place::Rows { start, .. } => start as usize + lane,
+                Place::Table { at, .. } => plan.tables[at as usize + lane] as usize,
+            };
+            let word = plan.operands(step).first().filter(|_| source);
+            let word = word.and_then(|&operand| bound_word(plan, operand, lane, &[]));
+            rows[row] = word.map_or(COMPUTED, |word| word as u32);
+        }
+    }
+}

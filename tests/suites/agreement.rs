@@ -1,0 +1,147 @@
+//! Batched equals unbatched, bit for bit: every policy, mode and row order on every instruction set
+//! and thread count gives the bits of the reference interpreter.
+
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::ValueId;
+use autobatch_ir::numeric::same_bits;
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Mode, Plan, Verified};
+use autobatch_ir::reference;
+use autobatch_ir::types::DType;
+use autobatch_ir::{AppId, Weights};
+use autobatch_planner::schedule::Policy;
+use autobatch_planner::{Planner, Request, RowOrder};
+use autobatch_runtime_cpu::kernels::Isa;
+use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_tests::random::{Options, Profile, check};
+
+const POLICIES: [&str; 6] = ["none", "depth", "agenda", "ratio", "beam:4", "auto"];
+const SEED: u64 = 7;
+const STEP: u64 = 3;
+
+/// Every value of the graph that can be read: all results but lists.
+fn readable(graph: &GraphData) -> Vec<ValueId> {
+    let values = (0..graph.arena.values()).map(ValueId::new);
+    values.filter(|&value| !graph.type_of(value).is_list).collect()
+}
+
+/// The words of every wanted value, by the reference interpreter.
+fn expected(
+    graph: &GraphData,
+    weights: &Weights,
+    wanted: &[ValueId],
+    training: bool,
+) -> Result<Vec<Vec<u32>>, String> {
+    let mode = match training {
+        true => reference::Mode::Train { seed: SEED, step: STEP },
+        false => reference::Mode::Eval,
+    };
+    let run = reference::forward::<f32>(graph, weights, mode).map_err(|error| error.to_string())?;
+    let words = |value: ValueId| match graph.type_of(value).dtype {
+        DType::F32 => run.floats(value).map(|row| row.iter().map(|x| x.to_bits()).collect()),
+        _ => run.words(value).map(<[u32]>::to_vec),
+    };
+    wanted.iter().map(|&value| words(value).ok_or(format!("the reference has no {value}"))).collect()
+}
+
+/// The first output whose bits differ from those expected. A NaN is only that.
+fn difference(
+    player: &Player,
+    plan: &Verified<Plan>,
+    graph: &GraphData,
+    wanted: &[ValueId],
+    expected: &[Vec<u32>],
+) -> Result<(), String> {
+    let first = plan.outputs.len() - wanted.len();
+    for (number, (&value, expected)) in wanted.iter().zip(expected).enumerate() {
+        let found = player.output(plan, first + number);
+        let float = graph.type_of(value).dtype == DType::F32;
+        let same = |x: f32, word: u32| match float {
+            true => same_bits(x, f32::from_bits(word)),
+            false => x.to_bits() == word,
+        };
+        if !found.iter().zip(expected).all(|(&x, &word)| same(x, word)) {
+            let app: AppId = graph.arena.producer(value);
+            let callee = graph.module.callee_name(graph.signature(app).callee);
+            let expected: Vec<f32> = expected.iter().map(|&word| f32::from_bits(word)).collect();
+            return Err(format!("{value} of {callee} is {found:?}, the reference says {expected:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn agrees(graph: &GraphData, training: bool, players: &mut [Player]) -> Result<(), String> {
+    let weights = Weights::init(&graph.module, 11);
+    let wanted = readable(graph);
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let expected = expected(graph, &weights, &wanted, training)?;
+    let noise = if training { Noise::On { seed: SEED, step: STEP } } else { Noise::Off };
+    let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
+    for policy in POLICIES {
+        let policy: Policy = policy.parse().expect("a policy");
+        let mut planner = Planner::new(policy.load().expect("no file"));
+        for (mode, rows) in [
+            (Mode::Infer, RowOrder::Propagated),
+            (Mode::Infer, RowOrder::Batch),
+            (Mode::Train, RowOrder::Propagated),
+        ] {
+            let request = Request { wanted: &wanted, mode, training, rows };
+            let plan = planner.plan(graph, &request).map_err(|error| error.to_string())?;
+            let plan = plan.verify().map_err(|errors| format!("{policy} {mode:?} {rows:?}: {errors}"))?;
+            for player in &mut *players {
+                player.play(&plan, &weights, bound).map_err(|error| error.to_string())?;
+                difference(player, &plan, graph, &wanted, &expected)
+                    .map_err(|difference| format!("{policy} {mode:?} {rows:?} {player:?}: {difference}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn players() -> Vec<Player> {
+    let mut players: Vec<Player> = Isa::available().into_iter().map(|isa| Player::with_isa(isa, 1)).collect();
+    players.push(Player::with_isa(Isa::best(), 2));
+    players
+}
+
+fn sweep(property: &str, options: Options, training: bool) {
+    let players = std::cell::RefCell::new(players());
+    check(property, options, 25, |graph| agrees(graph, training, &mut players.borrow_mut()));
+}
+
+#[test]
+fn small_graphs_play_to_the_bits_of_the_reference() {
+    sweep("small graphs agree", Options::new(Profile::Small), false);
+}
+
+#[test]
+fn medium_graphs_play_to_the_bits_of_the_reference() {
+    sweep("medium graphs agree", Options::new(Profile::Medium), false);
+}
+
+#[test]
+fn medium_graphs_agree_with_noise_drawn() {
+    sweep("medium graphs agree in training", Options::new(Profile::Medium), true);
+}
+
+#[test]
+fn trees_play_to_the_bits_of_the_reference() {
+    sweep("trees agree", Options::new(Profile::Trees), false);
+}
+
+#[test]
+fn chains_play_to_the_bits_of_the_reference() {
+    sweep("chains agree", Options::new(Profile::Chains), false);
+}
+
+#[test]
+fn lattices_play_to_the_bits_of_the_reference() {
+    sweep("lattices agree", Options::new(Profile::Lattices), false);
+}
+
+#[test]
+fn wild_numbers_play_to_the_bits_of_the_reference() {
+    sweep("wild graphs agree", Options::new(Profile::Medium).wild(), false);
+}
