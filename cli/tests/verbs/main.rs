@@ -25,12 +25,28 @@ fn says(words: &[&str]) -> String {
     let cli = Cli::try_parse_from(words).expect("the test's command line is well formed");
     let mut out = Vec::new();
     let result = run(&cli, &mut Console::masked(&mut out));
-    let said = String::from_utf8(out).expect("verbs print UTF-8");
+    let said = without_structures(&String::from_utf8(out).expect("verbs print UTF-8"));
     match result {
         Ok(answer) if answer.code() == 0 => said,
         Ok(answer) => format!("{said}[exit {}]\n", answer.code()),
         Err(failure) => format!("{said}{failure}\n[exit {}]\n", failure.code()),
     }
+}
+
+/// The text with every short structure (`3671..20`) masked: how a structure is hashed is nothing that
+/// reports promise.
+fn without_structures(text: &str) -> String {
+    let is_structure = |bytes: &[u8]| {
+        let (head, tail) = (&bytes[..4], &bytes[6..]);
+        head.iter().chain(tail).all(u8::is_ascii_hexdigit) && &bytes[4..6] == b".."
+    };
+    let mut bytes = text.as_bytes().to_vec();
+    for at in 0..bytes.len().saturating_sub(7) {
+        if is_structure(&bytes[at..at + 8]) {
+            bytes[at..at + 8].copy_from_slice(b"****..**");
+        }
+    }
+    String::from_utf8(bytes).expect("letters were replaced by stars")
 }
 
 /// A file that tests may write; each test has its own name.
