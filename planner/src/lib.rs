@@ -14,14 +14,17 @@ mod compile;
 mod content;
 pub mod layout;
 mod lower;
+mod nodes;
 mod order;
 pub mod passes;
 mod rewrite;
 pub mod schedule;
+pub mod stages;
 mod storage;
 
 pub use cache::{CacheStats, PlanCache};
 pub use compile::CompileOptions;
+pub use nodes::Nodes;
 pub use order::RowOrder;
 pub use passes::{Optimized, Selection};
 

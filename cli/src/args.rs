@@ -1,0 +1,327 @@
+//! The command line: verbs, options, help and examples.
+
+use crate::planning::Wish;
+use autobatch_ir::plan::Mode;
+use autobatch_planner::RowOrder;
+use autobatch_planner::schedule::Policy;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Looks at graphs and plans, makes plans, and says why they are as they are.
+///
+/// A path's extension picks the form: .graph and .plan are text, .abg and .abp binary, .json for
+/// machines, .dot and .svg for eyes; - is standard input or output.
+///
+/// Exit codes: 0 done or yes, 1 the answer is no, 2 the command line makes no sense, 3 a file
+/// cannot be read or is malformed, 4 an output cannot be written.
+#[derive(Debug, Parser)]
+#[command(name = "autobatch", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Show a graph or plan in another form.
+    #[command(after_help = "Example:  autobatch show trees.abg --format svg -o trees.svg")]
+    Show(ShowArgs),
+    /// Plan a graph: how many batches, how good, and step by step.
+    #[command(after_help = "Example:  autobatch plan trees.abg --policy beam:16 -o trees.plan")]
+    Plan(PlanArgs),
+    /// Say why a plan is as it is: where steps go, what was not batched, what is read through tables.
+    #[command(
+        after_help = "Examples:  autobatch explain lattice.abg\n           autobatch explain lattice.abg --why %812 %977\n           autobatch explain names.abg --lanes --labels"
+    )]
+    Explain(ExplainArgs),
+    /// Compare batching policies over graphs.
+    #[command(after_help = "Example:  autobatch policies lattice0.abg lattice1.abg --json")]
+    Policies(PoliciesArgs),
+    /// Say what differs between two plans or two graphs; exit code 1 if anything does.
+    #[command(after_help = "Example:  autobatch diff depth.plan beam.plan")]
+    Diff(DiffArgs),
+    /// Prove that a plan computes its graph, or score somebody else's order of batches.
+    #[command(
+        after_help = "Examples:  autobatch check trees.abg trees.plan\n           autobatch check trees.abg --batches order.json      ([[0, 1], [2], ..]: applications by number, or \"%12\")"
+    )]
+    Check(CheckArgs),
+    /// List the stages of planning.
+    #[command(after_help = "Example:  autobatch passes")]
+    Passes,
+    /// Make a graph smaller while a command still fails on it.
+    #[command(
+        after_help = "Example:  autobatch reduce bad.abg -o small.graph -- autobatch check {} bad.plan\n\nThe command fails if its exit code is not 0; {} stands for the candidate's file. Dropped are outputs,\nwhole instances, and everything that no output needs; outputs move towards the leaves."
+    )]
+    Reduce(ReduceArgs),
+    /// Learn a table for the policy fsm from sample graphs.
+    #[command(
+        after_help = "Example:  autobatch fsm-train lattice0.abg lattice1.abg -o lattice.json\n          autobatch plan lattice2.abg --policy fsm:lattice.json"
+    )]
+    FsmTrain(FsmArgs),
+    /// Emit a graph to try things on.
+    #[command(
+        after_help = "Examples:  autobatch emit trees --instances 32 -o trees.abg\n           autobatch emit lattice --data zh_lattice/train.txt --batch 3 -o lattice3.abg"
+    )]
+    Emit(EmitArgs),
+    /// Show what this machine has for playing plans.
+    #[command(after_help = "Example:  autobatch devices")]
+    Devices,
+    /// Print a completion script.
+    #[command(after_help = "Example:  autobatch completions bash > autobatch.bash")]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// In which form to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// The text form, which reads back.
+    Text,
+    /// JSON, which reads back.
+    Json,
+    /// For Graphviz.
+    Dot,
+    /// A picture: a graph coloured by batch, or a plan's memory over time.
+    Svg,
+    /// A few lines.
+    Summary,
+}
+
+/// Options of `show`.
+#[derive(Args, Debug)]
+pub struct ShowArgs {
+    /// A graph or plan.
+    pub file: String,
+    /// The form; without it, what the extension of the output says, or text.
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Where to write.
+    #[arg(short, long, default_value = "-")]
+    pub output: String,
+    /// How the picture of a graph is batched.
+    #[command(flatten)]
+    pub wish: WishArgs,
+}
+
+/// How to plan.
+#[derive(Args, Debug, Default)]
+pub struct WishArgs {
+    /// The batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:table.json, auto.
+    #[arg(long, default_value = "auto")]
+    pub policy: Policy,
+    /// How rows are ordered: as emitted, or as their consumers read.
+    #[arg(long, value_enum, default_value_t)]
+    pub rows: Rows,
+    /// What the plan promises.
+    #[arg(long, value_enum, default_value_t)]
+    pub mode: ModeArg,
+}
+
+impl WishArgs {
+    /// The same for the planner.
+    #[must_use]
+    pub fn wish(&self) -> Wish {
+        let rows = match self.rows {
+            Rows::Batch => RowOrder::Batch,
+            Rows::Propagated => RowOrder::Propagated,
+        };
+        let mode = match self.mode {
+            ModeArg::Infer => Mode::Infer,
+            ModeArg::Train => Mode::Train,
+        };
+        Wish { policy: self.policy.clone(), rows, mode }
+    }
+}
+
+/// How rows are ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Rows {
+    /// As the applications were emitted.
+    Batch,
+    /// As the consumers read.
+    #[default]
+    Propagated,
+}
+
+/// What a plan promises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ModeArg {
+    /// Outputs only; rows are reused.
+    #[default]
+    Infer,
+    /// Every row stays for the reverse.
+    Train,
+}
+
+/// Options of `plan`.
+#[derive(Args, Debug)]
+pub struct PlanArgs {
+    /// A graph.
+    pub graph: String,
+    /// How to plan.
+    #[command(flatten)]
+    pub wish: WishArgs,
+    /// Where to write the plan: .plan, .abp, .json, or a picture .svg.
+    #[arg(short, long)]
+    pub output: Option<String>,
+    /// Show every step.
+    #[arg(long)]
+    pub all: bool,
+    /// Answer in JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `explain`.
+#[derive(Args, Debug)]
+pub struct ExplainArgs {
+    /// A plan, or a graph to plan.
+    pub file: String,
+    /// The graph of a plan, if it does not lie beside it under the same name.
+    #[arg(long)]
+    pub graph: Option<String>,
+    /// How to plan a graph; alternatives are judged by the policy too.
+    #[command(flatten)]
+    pub wish: WishArgs,
+    /// Why two values do not share a batch.
+    #[arg(long, num_args = 2, value_names = ["%A", "%B"], conflicts_with_all = ["lanes", "site", "gathers"])]
+    pub why: Option<Vec<String>>,
+    /// The packed picture: instances against steps.
+    #[arg(long, conflicts_with_all = ["site", "gathers"])]
+    pub lanes: bool,
+    /// Bound words in the packed picture instead of counts.
+    #[arg(long, requires = "lanes")]
+    pub labels: bool,
+    /// The kernel of the packed picture; without it, the one with the most steps.
+    #[arg(long, requires = "lanes")]
+    pub kernel: Option<String>,
+    /// What became of a line of source.
+    #[arg(long, value_name = "FILE:LINE", conflicts_with = "gathers")]
+    pub site: Option<String>,
+    /// Every operand that is read through a table, with the reason.
+    #[arg(long)]
+    pub gathers: bool,
+    /// Answer in JSON.
+    #[arg(long, conflicts_with_all = ["why", "lanes", "site", "gathers"])]
+    pub json: bool,
+}
+
+/// Options of `policies`.
+#[derive(Args, Debug)]
+pub struct PoliciesArgs {
+    /// Graphs.
+    #[arg(required = true)]
+    pub graphs: Vec<String>,
+    /// More policies than none, depth, agenda, ratio and beam:8.
+    #[arg(long = "policy")]
+    pub policies: Vec<Policy>,
+    /// Answer in JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `diff`.
+#[derive(Args, Debug)]
+pub struct DiffArgs {
+    /// A plan or graph.
+    pub a: String,
+    /// Another of the same kind.
+    pub b: String,
+}
+
+/// Options of `check`.
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// A graph.
+    pub graph: String,
+    /// A plan of it.
+    #[arg(required_unless_present = "batches")]
+    pub plan: Option<String>,
+    /// An order to score instead of a plan.
+    #[arg(long, conflicts_with = "plan")]
+    pub batches: Option<String>,
+}
+
+/// Options of `reduce`.
+#[derive(Args, Debug)]
+pub struct ReduceArgs {
+    /// A graph on which the command fails.
+    pub graph: String,
+    /// Where to write the smallest graph found.
+    #[arg(short, long)]
+    pub output: String,
+    /// How often the command may run.
+    #[arg(long, default_value_t = 500)]
+    pub runs: u32,
+    /// The command, {} standing for the file.
+    #[arg(last = true, required = true)]
+    pub command: Vec<String>,
+}
+
+/// Options of `fsm-train`.
+#[derive(Args, Debug)]
+pub struct FsmArgs {
+    /// Sample graphs.
+    #[arg(required = true)]
+    pub graphs: Vec<String>,
+    /// Where to write the table.
+    #[arg(short, long)]
+    pub output: String,
+    /// The most episodes.
+    #[arg(long, default_value_t = 60)]
+    pub episodes: u32,
+    /// Of the random choices.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// A model to emit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EmitModel {
+    /// Cells of several types that read earlier values at random.
+    Random,
+    /// Binary Tree-LSTM over a sentiment treebank.
+    Trees,
+    /// Two-layer BiLSTM tagger over tagged sentences.
+    Bilstm,
+    /// Lattice LSTM over characters and dictionary words.
+    Lattice,
+}
+
+/// Options of `emit`.
+#[derive(Args, Debug)]
+pub struct EmitArgs {
+    /// The model.
+    #[arg(value_enum)]
+    pub model: EmitModel,
+    /// A file of the corpus; without it, invented data of the same sizes.
+    #[arg(long)]
+    pub data: Option<String>,
+    /// Instances of the minibatch.
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub instances: u32,
+    /// Which minibatch of the data, from 0.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1 << 20))]
+    pub batch: u32,
+    /// The width of hidden states.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1 << 14))]
+    pub hidden: u32,
+    /// How many inner cells trees choose from at random; how many types random graphs have.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub cells: u32,
+    /// Applications of each random instance.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub nodes: u32,
+    /// Classify every node of a tree, not the root alone.
+    #[arg(long)]
+    pub every_node: bool,
+    /// Of invented data and random choices.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Where to write: .abg, .graph, .json.
+    #[arg(short, long, default_value = "-")]
+    pub output: String,
+}

@@ -1,0 +1,68 @@
+//! Where a verb writes its answer, and what it may say about time.
+//!
+//! Verbs write to a [`Console`] and nowhere else, so that tests read what users read. Timings are
+//! the only part of an answer that differs from run to run; a console can mask them.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+/// Standard output, or what stands for it in a test.
+pub struct Console<'a> {
+    out: &'a mut dyn Write,
+    timings: bool,
+}
+
+impl<'a> Console<'a> {
+    /// A console that shows timings.
+    pub fn new(out: &'a mut dyn Write) -> Self {
+        Self { out, timings: true }
+    }
+
+    /// A console that writes `..` for every timing.
+    pub fn masked(out: &'a mut dyn Write) -> Self {
+        Self { out, timings: false }
+    }
+
+    /// A time in words, masked where wanted.
+    #[must_use]
+    pub fn time(&self, time: Duration) -> String {
+        let seconds = time.as_secs_f64();
+        match seconds {
+            _ if !self.timings => "..".to_owned(),
+            ..1e-3 => format!("{:.0} us", seconds * 1e6),
+            ..1e-2 => format!("{:.2} ms", seconds * 1e3),
+            ..1.0 => format!("{:.1} ms", seconds * 1e3),
+            _ => format!("{seconds:.2} s"),
+        }
+    }
+
+    /// A number of milliseconds for machines; none where masked.
+    #[must_use]
+    pub fn millis(&self, time: Duration) -> Option<f64> {
+        self.timings.then(|| (time.as_secs_f64() * 1e6).round() / 1e3)
+    }
+}
+
+impl Write for Console<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A bar for work of so many parts, drawn on standard error where that is a terminal.
+#[must_use]
+pub(crate) fn progress(parts: usize, what: &str) -> indicatif::ProgressBar {
+    if !std::io::stderr().is_terminal() || parts < 2 {
+        return indicatif::ProgressBar::hidden();
+    }
+    let bar = indicatif::ProgressBar::new(parts as u64);
+    if let Ok(style) = indicatif::ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} {eta}") {
+        bar.set_style(style);
+    }
+    bar.set_message(what.to_owned());
+    bar
+}

@@ -1,0 +1,46 @@
+//! Random graphs: cells of several types that read two earlier values each.
+
+use super::sound;
+use crate::args::EmitArgs;
+use crate::failure::Failure;
+use autobatch_ir::graph::{Graph, GraphData, Value};
+use autobatch_ir::module::{Cell, Init, ModuleBuilder};
+use autobatch_ir::types::f32;
+use autobatch_models::data::random::Random;
+
+/// How far back an operand lies at most; the smaller, the deeper the graph.
+const REACH: usize = 6;
+
+pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
+    if args.data.is_some() {
+        return Err(Failure::usage("random graphs read no data")
+            .help("leave --data out, or emit trees, bilstm or lattice"));
+    }
+    let h = args.hidden as usize;
+    let mut m = ModuleBuilder::new("random");
+    let cells: Vec<Cell<2, 1>> = (0..args.cells)
+        .map(|number| {
+            let w = m.param(&format!("w{number}"), [2 * h, h], Init::Glorot(1.0));
+            m.cell(&format!("cell{number}"), [f32(h); 2], |g, [a, b]| [g.affine([a, b], w, None).tanh()])
+        })
+        .collect();
+    let g = Graph::new(&sound(m.build())?);
+    let start = g.zeros(h);
+    for key in 0..args.instances {
+        let mut random =
+            Random::stream(args.seed, u64::from(key) + u64::from(args.batch) * u64::from(args.instances));
+        g.instance(u64::from(key));
+        let mut values: Vec<Value<'_>> = vec![start];
+        for _ in 0..args.nodes {
+            let mut pick = || values[values.len() - 1 - random.index(values.len().min(REACH))];
+            let operands = [pick(), pick()];
+            let [value] = g.call(cells[random.index(cells.len())], operands);
+            values.push(value);
+        }
+        let last = values[values.len().saturating_sub(REACH)..].to_vec();
+        for (place, value) in last.into_iter().enumerate() {
+            g.output(&format!("graph{key}.{place}"), value);
+        }
+    }
+    sound(g.finish())
+}

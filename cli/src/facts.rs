@@ -1,0 +1,289 @@
+//! What a plan's steps do, in words and numbers that reports and pictures share.
+
+use autobatch_ir::graph::{Binary, Op};
+use autobatch_ir::plan::{
+    Code, FieldId, Kernel, KernelId, Operand, Place, Plan, ProdInit, Stage, Step, StoreId,
+};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How many operand rows of a step are read in which way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Reads {
+    /// Operands whose rows are neighbours or a constant distance apart.
+    pub in_place: u32,
+    /// Operands that are one row for all lanes.
+    pub shared: u32,
+    /// Operands read through a table of rows.
+    pub by_table: u32,
+    /// Lists.
+    pub lists: u32,
+    /// Rows of all lists.
+    pub list_rows: u32,
+    /// Bound indices.
+    pub indices: u32,
+    /// Bound floats.
+    pub inputs: u32,
+}
+
+impl Reads {
+    /// Counts the operands of a step.
+    #[must_use]
+    pub fn of(plan: &Plan, step: &Step) -> Self {
+        let mut reads = Self::default();
+        for &operand in plan.operands(step) {
+            match operand {
+                Operand::Rows { stride: 0, .. } if step.rows > 1 => reads.shared += 1,
+                Operand::Rows { .. } => reads.in_place += 1,
+                Operand::Table { .. } => reads.by_table += 1,
+                Operand::Segments { offsets, .. } => {
+                    reads.lists += 1;
+                    reads.list_rows +=
+                        plan.tables[(offsets + step.rows) as usize] - plan.tables[offsets as usize];
+                }
+                Operand::Words { .. } | Operand::WordTable { .. } => reads.indices += 1,
+                Operand::Floats { .. } | Operand::FloatTable { .. } => reads.inputs += 1,
+            }
+        }
+        reads
+    }
+
+    /// `2 in place, 1 by table`
+    #[must_use]
+    pub fn words(&self) -> String {
+        let lists = match self.lists {
+            0 => String::new(),
+            1 => format!("list of {} rows", self.list_rows),
+            many => format!("{many} lists of {} rows", self.list_rows),
+        };
+        let counted = |number: u32, what: &str| match number {
+            0 => String::new(),
+            _ => format!("{number} {what}"),
+        };
+        let parts = [
+            counted(self.in_place, "in place"),
+            counted(self.shared, "shared"),
+            counted(self.by_table, "by table"),
+            lists,
+            counted(self.indices, "index"),
+            counted(self.inputs, "input"),
+        ];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
+    }
+}
+
+/// What steps play: a kernel with the stores that it is given. Two directions of an LSTM are one
+/// kernel and two kinds, because their weights keep them apart.
+#[derive(Clone, Debug)]
+pub struct Kinds {
+    /// The kind of each step.
+    of_step: Vec<usize>,
+    /// The kernel of each kind, in the order in which steps first play them.
+    kernels: Vec<KernelId>,
+    names: Vec<String>,
+}
+
+impl Kinds {
+    /// The kinds of a verified plan.
+    #[must_use]
+    pub fn of(plan: &Plan) -> Self {
+        let mut known: BTreeMap<(KernelId, &[StoreId]), usize> = BTreeMap::new();
+        let mut all: Vec<(KernelId, &[StoreId])> = Vec::new();
+        let mut of_step = Vec::with_capacity(plan.steps.len());
+        for step in &plan.steps {
+            let key = (step.kernel, plan.stores(step));
+            of_step.push(*known.entry(key).or_insert_with(|| {
+                all.push(key);
+                all.len() - 1
+            }));
+        }
+        let names = all.iter().map(|&(kernel, stores)| kind_name(plan, &all, kernel, stores)).collect();
+        Self { of_step, kernels: all.into_iter().map(|(kernel, _)| kernel).collect(), names }
+    }
+
+    /// The kind of a step.
+    #[must_use]
+    pub fn of_step(&self, step: usize) -> usize {
+        self.of_step[step]
+    }
+
+    /// The name of what a step plays.
+    #[must_use]
+    pub fn step_name(&self, step: usize) -> &str {
+        &self.names[self.of_step[step]]
+    }
+
+    /// The names of all kinds, each another.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The kernel of a kind.
+    #[must_use]
+    pub fn kernel<'p>(&self, plan: &'p Plan, kind: usize) -> &'p Kernel {
+        &plan.kernels[self.kernels[kind].index()]
+    }
+
+    /// The steps of a kind, with their numbers.
+    pub fn steps<'p>(&self, plan: &'p Plan, kind: usize) -> impl Iterator<Item = (usize, &'p Step)> {
+        plan.steps.iter().enumerate().filter(move |(number, _)| self.of_step[*number] == kind)
+    }
+}
+
+/// The kernel's name, and what tells it from other kinds of the same name: the first weight that
+/// differs, or the kernel's number.
+fn kind_name(plan: &Plan, all: &[(KernelId, &[StoreId])], kernel: KernelId, stores: &[StoreId]) -> String {
+    let name = &plan.kernels[kernel.index()].name;
+    let others = || all.iter().filter(|&&(other, given)| (other, given) != (kernel, stores));
+    let twin = others().find(|(other, _)| *other == kernel);
+    let weight = twin.and_then(|(_, given)| stores.iter().zip(*given).find(|(mine, theirs)| mine != theirs));
+    let weight =
+        weight.map_or_else(String::new, |(mine, _)| format!("[@{}]", plan.stores[mine.index()].name));
+    let namesake = others().any(|(other, _)| *other != kernel && plan.kernels[other.index()].name == *name);
+    let number = if namesake { format!(" {kernel}") } else { String::new() };
+    format!("{name}{weight}{number}")
+}
+
+/// `211x256x640`: rows, inner width and columns of each product of a step.
+#[must_use]
+pub fn products(kernel: &Kernel, rows: u32) -> String {
+    let product = |stage: &Stage| match stage {
+        Stage::Prod { dst, rows: own, parts, .. } => {
+            let own = (*own).max(1);
+            let inner: u64 = parts.iter().map(|part| u64::from(part.source.width / own)).sum();
+            Some(format!("{}x{inner}x{}", u64::from(rows) * u64::from(own), dst.width / own))
+        }
+        _ => None,
+    };
+    let all: Vec<String> = kernel.stages.iter().filter_map(product).collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(" + ") }
+}
+
+/// Multiply-adds of one lane's products.
+#[must_use]
+pub fn multiply_adds(kernel: &Kernel) -> u64 {
+    let one = |stage: &Stage| match stage {
+        Stage::Prod { dst, rows, parts, .. } => {
+            let inner: u64 = parts.iter().map(|part| u64::from(part.source.width / (*rows).max(1))).sum();
+            inner.saturating_mul(u64::from(dst.width))
+        }
+        _ => 0,
+    };
+    kernel.stages.iter().map(one).sum()
+}
+
+/// What a kernel does besides products: `@b, 5 act., 4 mul, 3 add`.
+#[must_use]
+pub fn besides_products(plan: &Plan, step: &Step) -> String {
+    let kernel = plan.kernel(step);
+    let mut parts: Vec<String> = Vec::new();
+    let mut counts: BTreeMap<&'static str, u32> = BTreeMap::new();
+    let mut activations = 0;
+    for stage in &kernel.stages {
+        match stage {
+            Stage::Prod { init: ProdInit::Bias(port), .. } => {
+                let store = plan.stores(step)[*port as usize];
+                parts.push(format!("@{}", plan.stores[store.index()].name));
+            }
+            Stage::Prod { .. } => {}
+            Stage::Map { code, .. } => {
+                for instr in code {
+                    match instr.code {
+                        Code::Unary(_) | Code::LeakyRelu(_) | Code::Elu(_) => activations += 1,
+                        other => *counts.entry(code_name(other)).or_default() += 1,
+                    }
+                }
+            }
+            Stage::Row { op, .. } | Stage::Seg { op, .. } => parts.push(op.spelling().to_owned()),
+            Stage::Lookup { param, .. } => {
+                let store = plan.stores(step)[*param as usize];
+                parts.push(format!("row of @{}", plan.stores[store.index()].name));
+            }
+        }
+    }
+    if activations > 0 {
+        parts.push(format!("{activations} act."));
+    }
+    parts.extend(counts.into_iter().map(|(name, count)| format!("{count} {name}")));
+    if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
+}
+
+fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Copy => "copy",
+        Code::Unary(_) | Code::LeakyRelu(_) | Code::Elu(_) => "act.",
+        Code::Clamp(..) => "clamp",
+        Code::Binary(binary) => binary_name(binary),
+        Code::Compare(_) => "compare",
+        Code::Select => "select",
+        Code::Cast(_) => "cast",
+    }
+}
+
+fn binary_name(binary: Binary) -> &'static str {
+    Op::Binary(binary).spelling()
+}
+
+/// Calls `read` with the lane and row of everything that an operand reads from a slab; gives the
+/// field, or none for bound numbers.
+pub fn for_each_row(
+    plan: &Plan,
+    step: &Step,
+    operand: Operand,
+    mut read: impl FnMut(u32, u32),
+) -> Option<FieldId> {
+    match operand {
+        Operand::Rows { field, start, stride } => {
+            (0..step.rows).for_each(|lane| read(lane, start + lane * stride));
+            Some(field)
+        }
+        Operand::Table { field, at } => {
+            (0..step.rows).for_each(|lane| read(lane, plan.tables[(at + lane) as usize]));
+            Some(field)
+        }
+        Operand::Segments { field, offsets, items } => {
+            for lane in 0..step.rows {
+                let at = (offsets + lane) as usize;
+                let (from, to) = (plan.tables[at], plan.tables[at + 1]);
+                (from..to).for_each(|item| read(lane, plan.tables[(items + item) as usize]));
+            }
+            Some(field)
+        }
+        Operand::Words { .. }
+        | Operand::WordTable { .. }
+        | Operand::Floats { .. }
+        | Operand::FloatTable { .. } => None,
+    }
+}
+
+/// Calls `write` with the lane and row of everything that a place holds afterwards.
+pub fn for_each_place(plan: &Plan, step: &Step, place: Place, mut write: impl FnMut(u32, u32)) {
+    match place {
+        Place::Rows { start, .. } => (0..step.rows).for_each(|lane| write(lane, start + lane)),
+        Place::Table { at, .. } => {
+            (0..step.rows).for_each(|lane| write(lane, plan.tables[(at + lane) as usize]))
+        }
+    }
+}
+
+/// The field that a place writes.
+#[must_use]
+pub const fn field_written(place: Place) -> FieldId {
+    match place {
+        Place::Rows { field, .. } | Place::Table { field, .. } => field,
+    }
+}
+
+/// Steps that compute applications.
+pub fn computing(plan: &Plan) -> impl Iterator<Item = (usize, &Step)> {
+    plan.steps.iter().enumerate().filter(|(_, step)| !plan.kernel(step).source)
+}
+
+/// `9f3c..41`: enough of a structure to tell it from others by eye.
+#[must_use]
+pub fn brief(structure: u128) -> String {
+    let all = format!("{structure:032x}");
+    format!("{}..{}", &all[..4], &all[30..])
+}

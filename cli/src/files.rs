@@ -1,0 +1,210 @@
+//! Files of graphs and plans in every form they have.
+//!
+//! A known extension picks the form; for standard input (`-`) and foreign extensions the first bytes
+//! do. What is loaded is verified: no verb sees a graph or plan that breaks its rules.
+
+use crate::failure::Failure;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::plan::{Plan, Verified};
+use serde::{Deserialize, Serialize};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// What every binary file of ours begins with.
+const MAGIC_PROBE: &[u8] = b"autobatch";
+const PLAN_FORMAT: &str = "autobatch plan";
+const PLAN_VERSION: u32 = 1;
+
+/// The form of a file, by its extension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `.graph`, `.plan`
+    Text,
+    /// `.abg`, `.abp`
+    Binary,
+    /// `.json`
+    Json,
+    /// `.dot`
+    Dot,
+    /// `.svg`
+    Svg,
+}
+
+/// The form that a path's extension says.
+#[must_use]
+pub fn form_of(path: &str) -> Option<Form> {
+    match Path::new(path).extension()?.to_str()? {
+        "graph" | "plan" => Some(Form::Text),
+        "abg" | "abp" => Some(Form::Binary),
+        "json" => Some(Form::Json),
+        "dot" | "gv" => Some(Form::Dot),
+        "svg" => Some(Form::Svg),
+        _ => None,
+    }
+}
+
+/// What a file held.
+#[derive(Debug)]
+pub enum Loaded {
+    /// A graph that keeps its rules.
+    Graph(Box<GraphData>),
+    /// A plan that keeps its rules.
+    Plan(Box<Verified<Plan>>),
+}
+
+/// A plan among JSON documents. No field may be flattened: the structure has 128 bits.
+#[derive(Serialize, Deserialize)]
+struct PlanDocument<P> {
+    format: String,
+    version: u32,
+    plan: P,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+}
+
+/// The bytes of a file or of standard input.
+pub fn read(path: &str) -> Result<Vec<u8>, Failure> {
+    let bytes = if path == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        std::fs::read(path)
+    };
+    bytes.map_err(|error| Failure::input(format!("{path}: {error}")).help("check the path"))
+}
+
+/// The graph or plan in a file.
+pub fn load(path: &str) -> Result<Loaded, Failure> {
+    let bytes = read(path)?;
+    let extension = Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("");
+    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).into_owned();
+    let first = head.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(';'));
+    let first = first.unwrap_or("");
+    match extension {
+        "graph" => text_graph(path, &bytes),
+        "plan" => text_plan(path, &bytes),
+        "abg" => binary_graph(path, &bytes),
+        "abp" => binary_plan(path, &bytes),
+        "json" => json(path, &bytes),
+        _ if first.starts_with("autobatch graph") || first.starts_with("module ") => text_graph(path, &bytes),
+        _ if first.starts_with("autobatch plan") => text_plan(path, &bytes),
+        _ if first.starts_with('{') => json(path, &bytes),
+        _ => sniff_binary(path, &bytes),
+    }
+}
+
+fn sniff_binary(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
+    binary_graph(path, bytes).or_else(|failure| binary_plan(path, bytes).map_err(|_| failure)).map_err(|failure| {
+        if bytes.starts_with(MAGIC_PROBE) { failure } else { failure.help(
+            "graphs are .graph, .abg or .json files, plans .plan, .abp or .json files; `autobatch emit` makes graphs",
+        ) }
+    })
+}
+
+fn text_graph(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
+    let graph =
+        GraphData::from_text(bytes).map_err(|error| Failure::input(error.in_file(path).to_string()))?;
+    graph.verify().map_err(|errors| Failure::input(format!("{path}: {errors}")))?;
+    Ok(Loaded::Graph(Box::new(graph)))
+}
+
+fn text_plan(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
+    let plan = Plan::from_text(bytes).map_err(|error| Failure::input(error.in_file(path).to_string()))?;
+    verified(path, plan)
+}
+
+fn binary_graph(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
+    let graph = GraphData::from_bytes(bytes).map_err(|error| Failure::input(format!("{path}: {error}")))?;
+    Ok(Loaded::Graph(Box::new(graph)))
+}
+
+fn binary_plan(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
+    let plan = Plan::from_bytes(bytes).map_err(|error| Failure::input(format!("{path}: {error}")))?;
+    Ok(Loaded::Plan(Box::new(plan)))
+}
+
+fn json(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
+    let wrong = |what: String| Failure::input(format!("{path}: {what}"));
+    let text = std::str::from_utf8(bytes).map_err(|error| wrong(format!("no UTF-8 text: {error}")))?;
+    let head: Head = serde_json::from_str(text).map_err(|error| {
+        wrong(error.to_string()).help("expected a graph or plan that `autobatch show --format json` wrote")
+    })?;
+    if head.format == PLAN_FORMAT {
+        let document: PlanDocument<Plan> =
+            serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        if document.version != PLAN_VERSION {
+            let message = format!("version {} of the format, known is {PLAN_VERSION}", document.version);
+            return Err(wrong(message));
+        }
+        return verified(path, document.plan);
+    }
+    let graph = GraphData::from_json(text).map_err(|error| wrong(error.to_string()))?;
+    Ok(Loaded::Graph(Box::new(graph)))
+}
+
+fn verified(path: &str, plan: Plan) -> Result<Loaded, Failure> {
+    match plan.verify() {
+        Ok(plan) => Ok(Loaded::Plan(Box::new(plan))),
+        Err(errors) => Err(Failure::input(format!("{path}: {errors}"))),
+    }
+}
+
+/// The graph in a file.
+pub fn load_graph(path: &str) -> Result<GraphData, Failure> {
+    match load(path)? {
+        Loaded::Graph(graph) => Ok(*graph),
+        Loaded::Plan(_) => Err(Failure::input(format!("{path}: expected a graph, found a plan"))
+            .help("name the graph it was made from")),
+    }
+}
+
+/// The plan in a file.
+pub fn load_plan(path: &str) -> Result<Verified<Plan>, Failure> {
+    match load(path)? {
+        Loaded::Plan(plan) => Ok(*plan),
+        Loaded::Graph(_) => Err(Failure::input(format!("{path}: expected a plan, found a graph"))
+            .help(format!("make one: autobatch plan {path} -o out.plan"))),
+    }
+}
+
+/// The graph that lies beside a plan under the same name and has its structure.
+#[must_use]
+pub fn graph_beside(plan_path: &str, plan: &Plan) -> Option<(String, GraphData)> {
+    ["abg", "graph", "json"].into_iter().find_map(|extension| {
+        let path: PathBuf = Path::new(plan_path).with_extension(extension);
+        let path = path.to_str()?.to_owned();
+        let graph = (path != plan_path && Path::new(&path).exists()).then(|| load_graph(&path).ok())??;
+        (graph.structure() == plan.structure).then_some((path, graph))
+    })
+}
+
+/// A plan as a JSON document.
+pub fn plan_json(plan: &Plan) -> Result<String, Failure> {
+    let document = PlanDocument { format: PLAN_FORMAT.to_owned(), version: PLAN_VERSION, plan };
+    serde_json::to_string(&document)
+        .map_err(|error| Failure::input(format!("the plan has no JSON form: {error}")))
+}
+
+/// Writes to a file, or to standard output for `-`.
+pub fn write(path: &str, bytes: &[u8], out: &mut dyn Write) -> Result<(), Failure> {
+    if path == "-" {
+        return Ok(out.write_all(bytes)?);
+    }
+    std::fs::write(path, bytes).map_err(|error| Failure::output(path, &error))
+}
+
+/// A size in bytes, as people read it.
+#[must_use]
+pub fn bytes_in_words(bytes: u64) -> String {
+    const KIB: f64 = 1024.0;
+    let size = bytes as f64;
+    match size {
+        ..KIB => format!("{bytes} B"),
+        _ if size < KIB * KIB => format!("{:.1} KiB", size / KIB),
+        _ if size < KIB * KIB * KIB => format!("{:.1} MiB", size / KIB / KIB),
+        _ => format!("{:.1} GiB", size / KIB / KIB / KIB),
+    }
+}

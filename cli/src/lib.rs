@@ -1,0 +1,43 @@
+//! The command `autobatch` as a library: every verb is a function that writes to a [`Console`], so
+//! that tests read what users read without starting a process.
+
+#![forbid(unsafe_code)]
+
+pub mod args;
+mod console;
+pub mod emit;
+pub mod facts;
+mod failure;
+pub mod files;
+pub mod lifetimes;
+pub mod picture;
+pub mod planning;
+pub mod verbs;
+mod words;
+
+pub use args::Cli;
+pub use console::Console;
+pub use failure::{Answer, Failure, FailureKind};
+
+use args::Verb;
+
+/// Runs a verb.
+///
+/// # Errors
+/// If the verb does not come to an answer.
+pub fn run(cli: &Cli, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    match &cli.verb {
+        Verb::Show(args) => verbs::show(args, console),
+        Verb::Plan(args) => verbs::plan(args, console),
+        Verb::Explain(args) => verbs::explain(args, console),
+        Verb::Policies(args) => verbs::policies(args, console),
+        Verb::Diff(args) => verbs::diff(args, console),
+        Verb::Check(args) => verbs::check(args, console),
+        Verb::Passes => verbs::passes(console),
+        Verb::Reduce(args) => verbs::reduce(args, console),
+        Verb::FsmTrain(args) => verbs::fsm_train(args, console),
+        Verb::Emit(args) => verbs::emit(args, console),
+        Verb::Devices => verbs::devices(console),
+        Verb::Completions { shell } => verbs::completions(*shell, console),
+    }
+}

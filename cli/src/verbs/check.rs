@@ -1,0 +1,175 @@
+//! `check`: proves that a plan computes its graph, or scores an order that another program made.
+
+use super::plan::gap_in_words;
+use crate::args::CheckArgs;
+use crate::console::Console;
+use crate::facts::computing;
+use crate::failure::{Answer, Failure};
+use crate::files::{load_graph, load_plan, read};
+use crate::planning;
+use crate::words::{count, plural, sparkline};
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::{AppId, ValueId};
+use autobatch_ir::plan::Mode;
+use autobatch_ir::plan::check::{Wanted, check as prove};
+use autobatch_planner::Nodes;
+use autobatch_planner::schedule::{self, Batches, Policy, Scratch, Why, path_sum_bound};
+use serde::Deserialize;
+use std::io::Write;
+
+/// Checks a plan or an order.
+pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    let graph = load_graph(&args.graph)?;
+    match (&args.plan, &args.batches) {
+        (Some(plan), _) => check_plan(&graph, &args.graph, plan, console),
+        (None, Some(order)) => check_order(&graph, order, console),
+        (None, None) => {
+            Err(Failure::usage("nothing to check").help("name a plan, or an order with --batches FILE"))
+        }
+    }
+}
+
+fn check_plan(
+    graph: &GraphData,
+    graph_path: &str,
+    path: &str,
+    console: &mut Console<'_>,
+) -> Result<Answer, Failure> {
+    let plan = load_plan(path)?;
+    let wanted = Wanted { values: &[], training: plan.mode == Mode::Train };
+    match prove(&plan, graph, wanted) {
+        Ok(()) => {
+            let applications: u64 = computing(&plan).map(|(_, step)| u64::from(step.rows)).sum();
+            let reads = plan.certificate.direct + plan.certificate.tabled;
+            writeln!(
+                console,
+                "proven: {path} computes {graph_path}: {}, {}, {}",
+                plural(applications, "application"),
+                plural(reads, "operand read"),
+                plural(plan.kernels.len() as u64, "kernel"),
+            )?;
+            let certificate = &plan.certificate;
+            writeln!(
+                console,
+                "batches {}  bound {}  {}",
+                certificate.batches,
+                certificate.bound,
+                gap_in_words(&plan)
+            )?;
+            Ok(Answer::Yes)
+        }
+        Err(disagreements) => {
+            writeln!(console, "not proven: {path} and {graph_path} disagree")?;
+            writeln!(console, "{disagreements}")?;
+            writeln!(console, "  = help: plan it anew: autobatch plan {graph_path} -o {path}")?;
+            Ok(Answer::No)
+        }
+    }
+}
+
+/// An order as other programs write it: a list of batches, bare or under a name.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OrderDoc {
+    Bare(Vec<Vec<Named>>),
+    Named { batches: Vec<Vec<Named>> },
+}
+
+/// An application: its number in the graph, `"a12"`, or one of its results, `"%12"`.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Named {
+    Number(u64),
+    Text(String),
+}
+
+impl Named {
+    fn spelled(&self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => text.clone(),
+        }
+    }
+
+    fn app(&self, graph: &GraphData) -> Option<AppId> {
+        let parse = |text: &str| text.parse::<usize>().ok();
+        let app = match self {
+            Self::Number(number) => usize::try_from(*number).ok(),
+            Self::Text(text) => match text.strip_prefix('%') {
+                Some(value) => {
+                    let value = parse(value).filter(|&value| value < graph.arena.values());
+                    value.map(|value| graph.arena.producer(ValueId::new(value)).index())
+                }
+                None => parse(text.strip_prefix('a').unwrap_or(text)),
+            },
+        };
+        app.filter(|&app| app < graph.arena.len()).map(AppId::new)
+    }
+}
+
+fn check_order(graph: &GraphData, path: &str, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    let nodes = Nodes::new(graph, &[]);
+    let problem = nodes.problem();
+    let batches = read_order(graph, &nodes, path)?;
+    let bound = path_sum_bound(&problem, &mut Scratch::default()).total;
+    if let Err(error) = schedule::check(&problem, &batches) {
+        writeln!(console, "not valid: {error}")?;
+        writeln!(console, "  = node n is {}", node_zero(&nodes))?;
+        return Ok(Answer::No);
+    }
+    let sizes: Vec<u32> = batches.iter().map(|batch| batch.len() as u32).collect();
+    let gap = (batches.len() as f64 / f64::from(bound.max(1)) - 1.0) * 100.0;
+    writeln!(
+        console,
+        "valid: {} of {}",
+        plural(batches.len() as u64, "batch").replace("batchs", "batches"),
+        plural(problem.len() as u64, "application")
+    )?;
+    writeln!(
+        console,
+        "bound {bound}   gap {gap:.0} %   rows {} largest {}",
+        sparkline(&sizes, 24),
+        count(sizes.iter().copied().max().unwrap_or(0))
+    )?;
+    for policy in [Policy::Depth, Policy::Ratio, Policy::Beam(8)] {
+        let ours = planning::schedule(graph, &policy)?.len() as i64;
+        writeln!(console, "{policy}: {} batches ({:+})", count(ours as u64), ours - batches.len() as i64)?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// Nodes are numbered without sources, lists and what is not needed.
+fn node_zero(nodes: &Nodes) -> String {
+    let first = nodes.apps().first().map_or_else(|| "none".to_owned(), ToString::to_string);
+    format!("the n-th application that needs a step, from 0; node 0 is {first}")
+}
+
+/// Batches of nodes; applications that need no step may be named and are left out.
+fn read_order(graph: &GraphData, nodes: &Nodes, path: &str) -> Result<Batches, Failure> {
+    let bytes = read(path)?;
+    let help =
+        "expected [[0, 1], [2]] or {\"batches\": ..}: applications by number, or values such as \"%12\"";
+    let document: OrderDoc = serde_json::from_slice(&bytes)
+        .map_err(|error| Failure::input(format!("{path}: {error}")).help(help))?;
+    let (OrderDoc::Bare(lists) | OrderDoc::Named { batches: lists }) = document;
+    let (mut start, mut items) = (vec![0u32], Vec::new());
+    for (number, list) in lists.iter().enumerate() {
+        let mut batch = Vec::new();
+        for named in list {
+            let Some(app) = named.app(graph) else {
+                let message = format!(
+                    "{path}: batch {number} names {}, which the graph does not have",
+                    named.spelled()
+                );
+                return Err(Failure::input(message).help(help));
+            };
+            batch.extend(nodes.node(app));
+        }
+        batch.sort_unstable();
+        if !batch.is_empty() {
+            items.extend(batch);
+            start.push(items.len() as u32);
+        }
+    }
+    Ok(Batches { start, items, bound: None, why: Why::Rule })
+}

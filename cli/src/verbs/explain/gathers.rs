@@ -1,0 +1,196 @@
+//! Operands that are read through a table, and why.
+//!
+//! Read off the plan by playing it on the numbers of steps: each row remembers which step wrote it
+//! last. A table whose rows come from several steps could not be a range unless those steps wrote
+//! neighbouring blocks; one whose rows come from one step could, if nothing else reads them in
+//! another order.
+
+use super::kernels::share_of_rows;
+use crate::facts::{Kinds, field_written, for_each_place, for_each_row};
+use crate::words::{count, table};
+use autobatch_ir::plan::{FieldId, Operand, Plan};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// Steps that a reason names at most.
+const NAMED: usize = 4;
+
+/// An operand read through a table.
+#[derive(Debug, Serialize)]
+pub(super) struct Gather {
+    step: u32,
+    kernel: String,
+    port: u32,
+    rows: u32,
+    reason: Reason,
+}
+
+/// Why it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Reason {
+    /// Lists are read in the order in which the model named their elements.
+    List,
+    /// Several lanes read the same row.
+    Repeats,
+    /// The rows were written by several steps.
+    SeveralSteps(Vec<u32>),
+    /// One step wrote the rows, and several operands read them.
+    SeveralReaders { written: u32, readers: u32 },
+    /// One step wrote the rows, in another order; this is their only reader.
+    OtherOrder { written: u32 },
+}
+
+impl Reason {
+    /// The reason without numbers, for totals.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::List => "lists are read in the order in which the model named their elements",
+            Self::Repeats => "several lanes read the same row",
+            Self::SeveralSteps(_) => "the rows were written by several steps",
+            Self::SeveralReaders { .. } => "the rows have several readers, and no order suits all of them",
+            Self::OtherOrder { .. } => "one step wrote the rows in another order",
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::List | Self::Repeats => self.kind().to_owned(),
+            Self::SeveralSteps(steps) => {
+                let shown: Vec<String> = steps.iter().take(NAMED).map(u32::to_string).collect();
+                let more = if steps.len() > NAMED {
+                    format!(" and {} more", steps.len() - NAMED)
+                } else {
+                    String::new()
+                };
+                format!("the rows were written by steps {}{more}", shown.join(", "))
+            }
+            Self::SeveralReaders { written, readers } => {
+                format!("rows of step {written} with {readers} readers, and no order suits all of them")
+            }
+            Self::OtherOrder { written } => format!("step {written} wrote the rows in another order"),
+        }
+    }
+}
+
+impl Gather {
+    /// All of a plan, in the order of steps.
+    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+        let kinds = Kinds::of(plan);
+        let readers = readers(plan);
+        let mut writer = Writers::default();
+        let mut gathers = Vec::new();
+        for (number, step) in plan.steps.iter().enumerate() {
+            for (port, &operand) in plan.operands(step).iter().enumerate() {
+                let (Operand::Table { field, .. } | Operand::Segments { field, .. }) = operand else {
+                    continue;
+                };
+                let mut rows = Vec::new();
+                for_each_row(plan, step, operand, |_, row| rows.push(row));
+                let writers: BTreeSet<u32> = rows.iter().map(|&row| writer.of(field, row)).collect();
+                let distinct: BTreeSet<u32> = rows.iter().copied().collect();
+                let reason = match writers.first() {
+                    _ if matches!(operand, Operand::Segments { .. }) => Reason::List,
+                    _ if distinct.len() < rows.len() => Reason::Repeats,
+                    Some(&written) if writers.len() == 1 => match readers.get(&(field.0, written)) {
+                        Some(&readers) if readers > 1 => Reason::SeveralReaders { written, readers },
+                        _ => Reason::OtherOrder { written },
+                    },
+                    _ => Reason::SeveralSteps(writers.into_iter().collect()),
+                };
+                let kernel = kinds.step_name(number).to_owned();
+                gathers.push(Self {
+                    step: number as u32,
+                    kernel,
+                    port: port as u32,
+                    rows: rows.len() as u32,
+                    reason,
+                });
+            }
+            for &place in plan.places(step) {
+                for_each_place(plan, step, place, |_, row| {
+                    writer.set(field_written(place), row, number as u32)
+                });
+            }
+        }
+        gathers
+    }
+}
+
+/// The step that wrote each row of a field last; memory follows what is written.
+#[derive(Default)]
+struct Writers(BTreeMap<(u32, u32), u32>);
+
+impl Writers {
+    fn of(&self, field: FieldId, row: u32) -> u32 {
+        self.0.get(&(field.0, row)).copied().unwrap_or(0)
+    }
+
+    fn set(&mut self, field: FieldId, row: u32, step: u32) {
+        self.0.insert((field.0, row), step);
+    }
+}
+
+/// How many operands read rows of a field that a step wrote.
+fn readers(plan: &Plan) -> BTreeMap<(u32, u32), u32> {
+    let mut writer = Writers::default();
+    let mut readers = BTreeMap::new();
+    for (number, step) in plan.steps.iter().enumerate() {
+        for &operand in plan.operands(step) {
+            let mut rows = Vec::new();
+            let Some(field) = for_each_row(plan, step, operand, |_, row| rows.push(row)) else { continue };
+            let written: BTreeSet<u32> = rows.iter().map(|&row| writer.of(field, row)).collect();
+            written.into_iter().for_each(|written| *readers.entry((field.0, written)).or_default() += 1);
+        }
+        for &place in plan.places(step) {
+            for_each_place(plan, step, place, |_, row| writer.set(field_written(place), row, number as u32));
+        }
+    }
+    readers
+}
+
+/// What one port of a kernel reads through tables.
+#[derive(Default)]
+struct Total {
+    rows: u64,
+    /// Rows by reason.
+    reasons: BTreeMap<&'static str, u64>,
+}
+
+/// Totals by port of kernel.
+pub(super) fn summary(plan: &Plan) -> String {
+    let gathers = Gather::all(plan);
+    if gathers.is_empty() {
+        return "read through tables: nothing; every operand row is read in place\n".to_owned();
+    }
+    let mut totals: BTreeMap<(String, u32), Total> = BTreeMap::new();
+    for gather in &gathers {
+        let total = totals.entry((gather.kernel.clone(), gather.port)).or_default();
+        total.rows += u64::from(gather.rows);
+        *total.reasons.entry(gather.reason.kind()).or_default() += u64::from(gather.rows);
+    }
+    let mut totals: Vec<_> = totals.into_iter().collect();
+    totals.sort_by_key(|(_, total)| std::cmp::Reverse(total.rows));
+    let mut rows = Vec::new();
+    for ((kernel, port), Total { rows: total, reasons }) in totals {
+        let main = reasons.into_iter().max_by_key(|(reason, rows)| (*rows, std::cmp::Reverse(*reason)));
+        let main = main.map_or("", |(reason, _)| reason).to_owned();
+        rows.push(vec![format!("  {kernel}.{port}"), count(total), main]);
+    }
+    format!("read through tables ({}; --gathers lists them)\n{}", share_of_rows(plan), table(&rows, &[0, 2]))
+}
+
+/// All of them, a line each.
+pub(super) fn report(plan: &Plan) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "read through tables: {}", share_of_rows(plan));
+    let mut rows = vec![["step", "operand", "rows", "reason"].map(str::to_owned).to_vec()];
+    for Gather { step, kernel, port, rows: lanes, reason } in Gather::all(plan) {
+        rows.push(vec![step.to_string(), format!("{kernel}.{port}"), count(lanes), reason.words()]);
+    }
+    if rows.len() > 1 {
+        text += &table(&rows, &[1, 3]);
+    }
+    text
+}

@@ -1,0 +1,167 @@
+//! The overview: where steps and work go, what was not batched, what is read through tables, what
+//! was fused.
+
+use super::{Subject, batching, gathers};
+use crate::args::ExplainArgs;
+use crate::facts::{Kinds, computing, multiply_adds};
+use crate::failure::Failure;
+use crate::planning;
+use crate::words::{count, plural, sparkline, table};
+use autobatch_ir::plan::{Plan, Stage};
+use autobatch_planner::schedule::Policy;
+use serde_json::json;
+use std::fmt::Write as _;
+
+/// Bars of a sparkline.
+const BARS: usize = 24;
+/// Findings that are shown.
+const FINDINGS: usize = 8;
+/// The beam whose saving is worth a hint.
+const WIDER: Policy = Policy::Beam(16);
+
+/// One kernel's share of a plan.
+struct Share {
+    name: String,
+    rows: Vec<u32>,
+    work: u64,
+    source: bool,
+}
+
+fn shares(plan: &Plan) -> Vec<Share> {
+    let kinds = Kinds::of(plan);
+    let share = |(kind, name): (usize, &String)| {
+        let kernel = kinds.kernel(plan, kind);
+        let rows: Vec<u32> = kinds.steps(plan, kind).map(|(_, step)| step.rows).collect();
+        let all: u64 = rows.iter().map(|&rows| u64::from(rows)).sum();
+        Share { name: name.clone(), work: all * multiply_adds(kernel), rows, source: kernel.source }
+    };
+    kinds.names().iter().enumerate().map(share).collect()
+}
+
+pub(super) fn report(subject: &Subject, args: &ExplainArgs) -> Result<String, Failure> {
+    let plan = &subject.plan;
+    let certificate = &plan.certificate;
+    let mut text = String::new();
+    let optimal = if certificate.batches == certificate.bound { ", optimal" } else { "" };
+    let _ = writeln!(
+        text,
+        "{}  {}, bound {} (gap {:.0} %{optimal})",
+        subject.path,
+        plural(u64::from(certificate.batches), "step"),
+        certificate.bound,
+        certificate.gap() * 100.0
+    );
+    text += &kernel_table(plan);
+    if let Some(graph) = &subject.graph {
+        let findings = batching::findings(graph, plan);
+        if findings.is_empty() {
+            text += "batched as far as it could be: no kernel has more steps than its longest path\n";
+        } else {
+            text += "not batched as far as they could be (most extra steps first)\n";
+            for (number, finding) in findings.iter().take(FINDINGS).enumerate() {
+                let _ = writeln!(text, "  {}. {}", number + 1, finding.words());
+            }
+            if findings.len() > FINDINGS {
+                let _ = writeln!(text, "  .. and {} more", findings.len() - FINDINGS);
+            }
+        }
+    } else {
+        text += "what was not batched: only the graph can tell (--graph FILE)\n";
+    }
+    text += &gathers::summary(plan);
+    text += &fused(plan);
+    if certificate.batches > certificate.bound
+        && let Some(graph) = &subject.graph
+        && args.wish.policy != WIDER
+    {
+        let wider = planning::schedule(graph, &WIDER)?.len() as u32;
+        if wider < certificate.batches {
+            let _ = writeln!(
+                text,
+                "hint     --policy {WIDER} saves {}",
+                plural(u64::from(certificate.batches - wider), "step")
+            );
+        }
+    }
+    Ok(text)
+}
+
+fn kernel_table(plan: &Plan) -> String {
+    let all: u64 = shares(plan).iter().map(|share| share.work).sum::<u64>().max(1);
+    let mut rows = Vec::new();
+    for share in shares(plan).iter().filter(|share| !share.source) {
+        let (least, most) = (share.rows.iter().min().unwrap_or(&0), share.rows.iter().max().unwrap_or(&0));
+        rows.push(vec![
+            format!("  {}", share.name),
+            plural(share.rows.len() as u64, "step"),
+            format!("{:.0} % of multiply-adds", share.work as f64 * 100.0 / all as f64),
+            format!("rows {least} {} {most}", sparkline(&share.rows, BARS)),
+        ]);
+    }
+    table(&rows, &[0, 3])
+}
+
+/// What fusion did: `fused    18 elementwise ops into 2 lines of 2 kernels`
+fn fused(plan: &Plan) -> String {
+    let (mut ops, mut lines, mut kernels, mut copies) = (0u64, 0u64, 0u64, 0u64);
+    for kernel in plan.kernels.iter().filter(|kernel| !kernel.source) {
+        let before = lines;
+        for stage in &kernel.stages {
+            if let Stage::Map { code, .. } = stage
+                && code.len() > 1
+            {
+                ops += code.len() as u64;
+                lines += 1;
+            }
+        }
+        kernels += u64::from(lines > before);
+        copies += u64::from(kernel.only_moves());
+    }
+    let mut text = match lines {
+        0 => String::new(),
+        _ => format!(
+            "fused    {} into {} of {}\n",
+            plural(ops, "elementwise op"),
+            plural(lines, "line"),
+            plural(kernels, "kernel")
+        ),
+    };
+    if plan.certificate.copied > 0 {
+        let _ = writeln!(
+            text,
+            "copied   {} by {} that only move{} data",
+            plural(plan.certificate.copied, "row"),
+            plural(copies, "kernel"),
+            if copies == 1 { "s" } else { "" }
+        );
+    }
+    text
+}
+
+pub(super) fn json(subject: &Subject, args: &ExplainArgs) -> serde_json::Value {
+    let plan = &subject.plan;
+    let certificate = &plan.certificate;
+    let kernels: Vec<serde_json::Value> = shares(plan)
+        .into_iter()
+        .map(|share| {
+            json!({"kernel": share.name, "steps": share.rows.len(), "rows": share.rows, "multiply_adds": share.work, "source": share.source})
+        })
+        .collect();
+    let findings = subject.graph.as_ref().map(|graph| batching::findings(graph, plan));
+    let rows: u64 = computing(plan).map(|(_, step)| u64::from(step.rows)).sum();
+    json!({
+        "file": args.file, "batches": certificate.batches, "bound": certificate.bound, "gap": certificate.gap(),
+        "rows": rows, "kernels": kernels, "not_batched": findings, "through_tables": gathers::Gather::all(plan),
+        "direct_rows": certificate.direct, "table_rows": certificate.tabled, "copied_rows": certificate.copied,
+    })
+}
+
+/// `1,904 of 5,318 operand rows`
+pub(super) fn share_of_rows(plan: &Plan) -> String {
+    let certificate = &plan.certificate;
+    format!(
+        "{} of {} operand rows",
+        count(certificate.tabled),
+        count(certificate.tabled + certificate.direct)
+    )
+}

@@ -1,0 +1,100 @@
+//! `explain`: why a plan is as it is.
+//!
+//! A plan alone says where its steps go and what it reads through tables. With its graph, which is
+//! looked for beside it, it also says what could have been batched further, and why two values are
+//! not together.
+
+mod batching;
+mod gathers;
+mod kernels;
+mod lanes;
+mod site;
+mod spell;
+mod why;
+
+use crate::args::ExplainArgs;
+use crate::console::Console;
+use crate::failure::{Answer, Failure};
+use crate::files::{Loaded, graph_beside, load, load_graph};
+use crate::planning;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::plan::Plan;
+use std::io::Write;
+
+/// What is explained.
+struct Subject {
+    /// The file that the user named.
+    path: String,
+    plan: Plan,
+    graph: Option<GraphData>,
+}
+
+impl Subject {
+    fn load(args: &ExplainArgs) -> Result<Self, Failure> {
+        let path = args.file.clone();
+        let plan = match load(&path)? {
+            Loaded::Graph(graph) => {
+                let plan = planning::plan(&path, &graph, &args.wish.wish())?.plan;
+                return Ok(Self { path, plan, graph: Some(*graph) });
+            }
+            Loaded::Plan(plan) => plan.into_inner(),
+        };
+        let graph = match &args.graph {
+            Some(graph_path) => Some(matching(graph_path, load_graph(graph_path)?, &path, &plan)?),
+            None => graph_beside(&path, &plan).map(|(_, graph)| graph),
+        };
+        // Lanes of a file may name anything; the graph's tables are indexed with them.
+        let known = |graph: &GraphData| plan.lanes.iter().all(|app| app.index() < graph.arena.len());
+        if let Some(graph) = &graph
+            && !known(graph)
+        {
+            let message = format!("{path}: a step names an application that the graph does not have");
+            return Err(
+                Failure::input(message).help("autobatch check GRAPH PLAN says what is wrong with a plan")
+            );
+        }
+        Ok(Self { path, plan, graph })
+    }
+
+    /// The graph, for questions that only it answers.
+    fn graph(&self, question: &str) -> Result<&GraphData, Failure> {
+        let message = || {
+            format!(
+                "{question} is a question about the graph, and none with the structure of {} lies beside it",
+                self.path
+            )
+        };
+        self.graph.as_ref().ok_or_else(|| {
+            Failure::usage(message()).help("name it: --graph FILE, or explain the graph itself")
+        })
+    }
+}
+
+fn matching(graph_path: &str, graph: GraphData, path: &str, plan: &Plan) -> Result<GraphData, Failure> {
+    if graph.structure() == plan.structure {
+        return Ok(graph);
+    }
+    let message = format!("{graph_path} has another structure than the graph that {path} was made from");
+    Err(Failure::usage(message).help(format!("plan it anew: autobatch plan {graph_path} -o {path}")))
+}
+
+/// Explains a plan.
+pub fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    let subject = Subject::load(args)?;
+    let text = if let Some(values) = &args.why {
+        let graph = subject.graph("--why")?;
+        why::report(graph, &subject.plan, &args.wish.wish().policy, &values[0], &values[1])?
+    } else if args.lanes {
+        lanes::report(subject.graph("--lanes")?, &subject.plan, args.kernel.as_deref(), args.labels)?
+    } else if let Some(site) = &args.site {
+        site::report(subject.graph("--site")?, &subject.plan, site)?
+    } else if args.gathers {
+        gathers::report(&subject.plan)
+    } else if args.json {
+        format!("{:#}\n", kernels::json(&subject, args))
+    } else {
+        kernels::report(&subject, args)?
+    };
+    console.write_all(text.as_bytes())?;
+    Ok(Answer::Yes)
+}

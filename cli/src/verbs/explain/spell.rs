@@ -1,0 +1,90 @@
+//! Values, applications and signatures of a graph in words.
+
+use crate::failure::Failure;
+use autobatch_ir::graph::{Callee, GraphData, ParamArg};
+use autobatch_ir::id::{AppId, SigId, ValueId};
+use autobatch_ir::plan::Plan;
+
+/// The step that computes each application, where one does.
+pub(super) fn steps_of(graph: &GraphData, plan: &Plan) -> Vec<Option<u32>> {
+    let mut steps = vec![None; graph.arena.len()];
+    for (number, step) in plan.steps.iter().enumerate() {
+        for app in plan.lanes(step) {
+            if let Some(place) = steps.get_mut(app.index()) {
+                *place = Some(number as u32);
+            }
+        }
+    }
+    steps
+}
+
+/// The value that a text names: `%12`.
+pub(super) fn value(graph: &GraphData, text: &str) -> Result<ValueId, Failure> {
+    let number = text.strip_prefix('%').unwrap_or(text).parse::<usize>().ok();
+    let there = graph.arena.values();
+    match number.and_then(ValueId::try_new) {
+        Some(value) if value.index() < there => Ok(value),
+        Some(value) => {
+            Err(Failure::usage(format!("the graph has no value {value}: it has {there}, from %0 on")))
+        }
+        None => Err(Failure::usage(format!("{text:?} is no value"))
+            .help("values are spelled %12, as in the text form")),
+    }
+}
+
+/// The value's name or, of an application, that of its first result.
+pub(super) fn first_value(graph: &GraphData, app: AppId) -> String {
+    match graph.arena.results(app).next() {
+        Some(value) => ValueId::new(value).to_string(),
+        None => app.to_string(),
+    }
+}
+
+/// `@word`
+pub(super) fn callee(graph: &GraphData, sig: SigId) -> String {
+    graph.module.callee_name(graph.sigs.get(sig).callee)
+}
+
+/// `@word(f32[100], u32; @w, @b)`
+pub(super) fn signature(graph: &GraphData, sig: SigId) -> String {
+    let signature = graph.sigs.get(sig);
+    let operands: Vec<String> = signature.operands.iter().map(|&ty| graph.ty(ty).to_string()).collect();
+    let params: Vec<String> = signature.params.iter().map(|&arg| param(graph, arg)).collect();
+    let separator = if params.is_empty() { "" } else { "; " };
+    let name = callee(graph, sig);
+    format!("{name}{}({}{separator}{})", attributes(graph, sig), operands.join(", "), params.join(", "))
+}
+
+/// ` { slope: 0.1 }`, or nothing for cells and for ops without attributes.
+fn attributes(graph: &GraphData, sig: SigId) -> String {
+    let Callee::Op(op) = graph.sigs.get(sig).callee else { return String::new() };
+    let all = format!("{op:?}");
+    all.find(" {").map_or_else(String::new, |at| all[at..].to_owned())
+}
+
+/// `@w`
+pub(super) fn param(graph: &GraphData, arg: ParamArg) -> String {
+    graph.module.param_name(arg)
+}
+
+/// `src/lattice.rs:71`, or nothing for what was written by hand.
+pub(super) fn site(graph: &GraphData, app: AppId) -> Option<String> {
+    let site = graph.site(graph.arena.app(app).site);
+    (!site.file.is_empty()).then(|| format!("{}:{}", site.file, site.line))
+}
+
+/// `instance 3`, with its key where that is another number.
+pub(super) fn instance(graph: &GraphData, app: AppId) -> String {
+    let mut number = 0;
+    for (key, range) in graph.stretches() {
+        if range.contains(&app.index()) {
+            return match key {
+                None => "common".to_owned(),
+                Some(key) if key == number => format!("instance {number}"),
+                Some(key) => format!("instance {number} (key {key})"),
+            };
+        }
+        number += u64::from(key.is_some());
+    }
+    "common".to_owned()
+}

@@ -1,0 +1,197 @@
+//! `policies`: batching policies side by side, over one graph or the mean of many.
+
+use crate::args::PoliciesArgs;
+use crate::console::{Console, progress};
+use crate::failure::{Answer, Failure};
+use crate::files::{bytes_in_words, load_graph};
+use crate::planning::{self, Planned, Wish};
+use crate::words::{count, mean_and_deviation, table};
+use autobatch_planner::schedule::{Mean, Policy};
+use serde::Serialize;
+use serde_json::json;
+use std::io::Write;
+use std::time::Duration;
+
+/// A number over all graphs.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Over {
+    mean: f64,
+    sd: f64,
+}
+
+impl Over {
+    fn of(numbers: impl Iterator<Item = f64>) -> Self {
+        let (mean, sd) = mean_and_deviation(&numbers.collect::<Vec<f64>>());
+        Self { mean, sd }
+    }
+
+    /// `228 ± 21`, or the plain number where there is one graph.
+    fn words(self, graphs: usize) -> String {
+        let whole = |number: f64| {
+            if graphs == 1 || number >= 1000.0 {
+                count(number.round() as u64)
+            } else {
+                format!("{number:.1}")
+            }
+        };
+        if graphs == 1 { whole(self.mean) } else { format!("{} ± {:.1}", whole(self.mean), self.sd) }
+    }
+}
+
+/// One policy over all graphs.
+struct Line {
+    policy: Policy,
+    plans: Vec<Planned>,
+}
+
+impl Line {
+    fn over(&self, number: impl Fn(&Planned) -> f64) -> Over {
+        Over::of(self.plans.iter().map(number))
+    }
+
+    fn batches(&self) -> Over {
+        self.over(|planned| f64::from(planned.plan.certificate.batches))
+    }
+
+    fn took(&self) -> Duration {
+        self.plans.iter().map(|planned| planned.took).sum::<Duration>() / self.plans.len().max(1) as u32
+    }
+
+    /// How far the sum of batches is above the sum of bounds.
+    fn gap(&self) -> f64 {
+        let sum = |number: fn(&Planned) -> u32| {
+            self.plans.iter().map(|planned| f64::from(number(planned))).sum::<f64>()
+        };
+        sum(|planned| planned.plan.certificate.batches)
+            / sum(|planned| planned.plan.certificate.bound).max(1.0)
+            - 1.0
+    }
+}
+
+/// Compares policies.
+pub fn policies(args: &PoliciesArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    let graphs =
+        args.graphs.iter().map(|path| Ok((path, load_graph(path)?))).collect::<Result<Vec<_>, Failure>>()?;
+    let standard =
+        [Policy::Unbatched, Policy::Depth, Policy::Agenda(Mean::All), Policy::Ratio, Policy::Beam(8)];
+    let mut all: Vec<Policy> = standard.into_iter().chain(args.policies.iter().cloned()).collect();
+    all.push(Policy::Auto);
+    let mut seen = Vec::new();
+    all.retain(|policy| {
+        !seen.contains(policy) && {
+            seen.push(policy.clone());
+            true
+        }
+    });
+    let bar = progress(all.len() * graphs.len(), "planning");
+    let mut lines = Vec::new();
+    for policy in all {
+        let mut plans = Vec::new();
+        for (path, graph) in &graphs {
+            plans.push(planning::plan(path, graph, &Wish { policy: policy.clone(), ..Wish::default() })?);
+            bar.inc(1);
+        }
+        lines.push(Line { policy, plans });
+    }
+    bar.finish_and_clear();
+    let auto = lines.pop().ok_or_else(|| Failure::usage("no policy to compare"))?;
+    let fewest = lines.iter().map(|line| line.batches().mean).fold(f64::INFINITY, f64::min);
+    if args.json {
+        print_json(args, &lines, &auto, console)
+    } else {
+        print(args, &lines, &auto, fewest, console)
+    }?;
+    Ok(Answer::Yes)
+}
+
+fn bound(line: &Line) -> Over {
+    line.over(|planned| f64::from(planned.plan.certificate.bound))
+}
+
+fn print(
+    args: &PoliciesArgs,
+    lines: &[Line],
+    auto: &Line,
+    fewest: f64,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let graphs = args.graphs.len();
+    match &args.graphs[..] {
+        [one] => writeln!(console, "{one}")?,
+        [first, .., last] => writeln!(console, "{first} .. {last}: {graphs} graphs, mean ± sd")?,
+        [] => {}
+    }
+    let head = ["policy", "batches", "gap", "table rows", "copied", "slabs", "planning", ""];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let mut marked = false;
+    for line in lines {
+        let best = line.batches().mean == fewest && !marked;
+        marked |= best;
+        let note = match line.plans.iter().map(|planned| &planned.batches.why).collect::<Vec<_>>()[..] {
+            [why] if matches!(line.policy, Policy::Fsm(_)) => why.to_string(),
+            _ if best => "<- fewest batches".to_owned(),
+            _ => String::new(),
+        };
+        rows.push(vec![
+            line.policy.to_string(),
+            line.batches().words(graphs),
+            if line.policy == Policy::Unbatched {
+                "-".to_owned()
+            } else {
+                format!("{:.0} %", line.gap() * 100.0)
+            },
+            line.over(|planned| planned.plan.certificate.tabled as f64).words(graphs),
+            line.over(|planned| planned.plan.certificate.copied as f64).words(graphs),
+            bytes_in_words(line.over(|planned| planned.plan.certificate.slab_bytes as f64).mean as u64),
+            console.time(line.took()),
+            note,
+        ]);
+    }
+    rows.push(vec!["bound".to_owned(), bound(auto).words(graphs)]);
+    console.write_all(table(&rows, &[0, 7]).as_bytes())?;
+    writeln!(console, "{}", auto_picks(lines, auto))?;
+    Ok(())
+}
+
+/// What `auto` does on these graphs, told by the policy whose batches it has.
+fn auto_picks(lines: &[Line], auto: &Line) -> String {
+    let same = |line: &&Line| {
+        let pairs = line.plans.iter().zip(&auto.plans);
+        let mut orders = pairs.map(|(one, other)| {
+            one.batches.start == other.batches.start && one.batches.items == other.batches.items
+        });
+        orders.all(|same| same)
+    };
+    let like =
+        lines.iter().find(same).map_or_else(String::new, |line| format!(", the order of {}", line.policy));
+    let mut reasons: Vec<String> = auto.plans.iter().map(|planned| planned.batches.why.to_string()).collect();
+    reasons.sort();
+    reasons.dedup();
+    let batches = auto.batches().words(auto.plans.len());
+    format!("auto picks {batches} batches{like}: {}", reasons.join("; or "))
+}
+
+fn print_json(
+    args: &PoliciesArgs,
+    lines: &[Line],
+    auto: &Line,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let line = |line: &Line| {
+        let why: Vec<String> = line.plans.iter().map(|planned| planned.batches.why.to_string()).collect();
+        json!({
+            "policy": line.policy.to_string(), "batches": line.batches(), "gap": line.gap(),
+            "table_rows": line.over(|planned| planned.plan.certificate.tabled as f64),
+            "direct_rows": line.over(|planned| planned.plan.certificate.direct as f64),
+            "copied_rows": line.over(|planned| planned.plan.certificate.copied as f64),
+            "slab_bytes": line.over(|planned| planned.plan.certificate.slab_bytes as f64),
+            "planning_ms": console.millis(line.took()),
+            "batches_by_graph": line.plans.iter().map(|planned| planned.plan.certificate.batches).collect::<Vec<u32>>(),
+            "why": why,
+        })
+    };
+    let policies: Vec<serde_json::Value> = lines.iter().chain([auto]).map(line).collect();
+    let answer = json!({"graphs": args.graphs, "bound": bound(auto), "policies": policies});
+    writeln!(console, "{answer:#}")?;
+    Ok(())
+}

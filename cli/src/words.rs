@@ -1,0 +1,96 @@
+//! Numbers, tables and bars as people read them on a terminal.
+
+/// A number with commas between thousands.
+#[must_use]
+pub(crate) fn count(number: impl Into<u64>) -> String {
+    let digits = number.into().to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 step`, `2 steps`
+#[must_use]
+pub(crate) fn plural(number: u64, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// A bar chart of one line: neighbours are merged until at most `width` bars are left, each as high
+/// as its highest member.
+#[must_use]
+pub(crate) fn sparkline(numbers: &[u32], width: usize) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let bars = numbers.len().min(width.max(1));
+    let highest = numbers.iter().copied().max().unwrap_or(0).max(1);
+    (0..bars)
+        .map(|bar| {
+            let members = &numbers[bar * numbers.len() / bars..(bar + 1) * numbers.len() / bars];
+            let high = members.iter().copied().max().unwrap_or(0);
+            BARS[(u64::from(high) * 7).div_ceil(u64::from(highest)) as usize]
+        })
+        .collect()
+}
+
+/// A table with columns as wide as their widest cell; the first column and those in `left` stand
+/// left, the others right. Trailing blanks are cut.
+#[must_use]
+pub(crate) fn table(rows: &[Vec<String>], left: &[usize]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let gap = " ".repeat(widths[column] - cell.chars().count());
+            let separator = if column == 0 { "" } else { "  " };
+            line += separator;
+            line += &if left.contains(&column) { format!("{cell}{gap}") } else { format!("{gap}{cell}") };
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// Mean and standard deviation.
+#[must_use]
+pub(crate) fn mean_and_deviation(numbers: &[f64]) -> (f64, f64) {
+    let count = numbers.len().max(1) as f64;
+    let mean = numbers.iter().sum::<f64>() / count;
+    let spread = numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>();
+    let deviation = if numbers.len() < 2 { 0.0 } else { (spread / (count - 1.0)).sqrt() };
+    (mean, deviation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_parted_by_commas() {
+        assert_eq!([7u64, 999, 1000, 1_234_567].map(count), ["7", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn a_sparkline_keeps_the_highest_of_the_bars_that_it_merges() {
+        assert_eq!(sparkline(&[1, 8], 10), "▂█");
+        assert_eq!(sparkline(&[1, 1, 8, 1], 2), "▂█");
+        assert_eq!(sparkline(&[], 5), "");
+    }
+
+    #[test]
+    fn the_deviation_is_that_of_a_sample() {
+        let (mean, deviation) = mean_and_deviation(&[1.0, 3.0]);
+        assert_eq!((mean, deviation), (2.0, 2.0f64.sqrt()));
+        assert_eq!(mean_and_deviation(&[5.0]), (5.0, 0.0));
+    }
+}

@@ -1,0 +1,81 @@
+//! `emit` and `fsm-train`: models have the shape of the workloads they stand for.
+
+use crate::{says, scratch};
+use autobatch_cli::files::load_graph;
+use serde_json::Value as Json;
+
+fn facts(model: &str, more: &[&str]) -> Json {
+    let graph = scratch(&format!("emit_{model}{}.abg", more.concat()));
+    let said = says(&[&["emit", model, "--instances", "4", "--hidden", "4", "-o", &graph], more].concat());
+    assert!(said.starts_with("wrote "), "{said}");
+    serde_json::from_str(&says(&["plan", &graph, "--json"])).expect("plan --json prints JSON")
+}
+
+#[test]
+fn trees_and_taggers_meet_their_bounds() {
+    for (model, cells) in [("trees", 3), ("bilstm", 3)] {
+        let facts = facts(model, &[]);
+        assert_eq!(facts["batches"], facts["bound"], "{model}");
+        assert_eq!(facts["cells"], cells, "{model}: {facts}");
+        assert_eq!(facts["copied_rows"], 0, "{model}");
+    }
+}
+
+#[test]
+fn lattices_sum_lists_of_any_length_in_one_signature() {
+    let facts = facts("lattice", &[]);
+    let steps = facts["steps"].as_array().expect("steps are a list");
+    let sums: std::collections::BTreeSet<&str> = steps
+        .iter()
+        .filter_map(|step| step["kernel"].as_str())
+        .filter(|name| name.starts_with("list_sum"))
+        .collect();
+    assert_eq!(sums.len(), 1, "{sums:?}");
+}
+
+#[test]
+fn several_cells_make_trees_harder() {
+    let (one, three) = (facts("trees", &[]), facts("trees", &["--cells", "3"]));
+    assert_eq!(one["applications"], three["applications"]);
+    assert!(three["bound"].as_u64() > one["bound"].as_u64(), "{} {}", one["bound"], three["bound"]);
+}
+
+#[test]
+fn equal_seeds_give_equal_graphs_and_batches_differ() {
+    let emit = |name: &str, more: &[&str]| {
+        let path = scratch(name);
+        says(
+            &[&["emit", "random", "--instances", "3", "--cells", "2", "--hidden", "2", "-o", &path], more]
+                .concat(),
+        );
+        load_graph(&path).expect("just written")
+    };
+    let first = emit("seed_a.abg", &[]);
+    assert_eq!(first.structure(), emit("seed_b.abg", &[]).structure());
+    assert_ne!(first.structure(), emit("seed_c.abg", &["--seed", "2"]).structure());
+    assert_ne!(first.structure(), emit("seed_d.abg", &["--batch", "1"]).structure());
+}
+
+#[test]
+fn a_minibatch_that_the_data_does_not_have_is_refused() {
+    let data = scratch("two_trees.txt");
+    std::fs::write(&data, "(3 (2 a) (3 b))\n(1 (2 c) (1 d))\n").expect("the scratch folder is there");
+    let path = scratch("two.graph");
+    let said = says(&["emit", "trees", "--data", &data, "--instances", "2", "--hidden", "2", "-o", &path]);
+    assert!(said.contains("2 instances, 8 applications"), "{said}");
+    let said = says(&["emit", "trees", "--data", &data, "--instances", "2", "--batch", "1", "-o", &path]);
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn a_table_is_learned_and_used() {
+    let (graph, table) = (scratch("fsm.abg"), scratch("fsm.json"));
+    says(&["emit", "random", "--instances", "4", "--cells", "3", "--hidden", "2", "-o", &graph]);
+    let said = says(&["fsm-train", &graph, "-o", &table, "--episodes", "8"]);
+    assert!(said.contains("batches on the samples: fsm "), "{said}");
+    let policy = format!("fsm:{table}");
+    let said = says(&["plan", &graph, "--policy", &policy]);
+    assert!(said.contains("policy      fsm:"), "{said}");
+    let said = says(&["fsm-train", &graph, crate::ORDER, "-o", &table]);
+    assert!(said.contains("meets its signatures in another order") && said.ends_with("[exit 3]\n"), "{said}");
+}

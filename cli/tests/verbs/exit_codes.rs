@@ -1,0 +1,129 @@
+//! Exit codes of the real program, and errors as they are rendered.
+
+use crate::{NAMES, ORDER, planned, scratch};
+use std::process::{Command, Output, Stdio};
+
+fn autobatch(words: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_autobatch");
+    Command::new(program).args(words).stdin(Stdio::null()).output().expect("the program was built")
+}
+
+#[test]
+fn zero_is_done_and_one_is_no() {
+    assert_eq!(autobatch(&["plan", NAMES]).status.code(), Some(0));
+    assert_eq!(autobatch(&["diff", NAMES, NAMES]).status.code(), Some(0));
+    assert_eq!(autobatch(&["diff", NAMES, ORDER]).status.code(), Some(1));
+    let plan = planned(NAMES, "exit_one.plan", &[]);
+    assert_eq!(autobatch(&["check", ORDER, &plan]).status.code(), Some(1));
+}
+
+#[test]
+fn two_is_a_command_line_that_makes_no_sense() {
+    for words in
+        [&["plan"][..], &["plan", NAMES, "--policy", "best"], &["explain", NAMES, "--why", "%1"], &["sing"]]
+    {
+        assert_eq!(autobatch(words).status.code(), Some(2), "{words:?}");
+    }
+    assert_eq!(
+        autobatch(&["show", NAMES, "--format", "text", "-o", &scratch("usage.graph")]).status.code(),
+        Some(0)
+    );
+}
+
+#[test]
+fn three_is_a_file_that_is_not_what_it_should_be() {
+    let bad = scratch("bad.graph");
+    std::fs::write(&bad, "autobatch graph 1\nmodule \"x\"\ngraph\n%0 = foo(%1)\n")
+        .expect("the scratch folder is there");
+    let output = autobatch(&["plan", &bad]);
+    assert_eq!(output.status.code(), Some(3));
+    let said = crate::without_folder(&String::from_utf8_lossy(&output.stderr));
+    insta::assert_snapshot!(said);
+    let output = autobatch(&["plan", "no-such.graph"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: no-such.graph: "));
+    let plan = planned(NAMES, "exit_three.plan", &[]);
+    let output = autobatch(&["plan", &plan]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("expected a graph, found a plan"));
+}
+
+#[test]
+fn damaged_files_of_every_form_are_refused_without_a_panic() {
+    for (extension, bytes) in
+        [("abg", &b"autobatch"[..]), ("abp", b"\0\0\0"), ("json", b"{\"format\": 3}"), ("plan", b"step")]
+    {
+        let path = scratch(&format!("damaged.{extension}"));
+        std::fs::write(&path, bytes).expect("the scratch folder is there");
+        let output = autobatch(&["show", &path]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(3), "{extension}: {said}");
+        assert!(said.starts_with("error: ") && said.contains("damaged."), "{extension}: {said}");
+    }
+}
+
+#[test]
+fn four_is_an_output_that_cannot_be_written() {
+    let nowhere = scratch("no-folder/out.plan");
+    assert_eq!(autobatch(&["plan", NAMES, "-o", &nowhere]).status.code(), Some(4));
+}
+
+#[test]
+fn every_verb_has_help_with_an_example() {
+    for verb in [
+        "show",
+        "plan",
+        "explain",
+        "policies",
+        "diff",
+        "check",
+        "passes",
+        "reduce",
+        "fsm-train",
+        "emit",
+        "devices",
+    ] {
+        let output = autobatch(&[verb, "--help"]);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{verb}");
+        assert!(said.contains("Example") && said.contains(&format!("autobatch {verb}")), "{said}");
+    }
+}
+
+#[test]
+fn completions_speak_of_every_verb() {
+    let output = autobatch(&["completions", "bash"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    for verb in ["policies", "fsm-train", "emit"] {
+        assert!(said.contains(verb), "{verb}");
+    }
+}
+
+#[test]
+fn a_graph_goes_through_pipes() {
+    let graph = autobatch(&["emit", "random", "--instances", "2", "--hidden", "2", "--nodes", "4"]);
+    let mut plan = Command::new(env!("CARGO_BIN_EXE_autobatch"))
+        .args(["plan", "-", "--policy", "ratio", "-o", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program was built");
+    std::io::Write::write_all(&mut plan.stdin.take().expect("piped"), &graph.stdout)
+        .expect("the program reads");
+    let output = plan.wait_with_output().expect("the program ends");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("autobatch plan 1"), "{text}");
+}
+
+#[test]
+fn a_plan_that_claims_rows_which_no_step_writes_is_refused_before_anything_is_allocated() {
+    let path = planned(NAMES, "huge.plan", &[]);
+    let text = std::fs::read_to_string(&path).expect("just written");
+    let huge = text.replace("{a: f32[3]} x9", "{a: f32[3]} x1000000000").replace("140", "12000000032");
+    assert_ne!(text, huge);
+    std::fs::write(&path, huge).expect("the scratch folder is there");
+    let output = autobatch(&["show", &path, "--format", "svg"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("it declares 1000000000 rows, steps write 9 of them"), "{said}");
+}

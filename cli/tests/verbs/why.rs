@@ -1,0 +1,78 @@
+//! `--why`: a test for each verdict that today's planner can give, and for each part of a signature.
+
+use crate::{ORDER, says};
+
+fn why(policy: &str, a: &str, b: &str) -> String {
+    says(&["explain", ORDER, "--policy", policy, "--why", a, b])
+}
+
+#[test]
+fn lanes_of_one_step() {
+    insta::assert_snapshot!(why("auto", "%1", "%6"));
+}
+
+#[test]
+fn one_is_computed_from_the_other_along_a_path() {
+    insta::assert_snapshot!(why("auto", "%1", "%3"));
+    // The order of the question does not matter.
+    assert!(why("auto", "%3", "%1").contains("%1 @a (step 2) -> %2 @b (step 3) -> %3 @a (step 5)"));
+}
+
+#[test]
+fn one_still_waited_when_the_other_ran() {
+    insta::assert_snapshot!(why("auto", "%3", "%15"));
+    let fewer = why("depth", "%1", "%15");
+    assert!(fewer.contains("yes, and the policy then needs 1 fewer in all"), "{fewer}");
+}
+
+#[test]
+fn the_policy_held_one_back() {
+    insta::assert_snapshot!(why("depth", "%2", "%5"));
+    let never = why("none", "%2", "%5");
+    assert!(never.contains("no: this policy runs them apart"), "{never}");
+}
+
+#[test]
+fn the_model_asked_for_a_batch_of_its_own() {
+    insta::assert_snapshot!(why("auto", "%2", "%16"));
+}
+
+#[test]
+fn no_output_needs_it() {
+    insta::assert_snapshot!(why("auto", "%2", "%17"));
+}
+
+#[test]
+fn constants_and_lists_are_in_no_batch() {
+    insta::assert_snapshot!(why("auto", "%2", "%0"));
+    insta::assert_snapshot!(why("auto", "%2", "%12"));
+}
+
+#[test]
+fn signatures_differ_in_the_callee() {
+    insta::assert_snapshot!(why("auto", "%2", "%1"));
+}
+
+#[test]
+fn signatures_differ_in_an_attribute() {
+    insta::assert_snapshot!(why("auto", "%10", "%11"));
+}
+
+#[test]
+fn signatures_differ_in_the_weights() {
+    insta::assert_snapshot!(why("auto", "%1", "%8"));
+}
+
+#[test]
+fn signatures_differ_in_operand_types_and_in_where_indices_come_from() {
+    let types = says(&["explain", "tests/files/parts.graph", "--why", "%2", "%3"]);
+    assert!(types.contains("signature: they differ in operand type"), "{types}");
+    let indices = says(&["explain", "tests/files/parts.graph", "--why", "%6", "%7"]);
+    assert!(indices.contains("where indices come from: computed in one, bound in the other"), "{indices}");
+}
+
+#[test]
+fn values_that_are_not_there_are_refused() {
+    insta::assert_snapshot!(why("auto", "%2", "%99"));
+    insta::assert_snapshot!(why("auto", "two", "%1"));
+}
