@@ -1,6 +1,9 @@
 //! What emitting and planning cost: nanoseconds an application, for minibatches of random trees.
 //!
-//! `cargo run --release -p autobatch-planner --example plan_speed [policy]`
+//! `cargo run --release -p autobatch-planner --example plan_speed [policy [trees [rounds]]]`
+//!
+//! With `trees` and `rounds` only that size is planned, and only in the default row order, so that
+//! a profiler sees nothing else.
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
 use autobatch_ir::{Cell, Graph, INDEX, Init, Module, ModuleBuilder, Param, Value, f32};
@@ -43,14 +46,22 @@ fn tree<'g>(g: &'g Graph, model: &Model, leaves: usize, random: &mut u64) -> [Va
 }
 
 fn main() {
-    let word = std::env::args().nth(1).unwrap_or_else(|| "auto".to_owned());
+    let mut words = std::env::args().skip(1);
+    let word = words.next().unwrap_or_else(|| "auto".to_owned());
+    let mut number = || words.next().map(|word| word.parse::<usize>().expect("a number"));
+    let (only_trees, only_rounds) = (number(), number());
     let policy: Policy = word.parse().expect("a policy");
     let (module, model) = model();
     let mut planner = Planner::new(policy.load().expect("a readable policy"));
-    for trees in [32, 128, 512, 2560, 25_600] {
+    let sizes = only_trees.map_or_else(|| vec![32, 128, 512, 2560, 25_600], |trees| vec![trees]);
+    let orders = match only_rounds {
+        None => vec![RowOrder::Batch, RowOrder::default()],
+        Some(_) => vec![RowOrder::default()],
+    };
+    for trees in sizes {
         let mut graph = Graph::new(&module);
-        let rounds = (30_000 / trees).clamp(3, 101);
-        let (mut emit, mut plan) = (Vec::new(), [Vec::new(), Vec::new()]);
+        let rounds = only_rounds.unwrap_or((60_000 / trees).clamp(5, 401));
+        let (mut emit, mut plan) = (Vec::new(), vec![Vec::new(); orders.len()]);
         let mut last = None;
         for _ in 0..rounds {
             graph.clear();
@@ -63,7 +74,7 @@ fn main() {
                 logits.extend(h.affine(model.out, None).id());
             }
             emit.push(start.elapsed().as_secs_f64());
-            for (times, rows) in plan.iter_mut().zip([RowOrder::Batch, RowOrder::Propagated]) {
+            for (times, &rows) in plan.iter_mut().zip(&orders) {
                 let request = Request { wanted: &logits, rows, ..Request::default() };
                 let start = Instant::now();
                 last = Some(planner.plan(&graph.data(), &request).expect("a plan"));
@@ -71,14 +82,21 @@ fn main() {
             }
         }
         let applications = graph.data().arena.len();
-        let each = |times: &mut Vec<f64>| {
+        let each = |mut times: Vec<f64>| {
             times.sort_by(f64::total_cmp);
-            times[times.len() / 2] * 1e9 / applications as f64
+            let nanoseconds = |time: f64| time * 1e9 / applications as f64;
+            format!("{:.1} ({:.1})", nanoseconds(times[0]), nanoseconds(times[times.len() / 2]))
         };
-        let (emit, [batch, propagated]) = (each(&mut emit), plan.each_mut().map(each));
+        print!(
+            "{trees:>6} trees {applications:>8} applications, ns each, least (median): emit {}",
+            each(emit)
+        );
+        for (&rows, times) in orders.iter().zip(plan) {
+            print!(", plan {rows:?} {}", each(times));
+        }
         let certificate = last.expect("at least one round").certificate;
         println!(
-            "{trees:>6} trees {applications:>8} applications: emit {emit:5.1}, plan {batch:6.1} in batch order, {propagated:6.1} propagated ns each; batches {} bound {}, direct {} tabled {}",
+            "; batches {} bound {}, direct {} tabled {}",
             certificate.batches, certificate.bound, certificate.direct, certificate.tabled,
         );
     }

@@ -7,9 +7,14 @@
 //! elements become operands. Inputs, constants and parameters are no nodes either: they wait for
 //! nothing, so they are played first, a signature at a time.
 //!
+//! While operands are walked, the storage pass is told which results meet where: it needs no walk of
+//! its own. What is asked of a producer again and again lies in one flat array, by value.
+//!
 //! *Cost.* Linear in applications and operands.
 
-use autobatch_ir::graph::{Callee, GraphData, Op, Operand, OperandKind};
+use crate::schedule::Problem;
+use crate::storage::Storage;
+use autobatch_ir::graph::{Callee, GraphData, Op, Operand};
 use autobatch_ir::id::{AppId, SigId, ValueId};
 use std::collections::BTreeMap;
 
@@ -37,7 +42,45 @@ pub(crate) struct Clusters {
     pub(crate) sources: Vec<Vec<AppId>>,
     needed: Vec<bool>,
     type_of_sig: Vec<u32>,
+    /// The last places of bound numbers seen with each signature, and the type they have.
+    last_mixed: Vec<(u64, u32)>,
+    sigs: Vec<SigFacts>,
+    values: Vec<ValueFacts>,
+    source_of_sig: Vec<u32>,
 }
+
+/// What an application of a signature is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Source,
+    List,
+    Node,
+}
+
+/// What the walk asks of a signature.
+#[derive(Clone, Copy, Debug)]
+struct SigFacts {
+    kind: Kind,
+    /// The number of its first result among the results of all signatures.
+    results: u32,
+    /// The number of its first operand among the operands of all signatures.
+    operands: u32,
+}
+
+/// What consumers ask of a value.
+#[derive(Clone, Copy, Debug)]
+struct ValueFacts {
+    /// The node that makes it, or [`NONE`].
+    node: u32,
+    /// Which result of which signature it is, or [`LIST`].
+    result: u32,
+}
+
+/// The result number of lists.
+const LIST: u32 = u32::MAX;
+
+/// The types of nodes some of whose indices are bound: signature, bound places, further bound places.
+type MixedTypes = BTreeMap<(SigId, [u64; 2], Vec<u64>), u32>;
 
 /// Whether an application only names numbers that are there before the first step.
 pub(crate) fn is_source(callee: Callee) -> bool {
@@ -45,113 +88,191 @@ pub(crate) fn is_source(callee: Callee) -> bool {
 }
 
 impl Clusters {
-    /// Fills the clusters anew; memory is kept.
-    pub(crate) fn fill(&mut self, graph: &GraphData, wanted: &[ValueId]) {
+    /// Fills the clusters anew, and tells `storage` which results meet; memory is kept.
+    pub(crate) fn fill(&mut self, graph: &GraphData, wanted: &[ValueId], storage: &mut Storage) {
         self.mark_needed(graph, wanted);
-        self.nodes.clear();
-        self.ty.clear();
-        self.types.clear();
-        self.operands.clear();
-        self.operand_start.clear();
-        self.node_of.clear();
-        self.node_of.resize(graph.arena.len(), NONE);
-        self.type_of_sig.clear();
-        self.type_of_sig.resize(graph.sigs.items().len(), NONE);
-        let mut mixed = BTreeMap::new();
-        let mut sources: BTreeMap<SigId, Vec<AppId>> = BTreeMap::new();
-        for id in graph.arena.ids() {
-            if !self.needed[id.index()] {
+        self.clear(graph);
+        storage.begin(graph);
+        let (apps, pool) = (graph.arena.apps(), graph.arena.operand_pool());
+        let mut mixed = MixedTypes::new();
+        for (index, app) in apps.iter().enumerate() {
+            if !self.needed[index] {
                 continue;
             }
-            let sig = graph.arena.app(id).sig;
-            let signature = graph.sigs.get(sig);
-            if is_source(signature.callee) {
-                sources.entry(sig).or_default().push(id);
-                continue;
+            let (operands_end, results_end) =
+                apps.get(index + 1).map_or((pool.len(), graph.arena.values()), |next| {
+                    (next.operands as usize, next.results as usize)
+                });
+            let operands = &pool[app.operands as usize..operands_end];
+            let facts = self.sigs[app.sig.index()];
+            let results = &mut self.values[app.results as usize..results_end];
+            match facts.kind {
+                Kind::List => results.fill(ValueFacts { node: NONE, result: LIST }),
+                Kind::Source => {
+                    number_results(results, NONE, facts.results);
+                    self.push_source(app.sig, AppId::new(index));
+                }
+                Kind::Node => {
+                    let node = self.nodes.len() as u32;
+                    number_results(results, node, facts.results);
+                    self.node_of[index] = node;
+                    self.nodes.push(AppId::new(index));
+                    self.operand_start.push(self.operands.len() as u32);
+                    let bound = self.push_operands(graph, operands, facts.operands, storage);
+                    let ty = self.type_number(operands, bound, app.sig, &mut mixed);
+                    self.ty.push(ty);
+                }
             }
-            if signature.is_list() {
-                continue;
-            }
-            self.node_of[id.index()] = self.nodes.len() as u32;
-            self.nodes.push(id);
-            let ty = self.type_number(graph, id, sig, &mut mixed);
-            self.ty.push(ty);
-            self.operand_start.push(self.operands.len() as u32);
-            self.push_operands(graph, id);
         }
         self.operand_start.push(self.operands.len() as u32);
-        self.sources.clear();
-        self.sources.extend(sources.into_values());
+        self.sources.sort_by_key(|apps| graph.arena.app(apps[0]).sig);
         self.alone.clear();
         self.alone.extend(graph.alone.iter().map(|id| self.node_of[id.index()]).filter(|&node| node != NONE));
         self.alone.sort_unstable();
         self.alone.dedup();
     }
 
-    fn mark_needed(&mut self, graph: &GraphData, wanted: &[ValueId]) {
-        self.needed.clear();
-        self.needed.resize(graph.arena.len(), false);
-        for &value in wanted {
-            self.needed[graph.arena.producer(value).index()] = true;
+    /// What a scheduler needs to know.
+    pub(crate) fn problem(&self) -> Problem<'_> {
+        let types = self.types.len() as u32;
+        Problem::trusted(types, &self.ty, &self.alone, &self.operand_start, &self.operands)
+    }
+
+    fn clear(&mut self, graph: &GraphData) {
+        self.nodes.clear();
+        self.ty.clear();
+        self.types.clear();
+        self.operands.clear();
+        self.operand_start.clear();
+        self.sources.clear();
+        self.node_of.clear();
+        self.node_of.resize(graph.arena.len(), NONE);
+        // What is needed is written before it is read.
+        self.values.resize(graph.arena.values(), ValueFacts { node: NONE, result: LIST });
+        let sigs = graph.sigs.items();
+        for numbers in [&mut self.type_of_sig, &mut self.source_of_sig] {
+            numbers.clear();
+            numbers.resize(sigs.len(), NONE);
         }
-        for id in graph.arena.ids().rev() {
-            if self.needed[id.index()] {
-                for value in graph.arena.operands(id).iter().filter_map(|operand| operand.as_value()) {
-                    self.needed[graph.arena.producer(value).index()] = true;
-                }
-            }
+        self.last_mixed.clear();
+        self.last_mixed.resize(sigs.len(), (0, NONE));
+        self.sigs.clear();
+        let (mut results, mut operands) = (0, 0);
+        for signature in sigs {
+            let kind = match signature.is_list() {
+                true => Kind::List,
+                false if is_source(signature.callee) => Kind::Source,
+                false => Kind::Node,
+            };
+            self.sigs.push(SigFacts { kind, results, operands });
+            results += signature.results.len() as u32;
+            operands += signature.operands.len() as u32;
         }
     }
 
-    /// The type of a node: its signature, unless some of its indices are computed and some bound.
-    fn type_number(
+    fn mark_needed(&mut self, graph: &GraphData, wanted: &[ValueId]) {
+        let (apps, pool) = (graph.arena.apps(), graph.arena.operand_pool());
+        self.needed.clear();
+        self.needed.resize(apps.len(), false);
+        for &value in wanted {
+            self.needed[graph.arena.producer(value).index()] = true;
+        }
+        let mut end = pool.len();
+        for (index, app) in apps.iter().enumerate().rev() {
+            let start = app.operands as usize;
+            if self.needed[index] {
+                for value in pool[start..end].iter().filter_map(|operand| operand.as_value()) {
+                    self.needed[graph.arena.producer(value).index()] = true;
+                }
+            }
+            end = start;
+        }
+    }
+
+    fn push_source(&mut self, sig: SigId, app: AppId) {
+        let place = &mut self.source_of_sig[sig.index()];
+        if *place == NONE {
+            *place = self.sources.len() as u32;
+            self.sources.push(Vec::new());
+        }
+        self.sources[*place as usize].push(app);
+    }
+
+    /// Appends the operand nodes; a bit says which of the first 64 operands are bound numbers.
+    #[inline]
+    fn push_operands(
         &mut self,
         graph: &GraphData,
-        id: AppId,
-        sig: SigId,
-        mixed: &mut BTreeMap<(SigId, [u64; 2], Vec<u64>), u32>,
-    ) -> u32 {
-        let operands = graph.arena.operands(id);
-        let is_bound = |operand: &Operand| !matches!(operand.kind(), Some(OperandKind::Value(_)));
-        // Next to no application has more than 128 operands, so next to none allocates.
-        let mut bound = [0u64; 2];
-        let mut more = Vec::new();
-        for (word, places) in operands.chunks(64).enumerate() {
-            let mask =
-                (0..).zip(places).fold(0, |mask, (bit, operand)| mask | u64::from(is_bound(operand)) << bit);
-            match bound.get_mut(word) {
-                Some(bound) => *bound = mask,
-                None => more.push(mask),
+        operands: &[Operand],
+        first_place: u32,
+        storage: &mut Storage,
+    ) -> u64 {
+        let mut bound = 0;
+        for (place, operand) in operands.iter().enumerate() {
+            let Some(value) = operand.as_value() else {
+                bound |= 1 << (place & 63);
+                continue;
+            };
+            let at = first_place as usize + place;
+            let facts = self.values[value.index()];
+            if facts.result == LIST {
+                for item in graph.arena.operands(graph.arena.producer(value)) {
+                    let Some(item) = item.as_value() else { continue };
+                    let facts = self.values[item.index()];
+                    storage.meet(at, facts.result);
+                    if facts.node != NONE {
+                        self.operands.push(facts.node);
+                    }
+                }
+                continue;
+            }
+            storage.meet(at, facts.result);
+            if facts.node != NONE {
+                self.operands.push(facts.node);
             }
         }
-        let known = if bound == [0; 2] && more.iter().all(|&mask| mask == 0) {
+        bound
+    }
+
+    /// The type of a node: its signature, unless some of its indices are computed and some bound.
+    #[inline]
+    fn type_number(&mut self, operands: &[Operand], bound: u64, sig: SigId, mixed: &mut MixedTypes) -> u32 {
+        let known = if bound == 0 {
             &mut self.type_of_sig[sig.index()]
+        } else if operands.len() > 64 {
+            mixed.entry(bound_places(operands, sig)).or_insert(NONE)
         } else {
-            mixed.entry((sig, bound, more)).or_insert(NONE)
+            let (last, number) = self.last_mixed[sig.index()];
+            if last == bound && number != NONE {
+                return number;
+            }
+            mixed.entry((sig, [bound, 0], Vec::new())).or_insert(NONE)
         };
         if *known == NONE {
             *known = self.types.len() as u32;
             self.types.push(sig);
         }
-        *known
-    }
-
-    fn push_operands(&mut self, graph: &GraphData, id: AppId) {
-        for operand in graph.arena.operands(id) {
-            let Some(value) = operand.as_value() else { continue };
-            let producer = graph.arena.producer(value);
-            match self.node_of[producer.index()] {
-                NONE if graph.signature(producer).is_list() => {
-                    for item in graph.arena.operands(producer).iter().filter_map(|item| item.as_value()) {
-                        let node = self.node_of[graph.arena.producer(item).index()];
-                        if node != NONE {
-                            self.operands.push(node);
-                        }
-                    }
-                }
-                NONE => {}
-                node => self.operands.push(node),
-            }
+        let number = *known;
+        if operands.len() <= 64 {
+            self.last_mixed[sig.index()] = (bound, number);
         }
+        number
     }
+}
+
+#[inline]
+fn number_results(values: &mut [ValueFacts], node: u32, first: u32) {
+    for (result, facts) in (first..).zip(values) {
+        *facts = ValueFacts { node, result };
+    }
+}
+
+/// The bound places of an application with more than 64 operands.
+fn bound_places(operands: &[Operand], sig: SigId) -> (SigId, [u64; 2], Vec<u64>) {
+    let mut words = operands.chunks(64).map(|places| {
+        let bound = |operand: &Operand| u64::from(operand.as_value().is_none());
+        (0..).zip(places).fold(0, |mask, (bit, operand)| mask | bound(operand) << bit)
+    });
+    let first = [words.next().unwrap_or(0), words.next().unwrap_or(0)];
+    (sig, first, words.collect())
 }

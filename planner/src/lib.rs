@@ -12,6 +12,7 @@ mod cache;
 mod cluster;
 mod compile;
 mod content;
+mod heap;
 pub mod layout;
 mod lower;
 mod nodes;
@@ -37,7 +38,7 @@ use cluster::Clusters;
 use compile::Tables;
 use lower::Lowering;
 use order::Order;
-use schedule::{Policy, Problem, Schedule, Scratch, path_sum_bound};
+use schedule::{Policy, Schedule, Scratch, path_sum_bound};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -119,6 +120,7 @@ pub struct Planner {
     scratch: Scratch,
     clusters: Clusters,
     storage: Storage,
+    order: Order,
     kernels: Kernels,
 }
 
@@ -187,6 +189,7 @@ impl Planner {
             scratch: Scratch::default(),
             clusters: Clusters::default(),
             storage: Storage::default(),
+            order: Order::default(),
             kernels: HashMap::default(),
         }
     }
@@ -204,25 +207,19 @@ impl Planner {
     pub fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Plan, PlanError> {
         let outputs = wanted_outputs(graph, request)?;
         let wanted: Vec<ValueId> = outputs.iter().map(|output| output.1).collect();
-        self.clusters.fill(graph, &wanted);
+        self.clusters.fill(graph, &wanted, &mut self.storage);
         let clusters = &self.clusters;
-        let problem = Problem::new(
-            clusters.types.len() as u32,
-            &clusters.ty,
-            &clusters.alone,
-            &clusters.operand_start,
-            &clusters.operands,
-        )
-        .expect("clusters are numbered densely and in topological order");
+        let problem = clusters.problem();
         let batches = self.policy.schedule(&problem, &mut self.scratch);
         let bound = batches.bound.unwrap_or_else(|| path_sum_bound(&problem, &mut self.scratch).total);
-        self.storage.fill(graph, clusters);
+        self.storage.finish(graph, clusters);
         let layout = (request.rows, request.mode);
-        let order = Order::new(graph, clusters, &self.storage, &batches, &wanted, layout)
+        self.order
+            .fill(graph, clusters, &self.storage, &batches, &wanted, layout)
             .map_err(|_| PlanError::TooLarge)?;
-        promises(graph, &order)?;
+        promises(graph, &self.order)?;
         let lowering =
-            Lowering { graph, clusters, storage: &self.storage, order: &order, mode: request.mode, bound };
+            Lowering { graph, storage: &self.storage, order: &self.order, mode: request.mode, bound };
         let kernels = &mut self.kernels;
         Ok(lowering.plan(outputs, |sig| kernel(kernels, graph, sig, request.training)))
     }
@@ -283,11 +280,12 @@ fn promises(graph: &GraphData, order: &Order) -> Result<(), PlanError> {
     let mut shared = vec![false; graph.arena.values()];
     graph.shared.iter().for_each(|value| shared[value.index()] = true);
     for batch in &order.batches {
+        let lanes = order.apps(batch);
         for place in 0..graph.sigs.get(batch.sig).operands.len() {
             let taken = |app: AppId| graph.arena.operands(app)[place].as_value();
-            let mut promised = batch.lanes.iter().filter_map(|&app| taken(app));
+            let mut promised = lanes.iter().filter_map(|&app| taken(app));
             let Some(value) = promised.find(|value| shared[value.index()]) else { continue };
-            if let Some(&app) = batch.lanes.iter().find(|&&app| taken(app) != Some(value)) {
+            if let Some(&app) = lanes.iter().find(|&&app| taken(app) != Some(value)) {
                 let callee = graph.module.callee_name(graph.sigs.get(batch.sig).callee);
                 return Err(PlanError::NotShared { value, other: taken(app), callee });
             }

@@ -4,21 +4,18 @@
 //! constant distance apart, or all the same, is named without a table; every other has one. Lists
 //! become segments, in the order in which the model named them. *Cost.* Linear in operands.
 
-use crate::cluster::Clusters;
-use crate::order::{Order, field_of};
+use crate::order::{Batch, Order, field_of};
 use crate::storage::Storage;
 use autobatch_ir::graph::{GraphData, OperandKind, ParamArg};
 use autobatch_ir::id::{AppId, SigId, ValueId};
 use autobatch_ir::plan::{
     Certificate, FieldId, Kernel, KernelId, Mode, Operand, Place, Plan, PlanOutput, Step, Store, StoreKind,
 };
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What lowering needs besides the order.
 pub(crate) struct Lowering<'a> {
     pub(crate) graph: &'a GraphData,
-    pub(crate) clusters: &'a Clusters,
     pub(crate) storage: &'a Storage,
     pub(crate) order: &'a Order,
     pub(crate) mode: Mode,
@@ -33,9 +30,10 @@ impl Lowering<'_> {
         mut kernel_of: impl FnMut(SigId) -> Arc<Kernel>,
     ) -> Plan {
         let mut plan = self.frame();
-        let mut kernels: BTreeMap<SigId, KernelId> = BTreeMap::new();
-        for batch in &self.order.batches {
-            let kernel = *kernels.entry(batch.sig).or_insert_with(|| {
+        let mut kernels: Vec<Option<KernelId>> = vec![None; self.graph.sigs.items().len()];
+        let mut runs = Vec::new();
+        for (number, batch) in self.order.batches.iter().enumerate() {
+            let kernel = *kernels[batch.sig.index()].get_or_insert_with(|| {
                 let kernel = kernel_of(batch.sig);
                 let known = plan.kernels.iter().position(|known| **known == *kernel);
                 let number = known.unwrap_or_else(|| {
@@ -44,7 +42,7 @@ impl Lowering<'_> {
                 });
                 KernelId(number as u32)
             });
-            self.step(&mut plan, kernel, batch);
+            self.step(&mut plan, kernel, number, &mut runs);
         }
         self.finish(&mut plan, outputs);
         plan
@@ -76,23 +74,31 @@ impl Lowering<'_> {
             operands: Vec::new(),
             places: Vec::new(),
             store_args: Vec::new(),
-            lanes: Vec::with_capacity(self.clusters.nodes.len()),
+            lanes: self.order.lanes.clone(),
             tables: Vec::new(),
             outputs: Vec::new(),
             certificate: Certificate::default(),
         }
     }
 
-    fn step(&self, plan: &mut Plan, kernel: KernelId, batch: &crate::order::Batch) {
+    /// Lowers a batch; `runs` is working memory.
+    fn step(&self, plan: &mut Plan, kernel: KernelId, number: usize, runs: &mut Vec<(usize, Run)>) {
+        let batch = &self.order.batches[number];
         let signature = self.graph.sigs.get(batch.sig);
         let (operands, places) = (plan.operands.len() as u32, plan.places.len() as u32);
-        let (stores, lanes) = (plan.store_args.len() as u32, plan.lanes.len() as u32);
-        for place in 0..signature.operands.len() {
-            let operand = self.operand(plan, batch, place);
-            plan.operands.push(operand);
+        let stores = plan.store_args.len() as u32;
+        let storage = &self.storage.sigs[batch.sig.index()];
+        let slots = self.order.slots(number);
+        // In normal form the tables of results come before those of operands.
+        runs.clear();
+        for &(field, block) in &storage.results {
+            let rows = self.order.slot_rows(batch, slots.start + block as usize);
+            plan.places.push(result_place(&mut plan.tables, field, rows));
         }
-        for &(field, block) in &self.storage.sigs[batch.sig.index()].results {
-            plan.places.push(Place::Rows { field, start: batch.rows[block as usize] });
+        let mut slot = slots.start + storage.blocks.len();
+        for place in 0..signature.operands.len() {
+            let operand = self.operand(plan, batch, place, (&mut slot, runs));
+            plan.operands.push(operand);
         }
         for &arg in &signature.params {
             match arg {
@@ -100,7 +106,6 @@ impl Lowering<'_> {
                 ParamArg::Port(_) => unreachable!("verified graphs name parameters of the module"),
             }
         }
-        plan.lanes.extend_from_slice(&batch.lanes);
         if plan.steps.len() as u32 == plan.waves.last().copied().unwrap_or(0) || self.opens_wave(plan) {
             plan.waves.push(plan.steps.len() as u32 + 1);
         } else if let Some(end) = plan.waves.last_mut() {
@@ -112,7 +117,7 @@ impl Lowering<'_> {
             operands: operands..plan.operands.len() as u32,
             places: places..plan.places.len() as u32,
             stores: stores..plan.store_args.len() as u32,
-            lanes: lanes..plan.lanes.len() as u32,
+            lanes: batch.lanes.clone(),
         });
     }
 
@@ -123,26 +128,43 @@ impl Lowering<'_> {
         number == 0 || batches[number - 1].wave != batches[number].wave
     }
 
-    fn operand(&self, plan: &mut Plan, batch: &crate::order::Batch, place: usize) -> Operand {
+    /// `slots` holds the slot of the next operand that is a value, and the runs of those before it.
+    fn operand(
+        &self,
+        plan: &mut Plan,
+        batch: &Batch,
+        place: usize,
+        slots: (&mut usize, &mut Vec<(usize, Run)>),
+    ) -> Operand {
         let operand = |app: AppId| self.graph.arena.operands(app)[place];
-        match operand(batch.lanes[0]).kind() {
+        let apps = self.order.apps(batch);
+        match operand(apps[0]).kind() {
             Some(OperandKind::Value(first)) if self.graph.arena.is_list(first, &self.graph.sigs) => {
                 self.segments(plan, batch, place)
             }
             Some(OperandKind::Value(first)) => {
                 let field = FieldId(field_of(self.graph, self.storage, first) as u32);
-                let row = |app: AppId| {
-                    let value = operand(app).as_value().expect("one type of node takes one kind of operand");
-                    self.order.row_of[value.index()]
+                let rows = apps.len();
+                let (slot, runs) = slots;
+                let twin = self.order.twin(*slot).and_then(|twin| runs.iter().find(|run| run.0 == twin));
+                let run = match twin {
+                    Some(&(_, Run::Table(at))) => {
+                        let copy = plan.tables.len() as u32;
+                        plan.tables.extend_from_within(at as usize..at as usize + rows);
+                        Run::Table(copy)
+                    }
+                    Some(&(_, steady)) => steady,
+                    None => progression(plan, self.order.slot_rows(batch, *slot)),
                 };
-                let rows = batch.lanes.len() as u64;
-                match progression(plan, batch.lanes.iter().map(|&app| row(app))) {
+                runs.push((*slot, run));
+                *slot += 1;
+                match run {
                     Run::Steady { start, stride } => {
-                        plan.certificate.direct += rows;
+                        plan.certificate.direct += rows as u64;
                         Operand::Rows { field, start, stride }
                     }
                     Run::Table(at) => {
-                        plan.certificate.tabled += rows;
+                        plan.certificate.tabled += rows as u64;
                         Operand::Table { field, at }
                     }
                 }
@@ -152,7 +174,7 @@ impl Lowering<'_> {
                     Some(OperandKind::Index(slot)) => slot,
                     _ => unreachable!("one type of node takes one kind of operand"),
                 };
-                match progression(plan, batch.lanes.iter().map(|&app| slot(app))) {
+                match progression(plan, apps.iter().map(|&app| slot(app))) {
                     Run::Steady { start, stride } => Operand::Words { start, stride },
                     Run::Table(at) => Operand::WordTable { at },
                 }
@@ -162,7 +184,7 @@ impl Lowering<'_> {
                     Some(OperandKind::Data(slot)) => slot,
                     _ => unreachable!("one type of node takes one kind of operand"),
                 };
-                match progression(plan, batch.lanes.iter().map(|&app| slot(app))) {
+                match progression(plan, apps.iter().map(|&app| slot(app))) {
                     Run::Steady { start, stride } => Operand::Floats { start, stride },
                     Run::Table(at) => Operand::FloatTable { at },
                 }
@@ -171,12 +193,12 @@ impl Lowering<'_> {
         }
     }
 
-    fn segments(&self, plan: &mut Plan, batch: &crate::order::Batch, place: usize) -> Operand {
+    fn segments(&self, plan: &mut Plan, batch: &Batch, place: usize) -> Operand {
         let offsets = plan.tables.len() as u32;
         let mut field = None;
         let mut total = 0u32;
         plan.tables.push(0);
-        let lists = batch.lanes.iter().map(|&app| {
+        let lists = self.order.apps(batch).iter().map(|&app| {
             let list = self.graph.arena.operands(app)[place].as_value().expect("a list is a value");
             self.graph.arena.operands(self.graph.arena.producer(list))
         });
@@ -187,7 +209,7 @@ impl Lowering<'_> {
         let items_at = plan.tables.len() as u32;
         for item in lists.flatten().filter_map(|item| item.as_value()) {
             field.get_or_insert_with(|| field_of(self.graph, self.storage, item));
-            plan.tables.push(self.order.row_of[item.index()]);
+            plan.tables.push(self.order.row(item));
         }
         plan.certificate.tabled += u64::from(total);
         // A step whose lists are all empty reads nothing; any field will do.
@@ -200,7 +222,7 @@ impl Lowering<'_> {
             .map(|(name, value)| PlanOutput {
                 name,
                 field: FieldId(field_of(self.graph, self.storage, value) as u32),
-                row: self.order.row_of[value.index()],
+                row: self.order.row(value),
             })
             .collect();
         let batches = plan.steps.iter().filter(|step| !plan.kernel(step).source).count();
@@ -209,10 +231,23 @@ impl Lowering<'_> {
         plan.certificate.batches = batches as u32;
         plan.certificate.bound = self.bound;
         plan.certificate.slab_bytes = plan.slab_bytes();
+        plan.tables.shrink_to_fit();
     }
 }
 
+/// Where a result goes: a range, or through a table that is appended.
+fn result_place(tables: &mut Vec<u32>, field: FieldId, rows: impl Iterator<Item = u32> + Clone) -> Place {
+    let start = rows.clone().next().unwrap_or(0);
+    if rows.clone().zip(start..).all(|(row, expected)| row == expected) {
+        return Place::Rows { field, start };
+    }
+    let at = tables.len() as u32;
+    tables.extend(rows);
+    Place::Table { field, at }
+}
+
 /// Rows of an operand: steady, or through a table that was appended to the plan.
+#[derive(Clone, Copy)]
 enum Run {
     Steady { start: u32, stride: u32 },
     Table(u32),

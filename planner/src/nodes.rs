@@ -6,6 +6,7 @@
 
 use crate::cluster::{Clusters, NONE};
 use crate::schedule::Problem;
+use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{AppId, SigId, ValueId};
 
@@ -23,7 +24,7 @@ impl Nodes {
         let mut all: Vec<ValueId> = graph.outputs.iter().map(|output| output.value).collect();
         all.extend_from_slice(wanted);
         let mut clusters = Clusters::default();
-        clusters.fill(graph, &all);
+        clusters.fill(graph, &all, &mut Storage::default());
         Self { clusters }
     }
 

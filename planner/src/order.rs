@@ -2,28 +2,34 @@
 //!
 //! *Needs* batches from a scheduler and the storage of every signature. *Ensures* batches sorted
 //! into waves (a batch's wave is one after the latest of those it reads), an order of lanes inside
-//! each batch, and a row for every result, such that the blocks of rows that a step writes are
-//! consecutive. In [`Mode::Infer`] a row is given away again after the last wave that reads it, so
-//! memory follows what is alive, not what was computed.
+//! each batch, and a row for every result. In [`Mode::Infer`] a row is given away again after the
+//! last wave that reads it, so memory follows what is alive, not what was computed.
 //!
-//! *Cost.* Linear in applications and operands, apart from the layout planner's own.
+//! *How.* Rows are numbered twice. First in batch order: that is the layout problem, and the one
+//! walk through the operands of the arena. Whoever asks later which row a lane reads asks the
+//! problem, whose columns lie as lanes do, and looks up the final row of that row.
+//!
+//! *Cost.* Linear in applications and operands, apart from the layout planner's own; a second use
+//! of a size allocates nothing.
 
 use crate::cluster::{Clusters, NONE};
-use crate::layout::{self, LayoutError, Role, SlotSpec};
-use crate::storage::{SigStorage, Storage};
+use crate::heap::Heaps;
+use crate::layout::{self, Budget, KnownSlot, LayoutError, Memory};
+use crate::schedule::Batches;
+use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{AppId, SigId, ValueId};
 use autobatch_ir::plan::Mode;
+use std::ops::Range;
 
-/// One batch: applications of one type, in the order of their lanes.
+/// One batch: applications of one type.
 #[derive(Clone, Debug)]
 pub(crate) struct Batch {
     pub(crate) sig: SigId,
-    pub(crate) lanes: Vec<AppId>,
+    /// Its lanes among those of all batches.
+    pub(crate) lanes: Range<u32>,
     /// The wave it is played in; sources are wave 0.
     pub(crate) wave: u32,
-    /// The first row of each of its signature's blocks.
-    pub(crate) rows: Vec<u32>,
 }
 
 /// How rows are ordered.
@@ -34,182 +40,303 @@ pub enum RowOrder {
     /// As the consumers read, from the last batch to the first.
     #[default]
     Propagated,
+    /// By [`layout::planned`] within its default budget: the fewest operand rows through tables, for
+    /// plans that are played often, because planning takes ten times as long and more.
+    ///
+    /// Rows follow the layout in every mode; results whose rows do not come out consecutive are
+    /// written through tables. So no row is given away and used again, not even in
+    /// [`Mode::Infer`]: a row that serves twice would tie orders of different batches together.
+    Planned,
 }
 
-/// Batches in playing order, with the row of every value.
+/// Batches in playing order, with the row of every value. Memory is kept from one use to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     pub(crate) batches: Vec<Batch>,
-    /// The row of each value, or [`NONE`].
-    pub(crate) row_of: Vec<u32>,
+    /// The lanes of all batches, one after the other, in the order in which they run.
+    pub(crate) lanes: Vec<AppId>,
     /// Rows of each slab.
     pub(crate) slab_rows: Vec<u32>,
+    /// Batches as the layout planner sees them; rows are numbered in batch order.
+    problem: layout::Problem,
+    /// The row of each needed value in the problem.
+    row_of: Vec<u32>,
+    /// The row that each row of the problem has in the plan.
+    rows: Vec<u32>,
+    /// Per lane of all batches its number in the problem.
+    lane_order: Vec<u32>,
+    /// Applications as the problem numbers lanes.
+    apps: Vec<AppId>,
+    wave_of_node: Vec<u32>,
+    /// The wave of each slot of the problem.
+    slot_waves: Vec<u32>,
+    /// Per row of the problem the last wave that reads it as an element of a list.
+    last_waves: Vec<u32>,
+    heaps: Heaps,
+    memory: Memory,
 }
 
 impl Order {
-    /// Sorts batches into waves and numbers their rows in that order.
-    pub(crate) fn new(
+    /// Sorts batches into waves, orders their lanes and numbers their rows.
+    pub(crate) fn fill(
+        &mut self,
         graph: &GraphData,
         clusters: &Clusters,
         storage: &Storage,
-        batches: &crate::schedule::Batches,
+        batches: &Batches,
         wanted: &[ValueId],
         request: (RowOrder, Mode),
-    ) -> Result<Self, LayoutError> {
+    ) -> Result<(), LayoutError> {
         let (row_order, mode) = request;
-        let mut order = Self { row_of: vec![NONE; graph.arena.values()], ..Self::default() };
-        order.collect(graph, clusters, batches);
-        if row_order == RowOrder::Propagated {
-            order.number_rows(graph, storage);
-            order.reorder(graph, storage)?;
+        self.collect(graph, clusters, batches);
+        self.pose(graph, storage)?;
+        let reuse = mode == Mode::Infer && row_order != RowOrder::Planned;
+        if row_order == RowOrder::Batch {
+            self.lane_order.clear();
+            self.batches.iter().for_each(|batch| self.lane_order.extend(0..batch.lanes.len() as u32));
+            self.lanes.clone_from(&self.apps);
+            self.rows.clear();
+            self.slab_rows.iter().for_each(|&rows| self.rows.extend(0..rows));
+        } else {
+            let layout = match row_order {
+                RowOrder::Planned => layout::planned(&self.problem, Budget::default()).layout,
+                _ => layout::propagated_with(&self.problem, &mut self.memory),
+            };
+            self.take(&layout);
+            self.memory.recycle(layout);
         }
-        match mode {
-            Mode::Infer => order.number_and_reuse_rows(graph, storage, wanted),
-            Mode::Train | Mode::Grow => order.number_rows(graph, storage),
-        }
-        Ok(order)
-    }
-
-    fn collect(&mut self, graph: &GraphData, clusters: &Clusters, batches: &crate::schedule::Batches) {
-        let source = |apps: &Vec<AppId>| Batch {
-            sig: graph.arena.app(apps[0]).sig,
-            lanes: apps.clone(),
-            wave: 0,
-            rows: Vec::new(),
-        };
-        self.batches.extend(clusters.sources.iter().map(source));
-        let first_wave = u32::from(!clusters.sources.is_empty());
-        let mut wave_of = vec![0u32; clusters.nodes.len()];
-        for nodes in batches.iter() {
-            let mut wave = first_wave;
-            for &node in nodes {
-                let (start, end) =
-                    (clusters.operand_start[node as usize], clusters.operand_start[node as usize + 1]);
-                for &operand in &clusters.operands[start as usize..end as usize] {
-                    wave = wave.max(wave_of[operand as usize] + 1);
-                }
-            }
-            nodes.iter().for_each(|&node| wave_of[node as usize] = wave);
-            let lanes = nodes.iter().map(|&node| clusters.nodes[node as usize]).collect();
-            let sig = clusters.types[clusters.ty[nodes[0] as usize] as usize];
-            self.batches.push(Batch { sig, lanes, wave, rows: Vec::new() });
-        }
-        self.batches.sort_by_key(|batch| batch.wave);
-    }
-
-    /// Gives every batch the next rows of its slabs.
-    fn number_rows(&mut self, graph: &GraphData, storage: &Storage) {
-        self.slab_rows.clear();
-        self.slab_rows.resize(storage.slabs.len(), 0);
-        for batch in &mut self.batches {
-            batch.rows.clear();
-            for block in &storage.sigs[batch.sig.index()].blocks {
-                let next = &mut self.slab_rows[block.slab.index()];
-                batch.rows.push(*next);
-                *next += batch.lanes.len() as u32;
-            }
-            write_rows_of(graph, &storage.sigs[batch.sig.index()], batch, &mut self.row_of);
-        }
-    }
-
-    /// Lets consumers decide the order of lanes.
-    fn reorder(&mut self, graph: &GraphData, storage: &Storage) -> Result<(), LayoutError> {
-        let mut problem = layout::Problem::new();
-        for &rows in &self.slab_rows {
-            problem.add_slab(rows)?;
-        }
-        let mut rows: Vec<u32> = Vec::new();
-        let mut spans: Vec<(Role, layout::SlabId, u32)> = Vec::new();
-        for batch in &self.batches {
-            rows.clear();
-            spans.clear();
-            let lanes = batch.lanes.len() as u32;
-            for (block, &start) in storage.sigs[batch.sig.index()].blocks.iter().zip(&batch.rows) {
-                rows.extend(start..start + lanes);
-                spans.push((Role::Result, layout::SlabId(block.slab.0), block_bytes(storage, block.slab)));
-            }
-            let signature = graph.sigs.get(batch.sig);
-            for place in 0..signature.operands.len() {
-                let first = graph.arena.operands(batch.lanes[0])[place].as_value();
-                let Some(first) = first.filter(|&value| !graph.arena.is_list(value, &graph.sigs)) else {
-                    continue;
-                };
-                let field = field_of(graph, storage, first);
-                rows.extend(batch.lanes.iter().map(|&app| {
-                    let value = graph.arena.operands(app)[place].as_value();
-                    value.map_or(NONE, |value| self.row_of[value.index()])
-                }));
-                let field = &storage.fields[field];
-                spans.push((Role::Operand, layout::SlabId(field.slab.0), field.width() * 4));
-            }
-            let slots: Vec<SlotSpec<'_>> = spans
-                .iter()
-                .zip(rows.chunks(lanes as usize))
-                .map(|(&(role, slab, bytes), rows)| SlotSpec { role, slab, bytes, rows })
-                .collect();
-            problem.add_batch(lanes, &slots)?;
-        }
-        let layout = layout::propagated(&problem);
-        for (number, batch) in self.batches.iter_mut().enumerate() {
-            let lanes = layout.lanes(&problem, layout::BatchId(number as u32));
-            batch.lanes = lanes.iter().map(|&lane| batch.lanes[lane as usize]).collect();
+        if reuse {
+            self.reuse_rows(storage, wanted);
         }
         Ok(())
     }
 
-    /// Gives every batch rows that nothing alive holds, and takes them back after the last wave that
-    /// reads them.
-    fn number_and_reuse_rows(&mut self, graph: &GraphData, storage: &Storage, wanted: &[ValueId]) {
-        let last_wave = self.last_waves(graph, wanted);
-        let waves = self.batches.last().map_or(0, |batch| batch.wave as usize + 1);
-        let mut heaps: Vec<Heap> = storage.slabs.iter().map(|_| Heap::new(waves)).collect();
-        for batch in &mut self.batches {
-            batch.rows.clear();
-            let storage = &storage.sigs[batch.sig.index()];
-            let lanes = batch.lanes.len() as u32;
-            for (number, block) in storage.blocks.iter().enumerate() {
-                let heap = &mut heaps[block.slab.index()];
-                let start = heap.take(batch.wave, lanes);
-                batch.rows.push(start);
-                for (lane, &app) in batch.lanes.iter().enumerate() {
-                    let first = graph.arena.app(app).results as usize;
-                    let results = storage.results.iter().enumerate();
-                    let held = results.filter(|(_, result)| result.1 as usize == number);
-                    let last = held.map(|(place, _)| last_wave[first + place]).max().unwrap_or(0);
-                    heap.release_after(last.max(batch.wave), start + lane as u32);
+    fn collect(&mut self, graph: &GraphData, clusters: &Clusters, batches: &Batches) {
+        self.batches.clear();
+        self.apps.clear();
+        for source in &clusters.sources {
+            let first = self.apps.len() as u32;
+            self.apps.extend_from_slice(source);
+            let sig = graph.arena.app(source[0]).sig;
+            self.batches.push(Batch { sig, lanes: first..self.apps.len() as u32, wave: 0 });
+        }
+        // The latest wave that a batch can be in, so that one operand of the wave before settles it.
+        let mut latest = u32::from(!clusters.sources.is_empty());
+        let first_wave = latest;
+        self.wave_of_node.resize(clusters.nodes.len(), 0);
+        let mut sorted = true;
+        for nodes in batches.iter() {
+            let mut wave = first_wave;
+            for &node in nodes {
+                if wave == latest {
+                    break;
+                }
+                let operands =
+                    clusters.operand_start[node as usize]..clusters.operand_start[node as usize + 1];
+                for &operand in &clusters.operands[operands.start as usize..operands.end as usize] {
+                    wave = wave.max(self.wave_of_node[operand as usize] + 1);
                 }
             }
-            write_rows_of(graph, storage, batch, &mut self.row_of);
+            sorted &= wave + 1 >= latest;
+            latest = latest.max(wave + 1);
+            let first = self.apps.len() as u32;
+            for &node in nodes {
+                self.wave_of_node[node as usize] = wave;
+                self.apps.push(clusters.nodes[node as usize]);
+            }
+            let sig = clusters.types[clusters.ty[nodes[0] as usize] as usize];
+            self.batches.push(Batch { sig, lanes: first..self.apps.len() as u32, wave });
         }
-        self.slab_rows.clear();
-        self.slab_rows.extend(heaps.iter().map(|heap| heap.high));
+        if !sorted {
+            self.sort_into_waves();
+        }
     }
 
-    /// The last wave that reads each value; wanted values are never given away.
-    fn last_waves(&self, graph: &GraphData, wanted: &[ValueId]) -> Vec<u32> {
-        let mut last = vec![0; graph.arena.values()];
+    fn sort_into_waves(&mut self) {
+        self.batches.sort_by_key(|batch| batch.wave);
+        self.lanes.clear();
+        for batch in &mut self.batches {
+            let first = self.lanes.len() as u32;
+            self.lanes.extend_from_slice(&self.apps[batch.lanes.start as usize..batch.lanes.end as usize]);
+            batch.lanes = first..self.lanes.len() as u32;
+        }
+        std::mem::swap(&mut self.lanes, &mut self.apps);
+    }
+
+    /// Poses the layout problem: rows in batch order, and the rows that each operand reads.
+    fn pose(&mut self, graph: &GraphData, storage: &Storage) -> Result<(), LayoutError> {
+        self.count_slab_rows(storage)?;
+        self.problem.restart(&self.slab_rows)?;
+        self.row_of.resize(graph.arena.values(), NONE);
+        self.slot_waves.clear();
+        self.last_waves.clear();
+        let (mut results, mut operands, mut places) = (Vec::new(), Vec::new(), Vec::new());
         for batch in &self.batches {
-            for &app in &batch.lanes {
-                for_each_read(graph, app, |value| last[value.index()] = batch.wave);
+            let apps = &self.apps[batch.lanes.start as usize..batch.lanes.end as usize];
+            let own = &storage.sigs[batch.sig.index()];
+            results.clear();
+            results.extend(own.blocks.iter().map(|block| known_slot(storage, block.slab, None)));
+            operands.clear();
+            places.clear();
+            let mut lists = false;
+            for (place, operand) in graph.arena.operands(apps[0]).iter().enumerate() {
+                let Some(value) = operand.as_value() else { continue };
+                if graph.arena.is_list(value, &graph.sigs) {
+                    lists = true;
+                    continue;
+                }
+                let field = &storage.fields[field_of(graph, storage, value)];
+                operands.push(known_slot(storage, field.slab, Some(field.width())));
+                places.push(place);
+            }
+            if lists {
+                self.last_waves.resize(self.problem.rows() as usize, 0);
+                for &app in apps {
+                    for_each_read(graph, app, |value| {
+                        self.last_waves[self.row_of[value.index()] as usize] = batch.wave;
+                    });
+                }
+            }
+            let row_of = &self.row_of;
+            self.problem.add_known(apps.len() as u32, &results, &operands, |columns| {
+                gather(graph, apps, &places, row_of, columns);
+            });
+            self.slot_waves.resize(self.problem.slot_count() as usize, batch.wave);
+            number_results(graph, own, apps, &self.problem, &mut self.row_of);
+        }
+        Ok(())
+    }
+
+    fn count_slab_rows(&mut self, storage: &Storage) -> Result<(), LayoutError> {
+        self.slab_rows.clear();
+        self.slab_rows.resize(storage.slabs.len(), 0);
+        for batch in &self.batches {
+            for block in &storage.sigs[batch.sig.index()].blocks {
+                let rows = &mut self.slab_rows[block.slab.index()];
+                *rows = rows.checked_add(batch.lanes.len() as u32).ok_or(LayoutError::TooLarge)?;
             }
         }
-        wanted.iter().for_each(|&value| last[value.index()] = NONE);
-        last
+        Ok(())
+    }
+
+    /// Takes lanes and rows as the layout says.
+    fn take(&mut self, layout: &layout::Layout) {
+        self.rows.clear();
+        self.rows.extend_from_slice(layout.all_places());
+        self.lane_order.clear();
+        self.lane_order.extend_from_slice(layout.all_lanes());
+        self.lanes.clear();
+        for batch in &self.batches {
+            let span = batch.lanes.start as usize..batch.lanes.end as usize;
+            let apps = &self.apps[span.clone()];
+            self.lanes.extend(self.lane_order[span].iter().map(|&lane| apps[lane as usize]));
+        }
+    }
+
+    /// Gives every batch rows that nothing alive holds, and takes them back after the last wave that
+    /// reads them; wanted values are never given away.
+    fn reuse_rows(&mut self, storage: &Storage, wanted: &[ValueId]) {
+        self.last_waves.resize(self.problem.rows() as usize, 0);
+        for value in wanted {
+            self.last_waves[self.row_of[value.index()] as usize] = NONE;
+        }
+        let waves = self.batches.last().map_or(0, |batch| batch.wave as usize + 1);
+        self.heaps.restart(storage.slabs.len(), waves);
+        let Self { batches, problem, rows, lane_order, slot_waves, last_waves, heaps, .. } = self;
+        for (batch, posed) in batches.iter().zip(problem.all_batches()) {
+            let lanes = &lane_order[batch.lanes.start as usize..batch.lanes.end as usize];
+            let blocks = storage.sigs[batch.sig.index()].blocks.iter();
+            for (block, slot) in blocks.zip(problem.batch_slots(posed)) {
+                let slab = block.slab.index();
+                let own = problem.slot_rows(slot, posed.lanes);
+                let start = heaps.take(batch.wave, slab, posed.lanes);
+                for (row, &lane) in (start..).zip(lanes) {
+                    let posed_row = own[lane as usize];
+                    rows[posed_row as usize] = row;
+                    let read = problem.last_reader(posed_row).map_or(0, |slot| slot_waves[slot]);
+                    let last = last_waves[posed_row as usize].max(read).max(batch.wave);
+                    heaps.release_after(last, slab, row);
+                }
+            }
+        }
+        self.slab_rows.clear();
+        self.slab_rows.extend(heaps.highs());
+    }
+
+    /// The applications of a batch in the order in which they run.
+    pub(crate) fn apps(&self, batch: &Batch) -> &[AppId] {
+        &self.lanes[batch.lanes.start as usize..batch.lanes.end as usize]
+    }
+
+    /// The row of a needed value that is no list.
+    pub(crate) fn row(&self, value: ValueId) -> u32 {
+        self.rows[self.row_of[value.index()] as usize]
+    }
+
+    /// The slots of a batch: first one for each block that it writes, then one for each operand
+    /// that is a value and no list.
+    pub(crate) fn slots(&self, batch: usize) -> Range<usize> {
+        let batch = &self.problem.all_batches()[batch];
+        batch.first_slot as usize..batch.end_slot as usize
+    }
+
+    /// The earlier slot of the batch that names the same rows, if there is one.
+    pub(crate) fn twin(&self, slot: usize) -> Option<usize> {
+        let same = self.problem.slot(slot).same_as.0 as usize;
+        (same != slot).then_some(same)
+    }
+
+    /// The rows that the lanes of a batch, as they run, name at a slot.
+    pub(crate) fn slot_rows(&self, batch: &Batch, slot: usize) -> impl Iterator<Item = u32> + Clone {
+        let lanes = &self.lane_order[batch.lanes.start as usize..batch.lanes.end as usize];
+        let named = self.problem.slot_rows(self.problem.slot(slot), lanes.len() as u32);
+        lanes.iter().map(|&lane| self.rows[named[lane as usize] as usize])
     }
 }
 
-fn write_rows_of(graph: &GraphData, storage: &SigStorage, batch: &Batch, row_of: &mut [u32]) {
-    for (lane, &app) in batch.lanes.iter().enumerate() {
-        let first = graph.arena.app(app).results as usize;
-        for (place, &(_, block)) in storage.results.iter().enumerate() {
-            row_of[first + place] = batch.rows[block as usize] + lane as u32;
+/// Writes, column after column, the rows that the lanes read at `places`.
+fn gather(graph: &GraphData, apps: &[AppId], places: &[usize], row_of: &[u32], columns: &mut [u32]) {
+    let (arena, pool) = (graph.arena.apps(), graph.arena.operand_pool());
+    for (lane, &app) in apps.iter().enumerate() {
+        let first = arena[app.index()].operands as usize;
+        let mut at = lane;
+        for &place in places {
+            let value = pool[first + place].as_value().expect("one type of node takes one kind of operand");
+            columns[at] = row_of[value.index()];
+            at += apps.len();
         }
     }
 }
 
-fn block_bytes(storage: &Storage, slab: autobatch_ir::plan::SlabId) -> u32 {
-    let fields = storage.slabs[slab.index()].fields.clone();
-    storage.fields[fields.start as usize..fields.end as usize].iter().map(|field| field.width() * 4).sum()
+/// Notes the rows of the results of the batch that was posed last.
+fn number_results(
+    graph: &GraphData,
+    own: &crate::storage::SigStorage,
+    apps: &[AppId],
+    problem: &layout::Problem,
+    row_of: &mut [u32],
+) {
+    let Some(batch) = problem.all_batches().last() else { return };
+    let slots = problem.batch_slots(batch);
+    for (place, &(_, block)) in own.results.iter().enumerate() {
+        let rows = problem.slot_rows(&slots[block as usize], batch.lanes);
+        for (&app, &row) in apps.iter().zip(rows) {
+            row_of[graph.arena.app(app).results as usize + place] = row;
+        }
+    }
+}
+
+/// A slot of a slab; of all fields of it if `width` does not say how many elements are read.
+fn known_slot(storage: &Storage, slab: autobatch_ir::plan::SlabId, width: Option<u32>) -> KnownSlot {
+    let bytes = match width {
+        Some(width) => width * 4,
+        None => {
+            let fields = storage.slabs[slab.index()].fields.clone();
+            let fields = &storage.fields[fields.start as usize..fields.end as usize];
+            fields.iter().map(|field| field.width() * 4).sum()
+        }
+    };
+    (layout::SlabId(slab.0), bytes)
 }
 
 /// The field that holds a value.
@@ -227,113 +354,5 @@ pub(crate) fn for_each_read(graph: &GraphData, app: AppId, mut read: impl FnMut(
         } else {
             read(value);
         }
-    }
-}
-
-/// How many free runs are looked at for one that is long enough.
-const LOOK: usize = 256;
-
-/// The rows of one slab over time: runs of free rows, and rows that become free after a wave.
-struct Heap {
-    /// Start and length of the free runs below `high`, ascending; no two touch.
-    free: Vec<(u32, u32)>,
-    /// Rows to free once their wave is over.
-    ending: Vec<Vec<u32>>,
-    /// Waves already over.
-    over: usize,
-    high: u32,
-}
-
-impl Heap {
-    fn new(waves: usize) -> Self {
-        Self { free: Vec::new(), ending: vec![Vec::new(); waves], over: 0, high: 0 }
-    }
-
-    /// The first of `rows` consecutive rows that nothing alive in `wave` holds.
-    fn take(&mut self, wave: u32, rows: u32) -> u32 {
-        while self.over < wave as usize {
-            let ended = std::mem::take(&mut self.ending[self.over]);
-            self.give(ended);
-            self.over += 1;
-        }
-        if let Some(at) = self.free.iter().take(LOOK).position(|&(_, len)| len >= rows) {
-            let (start, len) = self.free[at];
-            if len > rows {
-                self.free[at] = (start + rows, len - rows);
-            } else {
-                self.free.remove(at);
-            }
-            return start;
-        }
-        // A free run that touches the end is extended rather than left behind.
-        let start = match self.free.last() {
-            Some(&(start, len)) if start + len == self.high => {
-                self.free.pop();
-                start
-            }
-            _ => self.high,
-        };
-        self.high = self.high.max(start + rows);
-        if start + rows < self.high {
-            self.free.push((start + rows, self.high - start - rows));
-        }
-        start
-    }
-
-    fn release_after(&mut self, wave: u32, row: u32) {
-        if let Some(ending) = self.ending.get_mut(wave as usize) {
-            ending.push(row);
-        }
-    }
-
-    /// Merges rows into the free runs.
-    fn give(&mut self, mut rows: Vec<u32>) {
-        if rows.is_empty() {
-            return;
-        }
-        rows.sort_unstable();
-        let given = rows.chunk_by(|a, b| a + 1 == *b).map(|run| (run[0], run.len() as u32));
-        let mut merged: Vec<(u32, u32)> = Vec::with_capacity(self.free.len() + 8);
-        let mut old = std::mem::take(&mut self.free).into_iter().peekable();
-        for run in given {
-            while let Some(before) = old.next_if(|before| before.0 < run.0) {
-                append(&mut merged, before);
-            }
-            append(&mut merged, run);
-        }
-        old.for_each(|run| append(&mut merged, run));
-        self.free = merged;
-    }
-}
-
-fn append(runs: &mut Vec<(u32, u32)>, run: (u32, u32)) {
-    match runs.last_mut() {
-        Some(last) if last.0 + last.1 == run.0 => last.1 += run.1,
-        _ => runs.push(run),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_come_back_after_the_wave_that_reads_them_last() {
-        let mut heap = Heap::new(4);
-        assert_eq!(heap.take(0, 3), 0);
-        [(0, 1), (1, 2), (2, 1)].into_iter().for_each(|(row, wave)| heap.release_after(wave, row));
-        assert_eq!(heap.take(1, 2), 3, "nothing is free while wave 1 reads");
-        assert_eq!(heap.take(2, 1), 0);
-        assert_eq!(heap.take(3, 2), 1, "rows 1 and 2 have joined");
-        assert_eq!(heap.high, 5);
-    }
-
-    #[test]
-    fn a_free_run_at_the_end_is_extended() {
-        let mut heap = Heap::new(2);
-        heap.take(0, 2);
-        [0, 1].into_iter().for_each(|row| heap.release_after(0, row));
-        assert_eq!(heap.take(1, 5), 0);
-        assert_eq!(heap.high, 5);
     }
 }

@@ -5,11 +5,12 @@
 //! rows: results that meet at an operand are united. Results that always come together (the `h` and
 //! `c` of a cell) become fields of one slab and share a row number.
 //!
-//! *Cost.* One union-find operation an operand, on as many elements as signatures have results.
+//! *Cost.* One bit set an operand, and one union-find operation for each pair of a place and a result
+//! that met there; beyond the first 64 results of all signatures, one such operation an operand.
 
 use crate::cluster::Clusters;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{AppId, SigId, ValueId};
+use autobatch_ir::id::SigId;
 use autobatch_ir::plan::{Field, FieldId, Slab, SlabId, SlabKind};
 
 const NONE: u32 = u32::MAX;
@@ -40,62 +41,54 @@ pub(crate) struct Storage {
     pub(crate) sigs: Vec<SigStorage>,
     classes: Vec<u32>,
     result_base: Vec<u32>,
-    operand_base: Vec<u32>,
+    /// Per operand place of all signatures, which of the first 64 results met there.
+    met: Vec<u64>,
+    /// Per operand place the first of the other results that met there.
     first_seen: Vec<u32>,
 }
 
 impl Storage {
-    /// Decides anew; memory is kept where it matters.
-    pub(crate) fn fill(&mut self, graph: &GraphData, clusters: &Clusters) {
-        self.number(graph);
-        for &id in &clusters.nodes {
-            self.unite_operands(graph, id);
+    /// Begins anew; memory is kept where it matters. [`meet`](Self::meet) follows.
+    pub(crate) fn begin(&mut self, graph: &GraphData) {
+        let (mut results, mut operands) = (0, 0);
+        self.result_base.clear();
+        for signature in graph.sigs.items() {
+            self.result_base.push(results);
+            results += signature.results.len() as u32;
+            operands += signature.operands.len();
+        }
+        self.classes.clear();
+        self.classes.extend(0..results);
+        self.met.clear();
+        self.met.resize(operands, 0);
+        self.first_seen.clear();
+        self.first_seen.resize(operands, NONE);
+    }
+
+    /// A result, numbered among those of all signatures, arrives at an operand place, numbered alike.
+    #[inline]
+    pub(crate) fn meet(&mut self, place: usize, result: u32) {
+        match result {
+            0..64 => self.met[place] |= 1 << result,
+            _ => self.meet_one(place, result),
+        }
+    }
+
+    /// Decides, after all meetings.
+    pub(crate) fn finish(&mut self, graph: &GraphData, clusters: &Clusters) {
+        for place in 0..self.met.len() {
+            let mut met = self.met[place];
+            while met != 0 {
+                self.meet_one(place, met.trailing_zeros());
+                met &= met - 1;
+            }
         }
         let used = used_sigs(graph, clusters);
         let fields = self.class_fields(graph, &used);
         self.group(graph, &used, &fields);
     }
 
-    fn number(&mut self, graph: &GraphData) {
-        let (mut results, mut operands) = (0, 0);
-        self.result_base.clear();
-        self.operand_base.clear();
-        for signature in graph.sigs.items() {
-            self.result_base.push(results);
-            self.operand_base.push(operands);
-            results += signature.results.len() as u32;
-            operands += signature.operands.len() as u32;
-        }
-        self.classes.clear();
-        self.classes.extend(0..results);
-        self.first_seen.clear();
-        self.first_seen.resize(operands as usize, NONE);
-    }
-
-    fn element(&self, graph: &GraphData, value: ValueId) -> u32 {
-        let producer = graph.arena.producer(value);
-        let app = graph.arena.app(producer);
-        self.result_base[app.sig.index()] + (value.index() as u32 - app.results)
-    }
-
-    fn unite_operands(&mut self, graph: &GraphData, id: AppId) {
-        let base = self.operand_base[graph.arena.app(id).sig.index()];
-        for (place, operand) in graph.arena.operands(id).iter().enumerate() {
-            let Some(value) = operand.as_value() else { continue };
-            let producer = graph.arena.producer(value);
-            let at = base as usize + place;
-            if graph.signature(producer).is_list() {
-                for item in graph.arena.operands(producer).iter().filter_map(|item| item.as_value()) {
-                    self.meet(at, self.element(graph, item));
-                }
-            } else {
-                self.meet(at, self.element(graph, value));
-            }
-        }
-    }
-
-    #[inline]
-    fn meet(&mut self, at: usize, element: u32) {
+    fn meet_one(&mut self, at: usize, element: u32) {
         let first = self.first_seen[at];
         if first == NONE {
             self.first_seen[at] = element;

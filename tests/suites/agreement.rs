@@ -86,6 +86,8 @@ fn agrees(graph: &GraphData, training: bool, players: &mut [Player]) -> Result<(
             (Mode::Infer, RowOrder::Propagated),
             (Mode::Infer, RowOrder::Batch),
             (Mode::Train, RowOrder::Propagated),
+            (Mode::Infer, RowOrder::Planned),
+            (Mode::Train, RowOrder::Planned),
         ] {
             let request = Request { wanted: &wanted, mode, training, rows };
             let plan = planner.plan(graph, &request).map_err(|error| error.to_string())?;

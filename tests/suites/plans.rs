@@ -35,7 +35,7 @@ fn holds(graph: &GraphData, training: bool) -> Result<(), String> {
         let mut planner = Planner::new(policy.parse::<Policy>().expect("a policy").load().expect("no file"));
         // All values keep all rows; the outputs alone let rows be used again.
         for (mode, wanted) in [(Mode::Train, &values[..]), (Mode::Infer, &[]), (Mode::Infer, &values[..1])] {
-            for rows in [RowOrder::Batch, RowOrder::Propagated] {
+            for rows in [RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned] {
                 if wanted.is_empty() && graph.outputs.is_empty() {
                     continue;
                 }

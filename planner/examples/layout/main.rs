@@ -2,9 +2,11 @@
 //!
 //! Three workloads in minibatches of 32: binary trees, two-direction recurrent chains, lattices; generated, or read from
 //! `DATA/sst/valid.txt` and `DATA/zh_lattice/train.txt` where a folder is given. Batches are formed by firing the type with
-//! the largest ready share, which is what the compiler's scheduler does on these graphs.
+//! the largest ready share, which is what the compiler's scheduler does on these graphs. Trees and lattices are also emitted
+//! and planned as users' graphs are, and the certificates of those plans counted.
 #![allow(clippy::print_stdout, reason = "an example reports on standard output")]
 
+mod emitted;
 mod workloads;
 
 use autobatch_planner::layout::{
@@ -111,16 +113,24 @@ fn report(name: &str, graphs: &[Graph]) -> Result<(), Failure> {
 
 fn main() -> Result<(), Failure> {
     let mut random = SplitMix64(7);
-    report("random trees", &(0..8).map(|_| generated_trees(&mut random)).collect::<Vec<_>>())?;
+    let trees = (0..8).map(|_| generated_trees(&mut random)).collect::<Vec<_>>();
+    report("random trees", &trees)?;
+    emitted::report("random trees", &trees, true)?;
     report("chains", &(0..8).map(|_| chains(&mut random)).collect::<Vec<_>>())?;
-    report("random lattices", &(0..4).map(|_| random_lattices(&mut random)).collect::<Vec<_>>())?;
+    let lattices = (0..4).map(|_| random_lattices(&mut random)).collect::<Vec<_>>();
+    report("random lattices", &lattices)?;
+    emitted::report("random lattices", &lattices, false)?;
     if let Some(data) = std::env::args_os().nth(1) {
         let data = std::path::PathBuf::from(data);
         let trees = std::fs::read_to_string(data.join("sst/valid.txt"))?;
         let lines: Vec<&str> = trees.lines().collect();
-        report("SST trees", &lines.chunks(32).take(12).map(parsed_trees).collect::<Vec<_>>())?;
+        let trees = lines.chunks(32).take(12).map(parsed_trees).collect::<Vec<_>>();
+        report("SST trees", &trees)?;
+        emitted::report("SST trees", &trees, true)?;
         let lattices = parsed_lattices(&std::fs::read_to_string(data.join("zh_lattice/train.txt"))?);
-        report("Chinese lattices", &lattices.chunks(32).take(6).map(lattice).collect::<Vec<_>>())?;
+        let lattices = lattices.chunks(32).take(6).map(lattice).collect::<Vec<_>>();
+        report("Chinese lattices", &lattices)?;
+        emitted::report("Chinese lattices", &lattices, false)?;
     }
     Ok(())
 }

@@ -24,6 +24,11 @@ impl Graph {
         self.apps.len() - 1
     }
 
+    /// The cell and operands of every application, in topological order.
+    pub(crate) fn applications(&self) -> impl Iterator<Item = (usize, &[usize])> {
+        self.apps.iter().map(|(cell, operands)| (*cell, operands.as_slice()))
+    }
+
     /// Fires all ready applications of the type with the largest ready share of its own sources.
     fn batches(&self) -> Vec<Vec<usize>> {
         let mut done = vec![false; self.apps.len()];

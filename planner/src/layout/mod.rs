@@ -48,7 +48,9 @@ mod tests;
 pub use check::check;
 pub use error::LayoutError;
 pub use order::{Budget, Outcome, planned};
+pub(crate) use problem::KnownSlot;
 pub use problem::{BatchId, Problem, Role, SlabId, SlotId, SlotSpec};
+pub(crate) use sequence::{Memory, propagated_with};
 pub use sequence::{batch_order, propagated};
 
 use problem::{Batch, Slot};
@@ -148,18 +150,10 @@ impl Layout {
     /// Measures what the given orders make of every slot.
     fn measured(problem: &Problem, places: Vec<u32>, lanes: Vec<u32>) -> Layout {
         let mut access = Vec::with_capacity(problem.slot_count() as usize);
-        let mut counts = Counts::default();
-        for batch in problem.all_batches() {
+        let counts = count(problem, &mut access, |batch, rows| {
             let order = lanes_of(&lanes, batch);
-            for slot in problem.batch_slots(batch) {
-                let found = match access.get(slot.same_as.index()) {
-                    Some(&known) => known,
-                    None => measure(problem, slot, &places, order),
-                };
-                counts.add(slot, batch.lanes, found);
-                access.push(found);
-            }
-        }
+            measure(order.iter().map(|&lane| places[rows[lane as usize] as usize]))
+        });
         Layout { places, lanes, access, counts }
     }
 
@@ -204,6 +198,16 @@ impl Layout {
         runs
     }
 
+    /// The places of all rows by their global numbers, each inside its slab.
+    pub(crate) fn all_places(&self) -> &[u32] {
+        &self.places
+    }
+
+    /// The lanes of all batches, one after the other.
+    pub(crate) fn all_lanes(&self) -> &[u32] {
+        &self.lanes
+    }
+
     /// The cheaper of two layouts; the first on a tie.
     fn better(self, other: Layout) -> Layout {
         if other.counts.cost() < self.counts.cost() { other } else { self }
@@ -214,9 +218,25 @@ fn lanes_of<'a>(lanes: &'a [u32], batch: &Batch) -> &'a [u32] {
     &lanes[batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize]
 }
 
-fn measure(problem: &Problem, slot: &Slot, places: &[u32], order: &[u32]) -> Access {
-    let rows = problem.slot_rows(slot, order.len() as u32);
-    let mut seen = order.iter().map(|&lane| i64::from(places[rows[lane as usize] as usize]));
+/// Measures every slot, each record once, with `measure`, which is given the batch and the rows of its lanes.
+fn count(problem: &Problem, access: &mut Vec<Access>, measure: impl Fn(&Batch, &[u32]) -> Access) -> Counts {
+    let mut counts = Counts::default();
+    for batch in problem.all_batches() {
+        for slot in problem.batch_slots(batch) {
+            let found = match access.get(slot.same_as.index()) {
+                Some(&known) => known,
+                None => measure(batch, problem.slot_rows(slot, batch.lanes)),
+            };
+            counts.add(slot, batch.lanes, found);
+            access.push(found);
+        }
+    }
+    counts
+}
+
+/// How places are reached that the lanes, in their order, name.
+fn measure(places: impl Iterator<Item = u32>) -> Access {
+    let mut seen = places.map(i64::from);
     let Some(first) = seen.next() else {
         return Access::Range { start: 0 };
     };

@@ -115,9 +115,16 @@ pub struct Problem {
     writers: Vec<Writer>,
     /// Rows that some batch writes.
     written_rows: u32,
-    /// Per row the last slot that named it.
+    /// Per row the last slot that named it; in a problem of [`Problem::add_known`], the last that read it.
     seen: Vec<u32>,
+    /// Whether rows are numbered batch after batch, lane after lane, and each is written.
+    in_order: bool,
+    /// The next row of each slab, while rows are numbered in order.
+    next_row: Vec<u32>,
 }
+
+/// A slot of [`Problem::add_known`]: the slab of its rows, and the bytes moved per row.
+pub(crate) type KnownSlot = (SlabId, u32);
 
 impl Problem {
     /// A problem without rows.
@@ -131,6 +138,7 @@ impl Problem {
         let id = SlabId(self.slab_base.len() as u32);
         self.slab_base.push(self.rows);
         self.rows = total;
+        self.in_order = false;
         Ok(id)
     }
 
@@ -140,6 +148,7 @@ impl Problem {
     /// as results, and are planned once with their bytes added.
     pub fn add_batch(&mut self, lanes: u32, slots: &[SlotSpec<'_>]) -> Result<BatchId, LayoutError> {
         self.admit(lanes, slots)?;
+        self.in_order = false;
         let id = BatchId(self.batches.len() as u32);
         let first_slot = self.slots.len() as u32;
         self.writers.resize(self.rows as usize, Writer::NOBODY);
@@ -158,6 +167,93 @@ impl Problem {
         });
         self.lanes += lanes;
         Ok(id)
+    }
+
+    /// Forgets everything but its memory and takes slabs of these sizes, for batches that [`Problem::add_known`] adds.
+    pub(crate) fn restart(&mut self, slabs: &[u32]) -> Result<(), LayoutError> {
+        self.slab_base.clear();
+        (self.rows, self.lanes) = (0, 0);
+        self.batches.clear();
+        self.slots.clear();
+        self.pool.clear();
+        for &rows in slabs {
+            self.add_slab(rows)?;
+        }
+        // Batches come to name every row, so what a slot of the memory held before is never read.
+        self.writers.resize(self.rows as usize, Writer::NOBODY);
+        self.written_rows = self.rows;
+        self.seen.clear();
+        self.seen.resize(self.rows as usize, u32::MAX);
+        self.next_row.clone_from(&self.slab_base);
+        self.in_order = true;
+        Ok(())
+    }
+
+    /// Adds the next batch without looking at what its author knows: results take the next rows of their slabs, and `fill`
+    /// writes the global rows of all operands, column after column, which earlier batches have written.
+    ///
+    /// Needs: the batches of the problem fill its slabs exactly, and all entries together fit a `u32`.
+    pub(crate) fn add_known(
+        &mut self,
+        lanes: u32,
+        results: &[KnownSlot],
+        operands: &[KnownSlot],
+        fill: impl FnOnce(&mut [u32]),
+    ) {
+        let batch = self.batches.len() as u32;
+        let first_slot = self.slots.len() as u32;
+        for &(slab, bytes) in results {
+            let next = &mut self.next_row[slab.index()];
+            let (rows, start) = (*next..*next + lanes, self.pool.len() as u32);
+            *next += lanes;
+            let written = &mut self.writers[rows.start as usize..rows.end as usize];
+            (0..).zip(written).for_each(|(lane, writer)| *writer = Writer { batch, lane });
+            self.pool.extend(rows);
+            let same_as = SlotId(self.slots.len() as u32);
+            self.slots.push(Slot { role: Role::Result, bytes, start, slab, repeats: false, same_as });
+        }
+        let columns = self.pool.len();
+        self.pool.resize(columns + operands.len() * lanes as usize, 0);
+        fill(&mut self.pool[columns..]);
+        for (column, &(slab, bytes)) in operands.iter().enumerate() {
+            let start = (columns + column * lanes as usize) as u32;
+            self.push_known_operand(first_slot + results.len() as u32, lanes, slab, bytes, start);
+        }
+        let end_slot = self.slots.len() as u32;
+        self.batches.push(Batch { lanes, first_lane: self.lanes, first_slot, end_slot });
+        self.lanes += lanes;
+    }
+
+    /// The rows of the slot are in the pool from `start` on; `first` is the first operand slot of the batch.
+    fn push_known_operand(&mut self, first: u32, lanes: u32, slab: SlabId, bytes: u32, start: u32) {
+        let Self { slots, pool, seen, .. } = self;
+        let rows_from = |start: u32| &pool[start as usize..(start + lanes) as usize];
+        let (id, rows) = (slots.len() as u32, rows_from(start));
+        let twin =
+            slots[first as usize..].iter().find(|other| other.slab == slab && rows_from(other.start) == rows);
+        let slot = Slot { role: Role::Operand, bytes, start, slab, repeats: false, same_as: SlotId(id) };
+        let slot = match twin {
+            Some(twin) => Slot { repeats: twin.repeats, same_as: twin.same_as, ..slot },
+            None => {
+                let mut repeats = false;
+                for &row in rows {
+                    repeats |= std::mem::replace(&mut seen[row as usize], id) == id;
+                }
+                Slot { repeats, ..slot }
+            }
+        };
+        slots.push(slot);
+    }
+
+    /// Whether rows are numbered in batch order, so that batch order leaves each row where it is.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.in_order
+    }
+
+    /// The last slot that reads a global row, in a problem of [`Problem::add_known`].
+    #[inline]
+    pub(crate) fn last_reader(&self, row: u32) -> Option<usize> {
+        self.seen.get(row as usize).map(|&slot| slot as usize).filter(|&slot| slot < self.slots.len())
     }
 
     fn admit(&self, lanes: u32, slots: &[SlotSpec<'_>]) -> Result<(), LayoutError> {

@@ -8,29 +8,73 @@
 //!
 //! Cost: every slot entry is visited twice or thrice; only the batches that nobody reads are sorted.
 
-use super::{Layout, Problem, Role};
+use super::{Access, Layout, Problem, Role};
+
+/// Working memory of [`propagated_with`], which later calls use again.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    readings: Vec<Reading>,
+    head: Vec<u32>,
+    taken: Vec<bool>,
+    unread: Vec<u32>,
+    block: Vec<u32>,
+    keyed: Vec<u64>,
+    access: Vec<Access>,
+    places: Vec<u32>,
+    lanes: Vec<u32>,
+}
+
+impl Memory {
+    /// Takes back the memory of a layout that is not needed any more.
+    pub(crate) fn recycle(&mut self, layout: Layout) {
+        (self.places, self.lanes) = (layout.places, layout.lanes);
+    }
+}
 
 /// Rows in the order of the batches, lanes as they were added.
 pub fn batch_order(problem: &Problem) -> Layout {
-    let mut lanes = Vec::with_capacity(problem.all_lanes() as usize);
+    batch_order_with(problem, &mut Memory::default())
+}
+
+/// [`batch_order`] in memory that was used before.
+pub(crate) fn batch_order_with(problem: &Problem, memory: &mut Memory) -> Layout {
+    let mut lanes = std::mem::take(&mut memory.lanes);
+    lanes.clear();
+    lanes.reserve(problem.all_lanes() as usize);
     for batch in problem.all_batches() {
         lanes.extend(0..batch.lanes);
     }
-    let places = place_in_lane_order(problem, &lanes);
+    let places = place_in_lane_order(problem, &lanes, std::mem::take(&mut memory.places));
     Layout::measured(problem, places, lanes)
 }
 
 /// Lanes in the order of their first reader; the batch order where that is no worse.
 pub fn propagated(problem: &Problem) -> Layout {
-    let (lanes, unread) = lanes_by_first_reader(problem);
-    let places = place_in_lane_order(problem, &lanes);
-    let (places, lanes) = follow_operands(problem, unread, places, lanes);
-    batch_order(problem).better(Layout::measured(problem, places, lanes))
+    propagated_with(problem, &mut Memory::default())
+}
+
+/// [`propagated`] in memory that was used before.
+pub(crate) fn propagated_with(problem: &Problem, memory: &mut Memory) -> Layout {
+    let lanes = lanes_by_first_reader(problem, memory);
+    let places = place_in_lane_order(problem, &lanes, std::mem::take(&mut memory.places));
+    let (places, lanes) = follow_operands(problem, memory, places, lanes);
+    let layout = Layout::measured(problem, places, lanes);
+    if !problem.is_in_order() {
+        return batch_order(problem).better(layout);
+    }
+    // Batch order leaves the rows of such a problem where they are, so it can be measured unmade.
+    memory.access.clear();
+    let stay = super::count(problem, &mut memory.access, |_, rows| super::measure(rows.iter().copied()));
+    if layout.counts.cost() < stay.cost() {
+        return layout;
+    }
+    memory.recycle(layout);
+    batch_order_with(problem, memory)
 }
 
 /// Rows that nobody writes first, then the results of batch after batch in the order of its lanes.
-fn place_in_lane_order(problem: &Problem, lanes: &[u32]) -> Vec<u32> {
-    let mut places = vec![0; problem.rows() as usize];
+fn place_in_lane_order(problem: &Problem, lanes: &[u32], mut places: Vec<u32>) -> Vec<u32> {
+    places.resize(problem.rows() as usize, 0);
     let mut next: Vec<u32> = vec![0; problem.slabs() as usize];
     for row in problem.unwritten() {
         let cursor = &mut next[problem.slab_of_row(row).index()];
@@ -52,7 +96,7 @@ fn place_in_lane_order(problem: &Problem, lanes: &[u32]) -> Vec<u32> {
 }
 
 /// One reading of a row, in the list of the batch that wrote it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Reading {
     /// The writing lane.
     lane: u32,
@@ -60,17 +104,22 @@ struct Reading {
     next: u32,
 }
 
-/// The lanes of every batch by first reader, and the batches whose results nobody reads in a plannable slot.
+/// The lanes of every batch by first reader; `memory.unread` gets the batches whose results nobody reads in a plannable slot.
 ///
 /// Readings are put at the head of their writer's list from the last batch to the first, last slot and last lane first, so a
 /// list is in running order when its writer's turn comes, without a sort.
-fn lanes_by_first_reader(problem: &Problem) -> (Vec<u32>, Vec<u32>) {
+fn lanes_by_first_reader(problem: &Problem, memory: &mut Memory) -> Vec<u32> {
     const END: u32 = u32::MAX;
-    let mut readings = vec![Reading { lane: 0, next: 0 }; problem.entries()];
-    let mut head = vec![END; problem.batches() as usize];
-    let mut lanes = vec![0; problem.all_lanes() as usize];
-    let mut taken = vec![false; problem.all_lanes() as usize];
-    let mut unread = Vec::new();
+    let mut lanes = std::mem::take(&mut memory.lanes);
+    let Memory { readings, head, taken, unread, .. } = memory;
+    // A reading is written before its list is walked, and every lane is given, so neither is cleared.
+    readings.resize(problem.entries(), Reading { lane: 0, next: 0 });
+    lanes.resize(problem.all_lanes() as usize, 0);
+    head.clear();
+    head.resize(problem.batches() as usize, END);
+    taken.clear();
+    taken.resize(problem.all_lanes() as usize, false);
+    unread.clear();
     for (id, batch) in problem.all_batches().iter().enumerate().rev() {
         let span = batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize;
         let (order, taken) = (&mut lanes[span.clone()], &mut taken[span]);
@@ -87,9 +136,11 @@ fn lanes_by_first_reader(problem: &Problem) -> (Vec<u32>, Vec<u32>) {
         if count == 0 {
             unread.push(id as u32);
         }
-        let rest = (0u32..).zip(taken.iter()).filter(|(_, taken)| !**taken);
-        for (place, (lane, _)) in order[count..].iter_mut().zip(rest) {
-            *place = lane;
+        if count < order.len() {
+            let rest = (0u32..).zip(taken.iter()).filter(|(_, taken)| !**taken);
+            for (place, (lane, _)) in order[count..].iter_mut().zip(rest) {
+                *place = lane;
+            }
         }
         for (index, slot) in (batch.first_slot..batch.end_slot).zip(problem.batch_slots(batch)).rev() {
             if slot.role == Role::Result || slot.repeats || slot.same_as.0 != index {
@@ -105,20 +156,19 @@ fn lanes_by_first_reader(problem: &Problem) -> (Vec<u32>, Vec<u32>) {
             }
         }
     }
-    (lanes, unread)
+    lanes
 }
 
 /// Lets the lanes of unread batches follow the places of their widest operand; their results move along inside their block.
 fn follow_operands(
     problem: &Problem,
-    unread: Vec<u32>,
+    memory: &mut Memory,
     mut places: Vec<u32>,
     mut lanes: Vec<u32>,
 ) -> (Vec<u32>, Vec<u32>) {
-    let mut block: Vec<u32> = Vec::new();
-    // Place, then lane.
-    let mut keyed: Vec<u64> = Vec::new();
-    for id in unread {
+    // A key is a place, then a lane.
+    let Memory { unread, block, keyed, .. } = memory;
+    for &id in &*unread {
         let batch = &problem.all_batches()[id as usize];
         let slots = problem.batch_slots(batch);
         let plannable = slots.iter().filter(|s| s.role == Role::Operand && !s.repeats);
@@ -134,7 +184,7 @@ fn follow_operands(
             old.iter().map(|&lane| (u64::from(places[rows[lane as usize] as usize]) << 32) | u64::from(lane)),
         );
         keyed.sort_unstable();
-        for (place, &entry) in order.iter_mut().zip(&keyed) {
+        for (place, &entry) in order.iter_mut().zip(&*keyed) {
             *place = entry as u32;
         }
         if *old == *order {
@@ -144,7 +194,7 @@ fn follow_operands(
             let rows = problem.slot_rows(slot, batch.lanes);
             block.clear();
             block.extend(old.iter().map(|&lane| places[rows[lane as usize] as usize]));
-            for (&lane, &place) in order.iter().zip(&block) {
+            for (&lane, &place) in order.iter().zip(&*block) {
                 places[rows[lane as usize] as usize] = place;
             }
         }

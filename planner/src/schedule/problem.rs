@@ -59,6 +59,18 @@ impl<'a> Problem<'a> {
         Ok(Self { types, ty, alone, operand_start, operands })
     }
 
+    /// [`Problem::new`] for slices that are known to keep the rules; builds with debug assertions look nevertheless.
+    pub(crate) fn trusted(
+        types: u32,
+        ty: &'a [u32],
+        alone: &'a [u32],
+        operand_start: &'a [u32],
+        operands: &'a [u32],
+    ) -> Self {
+        debug_assert_eq!(Self::new(types, ty, alone, operand_start, operands).map(drop), Ok(()));
+        Self { types, ty, alone, operand_start, operands }
+    }
+
     /// Number of nodes.
     pub fn len(&self) -> usize {
         self.ty.len()
