@@ -242,6 +242,7 @@ impl Work<'_> {
                 }
                 let whole = width / BLOCK * BLOCK;
                 for i in (0..whole).step_by(BLOCK) {
+                    keep_blocks_apart();
                     store(y.add(i), map_block(load(x.add(i)), f));
                 }
                 if whole < width {
@@ -269,6 +270,7 @@ impl Work<'_> {
                 match (a.single, b.single) {
                     (false, false) => {
                         for i in (0..whole).step_by(BLOCK) {
+                            keep_blocks_apart();
                             store(z.add(i), zip_block(load(x.add(i)), load(y.add(i)), f));
                         }
                         if whole < width {
@@ -281,6 +283,7 @@ impl Work<'_> {
                     (false, true) => {
                         let single = [*y; BLOCK];
                         for i in (0..whole).step_by(BLOCK) {
+                            keep_blocks_apart();
                             store(z.add(i), zip_block(load(x.add(i)), single, f));
                         }
                         if whole < width {
@@ -295,6 +298,7 @@ impl Work<'_> {
                     (true, false) => {
                         let single = [*x; BLOCK];
                         for i in (0..whole).step_by(BLOCK) {
+                            keep_blocks_apart();
                             store(z.add(i), zip_block(single, load(y.add(i)), f));
                         }
                         if whole < width {
@@ -399,6 +403,16 @@ fn cast_word(word: u32, from: DType, to: DType) -> u32 {
         (DType::U32 | DType::Bool, DType::F32) => (word as f32).to_bits(),
         (_, DType::Bool) => u32::from(word != 0),
         _ => word,
+    }
+}
+
+/// Keeps the compiler from widening over several blocks, which takes gathers: a block is a vector already, or two.
+#[inline(always)]
+fn keep_blocks_apart() {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: no instruction at all.
+    unsafe {
+        std::arch::asm!("", options(nomem, nostack, preserves_flags));
     }
 }
 

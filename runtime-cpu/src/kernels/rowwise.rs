@@ -9,10 +9,10 @@
 use super::elementwise::{Elements, ElementsMut};
 use super::isa::Isa;
 use autobatch_ir::graph::{Fold, Op, Over};
-use autobatch_ir::numeric::{loss, row};
+use autobatch_ir::numeric::{loss, row, scalar};
 use autobatch_ir::types::Type;
 
-/// Rows up to this width are filled up.
+/// Exponentials are computed in pieces of so many; a multiple of the lanes.
 const MOST_PADDED: usize = 1024;
 
 /// Computes `op` for `rows` lanes and says so, or does nothing if the op has no twin here.
@@ -68,16 +68,44 @@ struct Work {
     width: usize,
 }
 
-/// A row filled up with `-inf` to whole groups of lanes, or the row itself if it is very wide.
-#[inline(always)]
-fn padded<'a>(x: &'a [f32], space: &'a mut [f32; MOST_PADDED]) -> &'a [f32] {
-    let whole = x.len().next_multiple_of(row::LANES);
-    if whole > MOST_PADDED || whole == x.len() {
-        return x;
-    }
-    space[..x.len()].copy_from_slice(x);
-    space[x.len()..whole].fill(f32::NEG_INFINITY);
-    &space[..whole]
+/// Plays an expression on each row of the first operand and what it gives, lane by lane. Macros and not closures: a closure would be a function
+/// of its own, without the features of the instruction set.
+macro_rules! by_rows {
+    ($work:ident, $width:expr, |$x:ident, $out:ident| $each:expr) => {{
+        let (width, rows) = ($width, $work.first.1.shape.elements() / $width);
+        for lane in 0..$work.rows {
+            let (x, out) = (operand($work.first, lane), $work.result(lane));
+            for ($x, $out) in x.chunks_exact(width).zip(out.chunks_exact_mut($work.width / rows)) {
+                $each
+            }
+        }
+    }};
+}
+
+/// As `by_rows`, with the label of each row.
+macro_rules! labelled {
+    ($work:ident, |$x:ident, $label:ident| $each:expr) => {{
+        let Some(second) = $work.second else { return false };
+        let width = $work.first.1.shape.width();
+        for lane in 0..$work.rows {
+            let (x, labels, out) = (operand($work.first, lane), operand(second, lane), $work.result(lane));
+            for (($x, label), out) in x.chunks_exact(width).zip(labels).zip(out) {
+                let $label = label.to_bits().min(width as u32 - 1);
+                *out = $each;
+            }
+        }
+    }};
+}
+
+/// Two operands give a number.
+macro_rules! pairs {
+    ($work:ident, |$x:ident, $y:ident| $each:expr) => {{
+        let Some(second) = $work.second else { return false };
+        for lane in 0..$work.rows {
+            let ($x, $y) = (operand($work.first, lane), operand(second, lane));
+            $work.result(lane)[0] = $each;
+        }
+    }};
 }
 
 impl Work {
@@ -87,114 +115,52 @@ impl Work {
     unsafe fn run(&self) -> bool {
         let mut space = [f32::NEG_INFINITY; MOST_PADDED];
         let space = &mut space;
+        let width = self.first.1.shape.width();
         // SAFETY: every arm takes as many operands as its op has, and rows as wide as their types say.
         unsafe {
             match self.op {
-                Op::Reduce { fold, over } => self.reduce(fold, over, space),
-                Op::Softmax => self.by_rows(|x, out| softmax(x, out, space)),
-                Op::LogSoftmax => self.by_rows(|x, out| {
-                    let (top, log) = row::max_and_log_sum(padded(x, space));
+                Op::Reduce { fold, over } => {
+                    let width = if over == Over::Last { width } else { self.first.1.shape.elements() };
+                    match fold {
+                        Fold::Sum => by_rows!(self, width, |x, out| out[0] = row::sum(x)),
+                        Fold::Mean => by_rows!(self, width, |x, out| out[0] = row::mean(x)),
+                        Fold::Max => by_rows!(self, width, |x, out| out[0] = row::max(x)),
+                        Fold::Min => by_rows!(self, width, |x, out| out[0] = row::min(x)),
+                    }
+                }
+                Op::Softmax => by_rows!(self, width, |x, out| softmax(x, out, space)),
+                Op::LogSoftmax => by_rows!(self, width, |x, out| {
+                    let (top, log) = max_and_log_sum(x, space);
                     for (result, &x) in out.iter_mut().zip(x) {
-                        *result = (x - top) - log;
+                        *result = scalar::sub(scalar::sub(x, top), log);
                     }
                 }),
-                Op::LogSumExp => self.by_rows(|x, out| out[0] = row::logsumexp(padded(x, space))),
-                Op::Norm => self.by_rows(|x, out| out[0] = row::norm(x)),
-                Op::LayerNorm { eps } => self.by_rows(|x, out| row::layer_norm(x, eps.get(), out)),
-                Op::PickNegLogSoftmax => self.labelled(|x, label| {
-                    let label = (label as usize).min(x.len() - 1) as u32;
-                    loss::pick_neg_log_softmax(padded(x, space), label)
+                Op::LogSumExp => by_rows!(self, width, |x, out| {
+                    let (top, log) = max_and_log_sum(x, space);
+                    out[0] = if top.abs() == f32::INFINITY { top } else { scalar::add(top, log) };
                 }),
-                Op::Hinge { margin } => self.labelled(|x, label| loss::hinge(x, label, margin.get())),
-                Op::Dot => self.pairs(row::dot),
-                Op::CrossEntropy => self.pairs(loss::cross_entropy),
-                Op::KlDiv => self.pairs(loss::kl_div),
-                Op::Mse => self.pairs(loss::mse),
-                Op::Bce => self.pairs(loss::bce),
+                Op::Norm => by_rows!(self, width, |x, out| out[0] = row::norm(x)),
+                Op::LayerNorm { eps } => by_rows!(self, width, |x, out| row::layer_norm(x, eps.get(), out)),
+                Op::PickNegLogSoftmax => labelled!(self, |x, label| {
+                    let (top, log) = max_and_log_sum(x, space);
+                    scalar::sub(log, scalar::sub(x[label as usize], top))
+                }),
+                Op::Hinge { margin } => labelled!(self, |x, label| loss::hinge(x, label, margin.get())),
+                Op::Dot => pairs!(self, |x, y| row::dot(x, y)),
+                Op::CrossEntropy => pairs!(self, |x, target| {
+                    let (top, log) = max_and_log_sum(x, space);
+                    row::fold16_pairs(x, target, |lane, x, t| {
+                        let more = scalar::fma(t, scalar::sub(log, scalar::sub(x, top)), lane);
+                        if t == 0.0 { lane } else { more }
+                    })
+                }),
+                Op::KlDiv => pairs!(self, |x, y| loss::kl_div(x, y)),
+                Op::Mse => pairs!(self, |x, y| loss::mse(x, y)),
+                Op::Bce => pairs!(self, |x, y| loss::bce(x, y)),
                 _ => return false,
             }
         }
         true
-    }
-
-    /// # Safety
-    /// As for [`run`].
-    #[inline(always)]
-    unsafe fn reduce(&self, fold: Fold, over: Over, space: &mut [f32; MOST_PADDED]) {
-        let fold = |x: &[f32]| match fold {
-            Fold::Sum => row::sum(x),
-            Fold::Mean => row::mean(x),
-            Fold::Max => row::max(padded(x, space)),
-            Fold::Min => row::min(x),
-        };
-        // SAFETY: as for this function.
-        unsafe { self.numbers(fold, over) };
-    }
-
-    /// One number per row of the operand, or per operand.
-    ///
-    /// # Safety
-    /// As for [`run`].
-    #[inline(always)]
-    unsafe fn numbers(&self, mut fold: impl FnMut(&[f32]) -> f32, over: Over) {
-        for lane in 0..self.rows {
-            // SAFETY: as for this function.
-            let (x, out) = unsafe { (operand(self.first, lane), self.result(lane)) };
-            let width = if over == Over::Last { self.first.1.shape.width() } else { x.len() };
-            for (x, out) in x.chunks_exact(width).zip(out) {
-                *out = fold(x);
-            }
-        }
-    }
-
-    /// Each row of the operand gives a row of the result.
-    ///
-    /// # Safety
-    /// As for [`run`].
-    #[inline(always)]
-    unsafe fn by_rows(&self, mut each: impl FnMut(&[f32], &mut [f32])) {
-        let shape = self.first.1.shape;
-        let (width, results) = (shape.width(), self.width / shape.rows());
-        for lane in 0..self.rows {
-            // SAFETY: as for this function.
-            let (x, out) = unsafe { (operand(self.first, lane), self.result(lane)) };
-            for (x, out) in x.chunks_exact(width).zip(out.chunks_exact_mut(results)) {
-                each(x, out);
-            }
-        }
-    }
-
-    /// Each row of the operand and its label give a number.
-    ///
-    /// # Safety
-    /// As for [`run`].
-    #[inline(always)]
-    unsafe fn labelled(&self, mut each: impl FnMut(&[f32], u32) -> f32) {
-        let Some(second) = self.second else { return };
-        let width = self.first.1.shape.width();
-        for lane in 0..self.rows {
-            // SAFETY: as for this function.
-            let (x, labels, out) =
-                unsafe { (operand(self.first, lane), operand(second, lane), self.result(lane)) };
-            for ((x, label), out) in x.chunks_exact(width).zip(labels).zip(out) {
-                *out = each(x, label.to_bits());
-            }
-        }
-    }
-
-    /// Two operands give a number.
-    ///
-    /// # Safety
-    /// As for [`run`].
-    #[inline(always)]
-    unsafe fn pairs(&self, each: impl Fn(&[f32], &[f32]) -> f32) {
-        let Some(second) = self.second else { return };
-        for lane in 0..self.rows {
-            // SAFETY: as for this function.
-            let (x, y, out) =
-                unsafe { (operand(self.first, lane), operand(second, lane), self.result(lane)) };
-            out[0] = each(x, y);
-        }
     }
 
     /// The result of a lane.
@@ -208,6 +174,27 @@ impl Work {
     }
 }
 
+/// [`row::max_and_log_sum`], the exponentials computed in whole groups.
+#[inline(always)]
+fn max_and_log_sum(x: &[f32], space: &mut [f32; MOST_PADDED]) -> (f32, f32) {
+    let top = row::max(x);
+    let mut lanes = [0f32; row::LANES];
+    for part in x.chunks(MOST_PADDED) {
+        let whole = part.len().next_multiple_of(row::LANES);
+        space[..part.len()].copy_from_slice(part);
+        space[part.len()..whole].fill(f32::NEG_INFINITY);
+        for x in &mut space[..whole] {
+            *x = scalar::exp(scalar::sub(*x, top));
+        }
+        for group in space[..whole].as_chunks::<{ row::LANES }>().0 {
+            for (lane, &e) in lanes.iter_mut().zip(group) {
+                *lane = scalar::add(*lane, e);
+            }
+        }
+    }
+    (top, scalar::log(row::combine(lanes, scalar::add)))
+}
+
 /// [`row::softmax`], filled up.
 #[inline(always)]
 fn softmax(x: &[f32], out: &mut [f32], space: &mut [f32; MOST_PADDED]) {
@@ -219,9 +206,9 @@ fn softmax(x: &[f32], out: &mut [f32], space: &mut [f32; MOST_PADDED]) {
     space[x.len()..whole].fill(f32::NEG_INFINITY);
     let top = row::max(&space[..whole]);
     for x in &mut space[..whole] {
-        *x = autobatch_ir::numeric::scalar::exp(*x - top);
+        *x = scalar::exp(scalar::sub(*x, top));
     }
-    let scale = autobatch_ir::numeric::scalar::recip(row::sum(&space[..whole]));
+    let scale = scalar::recip(row::sum(&space[..whole]));
     for (result, &e) in out.iter_mut().zip(&space[..whole]) {
         *result = e * scale;
     }
@@ -233,4 +220,63 @@ fn softmax(x: &[f32], out: &mut [f32], space: &mut [f32; MOST_PADDED]) {
 unsafe fn operand<'a>((rows, ty): (Elements, Type), lane: usize) -> &'a [f32] {
     // SAFETY: the caller vouches for the row.
     unsafe { std::slice::from_raw_parts(rows.base.add(lane * rows.stride), ty.shape.elements()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use autobatch_ir::numeric::same_bits;
+    use autobatch_ir::plan::row_ops::{Noise, row_op};
+    use autobatch_ir::types::{DType, INDEX, Shape};
+
+    /// Rows with now and then a number that is none.
+    fn rows(width: usize, wild: bool) -> Vec<f32> {
+        let strange = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, -0.0, 1e-40, 3e38];
+        let number = |i: usize| match (i * 31) % 97 {
+            n if wild && n < strange.len() => strange[n],
+            _ => (i as f32 * 0.37).sin() * 6.0,
+        };
+        (0..3 * width).map(number).collect()
+    }
+
+    #[test]
+    fn row_ops_on_every_instruction_set_have_the_bits_of_the_definitions() {
+        let one = [Op::Softmax, Op::LogSoftmax, Op::LogSumExp, Op::Norm, Op::LayerNorm { eps: 1e-5.into() }];
+        let folds = [Fold::Sum, Fold::Mean, Fold::Max, Fold::Min];
+        let folds = folds.map(|fold| Op::Reduce { fold, over: Over::Last });
+        let labelled = [Op::PickNegLogSoftmax, Op::Hinge { margin: 1.0.into() }];
+        let pairs = [Op::Dot, Op::CrossEntropy, Op::KlDiv, Op::Mse, Op::Bce];
+        for (width, wild) in [(1, false), (5, true), (16, false), (37, true), (100, false), (2000, true)] {
+            let ty = Type::new(DType::F32, Shape::new(&[width as u32]).expect("a shape"));
+            let (x, y) = (rows(width, wild), rows(width + 1, wild));
+            let labels = [0, 7, width as u32 - 1].map(f32::from_bits);
+            for op in one.into_iter().chain(folds).chain(labelled).chain(pairs) {
+                let out =
+                    if matches!(op, Op::Softmax | Op::LogSoftmax | Op::LayerNorm { .. }) { width } else { 1 };
+                let second = match op {
+                    op if labelled.contains(&op) => (&labels[..], 1, INDEX),
+                    _ => (&y[..], width, ty),
+                };
+                let count = if pairs.contains(&op) || labelled.contains(&op) { 2 } else { 1 };
+                let sources = [(&x[..], width, ty), second];
+                let mut expected = vec![0f32; 3 * out];
+                for (lane, out) in expected.chunks_exact_mut(out).enumerate() {
+                    let operands = sources.map(|(x, width, ty)| {
+                        (bytemuck::cast_slice::<f32, u32>(&x[lane * width..(lane + 1) * width]), ty)
+                    });
+                    row_op(op, Noise::Off, &operands[..count], &mut [bytemuck::cast_slice_mut(out)]);
+                }
+                for isa in Isa::available() {
+                    let mut found = vec![9f32; 3 * out];
+                    let operands = sources
+                        .map(|(x, stride, ty)| (Elements { base: x.as_ptr(), stride, single: false }, ty));
+                    let to = (ElementsMut { base: found.as_mut_ptr(), stride: out }, out);
+                    // SAFETY: three rows of each exist, and the instruction set is available.
+                    let known = unsafe { run(isa, op, 3, &operands[..count], to) };
+                    let same = found.iter().zip(&expected).all(|(&a, &b)| same_bits(a, b));
+                    assert!(known && same, "{op:?} {isa:?} {width}: {found:?}, not {expected:?}");
+                }
+            }
+        }
+    }
 }
