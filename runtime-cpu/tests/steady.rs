@@ -54,7 +54,8 @@ fn the_second_play_of_a_plan_allocates_nothing() {
     let leaf = m.cell("leaf", [INDEX], |_, [word]| [embed.row(word)]);
     let node = m.cell("node", [f32([h]); 2], |g, [left, right]| {
         let h = g.affine([left, right], weight, Some(bias)).tanh();
-        [h * h.softmax() + h.layer_norm(1e-5)]
+        let turned = h.reshape([3, 4]).transpose([1, 0]).reshape([12]);
+        [h * h.softmax() + turned.layer_norm(1e-5)]
     });
     let module = m.build().expect("the model is well typed");
     let weights = Weights::init(&module, 1);

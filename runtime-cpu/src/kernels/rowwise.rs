@@ -13,7 +13,7 @@ use autobatch_ir::numeric::{loss, row, scalar};
 use autobatch_ir::types::Type;
 
 /// Exponentials are computed in pieces of so many; a multiple of the lanes.
-const MOST_PADDED: usize = 1024;
+const MOST_PADDED: usize = 256;
 
 /// Computes `op` for `rows` lanes and says so, or does nothing if the op has no twin here.
 ///
