@@ -5,10 +5,17 @@
 //! row are computed in a whole vector as well, of which only some are kept.
 
 use super::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use super::lanes::{Avx512, Lanes};
 use autobatch_ir::graph::{Binary, Compare, Unary};
 use autobatch_ir::numeric::scalar;
 use autobatch_ir::plan::Code;
 use autobatch_ir::types::DType;
+#[cfg(target_arch = "x86_64")]
+use std::mem::transmute;
+
+#[cfg(target_arch = "x86_64")]
+type Vector512 = <Avx512 as Lanes>::Vector;
 
 /// Elements computed together.
 const BLOCK: usize = 16;
@@ -47,7 +54,7 @@ pub unsafe fn run(
     sources: &[Elements],
     out: ElementsMut,
 ) {
-    let work = Work { code, dtype, rows, width, sources, out };
+    let work = Work { code, dtype, rows, width, sources, out, masks: false };
     match isa {
         // SAFETY: the caller vouches for the instruction set and for the memory.
         #[cfg(target_arch = "x86_64")]
@@ -68,8 +75,8 @@ pub unsafe fn run(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")]
 unsafe fn run_avx512(work: Work<'_>) {
-    // SAFETY: the caller vouches for the memory.
-    unsafe { work.run() };
+    // SAFETY: the caller vouches for the memory; masks are part of the instruction set.
+    unsafe { Work { masks: true, ..work }.run() };
 }
 
 /// # Safety
@@ -89,6 +96,8 @@ struct Work<'a> {
     width: usize,
     sources: &'a [Elements],
     out: ElementsMut,
+    /// Whether the ends of rows are read and written under a mask, which AVX-512 has. A constant wherever it is asked.
+    masks: bool,
 }
 
 impl Work<'_> {
@@ -233,11 +242,12 @@ impl Work<'_> {
                 }
                 let whole = width / BLOCK * BLOCK;
                 for i in (0..whole).step_by(BLOCK) {
+                    keep_blocks_apart();
                     store(y.add(i), map_block(load(x.add(i)), f));
                 }
                 if whole < width {
-                    let block = map_block(load_some(x.add(whole), width - whole), f);
-                    store_some(y.add(whole), block, width - whole);
+                    let block = map_block(self.load_some(x.add(whole), width - whole), f);
+                    self.store_some(y.add(whole), block, width - whole);
                 }
             }
         }
@@ -260,24 +270,27 @@ impl Work<'_> {
                 match (a.single, b.single) {
                     (false, false) => {
                         for i in (0..whole).step_by(BLOCK) {
+                            keep_blocks_apart();
                             store(z.add(i), zip_block(load(x.add(i)), load(y.add(i)), f));
                         }
                         if whole < width {
                             let rest = width - whole;
-                            let (p, q) = (load_some(x.add(whole), rest), load_some(y.add(whole), rest));
-                            store_some(z.add(whole), zip_block(p, q, f), rest);
+                            let (p, q) =
+                                (self.load_some(x.add(whole), rest), self.load_some(y.add(whole), rest));
+                            self.store_some(z.add(whole), zip_block(p, q, f), rest);
                         }
                     }
                     (false, true) => {
                         let single = [*y; BLOCK];
                         for i in (0..whole).step_by(BLOCK) {
+                            keep_blocks_apart();
                             store(z.add(i), zip_block(load(x.add(i)), single, f));
                         }
                         if whole < width {
                             let rest = width - whole;
-                            store_some(
+                            self.store_some(
                                 z.add(whole),
-                                zip_block(load_some(x.add(whole), rest), single, f),
+                                zip_block(self.load_some(x.add(whole), rest), single, f),
                                 rest,
                             );
                         }
@@ -285,13 +298,14 @@ impl Work<'_> {
                     (true, false) => {
                         let single = [*x; BLOCK];
                         for i in (0..whole).step_by(BLOCK) {
+                            keep_blocks_apart();
                             store(z.add(i), zip_block(single, load(y.add(i)), f));
                         }
                         if whole < width {
                             let rest = width - whole;
-                            store_some(
+                            self.store_some(
                                 z.add(whole),
-                                zip_block(single, load_some(y.add(whole), rest), f),
+                                zip_block(single, self.load_some(y.add(whole), rest), f),
                                 rest,
                             );
                         }
@@ -309,14 +323,62 @@ impl Work<'_> {
     /// As for [`run`].
     #[inline(always)]
     unsafe fn map3(self, f: impl Fn(f32, f32, f32) -> f32 + Copy) {
-        let (a, b, c) = (self.sources[0], self.sources[1], self.sources[2]);
+        let sources = [self.sources[0], self.sources[1], self.sources[2]];
         for row in 0..self.rows {
-            for i in 0..self.width {
-                let at = |e: Elements| e.base.wrapping_add(row * e.stride + if e.single { 0 } else { i });
-                // SAFETY: element `i` of row `row` of each is readable or writable.
-                unsafe { *self.out.base.add(row * self.out.stride + i) = f(*at(a), *at(b), *at(c)) };
+            let out = self.out.base.wrapping_add(row * self.out.stride);
+            for i in (0..self.width).step_by(BLOCK) {
+                let len = (self.width - i).min(BLOCK);
+                // SAFETY: elements `i..i + len` of row `row` of each are readable or writable.
+                unsafe {
+                    let [a, b, c] = sources.map(|e| {
+                        let x = e.base.wrapping_add(row * e.stride);
+                        match e.single {
+                            true => [*x; BLOCK],
+                            false if len == BLOCK => load(x.add(i)),
+                            false => self.load_some(x.add(i), len),
+                        }
+                    });
+                    let mut result = [0.0; BLOCK];
+                    for (lane, result) in result.iter_mut().enumerate() {
+                        *result = f(a[lane], b[lane], c[lane]);
+                    }
+                    match len {
+                        BLOCK => store(out.add(i), result),
+                        _ => self.store_some(out.add(i), result, len),
+                    }
+                }
             }
         }
+    }
+
+    /// The first `len` elements from `from` on, then zeros.
+    ///
+    /// # Safety
+    /// `len` elements, less than a block, are readable.
+    #[inline(always)]
+    unsafe fn load_some(&self, from: *const f32, len: usize) -> [f32; BLOCK] {
+        #[cfg(target_arch = "x86_64")]
+        if self.masks {
+            // SAFETY: the caller vouches for the elements; a vector is a block of floats.
+            return unsafe { transmute::<Vector512, [f32; BLOCK]>(Avx512::load_first(from, len)) };
+        }
+        let mut block = [0.0; BLOCK];
+        // SAFETY: the caller vouches for the elements, and the block is new.
+        unsafe { copy_some(from, block.as_mut_ptr(), len) };
+        block
+    }
+
+    /// # Safety
+    /// `len` elements from `to` on, less than a block, are writable.
+    #[inline(always)]
+    unsafe fn store_some(&self, to: *mut f32, block: [f32; BLOCK], len: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if self.masks {
+            // SAFETY: the caller vouches for the elements; a block of floats is a vector.
+            return unsafe { Avx512::store_first(to, transmute::<[f32; BLOCK], Vector512>(block), len) };
+        }
+        // SAFETY: the caller vouches for the elements, and the block is our own.
+        unsafe { copy_some(block.as_ptr(), to, len) };
     }
 }
 
@@ -341,6 +403,16 @@ fn cast_word(word: u32, from: DType, to: DType) -> u32 {
         (DType::U32 | DType::Bool, DType::F32) => (word as f32).to_bits(),
         (_, DType::Bool) => u32::from(word != 0),
         _ => word,
+    }
+}
+
+/// Keeps the compiler from widening over several blocks, which takes gathers: a block is a vector already, or two.
+#[inline(always)]
+fn keep_blocks_apart() {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: no instruction at all.
+    unsafe {
+        std::arch::asm!("", options(nomem, nostack, preserves_flags));
     }
 }
 
@@ -378,22 +450,39 @@ unsafe fn store(to: *mut f32, block: [f32; BLOCK]) {
     unsafe { to.cast::<[f32; BLOCK]>().write(block) };
 }
 
+/// The same pieces of two runs of `len` elements, at most a block: neighbours where `len` is a power of two, overlapping where it is not.
+///
 /// # Safety
-/// `len` elements from `from` on are readable; `len` is at most a block.
+/// Both runs are as long as said and do not overlap.
 #[inline(always)]
-unsafe fn load_some(from: *const f32, len: usize) -> [f32; BLOCK] {
-    let mut block = [0.0; BLOCK];
-    // SAFETY: the caller vouches for the elements.
-    unsafe { std::ptr::copy_nonoverlapping(from, block.as_mut_ptr(), len) };
-    block
-}
-
-/// # Safety
-/// `len` elements from `to` on are writable; `len` is at most a block.
-#[inline(always)]
-unsafe fn store_some(to: *mut f32, block: [f32; BLOCK], len: usize) {
-    // SAFETY: the caller vouches for the elements.
-    unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), to, len) };
+unsafe fn copy_some(from: *const f32, to: *mut f32, len: usize) {
+    // SAFETY: every piece lies within the first `len` elements, which the caller vouches for.
+    unsafe {
+        let copy = |at: usize, size: usize| match size {
+            16 => to.add(at).cast::<[f32; 16]>().write(from.add(at).cast::<[f32; 16]>().read()),
+            8 => to.add(at).cast::<[f32; 8]>().write(from.add(at).cast::<[f32; 8]>().read()),
+            4 => to.add(at).cast::<[f32; 4]>().write(from.add(at).cast::<[f32; 4]>().read()),
+            2 => to.add(at).cast::<[f32; 2]>().write(from.add(at).cast::<[f32; 2]>().read()),
+            _ => to.add(at).write(from.add(at).read()),
+        };
+        match len {
+            0 => {}
+            1 => copy(0, 1),
+            2..=3 => {
+                copy(0, 2);
+                copy(len - 2, 2);
+            }
+            4..=7 => {
+                copy(0, 4);
+                copy(len - 4, 4);
+            }
+            8..=15 => {
+                copy(0, 8);
+                copy(len - 8, 8);
+            }
+            _ => copy(0, 16),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub enum Isa {
     Neon,
     /// x86-64 with AVX2 and FMA.
     Avx2,
-    /// x86-64 with AVX-512F.
+    /// x86-64 with AVX-512 F, DQ, VL and BW, as every such machine since Skylake-X has.
     Avx512,
 }
 
@@ -46,7 +46,11 @@ impl Isa {
                 std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
             }
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => std::arch::is_x86_feature_detected!("avx512f"),
+            Isa::Avx512 => {
+                use std::arch::is_x86_feature_detected as has;
+                let vectors = has!("avx512f") && has!("avx512dq") && has!("avx512vl") && has!("avx512bw");
+                vectors && has!("avx2") && has!("fma")
+            }
             #[cfg(not(target_arch = "x86_64"))]
             Isa::Avx2 | Isa::Avx512 => false,
         }

@@ -4,11 +4,10 @@
 //! An index is bound where it is used as it was bound: read from the words directly, or from a row
 //! that a source step brought in. Indices that a step computes are cut to the last instead.
 
-use super::program::Program;
+use super::ready::Ready;
 use super::{Bound, RunError, Stores};
 use autobatch_ir::plan::{Operand, Place, Plan, Step, StoreId};
 use autobatch_ir::types::DType;
-use std::sync::Arc;
 
 /// No bound word.
 const COMPUTED: u32 = u32::MAX;
@@ -31,19 +30,27 @@ pub(super) fn check_bound(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) ->
     Ok(())
 }
 
+/// Per field of indices, the bound word that each row is; other fields stay empty.
+pub(super) type Origins = Vec<Vec<u32>>;
+
 /// Checks every bound index against the number of values that it may take.
-pub(super) fn check_indices(plan: &Plan, programs: &[Arc<Program>], words: &[u32]) -> Result<(), RunError> {
-    // Per field of indices, the bound word that each row is; other fields stay empty.
+pub(super) fn check_indices(
+    plan: &Plan,
+    ready: &Ready,
+    words: &[u32],
+    origins: &mut Origins,
+) -> Result<(), RunError> {
     let brings_indices = plan.steps.iter().any(|step| plan.kernel(step).source && writes_indices(plan, step));
-    let mut origins: Vec<Vec<u32>> = vec![Vec::new(); plan.fields.len()];
-    for (number, (step, program)) in plan.steps.iter().zip(programs).enumerate() {
-        for (port, limit) in program.index_limits.iter().enumerate() {
-            if let Some(limit) = *limit {
-                check_port(plan, number, step, port, limit, words, &origins)?;
-            }
+    if brings_indices && origins.len() < plan.fields.len() {
+        origins.resize(plan.fields.len(), Vec::new());
+    }
+    origins.iter_mut().for_each(Vec::clear);
+    for (number, step) in plan.steps.iter().enumerate() {
+        for &(port, limit) in &ready.program(number).index_limits {
+            check_port(plan, number, step, port, limit, words, origins)?;
         }
         if brings_indices && writes_indices(plan, step) {
-            remember(plan, step, &mut origins);
+            remember(plan, step, origins);
         }
     }
     Ok(())

@@ -3,10 +3,11 @@
 use crate::kernels::Aligned;
 use autobatch_ir::plan::Plan;
 
-/// The fields of the plan being played.
+/// The fields of the plan being played, and where they are.
 #[derive(Default)]
 pub(super) struct Memory {
     fields: Vec<Aligned>,
+    views: Vec<FieldMemory>,
 }
 
 /// A field while a plan is played: shared by the threads, which write distinct rows.
@@ -21,20 +22,31 @@ unsafe impl Send for FieldMemory {}
 // SAFETY: as above.
 unsafe impl Sync for FieldMemory {}
 
+impl FieldMemory {
+    /// A row of the field.
+    ///
+    /// # Safety
+    /// The row exists, and nobody writes it while the result lives.
+    pub(super) unsafe fn row<'a>(self, row: usize) -> &'a [f32] {
+        // SAFETY: the caller vouches for the row.
+        unsafe { std::slice::from_raw_parts(self.base.wrapping_add(row * self.width), self.width) }
+    }
+}
+
 impl Memory {
     /// Makes room for every field of the plan; `None` if memory cannot be had.
-    pub(super) fn fit(&mut self, plan: &Plan) -> Option<Vec<FieldMemory>> {
+    pub(super) fn fit(&mut self, plan: &Plan) -> Option<&[FieldMemory]> {
         if self.fields.len() < plan.fields.len() {
             self.fields.resize_with(plan.fields.len(), Aligned::default);
         }
-        let mut views = Vec::with_capacity(plan.fields.len());
+        self.views.clear();
         for (field, buffer) in plan.fields.iter().zip(&mut self.fields) {
             let rows = plan.slabs[field.slab.index()].rows as usize;
             let width = field.width() as usize;
             buffer.fit(rows.checked_mul(width)?)?;
-            views.push(FieldMemory { base: buffer.floats_mut().as_mut_ptr(), width });
+            self.views.push(FieldMemory { base: buffer.floats_mut().as_mut_ptr(), width });
         }
-        Some(views)
+        Some(&self.views)
     }
 
     /// A row of a field.

@@ -2,26 +2,31 @@
 //!
 //! A [`Player`] keeps what lasts longer than a plan: slab memory, kernels made ready for tiles, and
 //! packed weights, which are packed again when the version of their parameter changes. Playing a
-//! plan of a size seen before allocates next to nothing.
+//! plan of a size seen before on one thread allocates nothing.
 //!
 //! **Bits.** Every value is a function of its own lane: tiles, threads and instruction sets only
 //! decide who computes it when.
 
 mod border;
+mod counters;
 mod memory;
 mod program;
+mod ready;
 mod tile;
+mod watch;
 
-use crate::kernels::{Isa, IsaError, KernelError, Matrix, PackedWeights};
+pub use counters::{Counters, KernelCount, StepCount};
+
+use crate::kernels::{Isa, IsaError, KernelError};
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Kernel, Place, Plan, Step, StoreId, Verified};
-use autobatch_ir::{ParamId, Weights};
-use memory::{FieldMemory, Memory};
-use program::{Program, Weight};
-use std::collections::HashMap;
+use autobatch_ir::plan::{Plan, StoreId, Verified};
+use autobatch_ir::{AppId, ParamId, Weights};
+use border::Origins;
+use memory::Memory;
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
+use ready::{Ready, recycled};
 use std::fmt;
-use std::sync::Arc;
-use tile::{StepContext, TileMemory};
+use tile::{PlayContext, StepContext, TileMemory};
 
 /// Floating-point operations below which a step is not split among threads: about 30 µs of one core.
 const SPLIT_WORK: usize = 3_000_000;
@@ -86,6 +91,21 @@ pub enum RunError {
     },
     /// A weight could not be packed.
     Kernel(KernelError),
+    /// A step made NaN or an infinity of finite numbers; only a player that watches finds this.
+    NotFinite {
+        /// The first such step.
+        step: usize,
+        /// The name of its kernel.
+        kernel: String,
+        /// The lane.
+        lane: usize,
+        /// The application behind the lane, if one is.
+        app: Option<AppId>,
+        /// Which result of the kernel.
+        result: usize,
+        /// The first element of the result that is not finite.
+        element: usize,
+    },
 }
 
 impl fmt::Display for RunError {
@@ -110,6 +130,16 @@ impl fmt::Display for RunError {
                 "the slabs of the plan take {bytes} bytes, which cannot be had; plan fewer instances at once"
             ),
             Self::Kernel(error) => error.fmt(f),
+            Self::NotFinite { step, kernel, lane, app, result, element } => {
+                write!(f, "{kernel} in step f{step}, lane {lane}")?;
+                if let Some(app) = app {
+                    write!(f, " (application {app})")?;
+                }
+                write!(
+                    f,
+                    ", made NaN or an infinity of finite numbers: element {element} of result {result}; bound its operands, or guard its divisions and logarithms"
+                )
+            }
         }
     }
 }
@@ -139,8 +169,11 @@ pub struct Player {
     pool: Option<rayon::ThreadPool>,
     memory: Memory,
     threads: Vec<TileMemory>,
-    programs: HashMap<(usize, bool), (Arc<Kernel>, Arc<Program>)>,
-    packed: HashMap<(StoreId, Weight), (u64, Arc<PackedWeights>)>,
+    ready: Ready,
+    params: Vec<&'static [f32]>,
+    origins: Origins,
+    watch: bool,
+    counters: Option<Counters>,
 }
 
 impl fmt::Debug for Player {
@@ -175,8 +208,11 @@ impl Player {
             pool,
             memory: Memory::default(),
             threads: (0..threads).map(|_| TileMemory::default()).collect(),
-            programs: HashMap::new(),
-            packed: HashMap::new(),
+            ready: Ready::default(),
+            params: Vec::new(),
+            origins: Origins::default(),
+            watch: false,
+            counters: None,
         }
     }
 
@@ -192,10 +228,29 @@ impl Player {
         self.memory.bytes()
     }
 
+    /// Whether [`play`](Self::play) looks at every result and stops with [`RunError::NotFinite`] at
+    /// the first that is not finite though all that it was made of was. Off at first; costs about as
+    /// much as reading all results once more.
+    pub fn set_watch(&mut self, watch: bool) {
+        self.watch = watch;
+    }
+
+    /// Whether plays are counted and timed step by step. Off at first.
+    pub fn set_counting(&mut self, counting: bool) {
+        self.counters = counting.then(Counters::default);
+    }
+
+    /// The steps of the last play, if they are counted.
+    #[must_use]
+    pub fn counters(&self) -> Option<&Counters> {
+        self.counters.as_ref()
+    }
+
     /// Plays a plan. Afterwards [`output`](Self::output) reads its results.
     ///
     /// # Errors
-    /// If bindings or stores do not fit the plan, or memory cannot be had.
+    /// If bindings or stores do not fit the plan, memory cannot be had, or a watched result is not
+    /// finite.
     pub fn play(
         &mut self,
         plan: &Verified<Plan>,
@@ -203,19 +258,19 @@ impl Player {
         bound: Bound<'_>,
     ) -> Result<(), RunError> {
         border::check_bound(plan, stores, bound)?;
-        let programs: Vec<Arc<Program>> = plan.steps.iter().map(|step| self.program(plan, step)).collect();
-        border::check_indices(plan, &programs, bound.words)?;
+        let mut params = recycled(std::mem::take(&mut self.params));
+        self.ready.prepare(self.isa, plan, stores, &mut params)?;
+        border::check_indices(plan, &self.ready, bound.words, &mut self.origins)?;
         let fields = self.memory.fit(plan).ok_or(RunError::Memory { bytes: plan.slab_bytes() })?;
-        let mut contexts = Vec::with_capacity(plan.steps.len());
-        for (step, program) in plan.steps.iter().zip(&programs) {
-            contexts.push(self.context(plan, step, program, stores, &fields, bound)?);
-        }
+        let context = PlayContext { isa: self.isa, plan, ready: &self.ready, params: &params, fields, bound };
+        let observers = (self.watch, &mut self.counters);
         let threads = &mut self.threads;
-        match &self.pool {
-            None => play_steps(plan, &contexts, threads),
-            Some(pool) => pool.install(|| play_steps(plan, &contexts, threads)),
-        }
-        Ok(())
+        let played = match &self.pool {
+            None => play_steps(&context, threads, observers),
+            Some(pool) => pool.install(|| play_steps(&context, threads, observers)),
+        };
+        self.params = recycled(params);
+        played
     }
 
     /// The elements of an output of the plan that was played last, as words (floats by their bits).
@@ -225,88 +280,32 @@ impl Player {
         let width = plan.field(output.field).width() as usize;
         self.memory.row(output.field.index(), output.row as usize, width)
     }
-
-    fn program(&mut self, plan: &Plan, step: &Step) -> Arc<Program> {
-        let kernel = &plan.kernels[step.kernel.index()];
-        let in_place = plan.places(step).iter().all(|place| matches!(place, Place::Rows { .. }));
-        let key = (Arc::as_ptr(kernel) as usize, in_place);
-        if let Some((known, program)) = self.programs.get(&key)
-            && Arc::ptr_eq(known, kernel)
-        {
-            return Arc::clone(program);
-        }
-        let program = Arc::new(Program::new(kernel, in_place));
-        self.programs.insert(key, (Arc::clone(kernel), Arc::clone(&program)));
-        program
-    }
-
-    fn context<'a>(
-        &mut self,
-        plan: &'a Plan,
-        step: &'a Step,
-        program: &'a Program,
-        stores: &'a dyn Stores,
-        fields: &'a [FieldMemory],
-        bound: Bound<'a>,
-    ) -> Result<StepContext<'a>, RunError> {
-        let numbers = (bound.words, bound.floats);
-        let mut context = StepContext::new(plan, step, program, (self.isa, bound.noise), fields, numbers);
-        context.params = plan.stores(step).iter().map(|&store| stores.values(store)).collect();
-        for weight in &program.weights {
-            let store = plan.stores(step)[weight.param as usize];
-            context.weights.push(self.packed(plan, store, *weight, stores)?);
-        }
-        Ok(context)
-    }
-
-    fn packed(
-        &mut self,
-        plan: &Plan,
-        store: StoreId,
-        weight: Weight,
-        stores: &dyn Stores,
-    ) -> Result<Arc<PackedWeights>, RunError> {
-        let version = stores.version(store);
-        if let Some((known, packed)) = self.packed.get(&(store, weight))
-            && *known == version
-        {
-            return Ok(Arc::clone(packed));
-        }
-        let dims = plan.stores[store.index()].ty.shape;
-        let (rows, columns) = (dims.dims()[0] as usize, dims.dims()[1] as usize);
-        let values = stores.values(store);
-        let (col, width) = (weight.col as usize, weight.width as usize);
-        let matrix = if weight.transposed {
-            Matrix::new(&values[col * columns..], columns, width, columns).transposed()
-        } else {
-            Matrix::new(&values[col..], columns, rows, width)
-        };
-        let packed = Arc::new(PackedWeights::pack(self.isa, matrix)?);
-        self.packed.insert((store, weight), (version, Arc::clone(&packed)));
-        Ok(packed)
-    }
 }
 
-fn play_steps(plan: &Plan, contexts: &[StepContext<'_>], threads: &mut [TileMemory]) {
-    for wave in plan.waves() {
-        for number in wave {
-            play_step(plan.steps[number].rows as usize, &contexts[number], threads);
-        }
+fn play_steps(
+    context: &PlayContext<'_>,
+    threads: &mut [TileMemory],
+    (watch, counters): (bool, &mut Option<Counters>),
+) -> Result<(), RunError> {
+    let mut play =
+        |number: usize| play_step(&context.step(number), context.plan.steps[number].rows as usize, threads);
+    if watch || counters.is_some() {
+        return watch::play_observed(context, watch, counters.as_mut(), play);
     }
+    context.plan.waves().flatten().for_each(&mut play);
+    Ok(())
 }
 
-fn play_step(rows: usize, context: &StepContext<'_>, threads: &mut [TileMemory]) {
+fn play_step(context: &StepContext<'_>, rows: usize, threads: &mut [TileMemory]) {
     let parts = (rows * context.program.row_work / SPLIT_WORK + 1).min(threads.len()).min(rows);
     if parts <= 1 {
         // SAFETY: the plan was verified, its bindings and stores were checked, its memory was made,
         // and only this thread plays.
         return unsafe { context.play(0..rows, &mut threads[0]) };
     }
-    rayon::scope(|scope| {
-        for (number, memory) in threads[..parts].iter_mut().enumerate() {
-            let lanes = rows * number / parts..rows * (number + 1) / parts;
-            // SAFETY: as above; each thread plays lanes of its own of one step, which are independent.
-            scope.spawn(move |_| unsafe { context.play(lanes, memory) });
-        }
+    threads[..parts].par_iter_mut().with_max_len(1).enumerate().for_each(|(number, memory)| {
+        let lanes = rows * number / parts..rows * (number + 1) / parts;
+        // SAFETY: as above; each thread plays lanes of its own of one step, which are independent.
+        unsafe { context.play(lanes, memory) }
     });
 }

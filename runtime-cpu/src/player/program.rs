@@ -13,6 +13,8 @@ use autobatch_ir::types::DType;
 const TILE_BYTES: usize = 192 << 10;
 /// Rows of a tile are a multiple of this, the tallest register tile of the products.
 const TILE_STEP: usize = 14;
+/// The most parts of a product that are played at once; a longer chain goes on from its result.
+pub(super) const MOST_PARTS: usize = 4;
 /// The most rows in a tile.
 const TILE_MOST: usize = 112;
 
@@ -100,8 +102,10 @@ pub(super) struct Program {
     pub(super) tile_rows: usize,
     /// A rough count of floating-point operations per row, for splitting work.
     pub(super) row_work: usize,
-    /// Per port the number of values its index may take, where something is indexed by it.
-    pub(super) index_limits: Vec<Option<u32>>,
+    /// The ports that index something, and how many values their indices may take.
+    pub(super) index_limits: Vec<(usize, u32)>,
+    /// The elements of each register.
+    pub(super) widths: Vec<usize>,
 }
 
 impl Program {
@@ -122,6 +126,7 @@ impl Program {
             tile_rows: fit.clamp(TILE_STEP, TILE_MOST),
             row_work: builder.work,
             index_limits: index_limits(kernel),
+            widths: kernel.regs.iter().map(|reg| reg.ty.shape.elements()).collect(),
         }
     }
 }
@@ -202,7 +207,7 @@ impl Builder {
         }
     }
 
-    /// Parts that meet successive rows of one weight are one chain.
+    /// Parts that meet successive rows of one weight are one chain, up to so many.
     fn chains(&mut self, dst: View, rows: u32, parts: &[Part]) -> Vec<(usize, Vec<Part>)> {
         let mut chains: Vec<(usize, Vec<Part>)> = Vec::new();
         for part in parts {
@@ -215,6 +220,7 @@ impl Builder {
             match chains.last_mut() {
                 Some((last, chain))
                     if *last == number
+                        && chain.len() < MOST_PARTS
                         && chain.last().is_some_and(|p| p.row + p.source.width / rows == part.row) =>
                 {
                     chain.push(*part);
@@ -303,8 +309,8 @@ fn read_by_rows(kernel: &Kernel, port: u32) -> bool {
     }) || kernel.results.iter().any(is)
 }
 
-/// How many values the index at each port may take: the least of what is indexed by it.
-fn index_limits(kernel: &Kernel) -> Vec<Option<u32>> {
+/// How many values the indices at ports may take: the least of what is indexed by each.
+fn index_limits(kernel: &Kernel) -> Vec<(usize, u32)> {
     use autobatch_ir::graph::Op;
     let mut limits: Vec<Option<u32>> = vec![None; kernel.ports as usize];
     let mut limit = |view: &View, values: u32| {
@@ -328,5 +334,5 @@ fn index_limits(kernel: &Kernel) -> Vec<Option<u32>> {
             Stage::Prod { .. } | Stage::Map { .. } | Stage::Seg { .. } => {}
         }
     }
-    limits
+    limits.into_iter().enumerate().filter_map(|(port, limit)| Some((port, limit?))).collect()
 }

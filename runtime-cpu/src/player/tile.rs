@@ -3,19 +3,34 @@
 //! All stages run on the tile before the next tile begins, so temporaries stay in cache; lanes are
 //! independent, so this is the same function as stage by stage.
 
+use super::Bound;
 use super::memory::FieldMemory;
-use super::program::{Home, Input, MapStage, Output, Program, Task};
+use super::program::{Home, Input, MOST_PARTS, MapStage, Output, Program, Task};
+use super::ready::{Ready, recycled};
 use crate::kernels::elementwise::{Elements, ElementsMut, run as run_elements};
+use crate::kernels::lists::run as run_fold;
+use crate::kernels::rowwise::run as run_row;
 use crate::kernels::{Aligned, Isa, PackedWeights, Part, Product, RowNumbers, Rows, RowsMut, Scratch, Start};
-use autobatch_ir::graph::{Binary, ListFold, Op};
-use autobatch_ir::numeric::list;
+use autobatch_ir::graph::Op;
 use autobatch_ir::plan::row_ops::{Noise, row_op};
 use autobatch_ir::plan::{
-    Code, Kernel, ListSource, Operand, Part as KernelPart, Place, Plan, ProdInit, Stage, View,
+    Kernel, ListSource, Operand, Part as KernelPart, Place, Plan, ProdInit, Stage, View,
 };
-use autobatch_ir::types::{DType, Type};
+use autobatch_ir::types::Type;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// What all steps of a play share.
+#[derive(Clone, Copy)]
+pub(super) struct PlayContext<'a> {
+    pub(super) isa: Isa,
+    pub(super) plan: &'a Plan,
+    pub(super) ready: &'a Ready,
+    /// The values of parameter ports, where `ready` says.
+    pub(super) params: &'a [&'a [f32]],
+    pub(super) fields: &'a [FieldMemory],
+    pub(super) bound: Bound<'a>,
+}
 
 /// What all tiles of a step share.
 pub(super) struct StepContext<'a> {
@@ -29,17 +44,28 @@ pub(super) struct StepContext<'a> {
     pub(super) fields: &'a [FieldMemory],
     pub(super) words: &'a [u32],
     pub(super) floats: &'a [f32],
-    /// The values of the step's parameter ports.
-    pub(super) params: Vec<&'a [f32]>,
-    /// The packed weights that its products meet.
-    pub(super) weights: Vec<Arc<PackedWeights>>,
+    /// The values of the step's parameter ports, and what follows.
+    pub(super) params: &'a [&'a [f32]],
+    /// The packed weights that its products meet, and what follows.
+    pub(super) weights: &'a [Arc<PackedWeights>],
 }
 
 /// The memory of one thread.
 #[derive(Default)]
 pub(super) struct TileMemory {
     tile: Aligned,
+    space: Space,
+}
+
+/// Space of stages, kept so that nothing is allocated again. The vectors hold nothing between calls.
+#[derive(Default)]
+struct Space {
     scratch: Scratch,
+    strips: Vec<Strip>,
+    operands: Vec<(&'static [u32], Type)>,
+    results: Vec<&'static mut [u32]>,
+    lists: [Vec<&'static [f32]>; 2],
+    weights: Vec<f32>,
 }
 
 /// Strided rows of words: row `i` of the tile begins at `base + i * stride`.
@@ -49,31 +75,32 @@ struct Strip {
     stride: usize,
 }
 
-impl<'a> StepContext<'a> {
-    pub(super) fn new(
-        plan: &'a Plan,
-        step: &'a autobatch_ir::plan::Step,
-        program: &'a Program,
-        (isa, noise): (Isa, Noise),
-        fields: &'a [FieldMemory],
-        (words, floats): (&'a [u32], &'a [f32]),
-    ) -> Self {
-        Self {
+// SAFETY: a strip is read and written only while its tile is played, by the thread that plays it.
+unsafe impl Send for Strip {}
+
+impl<'a> PlayContext<'a> {
+    /// What the tiles of a step share.
+    pub(super) fn step(&self, number: usize) -> StepContext<'a> {
+        let Self { isa, plan, ready, params, fields, bound } = *self;
+        let step = &plan.steps[number];
+        StepContext {
             isa,
-            noise,
+            noise: bound.noise,
             kernel: plan.kernel(step),
-            program,
+            program: ready.program(number),
             operands: plan.operands(step),
             places: plan.places(step),
             tables: &plan.tables,
             fields,
-            words,
-            floats,
-            params: Vec::new(),
-            weights: Vec::new(),
+            words: bound.words,
+            floats: bound.floats,
+            params: &params[ready.first_param(number)..],
+            weights: ready.weights(number),
         }
     }
+}
 
+impl StepContext<'_> {
     /// Plays the given lanes.
     ///
     /// # Safety
@@ -94,7 +121,7 @@ impl<'a> StepContext<'a> {
                 base: memory.tile.floats_mut().as_mut_ptr(),
             };
             // SAFETY: the tile's lanes are some of those that the caller vouches for.
-            unsafe { tile.play(&mut memory.scratch) };
+            unsafe { tile.play(&mut memory.space) };
         }
     }
 }
@@ -109,17 +136,17 @@ struct Tile<'a> {
 // operands and places exist, results of distinct lanes are distinct, and what is read was written.
 #[allow(clippy::missing_safety_doc, reason = "said once, above")]
 impl Tile<'_> {
-    unsafe fn play(&self, scratch: &mut Scratch) {
+    unsafe fn play(&self, space: &mut Space) {
         // SAFETY: as for this function, for all calls below.
         unsafe {
             self.gather();
             for task in &self.step.program.tasks {
                 match task {
                     Task::Prod { dst, rows, init, chains } => {
-                        self.prod(*dst, *rows as usize, *init, chains, scratch)
+                        self.prod(*dst, *rows as usize, *init, chains, &mut space.scratch)
                     }
                     Task::Map(stage) => self.map(stage),
-                    Task::Other(number) => self.other(&self.step.kernel.stages[*number]),
+                    Task::Other(number) => self.other(&self.step.kernel.stages[*number], space),
                 }
             }
             self.write_results();
@@ -134,7 +161,7 @@ impl Tile<'_> {
     unsafe fn gather(&self) {
         for (port, at) in self.step.program.gathers.iter().enumerate() {
             let (Some(at), true) = (at, self.is_tabled(port)) else { continue };
-            let width = self.step.kernel.whole(port as u32).width as usize;
+            let width = self.step.program.widths[port];
             let to = self.at(*at);
             for (row, lane) in self.lanes.clone().enumerate() {
                 // SAFETY: as for this function; the tile has room for its rows.
@@ -181,7 +208,7 @@ impl Tile<'_> {
     unsafe fn strip(&self, view: View) -> Strip {
         let step = self.step;
         let offset = view.start as usize;
-        let width = || step.kernel.whole(view.reg).width as usize;
+        let width = || step.program.widths[view.reg as usize];
         match step.program.homes[view.reg as usize] {
             Home::Port(port) => {
                 let port = port as usize;
@@ -242,15 +269,12 @@ impl Tile<'_> {
             for row_of_value in 0..if rows == 1 { 1 } else { self.lanes.len() } {
                 // A vector value: all lanes at once. A matrix value: its rows, lane by lane.
                 let lanes = if rows == 1 { self.lanes.clone() } else { 0..rows };
-                let parts: Vec<Part<'_>> = parts
-                    .iter()
-                    .map(|part| {
-                        let k = part.source.width as usize / rows;
-                        // SAFETY: as for this function.
-                        let rows = unsafe { self.part_rows(part.source, rows, k, row_of_value) };
-                        Part { rows, k }
-                    })
-                    .collect();
+                let mut slots = [Part { rows: Rows::shared(&[]), k: 0 }; MOST_PARTS];
+                for (slot, part) in slots.iter_mut().zip(parts) {
+                    slot.k = part.source.width as usize / rows;
+                    // SAFETY: as for this function.
+                    slot.rows = unsafe { self.part_rows(part.source, rows, slot.k, row_of_value) };
+                }
                 let start = match (number, init) {
                     (0, ProdInit::Zero) => Start::Zero,
                     (0, ProdInit::Bias(port)) => Start::Bias(&self.step.params[port as usize][..width]),
@@ -262,7 +286,8 @@ impl Tile<'_> {
                     _ => Start::Output,
                 };
                 let first_k = chains[number].1[0].row as usize;
-                let product = Product { weights, first_k, columns: 0..width, parts: &parts, start };
+                let product =
+                    Product { weights, first_k, columns: 0..width, parts: &slots[..parts.len()], start };
                 let (base, stride) = if rows == 1 {
                     (out.base, out.stride)
                 } else {
@@ -345,25 +370,51 @@ impl Tile<'_> {
         }
     }
 
-    unsafe fn other(&self, stage: &Stage) {
+    unsafe fn other(&self, stage: &Stage, space: &mut Space) {
         // SAFETY: as for this function.
         unsafe {
             match stage {
-                Stage::Row { op, sources, dsts } => self.row(*op, sources, dsts),
-                Stage::Seg { op, query, lists, elements, dst } => self.seg(op, *query, lists, elements, *dst),
+                Stage::Row { op, sources, dsts } => self.row(*op, sources, dsts, space),
+                Stage::Seg { op, query, lists, elements, dst } => {
+                    self.seg(*op, *query, lists, elements, *dst, space);
+                }
                 Stage::Lookup { param, index, dst } => self.lookup(*param as usize, *index, *dst),
                 Stage::Prod { .. } | Stage::Map { .. } => unreachable!("these are tasks of their own"),
             }
         }
     }
 
-    unsafe fn row(&self, op: Op, sources: &[(View, Type)], dsts: &[View]) {
-        // SAFETY: as for this function; a stage has few operands and results.
-        let from: Vec<Strip> = sources.iter().map(|(view, _)| unsafe { self.strip(*view) }).collect();
+    unsafe fn row(&self, op: Op, sources: &[(View, Type)], dsts: &[View], space: &mut Space) {
+        if let ([dst], [(view, ty), rest @ ..]) = (dsts, sources) {
+            // SAFETY: as for this function; results of a stage overlap none of its operands.
+            unsafe {
+                let elements = |view: View, ty: Type| {
+                    let Strip { base, stride } = self.strip(view);
+                    (Elements { base, stride, single: false }, ty)
+                };
+                let first = elements(*view, *ty);
+                let second = rest.first().map_or(first, |(view, ty)| elements(*view, *ty));
+                let operands = &[first, second][..sources.len().min(2)];
+                let to = self.strip(*dst);
+                let to = (ElementsMut { base: to.base, stride: to.stride }, dst.width as usize);
+                if run_row(self.step.isa, op, self.lanes.len(), operands, to) {
+                    return;
+                }
+            }
+        }
         // SAFETY: as for this function.
-        let to: Vec<Strip> = dsts.iter().map(|view| unsafe { self.strip(*view) }).collect();
-        let mut operands: Vec<(&[u32], Type)> = Vec::with_capacity(from.len());
-        let mut results: Vec<&mut [u32]> = Vec::with_capacity(to.len());
+        unsafe { self.row_by_row(op, sources, dsts, space) };
+    }
+
+    /// A row op without a kernel of its own: as the language defines it, lane by lane.
+    unsafe fn row_by_row(&self, op: Op, sources: &[(View, Type)], dsts: &[View], space: &mut Space) {
+        space.strips.clear();
+        let views = sources.iter().map(|(view, _)| view).chain(dsts);
+        // SAFETY: as for this function.
+        space.strips.extend(views.map(|view| unsafe { self.strip(*view) }));
+        let (from, to) = space.strips.split_at(sources.len());
+        let mut operands: Vec<(&[u32], Type)> = recycled(std::mem::take(&mut space.operands));
+        let mut results: Vec<&mut [u32]> = recycled(std::mem::take(&mut space.results));
         for row in 0..self.lanes.len() {
             operands.clear();
             operands.extend(from.iter().zip(sources).map(|(strip, (view, ty))| {
@@ -378,6 +429,7 @@ impl Tile<'_> {
             }));
             row_op(op, self.step.noise, &operands, &mut results);
         }
+        (space.operands, space.results) = (recycled(operands), recycled(results));
     }
 
     unsafe fn lookup(&self, param: usize, index: View, dst: View) {
@@ -396,37 +448,37 @@ impl Tile<'_> {
         }
     }
 
-    unsafe fn seg(&self, op: &Op, query: Option<View>, lists: &[ListSource], elements: &[Type], dst: View) {
+    unsafe fn seg(
+        &self,
+        op: Op,
+        query: Option<View>,
+        lists: &[ListSource],
+        elements: &[Type],
+        dst: View,
+        space: &mut Space,
+    ) {
         // SAFETY: as for this function.
         let to = unsafe { self.strip(dst) };
         // SAFETY: as for this function.
         let query = query.map(|view| (unsafe { self.strip(view) }, view.width as usize));
-        let mut items: [Vec<&[f32]>; 2] = [Vec::new(), Vec::new()];
+        let mut items = std::mem::take(&mut space.lists).map(recycled::<_, &[f32]>);
         for row in 0..self.lanes.len() {
             for ((list, element), items) in lists.iter().zip(elements).zip(&mut items) {
                 items.clear();
                 // SAFETY: as for this function.
                 unsafe { self.list_items(list, row, element.shape.elements(), items) };
             }
-            let base = to.base.wrapping_add(row * to.stride);
-            // SAFETY: as for this function: the result of a lane is its own.
-            let out = unsafe { std::slice::from_raw_parts_mut(base, dst.width as usize) };
-            let [first, second] = &items;
-            match op {
-                // SAFETY: as for this function.
-                Op::ListFold(fold) => unsafe { self.list_fold(*fold, first, out) },
-                Op::WeightedSum { softmax: false } => list::weighted_sum(first, second, out),
-                Op::WeightedSum { softmax: true } => list::softmax_weighted_sum(first, second, out),
-                Op::Attend { scale } => {
-                    let (strip, width) = query.expect("an attention has a query (plan rule on stages)");
-                    // SAFETY: as for this function.
-                    let query =
-                        unsafe { std::slice::from_raw_parts(strip.base.add(row * strip.stride), width) };
-                    list::attend(query, first, second, scale.get(), out);
-                }
-                _ => unreachable!("{} is no fold over lists (plan rule on stages)", op.spelling()),
+            // SAFETY: as for this function; the result of a lane is its own.
+            unsafe {
+                let query = query.map_or(&[][..], |(strip, width)| {
+                    std::slice::from_raw_parts(strip.base.add(row * strip.stride), width)
+                });
+                let base = to.base.wrapping_add(row * to.stride);
+                let out = std::slice::from_raw_parts_mut(base, dst.width as usize);
+                run_fold(self.step.isa, op, query, [&items[0], &items[1]], out, &mut space.weights);
             }
         }
+        space.lists = items.map(recycled);
     }
 
     unsafe fn list_items<'t>(
@@ -456,28 +508,6 @@ impl Tile<'_> {
                     std::slice::from_raw_parts(strip.base.add(row * strip.stride), width)
                 }
             })),
-        }
-    }
-
-    /// The fold of `numeric::list`, element by element in vectors.
-    unsafe fn list_fold(&self, fold: ListFold, items: &[&[f32]], out: &mut [f32]) {
-        let Some((first, rest)) = items.split_first() else { return out.fill(0.0) };
-        out.copy_from_slice(first);
-        let operand = |x: &[f32], single| Elements { base: x.as_ptr(), stride: 0, single };
-        let to = ElementsMut { base: out.as_mut_ptr(), stride: 0 };
-        let so_far = Elements { base: to.base, stride: 0, single: false };
-        let code = if fold == ListFold::Max { Binary::Max } else { Binary::Add };
-        let run = |code: Binary, operands: &[Elements]| {
-            // SAFETY: rows of one width; the first operand is the result itself, element by element.
-            unsafe {
-                run_elements(self.step.isa, Code::Binary(code), DType::F32, (1, out.len()), operands, to)
-            };
-        };
-        for item in rest {
-            run(code, &[so_far, operand(item, false)]);
-        }
-        if fold == ListFold::Mean {
-            run(Binary::Div, &[so_far, operand(&[items.len() as f32], true)]);
         }
     }
 

@@ -1,0 +1,191 @@
+//! What the steps of a plan need besides memory, looked up once: programs and packed weights.
+//!
+//! Programs are found once for each kernel of a plan, values and packed weights once for each
+//! distinct list of stores that a kernel is played with; a step then holds two numbers. Everything
+//! lies in vectors that stay from plan to plan, so that a plan of a size seen before allocates
+//! nothing.
+
+use super::Stores;
+use super::program::{Program, Weight};
+use crate::kernels::{Isa, KernelError, Matrix, PackedWeights};
+use autobatch_ir::plan::{Kernel, Place, Plan, Step, StoreId};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// No program, no binding.
+const NONE: u32 = u32::MAX;
+/// So many programs are kept; a player that has met more kernels begins anew with its next plan.
+const MOST_PROGRAMS: usize = 4096;
+
+/// Programs and packed weights of all plans, and what the plan being played takes of them.
+#[derive(Default)]
+pub(super) struct Ready {
+    /// By the address of a kernel that `programs` keeps alive, and whether results may be homes.
+    known: HashMap<(usize, bool), u32>,
+    programs: Vec<(Arc<Kernel>, Program)>,
+    packed: HashMap<(StoreId, Weight), (u64, Arc<PackedWeights>)>,
+    /// Per kernel of the plan, the program for results through a table and that for results in place.
+    of_kernel: Vec<[u32; 2]>,
+    /// Per program: the binding that was found last, and the first of all.
+    of_program: Vec<[u32; 2]>,
+    bindings: Vec<Binding>,
+    weights: Vec<Arc<PackedWeights>>,
+    steps: Vec<(u32, u32)>,
+}
+
+/// What a program is played with.
+struct Binding {
+    /// The store arguments.
+    stores: Range<u32>,
+    /// Where their values begin.
+    params: u32,
+    /// Where its packed weights begin.
+    weights: u32,
+    /// Another binding of the same program.
+    next: u32,
+}
+
+/// An empty vector of another type (in use: the same with another lifetime) in the memory of an old
+/// one, where both types have one layout.
+pub(super) fn recycled<A, B>(mut old: Vec<A>) -> Vec<B> {
+    old.clear();
+    old.into_iter().map(|_| unreachable!("the vector was cleared")).collect()
+}
+
+impl Ready {
+    /// Finds what every step of the plan needs; `params` receives the values of stores.
+    pub(super) fn prepare<'a>(
+        &mut self,
+        isa: Isa,
+        plan: &Plan,
+        stores: &'a dyn Stores,
+        params: &mut Vec<&'a [f32]>,
+    ) -> Result<(), KernelError> {
+        if self.programs.len() > MOST_PROGRAMS {
+            self.known.clear();
+            self.programs.clear();
+        }
+        self.of_kernel.clear();
+        self.of_kernel.resize(plan.kernels.len(), [NONE; 2]);
+        self.of_program.clear();
+        self.of_program.resize(self.programs.len(), [NONE; 2]);
+        self.bindings.clear();
+        self.weights.clear();
+        self.steps.clear();
+        for step in &plan.steps {
+            let program = self.find_program(plan, step);
+            let binding = match self.find_binding(plan, step, program) {
+                Some(binding) => binding,
+                None => self.bind(isa, plan, step, program, stores, params)?,
+            };
+            self.steps.push((program, binding));
+        }
+        Ok(())
+    }
+
+    /// The program of a step of the plan that was prepared.
+    pub(super) fn program(&self, step: usize) -> &Program {
+        &self.programs[self.steps[step].0 as usize].1
+    }
+
+    /// The packed weights that a step's products meet.
+    pub(super) fn weights(&self, step: usize) -> &[Arc<PackedWeights>] {
+        &self.weights[self.bindings[self.steps[step].1 as usize].weights as usize..]
+    }
+
+    /// Where the values of a step's parameter ports begin.
+    pub(super) fn first_param(&self, step: usize) -> usize {
+        self.bindings[self.steps[step].1 as usize].params as usize
+    }
+
+    fn find_program(&mut self, plan: &Plan, step: &Step) -> u32 {
+        let in_place = plan.places(step).iter().all(|place| matches!(place, Place::Rows { .. }));
+        let slot = self.of_kernel[step.kernel.index()][usize::from(in_place)];
+        if slot != NONE {
+            return slot;
+        }
+        let kernel = &plan.kernels[step.kernel.index()];
+        let number = *self.known.entry((Arc::as_ptr(kernel) as usize, in_place)).or_insert_with(|| {
+            self.programs.push((Arc::clone(kernel), Program::new(kernel, in_place)));
+            self.of_program.push([NONE; 2]);
+            self.programs.len() as u32 - 1
+        });
+        self.of_kernel[step.kernel.index()][usize::from(in_place)] = number;
+        number
+    }
+
+    fn find_binding(&mut self, plan: &Plan, step: &Step, program: u32) -> Option<u32> {
+        let wanted = plan.stores(step);
+        let stores =
+            |binding: &Binding| &plan.store_args[binding.stores.start as usize..binding.stores.end as usize];
+        let [last, first] = self.of_program[program as usize];
+        if last != NONE && stores(&self.bindings[last as usize]) == wanted {
+            return Some(last);
+        }
+        let mut at = first;
+        while at != NONE {
+            let binding = &self.bindings[at as usize];
+            if stores(binding) == wanted {
+                self.of_program[program as usize][0] = at;
+                return Some(at);
+            }
+            at = binding.next;
+        }
+        None
+    }
+
+    fn bind<'a>(
+        &mut self,
+        isa: Isa,
+        plan: &Plan,
+        step: &Step,
+        program: u32,
+        stores: &'a dyn Stores,
+        params: &mut Vec<&'a [f32]>,
+    ) -> Result<u32, KernelError> {
+        let number = self.bindings.len() as u32;
+        self.bindings.push(Binding {
+            stores: step.stores.clone(),
+            params: params.len() as u32,
+            weights: self.weights.len() as u32,
+            next: self.of_program[program as usize][1],
+        });
+        self.of_program[program as usize] = [number; 2];
+        params.extend(plan.stores(step).iter().map(|&store| stores.values(store)));
+        for weight in &self.programs[program as usize].1.weights {
+            let store = plan.stores(step)[weight.param as usize];
+            self.weights.push(packed(&mut self.packed, isa, plan, store, *weight, stores)?);
+        }
+        Ok(number)
+    }
+}
+
+/// The packed weight, packed again where the version of its store is another.
+fn packed(
+    known: &mut HashMap<(StoreId, Weight), (u64, Arc<PackedWeights>)>,
+    isa: Isa,
+    plan: &Plan,
+    store: StoreId,
+    weight: Weight,
+    stores: &dyn Stores,
+) -> Result<Arc<PackedWeights>, KernelError> {
+    let version = stores.version(store);
+    if let Some((packed_version, packed)) = known.get(&(store, weight))
+        && *packed_version == version
+    {
+        return Ok(Arc::clone(packed));
+    }
+    let dims = plan.stores[store.index()].ty.shape;
+    let (rows, columns) = (dims.dims()[0] as usize, dims.dims()[1] as usize);
+    let values = stores.values(store);
+    let (col, width) = (weight.col as usize, weight.width as usize);
+    let matrix = if weight.transposed {
+        Matrix::new(&values[col * columns..], columns, width, columns).transposed()
+    } else {
+        Matrix::new(&values[col..], columns, rows, width)
+    };
+    let packed = Arc::new(PackedWeights::pack(isa, matrix)?);
+    known.insert((store, weight), (version, Arc::clone(&packed)));
+    Ok(packed)
+}

@@ -1,0 +1,131 @@
+//! The watch names what made NaN or an infinity; counters and traces say what was played.
+
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::{Cell, Graph, Init, Module, ModuleBuilder, Weights, f32};
+use autobatch_planner::schedule::Policy;
+use autobatch_planner::{Planner, Request};
+use autobatch_runtime_cpu::{Bound, Player, RunError};
+use std::sync::Arc;
+
+/// `root = log(x)`, `twice = x + x`, `layer = x . w`.
+struct Model {
+    root: Cell<1, 1>,
+    twice: Cell<1, 1>,
+    layer: Cell<1, 1>,
+}
+
+fn model() -> (Arc<Module>, Model) {
+    let mut m = ModuleBuilder::new("observed");
+    let w = m.param("w", [3, 5], Init::Glorot(1.0));
+    let root = m.cell("root", [f32([3])], |_, [x]| [x.log()]);
+    let twice = m.cell("twice", [f32([3])], |_, [x]| [x + x]);
+    let layer = m.cell("layer", [f32([3])], |g, [x]| [g.affine([x], w, None)]);
+    (m.build().expect("the model is well typed"), Model { root, twice, layer })
+}
+
+/// Plans `root` and `twice` of each input, one step an application.
+fn plan(
+    policy: &str,
+    model: &Model,
+    module: &Arc<Module>,
+    inputs: &[[f32; 3]],
+) -> (Verified<Plan>, Vec<f32>) {
+    let graph = Graph::new(module);
+    let mut wanted = Vec::new();
+    for (key, input) in inputs.iter().enumerate() {
+        graph.instance(key as u64);
+        let [log] = graph.call(model.root, graph.input(input));
+        let [twice] = graph.call(model.twice, log);
+        let [layer] = graph.call(model.layer, twice);
+        wanted.extend(layer.id());
+    }
+    let data = graph.data();
+    let policy: Policy = policy.parse().expect("a policy");
+    let mut planner = Planner::new(policy.load().expect("no file"));
+    let plan = planner.plan(&data, &Request { wanted: &wanted, ..Request::default() }).expect("a plan");
+    (plan.verify().expect("planners make verifiable plans"), data.bindings.floats.clone())
+}
+
+fn play(player: &mut Player, plan: &Verified<Plan>, module: &Module, floats: &[f32]) -> Result<(), RunError> {
+    player.play(plan, &Weights::init(module, 1), Bound { words: &[], floats, noise: Noise::Off })
+}
+
+#[test]
+fn the_watch_names_the_application_whose_finite_operands_became_an_infinity() {
+    let (module, model) = model();
+    let inputs = [[1.0, 2.0, 3.0], [1.0, 0.0, 2.0], [4.0, 1.0, 1.0]];
+    for policy in ["none", "auto"] {
+        let (plan, floats) = plan(policy, &model, &module, &inputs);
+        let mut player = Player::new(1).expect("an instruction set");
+        play(&mut player, &plan, &module, &floats).expect("nobody watches");
+        player.set_watch(true);
+        let error = play(&mut player, &plan, &module, &floats).expect_err("the logarithm of 0 is infinite");
+        let message = error.to_string();
+        let RunError::NotFinite { step, kernel, lane, app, element, .. } = error else {
+            panic!("{policy}: {message}");
+        };
+        assert_eq!(app, plan.lanes(&plan.steps[step]).get(lane).copied(), "{policy}: {message}");
+        assert!(app.is_some() && kernel.contains("root"), "{policy}: {message}");
+        assert_eq!(element, 1, "{policy}: {message}");
+        assert!(message.contains("root") && message.contains("finite"), "{message}");
+        assert_eq!(lane, usize::from(policy == "auto"), "{policy}: {message}");
+    }
+}
+
+#[test]
+fn the_watch_lets_finite_numbers_and_infinities_that_were_bound_pass() {
+    let (module, model) = model();
+    let mut player = Player::new(1).expect("an instruction set");
+    player.set_watch(true);
+    for inputs in [[[1.0, 2.0, 3.0]; 2], [[1.0, f32::INFINITY, 3.0]; 2], [[f32::NAN, 1.0, 3.0]; 2]] {
+        let (plan, floats) = plan("auto", &model, &module, &inputs);
+        play(&mut player, &plan, &module, &floats).expect("nothing arises here");
+    }
+}
+
+#[test]
+fn counters_hold_every_step_of_the_last_play_and_the_flops_of_its_products() {
+    let (module, model) = model();
+    let (plan, floats) = plan("auto", &model, &module, &[[1.0, 2.0, 3.0]; 4]);
+    let mut player = Player::new(1).expect("an instruction set");
+    play(&mut player, &plan, &module, &floats).expect("bindings fit");
+    assert_eq!(player.counters(), None);
+    player.set_counting(true);
+    for _ in 0..2 {
+        play(&mut player, &plan, &module, &floats).expect("bindings fit");
+    }
+    let counters = player.counters().expect("they are counted");
+    let steps: Vec<u32> = counters.steps.iter().map(|count| count.step).collect();
+    assert_eq!(steps, (0..plan.steps.len() as u32).collect::<Vec<_>>());
+    assert!(counters.steps.is_sorted_by_key(|count| (count.wave, count.start)));
+    let flops: u64 = counters.steps.iter().map(|count| count.flops).sum();
+    // 4 logarithms and 4 sums of 3 elements, 4 products of 3 with 3 x 5; sources may count copies.
+    let products = 4 * 2 * 3 * 5;
+    assert!((products + 24..products + 64).contains(&flops), "{flops}");
+    let sums = counters.by_kernel(&plan);
+    assert_eq!(sums.iter().map(|sum| sum.steps).sum::<u64>(), steps.len() as u64);
+    assert_eq!(sums.iter().map(|sum| sum.flops).sum::<u64>(), flops);
+    assert!(sums.iter().all(|sum| sum.bytes > 0 && sum.rows > 0));
+}
+
+#[test]
+fn a_trace_has_one_complete_event_a_step() {
+    let (module, model) = model();
+    let (plan, floats) = plan("none", &model, &module, &[[1.0, 2.0, 3.0]; 4]);
+    let mut player = Player::new(1).expect("an instruction set");
+    player.set_counting(true);
+    play(&mut player, &plan, &module, &floats).expect("bindings fit");
+    let mut trace = Vec::new();
+    let counters = player.counters().expect("they are counted");
+    counters.write_trace(&plan, &mut trace).expect("a vector takes everything");
+    let trace: serde_json::Value = serde_json::from_slice(&trace).expect("a trace is JSON");
+    let events = trace["traceEvents"].as_array().expect("a list of events");
+    assert_eq!(events.len(), plan.steps.len());
+    for (event, count) in events.iter().zip(&counters.steps) {
+        assert_eq!(event["ph"], "X");
+        assert_eq!(event["name"], plan.kernels[count.kernel.index()].name.as_str());
+        assert_eq!(event["args"]["rows"], count.rows);
+        assert!(event["ts"].as_f64().is_some() && event["dur"].as_f64().is_some());
+    }
+}

@@ -1,0 +1,91 @@
+//! A player that has met a plan of the same size before plays on one thread without allocating.
+
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, Weights, f32};
+use autobatch_planner::schedule::Policy;
+use autobatch_planner::{Planner, Request};
+use autobatch_runtime_cpu::{Bound, Player};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts what each thread allocates, so that other tests of the process do not disturb.
+struct Counting;
+
+// SAFETY: every call goes on to the system's allocator; the counter is a plain cell that allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller vouches for the layout.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the memory came from `alloc`, with this layout.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the memory came from `alloc`, with this layout.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations() -> usize {
+    ALLOCATIONS.with(Cell::get)
+}
+
+/// Products, elementwise code, folds over lists, row ops with and without kernels of their own, and
+/// bound indices: what a step can hold.
+#[test]
+fn the_second_play_of_a_plan_allocates_nothing() {
+    let h = 12;
+    let mut m = ModuleBuilder::new("steady");
+    let embed = m.table("embed", [50, h], Init::Uniform(0.1));
+    let weight = m.param("w", [2 * h, h], Init::Glorot(1.0));
+    let bias = m.param("b", [h], Init::ZEROS);
+    let leaf = m.cell("leaf", [INDEX], |_, [word]| [embed.row(word)]);
+    let node = m.cell("node", [f32([h]); 2], |g, [left, right]| {
+        let h = g.affine([left, right], weight, Some(bias)).tanh();
+        let turned = h.reshape([3, 4]).transpose([1, 0]).reshape([12]);
+        [h * h.softmax() + turned.layer_norm(1e-5)]
+    });
+    let module = m.build().expect("the model is well typed");
+    let weights = Weights::init(&module, 1);
+    for policy in ["none", "auto"] {
+        let graph = Graph::new(&module);
+        let mut wanted = Vec::new();
+        for key in 0..40u32 {
+            graph.instance(u64::from(key));
+            let leaves: Vec<_> = (0..4).map(|i| graph.call(leaf, (key * 7 + i) % 50)).collect();
+            let [[a], [b], [c], [d]] = [leaves[0], leaves[1], leaves[2], leaves[3]];
+            let [left] = graph.call(node, [a, b]);
+            let [right] = graph.call(node, [c, d]);
+            let keys = graph.list([a, b, right]);
+            let values = graph.list([b, c, left]);
+            let summary = graph.attend(left, keys, values, 0.5);
+            wanted.extend(summary.id());
+            wanted.extend(summary.cross_entropy(key % 12).id());
+        }
+        let data = graph.data();
+        let policy: Policy = policy.parse().expect("a policy");
+        let mut planner = Planner::new(policy.load().expect("no file"));
+        let plan = planner.plan(&data, &Request { wanted: &wanted, ..Request::default() });
+        let plan = plan.expect("a plan").verify().expect("planners make verifiable plans");
+        let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
+        let mut player = Player::new(1).expect("an instruction set");
+        let before = allocations();
+        player.play(&plan, &weights, bound).expect("bindings fit");
+        assert!(allocations() > before, "the counter must see the first play grow");
+        let before = allocations();
+        player.play(&plan, &weights, bound).expect("bindings fit");
+        assert_eq!(allocations() - before, 0, "{policy}: {} steps", plan.steps.len());
+    }
+}
