@@ -1,5 +1,5 @@
-//! 15 embeddings side by side as one matrix, and 100 vectors that are each multiplied with it: one
-//! product over 100 rows, and the matrix, which all of them read, is never copied.
+//! 15 embeddings one below the other as a matrix, and 100 vectors that are each multiplied with it:
+//! one product over 100 rows, all of which read the one matrix in place.
 //!
 //! ```text
 //! cargo run --example dot_products
@@ -17,9 +17,8 @@ fn main() -> autobatch::Result<()> {
     let graph = session.graph();
     let columns: Vec<Value<'_>> = (0..15).map(|word| words.look(&graph, word * 7)).collect();
     let matrix = graph.stack(&columns);
-    let dots: Vec<Value<'_>> = (0..100)
-        .map(|number| matrix.matmul(words.look(&graph, 900 - number).reshape([WIDTH, 1])))
-        .collect();
+    let dots: Vec<Value<'_>> =
+        (0..100).map(|number| matrix.matmul(words.look(&graph, 900 - number))).collect();
     let run = session.run(&graph, &dots)?;
 
     let (_, shape) = run.stack(&dots)?;

@@ -76,7 +76,8 @@ fn main() -> autobatch::Result<()> {
     let mut session = Session::new(&m.build()?, Device::Cpu)?;
 
     let mut source = Trees(1);
-    let trees: Vec<Tree> = (0..128).map(|_| 2 + source.below(39)).map(|leaves| Trees(leaves).tree(leaves)).collect();
+    let trees: Vec<Tree> =
+        (0..128).map(|_| 2 + source.below(39)).map(|leaves| Trees(leaves).tree(leaves)).collect();
     let logits = session.predict(&trees, |g, tree| model.logits(g, tree))?;
     let plan = session.last_plan().expect("a plan was just played");
     let certificate = plan.certificate;
