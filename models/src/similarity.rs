@@ -38,7 +38,7 @@ impl Similarity {
         Similarity {
             words: Embedding::new(m, "words", words, embedding),
             // All words of all sentences are multiplied at once, before the first leaf.
-            node: ChildSumTreeLstm::with(m, "node", embedding, memory, Hoist::No, &Init::Glorot(1.0)),
+            node: ChildSumTreeLstm::with(m, "node", embedding, memory, Hoist::Yes, &Init::Glorot(1.0)),
             compare: m.cell("compare", [f32([memory]); 2], |g, [a, b]| {
                 [out.on(both.on_parts(g, [a * b, (a - b).abs()]).sigmoid()).log_softmax()]
             }),
