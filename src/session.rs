@@ -146,6 +146,7 @@ impl Session {
     ///
     /// # Errors
     /// The first fault of emitting, or why the graph cannot be planned or played.
+    #[track_caller]
     pub fn run<'s, 'g>(
         &'s mut self,
         graph: &'g Graph,
@@ -231,6 +232,7 @@ impl fmt::Debug for Run<'_> {
 
 impl Run<'_> {
     /// The elements of a value; `None` if it was not asked for.
+    #[track_caller]
     #[must_use]
     pub fn get(&self, value: Value<'_>) -> Option<&Row> {
         value.key().and_then(|key| self.by_key(key))
@@ -257,6 +259,7 @@ impl Run<'_> {
     ///
     /// # Panics
     /// If a value was not asked for.
+    #[track_caller]
     pub fn stack<'g>(
         &self,
         values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,

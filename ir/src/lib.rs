@@ -23,6 +23,7 @@ pub mod module;
 pub mod numeric;
 pub mod plan;
 pub mod reference;
+mod shape;
 pub mod types;
 pub mod weights;
 

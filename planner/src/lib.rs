@@ -1,8 +1,8 @@
 //! Compiles a recorded graph into a short plan of large kernels.
 //!
 //! ```text
-//! GraphData ─▶ cluster ▸ schedule ▸ storage ▸ order ▸ lower ─▶ Plan
-//!                                    compile ──────────┘
+//! GraphData ─▶ rewrite ─▶ GraphData ─▶ cluster ▸ schedule ▸ storage ▸ order ▸ lower ─▶ Plan
+//!                                                           compile ──────────┘
 //! ```
 //! Each arrow is a file whose head says what it needs and ensures. Planning is pure and
 //! deterministic: equal graphs give equal plans, byte by byte, and it does not fail on a verified
@@ -11,20 +11,25 @@
 mod cache;
 mod cluster;
 mod compile;
+mod content;
 pub mod layout;
 mod lower;
 mod order;
+pub mod passes;
+mod rewrite;
 pub mod schedule;
 mod storage;
 
 pub use cache::{CacheStats, PlanCache};
 pub use compile::CompileOptions;
 pub use order::RowOrder;
+pub use passes::{Optimized, Selection};
 
-use autobatch_ir::graph::GraphData;
-use autobatch_ir::hash::{BuildMix, hash_of};
-use autobatch_ir::id::{SigId, ValueId};
+use autobatch_ir::graph::{Callee, GraphData, ParamArg, Signature};
+use autobatch_ir::hash::BuildMix;
+use autobatch_ir::id::{AppId, SigId, TypeId, ValueId};
 use autobatch_ir::plan::{Kernel, Mode, Plan};
+use autobatch_ir::types::Type;
 use cluster::Clusters;
 use compile::Tables;
 use lower::Lowering;
@@ -63,6 +68,17 @@ pub enum PlanError {
     WantedList(ValueId),
     /// The graph holds more rows than a plan can number.
     TooLarge,
+    /// A pass broke the graph: a fault of the pass, found by checking after it.
+    Pass(passes::PassFailure),
+    /// A value that was promised to be shared is not taken by all rows of a batch that takes it.
+    NotShared {
+        /// The value that `.shared()` was asked for.
+        value: ValueId,
+        /// What another row of the batch takes in its place, if it takes a value.
+        other: Option<ValueId>,
+        /// What the batch applies.
+        callee: String,
+    },
 }
 
 impl fmt::Display for PlanError {
@@ -75,11 +91,23 @@ impl fmt::Display for PlanError {
             Self::TooLarge => {
                 f.write_str("the graph holds more than 2^32 rows; plan fewer instances at once")
             }
+            Self::Pass(failure) => failure.fmt(f),
+            Self::NotShared { value, other, callee } => {
+                write!(f, "{value} was promised to be shared, but a batch of {callee} takes ")?;
+                match other {
+                    Some(other) => write!(f, "{other} as well")?,
+                    None => f.write_str("a bound number as well")?,
+                }
+                f.write_str("; drop .shared(), or keep the others apart with .alone()")
+            }
         }
     }
 }
 
 impl std::error::Error for PlanError {}
+
+/// Compiled kernels by half of their content.
+type Kernels = HashMap<u64, Vec<Compiled>, BuildMix>;
 
 /// Plans graphs. Keeps its working memory and the kernels it compiled, so the second plan of a size
 /// allocates little but its output.
@@ -88,15 +116,51 @@ pub struct Planner {
     scratch: Scratch,
     clusters: Clusters,
     storage: Storage,
-    kernels: HashMap<u64, Vec<(KernelKey, Arc<Kernel>)>, BuildMix>,
+    kernels: Kernels,
 }
 
-/// What a kernel depends on, all types resolved.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct KernelKey {
-    module: u64,
-    signature: u64,
+/// A compiled kernel and what it depends on, all types resolved and compared in full, but for the
+/// bodies of cells: passes make modules that come and go, so a cell is known by its content.
+struct Compiled {
+    /// The identity of the content, of 128 bits like that of a graph's structure.
+    content: u128,
+    callee: Callee,
+    params: Box<[ParamArg]>,
+    /// Those of operands, parameters and results.
+    types: [Vec<Type>; 3],
     training: bool,
+    kernel: Arc<Kernel>,
+}
+
+impl Compiled {
+    fn is_of(&self, graph: &GraphData, signature: &Signature, content: u128, training: bool) -> bool {
+        let Signature { callee, operands, params, param_types, results } = signature;
+        let same =
+            |ids: &[TypeId], types: &[Type]| ids.iter().map(|&id| graph.ty(id)).eq(types.iter().copied());
+        let [own_operands, own_param_types, own_results] = &self.types;
+        let same_callee = match (self.callee, *callee) {
+            (Callee::Op(own), Callee::Op(op)) => own == op,
+            (Callee::Cell(_), Callee::Cell(_)) => true,
+            _ => false,
+        };
+        self.content == content
+            && self.training == training
+            && same_callee
+            && self.params == *params
+            && same(operands, own_operands)
+            && same(param_types, own_param_types)
+            && same(results, own_results)
+    }
+}
+
+/// A plan with the graph that it is a plan of.
+#[derive(Clone, Debug)]
+pub struct Planned<'g> {
+    /// The plan, which speaks of [`Optimized::graph`]: its lanes are applications of that graph, and
+    /// a wanted value has the name that it has there. Outputs stand in the order of the request.
+    pub plan: Plan,
+    /// The graph after passes, and what became of each value.
+    pub optimized: Optimized<'g>,
 }
 
 impl fmt::Debug for Planner {
@@ -130,7 +194,7 @@ impl Planner {
         self.policy.name()
     }
 
-    /// The plan of a verified graph.
+    /// The plan of a verified graph as it stands.
     ///
     /// # Errors
     /// If nothing is wanted, or what is wanted cannot be.
@@ -153,30 +217,80 @@ impl Planner {
         let layout = (request.rows, request.mode);
         let order = Order::new(graph, clusters, &self.storage, &batches, &wanted, layout)
             .map_err(|_| PlanError::TooLarge)?;
+        promises(graph, &order)?;
         let lowering =
             Lowering { graph, clusters, storage: &self.storage, order: &order, mode: request.mode, bound };
         let kernels = &mut self.kernels;
         Ok(lowering.plan(outputs, |sig| kernel(kernels, graph, sig, request.training)))
     }
+
+    /// The plan of a verified graph after these passes.
+    ///
+    /// The plan is checked in two steps: it computes what the optimised graph says, and
+    /// [`equivalent`](autobatch_ir::graph::equivalent::equivalent) proves that this is what the
+    /// given graph says.
+    ///
+    /// # Errors
+    /// If nothing is wanted, or what is wanted cannot be; or if a pass broke the graph.
+    pub fn optimize_and_plan<'g>(
+        &mut self,
+        graph: &'g GraphData,
+        request: &Request<'_>,
+        selection: &Selection,
+    ) -> Result<Planned<'g>, PlanError> {
+        wanted_outputs(graph, request)?;
+        let optimized = passes::optimize(graph, request.wanted, request.mode, selection, &mut passes::all)
+            .map_err(PlanError::Pass)?;
+        let renamed = |&value: &ValueId| optimized.renaming.get(value).expect("passes keep what is wanted");
+        let wanted: Vec<ValueId> = request.wanted.iter().map(renamed).collect();
+        let plan = self.plan(&optimized.graph, &Request { wanted: &wanted, ..*request })?;
+        Ok(Planned { plan, optimized })
+    }
 }
 
 /// The kernel of a signature, compiled now or before.
-fn kernel(
-    kernels: &mut HashMap<u64, Vec<(KernelKey, Arc<Kernel>)>, BuildMix>,
-    graph: &GraphData,
-    sig: SigId,
-    training: bool,
-) -> Arc<Kernel> {
-    let module = graph.module.identity();
-    let key = KernelKey { module, signature: graph.sigs.hash(sig), training };
-    let known = kernels.entry(hash_of(&key)).or_default();
-    if let Some((_, kernel)) = known.iter().find(|(known, _)| *known == key) {
-        return Arc::clone(kernel);
-    }
+fn kernel(kernels: &mut Kernels, graph: &GraphData, sig: SigId, training: bool) -> Arc<Kernel> {
+    let signature = graph.sigs.get(sig);
     let tables = Tables { module: &graph.module, types: &graph.types, sigs: &graph.sigs };
+    let content = content::of_signature(tables, sig);
+    let known = kernels.entry(content as u64).or_default();
+    let is_it = |compiled: &&Compiled| compiled.is_of(graph, signature, content, training);
+    if let Some(compiled) = known.iter().find(is_it) {
+        return Arc::clone(&compiled.kernel);
+    }
     let kernel = Arc::new(compile::compile(tables, sig, CompileOptions { training }));
-    known.push((key, Arc::clone(&kernel)));
+    let types = [&signature.operands, &signature.param_types, &signature.results]
+        .map(|ids| ids.iter().map(|&id| graph.ty(id)).collect());
+    known.push(Compiled {
+        content,
+        callee: signature.callee,
+        params: signature.params.clone(),
+        types,
+        training,
+        kernel: Arc::clone(&kernel),
+    });
     kernel
+}
+
+/// Whether every value that was promised to be shared is taken by all rows of the batches that take it.
+fn promises(graph: &GraphData, order: &Order) -> Result<(), PlanError> {
+    if graph.shared.is_empty() {
+        return Ok(());
+    }
+    let mut shared = vec![false; graph.arena.values()];
+    graph.shared.iter().for_each(|value| shared[value.index()] = true);
+    for batch in &order.batches {
+        for place in 0..graph.sigs.get(batch.sig).operands.len() {
+            let taken = |app: AppId| graph.arena.operands(app)[place].as_value();
+            let mut promised = batch.lanes.iter().filter_map(|&app| taken(app));
+            let Some(value) = promised.find(|value| shared[value.index()]) else { continue };
+            if let Some(&app) = batch.lanes.iter().find(|&&app| taken(app) != Some(value)) {
+                let callee = graph.module.callee_name(graph.sigs.get(batch.sig).callee);
+                return Err(PlanError::NotShared { value, other: taken(app), callee });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn wanted_outputs(graph: &GraphData, request: &Request<'_>) -> Result<Vec<(String, ValueId)>, PlanError> {

@@ -204,6 +204,7 @@ impl Graph {
 
     /// Keeps a fault found outside the op table, by a layer say, and returns the value that stands
     /// for it. A layer passes `Location::caller()`, so that the error names its user's line.
+    #[track_caller]
     pub fn refuse(
         &self,
         op: &str,

@@ -9,9 +9,12 @@
 //! weight packing, threads and pipelines belong to the runtimes. No bound number is part of a plan.
 
 pub mod check;
+mod hex;
 pub mod interp;
 pub mod kernel;
+pub(crate) mod normal;
 pub mod row_ops;
+pub mod text;
 pub mod verify;
 
 use crate::id::{AppId, ParamId};
@@ -136,6 +139,7 @@ impl Field {
 
 /// Where a port of a kernel reads, lane by lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Operand {
     /// Row `start + lane * stride`. Stride 1 reads neighbours in place, stride 0 one shared row.
     Rows {
@@ -190,6 +194,7 @@ pub enum Operand {
 
 /// Where a result of a kernel goes, lane by lane. Rows of a step's results are distinct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Place {
     /// Row `start + lane`.
     Rows {
@@ -257,6 +262,21 @@ pub enum Mode {
     Grow,
 }
 
+impl Mode {
+    /// Every mode, in declaration order.
+    pub const ALL: [Self; 3] = [Self::Infer, Self::Train, Self::Grow];
+
+    /// The word for it in text.
+    #[must_use]
+    pub const fn spelling(self) -> &'static str {
+        match self {
+            Self::Infer => "infer",
+            Self::Train => "train",
+            Self::Grow => "grow",
+        }
+    }
+}
+
 /// How good the plan is, in numbers that the verifier recomputes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Certificate {
@@ -289,6 +309,7 @@ pub struct Plan {
     /// The module's name.
     pub module: String,
     /// The structure of the graph that the plan was made for; see `GraphData::structure`.
+    #[serde(with = "hex")]
     pub structure: u128,
     /// What the plan promises.
     pub mode: Mode,

@@ -43,8 +43,10 @@ pub mod ops;
 mod reverse;
 mod uses;
 
+pub(crate) use datum::Argument;
 pub use datum::{Datum, Run, Words};
 pub use error::{Place, RunError, RunFault};
+pub(crate) use frame::Call;
 pub use reverse::Gradients;
 
 use crate::graph::GraphData;

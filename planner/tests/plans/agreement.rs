@@ -73,8 +73,8 @@ fn all_policies_orders_and_modes_give_the_bits_of_the_reference() {
                             let plan = verified(plan, &what);
                             proved(&plan, &graph, training, &what);
                             let run = played(&plan, &graph, noise);
-                            for output in 0..plan.outputs.len() {
-                                let (a, b) = (&expected[output], run.output(output));
+                            for (output, a) in expected.iter().enumerate() {
+                                let b = run.output(output);
                                 let equal = same_words(a, b.expect("an output"));
                                 assert!(equal, "{what}: output {output} differs: {a:?} {b:?}");
                             }

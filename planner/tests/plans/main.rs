@@ -2,5 +2,8 @@
 
 mod agreement;
 mod bodies;
+mod caching;
 mod graphs;
 mod mutations;
+mod refusals;
+mod vocabulary;

@@ -8,15 +8,15 @@ use std::sync::Arc;
 /// What examples use of the module.
 #[derive(Clone, Copy, Debug)]
 pub struct Handles {
-    /// `f32[2,3]`: see [`WEIGHT`].
+    /// `f32[2,3]`: see `WEIGHT`.
     pub weight: Param,
     /// The same matrix stored as its transpose, `f32[3,2]`.
     pub turned: Param,
-    /// `f32[3]`: see [`BIAS`].
+    /// `f32[3]`: see `BIAS`.
     pub bias: Param,
     /// The weight stored as bf16, which holds its numbers exactly.
     pub half: Param,
-    /// `f32[4,2]`: see [`TABLE`].
+    /// `f32[4,2]`: see `TABLE`.
     pub table: Table,
     /// `x -> x + x`, whose body begins with a port.
     pub double: Cell<1, 1>,

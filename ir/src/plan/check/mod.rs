@@ -24,6 +24,9 @@ mod lanes;
 mod report;
 mod terms;
 
+#[cfg(test)]
+mod tests;
+
 pub use report::{Disagreement, Disagreements, Held, MAX_DISAGREEMENTS};
 
 use super::{Plan, StoreId, StoreKind, Verified};

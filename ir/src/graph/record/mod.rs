@@ -4,17 +4,19 @@
 //! and appends. The checks of a cell call compare words: its signature was fixed when the cell was
 //! traced. While a cell is traced, parameters become ports and noise comes from noise ports.
 
+mod faults;
+mod noise;
+mod signatures;
+
 use crate::graph::arena::Operand;
 use crate::graph::args::Arg;
 use crate::graph::data::{Cut, GraphData, Output, OutputKind, hash_app, hash_cut};
-use crate::graph::error::{EmitError, Fault};
-use crate::graph::infer::{InferError, infer};
-use crate::graph::signature::{Callee, ParamArg, Signature, Signatures};
-use crate::graph::{Arena, Bindings, Op, Site, Sites};
-use crate::hash::noise_key;
+use crate::graph::error::EmitError;
+use crate::graph::signature::Signatures;
+use crate::graph::{Arena, Bindings, Op, Sites};
 use crate::id::{MAX_INDEX, ParamId, SigId, TypeId, ValueId};
 use crate::module::{Module, Param};
-use crate::types::{DType, INDEX, Type, Types};
+use crate::types::{DType, Type, Types};
 use std::collections::BTreeSet;
 use std::panic::Location;
 
@@ -174,27 +176,6 @@ impl Recorder {
         }
     }
 
-    /// Instances, outputs and marks are a graph's; the body of a cell has none.
-    fn refuse_in_cell(&mut self, what: &str, caller: Caller) -> bool {
-        if self.tracing.is_some() {
-            let help = "say it where the cell is called";
-            let message = format!("{what} has no meaning inside a cell");
-            self.fail(what, message, Some(help.to_owned()), &[], caller);
-        }
-        self.tracing.is_some()
-    }
-
-    #[cold]
-    pub(crate) fn refuse_other_graph(&mut self, other: u32, caller: Caller) {
-        let message = self.other_graph(other);
-        self.fail("operand", message, None, &[], caller);
-    }
-
-    #[cold]
-    fn other_graph(&self, other: u32) -> String {
-        format!("the value belongs to graph {other}, it is used in graph {}", self.number)
-    }
-
     #[inline]
     pub(crate) fn call(
         &mut self,
@@ -323,156 +304,6 @@ impl Recorder {
         self.data.arena.push_operand(operand);
     }
 
-    /// The noise key for one use, with the number that tells uses of one key apart. While tracing,
-    /// the key is the cell's noise ports, declared at the first use; else it is two bound words
-    /// made from the instance's key and the use's number in the instance.
-    pub(crate) fn noise_key(&mut self, caller: Caller) -> (u32, [Raw<'static>; 2]) {
-        let ordinal = self.noise_ordinal;
-        self.noise_ordinal += 1;
-        let Some(tracing) = &self.tracing else {
-            let key = self.instance.unwrap_or(COMMON_KEY);
-            let words = noise_key([key as u32, (key >> 32) as u32], ordinal);
-            return (0, words.map(Raw::Index));
-        };
-        let ports = tracing.noise.unwrap_or_else(|| {
-            let ports = [(); 2].map(|()| {
-                let port = self.apply(Op::Port(INDEX), &[], &[], caller);
-                ValueId::new(port.expect("a port has no operands to refuse") as usize)
-            });
-            if let Some(tracing) = &mut self.tracing {
-                tracing.noise = Some(ports);
-            }
-            ports
-        });
-        (ordinal, ports.map(|port| Raw::Value(port, Module::index_type())))
-    }
-
-    /// The noise key for a call: inside a cell, a key forked from the cell's own.
-    fn call_noise_key(&mut self, caller: Caller) -> [Raw<'static>; 2] {
-        let (ordinal, key) = self.noise_key(caller);
-        if self.tracing.is_none() {
-            return key;
-        }
-        let fork = self.apply(Op::ForkNoise { ordinal }, &key.map(Some), &[], caller);
-        let fork = fork.expect("a key forks into a key") as usize;
-        [fork, fork + 1].map(|id| Raw::Value(ValueId::new(id), Module::index_type()))
-    }
-
-    /// The signature id of an op on these types, through the cache.
-    fn op_sig(
-        &mut self,
-        op: Op,
-        operands: &[TypeId],
-        params: &[Param],
-        raw: &[Option<Raw<'_>>],
-        caller: Caller,
-    ) -> Option<SigId> {
-        let mut args = [ParamArg::Port(0); 2];
-        for (arg, param) in args.iter_mut().zip(params) {
-            if param.module != self.data.module.tag {
-                let message = "the parameter belongs to another module".to_owned();
-                self.refuse(op.spelling(), message, caller);
-                return None;
-            }
-            *arg = self.param_arg(param.id?);
-        }
-        let args = &args[..params.len()];
-        // One place of a model nearly always emits one signature of an op, so they find the candidate.
-        let line = std::ptr::from_ref(caller) as u64;
-        let word = op.spelling().as_ptr() as u64;
-        let mixed = line.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ word.wrapping_mul(0xd1b5_4a32_d192_ed03);
-        let place = (mixed >> (u64::BITS - OP_CACHE_BITS)) as usize;
-        for place in [place, place ^ 1] {
-            let Some(sig) = self.op_cache[place] else { continue };
-            let known = self.data.sigs.get(sig);
-            if known.callee == Callee::Op(op) && *known.operands == *operands && *known.params == *args {
-                return Some(sig);
-            }
-        }
-        let sig = self.infer_sig(op, operands, args, raw, caller)?;
-        let home = if self.op_cache[place].is_none() { place } else { place ^ 1 };
-        self.op_cache[home] = Some(sig);
-        Some(sig)
-    }
-
-    #[cold]
-    fn infer_sig(
-        &mut self,
-        op: Op,
-        operands: &[TypeId],
-        params: &[ParamArg],
-        raw: &[Option<Raw<'_>>],
-        caller: Caller,
-    ) -> Option<SigId> {
-        let types: Vec<Type> = operands.iter().map(|&ty| self.data.types.get(ty)).collect();
-        let param_types: Vec<Type> = params.iter().map(|&arg| self.param_type(arg)).collect();
-        match infer(&op, &types, &param_types) {
-            Ok(results) => {
-                let signature = Signature {
-                    callee: Callee::Op(op),
-                    operands: operands.into(),
-                    params: params.into(),
-                    param_types: param_types.into_iter().map(|ty| self.data.types.intern(ty)).collect(),
-                    results: results.into_iter().map(|ty| self.data.types.intern(ty)).collect(),
-                };
-                Some(self.data.sigs.intern(signature, &self.data.types))
-            }
-            Err(InferError { message, help }) => {
-                let notes: Vec<String> = help.into_iter().chain(self.param_help(params)).collect();
-                let help = (!notes.is_empty()).then(|| notes.join("; "));
-                self.fail(op.spelling(), message, help, raw, caller);
-                None
-            }
-        }
-    }
-
-    /// Names the parameters of a refused op and where they were declared.
-    fn param_help(&self, params: &[ParamArg]) -> Option<String> {
-        let named: Vec<String> = params
-            .iter()
-            .filter_map(|&arg| {
-                let decl = self.data.module.param_decl(self.module_param(arg)?);
-                let site = self.data.module.sites.get(decl.site);
-                Some(format!("@{}: {} was declared at {site}", decl.name, decl.ty))
-            })
-            .collect();
-        (!named.is_empty()).then(|| named.join("; "))
-    }
-
-    fn module_param(&self, arg: ParamArg) -> Option<ParamId> {
-        match (arg, &self.tracing) {
-            (ParamArg::Module(id), _) => Some(id),
-            (ParamArg::Port(port), Some(tracing)) => tracing.lifted.get(port as usize).copied(),
-            (ParamArg::Port(_), None) => None,
-        }
-    }
-
-    fn param_type(&self, arg: ParamArg) -> Type {
-        let id = self.module_param(arg).expect("parameter ports exist while tracing only");
-        self.data.module.param_decl(id).ty
-    }
-
-    /// A parameter as an argument: in a cell's body it becomes a port.
-    fn param_arg(&mut self, id: ParamId) -> ParamArg {
-        let Some(tracing) = &mut self.tracing else { return ParamArg::Module(id) };
-        let port = tracing.lifted.iter().position(|&known| known == id).unwrap_or_else(|| {
-            tracing.lifted.push(id);
-            tracing.lifted.len() - 1
-        });
-        ParamArg::Port(port as u32)
-    }
-
-    /// The signature of a cell called inside a cell: its parameter arguments become ports.
-    fn lift_call(&mut self, sig: SigId) -> SigId {
-        let mut signature = self.data.sigs.get(sig).clone();
-        for arg in &mut signature.params {
-            if let ParamArg::Module(id) = *arg {
-                *arg = self.param_arg(id);
-            }
-        }
-        self.data.sigs.intern(signature, &self.data.types)
-    }
-
     pub(crate) fn list(&mut self, element: Type, items: &[Option<Raw<'_>>], caller: Caller) -> Option<u32> {
         let element = self.data.types.intern(element);
         for (place, item) in items.iter().enumerate() {
@@ -494,77 +325,5 @@ impl Recorder {
             self.push_raw(*item);
         }
         Some(self.push(sig, mark, caller))
-    }
-
-    #[cold]
-    fn abandon(&mut self, mark: u32, message: String, caller: Caller) -> Option<u32> {
-        self.data.arena.truncate_operands(mark);
-        self.refuse("call", message, caller)
-    }
-
-    #[cold]
-    fn mismatch(
-        &mut self,
-        mark: u32,
-        place: usize,
-        found: TypeId,
-        wanted: TypeId,
-        sig: SigId,
-        caller: Caller,
-    ) -> Option<u32> {
-        let name = self.data.module.callee_name(self.data.sigs.get(sig).callee);
-        let (wanted, found) = (self.data.ty(wanted), self.data.ty(found));
-        let message = format!("port {place} of {name} takes {wanted}, found {found}");
-        self.abandon(mark, message, caller)
-    }
-
-    /// A cell is traced once, so a number bound while tracing would be the same for all calls.
-    #[cold]
-    fn refuse_bound(&mut self, op: &str, caller: Caller) -> Option<u32> {
-        let help = "give the cell a port for it, or write a constant with g.fill(shape, number)";
-        let message = "numbers cannot be bound inside a cell".to_owned();
-        self.fail(op, message, Some(help.to_owned()), &[], caller);
-        None
-    }
-
-    #[cold]
-    fn refuse(&mut self, op: &str, message: String, caller: Caller) -> Option<u32> {
-        self.fail(op, message, None, &[], caller);
-        None
-    }
-
-    #[cold]
-    pub(crate) fn fail(
-        &mut self,
-        op: &str,
-        message: String,
-        help: Option<String>,
-        operands: &[Option<Raw<'_>>],
-        caller: Caller,
-    ) {
-        if self.error.is_some() {
-            return;
-        }
-        let context = match (&self.tracing, self.instance) {
-            (Some(tracing), _) => {
-                format!("in cell @{}, while tracing, before any instance was emitted", tracing.cell)
-            }
-            (None, Some(key)) => {
-                format!("in instance {} (key {key})", self.data.instances().saturating_sub(1))
-            }
-            (None, None) => "in the common prefix".to_owned(),
-        };
-        let operands = operands.iter().flatten().map(|operand| self.describe(*operand)).collect();
-        let fault = Fault { op: op.to_owned(), message, site: Site::from(caller), operands, help, context };
-        assert!(!self.strict, "{fault}");
-        self.error = Some(fault.into());
-    }
-
-    fn describe(&self, operand: Raw<'_>) -> String {
-        match operand {
-            Raw::Value(id, ty) => format!("{id}: {}", self.data.ty(ty)),
-            Raw::Index(index) => format!("#{index}"),
-            Raw::Words(_, ty) | Raw::Floats(_, ty) => format!("bound {ty}"),
-        }
     }
 }

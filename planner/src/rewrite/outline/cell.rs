@@ -1,0 +1,115 @@
+//! The cell of a run, and the signature of its calls.
+
+use super::find::{Origin, Run, result_of};
+use autobatch_ir::graph::rebuild::Extension;
+use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Operand, ParamArg, Signature};
+use autobatch_ir::id::{AppId, SigId, SiteId, TypeId, ValueId};
+use autobatch_ir::module::Body;
+
+/// A call of a run's cell.
+pub(super) struct Call {
+    pub(super) signature: Signature,
+}
+
+/// Declares the cell of a run, or finds the one that is equal.
+pub(super) fn declare(extension: &mut Extension, graph: &GraphData, run: &Run) -> Call {
+    let site = graph.arena.app(AppId::new(run.members[0][0] as usize)).site;
+    let (params, constants) = (Vec::new(), Vec::new());
+    let mut writer = Writer { extension, graph, site, arena: Arena::default(), params, constants };
+    let ports: Vec<TypeId> = run.ports.iter().map(|port| writer.port_type(run, port.first)).collect();
+    ports.iter().for_each(|&ty| writer.port(ty));
+    let mut firsts = Vec::with_capacity(run.members.len());
+    for (member, origins) in run.members.iter().zip(&run.origins) {
+        let operands: Vec<Operand> = origins.iter().map(|&origin| writer.operand(origin, &firsts)).collect();
+        let app = AppId::new(member[0] as usize);
+        firsts.push(writer.member(app, &operands));
+    }
+    let results: Vec<ValueId> = run
+        .results
+        .iter()
+        .map(|&(member, result)| ValueId::new(firsts[member as usize].index() + result as usize))
+        .collect();
+    let types = run.results.iter().map(|&(member, result)| {
+        graph.arena.type_of(result_of(graph, run.members[member as usize][0], result))
+    });
+    let types: Box<[TypeId]> = types.collect();
+    let Writer { extension, arena, params, .. } = writer;
+    let (args, param_types): (Vec<ParamArg>, Vec<TypeId>) = params.into_iter().unzip();
+    let head = AppId::new(run.members[0][0] as usize);
+    let name = format!("run.{}", graph.module.callee_name(graph.signature(head).callee));
+    let body = Body { ports: ports.len(), noise: false, param_types: param_types.clone(), arena, results };
+    let cell = extension.cell(&name, body, site);
+    let signature = Signature {
+        callee: Callee::Cell(cell),
+        operands: ports.into(),
+        params: args.into(),
+        param_types: param_types.into(),
+        results: types,
+    };
+    Call { signature }
+}
+
+struct Writer<'a> {
+    extension: &'a mut Extension,
+    graph: &'a GraphData,
+    /// The site of the run's head, for what no line of the model says.
+    site: SiteId,
+    arena: Arena,
+    /// Lifted parameter arguments with their types.
+    params: Vec<(ParamArg, TypeId)>,
+    /// Constants that the body holds already.
+    constants: Vec<(SigId, ValueId)>,
+}
+
+impl Writer<'_> {
+    fn port_type(&self, run: &Run, (member, place): (u32, u32)) -> TypeId {
+        let app = AppId::new(run.members[member as usize][0] as usize);
+        self.graph.signature(app).operands[place as usize]
+    }
+
+    fn port(&mut self, ty: TypeId) {
+        let signature = Signature {
+            callee: Callee::Op(Op::Port(self.graph.ty(ty))),
+            operands: Box::default(),
+            params: Box::default(),
+            param_types: Box::default(),
+            results: [ty].into(),
+        };
+        let sig = self.extension.sig(signature);
+        self.arena.append(sig, &[], &[ty], self.site);
+    }
+
+    fn operand(&mut self, origin: Origin, firsts: &[ValueId]) -> Operand {
+        Operand::value(match origin {
+            Origin::Inside { member, result } => {
+                ValueId::new(firsts[member as usize].index() + result as usize)
+            }
+            Origin::Port(port) => ValueId::new(port as usize),
+            Origin::Constant(sig) => self.constant(sig),
+        })
+    }
+
+    fn constant(&mut self, sig: SigId) -> ValueId {
+        if let Some(&(_, value)) = self.constants.iter().find(|(known, _)| *known == sig) {
+            return value;
+        }
+        let value = self.arena.append(sig, &[], &self.graph.sigs.get(sig).results, self.site);
+        self.constants.push((sig, value));
+        value
+    }
+
+    /// Appends a member; its parameter arguments become ports.
+    fn member(&mut self, app: AppId, operands: &[Operand]) -> ValueId {
+        let mut signature = self.graph.signature(app).clone();
+        for (arg, &ty) in signature.params.iter_mut().zip(&signature.param_types) {
+            let port = self.params.iter().position(|(known, _)| known == arg).unwrap_or(self.params.len());
+            if port == self.params.len() {
+                self.params.push((*arg, ty));
+            }
+            *arg = ParamArg::Port(port as u32);
+        }
+        let results = signature.results.clone();
+        let sig = self.extension.sig(signature);
+        self.arena.append(sig, operands, &results, self.graph.arena.app(app).site)
+    }
+}

@@ -1,0 +1,104 @@
+//! The opposite of outlining: cells without noise become plain ops, so that random graphs of cells
+//! are random graphs of ops.
+
+use autobatch_ir::graph::rebuild::{Rebuild, Renaming};
+use autobatch_ir::graph::{Callee, GraphData, Op, Operand, OperandKind, ParamArg, Signature};
+use autobatch_ir::id::{AppId, SiteId, ValueId};
+use autobatch_ir::{INDEX, SigId};
+
+/// The graph with the calls of quiet cells replaced by their bodies.
+pub(crate) fn inline(graph: &GraphData) -> (GraphData, Renaming) {
+    let mut inliner = Inliner { graph, rebuild: Rebuild::new(graph) };
+    for app in graph.arena.ids() {
+        if !inliner.opens(graph.arena.app(app).sig) {
+            inliner.rebuild.copy(app);
+            continue;
+        }
+        let operands: Vec<Operand> =
+            graph.arena.operands(app).iter().map(|&operand| inliner.rebuild.renamed(operand)).collect();
+        let results = inliner.call(app, graph.signature(app).clone(), &operands);
+        for (old, new) in graph.arena.results(app).zip(results) {
+            inliner.rebuild.name(ValueId::new(old), new);
+        }
+    }
+    inliner.rebuild.finish()
+}
+
+struct Inliner<'a> {
+    graph: &'a GraphData,
+    rebuild: Rebuild<'a>,
+}
+
+impl Inliner<'_> {
+    fn opens(&self, sig: SigId) -> bool {
+        let signature = self.graph.sigs.get(sig);
+        matches!(signature.callee, Callee::Cell(_)) && self.graph.module.noise_ports(signature) == 0
+    }
+
+    /// Appends the body of a cell; its results.
+    fn call(&mut self, at: AppId, signature: Signature, operands: &[Operand]) -> Vec<ValueId> {
+        let graph = self.graph;
+        let Callee::Cell(cell) = signature.callee else { unreachable!("only cells are inlined") };
+        let body = &graph.module.cell_decl(cell).body;
+        let mut values: Vec<Operand> = operands.to_vec();
+        for app in body.arena.ids().skip(body.ports) {
+            let sig = body.arena.app(app).sig;
+            let mut inner = graph.sigs.get(sig).clone();
+            for arg in &mut inner.params {
+                if let ParamArg::Port(port) = *arg {
+                    *arg = signature.params[port as usize];
+                }
+            }
+            let read = body.arena.operands(app).iter().filter_map(|operand| operand.as_value());
+            let args: Vec<Operand> = read.map(|value| values[value.index()]).collect();
+            if self.opens(sig) {
+                values.extend(self.call(at, inner, &args).into_iter().map(Operand::value));
+                continue;
+            }
+            let site = body.arena.app(app).site;
+            let args: Vec<Operand> = args
+                .into_iter()
+                .enumerate()
+                .map(|(place, operand)| self.readable(at, &inner, place, operand, site))
+                .collect();
+            let count = inner.results.len();
+            let sig = self.rebuild.sig(inner);
+            let first = self.rebuild.append(at, sig, &args, site).index();
+            values.extend((first..first + count).map(|value| Operand::value(ValueId::new(value))));
+        }
+        let result = |value: &ValueId| match values[value.index()].as_value() {
+            Some(value) => value,
+            None => unreachable!("the random cells return no index port"),
+        };
+        body.results.iter().map(result).collect()
+    }
+
+    /// A bound number as an operand of an op, which some ops read directly and others as a value.
+    fn readable(
+        &mut self,
+        at: AppId,
+        inner: &Signature,
+        place: usize,
+        operand: Operand,
+        site: SiteId,
+    ) -> Operand {
+        let direct = match inner.callee {
+            Callee::Op(Op::Lookup { .. } | Op::OneHot { .. }) | Callee::Cell(_) => true,
+            Callee::Op(Op::Pick | Op::PickNegLogSoftmax | Op::Hinge { .. }) => place == 1,
+            Callee::Op(_) => false,
+        };
+        if direct || matches!(operand.kind(), Some(OperandKind::Value(_))) {
+            return operand;
+        }
+        let ty = self.rebuild.ty(INDEX);
+        let input = Signature {
+            callee: Callee::Op(Op::Input(INDEX)),
+            operands: [ty].into(),
+            params: Box::default(),
+            param_types: Box::default(),
+            results: [ty].into(),
+        };
+        let sig = self.rebuild.sig(input);
+        Operand::value(self.rebuild.append(at, sig, &[operand], site))
+    }
+}

@@ -1,0 +1,39 @@
+//! Passes from graph to graph: what they do to files, that what they do to random graphs is proved
+//! and keeps the bits of the reference interpreter, and that outlined ops batch like cells.
+
+mod batches;
+mod files;
+mod inline;
+mod random;
+
+use autobatch_ir::Weights;
+use autobatch_ir::graph::rebuild::Renaming;
+use autobatch_ir::graph::{GraphData, equivalent::equivalent};
+use autobatch_ir::id::ValueId;
+use autobatch_ir::numeric::same_bits;
+use autobatch_ir::reference::{self, Datum};
+
+/// Proves that every value left is the value that it was, and evaluates both graphs to see it.
+fn agrees(before: &GraphData, after: &GraphData, renaming: &Renaming) -> Result<(), String> {
+    let pairs: Vec<(ValueId, ValueId)> = renaming.pairs().collect();
+    equivalent(before, after, &pairs).map_err(|error| error.to_string())?;
+    let weights = Weights::init(&before.module, 5);
+    for mode in [reference::Mode::Eval, reference::Mode::Train { seed: 3, step: 9 }] {
+        let run = |graph| reference::forward::<f32>(graph, &weights, mode).map_err(|error| error.to_string());
+        let (old, new) = (run(before)?, run(after)?);
+        for &(a, b) in &pairs {
+            let same = match (old.value(a), new.value(b)) {
+                (Some(Datum::Floats(a)), Some(Datum::Floats(b))) => {
+                    a.len() == b.len() && a.iter().zip(b.iter()).all(|(&a, &b)| same_bits(a, b))
+                }
+                (Some(Datum::Words(a)), Some(Datum::Words(b))) => a.words == b.words,
+                (Some(Datum::List(a)), Some(Datum::List(b))) => a.len() == b.len(),
+                _ => false,
+            };
+            if !same {
+                return Err(format!("{a} and {b} differ in {mode:?}: {:?} {:?}", old.value(a), new.value(b)));
+            }
+        }
+    }
+    Ok(())
+}

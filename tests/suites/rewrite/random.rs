@@ -1,0 +1,176 @@
+//! Random graphs through every pass: the result keeps the rules, is proved, and has the same bits.
+
+use crate::agrees;
+use crate::inline::inline;
+use autobatch_ir::graph::OutputKind;
+use autobatch_ir::graph::equivalent::{Unproved, equivalent};
+use autobatch_ir::id::ValueId;
+use autobatch_ir::plan::Mode;
+use autobatch_ir::plan::check::{self as proof, Wanted};
+use autobatch_ir::{GraphData, ParamId, reference};
+use autobatch_planner::passes::{PASSES, Verify, all, optimize};
+use autobatch_planner::{Planner, Request, Selection};
+use autobatch_tests::random::{Options, Profile, check};
+use std::cell::Cell;
+
+/// Every third value that can be read: passes must keep these, and may give the others up.
+fn wanted(graph: &GraphData) -> Vec<ValueId> {
+    let values = (0..graph.arena.values()).step_by(3).map(ValueId::new);
+    values.filter(|&value| !graph.type_of(value).is_list).collect()
+}
+
+/// Runs passes, proves and evaluates; whether anything changed.
+fn rewritten(graph: &GraphData, mode: Mode, selection: &Selection) -> Result<bool, String> {
+    let wanted = wanted(graph);
+    let optimized =
+        optimize(graph, &wanted, mode, selection, &mut all).map_err(|failure| failure.to_string())?;
+    if let Some(lost) = wanted.iter().find(|&&value| optimized.renaming.get(value).is_none()) {
+        return Err(format!("{lost} is wanted and has no name any more"));
+    }
+    agrees(graph, &optimized.graph, &optimized.renaming)?;
+    Ok(optimized.log.iter().any(|line| !line.ends_with("nothing to do")))
+}
+
+fn selections() -> Vec<Selection> {
+    let mut selections: Vec<Selection> =
+        PASSES.iter().map(|pass| Selection::none().with(pass.name, true).expect("a pass")).collect();
+    let mut everything = Selection::of_mode(Mode::Infer).with("dead", true).expect("a pass");
+    everything.across_instances = true;
+    selections.push(everything);
+    selections.iter_mut().for_each(|selection| selection.verify = Verify::Prove);
+    selections
+}
+
+/// How many graphs each selection changed.
+fn sweep(options: Options, count: u64, form: impl Fn(&GraphData) -> GraphData) -> Vec<u32> {
+    let changed: Vec<Cell<u32>> = selections().iter().map(|_| Cell::new(0)).collect();
+    check("passes keep every bit", options, count, |graph| {
+        let graph = form(graph);
+        for (selection, changed) in selections().iter().zip(&changed) {
+            for mode in [Mode::Infer, Mode::Train] {
+                let did =
+                    rewritten(&graph, mode, selection).map_err(|error| format!("{selection:?}: {error}"))?;
+                changed.set(changed.get() + u32::from(did));
+            }
+        }
+        Ok(())
+    });
+    changed.iter().map(Cell::get).collect()
+}
+
+/// A seed alone need not change by every pass.
+#[track_caller]
+fn all_did_something(changed: &[u32]) {
+    let alone = std::env::var_os("AUTOBATCH_SEED").is_some();
+    assert!(
+        alone || changed.iter().all(|&times| times > 0),
+        "each selection changes some graph: {changed:?}"
+    );
+}
+
+#[test]
+fn random_graphs_keep_their_bits() {
+    all_did_something(&sweep(Options::new(Profile::Medium), 40, GraphData::clone));
+    all_did_something(&sweep(Options::new(Profile::Medium).wild(), 20, GraphData::clone));
+}
+
+#[test]
+fn random_graphs_of_ops_keep_their_bits() {
+    for profile in [Profile::Trees, Profile::Chains, Profile::Lattices] {
+        let changed = sweep(Options::new(profile), 15, |graph| inline(graph).0);
+        // Cells have few constants, so there may be nothing to fold.
+        all_did_something(&changed[1..]);
+    }
+}
+
+/// The bits of the gradients of all losses by every parameter.
+fn gradients(graph: &GraphData) -> Result<Vec<Option<Vec<u32>>>, String> {
+    let weights = autobatch_ir::Weights::init(&graph.module, 5);
+    let mode = reference::Mode::Train { seed: 3, step: 9 };
+    let run = reference::forward::<f32>(graph, &weights, mode).map_err(|error| error.to_string())?;
+    let losses = graph.outputs.iter().filter(|output| output.kind == OutputKind::Loss);
+    let losses: Vec<(ValueId, f32)> = losses.map(|output| (output.value, 1.0)).collect();
+    let found = reference::reverse(graph, &weights, &run, &losses).map_err(|error| error.to_string())?;
+    let bits = |id: usize| Some(found.param(ParamId::new(id))?.iter().map(|x| x.to_bits()).collect());
+    Ok((0..graph.module.params.len()).map(bits).collect())
+}
+
+#[test]
+fn passes_of_training_keep_the_bits_of_gradients() {
+    let selection = Selection::of_mode(Mode::Train);
+    let changed = Cell::new(0u32);
+    for profile in [Profile::Medium, Profile::Trees, Profile::Lattices] {
+        check("gradients keep their bits", Options::new(profile).differentiable(), 20, |graph| {
+            for graph in [graph, &inline(graph).0] {
+                let optimized = optimize(graph, &[], Mode::Train, &selection, &mut all);
+                let optimized = optimized.map_err(|failure| failure.to_string())?;
+                changed.set(changed.get() + u32::from(!optimized.renaming.is_identity()));
+                if gradients(graph)? != gradients(&optimized.graph)? {
+                    return Err(format!("other gradients after {:?}", optimized.log));
+                }
+            }
+            Ok(())
+        });
+    }
+    all_did_something(&[changed.get()]);
+}
+
+#[test]
+fn cells_are_their_bodies() {
+    for profile in Profile::ALL {
+        check("inlining keeps every bit", Options::new(profile), 15, |graph| {
+            let (plain, renaming) = inline(graph);
+            plain.verify().map_err(|errors| errors.to_string())?;
+            agrees(graph, &plain, &renaming)
+        });
+    }
+}
+
+#[test]
+fn plans_of_rewritten_graphs_are_proved_against_them() {
+    for profile in Profile::ALL {
+        check("plans compute what the rewritten graph says", Options::new(profile), 10, |graph| {
+            let graph = inline(graph).0;
+            let wanted = wanted(&graph);
+            if wanted.is_empty() {
+                return Ok(());
+            }
+            let request = Request { wanted: &wanted, ..Request::default() };
+            let planned = Planner::default()
+                .optimize_and_plan(&graph, &request, &Selection::of_mode(Mode::Infer))
+                .map_err(|error| error.to_string())?;
+            let plan = planned.plan.verify().map_err(|errors| errors.to_string())?;
+            let name = |&value: &ValueId| planned.optimized.renaming.get(value);
+            let values: Vec<ValueId> = wanted.iter().filter_map(name).collect();
+            proof::check(&plan, &planned.optimized.graph, Wanted { values: &values, training: false })
+                .map_err(|report| report.to_string())
+        });
+    }
+}
+
+#[test]
+fn a_value_is_not_proved_equal_to_another_one() {
+    let refused = Cell::new(0u32);
+    check("proofs tell values apart", Options::new(Profile::Medium), 20, |graph| {
+        let weights = autobatch_ir::Weights::init(&graph.module, 5);
+        let mode = reference::Mode::Eval;
+        let run = reference::forward::<f32>(graph, &weights, mode);
+        let run = run.map_err(|error| error.to_string())?;
+        for value in (1..graph.arena.values()).map(ValueId::new) {
+            let other = ValueId::new(value.index() - 1);
+            if graph.type_of(value) != graph.type_of(other) || graph.type_of(value).is_list {
+                continue;
+            }
+            match equivalent(graph, graph, &[(value, other)]) {
+                Ok(_) if format!("{:?}", run.value(value)) != format!("{:?}", run.value(other)) => {
+                    return Err(format!("{value} and {other} are proved equal and are not"));
+                }
+                Err(Unproved::Different(_)) => refused.set(refused.get() + 1),
+                Ok(_) => {}
+                Err(other) => return Err(other.to_string()),
+            }
+        }
+        Ok(())
+    });
+    assert!(refused.get() > 0 || std::env::var_os("AUTOBATCH_SEED").is_some());
+}
