@@ -25,6 +25,9 @@ pub struct Split {
     pub total: f64,
 }
 
+/// A part of a step: its name and its seconds.
+type Part = (&'static str, fn(&Split) -> f64);
+
 impl Split {
     pub(crate) fn of(rounds: &[Measured]) -> Option<Self> {
         let median = |part: fn(&Measured) -> Duration| {
@@ -196,7 +199,7 @@ impl fmt::Display for Report {
             plans.slab_bytes as f64 / (1 << 20) as f64
         )?;
         writeln!(f, "\n{:8}{:>14}{:>14}   medians of {}", "", "one by one", "batched", self.rounds)?;
-        let parts: [(&str, fn(&Split) -> f64); 6] = [
+        let parts: [Part; 6] = [
             ("emit", |s| s.emit),
             ("plan", |s| s.plan),
             ("verify", |s| s.verify),
