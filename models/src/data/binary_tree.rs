@@ -63,6 +63,23 @@ impl<W> BinaryTree<W> {
         heights
     }
 
+    /// What a recursive function gives for every node, in the order of `nodes()`; the last is the
+    /// root's. `leaf` sees a leaf's content, `join` what the children gave.
+    pub fn bottom_up<T: Copy>(
+        &self,
+        mut leaf: impl FnMut(&W) -> T,
+        mut join: impl FnMut(T, T) -> T,
+    ) -> Vec<T> {
+        let mut given: Vec<T> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            given.push(match *node {
+                Node::Leaf(place) => leaf(&self.leaves[place as usize]),
+                Node::Inner(left, right) => join(given[left as usize], given[right as usize]),
+            });
+        }
+        given
+    }
+
     /// The number of edges from the root to the deepest leaf.
     pub fn depth(&self) -> u32 {
         self.heights().last().copied().unwrap_or(0)

@@ -1,0 +1,81 @@
+//! What can go wrong while measuring.
+
+use autobatch_models::catalogue::OpenError;
+use std::fmt;
+
+/// Why nothing was measured.
+#[derive(Debug)]
+pub enum BenchError {
+    /// There is no such model, or its options do not fit.
+    Open(OpenError),
+    /// A step failed.
+    Step(autobatch::Error),
+    /// No mode has this name.
+    Mode(
+        /// The name.
+        String,
+    ),
+    /// The words name nothing to do.
+    Verb(
+        /// The words.
+        String,
+    ),
+    /// Training steps cannot be measured yet.
+    TrainingIsMissing,
+    /// The data holds no instances.
+    NoInstances,
+    /// The number of rounds is out of range.
+    Rounds {
+        /// The largest.
+        most: usize,
+        /// The number asked for.
+        found: usize,
+    },
+}
+
+impl fmt::Display for BenchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open(error) => error.fmt(f),
+            Self::Step(error) => error.fmt(f),
+            Self::Mode(word) => write!(f, "unknown mode `{word}`: expected infer or train"),
+            Self::Verb(words) => {
+                write!(f, "expected a model's name, or `sweep` and a model's name, found `{words}`")
+            }
+            Self::TrainingIsMissing => f.write_str(
+                "mode `train` cannot be measured yet: plans have no backward steps; use --mode infer",
+            ),
+            Self::NoInstances => f.write_str(
+                "the data holds no instances; give a file with at least one, or none to generate some",
+            ),
+            Self::Rounds { most, found } => write!(f, "rounds must be 1 to {most}, found {found}"),
+        }
+    }
+}
+
+impl std::error::Error for BenchError {}
+
+impl From<OpenError> for BenchError {
+    fn from(error: OpenError) -> Self {
+        Self::Open(error)
+    }
+}
+
+macro_rules! steps {
+    ($($error:ty,)*) => {$(
+        impl From<$error> for BenchError {
+            fn from(error: $error) -> Self {
+                Self::Step(error.into())
+            }
+        }
+    )*};
+}
+
+steps! {
+    autobatch_ir::EmitError,
+    autobatch_ir::plan::VerifyErrors,
+    autobatch_planner::PlanError,
+    autobatch_planner::schedule::LoadError,
+    autobatch_planner::schedule::ParsePolicyError,
+    autobatch_runtime_cpu::player::RunError,
+}

@@ -1,0 +1,230 @@
+//! What was measured, for people and for programs.
+
+use crate::step::{Measured, Runner};
+use crate::{Mode, Options};
+use autobatch_ir::plan::Plan;
+use autobatch_models::catalogue::Problem;
+use serde::Serialize;
+use std::fmt;
+use std::time::Duration;
+
+/// Seconds of a step's parts: the median of each over the rounds. Medians need not add up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Split {
+    /// Recording the graph.
+    pub emit: f64,
+    /// From the graph to a plan; 0 where plans were made beforehand.
+    pub plan: f64,
+    /// Checking the plan; 0 where plans were made beforehand.
+    pub verify: f64,
+    /// Computing.
+    pub play: f64,
+    /// Copying every output.
+    pub read: f64,
+    /// The whole step.
+    pub total: f64,
+}
+
+/// A part of a step: its name and its seconds.
+type Part = (&'static str, fn(&Split) -> f64);
+
+impl Split {
+    pub(crate) fn of(rounds: &[Measured]) -> Option<Self> {
+        let median = |part: fn(&Measured) -> Duration| {
+            let mut parts: Vec<Duration> = rounds.iter().map(part).collect();
+            parts.sort_unstable();
+            parts.get(parts.len() / 2).map(Duration::as_secs_f64)
+        };
+        Some(Self {
+            emit: median(|m| m.emit)?,
+            plan: median(|m| m.plan)?,
+            verify: median(|m| m.verify)?,
+            play: median(|m| m.play)?,
+            read: median(|m| m.read)?,
+            total: median(Measured::total)?,
+        })
+    }
+}
+
+/// The plans of a step, summed over its graphs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PlanFacts {
+    /// How many graphs there are.
+    pub graphs: usize,
+    /// Applications recorded.
+    pub applications: usize,
+    /// Batches.
+    pub batches: u64,
+    /// No schedule has fewer.
+    pub bound: u64,
+    /// Rows moved by steps that do nothing else.
+    pub copied: u64,
+    /// Operand rows read through tables.
+    pub tabled: u64,
+    /// Operand rows read in place.
+    pub direct: u64,
+    /// Bytes of slabs of the largest graph.
+    pub slab_bytes: u64,
+}
+
+impl PlanFacts {
+    pub(crate) fn add(&mut self, plan: &Plan, applications: usize) {
+        let certificate = plan.certificate;
+        self.graphs += 1;
+        self.applications += applications;
+        self.batches += u64::from(certificate.batches);
+        self.bound += u64::from(certificate.bound);
+        self.copied += certificate.copied;
+        self.tabled += certificate.tabled;
+        self.direct += certificate.direct;
+        self.slab_bytes = self.slab_bytes.max(certificate.slab_bytes);
+    }
+
+    /// How many batches more than the bound, as a share of the bound.
+    #[must_use]
+    pub fn gap(&self) -> f64 {
+        if self.bound == 0 { 0.0 } else { self.batches as f64 / self.bound as f64 - 1.0 }
+    }
+}
+
+/// What was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Seconds of a batched step, everything included.
+    pub seconds_per_step: f64,
+    /// What a step does.
+    pub mode: Mode,
+    /// On how many threads plans were played; 0 means one a core.
+    pub threads: usize,
+    /// The model's name.
+    pub workload: String,
+    /// What it is.
+    pub about: String,
+    /// What instances are.
+    pub unit: String,
+    /// How many instances a step goes through.
+    pub instances: usize,
+    /// How many of them are in a graph.
+    pub batch: usize,
+    /// The policy.
+    pub policy: String,
+    /// The instruction set.
+    pub isa: String,
+    /// How many rounds the medians are over.
+    pub rounds: usize,
+    /// The batched step.
+    pub batched: Split,
+    /// One by one, if it was measured.
+    pub one_by_one: Option<Split>,
+    /// Whether both gave the same bits, if both ran.
+    pub same_bits: Option<bool>,
+    /// How many numbers were compared.
+    pub numbers: usize,
+    /// The plans of the batched step.
+    pub plans: PlanFacts,
+}
+
+impl Report {
+    pub(crate) fn new(
+        problem: &Problem,
+        options: &Options,
+        runner: &Runner<'_>,
+        plans: PlanFacts,
+        (fresh, known): (&[Measured], &[Measured]),
+        same_bits: Option<bool>,
+    ) -> Self {
+        let batched = Split::of(fresh).expect("there is at least one round");
+        Self {
+            seconds_per_step: batched.total,
+            mode: options.mode,
+            threads: options.threads,
+            workload: problem.entry.name.to_owned(),
+            about: problem.entry.about.to_owned(),
+            unit: problem.entry.unit.to_owned(),
+            instances: problem.workload.instances(),
+            batch: problem.batch,
+            policy: options.policy.to_string(),
+            isa: runner.isa(),
+            rounds: options.rounds,
+            batched,
+            one_by_one: Split::of(known),
+            same_bits,
+            numbers: runner.outputs().len(),
+            plans,
+        }
+    }
+
+    /// Instances a second, batched.
+    #[must_use]
+    pub fn per_second(&self) -> f64 {
+        self.instances as f64 / self.seconds_per_step
+    }
+
+    /// The line that the scripts of other systems read.
+    #[must_use]
+    pub fn agreed_line(&self) -> String {
+        let Self { seconds_per_step, mode, threads, .. } = self;
+        format!(r#"{{"seconds_per_step": {seconds_per_step}, "mode": "{mode}", "threads": {threads}}}"#)
+    }
+}
+
+impl Report {
+    /// The same as one line of JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("numbers and words have a spelling in JSON")
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { workload, about, unit, instances, batch, plans, .. } = self;
+        writeln!(f, "{workload}  {about}; {instances} {unit}, {batch} a graph, {}", self.mode)?;
+        writeln!(f, "device      cpu  {}  threads {}", self.isa, self.threads)?;
+        writeln!(
+            f,
+            "plan        {} applications -> {} batches, bound {}, gap {:.0} %; policy {}",
+            plans.applications,
+            plans.batches,
+            plans.bound,
+            100.0 * plans.gap(),
+            self.policy
+        )?;
+        writeln!(
+            f,
+            "rows        {} copied, {} by table, {} in place; {:.1} MiB",
+            plans.copied,
+            plans.tabled,
+            plans.direct,
+            plans.slab_bytes as f64 / (1 << 20) as f64
+        )?;
+        writeln!(f, "\n{:8}{:>14}{:>14}   medians of {}", "", "one by one", "batched", self.rounds)?;
+        let parts: [Part; 6] = [
+            ("emit", |s| s.emit),
+            ("plan", |s| s.plan),
+            ("verify", |s| s.verify),
+            ("play", |s| s.play),
+            ("read", |s| s.read),
+            ("total", |s| s.total),
+        ];
+        for (name, part) in parts {
+            let single = match &self.one_by_one {
+                Some(split) if part(split) > 0.0 => format!("{:.3} ms", 1e3 * part(split)),
+                _ => "-".to_owned(),
+            };
+            write!(f, "{name:8}{single:>14}{:>11.3} ms", 1e3 * part(&self.batched))?;
+            if name == "total" {
+                if let Some(split) = &self.one_by_one {
+                    write!(f, "   {:.1} x faster", split.total / self.batched.total)?;
+                }
+                write!(f, "   {:.0} {unit}/s", self.per_second())?;
+            }
+            writeln!(f)?;
+        }
+        match self.same_bits {
+            Some(true) => writeln!(f, "same bits   yes, all {} numbers", self.numbers),
+            Some(false) => writeln!(f, "same bits   NO, among {} numbers", self.numbers),
+            None => writeln!(f, "same bits   not compared"),
+        }
+    }
+}

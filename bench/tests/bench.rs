@@ -1,0 +1,80 @@
+//! Reports say what was asked for, in words and as JSON, and what cannot be measured is refused.
+
+use autobatch_bench::{BenchError, Mode, Options, run, sweep};
+use autobatch_models::catalogue;
+use std::time::Duration;
+
+fn quick() -> Options {
+    let sizes = catalogue::Options {
+        seed: 5,
+        count: Some(6),
+        batch: Some(4),
+        hidden: Some(8),
+        ..catalogue::Options::default()
+    };
+    Options { sizes, rounds: 2, turn: Duration::ZERO, ..Options::default() }
+}
+
+#[test]
+fn a_report_covers_all_instances_in_batches_and_one_by_one() {
+    let report = run("b", &quick()).unwrap();
+    assert_eq!((report.instances, report.batch, report.plans.graphs), (6, 4, 2));
+    assert_eq!((report.numbers, report.same_bits), (6 * 3, Some(true)));
+    let single = report.one_by_one.unwrap();
+    assert!(single.plan == 0.0 && single.play > 0.0, "plans of one by one are made beforehand");
+    let parts = report.batched;
+    assert!(parts.emit > 0.0 && parts.plan > 0.0 && parts.verify > 0.0 && parts.play > 0.0);
+    assert!(report.plans.batches >= report.plans.bound && report.plans.bound > 0);
+    assert_eq!(report.seconds_per_step, parts.total);
+}
+
+#[test]
+fn the_last_line_and_the_json_hold_what_other_scripts_read() {
+    let report = run("e", &Options { one_by_one: false, ..quick() }).unwrap();
+    assert_eq!((report.same_bits, report.one_by_one), (None, None));
+    for text in [report.agreed_line(), report.to_json()] {
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(read["seconds_per_step"], report.seconds_per_step);
+        assert_eq!((read["mode"].as_str(), read["threads"].as_u64()), (Some("infer"), Some(1)));
+    }
+    let shown = report.to_string();
+    for part in ["emit", "plan", "verify", "play", "read", "total", "names/s", "not compared"] {
+        assert!(shown.contains(part), "{part} is missing in:\n{shown}");
+    }
+}
+
+#[test]
+fn two_threads_give_the_bits_of_one() {
+    let report = run("g", &Options { threads: 2, ..quick() }).unwrap();
+    assert_eq!(report.same_bits, Some(true));
+}
+
+#[test]
+fn a_sweep_goes_through_the_same_instances_at_each_batch_size() {
+    let mut options = quick();
+    options.sizes.count = None;
+    let sweep = sweep("f1", &[1, 2, 4], &options).unwrap();
+    assert_eq!(sweep.instances, 4);
+    let batches: Vec<u64> = sweep.rows.iter().map(|row| row.batches).collect();
+    assert!(batches.is_sorted_by(|more, fewer| more > fewer), "{batches:?}");
+    assert_eq!(sweep.to_string().lines().count(), 2 + 3);
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_with_a_remedy() {
+    let say = |name: &str, options: Options| run(name, &options).unwrap_err().to_string();
+    assert_eq!(
+        say("b", Options { mode: Mode::Train, ..quick() }),
+        "mode `train` cannot be measured yet: plans have no backward steps; use --mode infer"
+    );
+    assert_eq!(say("b", Options { rounds: 0, ..quick() }), "rounds must be 1 to 10000, found 0");
+    assert!(say("x", quick()).starts_with("unknown model `x`: expected one of a, b"));
+    assert!(matches!("tran".parse::<Mode>(), Err(BenchError::Mode(_))));
+    let empty = std::env::temp_dir().join(format!("autobatch-bench-{}.json", std::process::id()));
+    std::fs::write(&empty, r#"{"trees": [], "labels": []}"#).unwrap();
+    let mut options = quick();
+    options.sizes.data = Some(empty.clone());
+    let found = say("b", options);
+    std::fs::remove_file(&empty).unwrap();
+    assert_eq!(found, "the data holds no instances; give a file with at least one, or none to generate some");
+}

@@ -1,0 +1,29 @@
+//! 2^n by doubling: a chain, in which nothing can be batched, and the plan says so. Numbers are
+//! integers, and the powers share their common beginning.
+//!
+//! ```text
+//! cargo run --example fold_exponent -- 10
+//! ```
+
+use autobatch::prelude::*;
+
+/// 2^n, from 2^(n-1) twice.
+fn power<'g>(g: &'g Graph, n: u32) -> Value<'g> {
+    if n == 0 {
+        return g.index(1);
+    }
+    let half = power(g, n - 1);
+    half + half
+}
+
+fn main() -> autobatch::Result<()> {
+    let n: u32 = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(10).min(31);
+    let mut session = Session::new(&ModuleBuilder::new("exponent").build()?, Device::Cpu)?;
+    let graph = session.graph();
+    let wanted = power(&graph, n);
+    let run = session.run(&graph, [wanted])?;
+    println!("2^{n} = {}", run[wanted].words()[0]);
+    let certificate = run.plan().certificate;
+    println!("batches {}, bound {}: a chain, nothing to batch", certificate.batches, certificate.bound);
+    Ok(())
+}

@@ -1,0 +1,373 @@
+//! Models by name, with the sizes of the comparative benchmarks and with instances: read from the
+//! JSON of the other systems' scripts, or generated.
+
+use crate::acceptor::Acceptor;
+use crate::char_tagger::{Alphabet, CharTagger, Word};
+use crate::data::generate::{lattices, sentiment as treebank, tagged};
+use crate::data::peers::{self, Images, Letters, Pairs, Parses, Sequences, Tagged, Trees};
+use crate::data::vocab::Vocab;
+use crate::data::{DataError, lattice, wikiner};
+use crate::lattice_tagger::{Counts, Lattice, LatticeTagger};
+use crate::mnist::Mnist;
+use crate::model::{Bound, Workload};
+use crate::names::Names;
+use crate::parser::Parser;
+use crate::sentiment::Sentiment;
+use crate::similarity::Similarity;
+use crate::spinn::Spinn;
+use crate::tagger::Tagger;
+use crate::tree_rnn::TreeRnnClassifier;
+use crate::{Model, parser, similarity, tagger};
+use autobatch::ir::EmitError;
+use autobatch::prelude::{Module, ModuleBuilder};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A model that the catalogue has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// How it is called.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// What one instance is, in the plural.
+    pub unit: &'static str,
+    /// How wide its states are, unless options say otherwise.
+    pub hidden: usize,
+    /// How wide its inputs' vectors are, unless options say otherwise; 0 where they are as wide as
+    /// states, or given.
+    pub embedding: usize,
+    /// How many instances make a step, unless options say otherwise.
+    pub count: usize,
+    /// How many of them are in a graph, unless options say otherwise.
+    pub batch: usize,
+}
+
+/// Every model, in the order of the benchmarks.
+#[rustfmt::skip]
+pub const ENTRIES: [Entry; 11] = [
+    Entry { name: "a", about: "perceptron 784-200-100-10", unit: "examples", hidden: 200, embedding: 0, count: 2000, batch: 32 },
+    Entry { name: "b", about: "binary tree LSTM", unit: "trees", hidden: 100, embedding: 0, count: 128, batch: 128 },
+    Entry { name: "c", about: "child-sum tree LSTM on pairs", unit: "pairs", hidden: 150, embedding: 300, count: 256, batch: 256 },
+    Entry { name: "d", about: "BiLSTM tagger", unit: "sentences", hidden: 50, embedding: 128, count: 64, batch: 64 },
+    Entry { name: "dchar", about: "BiLSTM tagger that spells rare words", unit: "sentences", hidden: 50, embedding: 128, count: 64, batch: 64 },
+    Entry { name: "e", about: "LSTM over the letters of names", unit: "names", hidden: 128, embedding: 0, count: 128, batch: 128 },
+    Entry { name: "f1", about: "LSTM acceptor", unit: "sequences", hidden: 100, embedding: 100, count: 64, batch: 64 },
+    Entry { name: "f2", about: "tree RNN", unit: "trees", hidden: 300, embedding: 0, count: 64, batch: 64 },
+    Entry { name: "g", about: "stack LSTM parser, actions given", unit: "sentences", hidden: 100, embedding: 100, count: 64, batch: 64 },
+    Entry { name: "lattice", about: "lattice LSTM tagger", unit: "sentences", hidden: 100, embedding: 50, count: 64, batch: 64 },
+    Entry { name: "sst", about: "tree LSTM, a label at every node", unit: "trees", hidden: 100, embedding: 0, count: 128, batch: 128 },
+];
+
+/// The entry with this name.
+///
+/// # Errors
+/// If there is none; the message lists all names.
+pub fn entry(name: &str) -> Result<&'static Entry, OpenError> {
+    let unknown = || OpenError::Unknown(name.to_owned());
+    ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(unknown)
+}
+
+/// What may be asked of a model; nothing means as the entry says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// A file of instances, as the scripts of the comparative benchmarks write them.
+    pub data: Option<PathBuf>,
+    /// What generated instances follow from.
+    pub seed: u64,
+    /// How many instances to generate.
+    pub count: Option<usize>,
+    /// How many instances go into a graph.
+    pub batch: Option<usize>,
+    /// How wide states are.
+    pub hidden: Option<usize>,
+    /// How wide the inputs' vectors are.
+    pub embedding: Option<usize>,
+    /// The length of all generated sentences of `d`.
+    pub same: Option<u32>,
+}
+
+/// Widths beyond this are refused: the weight of one gate would take more than a gigabyte.
+const WIDEST: usize = 16_384;
+/// More generated instances than this are refused.
+const MOST: usize = 1_000_000;
+
+/// Why there is no such model.
+#[derive(Debug)]
+pub enum OpenError {
+    /// No entry has the name.
+    Unknown(
+        /// The name.
+        String,
+    ),
+    /// A size is out of range, or the model has no such size.
+    Size {
+        /// Which one.
+        what: &'static str,
+        /// What it may be.
+        expected: String,
+        /// What was asked for.
+        found: usize,
+    },
+    /// The entry has no file format here.
+    NoFile(
+        /// Its name.
+        &'static str,
+    ),
+    /// The file could not be read.
+    Data(DataError),
+    /// The model does not build.
+    Emit(EmitError),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(name) => {
+                let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
+                write!(f, "unknown model `{name}`: expected one of {}", names.join(", "))
+            }
+            Self::Size { what, expected, found } => write!(f, "{what} must be {expected}, found {found}"),
+            Self::NoFile(name) => {
+                write!(f, "model `{name}` reads no file here; leave the file out for generated instances")
+            }
+            Self::Data(error) => error.fmt(f),
+            Self::Emit(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<DataError> for OpenError {
+    fn from(error: DataError) -> Self {
+        Self::Data(error)
+    }
+}
+
+impl From<EmitError> for OpenError {
+    fn from(error: EmitError) -> Self {
+        Self::Emit(error)
+    }
+}
+
+/// A model with instances, ready to be run.
+pub struct Problem {
+    /// Its entry.
+    pub entry: &'static Entry,
+    /// Its parameters and cells.
+    pub module: Arc<Module>,
+    /// Emits its instances.
+    pub workload: Box<dyn Workload>,
+    /// How many instances go into a graph.
+    pub batch: usize,
+}
+
+impl fmt::Debug for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Problem")
+            .field("entry", &self.entry.name)
+            .field("instances", &self.workload.instances())
+            .field("batch", &self.batch)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A model by its name.
+///
+/// # Errors
+/// If the name is unknown, an option does not fit, or the file cannot be read.
+pub fn open(name: &str, options: &Options) -> Result<Problem, OpenError> {
+    let entry = entry(name)?;
+    let sizes = Sizes::of(entry, options)?;
+    let mut m = ModuleBuilder::new(&format!("workload_{name}"));
+    let workload = match name {
+        "a" => mnist(&mut m, &sizes)?,
+        "b" => spinn(&mut m, &sizes)?,
+        "c" => similarity(&mut m, &sizes)?,
+        "d" => tagger(&mut m, &sizes)?,
+        "dchar" => char_tagger(&mut m, &sizes)?,
+        "e" => names(&mut m, &sizes)?,
+        "f1" => acceptor(&mut m, &sizes)?,
+        "f2" => tree_rnn(&mut m, &sizes)?,
+        "g" => parser(&mut m, &sizes)?,
+        "lattice" => lattice_tagger(&mut m, &sizes)?,
+        _ => sentiment(&mut m, &sizes)?,
+    };
+    Ok(Problem { entry, module: m.build()?, workload, batch: sizes.batch })
+}
+
+/// An entry's sizes after the options.
+struct Sizes<'a> {
+    entry: &'static Entry,
+    options: &'a Options,
+    hidden: usize,
+    embedding: usize,
+    count: usize,
+    batch: usize,
+}
+
+impl<'a> Sizes<'a> {
+    fn of(entry: &'static Entry, options: &'a Options) -> Result<Self, OpenError> {
+        let size = |what, asked: Option<usize>, usual, most| match asked {
+            None => Ok(usual),
+            Some(size) if (1..=most).contains(&size) => Ok(size),
+            Some(found) => Err(OpenError::Size { what, expected: format!("1 to {most}"), found }),
+        };
+        if let (Some(found), 0) = (options.embedding, entry.embedding) {
+            let expected = format!("left out: model `{}` has none of its own", entry.name);
+            return Err(OpenError::Size { what: "embedding", expected, found });
+        }
+        if let (Some(found), true) = (options.same, entry.name != "d") {
+            let expected = format!("left out: model `{}` has no equal lengths", entry.name);
+            return Err(OpenError::Size { what: "same", expected, found: found as usize });
+        }
+        size("same", options.same.map(|length| length as usize), 1, 1000)?;
+        // One graph a step, except where a step is a pass over a data set.
+        let one_graph = options.batch.filter(|_| entry.count == entry.batch);
+        Ok(Sizes {
+            entry,
+            options,
+            hidden: size("hidden", options.hidden, entry.hidden, WIDEST)?,
+            embedding: size("embedding", options.embedding, entry.embedding, WIDEST)?,
+            count: size("count", options.count.or(one_graph), entry.count, MOST)?,
+            batch: size("batch", options.batch, entry.batch, MOST)?,
+        })
+    }
+
+    /// The instances of the file, or generated ones.
+    fn read<W: peers::Workload>(&self, generate: impl FnOnce(u64, usize) -> W) -> Result<W, OpenError> {
+        match &self.options.data {
+            Some(path) => Ok(peers::read(path)?),
+            None => Ok(generate(self.options.seed, self.count)),
+        }
+    }
+
+    /// For models whose instances are always generated.
+    fn no_file(&self) -> Result<(), OpenError> {
+        match self.options.data {
+            Some(_) => Err(OpenError::NoFile(self.entry.name)),
+            None => Ok(()),
+        }
+    }
+}
+
+type Opened = Result<Box<dyn Workload>, OpenError>;
+
+fn bound<M: Model + 'static>(model: M, instances: Vec<M::Instance>) -> Opened {
+    Ok(Box::new(Bound { model, instances }))
+}
+
+fn mnist(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+    let images: Images = sizes.read(|seed, count| Images::generate(seed, count as u32))?;
+    bound(Mnist::new(m, sizes.hidden), images.instances().collect())
+}
+
+fn spinn(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+    let trees: Trees = sizes.read(|seed, count| Trees::generate(seed, count, 20.0, Trees::WORDS))?;
+    let model = Spinn::new(m, trees.word_rows(), sizes.hidden, Trees::CLASSES as usize);
+    bound(model, trees.instances().map(|(tree, class)| (tree.clone(), class)).collect())
+}
+
+fn similarity(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+    let pairs: Pairs = sizes.read(Pairs::generate)?;
+    let widths = similarity::Widths { embedding: sizes.embedding, memory: sizes.hidden, hidden: 50 };
+    bound(Similarity::new(m, pairs.word_rows(), widths), pairs.pairs)
+}
+
+fn tagger_widths(sizes: &Sizes<'_>) -> tagger::Widths {
+    tagger::Widths { embedding: sizes.embedding, hidden: sizes.hidden, head: 32 }
+}
+
+fn tagger(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+    let data: Tagged = sizes.read(|seed, count| Tagged::generate(seed, count, sizes.options.same))?;
+    let model = Tagger::new(m, data.word_rows(), data.tag_count(), tagger_widths(sizes));
+    bound(model, data.words.into_iter().zip(data.tags).collect())
+}
+
+/// Words of the tagged sentences are spelled unless a thousand other sentences of the language hold
+/// them more often than this.
+const RARE: u64 = 5;
+
+fn char_tagger(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+    sizes.no_file()?;
+    let others = tagged::sentences(sizes.options.seed.wrapping_add(1), 1000, tagged::LENGTHS);
+    let read: Vec<&str> = others.iter().flat_map(|s| &s.tokens).map(|token| token.word.as_str()).collect();
+    let words = Vocab::build(read.iter().copied(), RARE + 1);
+    let letters = Vocab::build_chars(read.iter().copied(), 1);
+    let word = |token: &wikiner::Token| match words.id(&token.word) {
+        0 => Word::Spelled(letters.char_ids(&token.word)),
+        known => Word::Known(known),
+    };
+    let sentences = tagged::sentences(sizes.options.seed, sizes.count, tagged::LENGTHS);
+    let numbered = |sentence: &wikiner::Sentence| {
+        let tags = sentence.tokens.iter().map(|token| token.tag.index()).collect();
+        (sentence.tokens.iter().map(word).collect(), tags)
+    };
+    let alphabet = Alphabet { words: words.size(), letters: letters.size(), width: 20 };
+    let model = CharTagger::new(m, alphabet, wikiner::Tag::COUNT as usize, tagger_widths(sizes));
+    bound(model, sentences.iter().map(numbered).collect())
+}
+
+fn names(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+    let data: Letters = sizes.read(Letters::generate)?;
+    let model = Names::new(m, Letters::CHARACTERS as usize, sizes.hidden, Letters::CLASSES as usize);
+    bound(model, data.chars.into_iter().zip(data.labels).collect())
+}
+
+fn acceptor(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+    let data: Sequences = sizes.read(Sequences::generate)?;
+    let classes = Sequences::CLASSES as usize;
+    let model = Acceptor::new(m, data.word_rows(), sizes.embedding, sizes.hidden, classes);
+    bound(model, data.words.into_iter().zip(data.labels).collect())
+}
+
+fn tree_rnn(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+    let trees: Trees = sizes.read(|seed, count| Trees::generate(seed, count, 20.0, Trees::WORDS))?;
+    let model = TreeRnnClassifier::new(m, trees.word_rows(), sizes.hidden, Trees::CLASSES as usize);
+    bound(model, trees.instances().map(|(tree, class)| (tree.clone(), class)).collect())
+}
+
+fn parser(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+    let data: Parses = sizes.read(Parses::generate)?;
+    let widths = parser::Widths { embedding: sizes.embedding, action: 20, hidden: sizes.hidden };
+    let model = Parser::new(m, Parses::WORDS as usize, widths);
+    bound(model, data.words.into_iter().zip(data.actions).collect())
+}
+
+fn lattice_tagger(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+    sizes.no_file()?;
+    let sentences = lattices::sentences(sizes.options.seed, sizes.count, lattices::LENGTHS);
+    let spelled: Vec<String> = sentences.iter().map(|s| s.chars.iter().collect()).collect();
+    let chars = Vocab::build_chars(spelled.iter().map(String::as_str), 1);
+    let texts: Vec<String> =
+        sentences.iter().flat_map(|s| s.spans.iter().map(|&span| s.text(span))).collect();
+    let words = Vocab::build(texts.iter().map(String::as_str), 1);
+    let labels: Vec<String> = sentences.iter().flat_map(|s| &s.labels).map(ToString::to_string).collect();
+    let tags = Vocab::build(labels.iter().map(String::as_str), 1);
+    let numbered = |(sentence, text): (&lattice::Sentence, &String)| {
+        // Words of one character say no more than the character.
+        let longer = sentence.spans.iter().filter(|span| span.end - span.start > 1);
+        let word = |span: &lattice::Span| {
+            (span.start as usize, span.end as usize - 1, words.id(&sentence.text(*span)))
+        };
+        let tags = sentence.labels.iter().map(|label| tags.id(&label.to_string())).collect();
+        Lattice { chars: chars.char_ids(text), words: longer.map(word).collect(), tags }
+    };
+    let instances = sentences.iter().zip(&spelled).map(numbered).collect();
+    let counts = Counts { chars: chars.size(), words: words.size(), tags: tags.size() };
+    bound(LatticeTagger::new(m, counts, sizes.embedding, sizes.hidden), instances)
+}
+
+fn sentiment(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+    sizes.no_file()?;
+    let trees = treebank::trees(sizes.options.seed, sizes.count, treebank::LENGTHS);
+    let words = Vocab::build(trees.iter().flat_map(|tree| tree.tree.leaves()).map(String::as_str), 1);
+    let numbered = |tree: &crate::data::sst::Tree| {
+        let labels = tree.labels.iter().map(|&label| u32::from(label)).collect();
+        (tree.tree.map(|word| words.id(word)), labels)
+    };
+    let instances = trees.iter().map(numbered).collect();
+    bound(Sentiment::new(m, words.size(), sizes.hidden), instances)
+}

@@ -1,0 +1,80 @@
+//! Workload d with characters: a tagger that spells the words it does not know well.
+
+use crate::Model;
+use crate::tagger::{Head, Widths};
+use autobatch::prelude::*;
+use autobatch_nn::{BiLstm, Embedding, losses};
+
+/// A word as the model sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// A word with a vector of its own.
+    Known(u32),
+    /// A rare word by its letters.
+    Spelled(Vec<u32>),
+}
+
+/// How many words and letters there are, and how wide a letter's vector is.
+#[derive(Clone, Copy, Debug)]
+pub struct Alphabet {
+    /// Rows of the table of words.
+    pub words: usize,
+    /// Rows of the table of letters.
+    pub letters: usize,
+    /// How wide a letter's vector is.
+    pub width: usize,
+}
+
+/// As [`Tagger`](crate::tagger::Tagger), but the vector of a rare word is what a BiLSTM over its
+/// letters says at both ends.
+#[derive(Clone, Copy, Debug)]
+pub struct CharTagger {
+    words: Embedding,
+    letters: Embedding,
+    spelling: BiLstm,
+    context: BiLstm,
+    head: Head,
+}
+
+impl CharTagger {
+    /// Each direction of the spelling is half as wide as a word's vector.
+    pub fn new(m: &mut ModuleBuilder, alphabet: Alphabet, tags: usize, widths: Widths) -> Self {
+        let spelled = widths.embedding / 2;
+        CharTagger {
+            words: Embedding::new(m, "words", alphabet.words, 2 * spelled),
+            letters: Embedding::new(m, "letters", alphabet.letters, alphabet.width),
+            spelling: BiLstm::new(m, "spelling", alphabet.width, spelled),
+            context: BiLstm::new(m, "context", 2 * spelled, widths.hidden),
+            head: Head::new(m, widths, tags),
+        }
+    }
+
+    /// The vector of a word.
+    pub fn word<'g>(&self, g: &'g Graph, word: &Word) -> Value<'g> {
+        match word {
+            Word::Known(word) => self.words.look(g, *word),
+            Word::Spelled(letters) => {
+                self.spelling.last(g, letters.iter().map(|&letter| self.letters.look(g, letter)))
+            }
+        }
+    }
+
+    /// For each word the score of every tag.
+    pub fn scores<'g>(&self, g: &'g Graph, sentence: &[Word]) -> Vec<Value<'g>> {
+        let words: Vec<_> = sentence.iter().map(|word| self.word(g, word)).collect();
+        self.head.scores(g, self.context.run_pairs(g, words))
+    }
+}
+
+impl Model for CharTagger {
+    /// Words and as many tags.
+    type Instance = (Vec<Word>, Vec<u32>);
+
+    fn emit<'g>(&self, g: &'g Graph, (words, _): &Self::Instance, outputs: &mut Vec<Value<'g>>) {
+        outputs.extend(self.scores(g, words));
+    }
+
+    fn loss<'g>(&self, g: &'g Graph, (words, tags): &Self::Instance) -> Value<'g> {
+        losses::sequence_cross_entropy(g, self.scores(g, words), tags.iter().copied())
+    }
+}

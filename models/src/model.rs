@@ -1,0 +1,54 @@
+//! [`Model`]: emits one instance. [`Workload`]: a model with its instances, whatever their type.
+
+use autobatch::prelude::{Graph, Value};
+
+/// A model of one kind of instance. It holds handles of parameters and cells, no numbers.
+pub trait Model: Send + Sync {
+    /// What one instance is.
+    type Instance: Send + Sync;
+
+    /// Emits one instance and adds what is read of it to `outputs`, in an order and number that
+    /// follow from the instance.
+    fn emit<'g>(&self, g: &'g Graph, instance: &Self::Instance, outputs: &mut Vec<Value<'g>>);
+
+    /// Emits one instance with its loss, a scalar.
+    fn loss<'g>(&self, g: &'g Graph, instance: &Self::Instance) -> Value<'g>;
+}
+
+/// A model with instances, numbered from 0. Numbers that name no instance emit nothing and have
+/// loss 0.
+pub trait Workload: Send + Sync {
+    /// How many instances there are.
+    fn instances(&self) -> usize;
+
+    /// Emits the outputs of an instance; see [`Model::emit`].
+    fn emit<'g>(&self, g: &'g Graph, instance: usize, outputs: &mut Vec<Value<'g>>);
+
+    /// Emits the loss of an instance; see [`Model::loss`].
+    fn loss<'g>(&self, g: &'g Graph, instance: usize) -> Value<'g>;
+}
+
+/// The one implementation of [`Workload`].
+pub(crate) struct Bound<M: Model> {
+    pub(crate) model: M,
+    pub(crate) instances: Vec<M::Instance>,
+}
+
+impl<M: Model> Workload for Bound<M> {
+    fn instances(&self) -> usize {
+        self.instances.len()
+    }
+
+    fn emit<'g>(&self, g: &'g Graph, instance: usize, outputs: &mut Vec<Value<'g>>) {
+        if let Some(instance) = self.instances.get(instance) {
+            self.model.emit(g, instance, outputs);
+        }
+    }
+
+    fn loss<'g>(&self, g: &'g Graph, instance: usize) -> Value<'g> {
+        match self.instances.get(instance) {
+            Some(instance) => self.model.loss(g, instance),
+            None => g.constant(0.0),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Workload g: a transition parser over a stack LSTM, with given actions (Dyer et al. 2015).
+
+use crate::Model;
+use autobatch::prelude::*;
+use autobatch_nn::{Embedding, Linear, Lstm, losses};
+use std::panic::Location;
+
+/// What an action does; the numbers are those of the data.
+const SHIFT: u32 = 0;
+const REDUCE_LEFT: u32 = 1;
+/// How many actions there are.
+const ACTIONS: usize = 3;
+
+/// Widths of a [`Parser`].
+#[derive(Clone, Copy, Debug)]
+pub struct Widths {
+    /// Of the vectors of words and phrases.
+    pub embedding: usize,
+    /// Of the vectors of actions.
+    pub action: usize,
+    /// Of the three LSTMs.
+    pub hidden: usize,
+}
+
+/// Three LSTMs, over the words still to come, the stack and the actions so far, score the next
+/// action. To reduce is to pop two phrases and push what is composed of them: states are never
+/// changed, so popping is going back to an older state.
+#[derive(Clone, Copy, Debug)]
+pub struct Parser {
+    words: Embedding,
+    actions: Embedding,
+    stack: Lstm,
+    buffer: Lstm,
+    history: Lstm,
+    score: Cell<3, 1>,
+    compose: Cell<2, 1>,
+}
+
+impl Parser {
+    /// The widths of the comparative benchmark are 100, 20 and 100.
+    pub fn new(m: &mut ModuleBuilder, words: usize, widths: Widths) -> Self {
+        let Widths { embedding, action, hidden } = widths;
+        let features = Linear::new(m, "features", hidden.saturating_mul(3), hidden);
+        let next = Linear::new(m, "next", hidden, ACTIONS);
+        let phrase = Linear::new(m, "phrase", embedding.saturating_mul(2), embedding);
+        Parser {
+            words: Embedding::new(m, "words", words, embedding),
+            actions: Embedding::new(m, "actions", ACTIONS, action),
+            stack: Lstm::new(m, "stack", embedding, hidden),
+            buffer: Lstm::new(m, "buffer", embedding, hidden),
+            history: Lstm::new(m, "history", action, hidden),
+            score: m.cell("score", [f32([hidden]); 3], |g, states| {
+                [next.on(features.on_parts(g, states).tanh())]
+            }),
+            compose: m
+                .cell("compose", [f32([embedding]); 2], |g, phrases| [phrase.on_parts(g, phrases).tanh()]),
+        }
+    }
+
+    /// Before each action, the score of every action.
+    pub fn scores<'g>(&self, g: &'g Graph, words: &[u32], actions: &[u32]) -> Vec<Value<'g>> {
+        let words: Vec<_> = words.iter().map(|&word| self.words.look(g, word)).collect();
+        // The state that has read all words still to come, from the last one; below it the states
+        // that have read fewer.
+        let mut buffer = vec![self.buffer.start(g)];
+        for &word in words.iter().rev() {
+            buffer.push(buffer[buffer.len() - 1].push(word));
+        }
+        let mut words = words.into_iter();
+        let mut phrases: Vec<Value<'g>> = Vec::new();
+        let mut stack = vec![self.stack.start(g)];
+        let mut history = self.history.start(g);
+        let mut scores = Vec::with_capacity(actions.len());
+        for &action in actions {
+            let [top, next] = [&stack, &buffer].map(|states| states[states.len() - 1].h());
+            let [score] = g.call(self.score, [top, next, history.h()]);
+            scores.push(score);
+            let pushed = if action == SHIFT {
+                buffer.truncate(buffer.len().max(2) - 1);
+                words.next()
+            } else {
+                self.reduce(g, action, &mut phrases, &mut stack)
+            };
+            let Some(phrase) = pushed else {
+                let message = format!("action {action} finds no word or no two phrases");
+                let help = "actions shift every word once and reduce what is on the stack";
+                return vec![g.refuse("parse", &message, help, Location::caller())];
+            };
+            phrases.push(phrase);
+            stack.push(stack[stack.len() - 1].push(phrase));
+            history = history.push(self.actions.look(g, action));
+        }
+        scores
+    }
+
+    /// Pops two phrases and composes them, the head first; nothing if there are no two.
+    fn reduce<'g, S>(
+        &self,
+        g: &'g Graph,
+        action: u32,
+        phrases: &mut Vec<Value<'g>>,
+        stack: &mut Vec<S>,
+    ) -> Option<Value<'g>> {
+        let (right, left) = (phrases.pop()?, phrases.pop()?);
+        stack.truncate(stack.len() - 2);
+        let pair = if action == REDUCE_LEFT { [left, right] } else { [right, left] };
+        let [phrase] = g.call(self.compose, pair);
+        Some(phrase)
+    }
+}
+
+impl Model for Parser {
+    /// Words and actions.
+    type Instance = (Vec<u32>, Vec<u32>);
+
+    fn emit<'g>(&self, g: &'g Graph, (words, actions): &Self::Instance, outputs: &mut Vec<Value<'g>>) {
+        outputs.extend(self.scores(g, words, actions));
+    }
+
+    fn loss<'g>(&self, g: &'g Graph, (words, actions): &Self::Instance) -> Value<'g> {
+        losses::sequence_cross_entropy(g, self.scores(g, words, actions), actions.iter().copied())
+    }
+}

@@ -1,0 +1,82 @@
+//! Workload c: how alike two sentences are, from their dependency trees (Tai et al. 2015).
+
+use crate::Model;
+use crate::data::peers::Dependencies;
+use autobatch::prelude::*;
+use autobatch_nn::recurrent::Hoist;
+use autobatch_nn::{ChildSumTreeLstm, Embedding, Linear, losses};
+
+/// Ratings go from 1 to this.
+const RATINGS: usize = 5;
+
+/// Widths of a [`Similarity`].
+#[derive(Clone, Copy, Debug)]
+pub struct Widths {
+    /// Of a word's vector.
+    pub embedding: usize,
+    /// Of a node's state.
+    pub memory: usize,
+    /// Of the comparison.
+    pub hidden: usize,
+}
+
+/// Encodes both trees, compares the roots' memories by product and distance, and gives
+/// log-probabilities of the ratings.
+#[derive(Clone, Copy, Debug)]
+pub struct Similarity {
+    words: Embedding,
+    node: ChildSumTreeLstm,
+    compare: Cell<2, 1>,
+}
+
+impl Similarity {
+    /// The widths of the comparative benchmark are 300, 150 and 50.
+    pub fn new(m: &mut ModuleBuilder, words: usize, widths: Widths) -> Self {
+        let Widths { embedding, memory, hidden } = widths;
+        let both = Linear::new(m, "both", memory.saturating_mul(2), hidden);
+        let out = Linear::new(m, "out", hidden, RATINGS);
+        Similarity {
+            words: Embedding::new(m, "words", words, embedding),
+            // All words of all sentences are multiplied at once, before the first leaf.
+            node: ChildSumTreeLstm::with(m, "node", embedding, memory, Hoist::Yes, &Init::Glorot(1.0)),
+            compare: m.cell("compare", [f32([memory]); 2], |g, [a, b]| {
+                [out.on(both.on_parts(g, [a * b, (a - b).abs()]).sigmoid()).log_softmax()]
+            }),
+        }
+    }
+
+    /// The memory of the root. Words stand after their heads, so children are met first from the
+    /// end.
+    pub fn encode<'g>(&self, g: &'g Graph, tree: &Dependencies) -> Value<'g> {
+        let mut children: Vec<Vec<[Value<'g>; 2]>> = vec![Vec::new(); tree.words.len()];
+        for (number, (&word, &parent)) in tree.words.iter().zip(&tree.parent).enumerate().rev() {
+            let mut below = std::mem::take(&mut children[number]);
+            below.reverse();
+            let state = self.node.node(g, self.words.look(g, word), &below);
+            match usize::try_from(parent) {
+                Ok(parent) if parent < number => children[parent].push(state),
+                _ => return state[1],
+            }
+        }
+        g.zeros([self.node.width()])
+    }
+
+    /// The log-probability of every rating.
+    pub fn ratings<'g>(&self, g: &'g Graph, first: &Dependencies, second: &Dependencies) -> Value<'g> {
+        let [ratings] = g.call(self.compare, [self.encode(g, first), self.encode(g, second)]);
+        ratings
+    }
+}
+
+impl Model for Similarity {
+    type Instance = (Dependencies, Dependencies, f64);
+
+    fn emit<'g>(&self, g: &'g Graph, instance: &Self::Instance, outputs: &mut Vec<Value<'g>>) {
+        outputs.push(self.ratings(g, &instance.0, &instance.1));
+    }
+
+    fn loss<'g>(&self, g: &'g Graph, (first, second, score): &Self::Instance) -> Value<'g> {
+        let wanted = g.input(&losses::rating_distribution(*score as f32, RATINGS));
+        self.ratings(g, first, second).kl_div(wanted)
+    }
+}

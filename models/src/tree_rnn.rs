@@ -1,0 +1,44 @@
+//! Workload f, trees: the simple recursive network, its root classified.
+
+use crate::Model;
+use crate::data::binary_tree::BinaryTree;
+use autobatch::prelude::*;
+use autobatch_nn::{Embedding, Linear, TreeRnn};
+
+/// `h = tanh([left right] · W)` without biases.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeRnnClassifier {
+    words: Embedding,
+    node: TreeRnn<2>,
+    out: Linear,
+}
+
+impl TreeRnnClassifier {
+    /// Vectors of words and nodes are `width` wide.
+    pub fn new(m: &mut ModuleBuilder, words: usize, width: usize, classes: usize) -> Self {
+        TreeRnnClassifier {
+            words: Embedding::new(m, "words", words, width),
+            node: TreeRnn::new(m, "node", width),
+            out: Linear::no_bias(m, "out", width, classes),
+        }
+    }
+
+    /// The score of every class.
+    pub fn logits<'g>(&self, g: &'g Graph, tree: &BinaryTree<u32>) -> Value<'g> {
+        let values =
+            tree.bottom_up(|&word| self.words.look(g, word), |left, right| self.node.node(g, [left, right]));
+        self.out.on(values[tree.root() as usize])
+    }
+}
+
+impl Model for TreeRnnClassifier {
+    type Instance = (BinaryTree<u32>, u32);
+
+    fn emit<'g>(&self, g: &'g Graph, (tree, _): &Self::Instance, outputs: &mut Vec<Value<'g>>) {
+        outputs.push(self.logits(g, tree));
+    }
+
+    fn loss<'g>(&self, g: &'g Graph, (tree, class): &Self::Instance) -> Value<'g> {
+        self.logits(g, tree).cross_entropy(*class)
+    }
+}

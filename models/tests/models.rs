@@ -1,0 +1,113 @@
+//! Every model of the catalogue, small: batched as one by one, its losses finite, its options kept.
+
+use autobatch::prelude::*;
+use autobatch_models::catalogue::{ENTRIES, Entry, OpenError, Options, Problem, open};
+use std::path::Path;
+use std::sync::Arc;
+
+fn small(entry: &Entry) -> Problem {
+    let options = Options {
+        seed: 3,
+        count: Some(4),
+        batch: Some(4),
+        hidden: Some(6),
+        embedding: (entry.embedding > 0).then_some(8),
+        ..Options::default()
+    };
+    open(entry.name, &options).unwrap()
+}
+
+fn session(problem: &Problem, policy: Policy) -> Session {
+    let weights = Arc::new(Weights::init(&problem.module, 0));
+    let options = SessionOptions { policy, threads: 1, ..SessionOptions::default() };
+    Session::with_options(&problem.module, weights, options).unwrap()
+}
+
+/// The bits of all outputs of these instances, together in one graph.
+fn bits(session: &mut Session, problem: &Problem, instances: std::ops::Range<usize>) -> Vec<Vec<u32>> {
+    let graph = session.graph();
+    let mut outputs = Vec::new();
+    for instance in instances {
+        graph.instance(instance as u64);
+        problem.workload.emit(&graph, instance, &mut outputs);
+    }
+    let run = session.run(&graph, &outputs).unwrap();
+    outputs.iter().map(|&value| run[value].words()).collect()
+}
+
+#[test]
+fn together_in_batches_gives_the_bits_of_one_by_one() {
+    for entry in &ENTRIES {
+        let problem = small(entry);
+        let count = problem.workload.instances();
+        let together = bits(&mut session(&problem, Policy::default()), &problem, 0..count);
+        let mut alone = session(&problem, Policy::Unbatched);
+        let apart: Vec<_> = (0..count).flat_map(|k| bits(&mut alone, &problem, k..k + 1)).collect();
+        assert_eq!(together, apart, "{}", entry.name);
+        let different = together.iter().any(|output| *output != together[0]);
+        assert!(count == 4 && different, "{}: instances must differ", entry.name);
+    }
+}
+
+#[test]
+fn losses_are_positive_scalars() {
+    for entry in &ENTRIES {
+        let problem = small(entry);
+        let mut session = session(&problem, Policy::default());
+        let count = problem.workload.instances();
+        let losses = session.predict(0..count, |g, k| problem.workload.loss(g, k)).unwrap();
+        for loss in losses {
+            assert!(loss.len() == 1 && loss[0] > 0.0 && loss[0] < 1e3, "{}: {loss:?}", entry.name);
+        }
+    }
+}
+
+#[test]
+fn numbers_that_name_no_instance_emit_nothing() {
+    let problem = small(&ENTRIES[0]);
+    let session = session(&problem, Policy::default());
+    let (graph, mut outputs) = (session.graph(), Vec::new());
+    problem.workload.emit(&graph, 4, &mut outputs);
+    assert!(outputs.is_empty());
+}
+
+#[test]
+fn the_parser_refuses_actions_that_cannot_be_taken() {
+    use autobatch_models::Model;
+    use autobatch_models::parser::{Parser, Widths};
+    let mut m = ModuleBuilder::new("parser");
+    let parser = Parser::new(&mut m, 10, Widths { embedding: 4, action: 2, hidden: 4 });
+    let module = m.build().unwrap();
+    for actions in [vec![1], vec![0, 0, 0], vec![0, 1]] {
+        let graph = Graph::new(&module);
+        parser.emit(&graph, &(vec![3, 4], actions), &mut Vec::new());
+        let error = graph.check().unwrap_err().to_string();
+        assert!(error.contains("finds no word or no two phrases"), "{error}");
+    }
+}
+
+#[test]
+fn options_that_do_not_fit_are_refused() {
+    let say = |name: &str, options: Options| open(name, &options).unwrap_err().to_string();
+    let none = Options::default;
+    assert_eq!(
+        say("z", none()),
+        "unknown model `z`: expected one of a, b, c, d, dchar, e, f1, f2, g, lattice, sst"
+    );
+    assert_eq!(say("b", Options { hidden: Some(0), ..none() }), "hidden must be 1 to 16384, found 0");
+    assert_eq!(
+        say("b", Options { embedding: Some(9), ..none() }),
+        "embedding must be left out: model `b` has none of its own, found 9"
+    );
+    assert_eq!(
+        say("e", Options { same: Some(9), ..none() }),
+        "same must be left out: model `e` has no equal lengths, found 9"
+    );
+    assert_eq!(say("d", Options { same: Some(1001), ..none() }), "same must be 1 to 1000, found 1001");
+    let file = Some(Path::new("missing.json").to_owned());
+    assert_eq!(
+        say("sst", Options { data: file.clone(), ..none() }),
+        "model `sst` reads no file here; leave the file out for generated instances"
+    );
+    assert!(matches!(open("b", &Options { data: file, ..none() }), Err(OpenError::Data(_))));
+}
