@@ -78,6 +78,7 @@ impl Lowering<'_> {
             store_args: Vec::new(),
             lanes: Vec::with_capacity(self.clusters.nodes.len()),
             tables: Vec::new(),
+            finals: Vec::new(),
             outputs: Vec::new(),
             certificate: Certificate::default(),
         }

@@ -102,6 +102,10 @@ pub enum Code {
     Elu(Float),
     /// `x` cut to an interval.
     Clamp(Float, Float),
+    /// The slope of `tanh` or `sigmoid` at their *result*, of `relu`, `gelu`, `silu`, `softplus` or
+    /// `erf` at their operand, as [`Real`](crate::numeric::Real) says. Derivatives of other
+    /// functions are made of the instructions above; these need a fused product.
+    Slope(Unary),
     /// A function of two operands.
     Binary(Binary),
     /// A comparison.

@@ -8,6 +8,7 @@
 //! The plan fixes what is computed, in which order of roundings, and where it lives. Tile shapes,
 //! weight packing, threads and pipelines belong to the runtimes. No bound number is part of a plan.
 
+pub mod finals;
 pub mod interp;
 pub mod kernel;
 pub mod row_ops;
@@ -21,6 +22,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use finals::{Final, FinalPart, FinalSum};
 pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
 pub use verify::{Verified, VerifyErrors};
 
@@ -73,7 +75,8 @@ plan_ids! {
 pub enum StoreKind {
     /// A parameter of the module.
     Param(ParamKind),
-    /// The gradient of the parameter in another store.
+    /// The gradient of the parameter in another store: made by the plan's finals, owned by whoever
+    /// plays the plan, and read by store after the run. No step reads it.
     Grad(StoreId),
     /// What an optimiser keeps for the parameter in another store.
     State(StoreId),
@@ -317,6 +320,9 @@ pub struct Plan {
     pub lanes: Vec<AppId>,
     /// Row numbers, segment offsets, places of bound numbers.
     pub tables: Vec<u32>,
+    /// Sums over all rows, played in order after the last step: the gradients of parameters.
+    #[serde(default)]
+    pub finals: Vec<Final>,
     /// Where wanted values are found.
     pub outputs: Vec<PlanOutput>,
     /// How good it is.
@@ -370,6 +376,21 @@ impl Plan {
     pub fn waves(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let starts = std::iter::once(0).chain(self.waves.iter().copied());
         starts.zip(&self.waves).map(|(start, &end)| start as usize..end as usize)
+    }
+
+    /// How many stores must be given to play the plan: all but the gradients, which come last.
+    #[must_use]
+    pub fn given_stores(&self) -> usize {
+        let gradient = |store: &Store| matches!(store.kind, StoreKind::Grad(_));
+        self.stores.iter().position(gradient).unwrap_or(self.stores.len())
+    }
+
+    /// The store that holds the gradient of a parameter, if the plan makes it.
+    #[must_use]
+    pub fn gradient_of(&self, param: ParamId) -> Option<StoreId> {
+        let wanted = StoreKind::Grad(Self::store_of(param));
+        let at = self.stores.iter().position(|store| store.kind == wanted)?;
+        Some(StoreId(at as u32))
     }
 
     /// The store of a parameter.

@@ -13,7 +13,7 @@ use super::Code;
 use crate::graph::{Binary, Compare, Fold, ListFold, Op, Over, Unary};
 use crate::hash::noise_key;
 use crate::numeric::noise::Stream;
-use crate::numeric::{int, list, loss, noise, product, row, scalar};
+use crate::numeric::{Real, int, list, loss, noise, product, row, scalar};
 use crate::types::{DType, Shape, Type};
 
 /// Which part of a kernel plays an op.
@@ -116,6 +116,7 @@ pub fn map_element(code: Code, dtype: DType, [a, b, c]: [u32; 3]) -> u32 {
         Code::LeakyRelu(slope) => scalar::leaky_relu(x, slope.get()).to_bits(),
         Code::Elu(alpha) => scalar::elu(x, alpha.get()).to_bits(),
         Code::Clamp(low, high) => scalar::clamp(x, low.get(), high.get()).to_bits(),
+        Code::Slope(unary) => slope_element(unary, x).to_bits(),
         Code::Binary(binary) => match dtype {
             DType::F32 => float_binary(binary, x, y).to_bits(),
             DType::I32 => signed_binary(binary, a, b),
@@ -134,6 +135,34 @@ pub fn map_element(code: Code, dtype: DType, [a, b, c]: [u32; 3]) -> u32 {
             }
         }
         Code::Cast(to) => cast_element(dtype, to, a),
+    }
+}
+
+/// Whether [`Code::Slope`] knows the slope of a function.
+#[must_use]
+pub const fn has_slope(unary: Unary) -> bool {
+    matches!(
+        unary,
+        Unary::Tanh
+            | Unary::Sigmoid
+            | Unary::Relu
+            | Unary::Gelu
+            | Unary::Silu
+            | Unary::Softplus
+            | Unary::Erf
+    )
+}
+
+fn slope_element(unary: Unary, x: f32) -> f32 {
+    match unary {
+        Unary::Tanh => x.tanh_slope_of_result(),
+        Unary::Sigmoid => x.sigmoid_slope_of_result(),
+        Unary::Relu => x.relu_slope(),
+        Unary::Gelu => x.gelu_slope(),
+        Unary::Silu => x.silu_slope(),
+        Unary::Softplus => x.softplus_slope(),
+        Unary::Erf => x.erf_slope(),
+        _ => f32::NAN,
     }
 }
 

@@ -179,6 +179,9 @@ fn stores(plan: &Plan, findings: &mut Findings) {
                 findings.report(Rule::Storage, &at, "parameters must come before gradients and states");
             }
             StoreKind::Param(_) => {}
+            StoreKind::State(_) if number >= plan.given_stores() => {
+                findings.report(Rule::Storage, &at, "states must come before gradients");
+            }
             StoreKind::Grad(of) | StoreKind::State(of) => {
                 others = true;
                 let Some(param) = plan.stores.get(of.index()) else { continue };

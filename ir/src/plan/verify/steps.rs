@@ -264,6 +264,10 @@ impl StepCheck<'_> {
                 let message = format!("parameter port {port} takes {wanted}, {store} is {found}");
                 self.report(Rule::StoreTypes, message);
             }
+            if store.index() >= plan.given_stores() {
+                let message = format!("parameter port {port} takes {store}, a gradient, which finals make later");
+                self.report(Rule::StoreTypes, message);
+            }
         }
     }
 
