@@ -10,6 +10,7 @@
 
 mod cluster;
 mod compile;
+mod differentiate;
 pub mod layout;
 mod lower;
 mod order;
@@ -17,14 +18,16 @@ pub mod schedule;
 mod storage;
 
 pub use compile::CompileOptions;
+pub use differentiate::Gradients;
 pub use order::RowOrder;
 
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::hash::{BuildMix, hash_of};
-use autobatch_ir::id::{SigId, ValueId};
+use autobatch_ir::id::{ParamId, SigId, ValueId};
 use autobatch_ir::plan::{Kernel, Mode, Plan};
 use cluster::Clusters;
 use compile::Tables;
+use differentiate::{Derivative, Wanted};
 use lower::Lowering;
 use order::Order;
 use schedule::{Policy, Problem, Schedule, Scratch, path_sum_bound};
@@ -44,11 +47,13 @@ pub struct Request<'a> {
     pub training: bool,
     /// How rows are ordered.
     pub rows: RowOrder,
+    /// The gradients that the plan makes, if it is a [`Mode::Train`] plan.
+    pub gradients: Option<Gradients<'a>>,
 }
 
 impl Default for Request<'_> {
     fn default() -> Self {
-        Self { wanted: &[], mode: Mode::Infer, training: false, rows: RowOrder::default() }
+        Self { wanted: &[], mode: Mode::Infer, training: false, rows: RowOrder::default(), gradients: None }
     }
 }
 
@@ -61,6 +66,19 @@ pub enum PlanError {
     WantedList(ValueId),
     /// The graph holds more rows than a plan can number.
     TooLarge,
+    /// Gradients are asked of a plan that does not keep its rows.
+    NotTraining(Mode),
+    /// A loss, or a value whose gradient is wanted, is no float value of the graph.
+    NoFloat(ValueId),
+    /// The gradient of a parameter is wanted that the module does not have.
+    NoParam(ParamId),
+    /// An op on the way from a loss has no derivative rule in plans.
+    NotDifferentiable {
+        /// The op.
+        op: &'static str,
+        /// Where the model applied it, or the cell that does.
+        site: String,
+    },
 }
 
 impl fmt::Display for PlanError {
@@ -73,6 +91,17 @@ impl fmt::Display for PlanError {
             Self::TooLarge => {
                 f.write_str("the graph holds more than 2^32 rows; plan fewer instances at once")
             }
+            Self::NotTraining(mode) => {
+                write!(f, "gradients need a plan of mode train, found {mode:?}; ask for Mode::Train")
+            }
+            Self::NoFloat(value) => {
+                write!(f, "{value} is no float value of the graph; losses and values with gradients are")
+            }
+            Self::NoParam(param) => write!(f, "the module has no parameter {param}"),
+            Self::NotDifferentiable { op, site } => write!(
+                f,
+                "{op} at {site} has no derivative in plans; keep it off the way from the losses, or put stop_gradient after it"
+            ),
         }
     }
 }
@@ -87,6 +116,7 @@ pub struct Planner {
     clusters: Clusters,
     storage: Storage,
     kernels: HashMap<u64, Vec<(KernelKey, Arc<Kernel>)>, BuildMix>,
+    derivatives: HashMap<u64, Vec<(DerivativeKey, Option<Arc<Derivative>>)>, BuildMix>,
 }
 
 /// What a kernel depends on, all types resolved.
@@ -95,6 +125,13 @@ struct KernelKey {
     module: u64,
     signature: u64,
     training: bool,
+}
+
+/// What a derivative depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct DerivativeKey {
+    kernel: KernelKey,
+    wanted: Wanted,
 }
 
 impl fmt::Debug for Planner {
@@ -119,6 +156,7 @@ impl Planner {
             clusters: Clusters::default(),
             storage: Storage::default(),
             kernels: HashMap::default(),
+            derivatives: HashMap::default(),
         }
     }
 
@@ -128,7 +166,18 @@ impl Planner {
     /// If nothing is wanted, or what is wanted cannot be.
     pub fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Plan, PlanError> {
         let outputs = wanted_outputs(graph, request)?;
-        let wanted: Vec<ValueId> = outputs.iter().map(|output| output.1).collect();
+        let mut wanted: Vec<ValueId> = outputs.iter().map(|output| output.1).collect();
+        if let Some(gradients) = &request.gradients {
+            if request.mode != Mode::Train {
+                return Err(PlanError::NotTraining(request.mode));
+            }
+            let losses = gradients.losses.iter().map(|loss| loss.0);
+            let asked = losses.chain(gradients.values.iter().copied());
+            wanted.extend(asked);
+            if let Some(&missing) = wanted.iter().find(|value| value.index() >= graph.arena.values()) {
+                return Err(PlanError::NoFloat(missing));
+            }
+        }
         self.clusters.fill(graph, &wanted);
         let clusters = &self.clusters;
         let problem = Problem::new(
@@ -148,7 +197,14 @@ impl Planner {
         let lowering =
             Lowering { graph, clusters, storage: &self.storage, order: &order, mode: request.mode, bound };
         let kernels = &mut self.kernels;
-        Ok(lowering.plan(outputs, |sig| kernel(kernels, graph, sig, request.training)))
+        let mut plan = lowering.plan(outputs, |sig| kernel(kernels, graph, sig, request.training));
+        if let Some(gradients) = &request.gradients {
+            let known = &mut self.derivatives;
+            differentiate::differentiate(&mut plan, graph, clusters, gradients, |sig, wanted| {
+                derivative(known, graph, sig, request.training, wanted)
+            })?;
+        }
+        Ok(plan)
     }
 }
 
@@ -171,11 +227,32 @@ fn kernel(
     kernel
 }
 
+/// The derivative of a signature, made now or before.
+fn derivative(
+    known: &mut HashMap<u64, Vec<(DerivativeKey, Option<Arc<Derivative>>)>, BuildMix>,
+    graph: &GraphData,
+    sig: SigId,
+    training: bool,
+    wanted: &Wanted,
+) -> Result<Option<Arc<Derivative>>, differentiate::Refused> {
+    let module = Arc::as_ptr(&graph.module) as u64;
+    let kernel = KernelKey { module, signature: graph.sigs.hash(sig), training };
+    let key = DerivativeKey { kernel, wanted: wanted.clone() };
+    let known = known.entry(hash_of(&key)).or_default();
+    if let Some((_, derivative)) = known.iter().find(|(known, _)| *known == key) {
+        return Ok(derivative.clone());
+    }
+    let tables = Tables { module: &graph.module, types: &graph.types, sigs: &graph.sigs };
+    let made = differentiate::derive(tables, sig, CompileOptions { training }, wanted)?.map(Arc::new);
+    known.push((key, made.clone()));
+    Ok(made)
+}
+
 fn wanted_outputs(graph: &GraphData, request: &Request<'_>) -> Result<Vec<(String, ValueId)>, PlanError> {
     let named = graph.outputs.iter().map(|output| (output.name.clone(), output.value));
     let asked = request.wanted.iter().map(|&value| (value.to_string(), value));
     let outputs: Vec<(String, ValueId)> = named.chain(asked).collect();
-    if outputs.is_empty() {
+    if outputs.is_empty() && request.gradients.is_none() {
         return Err(PlanError::NothingWanted);
     }
     match outputs.iter().find(|output| graph.type_of(output.1).is_list) {

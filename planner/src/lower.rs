@@ -214,13 +214,13 @@ impl Lowering<'_> {
 }
 
 /// Rows of an operand: steady, or through a table that was appended to the plan.
-enum Run {
+pub(crate) enum Run {
     Steady { start: u32, stride: u32 },
     Table(u32),
 }
 
 /// Recognises `start + lane * stride`; one lane is a range.
-fn progression(plan: &mut Plan, mut rows: impl Iterator<Item = u32> + Clone) -> Run {
+pub(crate) fn progression(plan: &mut Plan, mut rows: impl Iterator<Item = u32> + Clone) -> Run {
     let all = rows.clone();
     let start = rows.next().unwrap_or(0);
     let Some(second) = rows.next() else { return Run::Steady { start, stride: 1 } };

@@ -12,7 +12,7 @@
 
 use autobatch_ir::plan::{Instr, Kernel, ListSource, ProdInit, RegKind, Source, Stage, View};
 
-pub(super) fn fuse(kernel: &mut Kernel) {
+pub(crate) fn fuse(kernel: &mut Kernel) {
     let mut fused: Vec<Stage> = Vec::with_capacity(kernel.stages.len());
     for stage in kernel.stages.drain(..) {
         match stage {
@@ -85,7 +85,7 @@ fn instr_reads(instr: &Instr, reads: &mut Vec<(View, bool)>) {
     }
 }
 
-fn stage_writes(stage: &Stage) -> Vec<View> {
+pub(crate) fn stage_writes(stage: &Stage) -> Vec<View> {
     match stage {
         Stage::Prod { dst, .. } | Stage::Seg { dst, .. } | Stage::Lookup { dst, .. } => vec![*dst],
         Stage::Map { code, .. } => code.iter().filter_map(|instr| instr.store).collect(),
@@ -93,7 +93,7 @@ fn stage_writes(stage: &Stage) -> Vec<View> {
     }
 }
 
-pub(super) fn stage_reads(stage: &Stage) -> Vec<View> {
+pub(crate) fn stage_reads(stage: &Stage) -> Vec<View> {
     let mut views = Vec::new();
     match stage {
         Stage::Prod { init, parts, .. } => {
@@ -161,7 +161,7 @@ fn drop_unused_registers(kernel: &mut Kernel) {
     kernel.stages.iter_mut().for_each(|stage| rename(stage, &renumber));
 }
 
-fn rename(stage: &mut Stage, renumber: &impl Fn(&mut View)) {
+pub(crate) fn rename(stage: &mut Stage, renumber: &impl Fn(&mut View)) {
     match stage {
         Stage::Prod { dst, init, parts, .. } => {
             renumber(dst);

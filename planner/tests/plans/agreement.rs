@@ -44,7 +44,7 @@ fn all_policies_orders_and_modes_give_the_same_bits() {
                     for rows in [RowOrder::Batch, RowOrder::Propagated] {
                         for mode in [Mode::Infer, Mode::Train] {
                             let what = format!("{name} seed {round} {policy} {rows:?} {mode:?} {training}");
-                            let request = Request { mode, training, rows, wanted: &[] };
+                            let request = Request { mode, training, rows, ..Request::default() };
                             let plan = planner.plan(&graph, &request).expect("outputs are wanted");
                             let plan = verified(plan, &what);
                             let run = played(&plan, &graph, noise);
