@@ -22,7 +22,7 @@ pub(super) fn check_bound(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) ->
     if bound.floats.len() < plan.floats as usize {
         return Err(missing("floats", plan.floats as usize, bound.floats.len()));
     }
-    for (number, store) in plan.stores.iter().enumerate() {
+    for (number, store) in plan.stores[..plan.given_stores()].iter().enumerate() {
         let (expected, found) = (store.ty.shape.elements(), stores.values(StoreId(number as u32)).len());
         if found != expected {
             return Err(RunError::Store { name: store.name.clone(), expected, found });

@@ -8,6 +8,7 @@
 //! decide who computes it when.
 
 mod border;
+mod finals;
 mod memory;
 mod program;
 mod tile;
@@ -16,6 +17,7 @@ use crate::kernels::{Isa, IsaError, KernelError, Matrix, PackedWeights};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Kernel, Place, Plan, Step, StoreId, Verified};
 use autobatch_ir::{ParamId, Weights};
+use finals::{Gradients, Played};
 use memory::{FieldMemory, Memory};
 use program::{Program, Weight};
 use std::collections::HashMap;
@@ -138,6 +140,7 @@ pub struct Player {
     isa: Isa,
     pool: Option<rayon::ThreadPool>,
     memory: Memory,
+    gradients: Gradients,
     threads: Vec<TileMemory>,
     programs: HashMap<(usize, bool), (Arc<Kernel>, Arc<Program>)>,
     packed: HashMap<(StoreId, Weight), (u64, Arc<PackedWeights>)>,
@@ -174,6 +177,7 @@ impl Player {
             isa,
             pool,
             memory: Memory::default(),
+            gradients: Gradients::default(),
             threads: (0..threads).map(|_| TileMemory::default()).collect(),
             programs: HashMap::new(),
             packed: HashMap::new(),
@@ -215,7 +219,21 @@ impl Player {
             None => play_steps(plan, &contexts, threads),
             Some(pool) => pool.install(|| play_steps(plan, &contexts, threads)),
         }
-        Ok(())
+        let count = self.threads.len();
+        self.gradients.fit(plan, count)?;
+        let played = Played { isa: self.isa, plan, memory: &self.memory, words: bound.words };
+        let gradients = &mut self.gradients;
+        match &self.pool {
+            None => gradients.play(played, count),
+            Some(pool) => pool.install(|| gradients.play(played, count)),
+        }
+    }
+
+    /// The elements of a gradient store of the plan that was played last; `None` for other stores.
+    /// [`Plan::gradient_of`] names the store of a parameter.
+    #[must_use]
+    pub fn gradient(&self, store: StoreId) -> Option<&[f32]> {
+        self.gradients.of(store)
     }
 
     /// The elements of an output of the plan that was played last, as words (floats by their bits).
