@@ -207,6 +207,16 @@ pub enum Place {
         /// Where the rows begin in the plan's tables.
         at: u32,
     },
+    /// Of a register of edges: value `i` of a lane goes to row `start + tables[offsets + lane] + i`.
+    /// The offsets are those of the list.
+    Edges {
+        /// The field written.
+        field: FieldId,
+        /// The row of the first value of lane 0.
+        start: u32,
+        /// Where the `rows + 1` offsets begin in the plan's tables.
+        offsets: u32,
+    },
 }
 
 impl Place {
@@ -214,7 +224,7 @@ impl Place {
     #[must_use]
     pub const fn field(self) -> FieldId {
         match self {
-            Self::Rows { field, .. } | Self::Table { field, .. } => field,
+            Self::Rows { field, .. } | Self::Table { field, .. } | Self::Edges { field, .. } => field,
         }
     }
 }

@@ -71,7 +71,8 @@ fn joins(stage: &Stage, width: u32, reads: &[(View, bool)]) -> bool {
 
 fn overlaps(write: &View, read: &(View, bool)) -> bool {
     let read = &read.0;
-    write.reg == read.reg && write.start < read.start + read.width && read.start < write.start + write.width
+    let end = |view: &View| u64::from(view.start) + u64::from(view.width);
+    write.reg == read.reg && u64::from(write.start) < end(read) && u64::from(read.start) < end(write)
 }
 
 /// The views that an instruction reads, and whether as a scalar.
@@ -90,6 +91,10 @@ pub(crate) fn stage_writes(stage: &Stage) -> Vec<View> {
         Stage::Prod { dst, .. } | Stage::Seg { dst, .. } | Stage::Lookup { dst, .. } => vec![*dst],
         Stage::Map { code, .. } => code.iter().filter_map(|instr| instr.store).collect(),
         Stage::Row { dsts, .. } => dsts.clone(),
+        Stage::SegGrad { query_dst, dsts, .. } => {
+            let edges = dsts.iter().flatten().map(|&reg| View { reg, start: 0, width: u32::MAX });
+            query_dst.iter().copied().chain(edges).collect()
+        }
     }
 }
 
@@ -116,6 +121,11 @@ pub(crate) fn stage_reads(stage: &Stage) -> Vec<View> {
                     ListSource::Views(items) => views.extend(items),
                 }
             }
+        }
+        Stage::SegGrad { query, lists, dy, .. } => {
+            views.extend(*query);
+            views.push(*dy);
+            views.extend(lists.iter().map(|&reg| View { reg, start: 0, width: 0 }));
         }
         Stage::Lookup { index, .. } => views.push(*index),
     }
@@ -196,6 +206,16 @@ pub(crate) fn rename(stage: &mut Stage, renumber: &impl Fn(&mut View)) {
                     }
                     ListSource::Views(items) => items.iter_mut().for_each(renumber),
                 }
+            }
+        }
+        Stage::SegGrad { query, lists, dy, query_dst, dsts, .. } => {
+            query.iter_mut().for_each(renumber);
+            query_dst.iter_mut().for_each(renumber);
+            renumber(dy);
+            for reg in lists.iter_mut().chain(dsts.iter_mut().flatten()) {
+                let mut view = View { reg: *reg, start: 0, width: 0 };
+                renumber(&mut view);
+                *reg = view.reg;
             }
         }
         Stage::Lookup { index, dst, .. } => {

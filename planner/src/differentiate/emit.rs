@@ -36,12 +36,20 @@ struct Back {
     derivative: Arc<Derivative>,
     /// The live lanes.
     lanes: Vec<u32>,
-    /// Per gradient of an operand its field and first row.
-    rows: Vec<(FieldId, u32)>,
+    /// Per gradient of an operand where its contributions are.
+    rows: Vec<Rows>,
     /// The first row of what it keeps for finals.
     kept: u32,
     /// The first row of what the forward step saves.
     saved: u32,
+}
+
+/// Rows of contributions that a result in reverse writes.
+struct Rows {
+    field: FieldId,
+    first: u32,
+    /// Of edges, how many come before each lane.
+    before: Vec<u32>,
 }
 
 /// Fields that differentiation adds.
@@ -89,6 +97,7 @@ fn field_of_values(plan: &Plan, graph: &GraphData) -> Vec<(FieldId, u32)> {
                 values[slot] = match place {
                     Place::Rows { field, start } => (field, start + lane as u32),
                     Place::Table { field, at } => (field, plan.tables[at as usize + lane]),
+                    Place::Edges { .. } => unreachable!("forward steps write rows"),
                 };
             }
         }
@@ -137,16 +146,17 @@ impl Work<'_> {
                 self.at[apps[lane as usize].index()] = (self.backs.len() as u32, row as u32);
             }
             let mut rows = Vec::with_capacity(derivative.gradients.len());
-            for (&place, made) in derivative.gradients.iter().zip(&derivative.kernel.results) {
-                let operand = plan.operands(&step)[place as usize];
+            for (of, made) in derivative.gradients.iter().zip(&derivative.kernel.results) {
+                let operand = plan.operands(&step)[of.operand as usize];
+                let (before, count) = edges_before(plan, operand, of.edges, &lanes);
                 let field = operand_field(operand).expect("bound numbers want no gradients");
                 let ty = derivative.kernel.regs[made.reg as usize].ty;
                 // A step whose lists are all empty names any field: what it makes nobody reads.
                 let field = match plan.field(field).ty.shape.elements() == made.width as usize {
                     true => self.contribution_field(plan, field),
-                    false => add_slab(plan, &[ty]),
+                    false => add_slab(plan, &[ty.element()]),
                 };
-                rows.push((field, grow(plan, field, lanes.len() as u32)?));
+                rows.push(Rows { field, first: grow(plan, field, count)?, before });
             }
             let mut own = |map: fn(&mut NewFields) -> &mut BTreeMap<SigId, FieldId>, types: &[Type], rows: u32| {
                 if types.is_empty() {
@@ -269,13 +279,15 @@ impl Work<'_> {
         for app in graph.arena.ids() {
             let (back, lane) = self.at[app.index()];
             let Some(back) = self.backs.get(back as usize) else { continue };
-            for (&place, &(_, first)) in back.derivative.gradients.iter().zip(&back.rows) {
-                let Some(value) = graph.arena.operands(app)[place as usize].as_value() else { continue };
+            for (of, rows) in back.derivative.gradients.iter().zip(&back.rows) {
+                let first = rows.first;
+                let Some(value) = graph.arena.operands(app)[of.operand as usize].as_value() else { continue };
                 if graph.arena.is_list(value, &graph.sigs) {
                     let items = graph.arena.operands(graph.arena.producer(value));
-                    for item in items.iter().filter_map(|item| item.as_value()) {
+                    for (number, item) in items.iter().filter_map(|item| item.as_value()).enumerate() {
                         if self.parts.needs[item.index()] {
-                            each(item, first + lane);
+                            let edge = rows.before.get(lane as usize).map(|before| before + number as u32);
+                            each(item, first + edge.unwrap_or(lane));
                         }
                     }
                 } else if self.parts.needs[value.index()] {
@@ -307,8 +319,15 @@ impl Work<'_> {
                 other => self.operand(plan, back, other),
             });
         }
-        let gradients = back.rows.iter().map(|&(field, start)| Place::Rows { field, start });
-        let mut places: Vec<Place> = gradients.collect();
+        let mut places: Vec<Place> = Vec::with_capacity(back.derivative.kernel.results.len());
+        for (of, rows) in back.derivative.gradients.iter().zip(&back.rows) {
+            let (field, start) = (rows.field, rows.first);
+            let list = back.derivative.ports.iter().position(|port| *port == From::Operand(of.operand));
+            places.push(match (of.edges, list.map(|port| operands[port])) {
+                (true, Some(Operand::Segments { offsets, .. })) => Place::Edges { field, start, offsets },
+                _ => Place::Rows { field, start },
+            });
+        }
         if let Some(first) = self.fields.kept.get(&back.sig) {
             let kept = 0..back.derivative.kept.len() as u32;
             places.extend(kept.map(|kept| Place::Rows { field: FieldId(first.0 + kept), start: back.kept }));
@@ -329,6 +348,7 @@ impl Work<'_> {
                 let operand = match plan.places(&step)[result as usize] {
                     Place::Rows { field, start } => Operand::Rows { field, start, stride: 1 },
                     Place::Table { field, at } => Operand::Table { field, at },
+                    Place::Edges { .. } => unreachable!("forward steps write rows"),
                 };
                 only_lanes(plan, operand, &back.lanes, step.rows)
             }
@@ -409,6 +429,22 @@ fn operand_field(operand: Operand) -> Option<FieldId> {
         Operand::Rows { field, .. } | Operand::Table { field, .. } | Operand::Segments { field, .. } => Some(field),
         _ => None,
     }
+}
+
+/// How many edges come before each lane, and how many rows there are in all.
+fn edges_before(plan: &Plan, operand: Operand, edges: bool, lanes: &[u32]) -> (Vec<u32>, u32) {
+    let Operand::Segments { offsets, .. } = operand else { return (Vec::new(), lanes.len() as u32) };
+    if !edges {
+        return (Vec::new(), lanes.len() as u32);
+    }
+    let mut total = 0;
+    let mut before = Vec::with_capacity(lanes.len());
+    for &lane in lanes {
+        let offset = |at: u32| plan.tables[(offsets + at) as usize];
+        before.push(total);
+        total += offset(lane + 1) - offset(lane);
+    }
+    (before, total)
 }
 
 /// A slab of one row after the other with these fields; gives the first.

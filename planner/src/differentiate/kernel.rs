@@ -15,7 +15,7 @@
 //! A result's gradient arrives as a list of contributions, folded first: none gives zeros, one is
 //! copied, several are added in the order of the graph.
 
-use super::rules::Partial;
+use super::rules::{Partial, PortUse};
 use crate::compile::fuse::{fuse, rename, stage_reads, stage_writes};
 use crate::compile::{Builder, CompileOptions, Tables, Value, type_of};
 use autobatch_ir::graph::{Arena, Binary, Callee, ListFold, Op, OperandKind, ParamArg, Signature};
@@ -57,6 +57,15 @@ pub(crate) struct LaneFinal {
     pub(crate) dy: From,
 }
 
+/// What a result in reverse contributes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GradientOf {
+    /// The forward operand. Of a list, one row is for all its values unless they are edges.
+    pub(crate) operand: u32,
+    /// Whether every value of the list has a row of its own.
+    pub(crate) edges: bool,
+}
+
 /// What is played in reverse for a signature, and what the forward step must keep for it.
 #[derive(Debug)]
 pub(crate) struct Derivative {
@@ -68,8 +77,9 @@ pub(crate) struct Derivative {
     pub(crate) kernel: Arc<Kernel>,
     /// Per port of that kernel, where it reads.
     pub(crate) ports: Vec<From>,
-    /// The forward operands whose gradients it makes; of a list, one row for all its elements.
-    pub(crate) gradients: Vec<u32>,
+    /// What its first results contribute to. A list that a cell uses more than once has several:
+    /// they are folded by whoever reads them, one after the other.
+    pub(crate) gradients: Vec<GradientOf>,
     /// The types of the results after those.
     pub(crate) kept: Vec<Type>,
     /// The sums that it feeds.
@@ -116,12 +126,20 @@ pub(crate) fn derive(
     let mut gradients = Vec::new();
     let mut made = Vec::new();
     for (place, partial) in partials.into_iter().enumerate() {
-        let value = match partial {
-            Partial::One(value) | Partial::Shared(value) if wanted.operands[place] => value,
-            _ => continue,
+        let uses = match partial {
+            _ if !wanted.operands[place] => continue,
+            Partial::One(value) => vec![PortUse::Shared(value)],
+            Partial::Port(uses) => uses,
+            Partial::None | Partial::Many(_) => continue,
         };
-        gradients.push(place as u32);
-        made.push(deriver.b.one_view(value));
+        for contribution in uses {
+            let edges = matches!(contribution, PortUse::Edges(_));
+            gradients.push(GradientOf { operand: place as u32, edges });
+            made.push(match contribution {
+                PortUse::Shared(value) => deriver.b.one_view(value),
+                PortUse::Edges(view) => view,
+            });
+        }
     }
     if gradients.is_empty() && deriver.finals.is_empty() {
         return Ok(None);
@@ -326,7 +344,17 @@ impl<'a> Deriver<'a> {
         for more in ascending {
             sum = match (sum, more) {
                 (Partial::One(a), Partial::One(b)) => Partial::One(self.add(a, b)),
-                (Partial::Shared(a), Partial::Shared(b)) => Partial::Shared(self.add(a, b)),
+                (Partial::Port(mut uses), Partial::Port(more)) => {
+                    for more in more {
+                        match (uses.pop(), more) {
+                            (Some(PortUse::Shared(a)), PortUse::Shared(b)) => {
+                                uses.push(PortUse::Shared(self.add(a, b)));
+                            }
+                            (last, more) => uses.extend(last.into_iter().chain([more])),
+                        }
+                    }
+                    Partial::Port(uses)
+                }
                 (Partial::Many(a), Partial::Many(b)) => {
                     let both = a.into_iter().zip(b).map(|pair| match pair {
                         (Some(a), Some(b)) => Some(self.add(a, b)),
@@ -372,7 +400,7 @@ impl<'a> Deriver<'a> {
     }
 
     /// Cuts the stages into a forward and a reverse kernel.
-    fn finish(mut self, name: String, forward: &Forward, gradients: Vec<u32>, made: Vec<View>) -> Derivative {
+    fn finish(mut self, name: String, forward: &Forward, gradients: Vec<GradientOf>, made: Vec<View>) -> Derivative {
         let mut saves: Vec<View> = Vec::new();
         let pending = std::mem::take(&mut self.finals);
         let mut xs: Vec<Option<From>> = Vec::new();

@@ -1,22 +1,28 @@
 //! Derivative rules of folds over lists.
 //!
 //! A list made inside the kernel is so many views, and its fold is elementwise arithmetic. Of a list
-//! that comes through a port the length is not known: a sum contributes the same to all its values.
+//! that comes through a port the length is not known: a sum contributes the same row to all its
+//! values, and other folds have a stage of their own, which gives a row to each.
 
 use super::kernel::{Applied, Deriver, Refused};
-use super::rules::{Partial, SCALAR, floats, number, shares_alike};
-use crate::compile::Value;
+use super::rules::{Partial, PortUse, SCALAR, floats, number};
+use crate::compile::{Value, type_of};
 use autobatch_ir::graph::{Binary, Compare, ListFold, Op, Unary};
-use autobatch_ir::plan::{Code, ListSource, Source, Stage, View};
+use autobatch_ir::plan::{Code, ListSource, RegKind, Source, Stage, View};
 use autobatch_ir::types::Type;
 
 /// The contributions of a fold with gradient `dy`.
 pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Vec<Partial>, Refused> {
     let refused = Refused { op: at.op.spelling() };
-    if shares_alike(at.op) && matches!(at.operands[0], Value::List(ListSource::Port(_), _)) {
-        return Ok(vec![Partial::Shared(dy)]);
+    if matches!(at.op, Op::ListFold(ListFold::Sum))
+        && matches!(at.operands[0], Value::List(ListSource::Port(_), _))
+    {
+        return Ok(vec![Partial::Port(vec![PortUse::Shared(dy)])]);
     }
     let dy = this.b.one_view(dy);
+    if let Some(partials) = through_ports(this, at, dy) {
+        return Ok(partials);
+    }
     match (at.op, &at.operands[..]) {
         (Op::ListFold(fold), [Value::List(ListSource::Views(items), element)]) => {
             Ok(vec![elementwise(this, fold, items, *element, dy)])
@@ -65,6 +71,41 @@ pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Ve
         }
         _ => Err(refused),
     }
+}
+
+/// The gradient of a fold whose lists all came through ports, as one stage.
+fn through_ports(this: &mut Deriver<'_>, at: &Applied, dy: View) -> Option<Vec<Partial>> {
+    let (mut query, mut ports, mut elements) = (None, Vec::new(), Vec::new());
+    for operand in &at.operands {
+        match operand {
+            Value::List(ListSource::Port(port), element) => {
+                ports.push(*port);
+                elements.push(*element);
+            }
+            Value::List(ListSource::Views(_), _) => return None,
+            value => query = Some(this.b.one_view(value.clone())),
+        }
+    }
+    let mut partials = Vec::new();
+    let (mut query_dst, mut dsts) = (None, Vec::new());
+    for (operand, &needs) in at.operands.iter().zip(&at.needs) {
+        let partial = match operand {
+            Value::List(_, element) => {
+                let list = Type { is_list: true, ..*element };
+                let edges = needs.then(|| this.b.reg(RegKind::Edges, list));
+                dsts.push(edges.map(|view| view.reg));
+                edges.map(|view| Partial::Port(vec![PortUse::Edges(view)]))
+            }
+            value => {
+                let ty = type_of(value);
+                query_dst = needs.then(|| this.b.temp(ty));
+                query_dst.map(|view| Partial::One(Value::Pieces(vec![view], ty)))
+            }
+        };
+        partials.push(partial.unwrap_or(Partial::None));
+    }
+    this.b.stages.push(Stage::SegGrad { op: at.op, query, lists: ports, elements, dy, query_dst, dsts });
+    Some(partials)
 }
 
 fn many(views: Vec<View>, ty: Type) -> Partial {

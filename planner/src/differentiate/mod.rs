@@ -66,7 +66,7 @@ pub(crate) fn differentiate(
             };
             entry.insert(derivative);
         }
-        Ok(derivatives[&sig].as_ref().map_or_else(Vec::new, |found| found.gradients.clone()))
+        Ok(derivatives[&sig].as_ref().map_or_else(Vec::new, |found| found.gradients.iter().map(|of| of.operand).collect()))
     })?;
     emit::emit(plan, graph, &emit::Parts { needs: &needs.values, live: &live, derivatives: &derivatives, params: &params }, request)
 }

@@ -7,7 +7,7 @@
 use super::kernel::{Applied, Deriver, PendingFinal, Refused};
 use super::lists;
 use crate::compile::{Value, pieces, range, side_by_side, type_of};
-use autobatch_ir::graph::{Binary, Compare, Fold, ListFold, Op, Over, Permutation, Unary};
+use autobatch_ir::graph::{Binary, Compare, Fold, Op, Over, Permutation, Unary};
 use autobatch_ir::plan::{Code, FinalSum, Part, ProdInit, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, INDEX, Shape, Type};
 
@@ -20,8 +20,17 @@ pub(super) enum Partial {
     One(Value),
     /// To the values of a list made inside the kernel.
     Many(Vec<Option<Value>>),
-    /// To every value of a list that came through a port, the same.
+    /// To the values of a list that came through a port: the uses of the list, ascending.
+    Port(Vec<PortUse>),
+}
+
+/// What one use of a list that came through a port contributes.
+#[derive(Clone, Debug)]
+pub(super) enum PortUse {
+    /// The same to every value.
     Shared(Value),
+    /// To each its own: a register of edges.
+    Edges(View),
 }
 
 /// A vector of floats.
@@ -786,9 +795,4 @@ fn value_as(value: Value, ty: Type) -> Value {
         Value::Pieces(views, _) => Value::Pieces(views, ty),
         list => list,
     }
-}
-
-/// Whether a fold of the values of a list contributes the same to each.
-pub(super) fn shares_alike(op: Op) -> bool {
-    matches!(op, Op::ListFold(ListFold::Sum))
 }

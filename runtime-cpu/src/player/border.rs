@@ -102,6 +102,7 @@ fn remember(plan: &Plan, step: &Step, origins: &mut [Vec<u32>]) {
             let row = match *place {
                 Place::Rows { start, .. } => start as usize + lane,
                 Place::Table { at, .. } => plan.tables[at as usize + lane] as usize,
+                Place::Edges { .. } => continue,
             };
             let word = plan.operands(step).first().filter(|_| source);
             let word = word.and_then(|&operand| bound_word(plan, operand, lane, &[]));

@@ -246,7 +246,7 @@ impl Player {
 
     fn program(&mut self, plan: &Plan, step: &Step) -> Arc<Program> {
         let kernel = &plan.kernels[step.kernel.index()];
-        let in_place = plan.places(step).iter().all(|place| matches!(place, Place::Rows { .. }));
+        let in_place = plan.places(step).iter().all(|place| !matches!(place, Place::Table { .. }));
         let key = (Arc::as_ptr(kernel) as usize, in_place);
         if let Some((known, program)) = self.programs.get(&key)
             && Arc::ptr_eq(known, kernel)

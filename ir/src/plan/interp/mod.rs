@@ -155,6 +155,11 @@ impl<S: AsRef<[f32]>> Run<'_, S> {
         for (&place, &result) in plan.places(step).iter().zip(&kernel.results) {
             let (field, row) = row_of(plan, place, at);
             let rows = &mut self.fields[field.index()];
+            if matches!(place, Place::Edges { .. }) {
+                let edges = lane.edges(result.reg);
+                rows.words[row as usize * rows.width..][..edges.len()].copy_from_slice(edges);
+                continue;
+            }
             rows.words[row as usize * rows.width..][..rows.width].copy_from_slice(lane.view(result));
             if let Some(known) = rows.origin.get_mut(row as usize) {
                 *known = origin;
@@ -201,11 +206,12 @@ impl<S: AsRef<[f32]>> Run<'_, S> {
     }
 }
 
-/// The row that a lane's result goes to.
+/// The row that a lane's result goes to; of edges the first.
 fn row_of(plan: &Plan, place: Place, at: u32) -> (FieldId, u32) {
     match place {
         Place::Rows { field, start } => (field, start + at),
         Place::Table { field, at: table } => (field, plan.tables[(table + at) as usize]),
+        Place::Edges { field, start, offsets } => (field, start + plan.tables[(offsets + at) as usize]),
     }
 }
 

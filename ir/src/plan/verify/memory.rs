@@ -1,7 +1,7 @@
 //! Rules P1 to P5: pools, ids, waves, storage, sizes.
 
 use super::{AtStep, Findings, Rule};
-use crate::plan::{Operand, Place, Plan, SlabKind, Step, StoreKind, is_word_type};
+use crate::plan::{Operand, Plan, SlabKind, Step, StoreKind, is_word_type};
 use crate::types::DType;
 use std::ops::Range;
 
@@ -98,9 +98,9 @@ fn ids(plan: &Plan, findings: &mut Findings) {
             }
         }
         for place in plan.places(step) {
-            let (Place::Rows { field, .. } | Place::Table { field, .. }) = place;
+            let field = place.field();
             if field.index() >= plan.fields.len() {
-                missing(&at, field, plan.fields.len());
+                missing(&at, &field, plan.fields.len());
             }
         }
         for store in plan.stores(step) {

@@ -52,6 +52,8 @@
 //! * **P28** A final adds to a gradient store, inside it, and its rows have the widths of its block:
 //!   `x` and `dy` are rows, the index of a table's row is one word.
 //! * **P29** The rows that it takes lie inside their slabs and were written by a step.
+//! * **P30** The gradient of a fold reads what its fold reads, and gives edges of those types; a
+//!   register of edges is written once and is a result, and its place has the offsets of the list.
 //!
 //! Order is examined only where memory, kernels and steps are sound: a step whose operands are no
 //! rows has no hazards to speak of. The work and the memory are linear in the plan and in the rows
@@ -125,6 +127,7 @@ rules! {
     Certificate = 27, "the certificate is true";
     Finals = 28, "finals fit their gradient stores";
     FinalRows = 29, "rows of finals exist and were written";
+    Edges = 30, "gradients of folds fit their lists";
 }
 
 impl fmt::Display for Rule {

@@ -134,6 +134,10 @@ impl Order<'_> {
 fn for_place_runs(plan: &Plan, step: &Step, place: Place, mut run: impl FnMut(FieldId, u64, u64)) {
     match place {
         Place::Rows { field, start } => run(field, u64::from(start), u64::from(start) + u64::from(step.rows)),
+        Place::Edges { field, start, offsets } => {
+            let total = plan.tables[offsets as usize + step.rows as usize];
+            run(field, u64::from(start), u64::from(start) + u64::from(total));
+        }
         Place::Table { field, at } => {
             for &row in &plan.tables[at as usize..][..step.rows as usize] {
                 run(field, u64::from(row), u64::from(row) + 1);
