@@ -1,8 +1,7 @@
 //! The CPU player trains: gradients of random graphs are those of the reference, whatever the
 //! policy, the instruction set and the number of threads.
 //!
-//! Gradients of values have the bits of the reference, but for the sign of a zero (and but for lists
-//! that one cell uses more than once). Gradients of parameters are sums in another order: within a
+//! Gradients of values have the bits of the reference, but for the sign of a zero. Gradients of parameters are sums in another order: within a
 //! bound of the reference in `f32`, equal for every thread count and instruction set.
 
 use autobatch_ir::graph::{GraphData, OutputKind};

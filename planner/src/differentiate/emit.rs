@@ -279,19 +279,24 @@ impl Work<'_> {
         for app in graph.arena.ids() {
             let (back, lane) = self.at[app.index()];
             let Some(back) = self.backs.get(back as usize) else { continue };
-            for (of, rows) in back.derivative.gradients.iter().zip(&back.rows) {
-                let first = rows.first;
-                let Some(value) = graph.arena.operands(app)[of.operand as usize].as_value() else { continue };
-                if graph.arena.is_list(value, &graph.sigs) {
-                    let items = graph.arena.operands(graph.arena.producer(value));
-                    for (number, item) in items.iter().filter_map(|item| item.as_value()).enumerate() {
-                        if self.parts.needs[item.index()] {
-                            let edge = rows.before.get(lane as usize).map(|before| before + number as u32);
-                            each(item, first + edge.unwrap_or(lane));
-                        }
+            let mut uses = back.derivative.gradients.iter().zip(&back.rows).peekable();
+            while let Some((of, _)) = uses.peek() {
+                let place = of.operand;
+                let of_place = std::iter::from_fn(|| uses.next_if(|(of, _)| of.operand == place));
+                let rows: Vec<&Rows> = of_place.map(|(_, rows)| rows).collect();
+                let Some(value) = graph.arena.operands(app)[place as usize].as_value() else { continue };
+                if !graph.arena.is_list(value, &graph.sigs) {
+                    if self.parts.needs[value.index()] {
+                        each(value, rows[0].first + lane);
                     }
-                } else if self.parts.needs[value.index()] {
-                    each(value, first + lane);
+                    continue;
+                }
+                let items = graph.arena.operands(graph.arena.producer(value));
+                for (number, item) in items.iter().filter_map(|item| item.as_value()).enumerate() {
+                    for rows in rows.iter().filter(|_| self.parts.needs[item.index()]) {
+                        let edge = rows.before.get(lane as usize).map(|before| before + number as u32);
+                        each(item, rows.first + edge.unwrap_or(lane));
+                    }
                 }
             }
         }

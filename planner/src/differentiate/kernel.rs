@@ -77,8 +77,7 @@ pub(crate) struct Derivative {
     pub(crate) kernel: Arc<Kernel>,
     /// Per port of that kernel, where it reads.
     pub(crate) ports: Vec<From>,
-    /// What its first results contribute to. A list that a cell uses more than once has several:
-    /// they are folded by whoever reads them, one after the other.
+    /// What its first results contribute to: of a list, one for each use of it in the body.
     pub(crate) gradients: Vec<GradientOf>,
     /// The types of the results after those.
     pub(crate) kept: Vec<Type>,
@@ -345,20 +344,13 @@ impl<'a> Deriver<'a> {
             sum = match (sum, more) {
                 (Partial::One(a), Partial::One(b)) => Partial::One(self.add(a, b)),
                 (Partial::Port(mut uses), Partial::Port(more)) => {
-                    for more in more {
-                        match (uses.pop(), more) {
-                            (Some(PortUse::Shared(a)), PortUse::Shared(b)) => {
-                                uses.push(PortUse::Shared(self.add(a, b)));
-                            }
-                            (last, more) => uses.extend(last.into_iter().chain([more])),
-                        }
-                    }
+                    uses.extend(more);
                     Partial::Port(uses)
                 }
                 (Partial::Many(a), Partial::Many(b)) => {
-                    let both = a.into_iter().zip(b).map(|pair| match pair {
-                        (Some(a), Some(b)) => Some(self.add(a, b)),
-                        (a, b) => a.or(b),
+                    let both = a.into_iter().zip(b).map(|(mut a, b)| {
+                        a.extend(b);
+                        a
                     });
                     Partial::Many(both.collect())
                 }
@@ -571,8 +563,8 @@ fn distribute(level: &Level<'_>, slot: usize, partial: Partial, pending: &mut [V
         Partial::Many(items) if producer.index() >= level.ports => {
             let slots = operand_slots(level.arena, producer);
             for (&slot, item) in slots.iter().zip(items).rev() {
-                if let (Some(item), true) = (item, level.needs[slot]) {
-                    pending[slot].push(Partial::One(item));
+                if level.needs[slot] {
+                    pending[slot].extend(item.into_iter().rev().map(Partial::One));
                 }
             }
         }

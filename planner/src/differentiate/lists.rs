@@ -109,7 +109,7 @@ fn through_ports(this: &mut Deriver<'_>, at: &Applied, dy: View) -> Option<Vec<P
 }
 
 fn many(views: Vec<View>, ty: Type) -> Partial {
-    Partial::Many(views.into_iter().map(|view| Some(Value::Pieces(vec![view], ty))).collect())
+    Partial::Many(views.into_iter().map(|view| vec![Value::Pieces(vec![view], ty)]).collect())
 }
 
 fn elementwise(this: &mut Deriver<'_>, fold: ListFold, items: &[View], ty: Type, dy: View) -> Partial {

@@ -18,8 +18,8 @@ pub(super) enum Partial {
     None,
     /// To a value.
     One(Value),
-    /// To the values of a list made inside the kernel.
-    Many(Vec<Option<Value>>),
+    /// To the values of a list made inside the kernel: to each its contributions, ascending.
+    Many(Vec<Vec<Value>>),
     /// To the values of a list that came through a port: the uses of the list, ascending.
     Port(Vec<PortUse>),
 }
