@@ -1,1 +1,76 @@
 //! Automatic dynamic batching: write a model for one instance, play thousands at once.
+//!
+//! A model emits ops and cells for one instance into a [`Graph`](prelude::Graph); a [`Session`]
+//! compiles everything that was emitted into a short plan of large kernels and plays it. Results
+//! equal the unbatched ones bit for bit.
+//!
+//! ```
+//! use autobatch::prelude::*;
+//!
+//! enum Tree {
+//!     Leaf(u32),
+//!     Node(Box<[Tree; 2]>),
+//! }
+//!
+//! struct TreeRnn {
+//!     words: Table,
+//!     node: Cell<2, 1>,
+//! }
+//!
+//! impl TreeRnn {
+//!     fn new(m: &mut ModuleBuilder, words: usize, h: usize) -> Self {
+//!         let words = m.table("words", [words, h], Init::Uniform(0.1));
+//!         let (w, b) = (m.param("w", [2 * h, h], Init::Glorot(1.0)), m.param("b", [h], Init::ZEROS));
+//!         let node = m.cell("node", [f32([h]); 2], |g, [l, r]| [g.affine([l, r], w, Some(b)).tanh()]);
+//!         TreeRnn { words, node }
+//!     }
+//!
+//!     // One tree, by plain recursion.
+//!     fn encode<'g>(&self, g: &'g Graph, tree: &Tree) -> Value<'g> {
+//!         match tree {
+//!             Tree::Leaf(word) => self.words.look(g, *word),
+//!             Tree::Node(kids) => {
+//!                 let [l, r] = [&kids[0], &kids[1]].map(|kid| self.encode(g, kid));
+//!                 let [h] = g.call(self.node, [l, r]);
+//!                 h
+//!             }
+//!         }
+//!     }
+//! }
+//!
+//! fn main() -> autobatch::Result<()> {
+//!     let mut m = ModuleBuilder::new("tree");
+//!     let model = TreeRnn::new(&mut m, 100, 8);
+//!     let mut session = Session::new(&m.build()?, Device::Cpu)?;
+//!     let node = |l, r| Tree::Node(Box::new([l, r]));
+//!     let trees = [Tree::Leaf(3), node(Tree::Leaf(1), node(Tree::Leaf(4), Tree::Leaf(1)))];
+//!     let encoded = session.predict(&trees, |g, tree| model.encode(g, tree))?;
+//!     assert_eq!((encoded.len(), encoded[0].len()), (2, 8));
+//!     Ok(())
+//! }
+//! ```
+
+mod device;
+mod dump;
+mod error;
+mod session;
+
+pub use device::{Device, UnknownDevice};
+pub use error::{Error, Result};
+pub use session::{Row, Run, Session, SessionOptions};
+
+pub use autobatch_ir as ir;
+pub use autobatch_nn as nn;
+pub use autobatch_planner as planner;
+pub use autobatch_runtime_cpu as runtime_cpu;
+
+/// What a model and its program name.
+pub mod prelude {
+    pub use crate::{Device, Error, Result, Row, Run, Session, SessionOptions};
+    pub use autobatch_ir::types::{INDEX, f32, list};
+    pub use autobatch_ir::{
+        Arg, Args, Cell, DType, Graph, Init, Module, ModuleBuilder, Param, Shape, Table, Type, Value,
+        ValueKey, Weights,
+    };
+    pub use autobatch_planner::schedule::Policy;
+}

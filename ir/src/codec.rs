@@ -10,7 +10,9 @@
 //! what can be derived (producers, the structural hash) is derived anew.
 
 mod graphs;
+mod kernels;
 mod modules;
+mod plans;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -108,8 +110,10 @@ pub enum LoadError {
     Checksum,
     /// The payload cannot be taken apart.
     Malformed(String),
-    /// The content breaks rules.
+    /// The content breaks rules of graphs.
     Verify(VerifyErrors),
+    /// The content breaks rules of plans.
+    VerifyPlan(crate::plan::VerifyErrors),
 }
 
 impl LoadError {
@@ -149,6 +153,7 @@ impl fmt::Display for LoadError {
                 write!(f, "the file is malformed: {message}; it was not written by autobatch, save it anew")
             }
             Self::Verify(errors) => errors.fmt(f),
+            Self::VerifyPlan(errors) => errors.fmt(f),
         }
     }
 }
@@ -158,6 +163,7 @@ impl std::error::Error for LoadError {
         match self {
             Self::Io { error, .. } => Some(error),
             Self::Verify(errors) => Some(errors),
+            Self::VerifyPlan(errors) => Some(errors),
             _ => None,
         }
     }
@@ -166,6 +172,12 @@ impl std::error::Error for LoadError {
 impl From<VerifyErrors> for LoadError {
     fn from(errors: VerifyErrors) -> Self {
         Self::Verify(errors)
+    }
+}
+
+impl From<crate::plan::VerifyErrors> for LoadError {
+    fn from(errors: crate::plan::VerifyErrors) -> Self {
+        Self::VerifyPlan(errors)
     }
 }
 

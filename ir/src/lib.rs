@@ -6,7 +6,7 @@
 //! * [`codec`]: binary files of both, for which any bytes are good enough to be refused politely.
 //! * [`numeric`]: the definition of every op's bits.
 //! * [`weights`]: the values of a module's parameters.
-//! * [`reference`]: what a graph means, one op at a time: the oracle of everything that is fast.
+//! * [`mod@reference`]: what a graph means, one op at a time: the oracle of everything that is fast.
 //!
 //! Data flows one way: a model emits a graph through [`Graph`] and [`Value`] handles; the planner
 //! turns the recorded [`GraphData`] into a plan; a runtime plays it. Nothing in this crate knows
@@ -23,6 +23,7 @@ pub mod module;
 pub mod numeric;
 pub mod plan;
 pub mod reference;
+mod shape;
 pub mod types;
 pub mod weights;
 

@@ -1,1 +1,91 @@
-//! Layers, losses, initialisers and optimisers.
+//! Layers, losses and maps from other libraries' weights: code that declares parameters, traces
+//! cells and emits calls.
+//!
+//! A layer is a `Copy` handle of ids, made once with a [`ModuleBuilder`] and used with any graph of
+//! that module; it holds no numbers and no lifetimes. Constructors keep the first fault in the
+//! builder, methods keep it in the graph, both with the *user's* line: every method here is
+//! `#[track_caller]`. The numbers themselves live in weights outside; each layer's documentation
+//! names its parameters, their shapes and the order of its gates.
+//!
+//! * single values: [`Linear`], [`Embedding`], [`Mlp`], [`LayerNorm`], [`Activation`];
+//! * sequences: [`Rnn`], [`Lstm`], [`Gru`], [`Bidirectional`], [`Stacked`], [`unroll`], [`CharCnn`];
+//! * trees and lattices: [`TreeLstm`], [`ChildSumTreeLstm`], [`TreeGru`], [`TreeRnn`], [`MvRnn`],
+//!   [`LatticeLstm`];
+//! * lists: [`AdditiveAttention`], [`DotAttention`];
+//! * [`losses`] that are more than one op, and [`pytorch`] weight layouts.
+//!
+//! Initialisers are [`Init`] of the IR.
+//!
+//! ```
+//! use autobatch_ir::{EmitError, Graph, ModuleBuilder, Value};
+//! use autobatch_nn::{BiLstm, Embedding, Linear, losses};
+//!
+//! struct Tagger { words: Embedding, context: BiLstm, out: Linear }
+//!
+//! impl Tagger {
+//!     fn new(m: &mut ModuleBuilder) -> Self {
+//!         Tagger {
+//!             words: Embedding::new(m, "words", 1000, 16),
+//!             context: BiLstm::new(m, "context", 16, 8),
+//!             out: Linear::new(m, "out", 16, 5),
+//!         }
+//!     }
+//!     fn loss<'g>(&self, g: &'g Graph, words: &[u32], tags: &[u32]) -> Value<'g> {
+//!         let xs: Vec<_> = words.iter().map(|&word| self.words.look(g, word)).collect();
+//!         let context = self.context.run_pairs(g, xs);
+//!         let scores = context.into_iter().map(|pair| self.out.on_parts(g, pair));
+//!         losses::sequence_cross_entropy(g, scores, tags.iter().copied())
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), EmitError> {
+//! let mut m = ModuleBuilder::new("tagger");
+//! let tagger = Tagger::new(&mut m);
+//! let module = m.build()?;
+//! assert_eq!(module.cells.len(), 1); // both directions are one cell
+//! let g = Graph::new(&module);
+//! for (key, words) in [[3, 7, 2], [9, 1, 7]].iter().enumerate() {
+//!     g.instance(key as u64);
+//!     g.loss(&format!("loss {key}"), tagger.loss(&g, words, &[0, 4, 1]));
+//! }
+//! assert_eq!(g.finish()?.instances(), 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`ModuleBuilder`]: autobatch_ir::ModuleBuilder
+//! [`Init`]: autobatch_ir::Init
+
+#![forbid(unsafe_code)]
+
+mod activation;
+mod any_cell;
+mod attention;
+mod char_cnn;
+mod embedding;
+mod lattice;
+mod linear;
+pub mod losses;
+mod mask;
+mod mlp;
+mod norm;
+pub mod pytorch;
+pub mod recurrent;
+mod tree;
+
+pub use activation::Activation;
+pub use attention::{AdditiveAttention, DotAttention};
+pub use char_cnn::CharCnn;
+pub use embedding::Embedding;
+pub use lattice::{LatticeLstm, LatticeWord};
+pub use linear::Linear;
+pub use mask::dropout_mask;
+pub use mlp::Mlp;
+pub use norm::LayerNorm;
+pub use recurrent::{
+    BiGru, BiLstm, BiRnn, Bidirectional, Gru, GruOptions, Hoist, Lstm, LstmOptions, Recurrent, Rnn,
+    RnnOptions, Sequence, Stacked, StackedState, State, unroll,
+};
+pub use tree::{
+    ChildSumTreeLstm, MvRnn, TreeGru, TreeGruOptions, TreeLstm, TreeLstmOptions, TreeRnn, TreeRnnOptions,
+};

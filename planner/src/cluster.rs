@@ -9,7 +9,7 @@
 //!
 //! *Cost.* Linear in applications and operands.
 
-use autobatch_ir::graph::{Callee, GraphData, Op, OperandKind};
+use autobatch_ir::graph::{Callee, GraphData, Op, Operand, OperandKind};
 use autobatch_ir::id::{AppId, SigId, ValueId};
 use std::collections::BTreeMap;
 
@@ -109,18 +109,25 @@ impl Clusters {
         graph: &GraphData,
         id: AppId,
         sig: SigId,
-        mixed: &mut BTreeMap<(SigId, u64), u32>,
+        mixed: &mut BTreeMap<(SigId, [u64; 2], Vec<u64>), u32>,
     ) -> u32 {
-        let mut bound = 0u64;
-        for (place, operand) in graph.arena.operands(id).iter().enumerate() {
-            if !matches!(operand.kind(), Some(OperandKind::Value(_))) {
-                bound |= 1 << place.min(63);
+        let operands = graph.arena.operands(id);
+        let is_bound = |operand: &Operand| !matches!(operand.kind(), Some(OperandKind::Value(_)));
+        // Next to no application has more than 128 operands, so next to none allocates.
+        let mut bound = [0u64; 2];
+        let mut more = Vec::new();
+        for (word, places) in operands.chunks(64).enumerate() {
+            let mask =
+                (0..).zip(places).fold(0, |mask, (bit, operand)| mask | u64::from(is_bound(operand)) << bit);
+            match bound.get_mut(word) {
+                Some(bound) => *bound = mask,
+                None => more.push(mask),
             }
         }
-        let known = if bound == 0 {
+        let known = if bound == [0; 2] && more.iter().all(|&mask| mask == 0) {
             &mut self.type_of_sig[sig.index()]
         } else {
-            mixed.entry((sig, bound)).or_insert(NONE)
+            mixed.entry((sig, bound, more)).or_insert(NONE)
         };
         if *known == NONE {
             *known = self.types.len() as u32;

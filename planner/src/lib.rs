@@ -8,6 +8,7 @@
 //! deterministic: equal graphs give equal plans, byte by byte, and it does not fail on a verified
 //! graph except where the model asked for something that does not hold.
 
+mod cache;
 mod cluster;
 mod compile;
 mod differentiate;
@@ -17,14 +18,16 @@ mod order;
 pub mod schedule;
 mod storage;
 
+pub use cache::{CacheStats, PlanCache};
 pub use compile::CompileOptions;
 pub use differentiate::Gradients;
 pub use order::RowOrder;
 
-use autobatch_ir::graph::GraphData;
+use autobatch_ir::graph::{Callee, GraphData, ParamArg, Signature};
 use autobatch_ir::hash::{BuildMix, hash_of};
-use autobatch_ir::id::{ParamId, SigId, ValueId};
+use autobatch_ir::id::{AppId, ParamId, SigId, TypeId, ValueId};
 use autobatch_ir::plan::{Kernel, Mode, Plan};
+use autobatch_ir::types::Type;
 use cluster::Clusters;
 use compile::Tables;
 use differentiate::{Derivative, Wanted};
@@ -79,6 +82,15 @@ pub enum PlanError {
         /// Where the model applied it, or the cell that does.
         site: String,
     },
+    /// A value that was promised to be shared is not taken by all rows of a batch that takes it.
+    NotShared {
+        /// The value that `.shared()` was asked for.
+        value: ValueId,
+        /// What another row of the batch takes in its place, if it takes a value.
+        other: Option<ValueId>,
+        /// What the batch applies.
+        callee: String,
+    },
 }
 
 impl fmt::Display for PlanError {
@@ -102,6 +114,14 @@ impl fmt::Display for PlanError {
                 f,
                 "{op} at {site} has no derivative in plans; keep it off the way from the losses, or put stop_gradient after it"
             ),
+            Self::NotShared { value, other, callee } => {
+                write!(f, "{value} was promised to be shared, but a batch of {callee} takes ")?;
+                match other {
+                    Some(other) => write!(f, "{other} as well")?,
+                    None => f.write_str("a bound number as well")?,
+                }
+                f.write_str("; drop .shared(), or keep the others apart with .alone()")
+            }
         }
     }
 }
@@ -115,23 +135,63 @@ pub struct Planner {
     scratch: Scratch,
     clusters: Clusters,
     storage: Storage,
-    kernels: HashMap<u64, Vec<(KernelKey, Arc<Kernel>)>, BuildMix>,
-    derivatives: HashMap<u64, Vec<(DerivativeKey, Option<Arc<Derivative>>)>, BuildMix>,
+    kernels: Known<Arc<Kernel>>,
+    derivatives: Known<Option<Arc<Derivative>>>,
 }
 
-/// What a kernel depends on, all types resolved.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct KernelKey {
+/// What was compiled, by a hash of what it depends on.
+type Known<T> = HashMap<u64, Vec<Compiled<T>>, BuildMix>;
+
+/// Something compiled and what it depends on, all types resolved and compared in full.
+struct Compiled<T> {
+    /// The module's identity, which no later module has.
     module: u64,
-    signature: u64,
+    callee: Callee,
+    params: Box<[ParamArg]>,
+    /// Those of operands, parameters and results.
+    types: [Vec<Type>; 3],
     training: bool,
+    /// What gets gradients, if it is a derivative.
+    wanted: Option<Wanted>,
+    made: T,
 }
 
-/// What a derivative depends on.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct DerivativeKey {
-    kernel: KernelKey,
-    wanted: Wanted,
+impl<T> Compiled<T> {
+    fn new(graph: &GraphData, sig: SigId, training: bool, wanted: Option<&Wanted>, made: T) -> Self {
+        let signature = graph.sigs.get(sig);
+        let types = [&signature.operands, &signature.param_types, &signature.results]
+            .map(|ids| ids.iter().map(|&id| graph.ty(id)).collect());
+        Self {
+            module: graph.module.identity(),
+            callee: signature.callee,
+            params: signature.params.clone(),
+            types,
+            training,
+            wanted: wanted.cloned(),
+            made,
+        }
+    }
+
+    fn is_of(
+        &self,
+        graph: &GraphData,
+        signature: &Signature,
+        training: bool,
+        wanted: Option<&Wanted>,
+    ) -> bool {
+        let Signature { callee, operands, params, param_types, results } = signature;
+        let same =
+            |ids: &[TypeId], types: &[Type]| ids.iter().map(|&id| graph.ty(id)).eq(types.iter().copied());
+        let [own_operands, own_param_types, own_results] = &self.types;
+        self.module == graph.module.identity()
+            && self.training == training
+            && self.wanted.as_ref() == wanted
+            && self.callee == *callee
+            && self.params == *params
+            && same(operands, own_operands)
+            && same(param_types, own_param_types)
+            && same(results, own_results)
+    }
 }
 
 impl fmt::Debug for Planner {
@@ -158,6 +218,12 @@ impl Planner {
             kernels: HashMap::default(),
             derivatives: HashMap::default(),
         }
+    }
+
+    /// The name of the policy.
+    #[must_use]
+    pub fn policy(&self) -> &str {
+        self.policy.name()
     }
 
     /// The plan of a verified graph.
@@ -194,6 +260,7 @@ impl Planner {
         let layout = (request.rows, request.mode);
         let order = Order::new(graph, clusters, &self.storage, &batches, &wanted, layout)
             .map_err(|_| PlanError::TooLarge)?;
+        promises(graph, &order)?;
         let lowering =
             Lowering { graph, clusters, storage: &self.storage, order: &order, mode: request.mode, bound };
         let kernels = &mut self.kernels;
@@ -209,43 +276,57 @@ impl Planner {
 }
 
 /// The kernel of a signature, compiled now or before.
-fn kernel(
-    kernels: &mut HashMap<u64, Vec<(KernelKey, Arc<Kernel>)>, BuildMix>,
-    graph: &GraphData,
-    sig: SigId,
-    training: bool,
-) -> Arc<Kernel> {
-    let module = Arc::as_ptr(&graph.module) as u64;
-    let key = KernelKey { module, signature: graph.sigs.hash(sig), training };
-    let known = kernels.entry(hash_of(&key)).or_default();
-    if let Some((_, kernel)) = known.iter().find(|(known, _)| *known == key) {
-        return Arc::clone(kernel);
+fn kernel(known: &mut Known<Arc<Kernel>>, graph: &GraphData, sig: SigId, training: bool) -> Arc<Kernel> {
+    let signature = graph.sigs.get(sig);
+    let known = known.entry(hash_of(&(graph.sigs.hash(sig), training))).or_default();
+    if let Some(compiled) = known.iter().find(|compiled| compiled.is_of(graph, signature, training, None)) {
+        return Arc::clone(&compiled.made);
     }
     let tables = Tables { module: &graph.module, types: &graph.types, sigs: &graph.sigs };
     let kernel = Arc::new(compile::compile(tables, sig, CompileOptions { training }));
-    known.push((key, Arc::clone(&kernel)));
+    known.push(Compiled::new(graph, sig, training, None, Arc::clone(&kernel)));
     kernel
 }
 
 /// The derivative of a signature, made now or before.
 fn derivative(
-    known: &mut HashMap<u64, Vec<(DerivativeKey, Option<Arc<Derivative>>)>, BuildMix>,
+    known: &mut Known<Option<Arc<Derivative>>>,
     graph: &GraphData,
     sig: SigId,
     training: bool,
     wanted: &Wanted,
 ) -> Result<Option<Arc<Derivative>>, differentiate::Refused> {
-    let module = Arc::as_ptr(&graph.module) as u64;
-    let kernel = KernelKey { module, signature: graph.sigs.hash(sig), training };
-    let key = DerivativeKey { kernel, wanted: wanted.clone() };
-    let known = known.entry(hash_of(&key)).or_default();
-    if let Some((_, derivative)) = known.iter().find(|(known, _)| *known == key) {
-        return Ok(derivative.clone());
+    let signature = graph.sigs.get(sig);
+    let known = known.entry(hash_of(&(graph.sigs.hash(sig), training, wanted))).or_default();
+    let of_this = |compiled: &&Compiled<_>| compiled.is_of(graph, signature, training, Some(wanted));
+    if let Some(compiled) = known.iter().find(of_this) {
+        return Ok(compiled.made.clone());
     }
     let tables = Tables { module: &graph.module, types: &graph.types, sigs: &graph.sigs };
     let made = differentiate::derive(tables, sig, CompileOptions { training }, wanted)?.map(Arc::new);
-    known.push((key, made.clone()));
+    known.push(Compiled::new(graph, sig, training, Some(wanted), made.clone()));
     Ok(made)
+}
+
+/// Whether every value that was promised to be shared is taken by all rows of the batches that take it.
+fn promises(graph: &GraphData, order: &Order) -> Result<(), PlanError> {
+    if graph.shared.is_empty() {
+        return Ok(());
+    }
+    let mut shared = vec![false; graph.arena.values()];
+    graph.shared.iter().for_each(|value| shared[value.index()] = true);
+    for batch in &order.batches {
+        for place in 0..graph.sigs.get(batch.sig).operands.len() {
+            let taken = |app: AppId| graph.arena.operands(app)[place].as_value();
+            let mut promised = batch.lanes.iter().filter_map(|&app| taken(app));
+            let Some(value) = promised.find(|value| shared[value.index()]) else { continue };
+            if let Some(&app) = batch.lanes.iter().find(|&&app| taken(app) != Some(value)) {
+                let callee = graph.module.callee_name(graph.sigs.get(batch.sig).callee);
+                return Err(PlanError::NotShared { value, other: taken(app), callee });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn wanted_outputs(graph: &GraphData, request: &Request<'_>) -> Result<Vec<(String, ValueId)>, PlanError> {

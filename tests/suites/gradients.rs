@@ -4,13 +4,13 @@
 //! Gradients of values have the bits of the reference, but for the sign of a zero. Gradients of parameters are sums in another order: within a
 //! bound of the reference in `f32`, equal for every thread count and instruction set.
 
+use autobatch_ir::Weights;
 use autobatch_ir::graph::{GraphData, OutputKind};
 use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_ir::reference;
 use autobatch_ir::types::DType;
-use autobatch_ir::Weights;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request, RowOrder};
 use autobatch_runtime_cpu::kernels::Isa;
@@ -68,7 +68,9 @@ fn values_agree(
         if !found.iter().zip(wanted).all(|(&a, &b)| same(a, b)) {
             let app = graph.arena.producer(value);
             let callee = graph.module.callee_name(graph.signature(app).callee);
-            return Err(format!("gradient of {value} of {callee} is {found:?}, the reference says {wanted:?}"));
+            return Err(format!(
+                "gradient of {value} of {callee} is {found:?}, the reference says {wanted:?}"
+            ));
         }
     }
     Ok(())
@@ -112,7 +114,8 @@ fn plan_of(
 ) -> Result<Verified<Plan>, String> {
     let policy: Policy = policy.parse().expect("a policy");
     let mut planner = Planner::new(policy.load().expect("no file"));
-    let request = Request { wanted: &[], mode: Mode::Train, training: true, rows, gradients: Some(gradients) };
+    let request =
+        Request { wanted: &[], mode: Mode::Train, training: true, rows, gradients: Some(gradients) };
     let plan = planner.plan(graph, &request).map_err(|error| error.to_string())?;
     plan.verify().map_err(|errors| errors.to_string())
 }
@@ -134,7 +137,8 @@ fn agrees(graph: &GraphData, players: &mut [Player]) -> Result<(), String> {
     for policy in POLICIES {
         for rows in [RowOrder::Batch, RowOrder::Propagated] {
             let gradients = Gradients { losses: &losses, params: None, values: &values };
-            let plan = plan_of(graph, policy, rows, gradients).map_err(|error| format!("{policy}: {error}"))?;
+            let plan =
+                plan_of(graph, policy, rows, gradients).map_err(|error| format!("{policy}: {error}"))?;
             let mut first: Option<Vec<Vec<f32>>> = None;
             for player in &mut *players {
                 player.play(&plan, &weights, bound(graph)).map_err(|error| error.to_string())?;
@@ -142,7 +146,8 @@ fn agrees(graph: &GraphData, players: &mut [Player]) -> Result<(), String> {
                 values_agree(player, &plan, graph, &values, &expected).map_err(blame)?;
                 let found = parameter_gradients(player, &plan, graph);
                 parameters_agree(&found, graph, &expected).map_err(blame)?;
-                let bits = |all: &[Vec<f32>]| -> Vec<u32> { all.iter().flatten().map(|x| x.to_bits()).collect() };
+                let bits =
+                    |all: &[Vec<f32>]| -> Vec<u32> { all.iter().flatten().map(|x| x.to_bits()).collect() };
                 match &first {
                     Some(first) if bits(first) != bits(&found) => {
                         return Err(blame("another player has other bits".to_owned()));

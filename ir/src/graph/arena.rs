@@ -164,6 +164,9 @@ impl Arena {
     pub(crate) fn push(&mut self, sig: SigId, operands: u32, results: &[TypeId], site: SiteId) -> u32 {
         let first = self.value_types.len() as u32;
         let app = AppId::new(self.apps.len());
+        make_room(&mut self.apps, 1);
+        make_room(&mut self.value_types, results.len());
+        make_room(&mut self.producers, results.len());
         self.apps.push(App { sig, operands, results: first, site });
         for &ty in results {
             self.value_types.push(ty);
@@ -180,6 +183,7 @@ impl Arena {
 
     #[inline]
     pub(crate) fn push_operand(&mut self, operand: Operand) {
+        make_room(&mut self.operands, 1);
         self.operands.push(operand);
     }
 
@@ -301,5 +305,13 @@ impl Arena {
             + self.operands.capacity() * size_of::<Operand>()
             + self.value_types.capacity() * size_of::<TypeId>()
             + self.producers.capacity() * size_of::<AppId>()
+    }
+}
+
+/// Grows by a quarter, not by doubling: graphs are large, and large blocks move without a copy.
+#[inline]
+fn make_room<T>(items: &mut Vec<T>, more: usize) {
+    if items.capacity() - items.len() < more {
+        items.reserve_exact(more.max(64).max(items.len() / 4));
     }
 }

@@ -16,6 +16,7 @@ pub mod infer;
 mod json;
 mod op;
 pub mod petgraph;
+pub(crate) mod record;
 pub mod signature;
 mod site;
 mod summary;

@@ -174,6 +174,27 @@ fn numbers_cannot_be_bound_inside_a_cell() {
 }
 
 #[test]
+fn instances_outputs_and_marks_are_refused_inside_a_cell() {
+    let message = |body: fn(&Graph, Value<'_>)| {
+        let mut m = ModuleBuilder::new("m");
+        let _ = m.cell("c", [f32([2])], |g, [x]| {
+            body(g, x);
+            [x.tanh()]
+        });
+        m.build().expect_err("a cell has none of these").message.clone()
+    };
+    assert_eq!(message(|g, _| g.instance(1)), "instance has no meaning inside a cell");
+    assert_eq!(message(|g, x| g.output("x", x)), "output has no meaning inside a cell");
+    assert_eq!(message(|_, x| _ = x.shared()), "shared has no meaning inside a cell");
+    assert_eq!(message(|_, x| _ = x.alone()), "alone has no meaning inside a cell");
+}
+
+#[test]
+fn a_modules_name_is_checked() {
+    assert!(ModuleBuilder::new("no name").build().is_err());
+}
+
+#[test]
 fn values_of_two_graphs_do_not_mix() {
     let (module, model) = model();
     let (a, b) = (Graph::new(&module), Graph::new(&module));

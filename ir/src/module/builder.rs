@@ -1,7 +1,8 @@
 //! Declares parameters and traces cells.
 
 use super::{Body, Cell, CellDecl, Export, Init, Module, Param, ParamDecl, ParamKind, Table, ports_first};
-use crate::graph::emit::{Graph, Traced};
+use crate::graph::emit::Graph;
+use crate::graph::record::Traced;
 use crate::graph::signature::{Callee, ParamArg, Signature};
 use crate::graph::{EmitError, Fault, Op, Site, Value};
 use crate::id::{CellId, ParamId, SigId, TypeId};
@@ -165,7 +166,11 @@ impl ModuleBuilder {
     ///
     /// # Errors
     /// The first fault of any declaration or traced body.
-    pub fn build(self) -> Result<Arc<Module>, EmitError> {
+    #[track_caller]
+    pub fn build(mut self) -> Result<Arc<Module>, EmitError> {
+        if let Err(message) = check_name(&self.module.name) {
+            self.fail("module", message, None, Location::caller());
+        }
         match self.error {
             Some(error) => Err(error),
             None => Ok(self.module),

@@ -201,6 +201,12 @@ impl Module {
         }
     }
 
+    /// A number that tells this module from every other of the process; never stored.
+    #[must_use]
+    pub const fn identity(&self) -> u64 {
+        self.tag as u64
+    }
+
     /// The id that [`INDEX`] has in every module.
     #[must_use]
     pub const fn index_type() -> TypeId {

@@ -94,6 +94,7 @@ pub enum Source {
 
 /// An elementwise function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Code {
     /// The operand itself.
     Copy,

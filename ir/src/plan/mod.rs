@@ -8,10 +8,14 @@
 //! The plan fixes what is computed, in which order of roundings, and where it lives. Tile shapes,
 //! weight packing, threads and pipelines belong to the runtimes. No bound number is part of a plan.
 
+pub mod check;
 pub mod finals;
+mod hex;
 pub mod interp;
 pub mod kernel;
+pub(crate) mod normal;
 pub mod row_ops;
+pub mod text;
 pub mod verify;
 
 use crate::id::{AppId, ParamId};
@@ -138,6 +142,7 @@ impl Field {
 
 /// Where a port of a kernel reads, lane by lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Operand {
     /// Row `start + lane * stride`. Stride 1 reads neighbours in place, stride 0 one shared row.
     Rows {
@@ -192,6 +197,7 @@ pub enum Operand {
 
 /// Where a result of a kernel goes, lane by lane. Rows of a step's results are distinct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Place {
     /// Row `start + lane`.
     Rows {
@@ -269,6 +275,21 @@ pub enum Mode {
     Grow,
 }
 
+impl Mode {
+    /// Every mode, in declaration order.
+    pub const ALL: [Self; 3] = [Self::Infer, Self::Train, Self::Grow];
+
+    /// The word for it in text.
+    #[must_use]
+    pub const fn spelling(self) -> &'static str {
+        match self {
+            Self::Infer => "infer",
+            Self::Train => "train",
+            Self::Grow => "grow",
+        }
+    }
+}
+
 /// How good the plan is, in numbers that the verifier recomputes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Certificate {
@@ -301,6 +322,7 @@ pub struct Plan {
     /// The module's name.
     pub module: String,
     /// The structure of the graph that the plan was made for; see `GraphData::structure`.
+    #[serde(with = "hex")]
     pub structure: u128,
     /// What the plan promises.
     pub mode: Mode,

@@ -143,13 +143,7 @@ pub fn map_element(code: Code, dtype: DType, [a, b, c]: [u32; 3]) -> u32 {
 pub const fn has_slope(unary: Unary) -> bool {
     matches!(
         unary,
-        Unary::Tanh
-            | Unary::Sigmoid
-            | Unary::Relu
-            | Unary::Gelu
-            | Unary::Silu
-            | Unary::Softplus
-            | Unary::Erf
+        Unary::Tanh | Unary::Sigmoid | Unary::Relu | Unary::Gelu | Unary::Silu | Unary::Softplus | Unary::Erf
     )
 }
 

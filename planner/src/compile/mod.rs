@@ -152,7 +152,13 @@ impl<'a> Builder<'a> {
             .collect()
     }
 
-    pub(crate) fn op(&mut self, op: Op, operands: Vec<Value>, args: &[u32], results: Vec<Type>) -> Vec<Value> {
+    pub(crate) fn op(
+        &mut self,
+        op: Op,
+        operands: Vec<Value>,
+        args: &[u32],
+        results: Vec<Type>,
+    ) -> Vec<Value> {
         match op {
             Op::Port(_) => unreachable!("ports are bound before a body is walked"),
             Op::Input(_) => operands,
@@ -355,7 +361,7 @@ pub(crate) fn pieces(value: &Value) -> &[View] {
 
 pub(crate) fn side_by_side(operands: Vec<Value>, result: Type) -> Value {
     let mut views: Vec<View> = Vec::new();
-    for view in operands.iter().flat_map(|value| pieces(value)) {
+    for view in operands.iter().flat_map(pieces) {
         match views.last_mut() {
             Some(last) if last.reg == view.reg && last.start + last.width == view.start => {
                 last.width += view.width

@@ -28,7 +28,12 @@ pub(super) fn is_planned(graph: &GraphData, clusters: &Clusters, app: AppId) -> 
 }
 
 /// Walks from parameters to results.
-pub(super) fn needs(graph: &GraphData, clusters: &Clusters, params: &[bool], request: &Gradients<'_>) -> Needs {
+pub(super) fn needs(
+    graph: &GraphData,
+    clusters: &Clusters,
+    params: &[bool],
+    request: &Gradients<'_>,
+) -> Needs {
     let mut values = vec![false; graph.arena.values()];
     let mut sigs: Vec<Option<Wanted>> = vec![None; graph.sigs.items().len()];
     for value in request.values {

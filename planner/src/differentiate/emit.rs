@@ -84,6 +84,7 @@ pub(super) fn emit(
     }
     work.outputs(plan, request, &contributions, &values)?;
     work.finals(plan);
+    plan.normalise();
     recount(plan);
     Ok(())
 }
@@ -158,13 +159,14 @@ impl Work<'_> {
                 };
                 rows.push(Rows { field, first: grow(plan, field, count)?, before });
             }
-            let mut own = |map: fn(&mut NewFields) -> &mut BTreeMap<SigId, FieldId>, types: &[Type], rows: u32| {
-                if types.is_empty() {
-                    return Ok(0);
-                }
-                let first = *map(&mut self.fields).entry(sig).or_insert_with(|| add_slab(plan, types));
-                grow(plan, first, rows)
-            };
+            let mut own =
+                |map: fn(&mut NewFields) -> &mut BTreeMap<SigId, FieldId>, types: &[Type], rows: u32| {
+                    if types.is_empty() {
+                        return Ok(0);
+                    }
+                    let first = *map(&mut self.fields).entry(sig).or_insert_with(|| add_slab(plan, types));
+                    grow(plan, first, rows)
+                };
             let kept = own(|fields| &mut fields.kept, &derivative.kept, lanes.len() as u32)?;
             let saved = own(|fields| &mut fields.saved, &derivative.saves, step.rows)?;
             self.backs.push(Back { step: number, sig, derivative, lanes, rows, kept, saved });
@@ -190,7 +192,9 @@ impl Work<'_> {
             if let Some(back) = of_step.get(&number) {
                 let first = self.fields.saved[&back.sig];
                 let saves = back.derivative.saves.len() as u32;
-                places.extend((0..saves).map(|save| Place::Rows { field: FieldId(first.0 + save), start: back.saved }));
+                places.extend(
+                    (0..saves).map(|save| Place::Rows { field: FieldId(first.0 + save), start: back.saved }),
+                );
                 plan.steps[number].kernel = kernel_id(plan, &back.derivative.forward);
             }
             plan.steps[number].places = start..places.len() as u32;
@@ -307,19 +311,30 @@ impl Work<'_> {
         }
     }
 
-    fn step(&mut self, plan: &mut Plan, back: usize, contributions: &Contributions, values: &[(FieldId, u32)]) {
+    fn step(
+        &mut self,
+        plan: &mut Plan,
+        back: usize,
+        contributions: &Contributions,
+        values: &[(FieldId, u32)],
+    ) {
         let back = &self.backs[back];
         let forward = plan.steps[back.step].clone();
-        let apps: Vec<AppId> =
-            back.lanes.iter().map(|&lane| plan.lanes(&forward)[lane as usize]).collect();
+        let apps: Vec<AppId> = back.lanes.iter().map(|&lane| plan.lanes(&forward)[lane as usize]).collect();
         let mut operands = Vec::with_capacity(back.derivative.ports.len());
         for &port in &back.derivative.ports {
             operands.push(match port {
                 From::Gradient(result) => {
-                    let results = apps.iter().map(|&app| ValueId::new(self.graph.arena.results(app).start + result as usize));
+                    let results = apps
+                        .iter()
+                        .map(|&app| ValueId::new(self.graph.arena.results(app).start + result as usize));
                     let first = self.graph.arena.results(apps[0]).start + result as usize;
                     let field = self.fields.contributions.get(&values[first].0);
-                    segments(plan, field.copied().unwrap_or(FieldId(0)), results.map(|value| contributions.of(value)))
+                    segments(
+                        plan,
+                        field.copied().unwrap_or(FieldId(0)),
+                        results.map(|value| contributions.of(value)),
+                    )
                 }
                 other => self.operand(plan, back, other),
             });
@@ -392,7 +407,14 @@ impl Work<'_> {
             grow(plan, to, wanted.len() as u32)?;
             let operand = segments(plan, from, wanted.iter().map(|&value| contributions.of(value)));
             let lanes: Vec<AppId> = wanted.iter().map(|&value| self.graph.arena.producer(value)).collect();
-            push_step(plan, &Arc::new(fold_kernel(ty)), &lanes, vec![operand], vec![Place::Rows { field: to, start: 0 }], &[]);
+            push_step(
+                plan,
+                &Arc::new(fold_kernel(ty)),
+                &lanes,
+                vec![operand],
+                vec![Place::Rows { field: to, start: 0 }],
+                &[],
+            );
             found.extend(wanted.into_iter().enumerate().map(|(row, value)| (value, (to, row as u32))));
         }
         close_wave(plan);
@@ -410,7 +432,11 @@ impl Work<'_> {
             let decl = &self.graph.module.params[param];
             let id = StoreId(plan.stores.len() as u32);
             let kind = StoreKind::Grad(StoreId(param as u32));
-            plan.stores.push(Store { name: decl.name.clone(), ty: Type::new(DType::F32, decl.ty.shape), kind });
+            plan.stores.push(Store {
+                name: gradient_name(plan, &decl.name),
+                ty: Type::new(DType::F32, decl.ty.shape),
+                kind,
+            });
             stores.insert(param, id);
         }
         let mut finals: BTreeMap<(StoreId, FinalSum), Vec<FinalPart>> = BTreeMap::new();
@@ -428,10 +454,21 @@ impl Work<'_> {
     }
 }
 
+/// A name that no store has yet.
+fn gradient_name(plan: &Plan, param: &str) -> String {
+    let mut name = format!("{param}.grad");
+    while plan.stores.iter().any(|store| store.name == name) {
+        name.push('_');
+    }
+    name
+}
+
 /// The field that an operand reads rows of.
 fn operand_field(operand: Operand) -> Option<FieldId> {
     match operand {
-        Operand::Rows { field, .. } | Operand::Table { field, .. } | Operand::Segments { field, .. } => Some(field),
+        Operand::Rows { field, .. } | Operand::Table { field, .. } | Operand::Segments { field, .. } => {
+            Some(field)
+        }
         _ => None,
     }
 }
@@ -551,9 +588,9 @@ fn only_lanes(plan: &mut Plan, operand: Operand, lanes: &[u32], rows: u32) -> Op
     }
     let steady = |start: u32, stride: u32| move |&lane: &u32| start + lane * stride;
     let own: Vec<u32> = match operand {
-        Operand::Rows { start, stride, .. } | Operand::Words { start, stride } | Operand::Floats { start, stride } => {
-            lanes.iter().map(steady(start, stride)).collect()
-        }
+        Operand::Rows { start, stride, .. }
+        | Operand::Words { start, stride }
+        | Operand::Floats { start, stride } => lanes.iter().map(steady(start, stride)).collect(),
         Operand::Table { at, .. } | Operand::WordTable { at } | Operand::FloatTable { at } => {
             lanes.iter().map(|&lane| plan.tables[(at + lane) as usize]).collect()
         }
@@ -573,7 +610,9 @@ fn only_lanes(plan: &mut Plan, operand: Operand, lanes: &[u32], rows: u32) -> Op
         (Operand::Rows { field, .. } | Operand::Table { field, .. }, Run::Steady { start, stride }) => {
             Operand::Rows { field, start, stride }
         }
-        (Operand::Rows { field, .. } | Operand::Table { field, .. }, Run::Table(at)) => Operand::Table { field, at },
+        (Operand::Rows { field, .. } | Operand::Table { field, .. }, Run::Table(at)) => {
+            Operand::Table { field, at }
+        }
         (Operand::Words { .. } | Operand::WordTable { .. }, Run::Steady { start, stride }) => {
             Operand::Words { start, stride }
         }
@@ -593,7 +632,13 @@ fn fold_kernel(ty: Type) -> Kernel {
         ports: 1,
         params: Vec::new(),
         regs: vec![list, Reg { kind: RegKind::Temp, ty }],
-        stages: vec![Stage::Seg { op, query: None, lists: vec![ListSource::Port(0)], elements: vec![ty], dst: whole }],
+        stages: vec![Stage::Seg {
+            op,
+            query: None,
+            lists: vec![ListSource::Port(0)],
+            elements: vec![ty],
+            dst: whole,
+        }],
         results: vec![whole],
         source: false,
     }

@@ -106,7 +106,13 @@ pub(crate) fn derive(
     let ports: Vec<Value> = signature.operands.iter().map(|&ty| builder.port(tables.types.get(ty))).collect();
     builder.ports = ports.len() as u32;
     builder.params = signature.param_types.iter().map(|&ty| tables.types.get(ty)).collect();
-    let mut deriver = Deriver { b: builder, params: wanted.params.clone(), finals: Vec::new(), kept: Vec::new(), incoming: Vec::new() };
+    let mut deriver = Deriver {
+        b: builder,
+        params: wanted.params.clone(),
+        finals: Vec::new(),
+        kept: Vec::new(),
+        incoming: Vec::new(),
+    };
     let args: Vec<u32> = (0..signature.params.len() as u32).collect();
     let (results, needs, tape) = deriver.forward(signature, &ports, &wanted.operands, &args);
     let results: Vec<View> = results.into_iter().map(|value| deriver.b.one_view(value)).collect();
@@ -223,7 +229,13 @@ impl<'a> Deriver<'a> {
         self.incoming.push((list.reg, result));
         let dst = self.b.temp(ty);
         let lists = vec![ListSource::Port(list.reg)];
-        self.b.stages.push(Stage::Seg { op: Op::ListFold(ListFold::Sum), query: None, lists, elements: vec![ty], dst });
+        self.b.stages.push(Stage::Seg {
+            op: Op::ListFold(ListFold::Sum),
+            query: None,
+            lists,
+            elements: vec![ty],
+            dst,
+        });
         Value::Pieces(vec![dst], ty)
     }
 
@@ -245,7 +257,8 @@ impl<'a> Deriver<'a> {
                     _ => Vec::new(),
                 };
                 let needed = !blocks(op)
-                    && (needs.iter().any(|&needs| needs) || args.iter().any(|&arg| self.params[arg as usize]));
+                    && (needs.iter().any(|&needs| needs)
+                        || args.iter().any(|&arg| self.params[arg as usize]));
                 let result_needs = types.iter().map(|ty| needed && ty.dtype == DType::F32).collect();
                 let applied = Applied {
                     op,
@@ -288,7 +301,9 @@ impl<'a> Deriver<'a> {
                 .iter()
                 .map(|&arg| match arg {
                     ParamArg::Port(port) => args[port as usize],
-                    ParamArg::Module(_) => unreachable!("bodies of verified modules take parameters as ports"),
+                    ParamArg::Module(_) => {
+                        unreachable!("bodies of verified modules take parameters as ports")
+                    }
                 })
                 .collect();
             let (results, result_needs, tape) = self.forward(signature, &operands, &own_needs, &params);
@@ -392,7 +407,13 @@ impl<'a> Deriver<'a> {
     }
 
     /// Cuts the stages into a forward and a reverse kernel.
-    fn finish(mut self, name: String, forward: &Forward, gradients: Vec<GradientOf>, made: Vec<View>) -> Derivative {
+    fn finish(
+        mut self,
+        name: String,
+        forward: &Forward,
+        gradients: Vec<GradientOf>,
+        made: Vec<View>,
+    ) -> Derivative {
         let mut saves: Vec<View> = Vec::new();
         let pending = std::mem::take(&mut self.finals);
         let mut xs: Vec<Option<From>> = Vec::new();
@@ -418,7 +439,15 @@ impl<'a> Deriver<'a> {
             .collect();
         let saves = saves.iter().map(|view| self.view_type(*view)).collect();
         let (kernel, ports) = self.kernel(name + "'", kept_stages, results, ports);
-        Derivative { forward: Arc::new(forward_kernel), saves, kernel: Arc::new(kernel), ports, gradients, kept, finals }
+        Derivative {
+            forward: Arc::new(forward_kernel),
+            saves,
+            kernel: Arc::new(kernel),
+            ports,
+            gradients,
+            kept,
+            finals,
+        }
     }
 
     /// The type of a register, or of some of its elements.
@@ -427,7 +456,8 @@ impl<'a> Deriver<'a> {
         if ty.shape.elements() as u32 == view.width {
             return ty;
         }
-        let shape = autobatch_ir::types::Shape::new(&[view.width]).expect("a view is no wider than its register");
+        let shape =
+            autobatch_ir::types::Shape::new(&[view.width]).expect("a view is no wider than its register");
         ty.with_shape(shape)
     }
 

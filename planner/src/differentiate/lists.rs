@@ -139,7 +139,8 @@ fn elementwise(this: &mut Deriver<'_>, fold: ListFold, items: &[View], ty: Type,
                 let first_nan = this.choose(Source::View(sound), number(1.0), number(0.0), flat);
                 let replaced = this.choose(Source::View(broken), Source::View(first_nan), number(0.0), flat);
                 let wins = this.choose(Source::View(greater), number(1.0), Source::View(replaced), flat);
-                let wins = Source::View(this.comparison(Compare::Ne, Source::View(wins), number(0.0), flat.shape));
+                let wins =
+                    Source::View(this.comparison(Compare::Ne, Source::View(wins), number(0.0), flat.shape));
                 for before in &mut taken {
                     *before = Source::View(this.choose(wins, number(0.0), *before, flat));
                 }

@@ -66,9 +66,16 @@ pub(crate) fn differentiate(
             };
             entry.insert(derivative);
         }
-        Ok(derivatives[&sig].as_ref().map_or_else(Vec::new, |found| found.gradients.iter().map(|of| of.operand).collect()))
+        Ok(derivatives[&sig]
+            .as_ref()
+            .map_or_else(Vec::new, |found| found.gradients.iter().map(|of| of.operand).collect()))
     })?;
-    emit::emit(plan, graph, &emit::Parts { needs: &needs.values, live: &live, derivatives: &derivatives, params: &params }, request)
+    emit::emit(
+        plan,
+        graph,
+        &emit::Parts { needs: &needs.values, live: &live, derivatives: &derivatives, params: &params },
+        request,
+    )
 }
 
 fn wanted_params(graph: &GraphData, request: &Gradients<'_>) -> Result<Vec<bool>, PlanError> {

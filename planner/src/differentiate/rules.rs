@@ -63,7 +63,9 @@ impl Deriver<'_> {
         let none = || at.operands.iter().map(|_| Partial::None).collect::<Vec<_>>();
         let Some(dy) = self.first_gradient(at, grads) else { return Ok(none()) };
         Ok(match at.op {
-            Op::Port(_) | Op::List | Op::Input(_) | Op::Fill { .. } | Op::ArgMax | Op::OneHot { .. } => none(),
+            Op::Port(_) | Op::List | Op::Input(_) | Op::Fill { .. } | Op::ArgMax | Op::OneHot { .. } => {
+                none()
+            }
             Op::ForkNoise { .. } | Op::Compare(_) | Op::StopGradient | Op::Unary(Unary::Sign) => none(),
             Op::Param => {
                 self.sum_rows(at.args[0], dy, 1);
@@ -147,7 +149,8 @@ impl Deriver<'_> {
                 self.products(at, dy, (a.rows() as u32, k, b.elements() as u32 / k))
             }
             Op::Outer => {
-                let (m, n) = (type_of(&at.operands[0]).shape.elements(), type_of(&at.operands[1]).shape.elements());
+                let (m, n) =
+                    (type_of(&at.operands[0]).shape.elements(), type_of(&at.operands[1]).shape.elements());
                 self.products(at, dy, (m as u32, 1, n as u32))
             }
             Op::Dot => {
@@ -173,7 +176,14 @@ impl Deriver<'_> {
                     let dy = self.b.one_view(dy);
                     let dy = self.keep(dy);
                     let (param, sum) = (at.args[0], FinalSum::Tgrad);
-                    self.finals.push(PendingFinal { param, sum, each: 1, x: Some(index), dy, swapped: false });
+                    self.finals.push(PendingFinal {
+                        param,
+                        sum,
+                        each: 1,
+                        x: Some(index),
+                        dy,
+                        swapped: false,
+                    });
                 }
                 none()
             }
@@ -212,7 +222,11 @@ impl Deriver<'_> {
     }
 
     /// One contribution for each operand that wants one.
-    fn for_operands(&mut self, at: &Applied, mut make: impl FnMut(&mut Self, usize) -> Value) -> Vec<Partial> {
+    fn for_operands(
+        &mut self,
+        at: &Applied,
+        mut make: impl FnMut(&mut Self, usize) -> Value,
+    ) -> Vec<Partial> {
         let mut partials = Vec::with_capacity(at.needs.len());
         for (place, &needs) in at.needs.iter().enumerate() {
             partials.push(if needs { Partial::One(make(self, place)) } else { Partial::None });
@@ -269,7 +283,13 @@ impl Deriver<'_> {
     }
 
     /// `dy * (if condition { yes } else { no })`
-    fn times_choice(&mut self, at: &Applied, dy: Value, condition: View, (yes, no): (Source, Source)) -> Value {
+    fn times_choice(
+        &mut self,
+        at: &Applied,
+        dy: Value,
+        condition: View,
+        (yes, no): (Source, Source),
+    ) -> Value {
         let ty = type_of(&at.results[0]);
         let slope = self.choose(Source::View(condition), yes, no, ty);
         let dy = self.source(dy);
@@ -467,9 +487,8 @@ impl Deriver<'_> {
     fn gather_copies(&mut self, at: &Applied, dy: Value, to: Shape) -> Value {
         let ty = type_of(&at.operands[0]);
         let new = to.rank() - ty.shape.rank();
-        let repeated = |axis: &usize| {
-            *axis < new || (ty.shape.dims()[*axis - new] == 1 && to.dims()[*axis] > 1)
-        };
+        let repeated =
+            |axis: &usize| *axis < new || (ty.shape.dims()[*axis - new] == 1 && to.dims()[*axis] > 1);
         let kept = (0..to.rank()).filter(|axis| !repeated(axis));
         let order: Vec<usize> = kept.chain((0..to.rank()).filter(repeated)).collect();
         let copies = to.elements() as u32 / ty.shape.elements() as u32;
@@ -498,7 +517,14 @@ impl Deriver<'_> {
         if self.params[param as usize] {
             let dy = self.b.one_view(dy);
             let dy = self.keep(dy);
-            self.finals.push(PendingFinal { param, sum: FinalSum::Colsum, each, x: None, dy, swapped: false });
+            self.finals.push(PendingFinal {
+                param,
+                sum: FinalSum::Colsum,
+                each,
+                x: None,
+                dy,
+                swapped: false,
+            });
         }
     }
 
@@ -529,7 +555,8 @@ impl Deriver<'_> {
             partials.push(match needs {
                 true => {
                     let dst = self.b.temp(ty);
-                    let part = Part { source: dy_view, param: at.args[0], row: 0, col, transposed: !transposed };
+                    let part =
+                        Part { source: dy_view, param: at.args[0], row: 0, col, transposed: !transposed };
                     self.b.stages.push(Stage::Prod { dst, rows, init: ProdInit::Zero, parts: vec![part] });
                     Partial::One(value(dst, ty))
                 }
@@ -564,7 +591,12 @@ impl Deriver<'_> {
     }
 
     /// Makes a value row by row: `rule(self, number of the row, row of x, place for the row)`.
-    fn by_rows(&mut self, at: &Applied, width: u32, mut rule: impl FnMut(&mut Self, u32, View, View)) -> Value {
+    fn by_rows(
+        &mut self,
+        at: &Applied,
+        width: u32,
+        mut rule: impl FnMut(&mut Self, u32, View, View),
+    ) -> Value {
         let ty = type_of(&at.operands[0]);
         let x = self.b.one_view(at.operands[0].clone());
         let dx = self.b.temp(ty);

@@ -1,8 +1,10 @@
 //! Small models of every shape that planning must get right, with random instances.
 
+use crate::vocabulary;
 use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::module::{Cell, Init, ModuleBuilder, Param, Table};
-use autobatch_ir::types::{DType, INDEX, Type, f32, list};
+use autobatch_ir::types::{INDEX, f32, list};
+use autobatch_ir::{ParamId, Weights};
 
 /// SplitMix64.
 pub(crate) struct Random(pub(crate) u64);
@@ -30,13 +32,21 @@ impl Random {
 }
 
 /// Values for the parameters of a graph's module.
-pub(crate) fn weights(graph: &GraphData) -> Vec<Vec<f32>> {
+pub(crate) fn weights(graph: &GraphData) -> Weights {
     let mut random = Random(7);
-    graph.module.params.iter().map(|decl| random.floats(decl.ty.shape.elements())).collect()
+    let mut weights = Weights::init(&graph.module, 0);
+    for (number, decl) in graph.module.params.iter().enumerate() {
+        let values = random.floats(decl.ty.shape.elements());
+        weights.set(ParamId::new(number), &values).expect("as many as declared");
+    }
+    weights
 }
 
+/// Emits a random minibatch of a model.
+type Model = fn(&mut Random) -> GraphData;
+
 /// The models by name.
-pub(crate) const MODELS: &[(&str, fn(&mut Random) -> GraphData)] = &[
+pub(crate) const MODELS: &[(&str, Model)] = &[
     ("tree_lstm", tree_lstm),
     ("bilstm", bilstm),
     ("child_sum", child_sum),
@@ -45,9 +55,9 @@ pub(crate) const MODELS: &[(&str, fn(&mut Random) -> GraphData)] = &[
     ("nested", nested),
     ("mixed_indices", mixed_indices),
     ("dropout", dropout),
-    ("shapes", shapes),
-    ("elementwise", elementwise),
-    ("sources", sources),
+    ("shapes", vocabulary::shapes),
+    ("elementwise", vocabulary::elementwise),
+    ("sources", vocabulary::sources),
 ];
 
 const H: usize = 3;
@@ -55,7 +65,7 @@ const VOCABULARY: usize = 11;
 const CLASSES: usize = 4;
 
 /// Asks for a value under a name of its own.
-fn output<'g>(g: &'g Graph, name: &str, value: Value<'g>) {
+pub(crate) fn output<'g>(g: &'g Graph, name: &str, value: Value<'g>) {
     let number = g.data().outputs.len();
     g.output(&format!("{name}{number}"), value);
 }
@@ -65,7 +75,7 @@ fn loss<'g>(g: &'g Graph, name: &str, value: Value<'g>) {
     g.loss(&format!("{name}{number}"), value);
 }
 
-fn finish(graph: Graph) -> GraphData {
+pub(crate) fn finish(graph: Graph) -> GraphData {
     graph.finish().expect("the test model is sound")
 }
 
@@ -221,9 +231,9 @@ fn lattice(random: &mut Random) -> GraphData {
             let [h, c] = g.call(characters.cell, [x, states[at - 1][0], states[at - 1][1]]);
             let mut gates = vec![h];
             let mut cells = vec![c];
-            for from in 0..at {
+            for from in states.clone() {
                 if random.below(3) == 0 {
-                    let [gate, cell] = g.call(word, (states[from][1], random.below(VOCABULARY) as u32));
+                    let [gate, cell] = g.call(word, (from[1], random.below(VOCABULARY) as u32));
                     gates.push(gate);
                     cells.push(cell);
                 }
@@ -374,88 +384,6 @@ fn dropout(random: &mut Random) -> GraphData {
             }
         }
         output(&g, "h", h);
-    }
-    finish(g)
-}
-
-fn shapes(random: &mut Random) -> GraphData {
-    let mut m = ModuleBuilder::new("shapes");
-    let w = m.param("w", [4, 6], Init::Glorot(1.0));
-    let b = m.param("b", 6, Init::ZEROS);
-    let v = m.param("v", [2, 3], Init::Glorot(1.0));
-    let cell = m.cell("cell", [f32([2, 2]), f32([2, 2]), f32(3)], |g, [x, y, z]| {
-        let xy = g.affine([x, y], w, Some(b));
-        let parts = xy.chunks(1, 2);
-        let cut = xy.slice_axis(1, 1..4);
-        let wide = g.concat_axis(1, [cut, g.param(v)]);
-        let rows = g.concat_axis(0, [parts[0], parts[1]]).softmax();
-        let outer = z.outer(z).matmul(z) + z.broadcast([2, 3]).t().max_rows();
-        [wide.layer_norm(1e-5), rows.log_softmax(), outer * xy.matmul(wide.t()).sum()]
-    });
-    let g = Graph::new(&m.build().expect("sound"));
-    for key in 0..1 + random.below(3) {
-        g.instance(key as u64);
-        let x = g.input_shaped([2, 2], &random.floats(4));
-        let z = g.input(&random.floats(3));
-        let [a, r, o] = g.call(cell, [x, x.t(), z]);
-        let [top, places] = a.top_k(2);
-        output(&g, "top", top);
-        output(&g, "places", places);
-        output(&g, "norms", r.norm() + r.logsumexp());
-        output(&g, "stacked", g.stack([o, z]).reshape([3, 2]).t());
-        let labels = g.indices(&[0, 1, 2, 0].map(|label| (label + random.below(3) as u32) % 3));
-        let _ = labels;
-        output(&g, "distance", o.mse(z) + o.bce(z.sigmoid()) + o.log_softmax().kl_div(z.softmax()));
-        output(&g, "dot", o.dot(z) + o.cross_entropy_with(z.softmax()) + a.min() + a.mean());
-    }
-    finish(g)
-}
-
-fn elementwise(random: &mut Random) -> GraphData {
-    let mut m = ModuleBuilder::new("elementwise");
-    let cell = m.cell("cell", [f32(4), f32(4), Type::scalar(DType::F32)], |g, [x, y, s]| {
-        let a = x.exp().recip() + y.abs().sqrt() * s - s;
-        let b = (x / (y.square() + 1.0)).pow(2.0).maximum(y).minimum(s);
-        let c = x.less(y).select(a.gelu(), b.silu()).leaky_relu(0.1).elu(0.7).clamp(-0.8, 1.5);
-        let d = x.greater_equal(s).cast(DType::F32) + c.softplus().log() + a.sign() * a.sin() - b.cos().erf();
-        let whole = g.concat([c, d]);
-        [whole.relu() + whole.rsqrt().minimum(3.0), s.tanh() * s, a.slice(1..3)]
-    });
-    let g = Graph::new(&m.build().expect("sound"));
-    for key in 0..1 + random.below(3) {
-        g.instance(key as u64);
-        let (x, y) = (g.input(&random.floats(4)), g.input(&random.floats(4)));
-        let s = y.sum();
-        let [wide, number, cut] = g.call(cell, [x, y, s]);
-        output(&g, "wide", wide);
-        output(&g, "number", number + cut.max());
-        let (i, j) = (g.index(random.below(9) as u32), g.index(random.below(9) as u32));
-        output(&g, "index", (i + j).maximum(i * j));
-        output(&g, "both", i.equal(j).select(x, y).stop_gradient());
-    }
-    finish(g)
-}
-
-/// Wanted values that are inputs, constants and parameters; values used by nothing; one value wanted
-/// twice; an application on its own.
-fn sources(random: &mut Random) -> GraphData {
-    let mut m = ModuleBuilder::new("sources");
-    let p = m.param("p", 4, Init::ZEROS);
-    let cell = m.cell("cell", [f32(4)], |g, [x]| [g.param(p), x, g.fill(4, 2.0), x]);
-    let g = Graph::new(&m.build().expect("sound"));
-    for key in 0..1 + random.below(3) {
-        g.instance(key as u64);
-        let x = g.input(&random.floats(4));
-        let unused = x.tanh();
-        let _ = unused.exp();
-        let [a, b, c, d] = g.call(cell, x);
-        output(&g, "x", x);
-        output(&g, "x", x);
-        output(&g, "p", g.param(p));
-        output(&g, "c", c);
-        output(&g, "sum", (a + b * d).alone() + g.fill(4, 3.0));
-        output(&g, "list", g.list([x, x, a]).sum());
-        output(&g, "label", g.index(random.below(5) as u32));
     }
     finish(g)
 }

@@ -1,5 +1,10 @@
 //! Plans of small models: verified, proved against their graph, played, and broken on purpose.
 
 mod agreement;
+mod bodies;
+mod caching;
 mod gradients;
 mod graphs;
+mod mutations;
+mod refusals;
+mod vocabulary;

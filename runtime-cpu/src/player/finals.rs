@@ -88,7 +88,10 @@ struct RowRun {
 }
 
 enum Numbers {
-    Stepped { first: usize, step: usize },
+    Stepped {
+        first: usize,
+        step: usize,
+    },
     /// A range of the plan's tables.
     Tables(usize),
     /// Row numbers of single rows of lanes that hold several.

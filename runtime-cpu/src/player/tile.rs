@@ -260,6 +260,7 @@ impl Tile<'_> {
                     (0, ProdInit::Bias(port)) => Start::Bias(&self.step.params[port as usize][..width]),
                     // SAFETY: as for this function.
                     (0, ProdInit::View(view)) => {
+                        // SAFETY: as for this function.
                         Start::Rows(unsafe { self.part_rows(view, rows, width, row_of_value) })
                     }
                     _ => Start::Output,
@@ -329,6 +330,7 @@ impl Tile<'_> {
             }
             // SAFETY: as for this function.
             let out = match instr.output {
+                // SAFETY: as for this function.
                 Output::View(view) => unsafe { self.strip(view) },
                 Output::Local(at) => Strip { base: self.at(at), stride: stage.width },
             };
@@ -436,7 +438,8 @@ impl Tile<'_> {
         let Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } = stage else { return };
         // SAFETY: as for this function, for all strips.
         let strip = |view: &View| unsafe { self.strip(*view) };
-        let (query, dy_strip, query_to) = (query.as_ref().map(strip), strip(dy), query_dst.as_ref().map(strip));
+        let (query, dy_strip, query_to) =
+            (query.as_ref().map(strip), strip(dy), query_dst.as_ref().map(strip));
         let mut items: [Vec<&[f32]>; 2] = [Vec::new(), Vec::new()];
         for row in 0..self.lanes.len() {
             for ((&list, element), items) in lists.iter().zip(elements).zip(&mut items) {

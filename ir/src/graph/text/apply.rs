@@ -116,12 +116,12 @@ impl Parser<'_> {
                 .at_token(callee, message, "not here")
                 .help("ports stand in the head of a cell: cell @f(%x: f32[4])"));
         }
-        self.positional(&mut op)?;
+        self.cursor.positional(&mut op)?;
         let element = match op {
             Op::List if self.cursor.at(Kind::Word) => Some(self.cursor.ty()?),
             _ => None,
         };
-        self.braces(&mut op, callee)?;
+        self.cursor.braces(&mut op, callee)?;
         self.param_args()?;
         if let Op::Affine { bias, .. } = &mut op {
             *bias = self.args.len() == 2;

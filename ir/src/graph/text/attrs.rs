@@ -3,33 +3,33 @@
 //! Three visitors of the one walk over an op's attributes: the type behind the op's word, the value
 //! of one named attribute, and the names, for what is missing or misspelt.
 
+use super::cursor::Cursor;
 use super::error::{Parsed, Problem, nearest};
 use super::lex::{Kind, Token};
-use super::parse::Parser;
 use super::vocabulary::{Visitor, attributes};
 use crate::graph::op::{Float, Fold, Op, Over, Permutation};
 use crate::types::{DType, Shape, Type};
 
-impl Parser<'_> {
+impl Cursor<'_> {
     /// The type behind an op's word, where the op has one.
     #[inline]
-    pub(super) fn positional(&mut self, op: &mut Op) -> Parsed<()> {
+    pub(crate) fn positional(&mut self, op: &mut Op) -> Parsed<()> {
         attributes(op, &mut Positional(self))
     }
 
     /// `{axis=0 start=2 len=4}`, in any order.
     #[inline]
-    pub(super) fn braces(&mut self, op: &mut Op, callee: Token) -> Parsed<()> {
+    pub(crate) fn braces(&mut self, op: &mut Op, callee: Token) -> Parsed<()> {
         let mut seen = 0u32;
-        if self.cursor.eat(b'{') {
-            while !self.cursor.eat(b'}') {
-                let name = self.cursor.expect(Kind::Word, "an attribute or '}'")?;
-                let mut assign = Assign { parser: self, name, place: 0, hit: None };
+        if self.eat(b'{') {
+            while !self.eat(b'}') {
+                let name = self.expect(Kind::Word, "an attribute or '}'")?;
+                let mut assign = Assign { cursor: self, name, place: 0, hit: None };
                 attributes(op, &mut assign)?;
                 let Some(place) = assign.hit else { return Err(self.unknown_attribute(op, name)) };
                 if seen & (1 << place) != 0 {
-                    let message = format!("the attribute '{}' is given twice", self.cursor.spelling(name));
-                    return Err(self.cursor.at_token(name, message, "here again"));
+                    let message = format!("the attribute '{}' is given twice", self.spelling(name));
+                    return Err(self.at_token(name, message, "here again"));
                 }
                 seen |= 1 << place;
             }
@@ -41,21 +41,18 @@ impl Parser<'_> {
             Some(missing) => {
                 let message = format!("{} needs the attribute '{missing}'", op.spelling());
                 let help = format!("write {}{{{}}}", op.spelling(), names.example());
-                Err(self.cursor.at_token(callee, message, "it is missing").help(help))
+                Err(self.at_token(callee, message, "it is missing").help(help))
             }
         }
     }
 
     #[cold]
     fn unknown_attribute(&self, op: &mut Op, name: Token) -> Box<Problem> {
-        let word = self.cursor.spelling(name);
+        let word = self.spelling(name);
         let mut names = Names::default();
         let Ok(()) = attributes(op, &mut names);
-        let problem = self.cursor.at_token(
-            name,
-            format!("{} has no attribute '{word}'", op.spelling()),
-            "unknown attribute",
-        );
+        let problem =
+            self.at_token(name, format!("{} has no attribute '{word}'", op.spelling()), "unknown attribute");
         match nearest(word, names.all().iter().copied()) {
             Some(near) => problem.help(format!("did you mean '{near}'?")),
             None if names.all().is_empty() => problem.help(format!("{} has no attributes", op.spelling())),
@@ -65,11 +62,11 @@ impl Parser<'_> {
 }
 
 /// Reads the type behind an op's word.
-struct Positional<'p, 't>(&'p mut Parser<'t>);
+struct Positional<'p, 't>(&'p mut Cursor<'t>);
 
 /// Reads the value of the attribute called `name`.
 struct Assign<'p, 't> {
-    parser: &'p mut Parser<'t>,
+    cursor: &'p mut Cursor<'t>,
     name: Token,
     place: u32,
     hit: Option<u32>,
@@ -81,7 +78,7 @@ impl Assign<'_, '_> {
     fn is(&mut self, name: &str) -> bool {
         let place = self.place;
         self.place += 1;
-        let hit = self.hit.is_none() && self.parser.cursor.spelling(self.name) == name;
+        let hit = self.hit.is_none() && self.cursor.spelling(self.name) == name;
         if hit {
             self.hit = Some(place);
         }
@@ -93,11 +90,11 @@ impl Assign<'_, '_> {
         &mut self,
         name: &str,
         to: &mut T,
-        read: impl FnOnce(&mut Parser<'_>) -> Parsed<T>,
+        read: impl FnOnce(&mut Cursor<'_>) -> Parsed<T>,
     ) -> Parsed<()> {
         if self.is(name) {
-            self.parser.cursor.expect_mark(b'=')?;
-            *to = read(self.parser)?;
+            self.cursor.expect_mark(b'=')?;
+            *to = read(self.cursor)?;
         }
         Ok(())
     }
@@ -139,34 +136,34 @@ impl Names {
 }
 
 /// The word next in the text, if it is one of a closed set.
-fn choice<T: Copy>(parser: &mut Parser<'_>, all: &[T], spell: impl Fn(T) -> &'static str) -> Parsed<T> {
+fn choice<T: Copy>(cursor: &mut Cursor<'_>, all: &[T], spell: impl Fn(T) -> &'static str) -> Parsed<T> {
     let words = || all.iter().map(|&member| spell(member));
     let wanted = || format!("one of {}", words().collect::<Vec<_>>().join(", "));
-    if !parser.cursor.at(Kind::Word) {
-        return Err(parser.cursor.unexpected(&wanted()));
+    if !cursor.at(Kind::Word) {
+        return Err(cursor.unexpected(&wanted()));
     }
-    let word = parser.cursor.spelling(parser.cursor.token);
+    let word = cursor.spelling(cursor.token);
     match all.iter().find(|&&member| spell(member) == word) {
         Some(&member) => {
-            parser.cursor.advance();
+            cursor.advance();
             Ok(member)
         }
-        None => Err(parser.cursor.unexpected(&wanted())),
+        None => Err(cursor.unexpected(&wanted())),
     }
 }
 
-fn order(parser: &mut Parser<'_>) -> Parsed<Permutation> {
+fn order(cursor: &mut Cursor<'_>) -> Parsed<Permutation> {
     let mut axes = [0, 1, 2, 3];
-    let start = parser.cursor.expect_mark(b'[')?;
+    let start = cursor.expect_mark(b'[')?;
     let mut count = 0;
-    while !parser.cursor.eat(b']') {
+    while !cursor.eat(b']') {
         if count > 0 {
-            parser.cursor.expect_mark(b',')?;
+            cursor.expect_mark(b',')?;
         }
-        let axis = parser.cursor.axis()?;
+        let axis = cursor.axis()?;
         let Some(place) = axes.get_mut(count) else {
             let message = format!("an order has at most {} axes", Shape::MAX_RANK);
-            return Err(parser.cursor.at_token(start, message, "too many axes"));
+            return Err(cursor.at_token(start, message, "too many axes"));
         };
         *place = axis;
         count += 1;
@@ -189,7 +186,7 @@ impl Visitor for Positional<'_, '_> {
         fold: Fold, over: Over,
     }
     fn ty(&mut self, ty: &mut Type) -> Parsed<()> {
-        *ty = self.0.cursor.ty()?;
+        *ty = self.0.ty()?;
         Ok(())
     }
     fn element(&mut self, _: &'static str, _: DType, _: &mut u32) -> Parsed<()> {
@@ -203,35 +200,35 @@ impl Visitor for Assign<'_, '_> {
         Ok(())
     }
     fn axis(&mut self, name: &'static str, axis: &mut u8) -> Parsed<()> {
-        self.assign(name, axis, |parser| parser.cursor.axis())
+        self.assign(name, axis, |cursor| cursor.axis())
     }
     fn number(&mut self, name: &'static str, number: &mut u32) -> Parsed<()> {
-        self.assign(name, number, |parser| parser.cursor.number())
+        self.assign(name, number, |cursor| cursor.number())
     }
     fn float(&mut self, name: &'static str, number: &mut Float) -> Parsed<()> {
-        self.assign(name, number, |parser| parser.cursor.float().map(Float::new))
+        self.assign(name, number, |cursor| cursor.float().map(Float::new))
     }
     fn element(&mut self, name: &'static str, of: DType, bits: &mut u32) -> Parsed<()> {
-        self.assign(name, bits, |parser| parser.cursor.element(of))
+        self.assign(name, bits, |cursor| cursor.element(of))
     }
     fn flag(&mut self, name: &'static str, flag: &mut bool) -> Parsed<()> {
         *flag |= self.is(name);
         Ok(())
     }
     fn dtype(&mut self, name: &'static str, dtype: &mut DType) -> Parsed<()> {
-        self.assign(name, dtype, |parser| parser.cursor.dtype())
+        self.assign(name, dtype, |cursor| cursor.dtype())
     }
     fn shape(&mut self, name: &'static str, shape: &mut Shape) -> Parsed<()> {
-        self.assign(name, shape, |parser| parser.cursor.shape())
+        self.assign(name, shape, |cursor| cursor.shape())
     }
     fn order(&mut self, name: &'static str, to: &mut Permutation) -> Parsed<()> {
         self.assign(name, to, order)
     }
     fn fold(&mut self, name: &'static str, fold: &mut Fold) -> Parsed<()> {
-        self.assign(name, fold, |parser| choice(parser, Fold::ALL, Fold::spelling))
+        self.assign(name, fold, |cursor| choice(cursor, Fold::ALL, Fold::spelling))
     }
     fn over(&mut self, name: &'static str, over: &mut Over) -> Parsed<()> {
-        self.assign(name, over, |parser| choice(parser, Over::ALL, Over::spelling))
+        self.assign(name, over, |cursor| choice(cursor, Over::ALL, Over::spelling))
     }
 }
 
@@ -267,7 +264,7 @@ impl Visitor for Names {
 #[cfg(test)]
 mod tests {
     use super::super::vocabulary::{prototype, spellings};
-    use super::super::write::Writer;
+    use super::super::write::push_op;
     use super::*;
 
     /// Fills attributes in with anything that their types can hold.
@@ -329,19 +326,17 @@ mod tests {
         for (round, word) in (0..200).flat_map(|round| spellings().map(move |word| (round, word))) {
             let mut op = prototype(word).expect("the word is an op's");
             let Ok(()) = attributes(&mut op, &mut random);
-            let mut text = word.to_owned();
-            let mut writer = Writer { out: &mut text, open: false };
-            let Ok(()) = attributes(&mut op, &mut writer);
-            writer.close();
-            let mut parser = Parser::new(&text, usize::MAX);
-            let callee = parser.cursor.advance();
+            let mut text = String::new();
+            push_op(&mut text, op);
+            let mut cursor = Cursor::new(&text);
+            let callee = cursor.advance();
             let mut back = prototype(word).expect("the word is an op's");
-            let read = parser.positional(&mut back).and_then(|()| parser.braces(&mut back, callee));
+            let read = cursor.positional(&mut back).and_then(|()| cursor.braces(&mut back, callee));
             assert!(
                 read.is_ok() && back == op,
                 "seed 0x5eed0002, round {round}: {text} read as {back:?}: {read:?}"
             );
-            assert!(parser.cursor.at(Kind::End), "{text}");
+            assert!(cursor.at(Kind::End), "{text}");
         }
     }
 }

@@ -7,55 +7,55 @@ use crate::types::{DType, Shape, Type};
 use std::borrow::Cow;
 use std::ops::Range;
 
-pub(super) struct Cursor<'t> {
-    pub(super) text: &'t str,
+pub(crate) struct Cursor<'t> {
+    pub(crate) text: &'t str,
     /// The token that comes next.
-    pub(super) token: Token,
+    pub(crate) token: Token,
 }
 
 impl<'t> Cursor<'t> {
-    pub(super) fn new(text: &'t str) -> Self {
+    pub(crate) fn new(text: &'t str) -> Self {
         Self { text, token: lex::token(text.as_bytes(), 0) }
     }
 
     /// Steps over the next token and returns it.
     #[inline]
-    pub(super) fn advance(&mut self) -> Token {
+    pub(crate) fn advance(&mut self) -> Token {
         let passed = self.token;
         self.token = lex::token(self.text.as_bytes(), passed.end as usize);
         passed
     }
 
     #[inline]
-    pub(super) fn bytes(&self) -> &'t [u8] {
+    pub(crate) fn bytes(&self) -> &'t [u8] {
         self.text.as_bytes()
     }
 
     /// The spelling of a token.
     #[inline]
-    pub(super) fn spelling(&self, token: Token) -> &'t str {
+    pub(crate) fn spelling(&self, token: Token) -> &'t str {
         &self.text[token.start as usize..token.end as usize]
     }
 
     /// The name behind a token's sigil.
     #[inline]
-    pub(super) fn name(&self, token: Token) -> &'t str {
+    pub(crate) fn name(&self, token: Token) -> &'t str {
         &self.text[token.start as usize + 1..token.end as usize]
     }
 
     #[inline]
-    pub(super) fn at(&self, kind: Kind) -> bool {
+    pub(crate) fn at(&self, kind: Kind) -> bool {
         self.token.kind == kind
     }
 
     #[inline]
-    pub(super) fn at_word(&self, word: &str) -> bool {
+    pub(crate) fn at_word(&self, word: &str) -> bool {
         self.at(Kind::Word) && self.spelling(self.token) == word
     }
 
     /// Steps over a mark if it comes next.
     #[inline]
-    pub(super) fn eat(&mut self, mark: u8) -> bool {
+    pub(crate) fn eat(&mut self, mark: u8) -> bool {
         let here = self.at(Kind::Mark(mark));
         if here {
             self.advance();
@@ -64,7 +64,7 @@ impl<'t> Cursor<'t> {
     }
 
     #[inline]
-    pub(super) fn eat_word(&mut self, word: &str) -> bool {
+    pub(crate) fn eat_word(&mut self, word: &str) -> bool {
         let here = self.at_word(word);
         if here {
             self.advance();
@@ -74,21 +74,21 @@ impl<'t> Cursor<'t> {
 
     /// Steps over a token of a kind, which `wanted` describes.
     #[inline]
-    pub(super) fn expect(&mut self, kind: Kind, wanted: &str) -> Parsed<Token> {
+    pub(crate) fn expect(&mut self, kind: Kind, wanted: &str) -> Parsed<Token> {
         if self.at(kind) { Ok(self.advance()) } else { Err(self.unexpected(wanted)) }
     }
 
     #[inline]
-    pub(super) fn expect_mark(&mut self, mark: u8) -> Parsed<Token> {
+    pub(crate) fn expect_mark(&mut self, mark: u8) -> Parsed<Token> {
         if self.at(Kind::Mark(mark)) {
             return Ok(self.advance());
         }
-        Err(self.unexpected(&format!("'{}'", mark as char)))
+        Err(self.unexpected(&format!("'{}'", lex::mark_spelling(mark))))
     }
 
     /// What stands here is not what the grammar wants.
     #[cold]
-    pub(super) fn unexpected(&self, wanted: &str) -> Box<Problem> {
+    pub(crate) fn unexpected(&self, wanted: &str) -> Box<Problem> {
         let span = span(self.token);
         let at = |message: String, label: &str| Problem::new(span.clone(), message, label);
         match self.token.kind {
@@ -144,28 +144,28 @@ impl<'t> Cursor<'t> {
     }
 
     #[inline]
-    pub(super) fn number(&mut self) -> Parsed<u32> {
+    pub(crate) fn number(&mut self) -> Parsed<u32> {
         self.read("a number from 0 to 4294967295", number::unsigned32)
     }
 
-    pub(super) fn long_number(&mut self) -> Parsed<u64> {
+    pub(crate) fn long_number(&mut self) -> Parsed<u64> {
         self.read("a number from 0 to 18446744073709551615", number::unsigned)
     }
 
-    pub(super) fn axis(&mut self) -> Parsed<u8> {
+    pub(crate) fn axis(&mut self) -> Parsed<u8> {
         self.read("an axis from 0 to 255", |word| {
             u8::try_from(number::unsigned(word)?).map_err(|_| Refusal::TooLarge)
         })
     }
 
     #[inline]
-    pub(super) fn float(&mut self) -> Parsed<f32> {
+    pub(crate) fn float(&mut self) -> Parsed<f32> {
         self.read("a float such as 0.5, -2e-3, inf or 0x7fc00000", number::float)
     }
 
     /// The bits of one element.
     #[inline]
-    pub(super) fn element(&mut self, dtype: DType) -> Parsed<u32> {
+    pub(crate) fn element(&mut self, dtype: DType) -> Parsed<u32> {
         match dtype {
             DType::F32 | DType::F16 | DType::BF16 => self.float().map(f32::to_bits),
             DType::U32 => self.number(),
@@ -177,13 +177,13 @@ impl<'t> Cursor<'t> {
     }
 
     /// A line and a column in one go, `31:21`.
-    pub(super) fn line_and_column(&mut self) -> Parsed<(u32, u32)> {
+    pub(crate) fn line_and_column(&mut self) -> Parsed<(u32, u32)> {
         let line = self.number()?;
         self.expect_mark(b':')?;
         Ok((line, self.number()?))
     }
 
-    pub(super) fn dtype(&mut self) -> Parsed<DType> {
+    pub(crate) fn dtype(&mut self) -> Parsed<DType> {
         if !self.at(Kind::Word) {
             return Err(self.unexpected("an element type"));
         }
@@ -205,7 +205,7 @@ impl<'t> Cursor<'t> {
 
     /// A type: `f32`, `f32[3,4]`, `list f32[3,4]`.
     #[inline]
-    pub(super) fn ty(&mut self) -> Parsed<Type> {
+    pub(crate) fn ty(&mut self) -> Parsed<Type> {
         let is_list = self.eat_word("list");
         let dtype = self.dtype()?;
         let shape = if self.at(Kind::Mark(b'[')) { self.shape()? } else { Shape::SCALAR };
@@ -213,7 +213,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Extents in brackets.
-    pub(super) fn shape(&mut self) -> Parsed<Shape> {
+    pub(crate) fn shape(&mut self) -> Parsed<Shape> {
         let start = self.expect_mark(b'[')?;
         let mut dims = [0; Shape::MAX_RANK];
         let mut rank = 0;
@@ -237,7 +237,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// A quoted text.
-    pub(super) fn string(&mut self) -> Parsed<Cow<'t, str>> {
+    pub(crate) fn string(&mut self) -> Parsed<Cow<'t, str>> {
         let token = self.expect(Kind::Text, "a string in quotes")?;
         let inside = &self.text[token.start as usize + 1..token.end as usize - 1];
         if !inside.contains('\\') {
@@ -266,13 +266,13 @@ impl<'t> Cursor<'t> {
     }
 
     /// A name behind `@`.
-    pub(super) fn at_name(&mut self, wanted: &str) -> Parsed<Token> {
+    pub(crate) fn at_name(&mut self, wanted: &str) -> Parsed<Token> {
         self.expect(Kind::At, wanted)
     }
 
     /// A problem with one token.
     #[cold]
-    pub(super) fn at_token(
+    pub(crate) fn at_token(
         &self,
         token: Token,
         message: impl Into<String>,
@@ -300,6 +300,6 @@ fn escaped(escape: &str) -> Option<(char, usize)> {
 }
 
 /// The bytes of a token.
-pub(super) fn span(token: Token) -> Range<usize> {
+pub(crate) fn span(token: Token) -> Range<usize> {
     token.start as usize..token.end as usize
 }

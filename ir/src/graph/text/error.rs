@@ -40,24 +40,24 @@ struct Excerpt {
 
 /// A flaw while parsing goes on: the excerpt is cut when it is known that the text is refused.
 #[derive(Debug)]
-pub(super) struct Problem {
-    pub(super) span: Range<usize>,
-    pub(super) message: String,
-    pub(super) label: String,
-    pub(super) help: Option<String>,
+pub(crate) struct Problem {
+    pub(crate) span: Range<usize>,
+    pub(crate) message: String,
+    pub(crate) label: String,
+    pub(crate) help: Option<String>,
 }
 
 /// What every rule of the grammar returns.
-pub(super) type Parsed<T> = Result<T, Box<Problem>>;
+pub(crate) type Parsed<T> = Result<T, Box<Problem>>;
 
 impl Problem {
     #[cold]
-    pub(super) fn new(span: Range<usize>, message: impl Into<String>, label: impl Into<String>) -> Box<Self> {
+    pub(crate) fn new(span: Range<usize>, message: impl Into<String>, label: impl Into<String>) -> Box<Self> {
         Box::new(Self { span, message: message.into(), label: label.into(), help: None })
     }
 
     #[cold]
-    pub(super) fn help(mut self: Box<Self>, help: impl Into<String>) -> Box<Self> {
+    pub(crate) fn help(mut self: Box<Self>, help: impl Into<String>) -> Box<Self> {
         self.help = Some(help.into());
         self
     }
@@ -65,7 +65,7 @@ impl Problem {
 
 impl ParseError {
     #[cold]
-    pub(super) fn new(text: &[u8], problem: Problem) -> Self {
+    pub(crate) fn new(text: &[u8], problem: Problem) -> Self {
         let Problem { span, message, label, help } = problem;
         let start = span.start.min(text.len());
         let before = &text[..start];
@@ -134,7 +134,7 @@ impl fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 /// The candidate that `word` most likely meant, if one is near.
-pub(super) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = 1 + word.chars().count() / 4;
     let near = candidates.filter_map(|candidate| {
         let apart = distance(word, candidate);

@@ -2,11 +2,11 @@
 //!
 //! Lines mean nothing; white space and comments (`;` or `//` to the end of the line) only part
 //! tokens. What is no token becomes a token of a *bad* kind, which no rule of the grammar takes, so
-//! the parser reports it where it stands.
+//! the parser reports it where it stands. Graphs and plans are made of the same tokens.
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A keyword, an op, an attribute, an element type.
     Word,
     /// `%name`
@@ -21,7 +21,7 @@ pub(super) enum Kind {
     Number,
     /// `"..."`
     Text,
-    /// One of `= , : ( ) [ ] { }`
+    /// One of `= , : ( ) [ ] { } | + * .`, or [`TO`], [`FROM`], [`THROUGH`].
     Mark(u8),
     /// After the last byte.
     End,
@@ -33,17 +33,34 @@ pub(super) enum Kind {
     Stray,
 }
 
+/// The mark `->`.
+pub(crate) const TO: u8 = b'>';
+/// The mark `<-`.
+pub(crate) const FROM: u8 = b'<';
+/// The mark `..`.
+pub(crate) const THROUGH: u8 = b'~';
+
+/// How text spells a mark.
+pub(crate) fn mark_spelling(mark: u8) -> String {
+    match mark {
+        TO => "->".to_owned(),
+        FROM => "<-".to_owned(),
+        THROUGH => "..".to_owned(),
+        single => char::from(single).to_string(),
+    }
+}
+
 /// A kind with the bytes it covers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Token {
-    pub(super) kind: Kind,
-    pub(super) start: u32,
-    pub(super) end: u32,
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
 }
 
 /// Whether a byte may stand in a name after a sigil.
 #[inline]
-pub(super) const fn is_name(byte: u8) -> bool {
+pub(crate) const fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-')
 }
 
@@ -59,18 +76,33 @@ fn run(text: &[u8], from: usize, belongs: impl Fn(u8) -> bool) -> usize {
 
 /// The token at or after `from`. The text must be shorter than 4 GiB.
 #[inline]
-pub(super) fn token(text: &[u8], from: usize) -> Token {
+pub(crate) fn token(text: &[u8], from: usize) -> Token {
     let start = skip(text, from);
     let Some(&first) = text.get(start) else { return spanned(Kind::End, start, start) };
     match first {
         b'%' => named(text, start, Kind::Value),
         b'@' => named(text, start, Kind::At),
         b'!' => named(text, start, Kind::Site),
-        b'=' | b',' | b':' | b'(' | b')' | b'[' | b']' | b'{' | b'}' => {
+        b'=' | b',' | b':' | b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'|' | b'*' => {
             spanned(Kind::Mark(first), start, start + 1)
         }
+        b'-' | b'<' | b'.' | b'+' => match (first, text.get(start + 1)) {
+            (b'-', Some(b'>')) => spanned(Kind::Mark(TO), start, start + 2),
+            (b'<', Some(b'-')) => spanned(Kind::Mark(FROM), start, start + 2),
+            (b'.', Some(b'.')) => spanned(Kind::Mark(THROUGH), start, start + 2),
+            (b'<', _) => spanned(Kind::Stray, start, start + 1),
+            (b'.', Some(next)) if next.is_ascii_digit() => {
+                spanned(Kind::Number, start, number_end(text, start))
+            }
+            (b'.', _) => spanned(Kind::Mark(b'.'), start, start + 1),
+            (b'+', Some(&next)) if is_word(next) || next == b'.' => {
+                spanned(Kind::Number, start, number_end(text, start))
+            }
+            (b'+', _) => spanned(Kind::Mark(b'+'), start, start + 1),
+            _ => spanned(Kind::Number, start, number_end(text, start)),
+        },
         b'a'..=b'z' | b'A'..=b'Z' | b'_' => spanned(Kind::Word, start, run(text, start, is_word)),
-        b'0'..=b'9' | b'-' | b'+' | b'.' => spanned(Kind::Number, start, number_end(text, start)),
+        b'0'..=b'9' => spanned(Kind::Number, start, number_end(text, start)),
         b'#' => spanned(Kind::Hash, start, start + 1),
         b'"' => quoted(text, start),
         _ => spanned(Kind::Stray, start, run(text, start + 1, |byte| byte & 0xc0 == 0x80)),
@@ -99,12 +131,13 @@ fn named(text: &[u8], start: usize, kind: Kind) -> Token {
     spanned(if end == start + 1 { Kind::Nameless } else { kind }, start, end)
 }
 
-/// Digits, letters and points, and a sign at the head or behind the `e` of an exponent.
+/// Digits, letters and single points, and a sign at the head or behind the `e` of an exponent.
 fn number_end(text: &[u8], start: usize) -> usize {
     let mut end = start + 1;
     while let Some(&byte) = text.get(end) {
         let sign = matches!(byte, b'-' | b'+') && matches!(text[end - 1], b'e' | b'E');
-        if !(is_word(byte) || byte == b'.' || sign) {
+        let point = byte == b'.' && text.get(end + 1) != Some(&b'.');
+        if !(is_word(byte) || point || sign) {
             break;
         }
         end += 1;
@@ -160,6 +193,26 @@ mod tests {
             (Kind::Site, "!3"),
         ];
         assert_eq!(kinds("%a=elu{alpha=-1.5e-3}(#7)!3 ; and // so on"), expected);
+    }
+
+    #[test]
+    fn ranges_and_arrows_are_marks() {
+        let expected = [
+            (Kind::Word, "s0"),
+            (Kind::Mark(b'.'), "."),
+            (Kind::Word, "a"),
+            (Kind::Mark(b'['), "["),
+            (Kind::Number, "0"),
+            (Kind::Mark(THROUGH), ".."),
+            (Kind::Number, "5"),
+            (Kind::Mark(b'|'), "|"),
+            (Kind::Mark(b']'), "]"),
+            (Kind::Mark(TO), "->"),
+            (Kind::Mark(FROM), "<-"),
+            (Kind::Mark(b'+'), "+"),
+            (Kind::Number, "-1.5"),
+        ];
+        assert_eq!(kinds("s0.a[0..5|]-><-+ -1.5"), expected);
     }
 
     #[test]

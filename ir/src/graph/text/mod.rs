@@ -14,17 +14,17 @@ mod apply;
 mod attrs;
 mod call;
 mod cell;
-mod cursor;
+pub(crate) mod cursor;
 mod declare;
-mod error;
-mod lex;
-mod names;
-mod number;
+pub(crate) mod error;
+pub(crate) mod lex;
+pub(crate) mod names;
+pub(crate) mod number;
 mod operand;
 mod parse;
 mod print;
-mod vocabulary;
-mod write;
+pub(crate) mod vocabulary;
+pub(crate) mod write;
 
 pub use error::{Flaw, ParseError};
 

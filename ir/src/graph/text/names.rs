@@ -10,7 +10,7 @@ use std::hash::Hasher;
 
 /// Names of one kind, from a sigil each.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(crate) struct Names {
     /// The names `0`, `1`, .. up to here stand for these numbers.
     counted: u32,
     /// All other names: where they were declared and what they stand for.
@@ -21,7 +21,7 @@ pub(super) struct Names {
 
 impl Names {
     /// Forgets all names. The slots go, so that many small scopes behind a large one stay cheap.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.counted = 0;
         if !self.entries.is_empty() {
             self.entries.clear();
@@ -31,7 +31,7 @@ impl Names {
 
     /// What the name stands for.
     #[inline]
-    pub(super) fn find(&self, text: &[u8], name: &[u8]) -> Option<u32> {
+    pub(crate) fn find(&self, text: &[u8], name: &[u8]) -> Option<u32> {
         if let Some(number) = own_number(name)
             && number < self.counted
         {
@@ -54,7 +54,7 @@ impl Names {
 
     /// Declares the name at `place` to stand for `id`; false if the name is taken.
     #[inline]
-    pub(super) fn declare(&mut self, text: &[u8], place: u32, id: u32) -> bool {
+    pub(crate) fn declare(&mut self, text: &[u8], place: u32, id: u32) -> bool {
         let name = declared(text, place);
         if self.entries.is_empty() && id == self.counted && own_number(name) == Some(id) {
             self.counted += 1;
@@ -91,7 +91,7 @@ impl Names {
     }
 
     /// Names worth comparing with a misspelt one: the latest ones, so that a message costs little.
-    pub(super) fn recent<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = &'t str> + use<'_, 't> {
+    pub(crate) fn recent<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = &'t str> + use<'_, 't> {
         let latest = self.entries.iter().rev().take(200);
         latest.filter_map(|&(place, _)| std::str::from_utf8(declared(text, place)).ok())
     }

@@ -8,14 +8,14 @@ use std::fmt::Write as _;
 
 /// Why a spelling is no number of the wanted kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     NotANumber,
     TooLarge,
 }
 
 /// Appends an unsigned number.
 #[inline]
-pub(super) fn push_number(out: &mut String, mut number: u64) {
+pub(crate) fn push_number(out: &mut String, mut number: u64) {
     let mut digits = [0u8; 20];
     let mut at = digits.len();
     loop {
@@ -30,14 +30,14 @@ pub(super) fn push_number(out: &mut String, mut number: u64) {
 }
 
 /// Appends a float.
-pub(super) fn push_float(out: &mut String, number: f32) {
+pub(crate) fn push_float(out: &mut String, number: f32) {
     let written =
         if number.is_nan() { write!(out, "{:#010x}", number.to_bits()) } else { write!(out, "{number:?}") };
     written.expect("writing to a string does not fail");
 }
 
 /// Appends one stored element.
-pub(super) fn push_element(out: &mut String, dtype: DType, bits: u32) {
+pub(crate) fn push_element(out: &mut String, dtype: DType, bits: u32) {
     match dtype {
         DType::F32 | DType::F16 | DType::BF16 => push_float(out, f32::from_bits(bits)),
         DType::I32 => {
@@ -53,7 +53,7 @@ pub(super) fn push_element(out: &mut String, dtype: DType, bits: u32) {
 
 /// The unsigned number that `word` spells.
 #[inline]
-pub(super) fn unsigned(word: &[u8]) -> Result<u64, Refusal> {
+pub(crate) fn unsigned(word: &[u8]) -> Result<u64, Refusal> {
     if word.is_empty() || !word.iter().all(u8::is_ascii_digit) {
         return Err(Refusal::NotANumber);
     }
@@ -63,12 +63,12 @@ pub(super) fn unsigned(word: &[u8]) -> Result<u64, Refusal> {
 
 /// The unsigned 32-bit number that `word` spells.
 #[inline]
-pub(super) fn unsigned32(word: &[u8]) -> Result<u32, Refusal> {
+pub(crate) fn unsigned32(word: &[u8]) -> Result<u32, Refusal> {
     u32::try_from(unsigned(word)?).map_err(|_| Refusal::TooLarge)
 }
 
 /// The float that `word` spells: a decimal, `inf`, or eight hexadecimal digits of bits.
-pub(super) fn float(word: &[u8]) -> Result<f32, Refusal> {
+pub(crate) fn float(word: &[u8]) -> Result<f32, Refusal> {
     let word = std::str::from_utf8(word).map_err(|_| Refusal::NotANumber)?;
     if let Some(hex) = word.strip_prefix("0x") {
         if hex.is_empty() || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -89,7 +89,7 @@ pub(super) fn float(word: &[u8]) -> Result<f32, Refusal> {
 }
 
 /// The bits of the element that `word` spells.
-pub(super) fn element(dtype: DType, word: &[u8]) -> Result<u32, Refusal> {
+pub(crate) fn element(dtype: DType, word: &[u8]) -> Result<u32, Refusal> {
     match dtype {
         DType::F32 | DType::F16 | DType::BF16 => float(word).map(f32::to_bits),
         DType::I32 => {

@@ -4,8 +4,7 @@
 //! once and copied afterwards, so printing costs a few dozen nanoseconds an application.
 
 use super::number::{push_element, push_float, push_number};
-use super::vocabulary::attributes;
-use super::write::{Writer, init_words, push_text};
+use super::write::{init_words, push_op, push_text};
 use super::{HEADER, UNKNOWN};
 use crate::graph::op::Op;
 use crate::graph::{
@@ -281,11 +280,8 @@ impl<'a> Printer<'a> {
                 text.push_str(&self.module.callee_name(signature.callee));
                 (false, true, None)
             }
-            Callee::Op(mut op) => {
-                text.push_str(op.spelling());
-                let mut writer = Writer { out: &mut text, open: false };
-                let Ok(()) = attributes(&mut op, &mut writer);
-                writer.close();
+            Callee::Op(op) => {
+                push_op(&mut text, op);
                 let input = if let Op::Input(ty) = op { Some(ty) } else { None };
                 (!matches!(op, Op::Input(_) | Op::Fill { .. } | Op::Port(_)), false, input)
             }

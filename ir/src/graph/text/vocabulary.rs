@@ -10,7 +10,7 @@ use crate::types::{DType, INDEX, Shape, Type};
 use std::sync::LazyLock;
 
 /// What is done with each attribute.
-pub(super) trait Visitor {
+pub(crate) trait Visitor {
     /// What ends the walk.
     type Error;
     /// The type that follows the op's word, outside the braces.
@@ -42,7 +42,7 @@ macro_rules! vocabulary {
         special { $($pattern:pat = $prototype:expr => $body:expr,)* }
     ) => {
         /// Walks the attributes of `op` in the order in which they print.
-        pub(super) fn attributes<V: Visitor>(op: &mut Op, $visitor: &mut V) -> Result<(), V::Error> {
+        pub(crate) fn attributes<V: Visitor>(op: &mut Op, $visitor: &mut V) -> Result<(), V::Error> {
             match op {
                 $(Op::$family(_) => Ok(()),)*
                 $(Op::$plain => Ok(()),)*
@@ -128,14 +128,14 @@ static BY_SPELLING: LazyLock<Vec<(&'static str, Op)>> = LazyLock::new(|| {
 });
 
 /// The op that `word` spells, its attributes to be filled in.
-pub(super) fn prototype(word: &str) -> Option<Op> {
+pub(crate) fn prototype(word: &str) -> Option<Op> {
     let table = &*BY_SPELLING;
     let place = table.binary_search_by_key(&word, |&(spelling, _)| spelling).ok()?;
     Some(table[place].1)
 }
 
 /// Every op's word.
-pub(super) fn spellings() -> impl Iterator<Item = &'static str> {
+pub(crate) fn spellings() -> impl Iterator<Item = &'static str> {
     BY_SPELLING.iter().map(|&(word, _)| word)
 }
 

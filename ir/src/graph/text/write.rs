@@ -1,8 +1,8 @@
 //! The small parts of text: quoted strings, initialisers and the attributes of ops.
 
 use super::number::push_element;
-use super::vocabulary::Visitor;
-use crate::graph::op::{Float, Fold, Over, Permutation};
+use super::vocabulary::{Visitor, attributes};
+use crate::graph::op::{Float, Fold, Op, Over, Permutation};
 use crate::module::Init;
 use crate::types::{DType, Shape, Type};
 use std::convert::Infallible;
@@ -23,7 +23,7 @@ pub(super) fn init_words(init: &Init) -> (&'static str, Option<&[f32]>) {
 }
 
 /// A quoted text, with what would end it or break the line escaped.
-pub(super) fn push_text(out: &mut String, text: &str) {
+pub(crate) fn push_text(out: &mut String, text: &str) {
     out.push('"');
     for letter in text.chars() {
         match letter {
@@ -37,10 +37,19 @@ pub(super) fn push_text(out: &mut String, text: &str) {
     out.push('"');
 }
 
+/// The word of an op with its attributes: `slice{axis=0 start=2 len=4}`.
+pub(crate) fn push_op(out: &mut String, mut op: Op) {
+    let mut text = op.spelling().to_owned();
+    let mut writer = Writer { out: &mut text, open: false };
+    let Ok(()) = attributes(&mut op, &mut writer);
+    writer.close();
+    out.push_str(&text);
+}
+
 /// Writes attributes: `{axis=0 start=2 len=4}`.
-pub(super) struct Writer<'a> {
-    pub(super) out: &'a mut String,
-    pub(super) open: bool,
+struct Writer<'a> {
+    out: &'a mut String,
+    open: bool,
 }
 
 impl Writer<'_> {
@@ -58,7 +67,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    pub(super) fn close(self) {
+    fn close(self) {
         self.out.push_str(if self.open { "}" } else { "" });
     }
 }

@@ -67,7 +67,9 @@ fn floats<'a, S>(run: &'a Run<'_, S>, operand: Operand, lane: u32) -> &'a [f32] 
 
 fn index<S>(run: &Run<'_, S>, operand: Operand, lane: u32) -> u32 {
     match operand {
-        Operand::Words { .. } | Operand::WordTable { .. } => run.words[slot(run.plan, operand, lane) as usize],
+        Operand::Words { .. } | Operand::WordTable { .. } => {
+            run.words[slot(run.plan, operand, lane) as usize]
+        }
         _ => words(run, operand, lane)[0],
     }
 }

@@ -194,8 +194,7 @@ impl Lane {
     fn map(&mut self, width: u32, code: &[Instr]) {
         let mut locals: Vec<Vec<u32>> = Vec::with_capacity(code.len());
         for instr in code {
-            let mut result = Vec::with_capacity(width as usize);
-            for element in 0..width as usize {
+            let element = |element: usize| {
                 let mut operands = [0; 3];
                 for (operand, source) in operands.iter_mut().zip(&instr.sources) {
                     *operand = match source {
@@ -205,8 +204,9 @@ impl Lane {
                         Source::Const(bits) => *bits,
                     };
                 }
-                result.push(map_element(instr.code, instr.dtype, operands));
-            }
+                map_element(instr.code, instr.dtype, operands)
+            };
+            let result: Vec<u32> = (0..width as usize).map(element).collect();
             locals.push(result);
         }
         for (instr, result) in code.iter().zip(&locals) {

@@ -111,7 +111,8 @@ fn rows(
     };
     let wanted = width * u64::from(part.each);
     if known.ty.dtype != dtype || u64::from(known.width()) != wanted {
-        let message = format!("{what} must be {wanted} elements of {dtype} a lane, found {field}: {}", known.ty);
+        let message =
+            format!("{what} must be {wanted} elements of {dtype} a lane, found {field}: {}", known.ty);
         return Err((Rule::Finals, message));
     }
     match operand {

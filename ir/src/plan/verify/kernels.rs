@@ -147,7 +147,8 @@ impl Walk<'_> {
         let reg = self.kernel.regs.get(view.reg as usize).filter(|reg| reg.kind == RegKind::Edges)?;
         let width = reg.ty.shape.elements() as u64;
         if (view.start, u64::from(view.width)) != (0, width) {
-            let message = format!("a result is edges whole: 0..{width}, found {}..{}", view.start, view.width);
+            let message =
+                format!("a result is edges whole: 0..{width}, found {}..{}", view.start, view.width);
             self.report(Rule::Edges, message);
         } else if self.written[view.reg as usize].first_missing(0, width).is_some() {
             self.report(Rule::Edges, format!("no stage writes the edges of register {}", view.reg));

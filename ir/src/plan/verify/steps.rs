@@ -300,7 +300,8 @@ impl StepCheck<'_> {
                 self.report(Rule::StoreTypes, message);
             }
             if store.index() >= plan.given_stores() {
-                let message = format!("parameter port {port} takes {store}, a gradient, which finals make later");
+                let message =
+                    format!("parameter port {port} takes {store}, a gradient, which finals make later");
                 self.report(Rule::StoreTypes, message);
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! The rules use nothing but [`Real`] and the folds of [`numeric`](crate::numeric), so they are as
 //! exact a definition as the forward ones. Products are chains of `fma` from `+0`; a sum of what
-//! several result elements owe to one operand element is [`row::sum`](crate::numeric::row::sum)
+//! several result elements owe to one operand element is [`row::sum`]
 //! over them, ascending. `x` is an operand, `y` the result, a product of several factors is
 //! multiplied from left to right.
 //!
@@ -12,7 +12,7 @@
 //! | other functions of one operand | `dx = dy * slope`, see [`elementwise`] |
 //! | `mul` | `da = dy * b, db = dy * a` |
 //! | `div` | `da = dy / b, db = -(dy * y / b)` |
-//! | `pow` | `da = dy * (b * a^(b - 1))`, 0 where `b` is 0; `db = dy * (y * log a)`, 0 where `a` is 0 |
+//! | `pow` | `da = dy * (b * a^(b - 1))`, 0 where `b` is 0; `db = dy * (y * log a)`, 0 where `a` is 0, NaN below |
 //! | `min` `max` | `dy` to the operand taken, the first of ties; 0 to the other |
 //! | a scalar that met many | the sum of what each meeting contributes |
 //! | comparisons, `sign`, `argmax`, `one_hot`, `fork_noise`, integers | none |

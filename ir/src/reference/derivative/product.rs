@@ -33,9 +33,7 @@ pub(super) fn affine<T: Real>(
                     }
                 }
             } else {
-                for (acc, row) in acc.iter_mut().zip(weight.values.chunks_exact(outputs).skip(first)) {
-                    *acc = product::prod_chain(T::ZERO, &[product::Part::contiguous(dy, row)]);
-                }
+                chains(dy, &weight.values[first * outputs..], &mut acc);
             }
             dx.extend(acc);
         }
@@ -49,6 +47,29 @@ pub(super) fn affine<T: Real>(
         params.push(ParamUse { param: call.params[1].id, share: Share::Rows(Arc::clone(dy)) });
     }
     Ok(Partials { operands, params })
+}
+
+/// `acc[k] = chain over n ascending from +0 of dy[n] * w[k][n]`, for rows of `w` as wide as `dy`.
+///
+/// Eight chains advance together: each is what it would be alone, and a processor need not wait for
+/// one sum before it works on the next.
+fn chains<T: Real>(dy: &[T], w: &[T], acc: &mut [T]) {
+    const TOGETHER: usize = 8;
+    let width = dy.len();
+    let (blocks, rest) = acc.as_chunks_mut::<TOGETHER>();
+    let whole = blocks.len() * TOGETHER * width;
+    for (block, w) in blocks.iter_mut().zip(w.chunks_exact(TOGETHER * width)) {
+        let rows: [&[T]; TOGETHER] = std::array::from_fn(|row| &w[row * width..][..width]);
+        *block = [T::ZERO; TOGETHER];
+        for (n, &dy) in dy.iter().enumerate() {
+            for (acc, row) in block.iter_mut().zip(rows) {
+                *acc = dy.fma(row[n], *acc);
+            }
+        }
+    }
+    for (acc, row) in rest.iter_mut().zip(w[whole..].chunks_exact(width)) {
+        *acc = product::prod_chain(T::ZERO, &[product::Part::contiguous(dy, row)]);
+    }
 }
 
 /// `da[i][k] = chain over j of dc[i][j] * b[k][j]`, `db[k][j] = chain over i of a[i][k] * dc[i][j]`.

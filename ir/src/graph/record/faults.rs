@@ -1,0 +1,101 @@
+//! Faults: the first is kept with the user's line, later ones are its echoes.
+
+use super::{Caller, Raw, Recorder};
+use crate::graph::Site;
+use crate::graph::error::Fault;
+use crate::id::{SigId, TypeId};
+
+impl Recorder {
+    /// Instances, outputs and marks are a graph's; the body of a cell has none.
+    pub(super) fn refuse_in_cell(&mut self, what: &str, caller: Caller) -> bool {
+        if self.tracing.is_some() {
+            let help = "say it where the cell is called";
+            let message = format!("{what} has no meaning inside a cell");
+            self.fail(what, message, Some(help.to_owned()), &[], caller);
+        }
+        self.tracing.is_some()
+    }
+
+    #[cold]
+    pub(crate) fn refuse_other_graph(&mut self, other: u32, caller: Caller) {
+        let message = self.other_graph(other);
+        self.fail("operand", message, None, &[], caller);
+    }
+
+    #[cold]
+    pub(super) fn other_graph(&self, other: u32) -> String {
+        format!("the value belongs to graph {other}, it is used in graph {}", self.number)
+    }
+
+    #[cold]
+    pub(super) fn abandon(&mut self, mark: u32, message: String, caller: Caller) -> Option<u32> {
+        self.data.arena.truncate_operands(mark);
+        self.refuse("call", message, caller)
+    }
+
+    #[cold]
+    pub(super) fn mismatch(
+        &mut self,
+        mark: u32,
+        place: usize,
+        found: TypeId,
+        wanted: TypeId,
+        sig: SigId,
+        caller: Caller,
+    ) -> Option<u32> {
+        let name = self.data.module.callee_name(self.data.sigs.get(sig).callee);
+        let (wanted, found) = (self.data.ty(wanted), self.data.ty(found));
+        let message = format!("port {place} of {name} takes {wanted}, found {found}");
+        self.abandon(mark, message, caller)
+    }
+
+    /// A cell is traced once, so a number bound while tracing would be the same for all calls.
+    #[cold]
+    pub(super) fn refuse_bound(&mut self, op: &str, caller: Caller) -> Option<u32> {
+        let help = "give the cell a port for it, or write a constant with g.fill(shape, number)";
+        let message = "numbers cannot be bound inside a cell".to_owned();
+        self.fail(op, message, Some(help.to_owned()), &[], caller);
+        None
+    }
+
+    #[cold]
+    pub(super) fn refuse(&mut self, op: &str, message: String, caller: Caller) -> Option<u32> {
+        self.fail(op, message, None, &[], caller);
+        None
+    }
+
+    #[cold]
+    pub(crate) fn fail(
+        &mut self,
+        op: &str,
+        message: String,
+        help: Option<String>,
+        operands: &[Option<Raw<'_>>],
+        caller: Caller,
+    ) {
+        if self.error.is_some() {
+            return;
+        }
+        let context = match (&self.tracing, self.instance) {
+            (Some(tracing), _) => {
+                format!("in cell @{}, while tracing, before any instance was emitted", tracing.cell)
+            }
+            (None, Some(key)) => {
+                format!("in instance {} (key {key})", self.data.instances().saturating_sub(1))
+            }
+            (None, None) => "in the common prefix".to_owned(),
+        };
+        let operands = operands.iter().flatten().map(|operand| self.describe(*operand)).collect();
+        let fault = Fault { op: op.to_owned(), message, site: Site::from(caller), operands, help, context };
+        assert!(!self.strict, "{fault}");
+        self.error = Some(fault.into());
+    }
+
+    pub(super) fn describe(&self, operand: Raw<'_>) -> String {
+        match operand {
+            Raw::Value(id, ty) => format!("{id}: {}", self.data.ty(ty)),
+            Raw::Index(index) => format!("#{index}"),
+            Raw::Words(_, ty) | Raw::Floats(_, ty) => format!("bound {ty}"),
+        }
+    }
+}

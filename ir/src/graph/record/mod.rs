@@ -1,0 +1,329 @@
+//! The recorder behind a graph: checks what is emitted and appends it.
+//!
+//! Each emitting call checks that values are this graph's and that types fit, interns the signature
+//! and appends. The checks of a cell call compare words: its signature was fixed when the cell was
+//! traced. While a cell is traced, parameters become ports and noise comes from noise ports.
+
+mod faults;
+mod noise;
+mod signatures;
+
+use crate::graph::arena::Operand;
+use crate::graph::args::Arg;
+use crate::graph::data::{Cut, GraphData, Output, OutputKind, hash_app, hash_cut};
+use crate::graph::error::EmitError;
+use crate::graph::signature::Signatures;
+use crate::graph::{Arena, Bindings, Op, Sites};
+use crate::id::{MAX_INDEX, ParamId, SigId, TypeId, ValueId};
+use crate::module::{Module, Param};
+use crate::types::{DType, Type, Types};
+use std::collections::BTreeSet;
+use std::panic::Location;
+
+pub(crate) type Caller = &'static Location<'static>;
+
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    data: GraphData,
+    /// The graph's number in this process.
+    number: u32,
+    output_names: BTreeSet<String>,
+    error: Option<EmitError>,
+    tracing: Option<Tracing>,
+    op_cache: [Option<SigId>; OP_CACHE],
+    /// The key of the instance being emitted and the number of its next noise key.
+    instance: Option<u64>,
+    noise_ordinal: u32,
+    strict: bool,
+}
+
+/// What only the tracing of a cell needs.
+#[derive(Debug)]
+struct Tracing {
+    cell: String,
+    lifted: Vec<ParamId>,
+    noise: Option<[ValueId; 2]>,
+}
+
+/// What tracing leaves behind for the module.
+pub(crate) struct Traced {
+    pub(crate) types: Types,
+    pub(crate) sigs: Signatures,
+    pub(crate) sites: Sites,
+    pub(crate) arena: Arena,
+    pub(crate) results: Vec<ValueId>,
+    pub(crate) lifted: Vec<ParamId>,
+    pub(crate) noise: bool,
+}
+
+/// An operand on its way into the arena.
+#[derive(Clone, Copy)]
+pub(crate) enum Raw<'a> {
+    Value(ValueId, TypeId),
+    Index(u32),
+    Words(&'a [u32], Type),
+    Floats(&'a [f32], Type),
+}
+
+/// A two-way cache of signatures in front of the interner.
+const OP_CACHE_BITS: u32 = 9;
+const OP_CACHE: usize = 1 << OP_CACHE_BITS;
+/// The key that noise of the common prefix has.
+const COMMON_KEY: u64 = u64::MAX;
+
+impl Recorder {
+    pub(crate) fn new(data: GraphData, number: u32, cell: Option<&str>) -> Self {
+        let tracing = cell.map(|cell| Tracing { cell: cell.to_owned(), lifted: Vec::new(), noise: None });
+        Self {
+            data,
+            number,
+            output_names: BTreeSet::new(),
+            error: None,
+            tracing,
+            op_cache: [None; OP_CACHE],
+            instance: None,
+            noise_ordinal: 0,
+            strict: std::env::var_os("AUTOBATCH_STRICT").is_some_and(|word| word == "1"),
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.data.clear();
+        self.output_names.clear();
+        self.error = None;
+        self.instance = None;
+        self.noise_ordinal = 0;
+        self.op_cache.fill(None);
+    }
+
+    pub(crate) const fn data(&self) -> &GraphData {
+        &self.data
+    }
+
+    pub(crate) fn check(&self) -> Result<(), EmitError> {
+        match &self.error {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<GraphData, EmitError> {
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(self.data),
+        }
+    }
+
+    pub(crate) fn into_traced(
+        mut self,
+        results: &[Option<ValueId>],
+        caller: Caller,
+    ) -> Result<Traced, EmitError> {
+        let results: Option<Vec<ValueId>> = results.iter().copied().collect();
+        if let Some(results) = &results
+            && let Some(&list) = results.iter().find(|&&value| self.data.type_of(value).is_list)
+        {
+            let message = format!("a cell returns values, found {}", self.data.type_of(list));
+            self.fail("cell", message, None, &[], caller);
+        }
+        match (self.error, results, self.tracing) {
+            (None, Some(results), Some(Tracing { lifted, noise, .. })) => {
+                let GraphData { types, sigs, sites, arena, .. } = self.data;
+                Ok(Traced { types, sigs, sites, arena, results, lifted, noise: noise.is_some() })
+            }
+            (Some(error), ..) => Err(error),
+            (None, ..) => unreachable!("poison results come with an error"),
+        }
+    }
+
+    pub(crate) fn cut(&mut self, key: Option<u64>, caller: Caller) {
+        if self.refuse_in_cell("instance", caller) {
+            return;
+        }
+        let cut = Cut { first: self.data.arena.len() as u32, key };
+        hash_cut(&mut self.data.hash, cut);
+        self.data.cuts.push(cut);
+        self.instance = key;
+        self.noise_ordinal = 0;
+    }
+
+    pub(crate) fn want(&mut self, name: &str, value: ValueId, kind: OutputKind, caller: Caller) {
+        if self.refuse_in_cell("output", caller) {
+            return;
+        }
+        let ty = self.data.type_of(value);
+        if ty.is_list {
+            return self.fail("output", format!("a list is no output, found {ty}"), None, &[], caller);
+        }
+        if kind == OutputKind::Loss && ty != Type::scalar(DType::F32) {
+            return self.fail("loss", format!("a loss is a scalar f32, found {ty}"), None, &[], caller);
+        }
+        if !self.output_names.insert(name.to_owned()) {
+            return self.fail("output", format!("the name {name:?} is taken"), None, &[], caller);
+        }
+        self.data.outputs.push(Output { name: name.to_owned(), value, kind });
+    }
+
+    pub(crate) fn mark_shared(&mut self, value: ValueId, caller: Caller) {
+        if !self.refuse_in_cell("shared", caller) {
+            self.data.shared.push(value);
+        }
+    }
+
+    pub(crate) fn mark_alone(&mut self, value: ValueId, caller: Caller) {
+        if !self.refuse_in_cell("alone", caller) {
+            self.data.alone.push(self.data.arena.producer(value));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn call(
+        &mut self,
+        sig: Option<SigId>,
+        module: u32,
+        args: &[Arg<'_>],
+        caller: Caller,
+    ) -> Option<u32> {
+        if module != self.data.module.tag {
+            return self.refuse("call", "the cell belongs to another module".to_owned(), caller);
+        }
+        let module_sig = sig?;
+        let sig = if self.tracing.is_some() { self.lift_call(module_sig) } else { module_sig };
+        let noisy = self.data.sigs.get(sig).operands.len() != args.len();
+        let noise = noisy.then(|| self.call_noise_key(caller));
+        let Recorder { data, .. } = self;
+        let mark = data.arena.operand_mark();
+        if mark as usize + args.len() + 2 > MAX_INDEX || data.arena.values() > MAX_INDEX - (1 << 16) {
+            return self.refuse("call", "the graph is full: it holds 2^30 operands".to_owned(), caller);
+        }
+        let signature = data.sigs.get(sig);
+        for (place, arg) in args.iter().enumerate() {
+            let wanted = signature.operands[place];
+            let operand = match arg {
+                Arg::Value(value) if value.graph().number() != self.number => {
+                    let message = self.other_graph(value.graph().number());
+                    return self.abandon(mark, message, caller);
+                }
+                Arg::Value(value) => {
+                    let Some(id) = value.id() else {
+                        data.arena.truncate_operands(mark);
+                        return None;
+                    };
+                    if value.type_id() != wanted {
+                        return self.mismatch(mark, place, value.type_id(), wanted, sig, caller);
+                    }
+                    Operand::value(id)
+                }
+                Arg::Index(_) if self.tracing.is_some() => {
+                    self.data.arena.truncate_operands(mark);
+                    return self.refuse_bound("call", caller);
+                }
+                Arg::Index(index) => {
+                    if wanted != Module::index_type() {
+                        return self.mismatch(mark, place, Module::index_type(), wanted, sig, caller);
+                    }
+                    data.bindings.words.push(*index);
+                    Operand::index(data.bindings.words.len() as u32 - 1)
+                }
+            };
+            data.arena.push_operand(operand);
+        }
+        for word in noise.into_iter().flatten() {
+            self.push_raw(word);
+        }
+        Some(self.push(sig, mark, caller))
+    }
+
+    /// Appends the application whose operands were pushed since `mark`.
+    #[inline]
+    fn push(&mut self, sig: SigId, mark: u32, caller: Caller) -> u32 {
+        let Recorder { data, .. } = self;
+        let site = data.sites.of(caller);
+        let words = data.arena.operand_pool()[mark as usize..].iter().map(|operand| operand.word());
+        hash_app(&mut data.hash, data.sigs.hash(sig), words);
+        data.arena.push(sig, mark, &data.sigs.get(sig).results, site)
+    }
+
+    pub(crate) fn apply(
+        &mut self,
+        op: Op,
+        operands: &[Option<Raw<'_>>],
+        params: &[Param],
+        caller: Caller,
+    ) -> Option<u32> {
+        let mut types = [Module::index_type(); 8];
+        let mut many = Vec::new();
+        let slots = if operands.len() <= 8 {
+            &mut types[..operands.len()]
+        } else {
+            many.resize(operands.len(), Module::index_type());
+            &mut many
+        };
+        for (slot, operand) in slots.iter_mut().zip(operands) {
+            *slot = match (*operand)? {
+                Raw::Value(_, ty) => ty,
+                Raw::Index(_) => Module::index_type(),
+                Raw::Words(_, ty) | Raw::Floats(_, ty) => self.data.types.intern(ty),
+            };
+        }
+        if self.tracing.is_some() && operands.iter().flatten().any(|raw| !matches!(raw, Raw::Value(..))) {
+            return self.refuse_bound(op.spelling(), caller);
+        }
+        let sig = self.op_sig(op, slots, params, operands, caller)?;
+        let mark = self.data.arena.operand_mark();
+        if mark as usize + operands.len() > MAX_INDEX || self.data.arena.values() > MAX_INDEX - (1 << 16) {
+            return self.refuse(
+                op.spelling(),
+                "the graph is full: it holds 2^30 operands".to_owned(),
+                caller,
+            );
+        }
+        for operand in operands.iter().flatten() {
+            self.push_raw(*operand);
+        }
+        Some(self.push(sig, mark, caller))
+    }
+
+    fn push_raw(&mut self, operand: Raw<'_>) {
+        let Bindings { words, floats } = &mut self.data.bindings;
+        let operand = match operand {
+            Raw::Value(id, _) => Operand::value(id),
+            Raw::Index(index) => {
+                words.push(index);
+                Operand::index(words.len() as u32 - 1)
+            }
+            Raw::Words(run, _) => {
+                words.extend_from_slice(run);
+                Operand::index((words.len() - run.len()) as u32)
+            }
+            Raw::Floats(run, _) => {
+                floats.extend_from_slice(run);
+                Operand::data((floats.len() - run.len()) as u32)
+            }
+        };
+        self.data.arena.push_operand(operand);
+    }
+
+    pub(crate) fn list(&mut self, element: Type, items: &[Option<Raw<'_>>], caller: Caller) -> Option<u32> {
+        let element = self.data.types.intern(element);
+        for (place, item) in items.iter().enumerate() {
+            if let Raw::Value(_, ty) = (*item)?
+                && ty != element
+            {
+                let (wanted, found) = (self.data.ty(element), self.data.ty(ty));
+                let message = format!("element {place} must be {wanted} like the first, found {found}");
+                self.fail("list", message, None, items, caller);
+                return None;
+            }
+        }
+        let sig = self.op_sig(Op::List, &[element], &[], items, caller)?;
+        let mark = self.data.arena.operand_mark();
+        if mark as usize + items.len() > MAX_INDEX {
+            return self.refuse("list", "the graph is full: it holds 2^30 operands".to_owned(), caller);
+        }
+        for item in items.iter().flatten() {
+            self.push_raw(*item);
+        }
+        Some(self.push(sig, mark, caller))
+    }
+}

@@ -1,0 +1,126 @@
+//! From an op and its operands to a signature: through a cache, else by inference.
+
+use super::{Caller, OP_CACHE_BITS, Raw, Recorder};
+use crate::graph::infer::{InferError, infer};
+use crate::graph::op::Op;
+use crate::graph::signature::{Callee, ParamArg, Signature};
+use crate::id::{ParamId, SigId, TypeId};
+use crate::module::Param;
+use crate::types::Type;
+
+impl Recorder {
+    /// The signature id of an op on these types, through the cache.
+    pub(super) fn op_sig(
+        &mut self,
+        op: Op,
+        operands: &[TypeId],
+        params: &[Param],
+        raw: &[Option<Raw<'_>>],
+        caller: Caller,
+    ) -> Option<SigId> {
+        let mut args = [ParamArg::Port(0); 2];
+        for (arg, param) in args.iter_mut().zip(params) {
+            if param.module != self.data.module.tag {
+                let message = "the parameter belongs to another module".to_owned();
+                self.refuse(op.spelling(), message, caller);
+                return None;
+            }
+            *arg = self.param_arg(param.id?);
+        }
+        let args = &args[..params.len()];
+        // One place of a model nearly always emits one signature of an op, so they find the candidate.
+        let line = std::ptr::from_ref(caller) as u64;
+        let word = op.spelling().as_ptr() as u64;
+        let mixed = line.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ word.wrapping_mul(0xd1b5_4a32_d192_ed03);
+        let place = (mixed >> (u64::BITS - OP_CACHE_BITS)) as usize;
+        for place in [place, place ^ 1] {
+            let Some(sig) = self.op_cache[place] else { continue };
+            let known = self.data.sigs.get(sig);
+            if known.callee == Callee::Op(op) && *known.operands == *operands && *known.params == *args {
+                return Some(sig);
+            }
+        }
+        let sig = self.infer_sig(op, operands, args, raw, caller)?;
+        let home = if self.op_cache[place].is_none() { place } else { place ^ 1 };
+        self.op_cache[home] = Some(sig);
+        Some(sig)
+    }
+
+    #[cold]
+    pub(super) fn infer_sig(
+        &mut self,
+        op: Op,
+        operands: &[TypeId],
+        params: &[ParamArg],
+        raw: &[Option<Raw<'_>>],
+        caller: Caller,
+    ) -> Option<SigId> {
+        let types: Vec<Type> = operands.iter().map(|&ty| self.data.types.get(ty)).collect();
+        let param_types: Vec<Type> = params.iter().map(|&arg| self.param_type(arg)).collect();
+        match infer(&op, &types, &param_types) {
+            Ok(results) => {
+                let signature = Signature {
+                    callee: Callee::Op(op),
+                    operands: operands.into(),
+                    params: params.into(),
+                    param_types: param_types.into_iter().map(|ty| self.data.types.intern(ty)).collect(),
+                    results: results.into_iter().map(|ty| self.data.types.intern(ty)).collect(),
+                };
+                Some(self.data.sigs.intern(signature, &self.data.types))
+            }
+            Err(InferError { message, help }) => {
+                let notes: Vec<String> = help.into_iter().chain(self.param_help(params)).collect();
+                let help = (!notes.is_empty()).then(|| notes.join("; "));
+                self.fail(op.spelling(), message, help, raw, caller);
+                None
+            }
+        }
+    }
+
+    /// Names the parameters of a refused op and where they were declared.
+    pub(super) fn param_help(&self, params: &[ParamArg]) -> Option<String> {
+        let named: Vec<String> = params
+            .iter()
+            .filter_map(|&arg| {
+                let decl = self.data.module.param_decl(self.module_param(arg)?);
+                let site = self.data.module.sites.get(decl.site);
+                Some(format!("@{}: {} was declared at {site}", decl.name, decl.ty))
+            })
+            .collect();
+        (!named.is_empty()).then(|| named.join("; "))
+    }
+
+    pub(super) fn module_param(&self, arg: ParamArg) -> Option<ParamId> {
+        match (arg, &self.tracing) {
+            (ParamArg::Module(id), _) => Some(id),
+            (ParamArg::Port(port), Some(tracing)) => tracing.lifted.get(port as usize).copied(),
+            (ParamArg::Port(_), None) => None,
+        }
+    }
+
+    pub(super) fn param_type(&self, arg: ParamArg) -> Type {
+        let id = self.module_param(arg).expect("parameter ports exist while tracing only");
+        self.data.module.param_decl(id).ty
+    }
+
+    /// A parameter as an argument: in a cell's body it becomes a port.
+    pub(super) fn param_arg(&mut self, id: ParamId) -> ParamArg {
+        let Some(tracing) = &mut self.tracing else { return ParamArg::Module(id) };
+        let port = tracing.lifted.iter().position(|&known| known == id).unwrap_or_else(|| {
+            tracing.lifted.push(id);
+            tracing.lifted.len() - 1
+        });
+        ParamArg::Port(port as u32)
+    }
+
+    /// The signature of a cell called inside a cell: its parameter arguments become ports.
+    pub(super) fn lift_call(&mut self, sig: SigId) -> SigId {
+        let mut signature = self.data.sigs.get(sig).clone();
+        for arg in &mut signature.params {
+            if let ParamArg::Module(id) = *arg {
+                *arg = self.param_arg(id);
+            }
+        }
+        self.data.sigs.intern(signature, &self.data.types)
+    }
+}

@@ -1,0 +1,240 @@
+//! Values made from numbers, parameters, tables and several values.
+
+use super::Value;
+use crate::graph::args::Arg;
+use crate::graph::emit::Graph;
+use crate::graph::op::{Float, Op};
+use crate::graph::record::{Caller, Raw};
+use crate::module::{Param, Table};
+use crate::types::{DType, INDEX, IntoShape, Shape, Type};
+use std::borrow::Borrow;
+use std::panic::Location;
+
+impl<'g> Arg<'g> {
+    #[inline]
+    pub(crate) fn raw(self, graph: &Graph, caller: Caller) -> Option<Raw<'static>> {
+        match self {
+            Self::Value(value) => value.raw(graph, caller),
+            Self::Index(index) => Some(Raw::Index(index)),
+        }
+    }
+}
+
+impl Table {
+    /// The row at an index that is a value: inside cells, after an argmax.
+    #[track_caller]
+    #[must_use]
+    pub fn row<'g>(self, index: Value<'g>) -> Value<'g> {
+        index.graph().lookup_at(self, index.into(), Location::caller())
+    }
+
+    /// The row at an index, bound or computed.
+    #[track_caller]
+    #[must_use]
+    pub fn look<'g>(self, graph: &'g Graph, index: impl Into<Arg<'g>>) -> Value<'g> {
+        graph.lookup_at(self, index.into(), Location::caller())
+    }
+}
+
+/// Values made from numbers, parameters and several values.
+impl Graph {
+    fn lookup_at<'g>(&'g self, table: Table, index: Arg<'g>, caller: Caller) -> Value<'g> {
+        self.apply_one(Op::Lookup { sparse: true }, &[index.raw(self, caller)], &[table.as_param()], caller)
+    }
+
+    pub(crate) fn affine_at<'g>(
+        &'g self,
+        parts: &[Value<'g>],
+        weight: Param,
+        bias: Option<Param>,
+        transposed: bool,
+        caller: Caller,
+    ) -> Value<'g> {
+        let raw: Vec<Option<Raw<'_>>> = parts.iter().map(|part| part.raw(self, caller)).collect();
+        let params = [weight, bias.unwrap_or(weight)];
+        let used = if bias.is_some() { 2 } else { 1 };
+        self.apply_one(Op::Affine { bias: bias.is_some(), transposed }, &raw, &params[..used], caller)
+    }
+
+    /// `x · W (+ b)`, where the parts side by side make up `x`; nothing is copied.
+    #[track_caller]
+    pub fn affine<'g>(
+        &'g self,
+        parts: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        weight: Param,
+        bias: Option<Param>,
+    ) -> Value<'g> {
+        let caller = Location::caller();
+        let parts: Vec<Value<'g>> = parts.into_iter().map(|part| *part.borrow()).collect();
+        self.affine_at(&parts, weight, bias, false, caller)
+    }
+
+    /// A vector of bound floats.
+    #[track_caller]
+    pub fn input(&self, numbers: &[f32]) -> Value<'_> {
+        let caller = Location::caller();
+        match [numbers.len()].into_shape() {
+            Ok(shape) => self.bound_floats(numbers, shape, caller),
+            Err(error) => {
+                self.refuse("input", &error.to_string(), "an input has at least one number", caller)
+            }
+        }
+    }
+
+    /// Bound floats of any shape, row by row.
+    #[track_caller]
+    pub fn input_shaped(&self, shape: impl IntoShape, numbers: &[f32]) -> Value<'_> {
+        let caller = Location::caller();
+        match shape.into_shape() {
+            Ok(shape) if shape.elements() == numbers.len() => self.bound_floats(numbers, shape, caller),
+            Ok(shape) => {
+                let message = format!("the shape {shape} wants {} numbers", shape.elements());
+                self.refuse("input", &message, &format!("{} were given", numbers.len()), caller)
+            }
+            Err(error) => self.refuse("input", &error.to_string(), "give extents from 1 up", caller),
+        }
+    }
+
+    fn bound_floats(&self, numbers: &[f32], shape: Shape, caller: Caller) -> Value<'_> {
+        let ty = Type::new(DType::F32, shape);
+        self.apply_one(Op::Input(ty), &[Some(Raw::Floats(numbers, ty))], &[], caller)
+    }
+
+    pub(crate) fn bound_words(&self, words: &[u32], ty: Type, caller: Caller) -> Value<'_> {
+        self.apply_one(Op::Input(ty), &[Some(Raw::Words(words, ty))], &[], caller)
+    }
+
+    /// A bound index as a value: one that several applications take, or that arithmetic is done on.
+    #[track_caller]
+    pub fn index(&self, index: u32) -> Value<'_> {
+        self.apply_one(Op::Input(INDEX), &[Some(Raw::Index(index))], &[], Location::caller())
+    }
+
+    /// A vector of bound indices: the labels of a matrix' rows, say.
+    #[track_caller]
+    pub fn indices(&self, indices: &[u32]) -> Value<'_> {
+        let caller = Location::caller();
+        match [indices.len()].into_shape() {
+            Ok(shape) => self.bound_words(indices, Type::new(DType::U32, shape), caller),
+            Err(error) => self.refuse("input", &error.to_string(), "give at least one index", caller),
+        }
+    }
+
+    /// A float constant of any shape.
+    #[track_caller]
+    pub fn fill(&self, shape: impl IntoShape, number: f32) -> Value<'_> {
+        let caller = Location::caller();
+        match shape.into_shape() {
+            Ok(shape) => {
+                let op = Op::Fill { ty: Type::new(DType::F32, shape), bits: number.to_bits() };
+                self.apply_one(op, &[], &[], caller)
+            }
+            Err(error) => self.refuse("fill", &error.to_string(), "give extents from 1 up", caller),
+        }
+    }
+
+    /// Zeros of any shape.
+    #[track_caller]
+    pub fn zeros(&self, shape: impl IntoShape) -> Value<'_> {
+        self.fill(shape, 0.0)
+    }
+
+    /// A single number.
+    #[track_caller]
+    pub fn constant(&self, number: f32) -> Value<'_> {
+        self.fill([], number)
+    }
+
+    /// The value of a parameter.
+    #[track_caller]
+    pub fn param(&self, param: Param) -> Value<'_> {
+        self.apply_one(Op::Param, &[], &[param], Location::caller())
+    }
+
+    /// 1 at an index, 0 elsewhere.
+    #[track_caller]
+    pub fn one_hot<'g>(&'g self, index: impl Into<Arg<'g>>, width: usize) -> Value<'g> {
+        let caller = Location::caller();
+        let op = Op::OneHot { width: u32::try_from(width).unwrap_or(u32::MAX) };
+        self.apply_one(op, &[index.into().raw(self, caller)], &[], caller)
+    }
+
+    /// Values side by side along the innermost axis.
+    #[track_caller]
+    pub fn concat<'g>(&'g self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
+        let caller = Location::caller();
+        let values: Vec<Value<'g>> = values.into_iter().map(|value| *value.borrow()).collect();
+        let axis = values.first().map_or(0, |first| first.last_axis());
+        self.many(Op::Concat { axis }, &values, caller)
+    }
+
+    /// Values side by side along an axis.
+    #[track_caller]
+    pub fn concat_axis<'g>(
+        &'g self,
+        axis: usize,
+        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Value<'g> {
+        let caller = Location::caller();
+        let values: Vec<Value<'g>> = values.into_iter().map(|value| *value.borrow()).collect();
+        self.many(Op::Concat { axis: axis as u8 }, &values, caller)
+    }
+
+    /// Values of one type along a new outermost axis.
+    #[track_caller]
+    pub fn stack<'g>(&'g self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
+        let caller = Location::caller();
+        let values: Vec<Value<'g>> = values.into_iter().map(|value| *value.borrow()).collect();
+        self.many(Op::Stack, &values, caller)
+    }
+
+    fn many<'g>(&'g self, op: Op, values: &[Value<'g>], caller: Caller) -> Value<'g> {
+        let raw: Vec<Option<Raw<'_>>> = values.iter().map(|value| value.raw(self, caller)).collect();
+        self.apply_one(op, &raw, &[], caller)
+    }
+
+    /// `sum of score_i * value_i` over two lists of equal length.
+    #[track_caller]
+    pub fn weighted_sum<'g>(&'g self, scores: Value<'g>, values: Value<'g>) -> Value<'g> {
+        self.lists(Op::WeightedSum { softmax: false }, &[scores, values], Location::caller())
+    }
+
+    /// The same with the scores made a softmax over the list first, element by element.
+    #[track_caller]
+    pub fn softmax_sum<'g>(&'g self, scores: Value<'g>, values: Value<'g>) -> Value<'g> {
+        self.lists(Op::WeightedSum { softmax: true }, &[scores, values], Location::caller())
+    }
+
+    /// Dot-product attention of a query over lists of keys and values.
+    #[track_caller]
+    pub fn attend<'g>(
+        &'g self,
+        query: Value<'g>,
+        keys: Value<'g>,
+        values: Value<'g>,
+        scale: f32,
+    ) -> Value<'g> {
+        let op = Op::Attend { scale: Float::new(scale) };
+        self.lists(op, &[query, keys, values], Location::caller())
+    }
+
+    /// Ops over two lists need lists of one length, which no signature knows.
+    fn lists<'g>(&'g self, op: Op, operands: &[Value<'g>], caller: Caller) -> Value<'g> {
+        let [.., a, b] = operands else { return Value::poison(self) };
+        if let (Some(a), Some(b)) = (self.list_len(*a), self.list_len(*b))
+            && a != b
+        {
+            let message = format!("the lists must be equally long, found {a} and {b} values");
+            return self.refuse(op.spelling(), &message, "give each value its score", caller);
+        }
+        self.many(op, operands, caller)
+    }
+
+    /// The length of a list of this graph; a list port's is unknown while tracing.
+    fn list_len(&self, list: Value<'_>) -> Option<usize> {
+        let id = list.id().filter(|_| list.is_of(self))?;
+        let data = self.data();
+        let app = data.arena.producer(id);
+        data.signature(app).is_list().then(|| data.arena.operands(app).len())
+    }
+}

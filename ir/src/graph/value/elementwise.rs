@@ -1,0 +1,171 @@
+//! Methods without attributes: elementwise functions, folds, row functions, comparisons.
+
+use super::Value;
+use crate::graph::op::{Binary, Compare, Fold, ListFold, Op, Over, Permutation, Unary};
+use crate::graph::record::Caller;
+use std::panic::Location;
+
+macro_rules! methods {
+    ($($(#[$doc:meta])* $name:ident => $op:expr;)*) => {
+        impl<'g> Value<'g> {
+            $($(#[$doc])* #[track_caller] #[inline] #[must_use]
+            pub fn $name(self) -> Self { self.unary($op, Location::caller()) })*
+        }
+    };
+}
+
+methods! {
+    /// `|x|`
+    abs => Op::Unary(Unary::Abs);
+    /// `e^x`
+    exp => Op::Unary(Unary::Exp);
+    /// Natural logarithm.
+    log => Op::Unary(Unary::Log);
+    /// Square root.
+    sqrt => Op::Unary(Unary::Sqrt);
+    /// `1 / sqrt(x)`
+    rsqrt => Op::Unary(Unary::Rsqrt);
+    /// `x * x`
+    square => Op::Unary(Unary::Square);
+    /// `1 / x`
+    recip => Op::Unary(Unary::Recip);
+    /// Hyperbolic tangent.
+    tanh => Op::Unary(Unary::Tanh);
+    /// `1 / (1 + e^-x)`
+    sigmoid => Op::Unary(Unary::Sigmoid);
+    /// `max(x, 0)`
+    relu => Op::Unary(Unary::Relu);
+    /// Gaussian error linear unit.
+    gelu => Op::Unary(Unary::Gelu);
+    /// `x * sigmoid(x)`
+    silu => Op::Unary(Unary::Silu);
+    /// `log(1 + e^x)`
+    softplus => Op::Unary(Unary::Softplus);
+    /// Sine.
+    sin => Op::Unary(Unary::Sin);
+    /// Cosine.
+    cos => Op::Unary(Unary::Cos);
+    /// The error function.
+    erf => Op::Unary(Unary::Erf);
+    /// -1, 0 or 1.
+    sign => Op::Unary(Unary::Sign);
+    /// `e^x / sum e^x` of each row.
+    softmax => Op::Softmax;
+    /// `log(softmax(x))` of each row.
+    log_softmax => Op::LogSoftmax;
+    /// `log(sum e^x)` of each row.
+    logsumexp => Op::LogSumExp;
+    /// The Euclidean length of each row.
+    norm => Op::Norm;
+    /// The index of the largest element of each row.
+    argmax => Op::ArgMax;
+    /// The identity, whose derivative is taken as zero.
+    stop_gradient => Op::StopGradient;
+    /// The sum of each row.
+    sum_rows => Op::Reduce { fold: Fold::Sum, over: Over::Last };
+    /// The mean of each row.
+    mean_rows => Op::Reduce { fold: Fold::Mean, over: Over::Last };
+    /// The largest element of each row.
+    max_rows => Op::Reduce { fold: Fold::Max, over: Over::Last };
+    /// The smallest element of each row.
+    min_rows => Op::Reduce { fold: Fold::Min, over: Over::Last };
+    /// The smallest element.
+    min => Op::Reduce { fold: Fold::Min, over: Over::All };
+    /// The matrix with its axes swapped.
+    t => Op::Transpose(Permutation::SWAP);
+}
+
+macro_rules! folds {
+    ($($(#[$doc:meta])* $name:ident => $fold:ident;)*) => {
+        impl<'g> Value<'g> {
+            $($(#[$doc])* #[track_caller] #[must_use]
+            pub fn $name(self) -> Self {
+                let op = if self.ty().is_list {
+                    Op::ListFold(ListFold::$fold)
+                } else {
+                    Op::Reduce { fold: Fold::$fold, over: Over::All }
+                };
+                self.unary(op, Location::caller())
+            })*
+        }
+    };
+}
+
+folds! {
+    /// The sum of all elements; of a list, the elementwise sum of its values.
+    sum => Sum;
+    /// The mean of all elements; of a list, the elementwise mean of its values.
+    mean => Mean;
+    /// The largest element; of a list, the elementwise maximum of its values.
+    max => Max;
+}
+
+macro_rules! binary_methods {
+    ($($(#[$doc:meta])* $name:ident => $op:expr;)*) => {
+        impl<'g> Value<'g> {
+            $($(#[$doc])* #[track_caller] #[must_use]
+            pub fn $name(self, other: impl Into<Term<'g>>) -> Self {
+                let caller = Location::caller();
+                let other = other.into().value(self, caller);
+                self.meet($op, other, caller)
+            })*
+        }
+    };
+}
+
+/// The second operand of an elementwise method: a value or a number.
+#[derive(Clone, Copy, Debug)]
+pub enum Term<'g> {
+    /// A value of the same graph.
+    Value(Value<'g>),
+    /// A constant.
+    Number(f32),
+}
+
+impl<'g> Term<'g> {
+    fn value(self, first: Value<'g>, caller: Caller) -> Value<'g> {
+        match self {
+            Self::Value(value) => value,
+            Self::Number(number) => first.number(number, caller),
+        }
+    }
+}
+
+impl<'g> From<Value<'g>> for Term<'g> {
+    fn from(value: Value<'g>) -> Self {
+        Self::Value(value)
+    }
+}
+
+impl<'g> From<&Value<'g>> for Term<'g> {
+    fn from(value: &Value<'g>) -> Self {
+        Self::Value(*value)
+    }
+}
+
+impl From<f32> for Term<'_> {
+    fn from(number: f32) -> Self {
+        Self::Number(number)
+    }
+}
+
+binary_methods! {
+    /// `self ^ other`
+    pow => Op::Binary(Binary::Pow);
+    /// The smaller of the two, element by element.
+    minimum => Op::Binary(Binary::Min);
+    /// The larger of the two, element by element.
+    maximum => Op::Binary(Binary::Max);
+    /// Whether equal, element by element.
+    equal => Op::Compare(Compare::Eq);
+    /// Whether different, element by element.
+    not_equal => Op::Compare(Compare::Ne);
+    /// Whether less, element by element.
+    less => Op::Compare(Compare::Lt);
+    /// Whether less or equal, element by element.
+    less_equal => Op::Compare(Compare::Le);
+    /// Whether greater, element by element.
+    greater => Op::Compare(Compare::Gt);
+    /// Whether greater or equal, element by element.
+    greater_equal => Op::Compare(Compare::Ge);
+}

@@ -1,0 +1,288 @@
+//! Methods with attributes, parameters or several operands.
+
+use super::Value;
+use crate::graph::args::Arg;
+use crate::graph::op::{Op, Permutation};
+use crate::graph::record::Caller;
+use crate::module::Param;
+use crate::types::{DType, IntoShape, Shape, Type};
+use std::ops::Range;
+use std::panic::Location;
+
+/// Ops with attributes, parameters or several operands.
+impl<'g> Value<'g> {
+    /// `x` where positive, `slope * x` elsewhere.
+    #[track_caller]
+    #[must_use]
+    pub fn leaky_relu(self, slope: f32) -> Self {
+        self.unary(Op::LeakyRelu { slope: slope.into() }, Location::caller())
+    }
+
+    /// `x` where positive, `alpha * (e^x - 1)` elsewhere.
+    #[track_caller]
+    #[must_use]
+    pub fn elu(self, alpha: f32) -> Self {
+        self.unary(Op::Elu { alpha: alpha.into() }, Location::caller())
+    }
+
+    /// `x` cut to `low..=high`.
+    #[track_caller]
+    #[must_use]
+    pub fn clamp(self, low: f32, high: f32) -> Self {
+        self.unary(Op::Clamp { low: low.into(), high: high.into() }, Location::caller())
+    }
+
+    /// `x · W (+ b)`. A matrix is so many rows.
+    #[track_caller]
+    #[must_use]
+    pub fn affine(self, weight: Param, bias: Option<Param>) -> Self {
+        self.graph.affine_at(&[self], weight, bias, false, Location::caller())
+    }
+
+    /// `x · Wᵀ (+ b)`, for a weight stored as `[outputs, inputs]`: a tied embedding, say.
+    #[track_caller]
+    #[must_use]
+    pub fn affine_transposed(self, weight: Param, bias: Option<Param>) -> Self {
+        self.graph.affine_at(&[self], weight, bias, true, Location::caller())
+    }
+
+    /// The matrix product of two values.
+    #[track_caller]
+    #[must_use]
+    pub fn matmul(self, other: Self) -> Self {
+        self.with(Op::Matmul, other, Location::caller())
+    }
+
+    /// The inner product of two vectors.
+    #[track_caller]
+    #[must_use]
+    pub fn dot(self, other: Self) -> Self {
+        self.with(Op::Dot, other, Location::caller())
+    }
+
+    /// The outer product of two vectors.
+    #[track_caller]
+    #[must_use]
+    pub fn outer(self, other: Self) -> Self {
+        self.with(Op::Outer, other, Location::caller())
+    }
+
+    /// `N` equal parts along the innermost axis.
+    #[track_caller]
+    #[must_use]
+    pub fn split<const N: usize>(self) -> [Self; N] {
+        let axis = self.last_axis();
+        let first = self.split_at(axis, N as u32, Location::caller());
+        std::array::from_fn(|place| first.map_or(Self::poison(self.graph), |f| self.graph.nth(f, place)))
+    }
+
+    /// `parts` equal parts along an axis.
+    #[track_caller]
+    #[must_use]
+    pub fn chunks(self, axis: usize, parts: usize) -> Vec<Self> {
+        let parts = u32::try_from(parts).unwrap_or(u32::MAX);
+        match self.split_at(axis as u8, parts, Location::caller()) {
+            Some(first) => (0..parts as usize).map(|place| self.graph.nth(first, place)).collect(),
+            None => vec![Self::poison(self.graph)],
+        }
+    }
+
+    fn split_at(self, axis: u8, parts: u32, caller: Caller) -> Option<u32> {
+        self.graph.apply(Op::Split { axis, parts }, &[self.raw(self.graph, caller)], &[], caller)
+    }
+
+    pub(super) fn last_axis(self) -> u8 {
+        self.shape().rank().saturating_sub(1) as u8
+    }
+
+    /// A range of the innermost axis.
+    #[track_caller]
+    #[must_use]
+    pub fn slice(self, range: Range<usize>) -> Self {
+        let axis = self.last_axis() as usize;
+        self.slice_axis(axis, range)
+    }
+
+    /// A range along an axis.
+    #[track_caller]
+    #[must_use]
+    pub fn slice_axis(self, axis: usize, range: Range<usize>) -> Self {
+        let bound = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let (start, len) = (bound(range.start), bound(range.end.saturating_sub(range.start)));
+        self.unary(Op::Slice { axis: axis as u8, start, len }, Location::caller())
+    }
+
+    /// The same elements in another shape.
+    #[track_caller]
+    #[must_use]
+    pub fn reshape(self, shape: impl IntoShape) -> Self {
+        self.shaped("reshape", shape, Op::Reshape, Location::caller())
+    }
+
+    /// Repetition along axes of extent 1 and new outer axes.
+    #[track_caller]
+    #[must_use]
+    pub fn broadcast(self, shape: impl IntoShape) -> Self {
+        self.shaped("broadcast", shape, Op::Broadcast, Location::caller())
+    }
+
+    fn shaped(self, name: &str, shape: impl IntoShape, op: fn(Shape) -> Op, caller: Caller) -> Self {
+        match shape.into_shape() {
+            Ok(shape) => self.unary(op(shape), caller),
+            Err(error) => self.graph.refuse(name, &error.to_string(), "give extents from 1 up", caller),
+        }
+    }
+
+    /// The axes in another order: axis `i` of the result is axis `order[i]`.
+    #[track_caller]
+    #[must_use]
+    pub fn transpose<const RANK: usize>(self, order: [usize; RANK]) -> Self {
+        let mut axes = [0, 1, 2, 3];
+        for (axis, &from) in axes.iter_mut().zip(&order) {
+            *axis = u8::try_from(from).unwrap_or(u8::MAX);
+        }
+        self.unary(Op::Transpose(Permutation(axes)), Location::caller())
+    }
+
+    /// The element, or row of a matrix, at an index.
+    #[track_caller]
+    #[must_use]
+    pub fn pick(self, index: impl Into<Arg<'g>>) -> Self {
+        self.indexed(Op::Pick, index.into(), Location::caller())
+    }
+
+    #[inline]
+    fn indexed(self, op: Op, index: Arg<'g>, caller: Caller) -> Self {
+        let operands = [self.raw(self.graph, caller), index.raw(self.graph, caller)];
+        self.graph.apply_one(op, &operands, &[], caller)
+    }
+
+    /// The `k` largest elements of each row, descending, and their indices.
+    #[track_caller]
+    #[must_use]
+    pub fn top_k(self, k: usize) -> [Self; 2] {
+        let caller = Location::caller();
+        let op = Op::TopK { k: u32::try_from(k).unwrap_or(u32::MAX) };
+        let first = self.graph.apply(op, &[self.raw(self.graph, caller)], &[], caller);
+        std::array::from_fn(|place| first.map_or(Self::poison(self.graph), |f| self.graph.nth(f, place)))
+    }
+
+    /// Each row less its mean, divided by its deviation.
+    #[track_caller]
+    #[must_use]
+    pub fn layer_norm(self, eps: f32) -> Self {
+        self.unary(Op::LayerNorm { eps: eps.into() }, Location::caller())
+    }
+
+    /// Where this condition holds, `a`, elsewhere `b`.
+    #[track_caller]
+    #[must_use]
+    pub fn select(self, a: Self, b: Self) -> Self {
+        let caller = Location::caller();
+        let operands = [self, a, b].map(|value| value.raw(self.graph, caller));
+        self.graph.apply_one(Op::Select, &operands, &[], caller)
+    }
+
+    /// Minus infinity where `legal` is false: choices that must not be taken.
+    #[track_caller]
+    #[must_use]
+    pub fn mask(self, legal: &[bool]) -> Self {
+        let caller = Location::caller();
+        let words: Vec<u32> = legal.iter().map(|&legal| u32::from(legal)).collect();
+        let ty = self.ty();
+        let legal = match [words.len()].into_shape() {
+            Ok(shape) => self.graph.bound_words(&words, Type::new(DType::Bool, shape), caller),
+            Err(error) => self.graph.refuse("mask", &error.to_string(), "give one flag an element", caller),
+        };
+        let never = self.number(f32::NEG_INFINITY, caller).repeated(ty.shape, caller);
+        let operands = [legal, self, never].map(|value| value.raw(self.graph, caller));
+        self.graph.apply_one(Op::Select, &operands, &[], caller)
+    }
+
+    /// Conversion to another element type.
+    #[track_caller]
+    #[must_use]
+    pub fn cast(self, dtype: DType) -> Self {
+        self.unary(Op::Cast(dtype), Location::caller())
+    }
+
+    /// `-log_softmax(self)[label]` of each row.
+    #[track_caller]
+    #[must_use]
+    pub fn cross_entropy(self, label: impl Into<Arg<'g>>) -> Self {
+        self.indexed(Op::PickNegLogSoftmax, label.into(), Location::caller())
+    }
+
+    /// `-sum target * log_softmax(self)`.
+    #[track_caller]
+    #[must_use]
+    pub fn cross_entropy_with(self, target: Self) -> Self {
+        self.with(Op::CrossEntropy, target, Location::caller())
+    }
+
+    /// `sum target * (log target - self)`, where `self` holds log-probabilities.
+    #[track_caller]
+    #[must_use]
+    pub fn kl_div(self, target: Self) -> Self {
+        self.with(Op::KlDiv, target, Location::caller())
+    }
+
+    /// The mean of the squared differences.
+    #[track_caller]
+    #[must_use]
+    pub fn mse(self, target: Self) -> Self {
+        self.with(Op::Mse, target, Location::caller())
+    }
+
+    /// The mean binary cross-entropy of these logits against targets in `0..=1`.
+    #[track_caller]
+    #[must_use]
+    pub fn bce(self, target: Self) -> Self {
+        self.with(Op::Bce, target, Location::caller())
+    }
+
+    /// The margin loss of each row: `sum over j ≠ label of max(0, margin + x_j - x_label)`.
+    #[track_caller]
+    #[must_use]
+    pub fn hinge(self, label: impl Into<Arg<'g>>, margin: f32) -> Self {
+        self.indexed(Op::Hinge { margin: margin.into() }, label.into(), Location::caller())
+    }
+
+    /// In training, zero with probability `rate` and scaled up elsewhere; the identity otherwise.
+    #[track_caller]
+    #[must_use]
+    pub fn dropout(self, rate: f32) -> Self {
+        let caller = Location::caller();
+        let (ordinal, [low, high]) = self.graph.noise_key(caller);
+        let operands = [self.raw(self.graph, caller), Some(low), Some(high)];
+        self.graph.apply_one(Op::Dropout { rate: rate.into(), ordinal }, &operands, &[], caller)
+    }
+
+    /// The identity, whose derivative is multiplied by `by`.
+    #[track_caller]
+    #[must_use]
+    pub fn scale_gradient(self, by: f32) -> Self {
+        self.unary(Op::ScaleGradient { by: by.into() }, Location::caller())
+    }
+
+    /// Promises that every batch that takes this value takes it in all its rows; planning fails
+    /// with the names of two values where that does not hold.
+    #[track_caller]
+    #[must_use]
+    pub fn shared(self) -> Self {
+        if let Some(id) = self.id {
+            self.graph.mark_shared(id, Location::caller());
+        }
+        self
+    }
+
+    /// Makes the application of this value a batch of its own.
+    #[track_caller]
+    #[must_use]
+    pub fn alone(self) -> Self {
+        if let Some(id) = self.id {
+            self.graph.mark_alone(id, Location::caller());
+        }
+        self
+    }
+}

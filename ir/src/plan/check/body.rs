@@ -1,0 +1,212 @@
+//! The terms of a signature: its op, or the body of its cell with all calls inlined.
+
+use super::terms::{Factor, ListTerm, Operand, Piece, ProductStart, Seq, Term, Terms};
+use crate::graph::{Arena, Callee, GraphData, Op, OperandKind, ParamArg, Signature};
+use crate::plan::Code;
+use crate::types::{DType, Type};
+
+/// The terms of the results of a signature of a graph; `None` if the module cannot be read, or
+/// there is too much of it.
+pub(super) fn results(
+    terms: &mut Terms,
+    graph: &GraphData,
+    signature: &Signature,
+    training: bool,
+) -> Option<Vec<Seq>> {
+    let mut ports = Vec::with_capacity(signature.operands.len());
+    for (number, &ty) in signature.operands.iter().enumerate() {
+        let ty = graph.ty(ty);
+        let seq = terms.whole(Term::Port(number as u32), ty.shape.elements());
+        ports.push(if ty.is_list { Value::List(ListTerm::Port(number as u32)) } else { Value::Seq(seq) });
+    }
+    let args: Vec<u32> = (0..signature.params.len() as u32).collect();
+    let mut play = Play { terms, graph, training };
+    play.apply(signature, ports, &args)?.into_iter().map(Value::seq).collect()
+}
+
+/// A value of a body.
+#[derive(Clone, Debug)]
+enum Value {
+    Seq(Seq),
+    List(ListTerm),
+}
+
+impl Value {
+    fn seq(self) -> Option<Seq> {
+        match self {
+            Self::Seq(seq) => Some(seq),
+            Self::List(_) => None,
+        }
+    }
+}
+
+struct Play<'a> {
+    terms: &'a mut Terms,
+    graph: &'a GraphData,
+    training: bool,
+}
+
+impl Play<'_> {
+    fn apply(&mut self, signature: &Signature, operands: Vec<Value>, args: &[u32]) -> Option<Vec<Value>> {
+        self.terms.spend(1 + operands.len());
+        if self.terms.is_exhausted() {
+            return None;
+        }
+        match signature.callee {
+            Callee::Op(op) => self.op(op, signature, operands, args),
+            Callee::Cell(cell) => {
+                let body = &self.graph.module.cells.get(cell.index())?.body;
+                let values = self.body(&body.arena, operands, args)?;
+                body.results.iter().map(|result| values.get(result.index()).cloned()).collect()
+            }
+        }
+    }
+
+    fn body(&mut self, arena: &Arena, ports: Vec<Value>, args: &[u32]) -> Option<Vec<Value>> {
+        let first = ports.len();
+        let mut values = ports;
+        for id in arena.ids().skip(first) {
+            let signature = self.graph.sigs.get(arena.app(id).sig);
+            let mut operands = Vec::with_capacity(signature.operands.len());
+            for operand in arena.operands(id) {
+                let Some(OperandKind::Value(value)) = operand.kind() else { return None };
+                operands.push(values.get(value.index())?.clone());
+            }
+            let mut own = Vec::with_capacity(signature.params.len());
+            for &arg in &signature.params {
+                let ParamArg::Port(port) = arg else { return None };
+                own.push(*args.get(port as usize)?);
+            }
+            values.extend(self.apply(signature, operands, &own)?);
+        }
+        Some(values)
+    }
+
+    fn op(
+        &mut self,
+        op: Op,
+        signature: &Signature,
+        mut operands: Vec<Value>,
+        args: &[u32],
+    ) -> Option<Vec<Value>> {
+        let types: Vec<Type> = signature.operands.iter().map(|&ty| self.graph.ty(ty)).collect();
+        let results: Vec<Type> = signature.results.iter().map(|&ty| self.graph.ty(ty)).collect();
+        let width = results.first().map_or(0, |ty| ty.shape.elements());
+        let one = |seq: Seq| Some(vec![Value::Seq(seq)]);
+        let code = match op {
+            Op::Port(_) => return None,
+            Op::Input(_) | Op::StopGradient | Op::ScaleGradient { .. } => return Some(operands),
+            Op::Dropout { .. } if !self.training => {
+                operands.truncate(1);
+                return Some(operands);
+            }
+            Op::Fill { bits, .. } => return one(self.terms.whole(Term::Const(bits), width)),
+            Op::Param => return one(self.terms.whole(Term::Param(*args.first()?), width)),
+            Op::List => {
+                let items = operands.into_iter().map(Value::seq).collect::<Option<Vec<Seq>>>()?;
+                return Some(vec![Value::List(ListTerm::Items(items))]);
+            }
+            Op::Lookup { .. } => {
+                let index = operands.swap_remove(0).seq()?;
+                return one(self.terms.whole(Term::Lookup(*args.first()?, index), width));
+            }
+            Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. } => {
+                return one(self.fold(op, operands, width));
+            }
+            Op::Affine { bias, transposed } => {
+                let sources = operands.into_iter().map(Value::seq).collect::<Option<Vec<Seq>>>()?;
+                return one(self.affine(bias, transposed, &sources, &types, args, results[0])?);
+            }
+            Op::Unary(unary) => Code::Unary(unary),
+            Op::LeakyRelu { slope } => Code::LeakyRelu(slope),
+            Op::Elu { alpha } => Code::Elu(alpha),
+            Op::Clamp { low, high } => Code::Clamp(low, high),
+            Op::Binary(binary) => Code::Binary(binary),
+            Op::Compare(compare) => Code::Compare(compare),
+            Op::Select => Code::Select,
+            Op::Cast(to) => Code::Cast(to),
+            Op::Broadcast(_)
+            | Op::Matmul
+            | Op::Dot
+            | Op::Outer
+            | Op::Concat { .. }
+            | Op::Split { .. }
+            | Op::Slice { .. }
+            | Op::Reshape(_)
+            | Op::Transpose(_)
+            | Op::Pick
+            | Op::Stack
+            | Op::Reduce { .. }
+            | Op::ArgMax
+            | Op::TopK { .. }
+            | Op::Softmax
+            | Op::LogSoftmax
+            | Op::LogSumExp
+            | Op::Norm
+            | Op::LayerNorm { .. }
+            | Op::OneHot { .. }
+            | Op::PickNegLogSoftmax
+            | Op::CrossEntropy
+            | Op::KlDiv
+            | Op::Mse
+            | Op::Bce
+            | Op::Hinge { .. }
+            | Op::Dropout { .. }
+            | Op::ForkNoise { .. } => {
+                let sources = operands.into_iter().zip(types);
+                let sources =
+                    sources.map(|(value, ty)| Some((value.seq()?, ty))).collect::<Option<Vec<_>>>()?;
+                let seqs = self.terms.row(op, sources, &results);
+                return Some(seqs.into_iter().map(Value::Seq).collect());
+            }
+        };
+        let dtype: DType = types.get(usize::from(code == Code::Select))?.dtype;
+        let operands: Vec<Operand> =
+            operands.into_iter().map(|value| value.seq().map(Operand::Value)).collect::<Option<_>>()?;
+        one(self.terms.elementwise(code, dtype, &operands, width as u32))
+    }
+
+    fn fold(&mut self, op: Op, operands: Vec<Value>, width: usize) -> Seq {
+        let (mut query, mut lists) = (None, Vec::new());
+        for operand in operands {
+            match operand {
+                Value::Seq(seq) => query = Some(seq),
+                Value::List(list) => lists.push(list),
+            }
+        }
+        self.terms.whole(Term::Fold(op, query, lists), width)
+    }
+
+    /// Operands side by side meet the rows of the weight; a matrix is so many rows.
+    fn affine(
+        &mut self,
+        bias: bool,
+        transposed: bool,
+        sources: &[Seq],
+        types: &[Type],
+        args: &[u32],
+        result: Type,
+    ) -> Option<Seq> {
+        let (&weight, rows, columns) = (args.first()?, result.shape.rows() as u32, result.shape.width());
+        let mut whole = Seq::new();
+        for row in 0..rows {
+            if self.terms.is_exhausted() {
+                return None;
+            }
+            let mut factors = Vec::with_capacity(sources.len());
+            let mut met = 0;
+            for (source, ty) in sources.iter().zip(types) {
+                let inner = ty.shape.width() as u32;
+                let source = self.terms.slice(source, row * inner, inner);
+                let first = Piece { width: 0, ..*source.first()? };
+                factors
+                    .push((source, Factor { source: first, param: weight, row: met, transposed, offset: 0 }));
+                met += inner;
+            }
+            let start = if bias { ProductStart::Bias(*args.get(1)?) } else { ProductStart::Zero };
+            let row = self.terms.product(start, &factors, 0, columns as u32);
+            row.into_iter().for_each(|piece| self.terms.push(&mut whole, piece));
+        }
+        Some(whole)
+    }
+}

@@ -1,0 +1,105 @@
+//! The proof that a plan computes what its graph says.
+//!
+//! It shares no code with any planner, and looks at nothing but the graph and the plan:
+//! * **Lanes.** The plan is played on the *names* of values. Each row holds the name of the value
+//!   that was last written there; each operand of each lane must hold exactly the value (the list of
+//!   values in the same order, the bound number of the same place) that the graph gives to the
+//!   application behind the lane; the results get the application's names. At the end every output
+//!   place holds the wanted value.
+//! * **Kernels.** Once per kernel and signature, both are expanded to terms in a normal form and
+//!   compared; see `terms`. Cells are inlined, so the comparison is against what the model wrote.
+//! * **Promises.** Parameter arguments, applications of their own, shared values, outputs, and the
+//!   certificate's bound.
+//!
+//! Terms that are equal have equal bits by the definitions of [`numeric`](crate::numeric), so a plan
+//! that passes has the bits of the graph. The converse does not hold: a plan may be right in a way
+//! that the normal form does not see, and is refused.
+//!
+//! *Cost.* One look per operand and lane; a row's name stands in a flat table.
+
+mod body;
+mod bound;
+mod kernel;
+mod lanes;
+mod report;
+mod terms;
+
+#[cfg(test)]
+mod tests;
+
+pub use report::{Disagreement, Disagreements, Held, MAX_DISAGREEMENTS};
+
+use super::{Plan, StoreId, StoreKind, Verified};
+use crate::graph::GraphData;
+use crate::id::ValueId;
+use crate::types::Type;
+use lanes::Lanes;
+
+/// What the plan is to be compared with.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The values wanted besides the graph's own outputs.
+    pub values: &'a [ValueId],
+    /// Whether dropout draws noise.
+    pub training: bool,
+}
+
+/// Proves that a plan computes what a verified graph says.
+///
+/// # Errors
+/// Everything that the two disagree about, up to [`MAX_DISAGREEMENTS`].
+pub fn check(plan: &Verified<Plan>, graph: &GraphData, wanted: Wanted<'_>) -> Result<(), Disagreements> {
+    let mut report = Disagreements::default();
+    structure(plan, graph, &mut report);
+    parameters(plan, graph, &mut report);
+    let named = graph.outputs.iter().map(|output| (output.name.clone(), output.value));
+    let outputs: Vec<(String, ValueId)> =
+        named.chain(wanted.values.iter().map(|&value| (value.to_string(), value))).collect();
+    if report.found().is_empty() {
+        Lanes::new(plan, graph, wanted.training, &mut report).play(&outputs);
+        let known = |value: &ValueId| value.index() < graph.arena.values();
+        let values: Vec<ValueId> = outputs.iter().map(|output| output.1).filter(known).collect();
+        let proved = bound::path_sum(graph, &values);
+        let claimed = plan.certificate.bound;
+        if u64::from(claimed) > proved {
+            report.push(Disagreement::Bound { proved, claimed });
+        }
+    }
+    if report.found().is_empty() { Ok(()) } else { Err(report) }
+}
+
+fn structure(plan: &Plan, graph: &GraphData, report: &mut Disagreements) {
+    let numbers = [
+        ("structure", graph.structure(), plan.structure),
+        ("bound words", graph.bindings.words.len() as u128, u128::from(plan.words)),
+        ("bound floats", graph.bindings.floats.len() as u128, u128::from(plan.floats)),
+    ];
+    for (what, expected, found) in numbers {
+        if expected != found {
+            report.push(Disagreement::Structure { what, expected, found });
+        }
+    }
+}
+
+/// The first stores are the module's parameters.
+fn parameters(plan: &Plan, graph: &GraphData, report: &mut Disagreements) {
+    let declared = graph.module.params.iter().map(|decl| (&decl.name, decl.ty, StoreKind::Param(decl.kind)));
+    let held = plan.stores.iter().map(|store| (&store.name, store.ty, store.kind));
+    let spell = |decl: Option<(&String, Type, StoreKind)>| match decl {
+        Some((name, ty, kind)) => format!("@{name}: {ty} ({kind:?})"),
+        None => "nothing".to_owned(),
+    };
+    let params = graph
+        .module
+        .params
+        .len()
+        .max(plan.stores.iter().take_while(|store| matches!(store.kind, StoreKind::Param(_))).count());
+    let mut pairs = (declared.map(Some).chain(std::iter::repeat(None)))
+        .zip(held.map(Some).chain(std::iter::repeat(None)))
+        .take(params)
+        .enumerate();
+    if let Some((number, (expected, found))) = pairs.find(|(_, (expected, found))| expected != found) {
+        let store = StoreId(number as u32);
+        report.push(Disagreement::Parameter { store, expected: spell(expected), found: spell(found) });
+    }
+}

@@ -1,0 +1,269 @@
+//! What a plan and its graph disagree about.
+
+use crate::id::{AppId, ValueId};
+use crate::plan::{KernelId, StepId, StoreId};
+use std::fmt;
+
+/// How many disagreements are kept.
+pub const MAX_DISAGREEMENTS: usize = 100;
+
+/// What an operand place holds, or should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// A value of the graph.
+    Value(ValueId),
+    /// The values of a list, in order.
+    List(Vec<ValueId>),
+    /// Bound words from this place on.
+    Words(u32),
+    /// Bound floats from this place on.
+    Floats(u32),
+    /// Nothing that the graph knows.
+    Nothing,
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(value) => write!(f, "{value}"),
+            Self::List(values) => {
+                const SHOWN: usize = 8;
+                f.write_str("the list [")?;
+                for (place, value) in values.iter().take(SHOWN).enumerate() {
+                    write!(f, "{}{value}", if place == 0 { "" } else { " " })?;
+                }
+                f.write_str(if values.len() > SHOWN { " ..]" } else { "]" })
+            }
+            Self::Words(slot) => write!(f, "bound words from {slot}"),
+            Self::Floats(slot) => write!(f, "bound floats from {slot}"),
+            Self::Nothing => f.write_str("no value of the graph"),
+        }
+    }
+}
+
+/// One thing that a plan and its graph disagree about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Disagreement {
+    /// The plan was made for a graph of another structure, or binds other numbers.
+    Structure {
+        /// What differs.
+        what: &'static str,
+        /// The graph's.
+        expected: u128,
+        /// The plan's.
+        found: u128,
+    },
+    /// A store is not the parameter of the module that stands at its place.
+    Parameter {
+        /// The store.
+        store: StoreId,
+        /// The module's declaration.
+        expected: String,
+        /// The plan's.
+        found: String,
+    },
+    /// A lane names an application that the graph has not.
+    Application {
+        /// The step.
+        step: StepId,
+        /// What the lane names.
+        app: AppId,
+    },
+    /// The lanes of a step have different signatures.
+    Signature {
+        /// The step.
+        step: StepId,
+        /// The application whose signature is not that of lane 0.
+        app: AppId,
+    },
+    /// An application is played more than once.
+    Twice {
+        /// The step that plays it again.
+        step: StepId,
+        /// The application.
+        app: AppId,
+    },
+    /// A kernel has other ports, parameters or results than the signature that it plays.
+    Interface {
+        /// The kernel.
+        kernel: KernelId,
+        /// A step that plays it.
+        step: StepId,
+        /// What differs.
+        what: &'static str,
+    },
+    /// A kernel computes another result than the signature that it plays.
+    Kernel {
+        /// The kernel.
+        kernel: KernelId,
+        /// A step that plays it.
+        step: StepId,
+        /// The number of the result.
+        result: usize,
+    },
+    /// A kernel or cell is too large to be compared.
+    TooLarge {
+        /// The kernel.
+        kernel: KernelId,
+    },
+    /// A step takes another store than the signature says.
+    Store {
+        /// The step.
+        step: StepId,
+        /// The parameter port.
+        port: usize,
+        /// The store of the graph's parameter.
+        expected: Option<StoreId>,
+        /// The store that the step takes.
+        found: StoreId,
+    },
+    /// A lane reads something else than the graph's operand.
+    Operand {
+        /// The step.
+        step: StepId,
+        /// The lane.
+        lane: usize,
+        /// The application behind it.
+        app: AppId,
+        /// The number of the operand.
+        operand: usize,
+        /// What the graph says.
+        expected: Held,
+        /// What the lane reads.
+        found: Held,
+    },
+    /// An output place does not hold what is wanted at the end.
+    Output {
+        /// The number of the output.
+        output: usize,
+        /// What is wanted.
+        expected: Held,
+        /// What is there.
+        found: Held,
+    },
+    /// The plan's outputs are not those that are wanted.
+    Outputs {
+        /// What is wanted, in order.
+        expected: Vec<String>,
+        /// What the plan names.
+        found: Vec<String>,
+    },
+    /// An application that must be a batch of its own has company.
+    Alone {
+        /// The step.
+        step: StepId,
+        /// The application.
+        app: AppId,
+    },
+    /// A value that its consumers promised to share is not taken by all lanes of a step.
+    Shared {
+        /// The step.
+        step: StepId,
+        /// The number of the operand.
+        operand: usize,
+        /// The value that was promised.
+        value: ValueId,
+        /// What another lane takes.
+        found: Held,
+    },
+    /// The certificate claims a bound that does not hold.
+    Bound {
+        /// The largest that is proved.
+        proved: u64,
+        /// What the plan claims.
+        claimed: u32,
+    },
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Structure { what, expected, found } => {
+                write!(f, "{what}: the graph has {expected:x}, the plan was made for {found:x}")
+            }
+            Self::Parameter { store, expected, found } => {
+                write!(f, "{store}: the module declares {expected}, the plan has {found}")
+            }
+            Self::Application { step, app } => write!(f, "step {step}: the graph has no application {app}"),
+            Self::Signature { step, app } => {
+                write!(f, "step {step}: {app} has another signature than the first lane")
+            }
+            Self::Twice { step, app } => write!(f, "step {step}: {app} was played before"),
+            Self::Interface { kernel, step, what } => {
+                write!(f, "kernel {kernel}: its {what} are not those of the signature that step {step} plays")
+            }
+            Self::Kernel { kernel, step, result } => write!(
+                f,
+                "kernel {kernel}: result {result} is not what the signature that step {step} plays computes"
+            ),
+            Self::TooLarge { kernel } => {
+                write!(f, "kernel {kernel}: it is too large to be compared with its cell")
+            }
+            Self::Store { step, port, expected, found } => {
+                write!(f, "step {step}: parameter port {port} is {found}, ")?;
+                match expected {
+                    Some(store) => write!(f, "the graph says {store}"),
+                    None => f.write_str("the graph has no parameter there"),
+                }
+            }
+            Self::Operand { step, lane, app, operand, expected, found } => write!(
+                f,
+                "step {step}: lane {lane} ({app}) reads {found} as operand {operand}, the graph says {expected}"
+            ),
+            Self::Output { output, expected, found } => {
+                write!(f, "output {output}: it holds {found}, wanted is {expected}")
+            }
+            Self::Outputs { expected, found } => {
+                write!(f, "the outputs are {found:?}, wanted are {expected:?}")
+            }
+            Self::Alone { step, app } => write!(f, "step {step}: {app} must be a batch of its own"),
+            Self::Shared { step, operand, value, found } => write!(
+                f,
+                "step {step}: operand {operand} must be {value} in every lane, because it was promised to be shared; another lane takes {found}"
+            ),
+            Self::Bound { proved, claimed } => {
+                write!(f, "the certificate claims a bound of {claimed} batches, {proved} are proved")
+            }
+        }
+    }
+}
+
+/// Everything that a plan and its graph disagree about, at most [`MAX_DISAGREEMENTS`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Disagreements {
+    found: Vec<Disagreement>,
+}
+
+impl Disagreements {
+    /// The disagreements in the order they were met.
+    #[must_use]
+    pub fn found(&self) -> &[Disagreement] {
+        &self.found
+    }
+
+    #[cold]
+    pub(super) fn push(&mut self, disagreement: Disagreement) {
+        if !self.is_full() {
+            self.found.push(disagreement);
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.found.len() >= MAX_DISAGREEMENTS
+    }
+}
+
+impl fmt::Display for Disagreements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.found.len();
+        let more = if count < MAX_DISAGREEMENTS { "" } else { " or more" };
+        let s = if count == 1 { "" } else { "s" };
+        write!(f, "the plan disagrees with its graph in {count}{more} place{s}")?;
+        for (number, disagreement) in self.found.iter().enumerate() {
+            write!(f, "\n{:>4}. {disagreement}", number + 1)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Disagreements {}

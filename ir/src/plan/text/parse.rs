@@ -1,0 +1,424 @@
+//! Text to plans: the sections around kernels and steps.
+//!
+//! Recursive descent without recursion. Sections come in one order, the order in which later ones
+//! name earlier ones. What can be long and is nested in brackets is counted before memory is taken
+//! for it, so that a text costs at most sixteen times its size.
+
+use super::runs::allowance;
+use super::{HEADER, VERSION};
+use crate::graph::text::ParseError;
+use crate::graph::text::cursor::{Cursor, span};
+use crate::graph::text::error::{Parsed, Problem, nearest};
+use crate::graph::text::lex::{Kind, Token, token};
+use crate::graph::text::names::Names;
+use crate::module::ParamKind;
+use crate::plan::{
+    Certificate, Field, FieldId, Mode, Plan, PlanOutput, Slab, SlabId, SlabKind, Store, StoreId, StoreKind,
+};
+use std::cmp::Ordering;
+
+/// The plan that a text describes.
+pub(super) fn plan(text: &[u8]) -> Result<Plan, ParseError> {
+    let valid = match std::str::from_utf8(text) {
+        Ok(valid) if text.len() < u32::MAX as usize => valid,
+        Ok(_) => {
+            let problem = Problem::new(0..0, "a text must be shorter than 4 GiB", "the text begins here");
+            return Err(ParseError::new(b"", *problem.help("keep large plans in the binary form")));
+        }
+        Err(error) => {
+            let place = error.valid_up_to();
+            let problem = Problem::new(place..place + 1, "the text is not UTF-8", "not a character");
+            return Err(ParseError::new(text, *problem));
+        }
+    };
+    let mut parser = Parser::new(valid);
+    match parser.sections() {
+        Ok(()) => Ok(parser.plan),
+        Err(problem) => Err(ParseError::new(text, *problem)),
+    }
+}
+
+/// All that is known while a text is read.
+pub(super) struct Parser<'t> {
+    pub(super) cursor: Cursor<'t>,
+    pub(super) plan: Plan,
+    stores: Names,
+    /// The fields in the order of their slabs and names.
+    fields: Vec<u32>,
+    /// How many more numbers may be left unspelled.
+    pub(super) allowance: usize,
+}
+
+impl<'t> Parser<'t> {
+    fn new(text: &'t str) -> Self {
+        let plan = Plan {
+            module: String::new(),
+            structure: 0,
+            mode: Mode::Infer,
+            stores: Vec::new(),
+            words: 0,
+            floats: 0,
+            slabs: Vec::new(),
+            fields: Vec::new(),
+            kernels: Vec::new(),
+            steps: Vec::new(),
+            waves: Vec::new(),
+            operands: Vec::new(),
+            places: Vec::new(),
+            store_args: Vec::new(),
+            lanes: Vec::new(),
+            tables: Vec::new(),
+            finals: Vec::new(),
+            outputs: Vec::new(),
+            certificate: Certificate::default(),
+        };
+        Self {
+            cursor: Cursor::new(text),
+            plan,
+            stores: Names::default(),
+            fields: Vec::new(),
+            allowance: allowance(text.len()),
+        }
+    }
+
+    fn sections(&mut self) -> Parsed<()> {
+        self.header()?;
+        while self.cursor.eat_word("store") {
+            self.store()?;
+        }
+        self.keyword("bind")?;
+        self.keyword("words")?;
+        self.plan.words = self.cursor.number()?;
+        self.keyword("floats")?;
+        self.plan.floats = self.cursor.number()?;
+        while self.cursor.eat_word("slab") {
+            self.slab()?;
+        }
+        self.sort_fields()?;
+        while self.cursor.eat_word("kernel") {
+            self.kernel()?;
+        }
+        while self.cursor.eat_word("wave") {
+            self.wave()?;
+        }
+        while self.cursor.eat_word("sum") {
+            self.sum()?;
+        }
+        while self.cursor.eat_word("output") {
+            self.output()?;
+        }
+        self.certificate()?;
+        if self.cursor.at(Kind::End) {
+            return Ok(());
+        }
+        Err(self.cursor.unexpected("the end of the plan").help("the certificate is the last line of a plan"))
+    }
+
+    fn header(&mut self) -> Parsed<()> {
+        let first = self.cursor.token;
+        if !self.cursor.eat_word("autobatch") {
+            let problem = self.cursor.at_token(first, "the version line is missing", "the text begins here");
+            return Err(problem.help(format!("begin the text with '{HEADER}'")));
+        }
+        if self.cursor.at_word("graph") {
+            let problem =
+                self.cursor.at_token(self.cursor.token, "this is a graph, not a plan", "a graph begins here");
+            return Err(problem.help("read it as a graph and plan it"));
+        }
+        self.keyword("plan")?;
+        let version = self.cursor.token;
+        if self.cursor.long_number()? != VERSION {
+            let found = self.cursor.spelling(version);
+            let message = format!("expected version {VERSION}, found {found:.20}");
+            let problem = self.cursor.at_token(version, message, "another version");
+            return Err(problem.help("write the text anew with this version of autobatch"));
+        }
+        self.keyword("module")?;
+        self.plan.module = self.cursor.string()?.into_owned();
+        self.keyword("structure")?;
+        self.plan.structure = self.structure()?;
+        self.keyword("mode")?;
+        let word = self.cursor.token;
+        let wanted = "a mode: infer, train or grow";
+        self.cursor.expect(Kind::Word, wanted)?;
+        let found = self.cursor.spelling(word);
+        let Some(mode) = Mode::ALL.into_iter().find(|mode| mode.spelling() == found) else {
+            let problem = self.cursor.at_token(word, format!("unknown mode '{found:.40}'"), "no such mode");
+            return Err(problem.help("the modes are infer, train and grow"));
+        };
+        self.plan.mode = mode;
+        Ok(())
+    }
+
+    /// `0x` and at most 32 hexadecimal digits.
+    fn structure(&mut self) -> Parsed<u128> {
+        let token = self.cursor.expect(Kind::Number, "a hash such as 0x2f")?;
+        let digits = self.cursor.spelling(token).strip_prefix("0x").filter(|digits| !digits.starts_with('+'));
+        match digits.and_then(|digits| u128::from_str_radix(digits, 16).ok()) {
+            Some(hash) => Ok(hash),
+            None => Err(self
+                .cursor
+                .at_token(token, "the structure is no hash of 128 bits", "not such a number")
+                .help("write 0x and up to 32 hexadecimal digits")),
+        }
+    }
+
+    /// Steps over a word that must stand here.
+    pub(super) fn keyword(&mut self, word: &str) -> Parsed<()> {
+        if self.cursor.eat_word(word) {
+            return Ok(());
+        }
+        let problem = self.cursor.unexpected(&format!("'{word}'"));
+        if !self.cursor.at(Kind::Word) {
+            return Err(problem);
+        }
+        let found = self.cursor.spelling(self.cursor.token);
+        Err(match nearest(found, SECTIONS.into_iter().filter(|section| *section != found)) {
+            Some(near) if near == word => problem.help(format!("did you mean '{near}'?")),
+            _ if SECTIONS.contains(&found) => problem.help(format!("the order is {}", SECTIONS.join(", "))),
+            _ => problem,
+        })
+    }
+
+    /// `store @w param f32[4,2]`
+    fn store(&mut self) -> Parsed<()> {
+        let name = self.cursor.at_name("the name of a store such as @w")?;
+        let word = self.cursor.expect(Kind::Word, "param, table, grad or state")?;
+        let kind = match self.cursor.spelling(word) {
+            "param" => StoreKind::Param(ParamKind::Param),
+            "table" => StoreKind::Param(ParamKind::Table),
+            "grad" => StoreKind::Grad(self.store_name()?),
+            "state" => StoreKind::State(self.store_name()?),
+            other => {
+                let message = format!("expected param, table, grad or state, found '{other:.40}'");
+                return Err(self.cursor.at_token(word, message, "no kind of store"));
+            }
+        };
+        let ty = self.cursor.ty()?;
+        if !self.stores.declare(self.cursor.bytes(), name.start, self.plan.stores.len() as u32) {
+            let message = format!("the name @{:.40} is taken", self.cursor.name(name));
+            return Err(self.cursor.at_token(name, message, "declared again"));
+        }
+        self.plan.stores.push(Store { name: self.cursor.name(name).to_owned(), ty, kind });
+        Ok(())
+    }
+
+    /// A store that was declared above.
+    pub(super) fn store_name(&mut self) -> Parsed<StoreId> {
+        let token = self.cursor.at_name("a store such as @w")?;
+        let name = self.cursor.name(token);
+        if let Some(number) = self.stores.find(self.cursor.bytes(), name.as_bytes()) {
+            return Ok(StoreId(number));
+        }
+        let problem = self.cursor.at_token(token, format!("unknown store @{name:.40}"), "not declared above");
+        Err(match nearest(name, self.stores.recent(self.cursor.bytes())) {
+            Some(near) => problem.help(format!("did you mean @{near}?")),
+            None => problem.help(format!("declare it: store @{name:.40} param f32[..]")),
+        })
+    }
+
+    /// The number behind the letter of an id, which must be the next one.
+    pub(super) fn next_id(&mut self, letter: char, number: usize) -> Parsed<()> {
+        let wanted = format!("{letter}{number}");
+        if self.cursor.eat_word(&wanted) {
+            return Ok(());
+        }
+        Err(self.cursor.unexpected(&format!("'{wanted}'")).help("they are numbered in order, from 0"))
+    }
+
+    /// `k3` as 3.
+    pub(super) fn id(&mut self, letter: char, wanted: &str) -> Parsed<(u32, Token)> {
+        let token = self.cursor.token;
+        match self.lettered(token, letter) {
+            Some(number) => {
+                self.cursor.advance();
+                Ok((number, token))
+            }
+            None => Err(self.cursor.unexpected(wanted)),
+        }
+    }
+
+    /// The number of a word that is a letter and a number.
+    #[inline]
+    pub(super) fn lettered(&self, token: Token, letter: char) -> Option<u32> {
+        if token.kind != Kind::Word {
+            return None;
+        }
+        let digits = self.cursor.spelling(token).strip_prefix(letter)?;
+        let plain = !digits.starts_with('+') && (digits == "0" || !digits.starts_with('0'));
+        digits.parse().ok().filter(|_| plain)
+    }
+
+    /// `slab s0 value {a: f32[128], b: f32[128]} x8`
+    fn slab(&mut self) -> Parsed<()> {
+        let number = self.plan.slabs.len();
+        self.next_id('s', number)?;
+        let word = self.cursor.expect(Kind::Word, "value, app or mirror")?;
+        let kind = match self.cursor.spelling(word) {
+            "value" => SlabKind::Value,
+            "app" => SlabKind::App,
+            "mirror" => SlabKind::Mirror(SlabId(self.id('s', "the slab that is mirrored, such as s0")?.0)),
+            other => {
+                let message = format!("expected value, app or mirror, found '{other:.40}'");
+                return Err(self.cursor.at_token(word, message, "no kind of slab"));
+            }
+        };
+        let start = self.plan.fields.len() as u32;
+        self.cursor.expect_mark(b'{')?;
+        self.plan.fields.reserve(self.room(is_mark(b'}'), is_mark(b':'), 6));
+        while !self.cursor.eat(b'}') {
+            if self.plan.fields.len() as u32 > start {
+                self.cursor.expect_mark(b',')?;
+            }
+            let name = self.name("the name of a field")?;
+            self.cursor.expect_mark(b':')?;
+            let ty = self.cursor.ty()?;
+            self.plan.fields.push(Field { slab: SlabId(number as u32), name, ty });
+        }
+        let rows = self.id('x', "a number of rows such as x8")?.0;
+        let fields = start..self.plan.fields.len() as u32;
+        self.plan.slabs.push(Slab { kind, rows, fields });
+        Ok(())
+    }
+
+    /// How many tokens of a sort stand before the one that ends the count.
+    pub(super) fn count_until(&self, ends: impl Fn(Token) -> bool, counts: impl Fn(Token) -> bool) -> usize {
+        self.room(ends, counts, 1)
+    }
+
+    /// The same, as room to keep what begins with such tokens: no more than there can be in the text
+    /// between if each takes so many bytes.
+    pub(super) fn room(
+        &self,
+        ends: impl Fn(Token) -> bool,
+        counts: impl Fn(Token) -> bool,
+        bytes: usize,
+    ) -> usize {
+        let text = self.cursor.bytes();
+        let start = self.cursor.token.start as usize;
+        let mut next = self.cursor.token;
+        let mut count = 0;
+        while !ends(next) && next.kind != Kind::End {
+            count += usize::from(counts(next));
+            next = token(text, next.end as usize);
+        }
+        count.min((next.end as usize - start) / bytes + 1)
+    }
+
+    /// A word, or any text in quotes.
+    pub(super) fn name(&mut self, wanted: &str) -> Parsed<String> {
+        if self.cursor.at(Kind::Text) {
+            return Ok(self.cursor.string()?.into_owned());
+        }
+        let token = self.cursor.expect(Kind::Word, wanted)?;
+        Ok(self.cursor.spelling(token).to_owned())
+    }
+
+    fn sort_fields(&mut self) -> Parsed<()> {
+        let fields = &self.plan.fields;
+        self.fields = (0..fields.len() as u32).collect();
+        let key = |&id: &u32| (fields[id as usize].slab, fields[id as usize].name.as_str());
+        self.fields.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+        match self.fields.windows(2).find(|pair| key(&pair[0]) == key(&pair[1])) {
+            None => Ok(()),
+            Some(pair) => {
+                let (slab, name) = key(&pair[0]);
+                let message = format!("{slab} has two fields called {name:.40}");
+                let problem = self.cursor.at_token(self.cursor.token, message, "found where the slabs end");
+                Err(problem.help("give each field of a slab its own name"))
+            }
+        }
+    }
+
+    /// `s0.a`
+    #[inline]
+    pub(super) fn field(&mut self) -> Parsed<FieldId> {
+        let (slab, start) = self.id('s', "a field such as s0.a")?;
+        self.cursor.expect_mark(b'.')?;
+        let token = self.cursor.token;
+        let found = if self.cursor.at(Kind::Text) {
+            let name = self.cursor.string()?;
+            self.find_field(slab, &name)
+        } else {
+            let word = self.cursor.expect(Kind::Word, "the name of a field")?;
+            self.find_field(slab, self.cursor.spelling(word))
+        };
+        found.ok_or_else(|| self.unknown_field(slab, start, token))
+    }
+
+    #[inline]
+    fn find_field(&self, slab: u32, name: &str) -> Option<FieldId> {
+        let key = |&id: &u32| -> Ordering {
+            let field = &self.plan.fields[id as usize];
+            field.slab.0.cmp(&slab).then_with(|| field.name.as_str().cmp(name))
+        };
+        self.fields.binary_search_by(key).ok().map(|place| FieldId(self.fields[place]))
+    }
+
+    #[cold]
+    fn unknown_field(&self, slab: u32, start: Token, name: Token) -> Box<Problem> {
+        let Some(known) = self.plan.slabs.get(slab as usize) else {
+            let problem =
+                self.cursor.at_token(start, format!("there is no slab s{slab}"), "not declared above");
+            return problem.help(format!("the plan has {} slabs, from s0 on", self.plan.slabs.len()));
+        };
+        let message = format!("s{slab} has no field {:.40}", self.cursor.spelling(name));
+        let problem = Problem::new(span(name), message, "no such field");
+        let fields = &self.plan.fields[known.fields.start as usize..known.fields.end as usize];
+        let names: Vec<&str> = fields.iter().take(12).map(|field| field.name.as_str()).collect();
+        problem.help(format!("its fields are {:.200}", names.join(", ")))
+    }
+
+    /// `output "loss" s1.a[0]`
+    fn output(&mut self) -> Parsed<()> {
+        let name = self.cursor.string()?.into_owned();
+        let field = self.field()?;
+        self.cursor.expect_mark(b'[')?;
+        let row = self.cursor.number()?;
+        self.cursor.expect_mark(b']')?;
+        self.plan.outputs.push(PlanOutput { name, field, row });
+        Ok(())
+    }
+
+    /// `certificate batches 4 bound 4 | rows copied 0 tabled 0 direct 14 | slabs 512 bytes`
+    fn certificate(&mut self) -> Parsed<()> {
+        self.keyword("certificate")?;
+        self.keyword("batches")?;
+        let batches = self.cursor.number()?;
+        self.keyword("bound")?;
+        let bound = self.cursor.number()?;
+        self.cursor.expect_mark(b'|')?;
+        self.keyword("rows")?;
+        self.keyword("copied")?;
+        let copied = self.cursor.long_number()?;
+        self.keyword("tabled")?;
+        let tabled = self.cursor.long_number()?;
+        self.keyword("direct")?;
+        let direct = self.cursor.long_number()?;
+        self.cursor.expect_mark(b'|')?;
+        self.keyword("slabs")?;
+        let slab_bytes = self.cursor.long_number()?;
+        self.keyword("bytes")?;
+        self.plan.certificate = Certificate { batches, bound, copied, tabled, direct, slab_bytes };
+        Ok(())
+    }
+}
+
+pub(super) fn is_mark(mark: u8) -> impl Fn(Token) -> bool {
+    move |token| token.kind == Kind::Mark(mark)
+}
+
+/// The words that begin sections, in order.
+const SECTIONS: [&str; 11] = [
+    "module",
+    "structure",
+    "mode",
+    "store",
+    "bind",
+    "slab",
+    "kernel",
+    "wave",
+    "sum",
+    "output",
+    "certificate",
+];

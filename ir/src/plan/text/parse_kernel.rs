@@ -1,0 +1,461 @@
+//! Text to kernels; see [`print_kernel`](super::print_kernel) for what it looks like.
+
+use super::parse::{Parser, is_mark};
+use super::print_kernel::{code_of, element_type, whole_type};
+use crate::graph::Op;
+use crate::graph::text::error::{Parsed, nearest};
+use crate::graph::text::lex::{Kind, THROUGH, TO, Token};
+use crate::graph::text::number::unsigned32;
+use crate::graph::text::vocabulary::{prototype, spellings};
+use crate::plan::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
+use crate::types::{DType, Type};
+use std::sync::Arc;
+
+impl Parser<'_> {
+    /// `kernel k0 @node (%0: f32[4]) [@0: f32[4,4]] { .. return %1 }`
+    pub(super) fn kernel(&mut self) -> Parsed<()> {
+        self.next_id('k', self.plan.kernels.len())?;
+        let source = self.cursor.eat_word("source");
+        let name = if self.cursor.at(Kind::At) {
+            let token = self.cursor.advance();
+            self.cursor.spelling(token).to_owned()
+        } else {
+            self.name("the name of a cell or op, such as @node")?
+        };
+        let mut kernel = Kernel {
+            name,
+            ports: 0,
+            params: Vec::new(),
+            regs: Vec::new(),
+            stages: Vec::new(),
+            results: Vec::new(),
+            source,
+        };
+        self.cursor.expect_mark(b'(')?;
+        while !self.cursor.eat(b')') {
+            if !kernel.regs.is_empty() {
+                self.cursor.expect_mark(b',')?;
+            }
+            self.register(&mut kernel, "port")?;
+        }
+        kernel.ports = kernel.regs.len() as u32;
+        if self.cursor.eat(b'[') {
+            while !self.cursor.eat(b']') {
+                if !kernel.params.is_empty() {
+                    self.cursor.expect_mark(b',')?;
+                }
+                self.numbered(Kind::At, "@", kernel.params.len())?;
+                self.cursor.expect_mark(b':')?;
+                kernel.params.push(self.cursor.ty()?);
+            }
+        }
+        self.cursor.expect_mark(b'{')?;
+        self.registers(&mut kernel)?;
+        let is_stage = |token| self.is_one_of(token, &STAGES);
+        kernel.stages.reserve_exact(self.room(|token| self.is_one_of(token, &["return"]), is_stage, 9));
+        while !self.cursor.eat_word("return") {
+            let stage = self.stage(&kernel)?;
+            kernel.stages.push(stage);
+        }
+        if !self.cursor.at(Kind::Mark(b'}')) {
+            kernel.results = self.views(&kernel)?;
+        }
+        self.cursor.expect_mark(b'}')?;
+        kernel.regs.shrink_to_fit();
+        self.plan.kernels.push(Arc::new(kernel));
+        Ok(())
+    }
+
+    fn is_one_of(&self, token: Token, words: &[&str]) -> bool {
+        token.kind == Kind::Word && words.contains(&self.cursor.spelling(token))
+    }
+
+    /// A sigil with the number that must stand here.
+    fn numbered(&mut self, kind: Kind, sigil: &str, number: usize) -> Parsed<()> {
+        let token = self.cursor.token;
+        if token.kind == kind && unsigned32(self.cursor.name(token).as_bytes()) == Ok(number as u32) {
+            self.cursor.advance();
+            return Ok(());
+        }
+        let problem = self.cursor.unexpected(&format!("'{sigil}{number}'"));
+        Err(problem.help("registers and parameter ports of a kernel are numbered in order, from 0"))
+    }
+
+    /// The registers behind the ports.
+    fn registers(&mut self, kernel: &mut Kernel) -> Parsed<()> {
+        loop {
+            let word = ["temp", "const", "param", "port", "edges"]
+                .into_iter()
+                .find(|word| self.cursor.eat_word(word));
+            let Some(word) = word else { return Ok(()) };
+            self.register(kernel, word)?;
+            while self.cursor.eat(b',') {
+                self.register(kernel, word)?;
+            }
+        }
+    }
+
+    /// `%4: f32[640]`, for some kinds with `= ..` behind it.
+    fn register(&mut self, kernel: &mut Kernel, word: &str) -> Parsed<()> {
+        self.numbered(Kind::Value, "%", kernel.regs.len())?;
+        self.cursor.expect_mark(b':')?;
+        let ty = self.cursor.ty()?;
+        let kind = match word {
+            "temp" => RegKind::Temp,
+            "edges" => RegKind::Edges,
+            "const" => {
+                self.cursor.expect_mark(b'=')?;
+                RegKind::Const(self.constant(ty.dtype)?)
+            }
+            "param" => {
+                self.cursor.expect_mark(b'=')?;
+                RegKind::Param(self.param(kernel)?)
+            }
+            _ => RegKind::Port,
+        };
+        kernel.regs.push(Reg { kind, ty });
+        Ok(())
+    }
+
+    /// `@0`: a parameter port of the kernel.
+    fn param(&mut self, kernel: &Kernel) -> Parsed<u32> {
+        let token = self.cursor.at_name("a parameter port such as @0")?;
+        match unsigned32(self.cursor.name(token).as_bytes()) {
+            Ok(number) if (number as usize) < kernel.params.len() => Ok(number),
+            _ => {
+                let message = format!("the kernel has no parameter port @{:.40}", self.cursor.name(token));
+                let problem = self.cursor.at_token(token, message, "not declared in its head");
+                Err(problem.help("a kernel takes stores as ports: kernel k0 @f (..) [@0: f32[4,4]]"))
+            }
+        }
+    }
+
+    fn stage(&mut self, kernel: &Kernel) -> Parsed<Stage> {
+        let wanted = "prod, map, row, seg, unseg, lookup or return";
+        let token = self.cursor.expect(Kind::Word, wanted)?;
+        match self.cursor.spelling(token) {
+            "prod" => self.prod(kernel),
+            "map" => self.map(kernel),
+            "row" => self.row(kernel),
+            "seg" => self.seg(kernel),
+            "unseg" => self.unseg(kernel),
+            "lookup" => self.lookup(kernel),
+            word => {
+                let message = format!("expected {wanted}, found '{word:.40}'");
+                let problem = self.cursor.at_token(token, message, "no stage");
+                Err(match nearest(word, STAGES.into_iter().chain(["return"])) {
+                    Some(near) => problem.help(format!("did you mean '{near}'?")),
+                    None => problem.help("elementwise instructions stand inside 'map <width> { t0 = .. }'"),
+                })
+            }
+        }
+    }
+
+    /// `%4`, `%4[128..256]` or `%4[3]`
+    #[inline]
+    fn view(&mut self, kernel: &Kernel) -> Parsed<View> {
+        let (reg, ty) = self.declared(kernel)?;
+        if !self.cursor.eat(b'[') {
+            return Ok(View { reg, start: 0, width: ty.shape.elements() as u32 });
+        }
+        let place = self.cursor.token;
+        let start = self.cursor.number()?;
+        let end = if self.cursor.eat(THROUGH) { self.cursor.number()? } else { start.saturating_add(1) };
+        self.cursor.expect_mark(b']')?;
+        match end.checked_sub(start) {
+            Some(width) => Ok(View { reg, start, width }),
+            None => Err(self.cursor.at_token(place, "the range ends before it begins", "begins here")),
+        }
+    }
+
+    /// `%4`: a register.
+    #[inline]
+    fn declared(&mut self, kernel: &Kernel) -> Parsed<(u32, Type)> {
+        let token = self.cursor.expect(Kind::Value, "a register such as %3")?;
+        let number = unsigned32(self.cursor.name(token).as_bytes()).ok();
+        match number.and_then(|number| Some((number, kernel.regs.get(number as usize)?.ty))) {
+            Some(found) => Ok(found),
+            None => {
+                let message = format!("the kernel has no register %{:.40}", self.cursor.name(token));
+                let problem = self.cursor.at_token(token, message, "not declared above");
+                Err(problem.help(format!("declare it: temp %{}: f32[..]", kernel.regs.len())))
+            }
+        }
+    }
+
+    /// Views between commas, at least one.
+    fn views(&mut self, kernel: &Kernel) -> Parsed<Vec<View>> {
+        let mut views = vec![self.view(kernel)?];
+        while self.cursor.eat(b',') {
+            views.push(self.view(kernel)?);
+        }
+        views.shrink_to_fit();
+        Ok(views)
+    }
+
+    /// An op that is no instruction of a map, with its attributes.
+    fn stage_op(&mut self) -> Parsed<Op> {
+        let token = self.cursor.expect(Kind::Word, "an op")?;
+        self.op(token)
+    }
+
+    fn op(&mut self, token: Token) -> Parsed<Op> {
+        let word = self.cursor.spelling(token);
+        let Some(mut op) = prototype(word) else {
+            let problem =
+                self.cursor.at_token(token, format!("unknown op '{word:.40}'"), "no op has this name");
+            return Err(match nearest(word, spellings()) {
+                Some(near) => problem.help(format!("did you mean '{near}'?")),
+                None => problem,
+            });
+        };
+        self.cursor.positional(&mut op)?;
+        self.cursor.braces(&mut op, token)?;
+        Ok(op)
+    }
+
+    /// `prod %2 = @1 + %0 . @0[0..2] + %1 . transposed @0[2..4, 8..]`
+    fn prod(&mut self, kernel: &Kernel) -> Parsed<Stage> {
+        let mut rows = 1;
+        if self.cursor.at(Kind::Number) {
+            rows = self.cursor.number()?;
+            self.keyword("x")?;
+        }
+        let dst = self.view(kernel)?;
+        self.cursor.expect_mark(b'=')?;
+        let token = self.cursor.token;
+        let init = match token.kind {
+            Kind::At => ProdInit::Bias(self.param(kernel)?),
+            Kind::Number if self.cursor.spelling(token) == "0" => {
+                self.cursor.advance();
+                ProdInit::Zero
+            }
+            Kind::Value => ProdInit::View(self.view(kernel)?),
+            _ => return Err(self.cursor.unexpected("what the sums start from: 0, @1 or %2")),
+        };
+        let mut parts = Vec::new();
+        while self.cursor.eat(b'+') {
+            parts.push(self.part(kernel, rows)?);
+        }
+        parts.shrink_to_fit();
+        Ok(Stage::Prod { dst, rows, init, parts })
+    }
+
+    fn part(&mut self, kernel: &Kernel, rows: u32) -> Parsed<Part> {
+        let source = self.view(kernel)?;
+        self.cursor.expect_mark(b'.')?;
+        let transposed = self.cursor.eat_word("transposed");
+        let param = self.param(kernel)?;
+        self.cursor.expect_mark(b'[')?;
+        let place = self.cursor.token;
+        let row = self.cursor.number()?;
+        self.cursor.expect_mark(THROUGH)?;
+        let end = self.cursor.long_number()?;
+        let width = source.width / rows.max(1);
+        if end != u64::from(row) + u64::from(width) {
+            let message = format!("the operand meets {width} rows of @{param}, not {row}..{end}");
+            return Err(self.cursor.at_token(place, message, "the rows begin here"));
+        }
+        let mut col = 0;
+        if self.cursor.eat(b',') {
+            col = self.cursor.number()?;
+            self.cursor.expect_mark(THROUGH)?;
+        }
+        self.cursor.expect_mark(b']')?;
+        Ok(Part { source, param, row, col, transposed })
+    }
+
+    /// `map 4 { t0 = tanh %2   t1 = add.i32 t0, 1 -> %3 }`
+    fn map(&mut self, kernel: &Kernel) -> Parsed<Stage> {
+        let width = self.cursor.number()?;
+        let open = self.cursor.expect_mark(b'{')?;
+        let mut code = Vec::with_capacity(self.room(is_mark(b'}'), is_mark(b'='), 8));
+        while !self.cursor.eat(b'}') {
+            let instr = self.instr(kernel, code.len())?;
+            code.push(instr);
+        }
+        if code.is_empty() {
+            return Err(self.cursor.at_token(
+                open,
+                "a map holds at least one instruction",
+                "nothing in here",
+            ));
+        }
+        code.shrink_to_fit();
+        Ok(Stage::Map { width, code })
+    }
+
+    fn instr(&mut self, kernel: &Kernel, number: usize) -> Parsed<Instr> {
+        self.next_id('t', number)?;
+        self.cursor.expect_mark(b'=')?;
+        let token = self.cursor.expect(Kind::Word, "an elementwise op")?;
+        let (code, arity) = match self.cursor.spelling(token) {
+            "copy" => (Code::Copy, 1),
+            "slope" => match self.stage_op()? {
+                Op::Unary(unary) => (Code::Slope(unary), 1),
+                other => {
+                    let message = format!("{} has no slope in a map", other.spelling());
+                    return Err(self.cursor.at_token(token, message, "no slope"));
+                }
+            },
+            _ => match code_of(self.op(token)?) {
+                Some(found) => found,
+                None => {
+                    let message = format!("{} is not elementwise", self.cursor.spelling(token));
+                    let problem = self.cursor.at_token(token, message, "not inside a map");
+                    return Err(problem.help("write it as a stage of its own: row %3 = softmax %2"));
+                }
+            },
+        };
+        let dtype = if self.cursor.eat(b'.') { self.cursor.dtype()? } else { DType::F32 };
+        let mut sources = Vec::with_capacity(arity);
+        for place in 0..arity {
+            if place > 0 {
+                self.cursor.expect_mark(b',')?;
+            }
+            sources.push(self.source(kernel, number, dtype)?);
+        }
+        let store = if self.cursor.eat(TO) { Some(self.view(kernel)?) } else { None };
+        Ok(Instr { code, dtype, sources, store })
+    }
+
+    fn source(&mut self, kernel: &Kernel, number: usize, dtype: DType) -> Parsed<Source> {
+        let token = self.cursor.token;
+        if token.kind == Kind::Value {
+            return self.view(kernel).map(Source::View);
+        }
+        if self.cursor.eat_word("shared") {
+            return self.view(kernel).map(Source::Scalar);
+        }
+        match self.lettered(token, 't') {
+            Some(local) if (local as usize) < number => {
+                self.cursor.advance();
+                Ok(Source::Local(local))
+            }
+            Some(local) => {
+                let message = format!("t{local} is not computed yet");
+                let problem = self.cursor.at_token(token, message, "used here");
+                Err(problem.help("an instruction reads earlier ones of its map, t0 first"))
+            }
+            None => self.constant(dtype).map(Source::Const),
+        }
+    }
+
+    /// The bits of a constant. Which words are truth values is for the verifier to say.
+    fn constant(&mut self, dtype: DType) -> Parsed<u32> {
+        self.cursor.element(if dtype == DType::Bool { DType::U32 } else { dtype })
+    }
+
+    /// `row %5, %6 = top_k{k=2} %4: f32[2,4]`
+    fn row(&mut self, kernel: &Kernel) -> Parsed<Stage> {
+        let dsts = self.views(kernel)?;
+        self.cursor.expect_mark(b'=')?;
+        let op = self.stage_op()?;
+        let ends = |token| self.is_one_of(token, &STAGES) || self.is_one_of(token, &["return"]);
+        let mut sources = Vec::with_capacity(self.room(ends, |token| token.kind == Kind::Value, 3));
+        while sources.is_empty() && self.cursor.at(Kind::Value)
+            || !sources.is_empty() && self.cursor.eat(b',')
+        {
+            let view = self.view(kernel)?;
+            let known = whole_type(kernel, view);
+            sources.push((view, self.told(known)?));
+        }
+        sources.shrink_to_fit();
+        Ok(Stage::Row { op, sources, dsts })
+    }
+
+    /// The type behind a colon, or the one that goes without saying.
+    fn told(&mut self, known: Option<Type>) -> Parsed<Type> {
+        match known {
+            Some(known) if !self.cursor.at(Kind::Mark(b':')) => Ok(known),
+            _ if self.cursor.at(Kind::Mark(b':')) => {
+                self.cursor.expect_mark(b':')?;
+                self.cursor.ty()
+            }
+            _ => Err(self.cursor.unexpected("':' and a type").help("a part of a register tells its type")),
+        }
+    }
+
+    /// `seg %5 = attend{scale=0.5} %4 over %0, [%1, %2]`
+    fn seg(&mut self, kernel: &Kernel) -> Parsed<Stage> {
+        let dst = self.view(kernel)?;
+        self.cursor.expect_mark(b'=')?;
+        let op = self.stage_op()?;
+        let query = if self.cursor.at(Kind::Value) { Some(self.view(kernel)?) } else { None };
+        self.keyword("over")?;
+        let (mut lists, mut elements) = (Vec::new(), Vec::new());
+        loop {
+            let list = self.list_source(kernel)?;
+            let known = element_type(kernel, &list);
+            elements.push(self.told(known)?);
+            lists.push(list);
+            if !self.cursor.eat(b',') {
+                break;
+            }
+            if lists.len() == MOST_LISTS {
+                return Err(self.cursor.unexpected("the end of the stage").help("no op takes so many lists"));
+            }
+        }
+        lists.shrink_to_fit();
+        elements.shrink_to_fit();
+        Ok(Stage::Seg { op, query, lists, elements, dst })
+    }
+
+    /// `unseg %8, none = wsum over %0, %1 from %7`
+    fn unseg(&mut self, kernel: &Kernel) -> Parsed<Stage> {
+        let mut taken = Vec::new();
+        loop {
+            taken.push(if self.cursor.eat_word("none") { None } else { Some(self.view(kernel)?) });
+            if !self.cursor.eat(b',') {
+                break;
+            }
+            if taken.len() == MOST_LISTS {
+                return Err(self.cursor.unexpected("the end of the stage").help("no op takes so many lists"));
+            }
+        }
+        self.cursor.expect_mark(b'=')?;
+        let op = self.stage_op()?;
+        let query = if self.cursor.at(Kind::Value) { Some(self.view(kernel)?) } else { None };
+        let query_dst = if query.is_some() { taken.remove(0) } else { None };
+        let dsts = taken.into_iter().map(|view| view.map(|view| view.reg)).collect();
+        self.keyword("over")?;
+        let (mut lists, mut elements) = (Vec::new(), Vec::new());
+        loop {
+            let list = self.declared(kernel)?.0;
+            elements.push(self.told(element_type(kernel, &ListSource::Port(list)))?);
+            lists.push(list);
+            if lists.len() == MOST_LISTS || !self.cursor.eat(b',') {
+                break;
+            }
+        }
+        self.keyword("from")?;
+        let dy = self.view(kernel)?;
+        Ok(Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts })
+    }
+
+    fn list_source(&mut self, kernel: &Kernel) -> Parsed<ListSource> {
+        if !self.cursor.eat(b'[') {
+            return Ok(ListSource::Port(self.declared(kernel)?.0));
+        }
+        let views = if self.cursor.at(Kind::Mark(b']')) { Vec::new() } else { self.views(kernel)? };
+        self.cursor.expect_mark(b']')?;
+        Ok(ListSource::Views(views))
+    }
+
+    /// `lookup %5 = @0[%4]`
+    fn lookup(&mut self, kernel: &Kernel) -> Parsed<Stage> {
+        let dst = self.view(kernel)?;
+        self.cursor.expect_mark(b'=')?;
+        let param = self.param(kernel)?;
+        self.cursor.expect_mark(b'[')?;
+        let index = self.view(kernel)?;
+        self.cursor.expect_mark(b']')?;
+        Ok(Stage::Lookup { param, index, dst })
+    }
+}
+
+/// More lists than any op folds.
+const MOST_LISTS: usize = 8;
+
+/// The words that begin stages.
+const STAGES: [&str; 6] = ["prod", "map", "row", "seg", "unseg", "lookup"];

@@ -1,0 +1,356 @@
+//! Text to steps; see [`print_step`](super::print_step) for what it looks like.
+
+use super::parse::{Parser, is_mark};
+use crate::graph::text::cursor::span;
+use crate::graph::text::error::{Parsed, Problem};
+use crate::graph::text::lex::{FROM, Kind, THROUGH, TO, Token};
+use crate::graph::text::number::unsigned;
+use crate::id::AppId;
+use crate::plan::{Final, FinalPart, FinalSum, KernelId, Operand, Place, Step};
+
+/// What an operand or place reads or writes: rows of a field, or bound numbers.
+#[derive(Clone, Copy)]
+enum Memory {
+    Field(crate::plan::FieldId),
+    Words,
+    Floats,
+}
+
+impl Parser<'_> {
+    /// `wave 3` and its steps.
+    pub(super) fn wave(&mut self) -> Parsed<()> {
+        let token = self.cursor.token;
+        let number = self.cursor.number()?;
+        let wanted = self.plan.waves.len();
+        if number as usize != wanted {
+            let message = format!("expected wave {wanted}, found wave {number}");
+            return Err(self.cursor.at_token(token, message, "out of order").help("waves count from 0"));
+        }
+        while self.cursor.at(Kind::Word) && self.cursor.spelling(self.cursor.token).starts_with('f') {
+            self.step()?;
+        }
+        self.plan.waves.push(self.plan.steps.len() as u32);
+        Ok(())
+    }
+
+    /// `f1 k1[@w] x2 -> s0.a[5..7] <- s0.a[0..2] = a3 a7`
+    fn step(&mut self) -> Parsed<()> {
+        self.next_id('f', self.plan.steps.len())?;
+        let (kernel, token) = self.id('k', "a kernel such as k0")?;
+        if kernel as usize >= self.plan.kernels.len() {
+            let problem =
+                self.cursor.at_token(token, format!("there is no kernel k{kernel}"), "not declared");
+            return Err(problem.help(format!("the plan has {} kernels, from k0 on", self.plan.kernels.len())));
+        }
+        let stores = self.plan.store_args.len() as u32;
+        if self.cursor.eat(b'[') {
+            while !self.cursor.eat(b']') {
+                if self.plan.store_args.len() as u32 > stores {
+                    self.cursor.expect_mark(b',')?;
+                }
+                let store = self.store_name()?;
+                self.plan.store_args.push(store);
+            }
+        }
+        let rows = self.id('x', "a number of rows such as x5")?.0;
+        let places = self.plan.places.len() as u32;
+        if self.cursor.eat(TO) {
+            while self.lettered(self.cursor.token, 's').is_some() || self.cursor.at_word("edges") {
+                let place = self.place(rows)?;
+                self.plan.places.push(place);
+            }
+        }
+        let operands = self.plan.operands.len() as u32;
+        if self.cursor.eat(FROM) {
+            while self.at_operand() {
+                let operand = self.operand(rows)?;
+                self.plan.operands.push(operand);
+            }
+        }
+        let lanes = self.plan.lanes.len() as u32;
+        if self.cursor.eat(b'=') {
+            while self.lettered(self.cursor.token, 'a').is_some() {
+                self.lane_run()?;
+            }
+        }
+        self.plan.steps.push(Step {
+            kernel: KernelId(kernel),
+            rows,
+            operands: operands..self.plan.operands.len() as u32,
+            places: places..self.plan.places.len() as u32,
+            stores: stores..self.plan.store_args.len() as u32,
+            lanes: lanes..self.plan.lanes.len() as u32,
+        });
+        Ok(())
+    }
+
+    /// `sum @w.grad wgrad row 0 col 0 k 4 n 8`, then a line for each part: `x3 each 1 s0.a[0..3] s1.a[0..3]`
+    pub(super) fn sum(&mut self) -> Parsed<()> {
+        let store = self.store_name()?;
+        let word = self.cursor.expect(Kind::Word, "wgrad, colsum or tgrad")?;
+        let sum = match self.cursor.spelling(word) {
+            "wgrad" => {
+                let mut block = [0; 4];
+                for (name, number) in ["row", "col", "k", "n"].into_iter().zip(&mut block) {
+                    self.keyword(name)?;
+                    *number = self.cursor.number()?;
+                }
+                let [row, col, k, n] = block;
+                FinalSum::Wgrad { row, col, k, n }
+            }
+            "colsum" => FinalSum::Colsum,
+            "tgrad" => FinalSum::Tgrad,
+            other => {
+                let message = format!("expected wgrad, colsum or tgrad, found '{other:.40}'");
+                return Err(self.cursor.at_token(word, message, "no sum over rows"));
+            }
+        };
+        let mut parts = Vec::new();
+        while let Some(lanes) = self.lettered(self.cursor.token, 'x') {
+            self.cursor.advance();
+            self.keyword("each")?;
+            let each = self.cursor.number()?;
+            let x = if sum == FinalSum::Colsum { None } else { Some(self.operand(lanes)?) };
+            parts.push(FinalPart { lanes, each, x, dy: self.operand(lanes)? });
+        }
+        parts.shrink_to_fit();
+        self.plan.finals.push(Final { store, sum, parts });
+        Ok(())
+    }
+
+    /// Whether an operand comes next: a field, bound numbers, a list or a shared row.
+    #[inline]
+    fn at_operand(&self) -> bool {
+        let token = self.cursor.token;
+        token.kind == Kind::Word
+            && (matches!(self.cursor.spelling(token), "u" | "x" | "seg" | "shared")
+                || self.lettered(token, 's').is_some())
+    }
+
+    #[inline]
+    fn memory(&mut self) -> Parsed<Memory> {
+        if self.cursor.eat_word("u") {
+            return Ok(Memory::Words);
+        }
+        if self.cursor.eat_word("x") {
+            return Ok(Memory::Floats);
+        }
+        self.field().map(Memory::Field)
+    }
+
+    fn place(&mut self, rows: u32) -> Parsed<Place> {
+        let token = self.cursor.token;
+        if self.cursor.eat_word("edges") {
+            let field = self.field()?;
+            self.cursor.expect_mark(b'[')?;
+            let start = self.cursor.number()?;
+            self.cursor.expect_mark(b']')?;
+            return Ok(Place::Edges { field, start, offsets: self.table(rows.saturating_add(1))? });
+        }
+        let field = self.field()?;
+        if self.cursor.at(Kind::Mark(b'{')) {
+            return Ok(Place::Table { field, at: self.table(rows)? });
+        }
+        let (start, stride) = self.range(rows)?;
+        if stride != 1 {
+            let problem = self.cursor.at_token(token, "results lie in neighbouring rows", "not with 'by'");
+            return Err(problem.help("name the rows one by one: s0.a{0 2 4}"));
+        }
+        Ok(Place::Rows { field, start })
+    }
+
+    fn operand(&mut self, rows: u32) -> Parsed<Operand> {
+        if self.cursor.eat_word("seg") {
+            return self.segments(rows);
+        }
+        if self.cursor.eat_word("shared") {
+            let memory = self.memory()?;
+            self.cursor.expect_mark(b'[')?;
+            let start = self.cursor.number()?;
+            self.cursor.expect_mark(b']')?;
+            return Ok(steady(memory, start, 0));
+        }
+        let memory = self.memory()?;
+        if self.cursor.at(Kind::Mark(b'{')) {
+            let at = self.table(rows)?;
+            return Ok(match memory {
+                Memory::Field(field) => Operand::Table { field, at },
+                Memory::Words => Operand::WordTable { at },
+                Memory::Floats => Operand::FloatTable { at },
+            });
+        }
+        let (start, stride) = self.range(rows)?;
+        Ok(steady(memory, start, stride))
+    }
+
+    /// `[0..5]`, `[0..10 by 2]` or, for one row, `[3]`.
+    #[inline]
+    fn range(&mut self, rows: u32) -> Parsed<(u32, u32)> {
+        let open = self.cursor.expect_mark(b'[')?;
+        let start = self.cursor.number()?;
+        if !self.cursor.eat(THROUGH) {
+            let close = self.cursor.expect_mark(b']')?;
+            if rows != 1 {
+                return Err(wrong_count(open, close, rows, 1));
+            }
+            return Ok((start, 1));
+        }
+        let end = self.cursor.long_number()?;
+        let stride = if self.cursor.eat_word("by") { self.cursor.number()? } else { 1 };
+        let close = self.cursor.expect_mark(b']')?;
+        if u64::from(start) + u64::from(stride) * u64::from(rows) != end {
+            let found = end.saturating_sub(u64::from(start)) / u64::from(stride.max(1));
+            return Err(wrong_count(open, close, rows, found));
+        }
+        if stride == 0 {
+            let problem = Problem::new(span(open).start..span(close).end, "the rows are one row", "by 0");
+            return Err(problem.help("write shared s0.a[3]"));
+        }
+        Ok((start, stride))
+    }
+
+    /// `{0 2 5..8}`; where the numbers begin in the tables.
+    fn table(&mut self, rows: u32) -> Parsed<u32> {
+        let at = self.plan.tables.len();
+        let open = self.cursor.expect_mark(b'{')?;
+        while self.cursor.at(Kind::Number) {
+            self.number_run()?;
+        }
+        let close = self.cursor.expect_mark(b'}')?;
+        let found = self.plan.tables.len() - at;
+        if found != rows as usize {
+            return Err(wrong_count(open, close, rows, found as u64));
+        }
+        self.table_start(at, open)
+    }
+
+    /// `seg s0.a[0 1|4|]`
+    fn segments(&mut self, rows: u32) -> Parsed<Operand> {
+        let field = self.field()?;
+        let open = self.cursor.expect_mark(b'[')?;
+        // Offsets lie before the rows, so they are counted first; a lane takes a byte of text.
+        let bars = self.count_until(is_mark(b']'), is_mark(b'|'));
+        let empty = self.cursor.at(Kind::Mark(b']'));
+        let found = if empty && rows == 0 { 0 } else { bars + 1 };
+        if found != rows as usize {
+            return Err(
+                wrong_count(open, open, rows, found as u64).help("'|' stands between the lists of lanes")
+            );
+        }
+        let at = self.plan.tables.len();
+        let items = at + found + 1;
+        self.plan.tables.resize(items, 0);
+        for lane in 0..found {
+            while self.cursor.at(Kind::Number) {
+                self.number_run()?;
+            }
+            self.plan.tables[at + lane + 1] = (self.plan.tables.len() - items) as u32;
+            if lane + 1 < found {
+                self.cursor.expect_mark(b'|')?;
+            }
+        }
+        self.cursor.expect_mark(b']')?;
+        let offsets = self.table_start(at, open)?;
+        let items = self.table_start(items, open)?;
+        Ok(Operand::Segments { field, offsets, items })
+    }
+
+    fn table_start(&self, at: usize, token: Token) -> Parsed<u32> {
+        u32::try_from(at).map_err(|_| self.cursor.at_token(token, "the tables are full", "beyond 2^32 words"))
+    }
+
+    /// A number, `5..8`, `0..12 by 4` or `7 x3`, into the tables.
+    #[inline]
+    fn number_run(&mut self) -> Parsed<()> {
+        let token = self.cursor.token;
+        let start = self.cursor.number()?;
+        if self.cursor.eat(THROUGH) {
+            let end = self.cursor.long_number()?;
+            let (stride, count) = self.run_rest(token, start, end)?;
+            self.plan.tables.extend((0..count).map(|i| start + i * stride));
+        } else if let Some(count) = self.lettered(self.cursor.token, 'x') {
+            self.cursor.advance();
+            self.unspelled(token, count)?;
+            self.plan.tables.extend(std::iter::repeat_n(start, count as usize));
+        } else {
+            self.plan.tables.push(start);
+        }
+        Ok(())
+    }
+
+    /// `a3`, `a3..a9`, `a0..a12 by 4` or `a3 x4`, into the lanes.
+    fn lane_run(&mut self) -> Parsed<()> {
+        let (start, token) = self.id('a', "an application such as a3")?;
+        let (stride, count) = if self.cursor.eat(THROUGH) {
+            let end = self.cursor.expect(Kind::Word, "the application where the run ends, such as a9")?;
+            let Ok(end) = unsigned(self.cursor.spelling(end).strip_prefix('a').unwrap_or("").as_bytes())
+            else {
+                return Err(self.cursor.at_token(end, "expected an application such as a9", "not one"));
+            };
+            self.run_rest(token, start, end)?
+        } else if let Some(count) = self.lettered(self.cursor.token, 'x') {
+            self.cursor.advance();
+            self.unspelled(token, count)?;
+            (0, count)
+        } else {
+            (1, 1)
+        };
+        let last = u64::from(start) + u64::from(stride) * u64::from(count.saturating_sub(1));
+        if AppId::try_new(last as usize).is_none() {
+            return Err(self.cursor.at_token(
+                token,
+                "the number of an application is too large",
+                "beyond 2^30",
+            ));
+        }
+        self.plan.lanes.extend((0..count).map(|i| AppId::new((start + i * stride) as usize)));
+        Ok(())
+    }
+
+    /// What follows `start..end`: the stride and count of the run.
+    fn run_rest(&mut self, token: Token, start: u32, end: u64) -> Parsed<(u32, u32)> {
+        let stride = if self.cursor.eat_word("by") { self.cursor.number()? } else { 1 };
+        let length = end.checked_sub(u64::from(start)).filter(|length| *length > 0);
+        let count = length.zip(u64::from(stride).into()).and_then(|(length, stride)| {
+            let even = stride > 0 && length.is_multiple_of(stride);
+            let last = even.then(|| end - stride)?;
+            u32::try_from(last).ok()?;
+            u32::try_from(length / stride).ok()
+        });
+        let Some(count) = count else {
+            let problem = self.cursor.at_token(token, "the run has no numbers or ends between two", "here");
+            return Err(problem.help("3..9 is 3 4 5 6 7 8, and 0..12 by 4 is 0 4 8"));
+        };
+        self.unspelled(token, count)?;
+        Ok((stride, count))
+    }
+
+    /// Counts numbers that a run adds without spelling them.
+    fn unspelled(&mut self, token: Token, count: u32) -> Parsed<()> {
+        match self.allowance.checked_sub((count as usize).saturating_sub(1)) {
+            Some(left) => {
+                self.allowance = left;
+                Ok(())
+            }
+            None => {
+                let message = "the runs of this text hold too many numbers";
+                let problem = self.cursor.at_token(token, message, "too long a run");
+                Err(problem.help("cut long runs into shorter ones, or keep large plans in the binary form"))
+            }
+        }
+    }
+}
+
+fn steady(memory: Memory, start: u32, stride: u32) -> Operand {
+    match memory {
+        Memory::Field(field) => Operand::Rows { field, start, stride },
+        Memory::Words => Operand::Words { start, stride },
+        Memory::Floats => Operand::Floats { start, stride },
+    }
+}
+
+#[cold]
+fn wrong_count(open: Token, close: Token, rows: u32, found: u64) -> Box<Problem> {
+    let message = format!("the step has {rows} lanes, found {found}");
+    Problem::new(span(open).start..span(close).end, message, "one for each lane goes here")
+}

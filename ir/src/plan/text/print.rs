@@ -1,0 +1,161 @@
+//! Plans to text: memory first, then kernels, steps wave by wave, outputs and the certificate.
+
+use super::HEADER;
+use super::print_kernel;
+use super::print_step::Steps;
+use super::runs::{REACHES, allowance};
+use crate::graph::text::write::push_text;
+use crate::module::ParamKind;
+use crate::plan::{Certificate, Plan, PlanOutput, Slab, SlabKind, Store, StoreId, StoreKind};
+use std::fmt::{Display, Write as _};
+
+/// Lines are broken at this column where they can be.
+pub(super) const COLUMNS: usize = 110;
+
+/// The text of a plan. Runs are as long as they are, unless the text would then be too short for a
+/// reader to believe its tables.
+pub(super) fn plan(plan: &Plan) -> String {
+    let mut text = String::new();
+    for reach in REACHES {
+        let mut printer = Printer { out: format!("{HEADER}\n"), plan };
+        let unspelled = printer.plan(reach);
+        text = printer.out;
+        if unspelled <= allowance(text.len()) {
+            break;
+        }
+    }
+    text
+}
+
+pub(super) fn put(out: &mut String, thing: impl Display) {
+    write!(out, "{thing}").expect("writing to a string does not fail");
+}
+
+/// Whether a name can stand without quotes.
+pub(super) fn is_plain(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// A name, in quotes if it must be.
+pub(super) fn push_name(out: &mut String, name: &str) {
+    if is_plain(name) { out.push_str(name) } else { push_text(out, name) }
+}
+
+struct Printer<'a> {
+    out: String,
+    plan: &'a Plan,
+}
+
+impl Printer<'_> {
+    /// Writes all of it; how many numbers runs left unspelled.
+    fn plan(&mut self, reach: usize) -> usize {
+        let Plan {
+            module,
+            structure,
+            mode,
+            stores,
+            words,
+            floats,
+            slabs,
+            fields: _, // by their slabs
+            kernels,
+            steps: _, // with their waves and pools
+            waves: _,
+            operands: _,
+            places: _,
+            store_args: _,
+            lanes: _,
+            tables: _,
+            finals: _,
+            outputs,
+            certificate,
+        } = self.plan;
+        self.out.push_str("module ");
+        push_text(&mut self.out, module);
+        put(&mut self.out, format_args!("\nstructure {structure:#034x}\nmode {}\n", mode.spelling()));
+        let width = stores.iter().map(|store| store.name.len()).max().unwrap_or(0).min(24);
+        self.gap(!stores.is_empty());
+        stores.iter().for_each(|store| self.store(store, width));
+        put(&mut self.out, format_args!("\nbind words {words} floats {floats}\n"));
+        self.gap(!slabs.is_empty());
+        slabs.iter().enumerate().for_each(|(number, slab)| self.slab(number, slab));
+        for (number, kernel) in kernels.iter().enumerate() {
+            self.out.push('\n');
+            print_kernel::kernel(&mut self.out, number, kernel);
+        }
+        let unspelled = Steps::new(self.plan, reach).print(&mut self.out);
+        self.gap(!outputs.is_empty());
+        outputs.iter().for_each(|output| self.output(output));
+        self.certificate(certificate);
+        unspelled
+    }
+
+    fn gap(&mut self, wanted: bool) {
+        self.out.push_str(if wanted { "\n" } else { "" });
+    }
+
+    fn store(&mut self, store: &Store, width: usize) {
+        let Store { name, ty, kind } = store;
+        put(&mut self.out, format_args!("store @{name:width$} "));
+        match kind {
+            StoreKind::Param(ParamKind::Param) => self.out.push_str("param "),
+            StoreKind::Param(ParamKind::Table) => self.out.push_str("table "),
+            StoreKind::Grad(of) => put(&mut self.out, format_args!("grad @{} ", store_name(self.plan, *of))),
+            StoreKind::State(of) => {
+                put(&mut self.out, format_args!("state @{} ", store_name(self.plan, *of)))
+            }
+        }
+        put(&mut self.out, format_args!("{ty}\n"));
+    }
+
+    fn slab(&mut self, number: usize, slab: &Slab) {
+        let Slab { kind, rows, fields } = slab;
+        put(&mut self.out, format_args!("slab s{number} "));
+        match kind {
+            SlabKind::Value => self.out.push_str("value {"),
+            SlabKind::App => self.out.push_str("app {"),
+            SlabKind::Mirror(of) => put(&mut self.out, format_args!("mirror {of} {{")),
+        }
+        for (place, field) in crate::plan::normal::within(&self.plan.fields, fields).iter().enumerate() {
+            self.out.push_str(if place == 0 { "" } else { ", " });
+            push_name(&mut self.out, &field.name);
+            put(&mut self.out, format_args!(": {}", field.ty));
+        }
+        put(&mut self.out, format_args!("}} x{rows}\n"));
+    }
+
+    fn output(&mut self, output: &PlanOutput) {
+        let PlanOutput { name, field, row } = output;
+        self.out.push_str("output ");
+        push_text(&mut self.out, name);
+        self.out.push(' ');
+        push_field(&mut self.out, self.plan, field.index());
+        put(&mut self.out, format_args!("[{row}]\n"));
+    }
+
+    fn certificate(&mut self, certificate: &Certificate) {
+        let Certificate { batches, bound, copied, tabled, direct, slab_bytes } = certificate;
+        put(
+            &mut self.out,
+            format_args!("\ncertificate batches {batches} bound {bound} | rows copied {copied} "),
+        );
+        put(&mut self.out, format_args!("tabled {tabled} direct {direct} | slabs {slab_bytes} bytes\n"));
+    }
+}
+
+/// The name of a store; of one that is not there, a name that no reader finds.
+pub(super) fn store_name(plan: &Plan, store: StoreId) -> &str {
+    plan.stores.get(store.index()).map_or("?", |store| &store.name)
+}
+
+/// `s0.a`
+pub(super) fn push_field(out: &mut String, plan: &Plan, field: usize) {
+    match plan.fields.get(field) {
+        Some(field) => {
+            put(out, format_args!("{}.", field.slab));
+            push_name(out, &field.name);
+        }
+        None => out.push('?'),
+    }
+}

@@ -1,0 +1,74 @@
+//! Runs of numbers: `0 2 5..8 10..20 by 2 7 x3`.
+//!
+//! Tables and lanes are lists of numbers with much order in them. `5..8` is 5 6 7, `10..20 by 2` is
+//! 10 12 14 16 18, `7 x3` is 7 7 7. A reader must not take more memory than a text is worth, so
+//! numbers that were not spelled out are counted against an [`allowance`], and a writer that would
+//! go beyond it cuts runs short.
+
+/// How many numbers a text of so many bytes may leave unspelled.
+pub(super) const fn allowance(bytes: usize) -> usize {
+    (1 << 16) + bytes / 4
+}
+
+/// How long runs may be, for a first attempt and for those after it.
+pub(super) const REACHES: [usize; 3] = [usize::MAX, 4, 1];
+
+/// Equally spaced numbers: `start + i * stride` for `i` below `count`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) start: u32,
+    pub(super) stride: u32,
+    pub(super) count: usize,
+}
+
+impl Run {
+    const fn one(start: u32) -> Self {
+        Self { start, stride: 1, count: 1 }
+    }
+
+    /// One past the last number, in steps.
+    pub(super) const fn end(self) -> u64 {
+        self.start as u64 + self.stride as u64 * self.count as u64
+    }
+}
+
+/// The numbers as runs of at most `reach`: three or more that follow each other, four or more that
+/// are equal or equally far apart.
+pub(super) fn runs(numbers: &[u32], reach: usize) -> impl Iterator<Item = Run> + '_ {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = numbers.get(at..).filter(|rest| !rest.is_empty())?;
+        let start = rest[0];
+        let stride = rest.get(1).and_then(|second| second.checked_sub(start));
+        let run = stride.map_or(Run::one(start), |stride| {
+            let steady = rest.windows(2).take_while(|pair| pair[1].checked_sub(pair[0]) == Some(stride));
+            Run { start, stride, count: steady.take(reach.saturating_sub(1)).count() + 1 }
+        });
+        let least = if run.stride == 1 { 3 } else { 4 };
+        let run = if run.count >= least { run } else { Run::one(start) };
+        at += run.count;
+        Some(run)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(run: Run) -> impl Iterator<Item = u32> {
+        (0..run.count as u32).map(move |i| run.start + i * run.stride)
+    }
+
+    #[test]
+    fn runs_say_the_same_numbers_in_fewer_words() {
+        let numbers = [0, 2, 5, 6, 7, 8, 20, 24, 28, 32, 7, 7, 7, 7, 3, 1, u32::MAX, u32::MAX, 4, 5];
+        for reach in REACHES {
+            let found: Vec<Run> = runs(&numbers, reach).collect();
+            assert_eq!(found.iter().copied().flat_map(expanded).collect::<Vec<u32>>(), numbers);
+            assert!(found.iter().all(|run| run.count <= reach));
+        }
+        assert_eq!(runs(&numbers, usize::MAX).count(), 11);
+        assert_eq!(runs(&numbers, 1).count(), numbers.len());
+        assert_eq!(runs(&[], 4).count(), 0);
+    }
+}

@@ -1,0 +1,215 @@
+//! One failing test per rule: a good plan, changed in one place, and the message.
+
+/// The stage of a kernel.
+macro_rules! stage {
+    ($kernel:expr, $number:literal, $pattern:pat => $change:expr) => {
+        match &mut $kernel.stages[$number] {
+            $pattern => $change,
+            other => panic!("the stage is {other:?}"),
+        }
+    };
+}
+
+mod kernels;
+mod memory;
+mod order;
+mod steps;
+
+use super::Rule;
+use crate::AppId;
+use crate::graph::{Binary, Fold, Op, Over, Unary};
+use crate::module::ParamKind;
+use crate::plan::{
+    Certificate, Code, Field, FieldId, Instr, Kernel, KernelId, ListSource, Mode, Operand, Part, Place, Plan,
+    PlanOutput, ProdInit, Reg, RegKind, Slab, SlabId, SlabKind, Source, Stage, Step, Store, StoreId,
+    StoreKind, View,
+};
+use crate::types::{DType, INDEX, Type, f32, list};
+use std::sync::Arc;
+
+fn view(reg: u32, start: u32, width: u32) -> View {
+    View { reg, start, width }
+}
+
+fn reg(kind: RegKind, ty: Type) -> Reg {
+    Reg { kind, ty }
+}
+
+/// `k0`: a row of a table.
+fn lookup() -> Kernel {
+    Kernel {
+        name: "lookup".to_owned(),
+        ports: 1,
+        params: vec![f32([5, 2])],
+        regs: vec![reg(RegKind::Port, INDEX), reg(RegKind::Temp, f32(2))],
+        stages: vec![Stage::Lookup { param: 0, index: view(0, 0, 1), dst: view(1, 0, 2) }],
+        results: vec![view(1, 0, 2)],
+        source: false,
+    }
+}
+
+/// `k1`: two bound floats.
+fn input() -> Kernel {
+    Kernel {
+        name: "input".to_owned(),
+        ports: 1,
+        params: vec![],
+        regs: vec![reg(RegKind::Port, f32(2))],
+        stages: vec![],
+        results: vec![view(0, 0, 2)],
+        source: true,
+    }
+}
+
+/// `k2`: a fold, a product, a line and a row stage.
+fn node() -> Kernel {
+    let scalar = Type::scalar(DType::F32);
+    let part = |source, row| Part { source, param: 0, row, col: 0, transposed: false };
+    let instr = |code, sources, store| Instr { code, dtype: DType::F32, sources, store };
+    let fold = Stage::Seg {
+        op: Op::WeightedSum { softmax: false },
+        query: None,
+        lists: vec![ListSource::Port(1), ListSource::Port(2)],
+        elements: vec![f32(2), f32(2)],
+        dst: view(3, 0, 2),
+    };
+    let product = Stage::Prod {
+        dst: view(4, 0, 3),
+        rows: 1,
+        init: ProdInit::Bias(1),
+        parts: vec![part(view(0, 0, 2), 0), part(view(3, 0, 2), 2)],
+    };
+    let line = Stage::Map {
+        width: 3,
+        code: vec![
+            instr(Code::Unary(Unary::Tanh), vec![Source::View(view(4, 0, 3))], None),
+            instr(
+                Code::Binary(Binary::Mul),
+                vec![Source::Local(0), Source::Scalar(view(0, 1, 1))],
+                Some(view(5, 0, 3)),
+            ),
+        ],
+    };
+    let sum = Stage::Row {
+        op: Op::Reduce { fold: Fold::Sum, over: Over::All },
+        sources: vec![(view(5, 0, 3), f32(3))],
+        dsts: vec![view(6, 0, 1)],
+    };
+    Kernel {
+        name: "@node".to_owned(),
+        ports: 3,
+        params: vec![f32([4, 3]), f32(3)],
+        regs: vec![
+            reg(RegKind::Port, f32(2)),
+            reg(RegKind::Port, list(f32(2))),
+            reg(RegKind::Port, list(f32(2))),
+            reg(RegKind::Temp, f32(2)),
+            reg(RegKind::Temp, f32(3)),
+            reg(RegKind::Temp, f32(3)),
+            reg(RegKind::Temp, scalar),
+        ],
+        stages: vec![fold, product, line, sum],
+        results: vec![view(5, 0, 3), view(6, 0, 1)],
+        source: false,
+    }
+}
+
+/// Two lookups and an input; then two nodes over them.
+fn good() -> Plan {
+    let store = |name: &str, ty, kind| Store { name: name.to_owned(), ty, kind: StoreKind::Param(kind) };
+    let slab = |rows, fields| Slab { kind: SlabKind::Value, rows, fields };
+    let field = |slab, name: &str, ty| Field { slab: SlabId(slab), name: name.to_owned(), ty };
+    let step = |kernel, rows, operands, places, stores, lanes| Step {
+        kernel: KernelId(kernel),
+        rows,
+        operands,
+        places,
+        stores,
+        lanes,
+    };
+    let place = |field, start| Place::Rows { field: FieldId(field), start };
+    let segments = |items| Operand::Segments { field: FieldId(0), offsets: 0, items };
+    let output = |name: &str, field, row| PlanOutput { name: name.to_owned(), field: FieldId(field), row };
+    Plan {
+        module: "test".to_owned(),
+        structure: 7,
+        mode: Mode::Infer,
+        stores: vec![
+            store("embed", f32([5, 2]), ParamKind::Table),
+            store("w", f32([4, 3]), ParamKind::Param),
+            store("b", f32(3), ParamKind::Param),
+        ],
+        words: 2,
+        floats: 2,
+        slabs: vec![slab(3, 0..1), slab(2, 1..3)],
+        fields: vec![field(0, "a", f32(2)), field(1, "a", f32(3)), field(1, "b", Type::scalar(DType::F32))],
+        kernels: vec![Arc::new(lookup()), Arc::new(input()), Arc::new(node())],
+        steps: vec![
+            step(0, 2, 0..1, 0..1, 0..1, 0..2),
+            step(1, 1, 1..2, 1..2, 1..1, 2..3),
+            step(2, 2, 2..5, 2..4, 1..3, 3..5),
+        ],
+        waves: vec![2, 3],
+        operands: vec![
+            Operand::Words { start: 0, stride: 1 },
+            Operand::Floats { start: 0, stride: 1 },
+            Operand::Rows { field: FieldId(0), start: 0, stride: 1 },
+            segments(3),
+            segments(6),
+        ],
+        places: vec![place(0, 0), place(0, 2), place(1, 0), place(2, 0)],
+        store_args: vec![StoreId(0), StoreId(1), StoreId(2)],
+        lanes: (0..5).map(AppId::new).collect(),
+        tables: vec![0, 1, 3, 2, 0, 1, 1, 2, 2],
+        outputs: vec![output("h", 1, 1), output("total", 2, 0)],
+        certificate: Certificate { batches: 2, bound: 2, copied: 0, tabled: 6, direct: 2, slab_bytes: 56 },
+    }
+}
+
+/// The message for a changed plan; the first finding is of the rule.
+fn refused(rule: Rule, change: impl FnOnce(&mut Plan)) -> String {
+    let mut plan = good();
+    change(&mut plan);
+    let errors = plan.verify().expect_err("the plan was broken");
+    assert_eq!(errors.findings()[0].rule, rule, "{errors}");
+    errors.to_string()
+}
+
+/// The message for a plan whose kernel `number` was changed.
+fn refused_kernel(rule: Rule, number: usize, change: impl FnOnce(&mut Kernel)) -> String {
+    refused(rule, |plan| change(Arc::make_mut(&mut plan.kernels[number])))
+}
+
+#[test]
+fn the_good_plan_is_verified_and_gives_itself_back() {
+    let verified = good().verify().expect("the plan is sound");
+    assert_eq!(verified.steps.len(), 3);
+    assert_eq!(verified.into_inner(), good());
+}
+
+#[test]
+fn a_plan_of_nothing_is_verified() {
+    let mut plan = good();
+    for list in [&mut plan.waves, &mut plan.tables] {
+        list.clear();
+    }
+    (plan.slabs, plan.fields, plan.steps, plan.operands) = (vec![], vec![], vec![], vec![]);
+    (plan.places, plan.store_args, plan.lanes, plan.outputs) = (vec![], vec![], vec![], vec![]);
+    plan.certificate = Certificate::default();
+    plan.verify().expect("nothing is sound");
+}
+
+#[test]
+fn every_rule_has_a_number_and_a_statement() {
+    for (number, rule) in Rule::ALL.iter().enumerate() {
+        assert_eq!(rule.to_string(), format!("P{}", number + 1));
+        assert!(!rule.statement().is_empty());
+    }
+}
+
+#[test]
+fn declared_sizes_cost_nothing() {
+    let started = std::time::Instant::now();
+    refused(Rule::Rows, |plan| plan.slabs[0].rows = u32::MAX);
+    assert!(started.elapsed().as_secs() < 5, "the rows of a slab must not be visited");
+}

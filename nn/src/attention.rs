@@ -1,0 +1,109 @@
+//! Attention of one query over a list of any length.
+
+use crate::any_cell::vector;
+use autobatch_ir::{Cell, Graph, Init, ModuleBuilder, Value};
+use std::borrow::Borrow;
+
+/// Additive attention (Bahdanau et al. 2015):
+/// ```text
+/// score_k = tanh(q · Wq + b + key_k · Wk) · v        y = sum_k softmax(score)_k * value_k
+/// ```
+/// The keys' product does not depend on the query, so [`keys`](Self::keys) does it once; for each
+/// query there is one product and an edge cell for each key. Lists of any length share their
+/// batches. Parameters: `name.wq: [query, width]`, `name.b: [width]`, `name.wk: [key, width]`,
+/// `name.v: [width, 1]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdditiveAttention {
+    query: Cell<1, 1>,
+    key: Cell<1, 1>,
+    edge: Cell<2, 1>,
+}
+
+impl AdditiveAttention {
+    /// For queries and keys of these widths, scored in a space of `width`.
+    #[track_caller]
+    pub fn new(m: &mut ModuleBuilder, name: &str, query: usize, key: usize, width: usize) -> Self {
+        let init = Init::Glorot(1.0);
+        let wq = m.param(&format!("{name}.wq"), [query, width], init.clone());
+        let b = m.param(&format!("{name}.b"), [width], Init::ZEROS);
+        let wk = m.param(&format!("{name}.wk"), [key, width], init.clone());
+        let v = m.param(&format!("{name}.v"), [width, 1], init);
+        let query = m.cell(&format!("{name}.query"), [vector(query)], |_, [q]| [q.affine(wq, Some(b))]);
+        let key = m.cell(&format!("{name}.key"), [vector(key)], |_, [k]| [k.affine(wk, None)]);
+        let ports = [vector(width), vector(width)];
+        let edge = m.cell(&format!("{name}.edge"), ports, |_, [q, k]| [(q + k).tanh().affine(v, None)]);
+        Self { query, key, edge }
+    }
+
+    /// The projected keys, for any number of queries.
+    #[track_caller]
+    #[must_use]
+    pub fn keys<'g>(
+        &self,
+        g: &'g Graph,
+        keys: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Vec<Value<'g>> {
+        let mut projected = Vec::new();
+        for key in keys {
+            let [key] = g.call(self.key, *key.borrow());
+            projected.push(key);
+        }
+        projected
+    }
+
+    /// The score of each key, `f32[1]`: a list's scores before the softmax.
+    #[track_caller]
+    #[must_use]
+    pub fn scores<'g>(&self, g: &'g Graph, query: Value<'g>, keys: &[Value<'g>]) -> Vec<Value<'g>> {
+        let [query] = g.call(self.query, query);
+        let mut scores = Vec::with_capacity(keys.len());
+        for &key in keys {
+            let [score] = g.call(self.edge, [query, key]);
+            scores.push(score);
+        }
+        scores
+    }
+
+    /// What the query reads out of as many values as there are projected keys.
+    #[track_caller]
+    #[must_use]
+    pub fn read<'g>(
+        &self,
+        g: &'g Graph,
+        query: Value<'g>,
+        keys: &[Value<'g>],
+        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Value<'g> {
+        let scores = self.scores(g, query, keys);
+        g.softmax_sum(g.list(scores), g.list(values))
+    }
+}
+
+/// Scaled dot-product attention: `y = sum_k softmax(scale * q · key_k)_k * value_k`. It has no
+/// parameters; project queries, keys and values with a [`Linear`](crate::Linear) each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DotAttention {
+    /// The factor of the scores.
+    pub scale: f32,
+}
+
+impl DotAttention {
+    /// The factor `1 / sqrt(width)` for queries and keys of this width.
+    #[must_use]
+    pub fn scaled(width: usize) -> Self {
+        Self { scale: 1.0 / (width.max(1) as f32).sqrt() }
+    }
+
+    /// What the query reads out of as many values as keys.
+    #[track_caller]
+    #[must_use]
+    pub fn read<'g>(
+        &self,
+        g: &'g Graph,
+        query: Value<'g>,
+        keys: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Value<'g> {
+        g.attend(query, g.list(keys), g.list(values), self.scale)
+    }
+}

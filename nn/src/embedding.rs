@@ -1,0 +1,72 @@
+//! [`Embedding`]: one row of a table for each word.
+
+use autobatch_ir::{Arg, Graph, Init, ModuleBuilder, Table, Value};
+use std::sync::Arc;
+
+/// A table `[rows, width]` named `name`, uniform in `-0.1..0.1` at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Embedding {
+    table: Table,
+    rows: usize,
+    width: usize,
+}
+
+impl Embedding {
+    /// A table of so many rows.
+    #[track_caller]
+    pub fn new(m: &mut ModuleBuilder, name: &str, rows: usize, width: usize) -> Self {
+        Self::with(m, name, rows, width, Init::Uniform(0.1))
+    }
+
+    /// A table with chosen first values.
+    #[track_caller]
+    pub fn with(m: &mut ModuleBuilder, name: &str, rows: usize, width: usize, init: Init) -> Self {
+        Self { table: m.table(name, [rows, width], init), rows, width }
+    }
+
+    /// A table that begins as these rows, pretrained vectors say, given one after another.
+    #[track_caller]
+    pub fn from_rows(m: &mut ModuleBuilder, name: &str, width: usize, values: Arc<[f32]>) -> Self {
+        let rows = values.len().checked_div(width).unwrap_or(0);
+        Self::with(m, name, rows, width, Init::Values(values))
+    }
+
+    /// The row at a bound index or an index value.
+    #[track_caller]
+    #[must_use]
+    pub fn look<'g>(&self, g: &'g Graph, index: impl Into<Arg<'g>>) -> Value<'g> {
+        self.table.look(g, index)
+    }
+
+    /// The row at an index that is a value: inside cells, after an argmax.
+    #[track_caller]
+    #[must_use]
+    pub fn row<'g>(&self, index: Value<'g>) -> Value<'g> {
+        self.table.row(index)
+    }
+
+    /// `x · tableᵀ`: the score of every row, for an output layer that shares the table's numbers.
+    #[track_caller]
+    #[must_use]
+    pub fn scores<'g>(&self, x: Value<'g>) -> Value<'g> {
+        x.affine_transposed(self.table.as_param(), None)
+    }
+
+    /// The table.
+    #[must_use]
+    pub const fn table(&self) -> Table {
+        self.table
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// How wide a row is.
+    #[must_use]
+    pub const fn width(&self) -> usize {
+        self.width
+    }
+}

@@ -1,0 +1,89 @@
+//! [`Linear`]: `y = x · W + b`.
+
+use autobatch_ir::{Graph, Init, ModuleBuilder, Param, Value};
+use std::borrow::Borrow;
+
+/// `y = x · W + b` with `W: [inputs, outputs]` named `name.w` and `b: [outputs]` named `name.b`.
+///
+/// A matrix is so many rows. Several parts side by side make up `x` without being copied together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Linear {
+    weight: Param,
+    bias: Option<Param>,
+    inputs: usize,
+    outputs: usize,
+}
+
+impl Linear {
+    /// With a bias of zeros and Glorot's weight.
+    #[track_caller]
+    pub fn new(m: &mut ModuleBuilder, name: &str, inputs: usize, outputs: usize) -> Self {
+        Self::with(m, name, inputs, outputs, Init::Glorot(1.0), Some(Init::ZEROS))
+    }
+
+    /// Without a bias: `y = x · W`.
+    #[track_caller]
+    pub fn no_bias(m: &mut ModuleBuilder, name: &str, inputs: usize, outputs: usize) -> Self {
+        Self::with(m, name, inputs, outputs, Init::Glorot(1.0), None)
+    }
+
+    /// With chosen first values; no bias if `bias` is `None`.
+    #[track_caller]
+    pub fn with(
+        m: &mut ModuleBuilder,
+        name: &str,
+        inputs: usize,
+        outputs: usize,
+        weight: Init,
+        bias: Option<Init>,
+    ) -> Self {
+        let weight = m.param(&format!("{name}.w"), [inputs, outputs], weight);
+        let mut layer = Self { weight, bias: None, inputs, outputs };
+        if let Some(bias) = bias {
+            layer.bias = Some(m.param(&format!("{name}.b"), [outputs], bias));
+        }
+        layer
+    }
+
+    /// `x · W + b`
+    #[track_caller]
+    #[must_use]
+    pub fn on<'g>(&self, x: Value<'g>) -> Value<'g> {
+        x.affine(self.weight, self.bias)
+    }
+
+    /// `[x_1 x_2 ..] · W + b`: the same bits as over the parts concatenated.
+    #[track_caller]
+    #[must_use]
+    pub fn on_parts<'g>(
+        &self,
+        g: &'g Graph,
+        parts: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Value<'g> {
+        g.affine(parts, self.weight, self.bias)
+    }
+
+    /// The weight, `[inputs, outputs]`.
+    #[must_use]
+    pub const fn weight(&self) -> Param {
+        self.weight
+    }
+
+    /// The bias, `[outputs]`.
+    #[must_use]
+    pub const fn bias(&self) -> Option<Param> {
+        self.bias
+    }
+
+    /// How wide `x` is.
+    #[must_use]
+    pub const fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// How wide `y` is.
+    #[must_use]
+    pub const fn outputs(&self) -> usize {
+        self.outputs
+    }
+}

@@ -1,0 +1,129 @@
+//! Losses that are more than one op of [`Value`]: each is a scalar of *one* instance, to be
+//! averaged by the trainer.
+//!
+//! One op each, as methods: `cross_entropy`, `cross_entropy_with`, `kl_div`, `mse`, `bce`, `hinge`.
+
+use autobatch_ir::{DType, Graph, Type, Value};
+use std::borrow::Borrow;
+use std::panic::Location;
+
+/// The sum over a sequence of the cross-entropies of logits and labels; 0 for an empty one.
+#[track_caller]
+#[must_use]
+pub fn sequence_cross_entropy<'g>(
+    g: &'g Graph,
+    logits: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    labels: impl IntoIterator<Item = u32>,
+) -> Value<'g> {
+    let logits: Vec<Value<'g>> = logits.into_iter().map(|x| *x.borrow()).collect();
+    let labels: Vec<u32> = labels.into_iter().collect();
+    if logits.len() != labels.len() {
+        let message = format!("{} logits want as many labels, found {}", logits.len(), labels.len());
+        return g.refuse("cross_entropy", &message, "give each element its label", Location::caller());
+    }
+    let mut losses = Vec::with_capacity(labels.len());
+    for (logits, label) in logits.into_iter().zip(labels) {
+        losses.push(logits.cross_entropy(label));
+    }
+    total(g, &losses)
+}
+
+/// The sum of scalars as one application; 0 if there are none.
+#[track_caller]
+#[must_use]
+pub fn total<'g>(g: &'g Graph, losses: &[Value<'g>]) -> Value<'g> {
+    let list = if losses.is_empty() { g.empty_list(Type::scalar(DType::F32)) } else { g.list(losses) };
+    list.sum()
+}
+
+/// Cross-entropy against a label that is believed with `1 - smoothing` only, the rest spread
+/// evenly over all `n` classes: `(1 - s) * -log p[label] + s / n * sum_j -log p_j`.
+#[track_caller]
+#[must_use]
+pub fn label_smoothing<'g>(logits: Value<'g>, label: u32, smoothing: f32) -> Value<'g> {
+    let spread = logits.logsumexp() - logits.mean_rows();
+    (1.0 - smoothing) * logits.cross_entropy(label) + smoothing * spread
+}
+
+/// `-x[label]` of log-probabilities.
+#[track_caller]
+#[must_use]
+pub fn nll<'g>(log_probabilities: Value<'g>, label: u32) -> Value<'g> {
+    -log_probabilities.pick(label)
+}
+
+/// The contrastive loss of Hadsell et al. (2006), with `d = |a - b|`: `d² / 2` for a pair that
+/// belongs together, `max(0, margin - d)² / 2` for one that does not.
+#[track_caller]
+#[must_use]
+pub fn contrastive<'g>(a: Value<'g>, b: Value<'g>, together: bool, margin: f32) -> Value<'g> {
+    let apart = a - b;
+    if together { 0.5 * apart.dot(apart) } else { 0.5 * (margin - apart.norm()).relu().square() }
+}
+
+/// `max(0, |anchor - positive|² - |anchor - negative|² + margin)`
+#[track_caller]
+#[must_use]
+pub fn triplet<'g>(anchor: Value<'g>, positive: Value<'g>, negative: Value<'g>, margin: f32) -> Value<'g> {
+    let (near, far) = (anchor - positive, anchor - negative);
+    (near.dot(near) - far.dot(far) + margin).relu()
+}
+
+/// `max(0, margin - good + bad)`: of two scores, `good` is to be the larger by a margin.
+#[track_caller]
+#[must_use]
+pub fn margin_ranking<'g>(good: Value<'g>, bad: Value<'g>, margin: f32) -> Value<'g> {
+    (margin - good + bad).relu()
+}
+
+/// `max(0, 1 - sign * score)` for a class that is `1` or `-1`.
+#[track_caller]
+#[must_use]
+pub fn binary_hinge(score: Value<'_>, positive: bool) -> Value<'_> {
+    let agreement = if positive { score } else { -score };
+    (1.0 - agreement).relu()
+}
+
+/// The mean of `|x - target|`.
+#[track_caller]
+#[must_use]
+pub fn l1<'g>(x: Value<'g>, target: Value<'g>) -> Value<'g> {
+    (x - target).abs().mean()
+}
+
+/// The mean of Huber's loss of `d = x - target`: `d² / 2` where `|d| <= delta`,
+/// `delta * (|d| - delta / 2)` elsewhere. Written without a branch: with `q = clamp(d)` both are
+/// `q * (d - q / 2)`.
+#[track_caller]
+#[must_use]
+pub fn huber<'g>(x: Value<'g>, target: Value<'g>, delta: f32) -> Value<'g> {
+    let d = x - target;
+    let q = d.clamp(-delta, delta);
+    (q * (d - 0.5 * q)).mean()
+}
+
+/// `a · b / (|a| * |b| + 1e-8)`
+#[track_caller]
+#[must_use]
+pub fn cosine_similarity<'g>(a: Value<'g>, b: Value<'g>) -> Value<'g> {
+    a.dot(b) / (a.norm() * b.norm() + 1e-8)
+}
+
+/// The distribution over `classes` ratings from 1 whose mean is `score` (Tai et al. 2015): all on
+/// the rating itself, or shared between the two around it. Scores outside are moved to the ends.
+/// Use it with [`Value::kl_div`].
+#[must_use]
+pub fn rating_distribution(score: f32, classes: usize) -> Vec<f32> {
+    let score = if score.is_nan() { 1.0 } else { score.clamp(1.0, classes.max(1) as f32) };
+    let below = score.floor();
+    let mut distribution = vec![0.0; classes];
+    for (class, share) in distribution.iter_mut().enumerate() {
+        let rating = (class + 1) as f32;
+        if rating == below {
+            *share = 1.0 - (score - below);
+        } else if rating == below + 1.0 {
+            *share = score - below;
+        }
+    }
+    distribution
+}

@@ -1,0 +1,119 @@
+//! [`Bidirectional`]: one layer from each end.
+
+use super::{Gru, Lstm, Rnn, Sequence};
+use autobatch_ir::{Graph, ModuleBuilder, Value};
+use std::borrow::Borrow;
+
+/// A layer named `name.fw` from the first input to the last and one named `name.bw` the other way.
+/// Both are one cell with other parameters; neither waits for the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bidirectional<R> {
+    /// From the first input to the last.
+    pub forward: R,
+    /// From the last input to the first.
+    pub backward: R,
+}
+
+/// A bidirectional [`Lstm`].
+pub type BiLstm = Bidirectional<Lstm>;
+/// A bidirectional [`Gru`].
+pub type BiGru = Bidirectional<Gru>;
+/// A bidirectional [`Rnn`].
+pub type BiRnn = Bidirectional<Rnn>;
+
+impl<R: Sequence> Bidirectional<R> {
+    /// Two layers of `width` each; outputs are `2 * width` wide.
+    #[track_caller]
+    pub fn new(m: &mut ModuleBuilder, name: &str, input: usize, width: usize) -> Self {
+        Self::with(m, name, input, width, &R::Options::default())
+    }
+
+    /// Two layers with options.
+    #[track_caller]
+    pub fn with(m: &mut ModuleBuilder, name: &str, input: usize, width: usize, options: &R::Options) -> Self {
+        let forward = R::build(m, &format!("{name}.fw"), input, width, options);
+        let backward = R::build(m, &format!("{name}.bw"), input, width, options);
+        Self { forward, backward }
+    }
+
+    /// For each input, `[f b]`: what the forward layer says up to it and the backward layer from it.
+    #[track_caller]
+    #[must_use]
+    pub fn run<'g>(
+        &self,
+        g: &'g Graph,
+        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Vec<Value<'g>> {
+        let pairs = self.run_pairs(g, xs);
+        let mut outputs = Vec::with_capacity(pairs.len());
+        for pair in pairs {
+            outputs.push(g.concat(pair));
+        }
+        outputs
+    }
+
+    /// The same with the two outputs apart, for a consumer that takes parts.
+    #[track_caller]
+    #[must_use]
+    pub fn run_pairs<'g>(
+        &self,
+        g: &'g Graph,
+        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Vec<[Value<'g>; 2]> {
+        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+        let forward = self.forward.outputs(g, &xs);
+        xs.reverse();
+        let backward = self.backward.outputs(g, &xs);
+        forward.into_iter().zip(backward.into_iter().rev()).map(|(f, b)| [f, b]).collect()
+    }
+
+    /// `[f b]` with what each layer says at its own end; zeros if there are no inputs.
+    #[track_caller]
+    #[must_use]
+    pub fn last<'g>(&self, g: &'g Graph, xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
+        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+        let forward = self.forward.summary(g, &xs);
+        xs.reverse();
+        let backward = self.backward.summary(g, &xs);
+        g.concat([forward, backward])
+    }
+
+    /// How wide an input is.
+    #[must_use]
+    pub fn input(&self) -> usize {
+        self.forward.input_width()
+    }
+
+    /// How wide an output is: both directions together.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.forward.output_width().saturating_add(self.backward.output_width())
+    }
+}
+
+impl<R: Sequence> Sequence for Bidirectional<R> {
+    type Options = R::Options;
+
+    #[track_caller]
+    fn build(m: &mut ModuleBuilder, name: &str, input: usize, width: usize, options: &R::Options) -> Self {
+        Self::with(m, name, input, width, options)
+    }
+
+    fn input_width(&self) -> usize {
+        self.input()
+    }
+
+    fn output_width(&self) -> usize {
+        self.width()
+    }
+
+    #[track_caller]
+    fn outputs<'g>(&self, g: &'g Graph, xs: &[Value<'g>]) -> Vec<Value<'g>> {
+        self.run(g, xs)
+    }
+
+    #[track_caller]
+    fn summary<'g>(&self, g: &'g Graph, xs: &[Value<'g>]) -> Value<'g> {
+        self.last(g, xs)
+    }
+}

@@ -1,0 +1,118 @@
+//! The products of a recurrent step: of the input and of the hidden value, with one weight or two.
+
+use crate::norm::EPS;
+use autobatch_ir::{Graph, Init, ModuleBuilder, Param, Value};
+
+/// The parameters of a step's pre-activations, `count` gates side by side.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gates {
+    weights: Weights,
+    bias: Param,
+    width: usize,
+    /// Whether the input that a step gets was projected before.
+    projected: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Weights {
+    /// `name.w: [input + hidden, gates]`, met by two parts.
+    Joint(Param),
+    /// `name.wx: [input, gates]` and `name.wh: [hidden, gates]`; with layer norm the gains
+    /// `name.gx` and `name.gh: [gates]` of the two products.
+    Apart { x: Param, h: Param, gains: Option<[Param; 2]> },
+}
+
+/// How the products are declared.
+pub(super) struct GatesSpec<'a> {
+    pub(super) name: &'a str,
+    pub(super) input: usize,
+    pub(super) hidden: usize,
+    pub(super) count: usize,
+    /// Two weights even where one would do.
+    pub(super) apart: bool,
+    pub(super) projected: bool,
+    pub(super) layer_norm: bool,
+    pub(super) init: Init,
+    /// The first values of each gate's bias, by its number.
+    pub(super) bias: fn(usize, f32) -> f32,
+    /// The number that `bias` is given.
+    pub(super) bias_argument: f32,
+}
+
+impl Gates {
+    #[track_caller]
+    pub(super) fn declare(m: &mut ModuleBuilder, spec: &GatesSpec<'_>) -> Self {
+        let &GatesSpec { name, input, hidden, count, apart, projected, layer_norm, .. } = spec;
+        let width = hidden.saturating_mul(count);
+        let (weights, declared) = if apart || projected || layer_norm {
+            let x = m.param(&format!("{name}.wx"), [input, width], spec.init.clone());
+            let h = m.param(&format!("{name}.wh"), [hidden, width], spec.init.clone());
+            let gains = if layer_norm {
+                let ones = Init::Constant(1.0);
+                let x = m.param(&format!("{name}.gx"), [width], ones.clone());
+                Some([x, m.param(&format!("{name}.gh"), [width], ones)])
+            } else {
+                None
+            };
+            (Weights::Apart { x, h, gains }, h.id().is_some())
+        } else {
+            let rows = input.saturating_add(hidden);
+            let joint = m.param(&format!("{name}.w"), [rows, width], spec.init.clone());
+            (Weights::Joint(joint), joint.id().is_some())
+        };
+        // The weight's acceptance bounds the width, so the bias's values are few.
+        let bias = if declared { spec.bias_init() } else { Init::ZEROS };
+        let bias = m.param(&format!("{name}.b"), [width], bias);
+        Self { weights, bias, width, projected }
+    }
+
+    /// How wide the gates are together.
+    pub(super) const fn width(self) -> usize {
+        self.width
+    }
+
+    /// `x · Wx + b`, normed before the bias if so declared.
+    #[track_caller]
+    pub(super) fn project<'g>(self, g: &'g Graph, x: Value<'g>) -> Value<'g> {
+        match self.weights {
+            Weights::Joint(_) => x,
+            Weights::Apart { x: weight, gains: None, .. } => x.affine(weight, Some(self.bias)),
+            Weights::Apart { x: weight, gains: Some([gain, _]), .. } => {
+                x.affine(weight, None).layer_norm(EPS) * g.param(gain) + g.param(self.bias)
+            }
+        }
+    }
+
+    /// `[x · Wx + b, h · Wh]`, for declarations with two weights.
+    #[track_caller]
+    pub(super) fn pair<'g>(self, g: &'g Graph, x: Value<'g>, h: Value<'g>) -> [Value<'g>; 2] {
+        let x = if self.projected { x } else { self.project(g, x) };
+        match self.weights {
+            Weights::Joint(_) => [x, h],
+            Weights::Apart { h: weight, gains: None, .. } => [x, h.affine(weight, None)],
+            Weights::Apart { h: weight, gains: Some([_, gain]), .. } => {
+                [x, h.affine(weight, None).layer_norm(EPS) * g.param(gain)]
+            }
+        }
+    }
+
+    /// `[x h] · W + b` as one chain, or the sum of the two products.
+    #[track_caller]
+    pub(super) fn sum<'g>(self, g: &'g Graph, x: Value<'g>, h: Value<'g>) -> Value<'g> {
+        if let Weights::Joint(weight) = self.weights {
+            return g.affine([x, h], weight, Some(self.bias));
+        }
+        let [x, h] = self.pair(g, x, h);
+        x + h
+    }
+}
+
+impl GatesSpec<'_> {
+    fn bias_init(&self) -> Init {
+        let gates = (0..self.count).map(|gate| (self.bias)(gate, self.bias_argument));
+        if gates.clone().all(|value| value == 0.0) {
+            return Init::ZEROS;
+        }
+        Init::Values(gates.flat_map(|value| std::iter::repeat_n(value, self.hidden)).collect())
+    }
+}

@@ -1,0 +1,87 @@
+//! [`Gru`]: the gated recurrent unit.
+
+use super::gates::{Gates, GatesSpec};
+use super::{Hoist, Recurrent, Spec};
+use autobatch_ir::{Init, ModuleBuilder};
+
+/// Marks [`Gru`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GruKind;
+
+/// The gated recurrent unit (Cho et al. 2014), in the form that resets *after* the product, as
+/// PyTorch and cuDNN have it. Gates in the order **r, z, n**:
+/// ```text
+/// [xr xz xn] = x · Wx + b        [hr hz hn] = h · Wh
+/// r = sigmoid(xr + hr)           z = sigmoid(xz + hz)
+/// n = tanh(xn + r * (hn + bn))   h' = (1 - z) * n + z * h
+/// ```
+/// Parameters: `name.wx: [input, 3 width]`, `name.wh: [width, 3 width]`, `name.b: [3 width]`,
+/// `name.bn: [width]`. The two products stand apart because `r` comes between them; so hoisting
+/// changes neither parameters nor bits. Layer norm norms the two products, with `name.gx`, `name.gh`.
+pub type Gru = Recurrent<GruKind, 1>;
+
+/// What a [`Gru`] may do otherwise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GruOptions {
+    /// See the [module](super).
+    pub hoist: Hoist,
+    /// Norms the two products.
+    pub layer_norm: bool,
+    /// The rate of the variational dropout of inputs.
+    pub input_dropout: f32,
+    /// The rate of the variational dropout of hidden values.
+    pub hidden_dropout: f32,
+    /// The weights' first values; the biases begin at zero.
+    pub init: Init,
+}
+
+impl Default for GruOptions {
+    fn default() -> Self {
+        Self {
+            hoist: Hoist::No,
+            layer_norm: false,
+            input_dropout: 0.0,
+            hidden_dropout: 0.0,
+            init: Init::Glorot(1.0),
+        }
+    }
+}
+
+impl Gru {
+    /// A plain layer.
+    #[track_caller]
+    pub fn new(m: &mut ModuleBuilder, name: &str, input: usize, width: usize) -> Self {
+        Self::with(m, name, input, width, &GruOptions::default())
+    }
+
+    /// A layer with options.
+    #[track_caller]
+    pub fn with(m: &mut ModuleBuilder, name: &str, input: usize, width: usize, options: &GruOptions) -> Self {
+        let &GruOptions { hoist, layer_norm, input_dropout, hidden_dropout, .. } = options;
+        let gates = Gates::declare(
+            m,
+            &GatesSpec {
+                name,
+                input,
+                hidden: width,
+                count: 3,
+                apart: true,
+                projected: hoist == Hoist::Yes,
+                layer_norm,
+                init: options.init.clone(),
+                bias: |_, _| 0.0,
+                bias_argument: 0.0,
+            },
+        );
+        let bn = m.param(&format!("{name}.bn"), [width], Init::ZEROS);
+        let spec = Spec { name, input, width, hoist, input_dropout, hidden_dropout };
+        Self::assemble(m, &spec, gates, |g, x, entering, [h]| {
+            let [x, product] = gates.pair(g, x, entering);
+            let [xr, xz, xn] = x.split();
+            let [hr, hz, hn] = product.split();
+            let (r, z) = ((xr + hr).sigmoid(), (xz + hz).sigmoid());
+            let n = (xn + r * (hn + g.param(bn))).tanh();
+            [(1.0 - z) * n + z * h]
+        })
+    }
+}

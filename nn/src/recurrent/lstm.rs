@@ -1,0 +1,117 @@
+//! [`Lstm`]: long short-term memory.
+
+use super::gates::{Gates, GatesSpec};
+use super::{Hoist, Recurrent, Spec};
+use crate::norm::LayerNorm;
+use autobatch_ir::{Init, ModuleBuilder};
+
+/// Marks [`Lstm`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LstmKind;
+
+/// Long short-term memory (Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al.
+/// 2000). Gates in the order **i, f, g, o**, as PyTorch has them, with one bias:
+/// ```text
+/// [i f g o] = x · Wx + h · Wh + b
+/// c' = sigmoid(f) * c + sigmoid(i) * tanh(g)
+/// h' = sigmoid(o) * tanh(c')
+/// ```
+/// Parameters: `name.w: [input + width, 4 width]`, whose first `input` rows are `Wx`, and
+/// `name.b: [4 width]`. Hoisted or with layer norm `name.wx` and `name.wh` take the place of
+/// `name.w`.
+///
+/// * Peepholes (Gers & Schmidhuber 2000): `i + pi * c`, `f + pf * c` and `o + po * c'` enter the
+///   sigmoids; `name.pi`, `name.pf`, `name.po: [width]`.
+/// * Layer norm (Ba et al. 2016): the gates are `norm(x · Wx) * gx + b + norm(h · Wh) * gh`, and
+///   `h' = sigmoid(o) * tanh(norm(c') * gain + bias)` with `name.c.gain` and `name.c.bias`.
+pub type Lstm = Recurrent<LstmKind, 2>;
+
+/// What an [`Lstm`] may do otherwise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LstmOptions {
+    /// See the [module](super).
+    pub hoist: Hoist,
+    /// Norms the two products and the memory.
+    pub layer_norm: bool,
+    /// Lets gates see the memory.
+    pub peepholes: bool,
+    /// The rate of the variational dropout of inputs.
+    pub input_dropout: f32,
+    /// The rate of the variational dropout of hidden values.
+    pub hidden_dropout: f32,
+    /// What the forget gate's bias begins with; the other biases begin at zero.
+    pub forget_bias: f32,
+    /// The weights' first values.
+    pub init: Init,
+}
+
+impl Default for LstmOptions {
+    fn default() -> Self {
+        Self {
+            hoist: Hoist::No,
+            layer_norm: false,
+            peepholes: false,
+            input_dropout: 0.0,
+            hidden_dropout: 0.0,
+            forget_bias: 0.0,
+            init: Init::Glorot(1.0),
+        }
+    }
+}
+
+impl Lstm {
+    /// A plain layer.
+    #[track_caller]
+    pub fn new(m: &mut ModuleBuilder, name: &str, input: usize, width: usize) -> Self {
+        Self::with(m, name, input, width, &LstmOptions::default())
+    }
+
+    /// A layer with options.
+    #[track_caller]
+    pub fn with(
+        m: &mut ModuleBuilder,
+        name: &str,
+        input: usize,
+        width: usize,
+        options: &LstmOptions,
+    ) -> Self {
+        let &LstmOptions { hoist, layer_norm, input_dropout, hidden_dropout, .. } = options;
+        let gates = Gates::declare(
+            m,
+            &GatesSpec {
+                name,
+                input,
+                hidden: width,
+                count: 4,
+                apart: false,
+                projected: hoist == Hoist::Yes,
+                layer_norm,
+                init: options.init.clone(),
+                bias: |gate, forget| if gate == 1 { forget } else { 0.0 },
+                bias_argument: options.forget_bias,
+            },
+        );
+        let peepholes = if options.peepholes {
+            let i = m.param(&format!("{name}.pi"), [width], Init::ZEROS);
+            let f = m.param(&format!("{name}.pf"), [width], Init::ZEROS);
+            Some([i, f, m.param(&format!("{name}.po"), [width], Init::ZEROS)])
+        } else {
+            None
+        };
+        let norm = if layer_norm { Some(LayerNorm::new(m, &format!("{name}.c"), width)) } else { None };
+        let spec = Spec { name, input, width, hoist, input_dropout, hidden_dropout };
+        Self::assemble(m, &spec, gates, |g, x, h, [_, c]| {
+            let [mut i, mut f, u, mut o] = gates.sum(g, x, h).split();
+            if let Some([pi, pf, _]) = peepholes {
+                i = i + g.param(pi) * c;
+                f = f + g.param(pf) * c;
+            }
+            let c = f.sigmoid() * c + i.sigmoid() * u.tanh();
+            if let Some([_, _, po]) = peepholes {
+                o = o + g.param(po) * c;
+            }
+            let seen = norm.map_or(c, |norm| norm.on(c));
+            [o.sigmoid() * seen.tanh(), c]
+        })
+    }
+}

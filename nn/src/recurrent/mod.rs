@@ -1,0 +1,249 @@
+//! Recurrent layers: [`Rnn`], [`Lstm`], [`Gru`], and what is made of them: [`Bidirectional`],
+//! [`Stacked`].
+//!
+//! A layer is one traced cell that takes a step. Its parameters are arguments of the cell, so
+//! layers of equal sizes and options, whatever their direction or height, share it and compile once.
+//! Three ways to use one:
+//!
+//! * `run(g, xs)`: all hidden values; run it over a reversed iterator for the other direction;
+//! * `last(g, xs)`: the last hidden value, zeros if there are no inputs;
+//! * `start(g)` and `state.push(x)`: by hand. A [`State`] is `Copy` and never changes: to pop a
+//!   stack, go back to the state that was kept.
+//!
+//! **Hoisting.** With [`Hoist::No`], a step multiplies `[x h]` by one weight. With [`Hoist::Yes`],
+//! a second cell computes `x · Wx + b` for every step before the recurrence begins: over all tokens
+//! of all instances that is one large batch, and the product that remains inside the recurrence is
+//! smaller. The step cell then does not depend on the width of the input, so all layers of a stack
+//! share it. On bits: the product of parts is one chain, `b`, then `x`'s terms, then `h`'s; the
+//! hoisted form ends a chain after `x`'s terms, begins another at zero for `h`, and adds the two:
+//! **other rounding** for [`Rnn`] and [`Lstm`]. (An `affine` has no operand to begin its chain
+//! with, so the model cannot ask for the hoisted product with the joint bits; a planner may hoist
+//! by itself.) A [`Gru`] needs the two products apart anyway, and layer norm norms them apart:
+//! those have **equal bits** and equal parameters either way.
+//!
+//! **Dropout.** The options' `input_dropout` and `hidden_dropout` are variational: one
+//! [mask](crate::dropout_mask) a sequence, on `x` and on the `h` that enters the products. Ordinary
+//! dropout between layers is [`Stacked`]'s.
+
+mod bidirectional;
+mod gates;
+mod gru;
+mod lstm;
+mod rnn;
+mod sequence;
+mod stacked;
+mod state;
+mod unroll;
+
+pub use bidirectional::{BiGru, BiLstm, BiRnn, Bidirectional};
+pub use gru::{Gru, GruKind, GruOptions};
+pub use lstm::{Lstm, LstmKind, LstmOptions};
+pub use rnn::{Rnn, RnnKind, RnnOptions};
+pub use sequence::Sequence;
+pub use stacked::{Stacked, StackedState};
+pub use state::State;
+pub use unroll::unroll;
+
+use crate::any_cell::{AnyCell, vector};
+use crate::mask::dropout_mask;
+use autobatch_ir::{Graph, ModuleBuilder, Value};
+use gates::Gates;
+use std::borrow::Borrow;
+use std::marker::PhantomData;
+
+/// Whether the product of the inputs is taken out of the recurrence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Hoist {
+    /// `x · Wx + b` of all steps is a batch of its own, before the first step.
+    Yes,
+    /// A step multiplies `x` and `h` by one weight.
+    #[default]
+    No,
+}
+
+/// A recurrent layer with `S` state values, of which the first is the hidden value. Use it as
+/// [`Rnn`], [`Lstm`] or [`Gru`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Recurrent<K, const S: usize> {
+    step: AnyCell<S>,
+    project: Option<AnyCell<1>>,
+    input_dropout: f32,
+    hidden_dropout: f32,
+    input: usize,
+    width: usize,
+    kind: PhantomData<K>,
+}
+
+/// The masks of variational dropout, of inputs and of hidden values.
+type Masks<'g> = [Option<Value<'g>>; 2];
+
+/// An input, up to two values of a state, two masks.
+const MOST_PORTS: usize = 5;
+
+/// What all kinds of layer have in common when they are declared.
+struct Spec<'a> {
+    name: &'a str,
+    input: usize,
+    width: usize,
+    hoist: Hoist,
+    input_dropout: f32,
+    hidden_dropout: f32,
+}
+
+impl<K: Copy, const S: usize> Recurrent<K, S> {
+    /// Traces the cells of a layer. `body` makes the next state from the input, or its projection
+    /// where hoisted, the hidden value that enters the products, and the state.
+    #[track_caller]
+    fn assemble(
+        m: &mut ModuleBuilder,
+        spec: &Spec<'_>,
+        gates: Gates,
+        body: impl for<'g> FnOnce(&'g Graph, Value<'g>, Value<'g>, [Value<'g>; S]) -> [Value<'g>; S],
+    ) -> Self {
+        let &Spec { name, input, width, hoist, input_dropout, hidden_dropout } = spec;
+        let hoisted = hoist == Hoist::Yes;
+        let (masks_x, masks_h) = (input_dropout != 0.0, hidden_dropout != 0.0);
+        let project = if hoisted {
+            let ports = vec![vector(input); 1 + usize::from(masks_x)];
+            Some(AnyCell::trace(m, &format!("{name}.project"), &ports, |g, ports| {
+                [gates.project(g, masked(ports[0], ports.get(1)))]
+            }))
+        } else {
+            None
+        };
+        let first = if hoisted { gates.width() } else { input };
+        let mut ports = vec![vector(first)];
+        ports.extend([vector(width); S]);
+        ports.extend((masks_x && !hoisted).then(|| vector(input)));
+        ports.extend(masks_h.then(|| vector(width)));
+        let step = AnyCell::trace(m, name, &ports, |g, ports| {
+            let state: [Value<'_>; S] = std::array::from_fn(|place| ports[1 + place]);
+            let mut masks = ports[1 + S..].iter();
+            let x = if masks_x && !hoisted { masked(ports[0], masks.next()) } else { ports[0] };
+            body(g, x, masked(state[0], masks.next()), state)
+        });
+        Self { step, project, input_dropout, hidden_dropout, input, width, kind: PhantomData }
+    }
+
+    /// The state before the first input: zeros, and dropout masks if the layer has any.
+    #[track_caller]
+    #[must_use]
+    pub fn start<'g>(&self, g: &'g Graph) -> State<'g, K, S> {
+        self.start_from(self.zeros(g))
+    }
+
+    /// A sequence that begins with this state: an encoder's, say.
+    #[track_caller]
+    #[must_use]
+    pub fn start_from<'g>(&self, state: [Value<'g>; S]) -> State<'g, K, S> {
+        State { layer: *self, values: state, masks: self.masks(state[0].graph()) }
+    }
+
+    /// The hidden value after each input.
+    #[track_caller]
+    #[must_use]
+    pub fn run<'g>(
+        &self,
+        g: &'g Graph,
+        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Vec<Value<'g>> {
+        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+        let (mut state, masks) = (self.zeros(g), self.masks(g));
+        self.project_all(g, &masks, &mut xs);
+        for x in &mut xs {
+            state = self.step(g, *x, &state, &masks);
+            *x = state[0];
+        }
+        xs
+    }
+
+    /// The hidden value after the last input; zeros if there are none.
+    #[track_caller]
+    #[must_use]
+    pub fn last<'g>(&self, g: &'g Graph, xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
+        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+        let (mut state, masks) = (self.zeros(g), self.masks(g));
+        self.project_all(g, &masks, &mut xs);
+        for &x in &xs {
+            state = self.step(g, x, &state, &masks);
+        }
+        state[0]
+    }
+
+    /// The state before the first input.
+    #[track_caller]
+    fn zeros<'g>(&self, g: &'g Graph) -> [Value<'g>; S] {
+        [g.zeros([self.width]); S]
+    }
+
+    /// The masks of one sequence, of inputs and of hidden values.
+    #[track_caller]
+    fn masks<'g>(&self, g: &'g Graph) -> Masks<'g> {
+        let (x, h) = (self.input_dropout, self.hidden_dropout);
+        let x = if x == 0.0 { None } else { Some(dropout_mask(g, self.input, x)) };
+        let h = if h == 0.0 { None } else { Some(dropout_mask(g, self.width, h)) };
+        [x, h]
+    }
+
+    #[track_caller]
+    fn project_all<'g>(&self, g: &'g Graph, masks: &Masks<'g>, xs: &mut [Value<'g>]) {
+        if self.project.is_some() {
+            for x in xs {
+                *x = self.projected(g, *x, masks);
+            }
+        }
+    }
+
+    /// What the step takes for an input.
+    #[track_caller]
+    #[inline]
+    fn projected<'g>(&self, g: &'g Graph, x: Value<'g>, masks: &Masks<'g>) -> Value<'g> {
+        let Some(project) = self.project else { return x };
+        let [x] = match masks[0] {
+            Some(mask) => project.call(g, &[x, mask]),
+            None => project.call(g, &[x]),
+        };
+        x
+    }
+
+    /// The state after an input, which was projected before if the layer does that.
+    #[track_caller]
+    #[inline]
+    fn step<'g>(
+        &self,
+        g: &'g Graph,
+        x: Value<'g>,
+        state: &[Value<'g>; S],
+        masks: &Masks<'g>,
+    ) -> [Value<'g>; S] {
+        let mut args = [x; MOST_PORTS];
+        args[1..=S].copy_from_slice(state);
+        let mut count = 1 + S;
+        let [mask_x, mask_h] = *masks;
+        for mask in [mask_x.filter(|_| self.project.is_none()), mask_h].into_iter().flatten() {
+            args[count] = mask;
+            count += 1;
+        }
+        self.step.call(g, &args[..count])
+    }
+
+    /// How wide an input is.
+    #[must_use]
+    pub const fn input(&self) -> usize {
+        self.input
+    }
+
+    /// How wide a hidden value is.
+    #[must_use]
+    pub const fn width(&self) -> usize {
+        self.width
+    }
+}
+
+#[track_caller]
+fn masked<'g>(value: Value<'g>, mask: Option<&Value<'g>>) -> Value<'g> {
+    match mask {
+        Some(mask) => value * mask,
+        None => value,
+    }
+}

@@ -1,0 +1,244 @@
+//! Faults are kept with the user's line, and nothing panics.
+
+use autobatch_ir::{EmitError, Graph, ModuleBuilder};
+use autobatch_nn::*;
+
+/// The fault of a module's declaration.
+fn declaring<L>(declare: impl FnOnce(&mut ModuleBuilder) -> L) -> EmitError {
+    let mut m = ModuleBuilder::new("m");
+    let _ = declare(&mut m);
+    m.build().expect_err("the declaration is faulty")
+}
+
+/// The fault of emitting with a layer.
+fn emitting<L>(
+    declare: impl FnOnce(&mut ModuleBuilder) -> L,
+    emit: impl for<'g> FnOnce(&'g Graph, L),
+) -> EmitError {
+    let mut m = ModuleBuilder::new("m");
+    let layer = declare(&mut m);
+    let module = m.build().unwrap();
+    let g = Graph::new(&module);
+    g.instance(0);
+    emit(&g, layer);
+    g.check().expect_err("the fault is kept")
+}
+
+#[track_caller]
+fn at(error: &EmitError, line: u32) {
+    assert!(error.site.file.ends_with("errors.rs"), "{error}");
+    assert_eq!(error.site.line, line, "{error}");
+}
+
+macro_rules! wrong_use {
+    ($($name:ident: $declare:expr, $emit:expr, $message:literal;)*) => {$(
+        #[test]
+        fn $name() {
+            let error = emitting($declare, $emit);
+            assert!(error.message.contains($message), "{error}");
+            assert!(error.site.file.ends_with("errors.rs"), "the line is the user's: {error}");
+        }
+    )*};
+}
+
+wrong_use! {
+    a_narrow_input_of_a_linear_layer:
+        |m| Linear::new(m, "l", 4, 2), |g, l| { let _ = l.on(g.zeros([3])); }, "the weight wants 4";
+    parts_that_do_not_add_up:
+        |m| Linear::new(m, "l", 4, 2), |g, l| { let _ = l.on_parts(g, [g.zeros([3])]); }, "wants 4";
+    a_narrow_input_of_an_mlp:
+        |m| Mlp::new(m, "l", &[4, 2], Activation::Relu), |g, l| { let _ = l.on(g.zeros([3])); }, "f32[4]";
+    a_narrow_input_of_an_lstm:
+        |m| Lstm::new(m, "l", 4, 2), |g, l| { let _ = l.run(g, [g.zeros([3])]); }, "takes f32[4]";
+    a_narrow_last_input_of_an_lstm:
+        |m| Lstm::new(m, "l", 4, 2), |g, l| { let _ = l.last(g, [g.zeros([3])]); }, "takes f32[4]";
+    a_narrow_pushed_input:
+        |m| Gru::new(m, "l", 4, 2), |g, l| { let _ = l.start(g).push(g.zeros([3])); }, "takes f32[4]";
+    a_narrow_input_of_a_hoisted_layer:
+        |m| Lstm::with(m, "l", 4, 2, &LstmOptions { hoist: Hoist::Yes, ..LstmOptions::default() }),
+        |g, l| { let _ = l.run(g, [g.zeros([3])]); }, "@l.project takes f32[4]";
+    a_narrow_input_of_two_directions:
+        |m| BiLstm::new(m, "l", 4, 2), |g, l| { let _ = l.run(g, [g.zeros([3])]); }, "takes f32[4]";
+    a_narrow_input_of_a_stack:
+        |m| Stacked::<Rnn, 2>::new(m, "l", 4, 2), |g, l| { let _ = l.run(g, [g.zeros([3])]); }, "f32[4]";
+    a_narrow_input_pushed_on_a_stack:
+        |m| Stacked::<Rnn, 2>::new(m, "l", 4, 2), |g, l| { let _ = l.start(g).push(g.zeros([3])); }, "f32[4]";
+    a_first_state_of_another_width:
+        |m| Gru::new(m, "l", 4, 2),
+        |g, l| { let _ = l.start_from([g.zeros([3])]).push(g.zeros([4])); }, "takes f32[2]";
+    a_rate_that_is_no_probability:
+        |m| Gru::with(m, "l", 4, 2, &GruOptions { input_dropout: 1.5, ..GruOptions::default() }),
+        |g, l| { let _ = l.start(g); }, "below 1";
+    a_tree_node_of_another_width:
+        |m| TreeLstm::<2>::new(m, "l", 4), |g, l| { let _ = l.node(g, [[g.zeros([3]); 2]; 2]); }, "f32[4]";
+    a_tree_node_with_an_input_it_was_not_declared_with:
+        |m| TreeRnn::<2>::new(m, "l", 4),
+        |g, l| { let _ = l.node_with(g, g.zeros([4]), [g.zeros([4]); 2]); }, "takes 2 values, found 3";
+    a_child_sum_node_of_another_width:
+        |m| ChildSumTreeLstm::new(m, "l", 3, 4),
+        |g, l| { let _ = l.node(g, g.zeros([3]), &[[g.zeros([3]); 2]]); }, "f32[4]";
+    a_matrix_that_is_not_square:
+        |m| MvRnn::new(m, "l", 2), |g, l| { let _ = l.leaf(g.zeros([2]), g.zeros([3])); }, "3 elements";
+    a_lattice_word_that_ends_before_it_begins:
+        |m| LatticeLstm::new(m, "l", 3, 2, 4),
+        |g, l| {
+            let word = LatticeWord { first: 1, last: 1, x: g.zeros([2]) };
+            let _ = l.run(g, &[g.zeros([3]); 2], &[word]);
+        }, "a word from 1 to 1 is none of 2 characters";
+    a_lattice_word_beyond_the_sentence:
+        |m| LatticeLstm::new(m, "l", 3, 2, 4),
+        |g, l| {
+            let word = LatticeWord { first: 0, last: 2, x: g.zeros([2]) };
+            let _ = l.run(g, &[g.zeros([3]); 2], &[word]);
+        }, "a word from 0 to 2";
+    keys_of_another_width:
+        |m| AdditiveAttention::new(m, "l", 3, 2, 4), |g, l| { let _ = l.keys(g, [g.zeros([3])]); }, "f32[2]";
+    more_values_than_keys:
+        |m| AdditiveAttention::new(m, "l", 3, 2, 4),
+        |g, l| {
+            let keys = l.keys(g, [g.zeros([2])]);
+            let _ = l.read(g, g.zeros([3]), &keys, [g.zeros([4]); 2]);
+        }, "equally long, found 1 and 2";
+    characters_of_another_width:
+        |m| CharCnn::new(m, "l", 3, 3, 4, Activation::Relu), |g, l| { let _ = l.on(g, [g.zeros([2])]); }, "f32[3]";
+    labels_for_other_logits:
+        |_| (), |g, ()| { let _ = losses::sequence_cross_entropy(g, [g.zeros([2])], [0, 1]); },
+        "1 logits want as many labels, found 2";
+}
+
+#[test]
+fn a_wrong_size_names_the_very_line() {
+    let mut line = 0;
+    let error = emitting(
+        |m| Stacked::<BiLstm, 2>::new(m, "l", 4, 2),
+        |g, layer| {
+            let x = g.zeros([5]);
+            line = line!() + 1;
+            let _ = layer.run(g, [x]);
+        },
+    );
+    at(&error, line);
+}
+
+#[test]
+fn declarations_name_the_very_line() {
+    type Declare = fn(&mut ModuleBuilder) -> u32;
+    const BAD: Activation = Activation::LeakyRelu(f32::NAN);
+    let faulty: [Declare; 17] = [
+        |m| {
+            let _ = Linear::new(m, "b", 2, 2);
+            let line = line!() + 1;
+            let _ = Linear::new(m, "b", 2, 2);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = Embedding::new(m, "x", 0, 2);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = Mlp::new(m, "x", &[3], Activation::Relu);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = Mlp::new(m, "x", &[3, 0], Activation::Relu);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = Lstm::new(m, "x", 0, 0);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = Stacked::<BiLstm, 2>::new(m, "no name", 2, 2);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = Gru::new(m, "x", 2, usize::MAX);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = TreeLstm::<2>::new(m, "x", usize::MAX / 2);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = TreeLstm::<5>::new(m, "x", 2);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = CharCnn::new(m, "x", 2, 10, 2, Activation::Relu);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = ChildSumTreeLstm::new(m, "x", 2, 0);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = MvRnn::new(m, "x", 1 << 40);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = Mlp::with(m, "x", &[3, 4], Activation::Relu, 1.0);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = Mlp::new(m, "x", &[3, 4], Activation::Elu(f32::NAN));
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = CharCnn::new(m, "x", 2, 3, 2, Activation::Elu(f32::INFINITY));
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = Rnn::with(m, "x", 2, 2, &RnnOptions { activation: BAD, ..Default::default() });
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = TreeRnn::<2>::with(m, "x", 2, &TreeRnnOptions { activation: BAD, ..Default::default() });
+            line
+        },
+    ];
+    for declare in faulty {
+        let mut line = 0;
+        let error = declaring(|m| line = declare(m));
+        at(&error, line);
+    }
+}
+
+#[test]
+fn hostile_sizes_allocate_nothing() {
+    let lstm = LstmOptions { forget_bias: 1.0, peepholes: true, layer_norm: true, ..LstmOptions::default() };
+    let tree = TreeLstmOptions { forget_bias: 1.0, input: Some(usize::MAX), ..TreeLstmOptions::default() };
+    for size in [usize::MAX, usize::MAX / 4, 1 << 40, 1 << 28, u32::MAX as usize] {
+        let _ = declaring(|m| Lstm::with(m, "x", size, size, &lstm));
+        let _ = declaring(|m| TreeLstm::<2>::with(m, "x", size, &tree));
+        let _ = declaring(|m| CharCnn::new(m, "x", size, size, size, Activation::Relu));
+        let _ = declaring(|m| LatticeLstm::new(m, "x", size, size, size));
+        let _ = declaring(|m| AdditiveAttention::new(m, "x", size, size, size));
+    }
+}
+
+#[test]
+fn handles_of_a_faulty_module_stay_harmless() {
+    let mut m = ModuleBuilder::new("m");
+    let layers = (Lstm::new(&mut m, "x", 0, 2), TreeLstm::<6>::new(&mut m, "t", 2));
+    let other = ModuleBuilder::new("other").build().unwrap();
+    let g = Graph::new(&other);
+    let _ = layers.0.run(&g, [g.zeros([2])]);
+    let _ = layers.1.node(&g, [[g.zeros([2]); 2]; 6]);
+    assert!(g.check().is_err());
+}

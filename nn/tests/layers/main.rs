@@ -1,0 +1,12 @@
+//! Layers against formulae written by hand in f64, the structure they emit, and their errors.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
+
+mod errors;
+mod lab;
+mod lists;
+mod plain;
+mod recurrent;
+mod structure;
+mod tidy;
+mod trees;

@@ -1,0 +1,178 @@
+//! The plan cache: equal structure, equal plan.
+//!
+//! *Needs* nothing of a graph but its structure hash, which emitting already made; a hit costs as
+//! much as looking up a number. *Ensures* that a plan is given only for the structure, wanted
+//! values and options it was made for: all of them enter a key of 128 bits. *Cost.* The cache holds
+//! a bounded number of plans and forgets the one unused for longest.
+
+use crate::{Gradients, Request};
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::hash::{StructureHash, hash_of};
+use autobatch_ir::plan::{Plan, Verified};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How often plans were found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStats {
+    /// Plans found.
+    pub hits: u64,
+    /// Plans made because none was found.
+    pub misses: u64,
+    /// Plans forgotten to keep the bound.
+    pub evicted: u64,
+}
+
+/// Plans by what they were made for.
+#[derive(Debug)]
+pub struct PlanCache {
+    plans: BTreeMap<u128, (u64, Arc<Verified<Plan>>)>,
+    capacity: usize,
+    clock: u64,
+    stats: CacheStats,
+}
+
+impl PlanCache {
+    /// A cache of at most so many plans; 0 keeps none.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self { plans: BTreeMap::new(), capacity, clock: 0, stats: CacheStats::default() }
+    }
+
+    /// The plan of a graph and request under a policy, made by `plan` if it is not there.
+    ///
+    /// # Errors
+    /// Those of `plan`.
+    pub fn get_or_plan<E>(
+        &mut self,
+        graph: &GraphData,
+        request: &Request<'_>,
+        policy: &str,
+        plan: impl FnOnce() -> Result<Verified<Plan>, E>,
+    ) -> Result<Arc<Verified<Plan>>, E> {
+        let key = key(graph, request, policy);
+        self.clock += 1;
+        if let Some((used, plan)) = self.plans.get_mut(&key) {
+            *used = self.clock;
+            self.stats.hits += 1;
+            return Ok(Arc::clone(plan));
+        }
+        self.stats.misses += 1;
+        let plan = Arc::new(plan()?);
+        if self.capacity > 0 {
+            self.make_room();
+            self.plans.insert(key, (self.clock, Arc::clone(&plan)));
+        }
+        Ok(plan)
+    }
+
+    fn make_room(&mut self) {
+        while self.plans.len() >= self.capacity {
+            let oldest = self.plans.iter().min_by_key(|(_, (used, _))| *used).map(|(&key, _)| key);
+            let Some(oldest) = oldest else { return };
+            self.plans.remove(&oldest);
+            self.stats.evicted += 1;
+        }
+    }
+
+    /// How often plans were found so far.
+    #[must_use]
+    pub fn stats(&self) -> CacheStats {
+        self.stats
+    }
+
+    /// How many plans are held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.plans.len()
+    }
+
+    /// Whether no plan is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.plans.is_empty()
+    }
+}
+
+/// Everything that a plan depends on, exhaustively: a new field of a request must decide whether it
+/// is part of the key.
+fn key(graph: &GraphData, request: &Request<'_>, policy: &str) -> u128 {
+    let Request { wanted, mode, training, rows, gradients } = request;
+    let mut hash = StructureHash::default();
+    let structure = graph.structure();
+    hash.push(structure as u64);
+    hash.push((structure >> 64) as u64);
+    hash.push(graph.module.identity());
+    hash.push(hash_of(policy));
+    hash.push(hash_of(&(mode, training, rows)));
+    // Names of outputs are part of a plan, but not of a structure.
+    for output in &graph.outputs {
+        hash.push(hash_of(&output.name));
+    }
+    hash.push(wanted.len() as u64);
+    for value in *wanted {
+        hash.push(value.index() as u64);
+    }
+    if let Some(Gradients { losses, params, values }) = gradients {
+        hash.push(losses.len() as u64);
+        for (value, factor) in *losses {
+            hash.push((value.index() as u64) << 32 | u64::from(factor.to_bits()));
+        }
+        hash.push(params.map_or(u64::MAX, |params| params.len() as u64));
+        for param in params.unwrap_or(&[]) {
+            hash.push(param.index() as u64);
+        }
+        hash.push(values.len() as u64);
+        for value in *values {
+            hash.push(value.index() as u64);
+        }
+    }
+    hash.value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Planner;
+    use autobatch_ir::{Graph, ModuleBuilder};
+
+    fn graph(module: &Arc<autobatch_ir::Module>, numbers: &[f32], twice: bool) -> GraphData {
+        let g = Graph::new(module);
+        let x = g.input(numbers).tanh();
+        g.output("y", if twice { x.tanh() } else { x });
+        g.finish().unwrap()
+    }
+
+    fn get(cache: &mut PlanCache, graph: &GraphData) -> Arc<Verified<Plan>> {
+        let request = Request::default();
+        let plan = || Planner::default().plan(graph, &request).unwrap().verify();
+        cache.get_or_plan(graph, &request, "auto", plan).unwrap()
+    }
+
+    #[test]
+    fn graphs_that_differ_in_bindings_share_a_plan_and_others_do_not() {
+        let module = ModuleBuilder::new("m").build().unwrap();
+        let mut cache = PlanCache::new(8);
+        let first = get(&mut cache, &graph(&module, &[1.0, 2.0], false));
+        let second = get(&mut cache, &graph(&module, &[3.0, 4.0], false));
+        assert!(Arc::ptr_eq(&first, &second));
+        let other = get(&mut cache, &graph(&module, &[1.0, 2.0], true));
+        assert!(!Arc::ptr_eq(&first, &other));
+        let wider = get(&mut cache, &graph(&module, &[1.0, 2.0, 3.0], false));
+        assert!(!Arc::ptr_eq(&first, &wider));
+        assert_eq!(cache.stats(), CacheStats { hits: 1, misses: 3, evicted: 0 });
+    }
+
+    #[test]
+    fn the_plan_unused_for_longest_is_forgotten() {
+        let module = ModuleBuilder::new("m").build().unwrap();
+        let graphs: Vec<GraphData> = (1..=3).map(|width| graph(&module, &vec![0.5; width], false)).collect();
+        let mut cache = PlanCache::new(2);
+        for number in [0, 1, 0, 2, 0] {
+            get(&mut cache, &graphs[number]);
+        }
+        assert_eq!(cache.stats(), CacheStats { hits: 2, misses: 3, evicted: 1 });
+        get(&mut cache, &graphs[1]);
+        assert_eq!((cache.stats().misses, cache.len()), (4, 2));
+    }
+}

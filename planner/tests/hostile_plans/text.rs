@@ -1,0 +1,255 @@
+//! Mutations of committed plans, and texts made to cost as much as they can.
+
+use crate::corpus;
+use crate::counting::{SplitMix64, limit, measured, rounds};
+use autobatch_ir::plan::Plan;
+use std::fmt::{Display, Write as _};
+
+/// Parses and checks the peak of memory; whether the text was a plan.
+fn parse(text: &[u8], what: &dyn Display) -> Option<Plan> {
+    let (result, peak) = measured(|| Plan::from_text(text));
+    let limit = limit(text.len());
+    assert!(peak <= limit, "{what}: {} bytes of text took {peak} bytes, the limit is {limit}", text.len());
+    match result {
+        Ok(plan) => Some(plan),
+        Err(error) => {
+            let rendered = error.to_string();
+            assert!(rendered.len() < 2000 && rendered.lines().count() <= 6, "{what}: {rendered}");
+            None
+        }
+    }
+}
+
+/// Tokens that mean something, to be put where they mean something else.
+const TOKENS: [&str; 48] = [
+    "s0.a",
+    "s0",
+    "s9.z",
+    "s0.\"a\"",
+    "[0..5]",
+    "[0..4294967295]",
+    "[3]",
+    "{0 2 5..8}",
+    "{",
+    "}",
+    "[",
+    "]",
+    "|",
+    "..",
+    "by 2",
+    "by 0",
+    "x3",
+    "x4294967295",
+    "0..4294967295",
+    "seg s0.a[0|1]",
+    "shared s0.a[0]",
+    "u[0..5]",
+    "x{1 2}",
+    "->",
+    "<-",
+    "=",
+    "a0..a9",
+    "a1073741823",
+    "%0",
+    "%1[0..2]",
+    "@0",
+    "@w",
+    "k0",
+    "k99",
+    "f0",
+    "wave 0",
+    "t0",
+    "t1",
+    "shared %0",
+    "transposed",
+    "-inf",
+    "0x7fc00001",
+    "map 3 {",
+    "prod",
+    "row %1 = softmax %0",
+    "list f32[3]",
+    "f32[4294967295]",
+    "\"",
+];
+
+fn mutate(random: &mut SplitMix64, corpus: &[String]) -> Vec<u8> {
+    let mut text = corpus[random.below(corpus.len())].clone().into_bytes();
+    for _ in 0..=random.below(2) {
+        let at = random.below(text.len());
+        let end = (at + random.below(40)).min(text.len());
+        match random.below(10) {
+            0 if !text.is_empty() => text[at] ^= 1 << random.below(8),
+            1 if !text.is_empty() => text[at] = random.next() as u8,
+            2 => text.truncate(at),
+            3 => drop(text.drain(at..end)),
+            4 => {
+                let copy = text[at..end].to_vec();
+                let to = random.below(text.len());
+                text.splice(to..to, copy);
+            }
+            5 => {
+                let other = corpus[random.below(corpus.len())].as_bytes();
+                let from = random.below(other.len());
+                let piece = other[from..(from + random.below(400)).min(other.len())].to_vec();
+                text.splice(at..end, piece);
+            }
+            6 => {
+                let token = TOKENS[random.below(TOKENS.len())];
+                text.splice(at..at, token.bytes());
+            }
+            7 => {
+                // A number changes: the first digit behind `at`.
+                let digit = text[at..].iter().position(u8::is_ascii_digit).map_or(at, |length| at + length);
+                let blown = [&b"9"[..], b"000000", b"4294967295", b"1073741823", b"18446744073709551615"];
+                let blown = blown[random.below(blown.len())];
+                let end = (digit + random.below(2)).min(text.len());
+                text.splice(digit..end, blown.iter().copied());
+            }
+            8 => {
+                let digit = text[at..].iter().position(u8::is_ascii_digit).map_or(at, |length| at + length);
+                text.splice(digit..(digit + 1).min(text.len()), [b'0' + random.below(10) as u8]);
+            }
+            _ => {
+                let token = TOKENS[random.below(TOKENS.len())];
+                text.splice(at..end, token.bytes());
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn mutated_texts_parse_or_are_refused_within_bounds() {
+    let (rounds, corpus, seed) = (rounds(), corpus(), 0x5eed_0002);
+    let mut random = SplitMix64(seed);
+    let (mut parsed, mut sound) = (0, 0);
+    for round in 0..rounds {
+        let text = mutate(&mut random, &corpus);
+        let Some(plan) = parse(&text, &format_args!("seed {seed:#x}, round {round}")) else { continue };
+        parsed += 1;
+        let printed = plan.to_text();
+        let back = Plan::from_text(&printed)
+            .unwrap_or_else(|error| panic!("seed {seed:#x}, round {round}: {error}\n{printed}"));
+        assert!(back == plan && back.to_text() == printed, "seed {seed:#x}, round {round}:\n{printed}");
+        sound += usize::from(plan.verify().is_ok());
+    }
+    assert!(parsed > rounds / 50 && parsed < rounds / 2, "{parsed} of {rounds} texts were plans");
+    assert!(sound > 0 && sound < parsed, "{sound} of {parsed} were sound");
+}
+
+const HEAD: &str = "autobatch plan 1 module\"\"structure 0x0 mode infer ";
+const BIND: &str = "bind words 0 floats 0 ";
+const SLAB: &str = "slab s0 value{a:f32}x9 ";
+const KERNEL: &str = "kernel k0 f(){return}";
+const TAIL: &str = "certificate batches 0 bound 0|rows copied 0 tabled 0 direct 0|slabs 0 bytes";
+
+/// A text of many small pieces.
+fn repeated(head: &[&str], count: usize, mut piece: impl FnMut(&mut String, usize), tail: &str) -> String {
+    let mut text = format!("{HEAD}{}", head.concat());
+    (0..count).for_each(|n| piece(&mut text, n));
+    text + tail + TAIL
+}
+
+macro_rules! put {
+    ($text:ident, $($part:tt)*) => { write!($text, $($part)*).unwrap() };
+}
+
+#[test]
+fn large_texts_of_the_densest_kind_stay_within_bounds() {
+    const N: usize = 70_000;
+    let step = [BIND, SLAB, KERNEL, "wave 0 f0 k0 x1->"].concat();
+    let read = [BIND, SLAB, KERNEL, "wave 0 f0 k0 x1<-"].concat();
+    let body = [BIND, "kernel k0 f(%0:f32)[@0:f32]{temp%1:f32 "].concat();
+    let end = " return}";
+    let texts = [
+        ("stores", repeated(&[], N, |t, n| put!(t, "store@{n:x} param f32 "), BIND)),
+        ("slabs", repeated(&[BIND], N, |t, n| put!(t, "slab s{n} app{{}}x1 "), "")),
+        ("fields", repeated(&[BIND, "slab s0 app{z:f32"], N, |t, n| put!(t, ",{}:f32", name(n)), "}x1 ")),
+        ("slabs of a field", repeated(&[BIND], N, |t, n| put!(t, "slab s{n} app{{a:f32}}x1 "), "")),
+        ("kernels", repeated(&[BIND], N, |t, n| put!(t, "kernel k{n} f(){{return}}"), "")),
+        ("ports", repeated(&[BIND, "kernel k0 f(%0:f32"], N, |t, n| put!(t, ",%{}:f32", n + 1), "){return}")),
+        (
+            "parameter ports",
+            repeated(&[BIND, "kernel k0 f()[@0:f32"], N, |t, n| put!(t, ",@{}:f32", n + 1), "]{return}"),
+        ),
+        ("products", repeated(&[&body], N, |t, _| t.push_str("prod%1=0 "), end)),
+        ("parts", repeated(&[&body, "prod%1=0"], N, |t, _| t.push_str("+%0 .@0[0..1]"), end)),
+        ("maps", repeated(&[&body], N, |t, _| t.push_str("map 1{t0=exp%0}"), end)),
+        (
+            "instructions",
+            repeated(&[&body, "map 1{"], N, |t, n| put!(t, "t{n}=exp%0 "), &["}", end].concat()),
+        ),
+        ("rows", repeated(&[&body], N, |t, _| t.push_str("row%1=exp "), end)),
+        ("sources", repeated(&[&body, "row%1=exp%0"], N, |t, _| t.push_str(",%0"), end)),
+        ("folds", repeated(&[&body], N, |t, _| t.push_str("seg%1=exp over[]:f32 "), end)),
+        (
+            "views of a list",
+            repeated(&[&body, "seg%1=exp over[%0"], N, |t, _| t.push_str(",%0"), &["]", end].concat()),
+        ),
+        ("lookups", repeated(&[&body], N, |t, _| t.push_str("lookup%1=@0[%0]"), end)),
+        ("waves", repeated(&[BIND], N, |t, n| put!(t, "wave {n} "), "")),
+        ("steps", repeated(&[BIND, KERNEL, "wave 0 "], N, |t, n| put!(t, "f{n} k0 x1 "), "")),
+        ("places", repeated(&[&step], N, |t, _| t.push_str("s0.a[0]"), " ")),
+        ("place tables", repeated(&[&step], N, |t, _| t.push_str("s0.a{0}"), " ")),
+        ("words", repeated(&[&read], N, |t, _| t.push_str("u[0]"), " ")),
+        ("word tables", repeated(&[&read], N, |t, _| t.push_str("u{0}"), " ")),
+        ("lists of rows", repeated(&[&read], N, |t, _| t.push_str("seg s0.a[]"), " ")),
+        (
+            "empty lists",
+            repeated(
+                &[BIND, SLAB, KERNEL, "wave 0 f0 k0 x400000<-seg s0.a["],
+                399_999,
+                |t, _| t.push('|'),
+                "] ",
+            ),
+        ),
+        ("items", repeated(&[&read, "seg s0.a["], 400_000, |t, _| t.push_str("1 "), "] ")),
+        ("lanes", repeated(&[BIND, KERNEL, "wave 0 f0 k0 x1="], 200_000, |t, _| t.push_str("a1 "), "")),
+        ("runs of lanes", repeated(&[BIND, KERNEL, "wave 0 f0 k0 x1="], N, |t, _| t.push_str("a0..a2 "), "")),
+        ("a run of lanes", repeated(&[BIND, KERNEL, "wave 0 f0 k0 x1=a0..a60000 "], 0, |_, _| (), "")),
+        ("outputs", repeated(&[BIND, SLAB], N, |t, _| t.push_str("output\"\"s0.a[0]"), "")),
+        ("a name", repeated(&[BIND, "kernel k0\""], 300_000, |t, _| t.push_str("\\n"), "\"(){return}")),
+    ];
+    for (what, text) in texts {
+        assert!(parse(text.as_bytes(), &what).is_some(), "{what}: {}", Plan::from_text(&text).unwrap_err());
+    }
+}
+
+/// Short names, all different.
+fn name(mut number: usize) -> String {
+    let mut name = String::new();
+    loop {
+        name.push(char::from(b'a' + (number % 25) as u8));
+        number /= 25;
+        if number == 0 {
+            return name;
+        }
+    }
+}
+
+#[test]
+fn large_texts_that_are_wrong_are_refused_within_bounds() {
+    let many = |head: &str, piece: &str| repeated(&[BIND, SLAB, head], 100_000, |t, _| t.push_str(piece), "");
+    let wave = "kernel k0 f(){return} wave 0 ";
+    let texts = [
+        many("", "slab "),
+        many("slab s1 value{", ":"),
+        many("slab s1 value{", "a:f32,"),
+        many("kernel k0 f(", "%0:"),
+        many("kernel k0 f(){", "lookup "),
+        many("kernel k0 f(){", "map 1{"),
+        many("kernel k0 f(){map 1{", "="),
+        many("kernel k0 f(){temp %0:f32 row %0=split{axis=0 ", "axis=0 "),
+        many(&format!("{wave}f0 k0 x4000000000<-u{{"), "0..4000000000 "),
+        many(&format!("{wave}f0 k0 x4000000000<-u{{"), "7 x4000000000 "),
+        many(&format!("{wave}f0 k0 x1="), "a0..a1000000000 "),
+        many(&format!("{wave}f0 k0 x4000000000<-seg s0.a["), "|"),
+        many(&format!("{wave}f0 k0 x100001<-seg s0.a["), "|"),
+        many(&format!("{wave}f0 k0 x1<-"), "seg "),
+        many("", "\u{2603}"),
+        many("", "\""),
+    ];
+    for (number, text) in texts.iter().enumerate() {
+        assert!(parse(text.as_bytes(), &number).is_none(), "text {number}");
+    }
+}

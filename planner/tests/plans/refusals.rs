@@ -1,0 +1,195 @@
+//! What the proof and the naive player refuse, in words.
+
+use crate::agreement::{planner, verified};
+use crate::graphs::weights;
+use autobatch_ir::graph::Unary;
+use autobatch_ir::graph::{Graph, GraphData, Value};
+use autobatch_ir::module::{Init, ModuleBuilder};
+use autobatch_ir::plan::check::{Wanted, check};
+use autobatch_ir::plan::interp::{Played, RunError, play};
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Certificate, Code, Operand, Plan, Stage};
+use autobatch_ir::types::{INDEX, f32, list};
+use autobatch_planner::Request;
+use std::sync::Arc;
+
+/// Three words, looked up, and the sum of them in every order; a looked up row of a computed index.
+fn graph(words: [u32; 3]) -> GraphData {
+    let mut m = ModuleBuilder::new("sums");
+    let embed = m.table("embed", [5, 3], Init::Uniform(0.1));
+    let other = m.table("other", [5, 3], Init::Uniform(0.1));
+    let look = m.cell("look", [INDEX], |_, [word]| [embed.row(word).tanh()]);
+    let pair = m.cell("pair", [f32(3), f32(3)], |_, [a, b]| [a - b]);
+    let total = m.cell("total", [list(f32(3))], |_, [items]| [items.sum()]);
+    let g = Graph::new(&m.build().expect("sound"));
+    let rows: Vec<Value<'_>> = words.iter().map(|&word| g.call(look, word)[0]).collect();
+    g.output("total", g.call(total, g.list(&rows))[0]);
+    g.output("pair", g.call(pair, [rows[0], rows[1]])[0]);
+    g.output("pair2", g.call(pair, [rows[2], rows[0]])[0]);
+    let far = rows[0].argmax();
+    g.output("other", other.look(&g, far + far + far + far));
+    g.finish().expect("sound")
+}
+
+fn plan(graph: &GraphData) -> Plan {
+    planner("depth").plan(graph, &Request::default()).expect("outputs are wanted")
+}
+
+fn refused(change: impl FnOnce(&mut Plan)) -> String {
+    let graph = graph([1, 2, 3]);
+    let mut plan = plan(&graph);
+    change(&mut plan);
+    let plan = verified(plan, "the change keeps the rules");
+    check(&plan, &graph, Wanted { values: &[], training: false })
+        .expect_err("it computes something else")
+        .to_string()
+}
+
+fn run(words: [u32; 3]) -> Result<Played, RunError> {
+    let graph = graph(words);
+    let weights = weights(&graph);
+    let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
+    let plan = verified(plan(&graph), "the plan is sound");
+    play(&plan, &stores, &graph.bindings.words, &graph.bindings.floats, Noise::Off)
+}
+
+/// The number of the first operand that `wanted` takes.
+fn operand(plan: &Plan, wanted: impl Fn(&Operand) -> bool) -> usize {
+    plan.operands.iter().position(wanted).expect("the plan has such an operand")
+}
+
+#[test]
+fn items_of_a_list_in_another_order_are_refused() {
+    let message = refused(|plan| {
+        let at = operand(plan, |operand| matches!(operand, Operand::Segments { .. }));
+        let Operand::Segments { items, .. } = plan.operands[at] else { unreachable!() };
+        plan.tables.swap(items as usize, items as usize + 1);
+    });
+    assert!(
+        message.contains("reads the list [%1 %0 %2] as operand 0, the graph says the list [%0 %1 %2]"),
+        "{message}"
+    );
+}
+
+#[test]
+fn bound_words_of_another_place_are_refused() {
+    let message = refused(|plan| {
+        let at = operand(plan, |operand| matches!(operand, Operand::Words { .. }));
+        plan.operands[at] = Operand::Words { start: 0, stride: 0 };
+    });
+    assert!(
+        message.contains("reads bound words from 0 as operand 0, the graph says bound words from 1"),
+        "{message}"
+    );
+}
+
+#[test]
+fn another_function_in_a_kernel_is_refused() {
+    let message = refused(|plan| {
+        for kernel in &mut plan.kernels {
+            for stage in &mut Arc::make_mut(kernel).stages {
+                let Stage::Map { code, .. } = stage else { continue };
+                code.iter_mut()
+                    .filter(|instr| instr.code == Code::Unary(Unary::Tanh))
+                    .for_each(|instr| instr.code = Code::Unary(Unary::Sigmoid));
+            }
+        }
+    });
+    assert!(message.contains("result 0 is not what the signature that step f0 plays computes"), "{message}");
+}
+
+#[test]
+fn another_store_of_the_same_type_is_refused() {
+    let message = refused(|plan| plan.store_args[0] = autobatch_ir::plan::StoreId(1));
+    assert!(message.contains("parameter port 0 is store1, the graph says store0"), "{message}");
+}
+
+#[test]
+fn a_bound_that_does_not_hold_is_refused() {
+    let graph = graph([1, 2, 3]);
+    let mut plan = planner("none").plan(&graph, &Request::default()).expect("outputs are wanted");
+    let Certificate { batches, bound, .. } = plan.certificate;
+    assert!(bound < batches, "pairs alone are not optimal");
+    plan.certificate.bound = batches;
+    let plan = verified(plan, "a bound needs the graph");
+    let report = check(&plan, &graph, Wanted { values: &[], training: false });
+    let message = report.expect_err("there are better plans").to_string();
+    assert!(message.contains("the certificate claims a bound of"), "{message}");
+}
+
+#[test]
+fn an_output_read_elsewhere_is_refused() {
+    let message = refused(|plan| {
+        let (field, row) = (plan.outputs[1].field, plan.outputs[1].row);
+        (plan.outputs[2].field, plan.outputs[2].row) = (field, row);
+    });
+    assert!(message.contains("output 2: it holds"), "{message}");
+}
+
+#[test]
+fn a_plan_of_another_graph_is_refused() {
+    let own = graph([1, 2, 3]);
+    let plan = verified(plan(&own), "the plan is sound");
+    let mut m = ModuleBuilder::new("other");
+    let cell = m.cell("cell", [f32(3)], |_, [x]| [x.tanh()]);
+    let g = Graph::new(&m.build().expect("sound"));
+    g.output("y", g.call(cell, g.input(&[1.0; 3]))[0]);
+    let other = g.finish().expect("sound");
+    let report = check(&plan, &other, Wanted { values: &[], training: false }).expect_err("another graph");
+    assert!(report.to_string().contains("structure: the graph has"), "{report}");
+}
+
+#[test]
+fn a_bound_index_out_of_range_names_its_word_and_table() {
+    let message = run([1, 5, 2]).expect_err("5 is no row").to_string();
+    assert_eq!(message, "word 1 is bound to 5, step f0 takes it as an index of @embed and wants it below 5");
+}
+
+#[test]
+fn a_computed_index_out_of_range_is_clamped_and_counted() {
+    let clamped: Vec<u64> =
+        (0..5).map(|word| run([word, 1, 2]).expect("words are in range").clamped).collect();
+    assert!(clamped.contains(&0) && clamped.contains(&1), "{clamped:?}");
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let graph = graph([1, 2, 3]);
+    let plan = verified(plan(&graph), "the plan is sound");
+    let full = [vec![0.0; 15], vec![0.0; 15]];
+    let refused = |stores: &[Vec<f32>], words: &[u32], floats: &[f32]| {
+        play(&plan, stores, words, floats, Noise::Off).expect_err("something is missing")
+    };
+    assert_eq!(refused(&full, &[1, 2], &[]), RunError::Words { expected: 3, found: 2 });
+    assert_eq!(refused(&full, &[1, 2, 3], &[1.0]), RunError::Floats { expected: 0, found: 1 });
+    assert_eq!(refused(&full[..1], &[1, 2, 3], &[]), RunError::Stores { expected: 2, found: 1 });
+    let short = [vec![0.0; 15], vec![0.0; 14]];
+    let expected = RunError::Store { name: "other".to_owned(), expected: 15, found: 14 };
+    assert_eq!(refused(&short, &[1, 2, 3], &[]), expected);
+}
+
+/// Two queries over one context that is promised to be shared, or over one context each.
+fn promised(contexts: usize) -> GraphData {
+    let mut m = ModuleBuilder::new("shared");
+    let cell = m.cell("cell", [f32(3), f32(3)], |_, [x, context]| [x * context]);
+    let g = Graph::new(&m.build().expect("sound"));
+    let contexts: Vec<Value<'_>> = (0..contexts).map(|_| g.input(&[0.5; 3]).tanh().shared()).collect();
+    for number in 0..2 {
+        let x = g.input(&[1.0; 3]);
+        g.output(&format!("y{number}"), g.call(cell, [x, contexts[number % contexts.len()]])[0]);
+    }
+    g.finish().expect("sound")
+}
+
+#[test]
+fn a_promise_to_share_is_kept_or_refused() {
+    let kept = promised(1);
+    let plan = verified(plan(&kept), "shared");
+    check(&plan, &kept, Wanted { values: &[], training: false }).expect("the promise holds");
+    let error = planner("depth").plan(&promised(2), &Request::default()).expect_err("there are two contexts");
+    let wanted = "%1 was promised to be shared, but a batch of @cell takes %3 as well; \
+        drop .shared(), or keep the others apart with .alone()";
+    assert_eq!(error.to_string(), wanted);
+    // Batches of one keep every promise.
+    planner("none").plan(&promised(2), &Request::default()).expect("nothing is batched");
+}

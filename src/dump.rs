@@ -1,0 +1,30 @@
+//! `AUTOBATCH_DUMP=dir`: each distinct graph and plan of a session as files, for the command line.
+
+use crate::error::{Error, Result};
+use autobatch_ir::graph::GraphData;
+use std::path::PathBuf;
+
+/// Writes what a session plans, if the environment asks for it.
+#[derive(Debug)]
+pub(crate) struct Dump {
+    folder: Option<PathBuf>,
+    written: u32,
+}
+
+impl Dump {
+    pub(crate) fn from_environment() -> Self {
+        Self { folder: std::env::var_os("AUTOBATCH_DUMP").map(PathBuf::from), written: 0 }
+    }
+
+    /// Writes the graph of a plan that was just made: `graph-0.abg`, `graph-1.abg`, ..
+    pub(crate) fn graph(&mut self, graph: &GraphData) -> Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let path = folder.join(format!("graph-{}.abg", self.written));
+        self.written += 1;
+        let write = || {
+            std::fs::create_dir_all(folder)?;
+            std::fs::write(&path, graph.to_bytes())
+        };
+        write().map_err(|error| Error::Io { path: path.clone(), error })
+    }
+}

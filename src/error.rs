@@ -1,0 +1,94 @@
+//! Everything that can go wrong between emitting and reading a result.
+
+use crate::device::UnknownDevice;
+use autobatch_ir::plan::verify::VerifyErrors;
+use autobatch_ir::{EmitError, Shape};
+use autobatch_planner::PlanError;
+use autobatch_planner::schedule::{LoadError, ParsePolicyError};
+use autobatch_runtime_cpu::RunError;
+use std::fmt;
+
+/// The result of most calls of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The model emitted something impossible; says the line.
+    Emit(EmitError),
+    /// The graph has no plan.
+    Plan(PlanError),
+    /// The planner made a plan that does not verify: a fault of this library.
+    Verify(VerifyErrors),
+    /// The plan could not be played.
+    Run(RunError),
+    /// A policy's word is unknown.
+    Policy(ParsePolicyError),
+    /// A policy's file could not be read.
+    PolicyFile(LoadError),
+    /// A device's word is unknown.
+    Device(UnknownDevice),
+    /// The value belongs to another graph than the one that is run.
+    OtherGraph,
+    /// The values to stack have different shapes.
+    Unequal {
+        /// The first value's shape.
+        expected: Shape,
+        /// Another's.
+        found: Shape,
+    },
+    /// Weights were made for another module.
+    OtherModule,
+    /// A file could not be written.
+    Io {
+        /// Its path.
+        path: std::path::PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Emit(error) => error.fmt(f),
+            Self::Plan(error) => error.fmt(f),
+            Self::Verify(errors) => write!(f, "the planner made a faulty plan, please report it: {errors}"),
+            Self::Run(error) => error.fmt(f),
+            Self::Policy(error) => error.fmt(f),
+            Self::PolicyFile(error) => error.fmt(f),
+            Self::Device(error) => error.fmt(f),
+            Self::OtherGraph => f.write_str("the value belongs to another graph than the one that is run"),
+            Self::Unequal { expected, found } => {
+                write!(f, "values must have one shape to be stacked, found {expected} and {found}")
+            }
+            Self::OtherModule => {
+                f.write_str("the weights were made for another module; make them with Weights::init")
+            }
+            Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+macro_rules! from {
+    ($($variant:ident($error:ty),)*) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::$variant(error)
+            }
+        }
+    )*};
+}
+
+from! {
+    Emit(EmitError),
+    Plan(PlanError),
+    Verify(VerifyErrors),
+    Run(RunError),
+    Policy(ParsePolicyError),
+    PolicyFile(LoadError),
+    Device(UnknownDevice),
+}

@@ -1,0 +1,179 @@
+//! The reference interpreter keeps the op table's promises, and is whole on random graphs.
+
+use autobatch_ir::graph::{Callee, OperandKind, OutputKind};
+use autobatch_ir::numeric::Real;
+use autobatch_ir::reference::{self, Datum, Evaluation, Mode, Run};
+use autobatch_ir::{DType, GraphData, Op, ParamId, ValueId, Weights};
+use autobatch_tests::op_table::{self, Differentiate, Evaluate, Gradients, Kind};
+use autobatch_tests::random::{self, Options, Profile, Rng};
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+const TRAIN: Mode = Mode::Train { seed: 11, step: 4 };
+
+/// The reference interpreter in one type of numbers.
+struct Reference<T>(PhantomData<T>);
+
+/// The evaluation of a graph at these parameters.
+fn at<'g, T: Real>(graph: &'g GraphData, params: &[Vec<f64>], mode: Mode) -> Evaluation<'g, T> {
+    let weights = Weights::init(&graph.module, 0);
+    let mut evaluation = Evaluation::new(graph, &weights, mode).expect("the graph is well formed");
+    for (number, values) in params.iter().enumerate() {
+        let own = evaluation.param_mut(ParamId::new(number));
+        own.iter_mut().zip(values).for_each(|(own, &x)| *own = T::from_f64(x));
+    }
+    evaluation
+}
+
+/// The elements of a value as numbers.
+fn numbers<T: Real>(graph: &GraphData, run: &Run<T>, id: ValueId) -> Vec<f64> {
+    match run.value(id).expect("every value was made") {
+        Datum::Floats(elements) => elements.iter().map(|x| x.to_f64()).collect(),
+        Datum::Words(words) if graph.type_of(id).dtype == DType::I32 => {
+            words.words.iter().map(|&word| f64::from(word as i32)).collect()
+        }
+        Datum::Words(words) => words.words.iter().map(|&word| f64::from(word)).collect(),
+        Datum::List(_) => unreachable!("a list is no output"),
+    }
+}
+
+impl<T: Real> Evaluate for Reference<T> {
+    fn run(&self, graph: &GraphData, params: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let run = at::<T>(graph, params, Mode::Eval).forward().expect("the example can be evaluated");
+        graph.outputs.iter().map(|output| numbers(graph, &run, output.value)).collect()
+    }
+}
+
+impl<T: Real> Differentiate for Reference<T> {
+    fn gradients(&self, graph: &GraphData, params: &[Vec<f64>]) -> Gradients {
+        let evaluation = at::<T>(graph, params, Mode::Eval);
+        let run = evaluation.forward().expect("the example can be evaluated");
+        let found = evaluation.reverse(&run, &graph_losses(graph)).expect("losses are scalars");
+        let widen = |gradient: &[T]| gradient.iter().map(|x| x.to_f64()).collect::<Vec<f64>>();
+        let mut floats = vec![0.0; graph.bindings.floats.len()];
+        for app in graph.arena.ids() {
+            let Callee::Op(Op::Input(_)) = graph.signature(app).callee else { continue };
+            let Some(OperandKind::Data(slot)) = graph.arena.operands(app)[0].kind() else { continue };
+            if let Some(gradient) = found.value(ValueId::new(graph.arena.results(app).start)) {
+                floats[slot as usize..][..gradient.len()].copy_from_slice(&widen(gradient));
+            }
+        }
+        let param = |(number, values): (usize, &Vec<f64>)| {
+            found.param(ParamId::new(number)).map_or_else(|| vec![0.0; values.len()], widen)
+        };
+        Gradients { params: params.iter().enumerate().map(param).collect(), floats }
+    }
+}
+
+fn graph_losses(graph: &GraphData) -> Vec<(ValueId, f32)> {
+    let losses = graph.outputs.iter().filter(|output| output.kind == OutputKind::Loss);
+    losses.map(|output| (output.value, 1.0)).collect()
+}
+
+fn for_every_kind(check: impl Fn(Kind) -> Result<(), String>) {
+    let failures: Vec<String> = Kind::ALL.iter().filter_map(|&kind| check(kind).err()).collect();
+    assert!(failures.is_empty(), "{} entries fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn every_op_has_the_numbers_of_the_table_in_f32_and_in_f64() {
+    for_every_kind(|kind| op_table::check_numbers(kind, &Reference::<f32>(PhantomData), 1e-6));
+    for_every_kind(|kind| op_table::check_numbers(kind, &Reference::<f64>(PhantomData), 1e-6));
+}
+
+#[test]
+fn every_op_has_the_gradient_of_the_table() {
+    for_every_kind(|kind| op_table::check_gradients(kind, &Reference::<f64>(PhantomData), 1e-4));
+}
+
+/// Every value has its type's elements, in two runs the same bits.
+fn whole<T: Real>(graph: &GraphData, mode: Mode) -> Result<(), String> {
+    let weights = Weights::init(&graph.module, 1);
+    let run = || reference::forward::<T>(graph, &weights, mode).map_err(|error| error.to_string());
+    let (run, again) = (run()?, run()?);
+    for index in 0..graph.arena.values() {
+        let id = ValueId::new(index);
+        let ty = graph.type_of(id);
+        if ty.is_list {
+            let known = run.list(id).is_some_and(|items| items.iter().all(|item| item.index() < index));
+            if known { continue } else { return Err(format!("{id} lists what is not there")) }
+        }
+        let (found, repeated) = (numbers(graph, &run, id), numbers(graph, &again, id));
+        if found.len() != ty.shape.elements() {
+            return Err(format!("{id} is {ty} and has {} elements", found.len()));
+        }
+        if !found.iter().zip(&repeated).all(|(a, b)| a.to_bits() == b.to_bits()) {
+            return Err(format!("{id} differs from run to run"));
+        }
+    }
+    let gradients = reference::reverse(graph, &weights, &run, &graph_losses(graph));
+    let gradients = gradients.map_err(|error| error.to_string())?;
+    for index in 0..graph.arena.values() {
+        let id = ValueId::new(index);
+        let length = gradients.value(id).map(<[T]>::len);
+        if length.is_some_and(|length| length != graph.type_of(id).shape.elements()) {
+            return Err(format!("the gradient of {id} has {length:?} elements"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn random_graphs_are_evaluated_and_differentiated_whole() {
+    for profile in Profile::ALL {
+        let options = Options::new(profile);
+        random::check("whole in f32", options, 15, |graph| whole::<f32>(graph, TRAIN));
+        random::check("whole in f64", options.infer_only(), 5, |graph| whole::<f64>(graph, Mode::Eval));
+        random::check("whole with wild numbers", options.wild(), 15, |graph| whole::<f32>(graph, TRAIN));
+    }
+}
+
+/// The derivative of all losses along one random direction of all parameters agrees with the
+/// difference of the losses at both ends; that derivative.
+fn slope(graph: &GraphData) -> Result<f64, String> {
+    let losses = graph_losses(graph);
+    let values: Vec<Vec<f64>> = random::parameters(&graph.module, 3)
+        .iter()
+        .map(|values| values.iter().map(|&x| f64::from(x)).collect())
+        .collect();
+    let mut rng = Rng::new(17);
+    let direction: Vec<Vec<f64>> =
+        values.iter().map(|values| values.iter().map(|_| f64::from(rng.small())).collect()).collect();
+    let total = |step: f64| -> Result<f64, String> {
+        let along = |(x, d): (&Vec<f64>, &Vec<f64>)| x.iter().zip(d).map(|(x, d)| x + step * d).collect();
+        let moved: Vec<Vec<f64>> = values.iter().zip(&direction).map(along).collect();
+        let run = at::<f64>(graph, &moved, TRAIN).forward().map_err(|error| error.to_string())?;
+        Ok(losses.iter().map(|&(loss, _)| numbers(graph, &run, loss)[0]).sum())
+    };
+    let h = 1e-5;
+    let difference = (total(h)? - total(-h)?) / (2.0 * h);
+    let evaluation = at::<f64>(graph, &values, TRAIN);
+    let run = evaluation.forward().map_err(|error| error.to_string())?;
+    let gradients = evaluation.reverse(&run, &losses).map_err(|error| error.to_string())?;
+    let along = |(number, direction): (usize, &Vec<f64>)| -> f64 {
+        let gradient = gradients.param(ParamId::new(number)).unwrap_or(&[]);
+        gradient.iter().zip(direction).map(|(g, d)| g * d).sum()
+    };
+    let rule: f64 = direction.iter().enumerate().map(along).sum();
+    let bound = 1e-5 * rule.abs().max(total(0.0)?.abs()).max(1.0);
+    if (rule - difference).abs() <= bound {
+        Ok(rule)
+    } else {
+        Err(format!("by the rules {rule}, by differences {difference}"))
+    }
+}
+
+#[test]
+fn gradients_of_random_graphs_agree_with_finite_differences() {
+    let (steep, all) = (Cell::new(0), Cell::new(0));
+    for profile in Profile::ALL {
+        random::check("slopes", Options::new(profile).differentiable(), 25, |graph| {
+            let slope = slope(graph)?;
+            all.set(all.get() + 1);
+            steep.set(steep.get() + u32::from(slope.abs() > 1e-3));
+            Ok(())
+        });
+    }
+    let (steep, all) = (steep.get(), all.get());
+    assert!(2 * steep > all, "only {steep} of {all} graphs have a slope to speak of");
+}
