@@ -5,16 +5,18 @@
 //! bound of the reference in `f32`, equal for every thread count and instruction set.
 
 use autobatch_ir::Weights;
-use autobatch_ir::graph::{GraphData, OutputKind};
+use autobatch_ir::graph::{Graph, GraphData, OperandKind, OutputKind};
 use autobatch_ir::id::{ParamId, ValueId};
+use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_ir::reference;
-use autobatch_ir::types::DType;
+use autobatch_ir::types::{DType, f32};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request, RowOrder};
 use autobatch_runtime_cpu::kernels::Isa;
 use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_tests::op_table::{self, Differentiate, Evaluate, Kind};
 use autobatch_tests::random::{Options, Profile, check};
 use std::cell::RefCell;
 
@@ -193,4 +195,110 @@ fn chains_have_the_gradients_of_the_reference() {
 #[test]
 fn lattices_have_the_gradients_of_the_reference() {
     sweep("gradients of lattices", Profile::Lattices);
+}
+
+/// Plays graphs and their reverse with the CPU player, in single precision.
+struct OnCpu;
+
+impl OnCpu {
+    fn weights(graph: &GraphData, params: &[Vec<f64>]) -> Weights {
+        let mut weights = Weights::init(&graph.module, 0);
+        for (number, values) in params.iter().enumerate() {
+            let values: Vec<f32> = values.iter().map(|&x| x as f32).collect();
+            weights.get_mut(ParamId::new(number)).copy_from_slice(&values);
+        }
+        weights
+    }
+}
+
+/// Forward values and gradients in double precision by the reference: the truth that the player is
+/// measured against.
+impl Evaluate for OnCpu {
+    fn run(&self, graph: &GraphData, params: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let weights = Self::weights(graph, params);
+        let mut evaluation =
+            reference::Evaluation::<f64>::new(graph, &weights, reference::Mode::Eval).expect("sound");
+        for (number, values) in params.iter().enumerate() {
+            evaluation.param_mut(ParamId::new(number)).copy_from_slice(values);
+        }
+        let run = evaluation.forward().expect("sound");
+        let outputs = graph
+            .outputs
+            .iter()
+            .map(|output| run.floats(output.value).map_or_else(Vec::new, <[f64]>::to_vec));
+        outputs.collect()
+    }
+}
+
+impl Differentiate for OnCpu {
+    fn gradients(&self, graph: &GraphData, params: &[Vec<f64>]) -> op_table::Gradients {
+        let all = (0..graph.arena.values()).map(ValueId::new);
+        let mut inputs: Vec<(u32, ValueId)> = Vec::new();
+        for value in all.filter(|&value| is_float(graph, value)) {
+            let app = graph.arena.producer(value);
+            if let [operand] = graph.arena.operands(app)
+                && let Some(OperandKind::Data(slot)) = operand.kind()
+            {
+                inputs.push((slot, value));
+            }
+        }
+        let values: Vec<ValueId> = inputs.iter().map(|input| input.1).collect();
+        let losses: Vec<(ValueId, f32)> = losses(graph).into_iter().map(|(value, _)| (value, 1.0)).collect();
+        let gradients = Gradients { losses: &losses, params: None, values: &values };
+        let request = Request { mode: Mode::Train, gradients: Some(gradients), ..Request::default() };
+        let plan =
+            Planner::default().plan(graph, &request).expect("every op has a rule").verify().expect("sound");
+        let mut player = Player::with_isa(Isa::best(), 1);
+        let noise = Noise::Off;
+        let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
+        player.play(&plan, &Self::weights(graph, params), bound).expect("indices are in range");
+        let mut floats = vec![0.0; graph.bindings.floats.len()];
+        let first = plan.outputs.len() - inputs.len();
+        for (number, (slot, _)) in inputs.iter().enumerate() {
+            for (place, &x) in player.output(&plan, first + number).iter().enumerate() {
+                floats[*slot as usize + place] = f64::from(x);
+            }
+        }
+        let params = parameter_gradients(&player, &plan, graph);
+        let wide = |gradient: &Vec<f32>| gradient.iter().map(|&x| f64::from(x)).collect();
+        op_table::Gradients { params: params.iter().map(wide).collect(), floats }
+    }
+}
+
+#[test]
+fn every_op_has_the_slopes_of_its_forward_values() {
+    let failures: Vec<String> =
+        Kind::ALL.iter().filter_map(|&kind| op_table::check_gradients(kind, &OnCpu, 2e-3).err()).collect();
+    assert!(failures.is_empty(), "{} entries fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn gradients_that_threads_share_have_the_bits_of_one_thread() {
+    let mut m = ModuleBuilder::new("wide");
+    let w = m.param("w", [96, 160], Init::Glorot(1.0));
+    let b = m.param("b", 160, Init::ZEROS);
+    let cell = m.cell("cell", [f32(96)], |g, [x]| [g.affine([x], w, Some(b)).tanh()]);
+    let g = Graph::new(&m.build().expect("sound"));
+    for key in 0..400u32 {
+        g.instance(u64::from(key));
+        let x: Vec<f32> = (0..96).map(|i| ((key * 97 + i) as f32 * 0.37).sin()).collect();
+        let [y] = g.call(cell, g.input(&x));
+        g.loss(&format!("loss{key}"), y.sum());
+    }
+    let graph = g.finish().expect("sound");
+    let weights = Weights::init(&graph.module, 5);
+    let losses = losses(&graph);
+    let gradients = Gradients { losses: &losses, params: None, values: &[] };
+    let plan = plan_of(&graph, "auto", RowOrder::Propagated, gradients).expect("differentiable");
+    let mut all: Vec<Vec<Vec<f32>>> = Vec::new();
+    for threads in [1, 2, 3] {
+        let mut player = Player::with_isa(Isa::best(), threads);
+        for _ in 0..2 {
+            player.play(&plan, &weights, bound(&graph)).expect("sound");
+            all.push(parameter_gradients(&player, &plan, &graph));
+        }
+    }
+    assert!(all[0][0].iter().any(|x| *x != 0.0));
+    assert!(all.iter().all(|found| *found == all[0]), "threads and runs agree");
+    parameters_agree(&all[0], &graph, &expected(&graph, &weights, &losses).expect("sound")).expect("right");
 }
