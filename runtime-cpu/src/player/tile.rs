@@ -459,7 +459,8 @@ impl Tile<'_> {
                 });
                 let mut outs: Vec<&mut [f32]> = Vec::with_capacity(dsts.len());
                 for ((dst, element), items) in dsts.iter().zip(elements).zip(&items) {
-                    outs.push(self.edge_rows(*dst, row, items.len() * element.shape.elements()));
+                    let (base, floats) = self.edge_rows(*dst, row, items.len() * element.shape.elements());
+                    outs.push(std::slice::from_raw_parts_mut(base, floats));
                 }
                 let lists: Vec<&[&[f32]]> = items[..lists.len()].iter().map(Vec::as_slice).collect();
                 seg_grad(*op, query, &lists, dy, query_out, &mut outs);
@@ -467,18 +468,16 @@ impl Tile<'_> {
         }
     }
 
-    /// The rows of a lane's edges, nothing where they are not wanted.
-    unsafe fn edge_rows(&self, reg: Option<u32>, row: usize, floats: usize) -> &mut [f32] {
-        let Some(reg) = reg else { return &mut [] };
-        let Home::Edges(result) = self.step.program.homes[reg as usize] else {
-            unreachable!("edges live in their rows")
-        };
-        if result == u32::MAX || floats == 0 {
-            return &mut [];
+    /// Where a lane's edges go, and how many floats they are: none where they are not wanted.
+    fn edge_rows(&self, reg: Option<u32>, row: usize, floats: usize) -> (*mut f32, usize) {
+        let nowhere = (std::ptr::NonNull::dangling().as_ptr(), 0);
+        let Some(reg) = reg else { return nowhere };
+        match self.step.program.homes[reg as usize] {
+            Home::Edges(result) if result != u32::MAX && floats > 0 => {
+                (self.result_row(result as usize, self.lanes.start + row), floats)
+            }
+            _ => nowhere,
         }
-        let base = self.result_row(result as usize, self.lanes.start + row);
-        // SAFETY: as for this function: the rows of a lane's edges lie side by side and are its own.
-        unsafe { std::slice::from_raw_parts_mut(base, floats) }
     }
 
     unsafe fn list_items<'t>(
