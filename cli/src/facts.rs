@@ -197,6 +197,7 @@ pub fn besides_products(plan: &Plan, step: &Step) -> String {
                 }
             }
             Stage::Row { op, .. } | Stage::Seg { op, .. } => parts.push(op.spelling().to_owned()),
+            Stage::SegGrad { op, .. } => parts.push(format!("reverse of {}", op.spelling())),
             Stage::Lookup { param, .. } => {
                 let store = plan.stores(step)[*param as usize];
                 parts.push(format!("row of @{}", plan.stores[store.index()].name));
@@ -213,6 +214,7 @@ pub fn besides_products(plan: &Plan, step: &Step) -> String {
 fn code_name(code: Code) -> &'static str {
     match code {
         Code::Copy => "copy",
+        Code::Slope(_) => "slope",
         Code::Unary(_) | Code::LeakyRelu(_) | Code::Elu(_) => "act.",
         Code::Clamp(..) => "clamp",
         Code::Binary(binary) => binary_name(binary),
@@ -265,14 +267,12 @@ pub fn for_each_place(plan: &Plan, step: &Step, place: Place, mut write: impl Fn
         Place::Table { at, .. } => {
             (0..step.rows).for_each(|lane| write(lane, plan.tables[(at + lane) as usize]))
         }
-    }
-}
-
-/// The field that a place writes.
-#[must_use]
-pub const fn field_written(place: Place) -> FieldId {
-    match place {
-        Place::Rows { field, .. } | Place::Table { field, .. } => field,
+        Place::Edges { start, offsets, .. } => {
+            for lane in 0..step.rows {
+                let at = (offsets + lane) as usize;
+                (plan.tables[at]..plan.tables[at + 1]).for_each(|item| write(lane, start + item));
+            }
+        }
     }
 }
 

@@ -87,7 +87,7 @@ fn lives(plan: &Plan) -> Vec<(usize, Life)> {
             }
         }
         for &place in plan.places(step) {
-            let slab = plan.field(field_written(place)).slab.index();
+            let slab = plan.field(place.field()).slab.index();
             for_each_place(plan, step, place, |_, row| {
                 // Another field of the row may have been written by this very step.
                 if alive.get(&(slab, row)).is_none_or(|life| life.written != number) {

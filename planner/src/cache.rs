@@ -5,7 +5,7 @@
 //! values and options it was made for: all of them enter a key of 128 bits. *Cost.* The cache holds
 //! a bounded number of plans and forgets the one unused for longest.
 
-use crate::Request;
+use crate::{Gradients, Request};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::hash::{StructureHash, hash_of};
 use autobatch_ir::plan::{Plan, Verified};
@@ -97,7 +97,7 @@ impl PlanCache {
 /// Everything that a plan depends on, exhaustively: a new field of a request must decide whether it
 /// is part of the key.
 fn key(graph: &GraphData, request: &Request<'_>, policy: &str) -> u128 {
-    let Request { wanted, mode, training, rows } = request;
+    let Request { wanted, mode, training, rows, gradients } = request;
     let mut hash = StructureHash::default();
     let structure = graph.structure();
     hash.push(structure as u64);
@@ -112,6 +112,20 @@ fn key(graph: &GraphData, request: &Request<'_>, policy: &str) -> u128 {
     hash.push(wanted.len() as u64);
     for value in *wanted {
         hash.push(value.index() as u64);
+    }
+    if let Some(Gradients { losses, params, values }) = gradients {
+        hash.push(losses.len() as u64);
+        for (value, factor) in *losses {
+            hash.push((value.index() as u64) << 32 | u64::from(factor.to_bits()));
+        }
+        hash.push(params.map_or(u64::MAX, |params| params.len() as u64));
+        for param in params.unwrap_or(&[]) {
+            hash.push(param.index() as u64);
+        }
+        hash.push(values.len() as u64);
+        for value in *values {
+            hash.push(value.index() as u64);
+        }
     }
     hash.value()
 }

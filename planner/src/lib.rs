@@ -12,6 +12,7 @@ mod cache;
 mod cluster;
 mod compile;
 mod content;
+mod differentiate;
 mod heap;
 pub mod layout;
 mod lower;
@@ -25,17 +26,19 @@ mod storage;
 
 pub use cache::{CacheStats, PlanCache};
 pub use compile::CompileOptions;
+pub use differentiate::Gradients;
 pub use nodes::Nodes;
 pub use order::RowOrder;
 pub use passes::{Optimized, Selection};
 
 use autobatch_ir::graph::{Callee, GraphData, ParamArg, Signature};
 use autobatch_ir::hash::BuildMix;
-use autobatch_ir::id::{AppId, SigId, TypeId, ValueId};
+use autobatch_ir::id::{AppId, ParamId, SigId, TypeId, ValueId};
 use autobatch_ir::plan::{Kernel, Mode, Plan};
 use autobatch_ir::types::Type;
 use cluster::Clusters;
 use compile::Tables;
+use differentiate::{Derivative, Wanted};
 use lower::Lowering;
 use order::Order;
 use schedule::{Policy, Schedule, Scratch, path_sum_bound};
@@ -55,11 +58,13 @@ pub struct Request<'a> {
     pub training: bool,
     /// How rows are ordered.
     pub rows: RowOrder,
+    /// The gradients that the plan makes, if it is a [`Mode::Train`] plan.
+    pub gradients: Option<Gradients<'a>>,
 }
 
 impl Default for Request<'_> {
     fn default() -> Self {
-        Self { wanted: &[], mode: Mode::Infer, training: false, rows: RowOrder::default() }
+        Self { wanted: &[], mode: Mode::Infer, training: false, rows: RowOrder::default(), gradients: None }
     }
 }
 
@@ -74,6 +79,19 @@ pub enum PlanError {
     TooLarge,
     /// A pass broke the graph: a fault of the pass, found by checking after it.
     Pass(passes::PassFailure),
+    /// Gradients are asked of a plan that does not keep its rows.
+    NotTraining(Mode),
+    /// A loss, or a value whose gradient is wanted, is no float value of the graph.
+    NoFloat(ValueId),
+    /// The gradient of a parameter is wanted that the module does not have.
+    NoParam(ParamId),
+    /// An op on the way from a loss has no derivative rule in plans.
+    NotDifferentiable {
+        /// The op.
+        op: &'static str,
+        /// Where the model applied it, or the cell that does.
+        site: String,
+    },
     /// A value that was promised to be shared is not taken by all rows of a batch that takes it.
     NotShared {
         /// The value that `.shared()` was asked for.
@@ -96,6 +114,17 @@ impl fmt::Display for PlanError {
                 f.write_str("the graph holds more than 2^32 rows; plan fewer instances at once")
             }
             Self::Pass(failure) => failure.fmt(f),
+            Self::NotTraining(mode) => {
+                write!(f, "gradients need a plan of mode train, found {mode:?}; ask for Mode::Train")
+            }
+            Self::NoFloat(value) => {
+                write!(f, "{value} is no float value of the graph; losses and values with gradients are")
+            }
+            Self::NoParam(param) => write!(f, "the module has no parameter {param}"),
+            Self::NotDifferentiable { op, site } => write!(
+                f,
+                "{op} at {site} has no derivative in plans; keep it off the way from the losses, or put stop_gradient after it"
+            ),
             Self::NotShared { value, other, callee } => {
                 write!(f, "{value} was promised to be shared, but a batch of {callee} takes ")?;
                 match other {
@@ -110,9 +139,6 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// Compiled kernels by half of their content.
-type Kernels = HashMap<u64, Vec<Compiled>, BuildMix>;
-
 /// Plans graphs. Keeps its working memory and the kernels it compiled, so the second plan of a size
 /// allocates little but its output.
 pub struct Planner {
@@ -121,12 +147,16 @@ pub struct Planner {
     clusters: Clusters,
     storage: Storage,
     order: Order,
-    kernels: Kernels,
+    kernels: Known<Arc<Kernel>>,
+    derivatives: Known<Option<Arc<Derivative>>>,
 }
 
-/// A compiled kernel and what it depends on, all types resolved and compared in full, but for the
+/// What was compiled, by a hash of what it depends on.
+type Known<T> = HashMap<u64, Vec<Compiled<T>>, BuildMix>;
+
+/// Something compiled and what it depends on, all types resolved and compared in full, but for the
 /// bodies of cells: passes make modules that come and go, so a cell is known by its content.
-struct Compiled {
+struct Compiled<T> {
     /// The identity of the content, of 128 bits like that of a graph's structure.
     content: u128,
     callee: Callee,
@@ -134,11 +164,42 @@ struct Compiled {
     /// Those of operands, parameters and results.
     types: [Vec<Type>; 3],
     training: bool,
-    kernel: Arc<Kernel>,
+    /// What gets gradients, if it is a derivative.
+    wanted: Option<Wanted>,
+    made: T,
 }
 
-impl Compiled {
-    fn is_of(&self, graph: &GraphData, signature: &Signature, content: u128, training: bool) -> bool {
+impl<T> Compiled<T> {
+    fn new(
+        graph: &GraphData,
+        sig: SigId,
+        content: u128,
+        training: bool,
+        wanted: Option<&Wanted>,
+        made: T,
+    ) -> Self {
+        let signature = graph.sigs.get(sig);
+        let types = [&signature.operands, &signature.param_types, &signature.results]
+            .map(|ids| ids.iter().map(|&id| graph.ty(id)).collect());
+        Self {
+            content,
+            callee: signature.callee,
+            params: signature.params.clone(),
+            types,
+            training,
+            wanted: wanted.cloned(),
+            made,
+        }
+    }
+
+    fn is_of(
+        &self,
+        graph: &GraphData,
+        signature: &Signature,
+        content: u128,
+        training: bool,
+        wanted: Option<&Wanted>,
+    ) -> bool {
         let Signature { callee, operands, params, param_types, results } = signature;
         let same =
             |ids: &[TypeId], types: &[Type]| ids.iter().map(|&id| graph.ty(id)).eq(types.iter().copied());
@@ -151,6 +212,7 @@ impl Compiled {
         self.content == content
             && self.training == training
             && same_callee
+            && self.wanted.as_ref() == wanted
             && self.params == *params
             && same(operands, own_operands)
             && same(param_types, own_param_types)
@@ -191,6 +253,7 @@ impl Planner {
             storage: Storage::default(),
             order: Order::default(),
             kernels: HashMap::default(),
+            derivatives: HashMap::default(),
         }
     }
 
@@ -206,7 +269,18 @@ impl Planner {
     /// If nothing is wanted, or what is wanted cannot be.
     pub fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Plan, PlanError> {
         let outputs = wanted_outputs(graph, request)?;
-        let wanted: Vec<ValueId> = outputs.iter().map(|output| output.1).collect();
+        let mut wanted: Vec<ValueId> = outputs.iter().map(|output| output.1).collect();
+        if let Some(gradients) = &request.gradients {
+            if request.mode != Mode::Train {
+                return Err(PlanError::NotTraining(request.mode));
+            }
+            let losses = gradients.losses.iter().map(|loss| loss.0);
+            let asked = losses.chain(gradients.values.iter().copied());
+            wanted.extend(asked);
+            if let Some(&missing) = wanted.iter().find(|value| value.index() >= graph.arena.values()) {
+                return Err(PlanError::NoFloat(missing));
+            }
+        }
         self.clusters.fill(graph, &wanted, &mut self.storage);
         let clusters = &self.clusters;
         let problem = clusters.problem();
@@ -221,7 +295,14 @@ impl Planner {
         let lowering =
             Lowering { graph, storage: &self.storage, order: &self.order, mode: request.mode, bound };
         let kernels = &mut self.kernels;
-        Ok(lowering.plan(outputs, |sig| kernel(kernels, graph, sig, request.training)))
+        let mut plan = lowering.plan(outputs, |sig| kernel(kernels, graph, sig, request.training));
+        if let Some(gradients) = &request.gradients {
+            let known = &mut self.derivatives;
+            differentiate::differentiate(&mut plan, graph, clusters, gradients, |sig, wanted| {
+                derivative(known, graph, sig, request.training, wanted)
+            })?;
+        }
+        Ok(plan)
     }
 
     /// The plan of a verified graph after these passes.
@@ -249,27 +330,39 @@ impl Planner {
 }
 
 /// The kernel of a signature, compiled now or before.
-fn kernel(kernels: &mut Kernels, graph: &GraphData, sig: SigId, training: bool) -> Arc<Kernel> {
+fn kernel(known: &mut Known<Arc<Kernel>>, graph: &GraphData, sig: SigId, training: bool) -> Arc<Kernel> {
     let signature = graph.sigs.get(sig);
     let tables = Tables { module: &graph.module, types: &graph.types, sigs: &graph.sigs };
     let content = content::of_signature(tables, sig);
-    let known = kernels.entry(content as u64).or_default();
-    let is_it = |compiled: &&Compiled| compiled.is_of(graph, signature, content, training);
+    let known = known.entry(content as u64).or_default();
+    let is_it = |compiled: &&Compiled<_>| compiled.is_of(graph, signature, content, training, None);
     if let Some(compiled) = known.iter().find(is_it) {
-        return Arc::clone(&compiled.kernel);
+        return Arc::clone(&compiled.made);
     }
     let kernel = Arc::new(compile::compile(tables, sig, CompileOptions { training }));
-    let types = [&signature.operands, &signature.param_types, &signature.results]
-        .map(|ids| ids.iter().map(|&id| graph.ty(id)).collect());
-    known.push(Compiled {
-        content,
-        callee: signature.callee,
-        params: signature.params.clone(),
-        types,
-        training,
-        kernel: Arc::clone(&kernel),
-    });
+    known.push(Compiled::new(graph, sig, content, training, None, Arc::clone(&kernel)));
     kernel
+}
+
+/// The derivative of a signature, made now or before.
+fn derivative(
+    known: &mut Known<Option<Arc<Derivative>>>,
+    graph: &GraphData,
+    sig: SigId,
+    training: bool,
+    wanted: &Wanted,
+) -> Result<Option<Arc<Derivative>>, differentiate::Refused> {
+    let signature = graph.sigs.get(sig);
+    let tables = Tables { module: &graph.module, types: &graph.types, sigs: &graph.sigs };
+    let content = content::of_signature(tables, sig);
+    let known = known.entry(content as u64).or_default();
+    let of_this = |compiled: &&Compiled<_>| compiled.is_of(graph, signature, content, training, Some(wanted));
+    if let Some(compiled) = known.iter().find(of_this) {
+        return Ok(compiled.made.clone());
+    }
+    let made = differentiate::derive(tables, sig, CompileOptions { training }, wanted)?.map(Arc::new);
+    known.push(Compiled::new(graph, sig, content, training, Some(wanted), made.clone()));
+    Ok(made)
 }
 
 /// Whether every value that was promised to be shared is taken by all rows of the batches that take it.
@@ -298,7 +391,7 @@ fn wanted_outputs(graph: &GraphData, request: &Request<'_>) -> Result<Vec<(Strin
     let named = graph.outputs.iter().map(|output| (output.name.clone(), output.value));
     let asked = request.wanted.iter().map(|&value| (value.to_string(), value));
     let outputs: Vec<(String, ValueId)> = named.chain(asked).collect();
-    if outputs.is_empty() {
+    if outputs.is_empty() && request.gradients.is_none() {
         return Err(PlanError::NothingWanted);
     }
     match outputs.iter().find(|output| graph.type_of(output.1).is_list) {

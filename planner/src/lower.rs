@@ -76,6 +76,7 @@ impl Lowering<'_> {
             store_args: Vec::new(),
             lanes: self.order.lanes.clone(),
             tables: Vec::new(),
+            finals: Vec::new(),
             outputs: Vec::new(),
             certificate: Certificate::default(),
         }
@@ -248,13 +249,13 @@ fn result_place(tables: &mut Vec<u32>, field: FieldId, rows: impl Iterator<Item 
 
 /// Rows of an operand: steady, or through a table that was appended to the plan.
 #[derive(Clone, Copy)]
-enum Run {
+pub(crate) enum Run {
     Steady { start: u32, stride: u32 },
     Table(u32),
 }
 
 /// Recognises `start + lane * stride`; one lane is a range.
-fn progression(plan: &mut Plan, mut rows: impl Iterator<Item = u32> + Clone) -> Run {
+pub(crate) fn progression(plan: &mut Plan, mut rows: impl Iterator<Item = u32> + Clone) -> Run {
     let all = rows.clone();
     let start = rows.next().unwrap_or(0);
     let Some(second) = rows.next() else { return Run::Steady { start, stride: 1 } };

@@ -89,7 +89,7 @@ fn agrees(graph: &GraphData, training: bool, players: &mut [Player]) -> Result<(
             (Mode::Infer, RowOrder::Planned),
             (Mode::Train, RowOrder::Planned),
         ] {
-            let request = Request { wanted: &wanted, mode, training, rows };
+            let request = Request { wanted: &wanted, mode, training, rows, ..Request::default() };
             let plan = planner.plan(graph, &request).map_err(|error| error.to_string())?;
             let plan = plan.verify().map_err(|errors| format!("{policy} {mode:?} {rows:?}: {errors}"))?;
             for player in &mut *players {

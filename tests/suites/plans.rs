@@ -40,7 +40,7 @@ fn holds(graph: &GraphData, training: bool) -> Result<(), String> {
                     continue;
                 }
                 let what = format!("{policy} {mode:?} {rows:?}");
-                let request = Request { wanted, mode, training, rows };
+                let request = Request { wanted, mode, training, rows, ..Request::default() };
                 let plan = planner.plan(graph, &request).map_err(|error| error.to_string())?;
                 let plan = plan.verify().map_err(|errors| format!("{what}: {errors}"))?;
                 proof::check(&plan, graph, Wanted { values: wanted, training })

@@ -55,6 +55,7 @@ impl KernelWriter {
                 RegKind::Param(param) => [1, *param],
                 RegKind::Const(bits) => [2, *bits],
                 RegKind::Temp => [3, 0],
+                RegKind::Edges => [4, 0],
             });
             self.ty(*ty);
         }
@@ -137,6 +138,19 @@ impl KernelWriter {
                 self.count(elements.len());
                 elements.iter().for_each(|ty| self.ty(*ty));
                 self.view(*dst);
+            }
+            Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } => {
+                self.words.push(5);
+                self.op(op);
+                self.optional(*query);
+                self.count(lists.len());
+                self.words.extend(lists);
+                self.count(elements.len());
+                elements.iter().for_each(|ty| self.ty(*ty));
+                self.view(*dy);
+                self.optional(*query_dst);
+                self.count(dsts.len());
+                self.words.extend(dsts.iter().flat_map(|dst| [u32::from(dst.is_some()), dst.unwrap_or(0)]));
             }
             Stage::Lookup { param, index, dst } => {
                 self.words.extend([4, *param]);
@@ -244,6 +258,7 @@ impl KernelReader<'_> {
             [1, param] => RegKind::Param(param),
             [2, bits] => RegKind::Const(bits),
             [3, 0] => RegKind::Temp,
+            [4, 0] => RegKind::Edges,
             [kind, _] => return Err(self.words.refused(kind)),
         };
         Ok(Reg { kind, ty: self.ty()? })
@@ -297,8 +312,25 @@ impl KernelReader<'_> {
                 dst: self.view()?,
             },
             4 => Stage::Lookup { param: self.words.next()?, index: self.view()?, dst: self.view()? },
+            5 => Stage::SegGrad {
+                op: self.op()?,
+                query: self.optional()?,
+                lists: self.many(1, |reader| reader.words.next())?,
+                elements: self.many(5, Self::ty)?,
+                dy: self.view()?,
+                query_dst: self.optional()?,
+                dsts: self.many(2, Self::edges)?,
+            },
             word => return Err(self.words.refused(word)),
         })
+    }
+
+    fn edges(&mut self) -> Result<Option<u32>, LoadError> {
+        match self.words.array()? {
+            [0, 0] => Ok(None),
+            [1, reg] => Ok(Some(reg)),
+            [word, _] => Err(self.words.refused(word)),
+        }
     }
 
     fn part(&mut self) -> Result<Part, LoadError> {

@@ -7,8 +7,8 @@ use crate::id::AppId;
 use crate::module::ParamKind;
 use crate::plan::normal::check_names;
 use crate::plan::{
-    Certificate, Field, FieldId, KernelId, Mode, Operand, Place, Plan, PlanOutput, Slab, SlabId, SlabKind,
-    Step, Store, StoreId, StoreKind, Verified,
+    Certificate, Field, FieldId, Final, FinalPart, FinalSum, KernelId, Mode, Operand, Place, Plan,
+    PlanOutput, Slab, SlabId, SlabKind, Step, Store, StoreId, StoreKind, Verified,
 };
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -34,13 +34,17 @@ struct RawPlan<'a> {
     waves: Blob<'a>,
     /// Kind and three words.
     operands: Blob<'a>,
-    /// Kind, field, where.
+    /// Kind, field, where, and of edges the offsets.
     places: Blob<'a>,
     store_args: Blob<'a>,
     lanes: Blob<'a>,
     tables: Blob<'a>,
     /// Length of the name, field, row.
     outputs: Blob<'a>,
+    /// Store, kind, four numbers of the block, how many parts.
+    finals: Blob<'a>,
+    /// Lanes, rows a lane, whether there is an x, then two operands.
+    final_parts: Blob<'a>,
 }
 
 const HEAD: usize = 18;
@@ -82,10 +86,11 @@ fn operand_words(operand: Operand) -> [u32; 4] {
     }
 }
 
-fn place_words(place: Place) -> [u32; 3] {
+fn place_words(place: Place) -> [u32; 4] {
     match place {
-        Place::Rows { field, start } => [0, field.0, start],
-        Place::Table { field, at } => [1, field.0, at],
+        Place::Rows { field, start } => [0, field.0, start, 0],
+        Place::Table { field, at } => [1, field.0, at, 0],
+        Place::Edges { field, start, offsets } => [2, field.0, start, offsets],
     }
 }
 
@@ -108,6 +113,7 @@ impl<'a> RawPlan<'a> {
             store_args,
             lanes,
             tables,
+            finals,
             outputs,
             certificate,
         } = plan;
@@ -143,6 +149,16 @@ impl<'a> RawPlan<'a> {
             text.push_str(name);
             output_blob.extend([name.len() as u32, field.0, *row]);
         }
+        let final_blob = finals.iter().flat_map(|Final { store, sum, parts }| {
+            let [kind, row, col, k, n] = sum_words(*sum);
+            [store.0, kind, row, col, k, n, parts.len() as u32]
+        });
+        let parts = finals.iter().flat_map(|sum| &sum.parts);
+        let part_blob = parts.flat_map(|FinalPart { lanes, each, x, dy }| {
+            let head = [*lanes, *each, u32::from(x.is_some())];
+            let x = x.map_or([0; 4], operand_words);
+            head.into_iter().chain(x).chain(operand_words(*dy))
+        });
         let mut kernel_writer = KernelWriter::default();
         kernels.iter().for_each(|kernel| kernel_writer.push(kernel));
         let blob = |words: Vec<u32>| Blob::words(&words);
@@ -161,6 +177,8 @@ impl<'a> RawPlan<'a> {
             lanes: blob(lanes.iter().map(|lane| lane.index() as u32).collect()),
             tables: Blob::plain(tables),
             outputs: blob(output_blob),
+            finals: blob(final_blob.collect()),
+            final_parts: blob(part_blob.collect()),
         }
     }
 
@@ -198,6 +216,7 @@ impl RawPlan<'_> {
             store_args: self.store_args.reader("store arguments")?.members(|word| Some(StoreId(word)))?,
             lanes: self.lanes.reader("lanes")?.members(|word| AppId::try_new(word as usize))?,
             tables: self.tables.reader("tables")?.members(Some)?,
+            finals: self.read_finals()?,
             outputs: self.read_outputs(&mut text)?,
             certificate: Certificate {
                 batches,
@@ -257,26 +276,43 @@ impl RawPlan<'_> {
     }
 
     fn read_operands(&self) -> Result<Vec<Operand>, LoadError> {
-        records(&self.operands, "operands", |words, raw @ [kind, a, b, c]| {
-            let operand = match kind {
-                0 => Operand::Rows { field: FieldId(a), start: b, stride: c },
-                1 => Operand::Table { field: FieldId(a), at: b },
-                2 => Operand::Segments { field: FieldId(a), offsets: b, items: c },
-                3 => Operand::Words { start: a, stride: b },
-                4 => Operand::WordTable { at: a },
-                5 => Operand::Floats { start: a, stride: b },
-                6 => Operand::FloatTable { at: a },
+        records(&self.operands, "operands", read_operand)
+    }
+
+    fn read_finals(&self) -> Result<Vec<Final>, LoadError> {
+        let mut parts = records(&self.final_parts, "parts of finals", |words, record: [u32; 11]| {
+            let [lanes, each, present, a, b, c, d, dy @ ..] = record;
+            let x = match (present, [a, b, c, d]) {
+                (0, [0, 0, 0, 0]) => None,
+                (1, x) => Some(read_operand(words, x)?),
+                _ => return Err(words.refused(present)),
+            };
+            Ok(FinalPart { lanes, each, x, dy: read_operand(words, dy)? })
+        })?
+        .into_iter();
+        let finals = records(&self.finals, "finals", |words, [store, kind, row, col, k, n, count]| {
+            let sum = match kind {
+                0 => FinalSum::Wgrad { row, col, k, n },
+                1 => FinalSum::Colsum,
+                2 => FinalSum::Tgrad,
                 _ => return Err(words.refused(kind)),
             };
-            // One spelling each: no stray words.
-            if operand_words(operand) == raw { Ok(operand) } else { Err(words.refused(c)) }
-        })
+            if sum_words(sum) != [kind, row, col, k, n] || count as usize > parts.len() {
+                return Err(words.refused(count));
+            }
+            Ok(Final { store: StoreId(store), sum, parts: parts.by_ref().take(count as usize).collect() })
+        })?;
+        match parts.next() {
+            None => Ok(finals),
+            Some(_) => Err(LoadError::malformed("a part belongs to no final")),
+        }
     }
 
     fn read_places(&self) -> Result<Vec<Place>, LoadError> {
-        records(&self.places, "places", |words, [kind, field, at]| match kind {
-            0 => Ok(Place::Rows { field: FieldId(field), start: at }),
-            1 => Ok(Place::Table { field: FieldId(field), at }),
+        records(&self.places, "places", |words, [kind, field, at, offsets]| match (kind, offsets) {
+            (0, 0) => Ok(Place::Rows { field: FieldId(field), start: at }),
+            (1, 0) => Ok(Place::Table { field: FieldId(field), at }),
+            (2, offsets) => Ok(Place::Edges { field: FieldId(field), start: at, offsets }),
             _ => Err(words.refused(kind)),
         })
     }
@@ -286,6 +322,30 @@ impl RawPlan<'_> {
             Ok(PlanOutput { name: text.take(name)?, field: FieldId(field), row })
         })
     }
+}
+
+fn sum_words(sum: FinalSum) -> [u32; 5] {
+    match sum {
+        FinalSum::Wgrad { row, col, k, n } => [0, row, col, k, n],
+        FinalSum::Colsum => [1, 0, 0, 0, 0],
+        FinalSum::Tgrad => [2, 0, 0, 0, 0],
+    }
+}
+
+fn read_operand(words: &Words<'_>, raw: [u32; 4]) -> Result<Operand, LoadError> {
+    let [kind, a, b, c] = raw;
+    let operand = match kind {
+        0 => Operand::Rows { field: FieldId(a), start: b, stride: c },
+        1 => Operand::Table { field: FieldId(a), at: b },
+        2 => Operand::Segments { field: FieldId(a), offsets: b, items: c },
+        3 => Operand::Words { start: a, stride: b },
+        4 => Operand::WordTable { at: a },
+        5 => Operand::Floats { start: a, stride: b },
+        6 => Operand::FloatTable { at: a },
+        _ => return Err(words.refused(kind)),
+    };
+    // One spelling each: no stray words.
+    if operand_words(operand) == raw { Ok(operand) } else { Err(words.refused(c)) }
 }
 
 /// Every record of a blob, made by `make`.

@@ -36,6 +36,9 @@ pub enum RegKind {
     Const(u32),
     /// Written by stages; each element exactly once.
     Temp,
+    /// Written whole by the gradient of a fold: one value for each value of a list, of a list type.
+    /// Only results read it.
+    Edges,
 }
 
 /// A register.
@@ -103,6 +106,10 @@ pub enum Code {
     Elu(Float),
     /// `x` cut to an interval.
     Clamp(Float, Float),
+    /// The slope of `tanh` or `sigmoid` at their *result*, of `relu`, `gelu`, `silu`, `softplus` or
+    /// `erf` at their operand, as [`Real`](crate::numeric::Real) says. Derivatives of other
+    /// functions are made of the instructions above; these need a fused product.
+    Slope(Unary),
     /// A function of two operands.
     Binary(Binary),
     /// A comparison.
@@ -182,6 +189,23 @@ pub enum Stage {
         /// The result.
         dst: View,
     },
+    /// What a fold over lists hands back: the gradients of its query and of the values of its lists.
+    SegGrad {
+        /// The op whose reverse this is.
+        op: Op,
+        /// The query of an attention.
+        query: Option<View>,
+        /// The lists, all of them ports.
+        lists: Vec<u32>,
+        /// The type of each list's elements.
+        elements: Vec<Type>,
+        /// The gradient of the fold's result.
+        dy: View,
+        /// Where the gradient of the query goes, if it is wanted.
+        query_dst: Option<View>,
+        /// Per list the register of edges that takes the gradients of its values, if wanted.
+        dsts: Vec<Option<u32>>,
+    },
     /// A row of a table. The index is one word.
     Lookup {
         /// The table, a parameter port.
@@ -223,7 +247,7 @@ impl Kernel {
                 op,
                 Op::Broadcast(_) | Op::Concat { .. } | Op::Split { .. } | Op::Slice { .. } | Op::Transpose(_)
             ),
-            Stage::Prod { .. } | Stage::Seg { .. } | Stage::Lookup { .. } => false,
+            Stage::Prod { .. } | Stage::Seg { .. } | Stage::SegGrad { .. } | Stage::Lookup { .. } => false,
         };
         !self.source && self.stages.iter().all(moves)
     }

@@ -9,6 +9,7 @@
 //! weight packing, threads and pipelines belong to the runtimes. No bound number is part of a plan.
 
 pub mod check;
+pub mod finals;
 mod hex;
 pub mod interp;
 pub mod kernel;
@@ -25,6 +26,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use finals::{Final, FinalPart, FinalSum};
 pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
 pub use verify::{Verified, VerifyErrors};
 
@@ -77,7 +79,8 @@ plan_ids! {
 pub enum StoreKind {
     /// A parameter of the module.
     Param(ParamKind),
-    /// The gradient of the parameter in another store.
+    /// The gradient of the parameter in another store: made by the plan's finals, owned by whoever
+    /// plays the plan, and read by store after the run. No step reads it.
     Grad(StoreId),
     /// What an optimiser keeps for the parameter in another store.
     State(StoreId),
@@ -210,6 +213,16 @@ pub enum Place {
         /// Where the rows begin in the plan's tables.
         at: u32,
     },
+    /// Of a register of edges: value `i` of a lane goes to row `start + tables[offsets + lane] + i`.
+    /// The offsets are those of the list.
+    Edges {
+        /// The field written.
+        field: FieldId,
+        /// The row of the first value of lane 0.
+        start: u32,
+        /// Where the `rows + 1` offsets begin in the plan's tables.
+        offsets: u32,
+    },
 }
 
 impl Place {
@@ -217,7 +230,7 @@ impl Place {
     #[must_use]
     pub const fn field(self) -> FieldId {
         match self {
-            Self::Rows { field, .. } | Self::Table { field, .. } => field,
+            Self::Rows { field, .. } | Self::Table { field, .. } | Self::Edges { field, .. } => field,
         }
     }
 }
@@ -339,6 +352,9 @@ pub struct Plan {
     pub lanes: Vec<AppId>,
     /// Row numbers, segment offsets, places of bound numbers.
     pub tables: Vec<u32>,
+    /// Sums over all rows, played in order after the last step: the gradients of parameters.
+    #[serde(default)]
+    pub finals: Vec<Final>,
     /// Where wanted values are found.
     pub outputs: Vec<PlanOutput>,
     /// How good it is.
@@ -392,6 +408,21 @@ impl Plan {
     pub fn waves(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let starts = std::iter::once(0).chain(self.waves.iter().copied());
         starts.zip(&self.waves).map(|(start, &end)| start as usize..end as usize)
+    }
+
+    /// How many stores must be given to play the plan: all but the gradients, which come last.
+    #[must_use]
+    pub fn given_stores(&self) -> usize {
+        let gradient = |store: &Store| matches!(store.kind, StoreKind::Grad(_));
+        self.stores.iter().position(gradient).unwrap_or(self.stores.len())
+    }
+
+    /// The store that holds the gradient of a parameter, if the plan makes it.
+    #[must_use]
+    pub fn gradient_of(&self, param: ParamId) -> Option<StoreId> {
+        let wanted = StoreKind::Grad(Self::store_of(param));
+        let at = self.stores.iter().position(|store| store.kind == wanted)?;
+        Some(StoreId(at as u32))
     }
 
     /// The store of a parameter.

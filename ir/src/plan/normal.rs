@@ -4,7 +4,8 @@
 //! something lies means nothing, but plans are compared and hashed as data, and text says what a
 //! step reads and not where that is kept. So there is one normal form: step by step, its places
 //! one after another, then its operands, as text says them; the table of each appended when it is
-//! met, for a list its offsets and then its rows, offsets counted from 0. Planners produce it; a reader of text
+//! met, for a list its offsets and then its rows, offsets counted from 0; the operands of finals come
+//! last. Planners produce it; a reader of text
 //! produces it; [`Plan::normalise`] makes it.
 
 use super::{Operand, Place, Plan};
@@ -28,6 +29,10 @@ impl Plan {
             let old = within(&self.store_args, &step.stores);
             step.stores = append(&mut store_args, old.iter().copied());
             step.lanes = append(&mut lanes, within(&self.lanes, &step.lanes).iter().copied());
+        }
+        for part in self.finals.iter_mut().flat_map(|sum| &mut sum.parts) {
+            part.x = part.x.map(|x| pools.operand(x, part.lanes));
+            part.dy = pools.operand(part.dy, part.lanes);
         }
         self.tables = pools.tables;
         (self.operands, self.places, self.store_args, self.lanes) = (operands, places, store_args, lanes);
@@ -116,6 +121,12 @@ impl Pools<'_> {
         match place {
             Place::Rows { .. } => place,
             Place::Table { field, at } => Place::Table { field, at: self.table(at, rows) },
+            Place::Edges { field, start, offsets } => {
+                let (old_offsets, _) = segments(self.old, offsets, 0, rows);
+                let first = old_offsets.first().copied().unwrap_or(0);
+                let counted = old_offsets.iter().map(|offset| offset.saturating_sub(first));
+                Place::Edges { field, start, offsets: append(&mut self.tables, counted).start }
+            }
         }
     }
 }

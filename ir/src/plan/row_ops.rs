@@ -13,7 +13,7 @@ use super::Code;
 use crate::graph::{Binary, Compare, Fold, ListFold, Op, Over, Unary};
 use crate::hash::noise_key;
 use crate::numeric::noise::Stream;
-use crate::numeric::{int, list, loss, noise, product, row, scalar};
+use crate::numeric::{Real, int, list, loss, noise, product, row, scalar};
 use crate::types::{DType, Shape, Type};
 
 /// Which part of a kernel plays an op.
@@ -116,6 +116,7 @@ pub fn map_element(code: Code, dtype: DType, [a, b, c]: [u32; 3]) -> u32 {
         Code::LeakyRelu(slope) => scalar::leaky_relu(x, slope.get()).to_bits(),
         Code::Elu(alpha) => scalar::elu(x, alpha.get()).to_bits(),
         Code::Clamp(low, high) => scalar::clamp(x, low.get(), high.get()).to_bits(),
+        Code::Slope(unary) => slope_element(unary, x).to_bits(),
         Code::Binary(binary) => match dtype {
             DType::F32 => float_binary(binary, x, y).to_bits(),
             DType::I32 => signed_binary(binary, a, b),
@@ -134,6 +135,28 @@ pub fn map_element(code: Code, dtype: DType, [a, b, c]: [u32; 3]) -> u32 {
             }
         }
         Code::Cast(to) => cast_element(dtype, to, a),
+    }
+}
+
+/// Whether [`Code::Slope`] knows the slope of a function.
+#[must_use]
+pub const fn has_slope(unary: Unary) -> bool {
+    matches!(
+        unary,
+        Unary::Tanh | Unary::Sigmoid | Unary::Relu | Unary::Gelu | Unary::Silu | Unary::Softplus | Unary::Erf
+    )
+}
+
+fn slope_element(unary: Unary, x: f32) -> f32 {
+    match unary {
+        Unary::Tanh => x.tanh_slope_of_result(),
+        Unary::Sigmoid => x.sigmoid_slope_of_result(),
+        Unary::Relu => x.relu_slope(),
+        Unary::Gelu => x.gelu_slope(),
+        Unary::Silu => x.silu_slope(),
+        Unary::Softplus => x.softplus_slope(),
+        Unary::Erf => x.erf_slope(),
+        _ => f32::NAN,
     }
 }
 
@@ -452,6 +475,114 @@ pub fn seg_op(op: Op, query: &[f32], lists: &[&[&[f32]]], out: &mut [f32], scrat
             weighted_by(weights, values, out);
         }
         _ => {}
+    }
+}
+
+/// What a fold over lists hands back, by the rules of [`reference::derivative`]: `outs` take the
+/// gradients of the values of its lists side by side, `query_out` that of the query. A slice without
+/// elements is not wanted.
+///
+/// [`reference::derivative`]: crate::reference::derivative
+pub fn seg_grad(
+    op: Op,
+    query: &[f32],
+    lists: &[&[&[f32]]],
+    dy: &[f32],
+    query_out: &mut [f32],
+    outs: &mut [&mut [f32]],
+) {
+    match (op, lists, outs) {
+        (Op::ListFold(fold), [values], [out]) => fold_grad(fold, values, dy, out),
+        (Op::WeightedSum { softmax }, [scores, values], [ds, dv]) => {
+            let width = scores.first().map_or(1, |score| score.len());
+            let mut weights: Vec<f32> = scores.concat();
+            let mut dc = coefficient_grads(width, values, dy);
+            if softmax {
+                list::softmax(scores, &mut weights);
+                dc = softmax_grads(&weights, &dc, width);
+            }
+            copy_wanted(&dc, ds);
+            value_grads(&weights, dy, dv);
+        }
+        (Op::Attend { scale }, [keys, values], [dk, dv]) => {
+            let score = |key: &&[f32]| scalar::mul(row::dot(query, key), scale.get());
+            let scores: Vec<f32> = keys.iter().map(score).collect();
+            let columns: Vec<&[f32]> = scores.chunks(1).collect();
+            let mut weights = scores.clone();
+            list::softmax(&columns, &mut weights);
+            let mut ds = softmax_grads(&weights, &coefficient_grads(1, values, dy), 1);
+            ds.iter_mut().for_each(|ds| *ds = scalar::mul(*ds, scale.get()));
+            value_grads(&weights, dy, dv);
+            value_grads(&ds, query, dk);
+            if !query_out.is_empty() {
+                let columns: Vec<&[f32]> = ds.chunks(1).collect();
+                list::weighted_sum(&columns, keys, query_out);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn copy_wanted(from: &[f32], to: &mut [f32]) {
+    if !to.is_empty() {
+        to.copy_from_slice(from);
+    }
+}
+
+fn fold_grad(fold: ListFold, values: &[&[f32]], dy: &[f32], out: &mut [f32]) {
+    let rows = out.chunks_exact_mut(dy.len());
+    match fold {
+        ListFold::Sum => rows.for_each(|row| row.copy_from_slice(dy)),
+        ListFold::Mean => {
+            let count = values.len() as f32;
+            rows.for_each(|row| row.iter_mut().zip(dy).for_each(|(dx, &dy)| *dx = scalar::div(dy, count)));
+        }
+        ListFold::Max => {
+            let mut winners = vec![0; dy.len()];
+            list::argmax(values, &mut winners);
+            for (number, row) in rows.enumerate() {
+                for ((dx, &dy), &winner) in row.iter_mut().zip(dy).zip(&winners) {
+                    *dx = if winner as usize == number { dy } else { 0.0 };
+                }
+            }
+        }
+    }
+}
+
+/// `dc_i = dot(dy, v_i)` for a coefficient of one element, else `dy * v_i`.
+fn coefficient_grads(width: usize, values: &[&[f32]], dy: &[f32]) -> Vec<f32> {
+    let mut made = Vec::with_capacity(values.len() * width);
+    for value in values {
+        match width {
+            1 => made.push(row::dot(dy, value)),
+            _ => made.extend(dy.iter().zip(*value).map(|(&dy, &v)| scalar::mul(dy, v))),
+        }
+    }
+    made
+}
+
+/// `ds_i = w_i * (dw_i - t)` with `t = chain over i from +0 of w_i * dw_i`, element by element.
+fn softmax_grads(weights: &[f32], dw: &[f32], width: usize) -> Vec<f32> {
+    let mut common = vec![0.0; width];
+    for (w, dw) in weights.chunks_exact(width).zip(dw.chunks_exact(width)) {
+        for ((t, &w), &dw) in common.iter_mut().zip(w).zip(dw) {
+            *t = scalar::fma(w, dw, *t);
+        }
+    }
+    let of = |((&w, &dw), t): ((&f32, &f32), &f32)| scalar::mul(w, scalar::sub(dw, *t));
+    weights.iter().zip(dw).zip(common.iter().cycle()).map(of).collect()
+}
+
+/// `dv_i = c_i * dy`.
+fn value_grads(coefficients: &[f32], dy: &[f32], out: &mut [f32]) {
+    if out.is_empty() {
+        return;
+    }
+    let width = coefficients.len() * dy.len() / out.len();
+    for (row, c) in out.chunks_exact_mut(dy.len()).zip(coefficients.chunks_exact(width.max(1))) {
+        for (e, (dv, &dy)) in row.iter_mut().zip(dy).enumerate() {
+            *dv = scalar::mul(if let [c] = c { *c } else { c[e] }, dy);
+        }
     }
 }
 

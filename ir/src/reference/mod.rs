@@ -27,7 +27,8 @@
 //! with the first contribution, in ascending order of (application, operand place, place in the
 //! list). A list is a name: the application that takes it uses its elements. A loss is used after
 //! all applications, in the order given; so are the results of a body. A call contributes one
-//! gradient for each of its operands, which is what the reverse of the body gives to the port. A
+//! gradient for each of its operands, which is what the reverse of the body gives to the port; to
+//! the values of a list operand it contributes once for each use of the list in the body. A
 //! value with no path to a loss has no gradient, which reads as zeros (`+0`) where another result
 //! of its application has one.
 //!

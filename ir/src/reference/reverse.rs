@@ -54,7 +54,7 @@ pub(crate) fn gradients<T: Real>(
         }
     }
     let mut uses = Vec::new();
-    let values = walk(scope, &Level::top(graph), &run.slots, pending, &mut uses)?;
+    let values = walk(scope, &Level::top(graph), &run.slots, &mut pending, &mut uses)?;
     let mut params: Vec<Option<Vec<T>>> = vec![None; graph.module.params.len()];
     for ParamUse { param, share } in uses.iter().rev() {
         let shape = graph.module.param_shape(*param);
@@ -85,10 +85,16 @@ impl<T: Real> Pending<T> {
         self.0[slot].push(contribution);
     }
 
+    /// What arrived, in ascending order.
+    fn take(&mut self, slot: usize) -> Vec<Arc<[T]>> {
+        let mut contributions = std::mem::take(&mut self.0[slot]);
+        contributions.reverse();
+        contributions
+    }
+
     /// The sum of what arrived: a left fold in ascending order that begins with the first.
     fn fold(&mut self, slot: usize) -> Gradient<T> {
-        let contributions = std::mem::take(&mut self.0[slot]);
-        let mut ascending = contributions.into_iter().rev();
+        let mut ascending = self.take(slot).into_iter();
         let first = ascending.next()?;
         let Some(second) = ascending.next() else { return Some(first) };
         let mut sum = first.to_vec();
@@ -98,12 +104,13 @@ impl<T: Real> Pending<T> {
     }
 }
 
-/// The gradients of every slot of a level; uses of parameters are noted in descending order.
+/// The gradients of every value of a level; uses of parameters are noted in descending order. What
+/// arrives for the values of lists that came through ports stays in `pending`.
 fn walk<T: Real>(
     scope: &Scope<'_, T>,
     level: &Level<'_>,
     slots: &Slots<T>,
-    mut pending: Pending<T>,
+    pending: &mut Pending<T>,
     uses: &mut Vec<ParamUse<T>>,
 ) -> Result<Vec<Gradient<T>>, RunError> {
     let mut gradients: Vec<Gradient<T>> = vec![None; slots.len()];
@@ -130,10 +137,7 @@ fn walk<T: Real>(
             }
             Callee::Cell(cell) => through_cell(scope, level, slots, app, cell, results, uses)?,
         };
-        distribute(level, slots, app, partials, &mut pending).map_err(blame)?;
-    }
-    for (slot, gradient) in gradients.iter_mut().enumerate().skip(level.arena.values()) {
-        *gradient = pending.fold(slot);
+        distribute(level, slots, app, partials, pending).map_err(blame)?;
     }
     Ok(gradients)
 }
@@ -156,8 +160,8 @@ fn distribute<T: Real>(
             (Partial::None, _) => {}
             (Partial::One(contribution), Some(Datum::Floats(_))) => pending.push(id.index(), contribution),
             (Partial::Many(contributions), Some(Datum::List(items))) => {
-                for (item, contribution) in items.iter().zip(contributions).rev() {
-                    if let Some(contribution) = contribution {
+                for (item, contributions) in items.iter().zip(contributions).rev() {
+                    for contribution in contributions.into_iter().rev() {
                         pending.push(item.index(), contribution);
                     }
                 }
@@ -187,9 +191,9 @@ fn through_cell<T: Real>(
             pending.push(id.index(), Arc::clone(gradient));
         }
     }
-    let gradients = walk(scope, &entered.level, &inner, pending, uses)?;
+    let gradients = walk(scope, &entered.level, &inner, &mut pending, uses)?;
     let partial = |(port, list): (usize, &Option<std::ops::Range<usize>>)| match list {
-        Some(items) => Partial::Many(gradients[items.clone()].to_vec()),
+        Some(items) => Partial::Many(items.clone().map(|item| pending.take(item)).collect()),
         None => gradients[port].clone().map_or(Partial::None, Partial::One),
     };
     Ok(entered.lists.iter().enumerate().map(partial).collect())

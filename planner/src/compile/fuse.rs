@@ -12,7 +12,7 @@
 
 use autobatch_ir::plan::{Instr, Kernel, ListSource, ProdInit, RegKind, Source, Stage, View};
 
-pub(super) fn fuse(kernel: &mut Kernel) {
+pub(crate) fn fuse(kernel: &mut Kernel) {
     let mut fused: Vec<Stage> = Vec::with_capacity(kernel.stages.len());
     for stage in kernel.stages.drain(..) {
         match stage {
@@ -71,7 +71,8 @@ fn joins(stage: &Stage, width: u32, reads: &[(View, bool)]) -> bool {
 
 fn overlaps(write: &View, read: &(View, bool)) -> bool {
     let read = &read.0;
-    write.reg == read.reg && write.start < read.start + read.width && read.start < write.start + write.width
+    let end = |view: &View| u64::from(view.start) + u64::from(view.width);
+    write.reg == read.reg && u64::from(write.start) < end(read) && u64::from(read.start) < end(write)
 }
 
 /// The views that an instruction reads, and whether as a scalar.
@@ -85,15 +86,19 @@ fn instr_reads(instr: &Instr, reads: &mut Vec<(View, bool)>) {
     }
 }
 
-fn stage_writes(stage: &Stage) -> Vec<View> {
+pub(crate) fn stage_writes(stage: &Stage) -> Vec<View> {
     match stage {
         Stage::Prod { dst, .. } | Stage::Seg { dst, .. } | Stage::Lookup { dst, .. } => vec![*dst],
         Stage::Map { code, .. } => code.iter().filter_map(|instr| instr.store).collect(),
         Stage::Row { dsts, .. } => dsts.clone(),
+        Stage::SegGrad { query_dst, dsts, .. } => {
+            let edges = dsts.iter().flatten().map(|&reg| View { reg, start: 0, width: u32::MAX });
+            query_dst.iter().copied().chain(edges).collect()
+        }
     }
 }
 
-pub(super) fn stage_reads(stage: &Stage) -> Vec<View> {
+pub(crate) fn stage_reads(stage: &Stage) -> Vec<View> {
     let mut views = Vec::new();
     match stage {
         Stage::Prod { init, parts, .. } => {
@@ -116,6 +121,11 @@ pub(super) fn stage_reads(stage: &Stage) -> Vec<View> {
                     ListSource::Views(items) => views.extend(items),
                 }
             }
+        }
+        Stage::SegGrad { query, lists, dy, .. } => {
+            views.extend(*query);
+            views.push(*dy);
+            views.extend(lists.iter().map(|&reg| View { reg, start: 0, width: 0 }));
         }
         Stage::Lookup { index, .. } => views.push(*index),
     }
@@ -161,7 +171,7 @@ fn drop_unused_registers(kernel: &mut Kernel) {
     kernel.stages.iter_mut().for_each(|stage| rename(stage, &renumber));
 }
 
-fn rename(stage: &mut Stage, renumber: &impl Fn(&mut View)) {
+pub(crate) fn rename(stage: &mut Stage, renumber: &impl Fn(&mut View)) {
     match stage {
         Stage::Prod { dst, init, parts, .. } => {
             renumber(dst);
@@ -196,6 +206,16 @@ fn rename(stage: &mut Stage, renumber: &impl Fn(&mut View)) {
                     }
                     ListSource::Views(items) => items.iter_mut().for_each(renumber),
                 }
+            }
+        }
+        Stage::SegGrad { query, lists, dy, query_dst, dsts, .. } => {
+            query.iter_mut().for_each(renumber);
+            query_dst.iter_mut().for_each(renumber);
+            renumber(dy);
+            for reg in lists.iter_mut().chain(dsts.iter_mut().flatten()) {
+                let mut view = View { reg: *reg, start: 0, width: 0 };
+                renumber(&mut view);
+                *reg = view.reg;
             }
         }
         Stage::Lookup { index, dst, .. } => {

@@ -12,7 +12,7 @@
 //! *Cost.* Linear in the body after inlining; fusion is quadratic in the stages of one body, and
 //! happens once a cell.
 
-mod fuse;
+pub(crate) mod fuse;
 
 use autobatch_ir::graph::{Arena, Callee, Op, OperandKind, ParamArg, Signature, Signatures};
 use autobatch_ir::id::{AppId, SigId, ValueId};
@@ -64,33 +64,34 @@ pub(crate) fn compile(tables: Tables<'_>, sig: SigId, options: CompileOptions) -
 
 /// What a value of the body is, seen from the kernel.
 #[derive(Clone, Debug)]
-enum Value {
+pub(crate) enum Value {
     /// Views side by side, and the type of the whole.
     Pieces(Vec<View>, Type),
     /// A list, and the type of its elements.
     List(ListSource, Type),
 }
 
-struct Builder<'a> {
-    tables: Tables<'a>,
-    options: CompileOptions,
-    ports: u32,
-    params: Vec<Type>,
-    regs: Vec<Reg>,
-    stages: Vec<Stage>,
+/// A kernel in the making.
+pub(crate) struct Builder<'a> {
+    pub(crate) tables: Tables<'a>,
+    pub(crate) options: CompileOptions,
+    pub(crate) ports: u32,
+    pub(crate) params: Vec<Type>,
+    pub(crate) regs: Vec<Reg>,
+    pub(crate) stages: Vec<Stage>,
 }
 
 impl<'a> Builder<'a> {
-    fn new(tables: Tables<'a>, options: CompileOptions) -> Self {
+    pub(crate) fn new(tables: Tables<'a>, options: CompileOptions) -> Self {
         Self { tables, options, ports: 0, params: Vec::new(), regs: Vec::new(), stages: Vec::new() }
     }
 
-    fn reg(&mut self, kind: RegKind, ty: Type) -> View {
+    pub(crate) fn reg(&mut self, kind: RegKind, ty: Type) -> View {
         self.regs.push(Reg { kind, ty });
         View { reg: self.regs.len() as u32 - 1, start: 0, width: ty.shape.elements() as u32 }
     }
 
-    fn port(&mut self, ty: Type) -> Value {
+    pub(crate) fn port(&mut self, ty: Type) -> Value {
         let view = self.reg(RegKind::Port, ty);
         match ty.is_list {
             true => Value::List(ListSource::Port(view.reg), ty.element()),
@@ -98,7 +99,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn temp(&mut self, ty: Type) -> View {
+    pub(crate) fn temp(&mut self, ty: Type) -> View {
         self.reg(RegKind::Temp, ty)
     }
 
@@ -151,7 +152,13 @@ impl<'a> Builder<'a> {
             .collect()
     }
 
-    fn op(&mut self, op: Op, operands: Vec<Value>, args: &[u32], results: Vec<Type>) -> Vec<Value> {
+    pub(crate) fn op(
+        &mut self,
+        op: Op,
+        operands: Vec<Value>,
+        args: &[u32],
+        results: Vec<Type>,
+    ) -> Vec<Value> {
         match op {
             Op::Port(_) => unreachable!("ports are bound before a body is walked"),
             Op::Input(_) => operands,
@@ -293,7 +300,7 @@ impl<'a> Builder<'a> {
         vec![Value::Pieces(vec![dst], result)]
     }
 
-    fn source(&mut self, value: Value, width: u32) -> Source {
+    pub(crate) fn source(&mut self, value: Value, width: u32) -> Source {
         let view = self.one_view(value);
         match self.regs[view.reg as usize].kind {
             RegKind::Const(bits) => Source::Const(bits),
@@ -303,7 +310,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The value as one view: a copy puts several pieces together.
-    fn one_view(&mut self, value: Value) -> View {
+    pub(crate) fn one_view(&mut self, value: Value) -> View {
         let Value::Pieces(views, ty) = value else { unreachable!("lists are read by folds only") };
         if let [view] = views[..] {
             return view;
@@ -338,21 +345,21 @@ fn code(op: Op) -> Code {
     }
 }
 
-fn type_of(value: &Value) -> Type {
+pub(crate) fn type_of(value: &Value) -> Type {
     match value {
         Value::Pieces(_, ty) => *ty,
         Value::List(_, element) => Type { is_list: true, ..*element },
     }
 }
 
-fn pieces(value: &Value) -> &[View] {
+pub(crate) fn pieces(value: &Value) -> &[View] {
     match value {
         Value::Pieces(views, _) => views,
         Value::List(..) => unreachable!("lists are read by folds only"),
     }
 }
 
-fn side_by_side(operands: Vec<Value>, result: Type) -> Value {
+pub(crate) fn side_by_side(operands: Vec<Value>, result: Type) -> Value {
     let mut views: Vec<View> = Vec::new();
     for view in operands.iter().flat_map(pieces) {
         match views.last_mut() {
@@ -376,7 +383,7 @@ fn split(whole: &Value, results: &[Type]) -> Vec<Value> {
 }
 
 /// The elements of a value from `start` on, as many as `ty` has.
-fn range(views: &[View], start: u32, ty: Type) -> Vec<View> {
+pub(crate) fn range(views: &[View], start: u32, ty: Type) -> Vec<View> {
     let (mut skip, mut left) = (start, ty.shape.elements() as u32);
     let mut taken = Vec::new();
     for view in views {

@@ -68,7 +68,7 @@ fn all_policies_orders_and_modes_give_the_bits_of_the_reference() {
                     for rows in [RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned] {
                         for mode in [Mode::Infer, Mode::Train] {
                             let what = format!("{name} seed {round} {policy} {rows:?} {mode:?} {training}");
-                            let request = Request { mode, training, rows, wanted: &[] };
+                            let request = Request { mode, training, rows, ..Request::default() };
                             let plan = planner.plan(&graph, &request).expect("outputs are wanted");
                             let plan = verified(plan, &what);
                             proved(&plan, &graph, training, &what);

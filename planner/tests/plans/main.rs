@@ -3,6 +3,7 @@
 mod agreement;
 mod bodies;
 mod caching;
+mod gradients;
 mod graphs;
 mod mutations;
 mod refusals;

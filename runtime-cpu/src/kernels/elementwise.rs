@@ -8,7 +8,7 @@ use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::{Avx512, Lanes};
 use autobatch_ir::graph::{Binary, Compare, Unary};
-use autobatch_ir::numeric::scalar;
+use autobatch_ir::numeric::{Real, scalar};
 use autobatch_ir::plan::Code;
 use autobatch_ir::types::DType;
 #[cfg(target_arch = "x86_64")]
@@ -114,6 +114,7 @@ impl Work<'_> {
                 Code::LeakyRelu(slope) => self.map1(|x| scalar::leaky_relu(x, slope.get())),
                 Code::Elu(alpha) => self.map1(|x| scalar::elu(x, alpha.get())),
                 Code::Clamp(low, high) => self.map1(|x| scalar::clamp(x, low.get(), high.get())),
+                Code::Slope(unary) => self.slope(unary),
                 Code::Binary(binary) if float => self.binary(binary),
                 Code::Binary(binary) => self.integer_binary(binary),
                 Code::Compare(compare) => self.compare(compare),
@@ -149,6 +150,25 @@ impl Work<'_> {
                 Unary::Cos => self.map1(scalar::cos),
                 Unary::Erf => self.map1(scalar::erf),
                 Unary::Sign => self.map1(scalar::sign),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`run`].
+    #[inline(always)]
+    unsafe fn slope(self, unary: Unary) {
+        // SAFETY: as for this function.
+        unsafe {
+            match unary {
+                Unary::Tanh => self.map1(Real::tanh_slope_of_result),
+                Unary::Sigmoid => self.map1(Real::sigmoid_slope_of_result),
+                Unary::Relu => self.map1(Real::relu_slope),
+                Unary::Gelu => self.map1(Real::gelu_slope),
+                Unary::Silu => self.map1(Real::silu_slope),
+                Unary::Softplus => self.map1(Real::softplus_slope),
+                Unary::Erf => self.map1(Real::erf_slope),
+                _ => unreachable!("{} has no slope of its own: the verifier refuses it", unary.spelling()),
             }
         }
     }
@@ -488,6 +508,7 @@ unsafe fn copy_some(from: *const f32, to: *mut f32, len: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use autobatch_ir::plan::row_ops::has_slope;
 
     fn play(isa: Isa, code: Code, sources: &[&[f32]], width: usize, rows: usize) -> Vec<u32> {
         let mut out = vec![0.0f32; rows * (width + 3)];
@@ -508,6 +529,7 @@ mod tests {
     #[test]
     fn every_instruction_set_gives_the_bits_of_the_scalar_twin() {
         let mut codes: Vec<Code> = Unary::ALL.iter().map(|&u| Code::Unary(u)).collect();
+        codes.extend(Unary::ALL.iter().filter(|&&u| has_slope(u)).map(|&u| Code::Slope(u)));
         codes.extend(Binary::ALL.iter().map(|&b| Code::Binary(b)));
         codes.extend(Compare::ALL.iter().map(|&c| Code::Compare(c)));
         codes.extend([

@@ -21,7 +21,7 @@ pub(super) fn check_bound(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) ->
     if bound.floats.len() < plan.floats as usize {
         return Err(missing("floats", plan.floats as usize, bound.floats.len()));
     }
-    for (number, store) in plan.stores.iter().enumerate() {
+    for (number, store) in plan.stores[..plan.given_stores()].iter().enumerate() {
         let (expected, found) = (store.ty.shape.elements(), stores.values(StoreId(number as u32)).len());
         if found != expected {
             return Err(RunError::Store { name: store.name.clone(), expected, found });
@@ -109,6 +109,7 @@ fn remember(plan: &Plan, step: &Step, origins: &mut [Vec<u32>]) {
             let row = match *place {
                 Place::Rows { start, .. } => start as usize + lane,
                 Place::Table { at, .. } => plan.tables[at as usize + lane] as usize,
+                Place::Edges { .. } => continue,
             };
             let word = plan.operands(step).first().filter(|_| source);
             let word = word.and_then(|&operand| bound_word(plan, operand, lane, &[]));

@@ -54,6 +54,11 @@ impl Memory {
         &self.fields[field].floats()[row * width..(row + 1) * width]
     }
 
+    /// All rows of a field.
+    pub(super) fn field(&self, field: usize) -> &[f32] {
+        self.fields[field].floats()
+    }
+
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
         self.fields.iter().map(|field| size_of_val(field.floats())).sum()

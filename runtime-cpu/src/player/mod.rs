@@ -9,6 +9,7 @@
 
 mod border;
 mod counters;
+mod finals;
 mod memory;
 mod program;
 mod ready;
@@ -22,6 +23,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, StoreId, Verified};
 use autobatch_ir::{AppId, ParamId, Weights};
 use border::Origins;
+use finals::{Gradients, Played};
 use memory::Memory;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 use ready::{Ready, recycled};
@@ -168,6 +170,7 @@ pub struct Player {
     isa: Isa,
     pool: Option<rayon::ThreadPool>,
     memory: Memory,
+    gradients: Gradients,
     threads: Vec<TileMemory>,
     ready: Ready,
     params: Vec<&'static [f32]>,
@@ -207,6 +210,7 @@ impl Player {
             isa,
             pool,
             memory: Memory::default(),
+            gradients: Gradients::default(),
             threads: (0..threads).map(|_| TileMemory::default()).collect(),
             ready: Ready::default(),
             params: Vec::new(),
@@ -270,7 +274,22 @@ impl Player {
             Some(pool) => pool.install(|| play_steps(&context, threads, observers)),
         };
         self.params = recycled(params);
-        played
+        played?;
+        let count = self.threads.len();
+        self.gradients.fit(plan, count)?;
+        let played = Played { isa: self.isa, plan, memory: &self.memory, words: bound.words };
+        let gradients = &mut self.gradients;
+        match &self.pool {
+            None => gradients.play(played, count),
+            Some(pool) => pool.install(|| gradients.play(played, count)),
+        }
+    }
+
+    /// The elements of a gradient store of the plan that was played last; `None` for other stores.
+    /// [`Plan::gradient_of`] names the store of a parameter.
+    #[must_use]
+    pub fn gradient(&self, store: StoreId) -> Option<&[f32]> {
+        self.gradients.of(store)
     }
 
     /// The elements of an output of the plan that was played last, as words (floats by their bits).

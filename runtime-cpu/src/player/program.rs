@@ -31,6 +31,8 @@ pub(super) enum Home {
     Tile(usize),
     /// In the rows of this result.
     Result(u32),
+    /// In the rows of this result, as many a lane as its list has values.
+    Edges(u32),
 }
 
 /// Operand of an elementwise instruction.
@@ -155,6 +157,11 @@ impl Builder {
             let home = match reg.kind {
                 RegKind::Port => Home::Port(number as u32),
                 RegKind::Param(port) => Home::Param(port),
+                RegKind::Edges => {
+                    let at = kernel.results.iter().position(|view| view.reg == number as u32);
+                    // Edges that are no result are not written (plan rule on gradients of folds).
+                    Home::Edges(at.map_or(u32::MAX, |at| at as u32))
+                }
                 RegKind::Const(bits) => Home::Const(builder.constant(bits, width)),
                 RegKind::Temp => match result_of(kernel, number as u32).filter(|_| in_place) {
                     Some(result) => Home::Result(result),
@@ -198,6 +205,10 @@ impl Builder {
             }
             Stage::Seg { dst, .. } => {
                 self.work += 10 * dst.width as usize;
+                Task::Other(number)
+            }
+            Stage::SegGrad { dy, lists, .. } => {
+                self.work += 40 * lists.len() * dy.width as usize;
                 Task::Other(number)
             }
             Stage::Lookup { dst, .. } => {
@@ -305,6 +316,7 @@ fn read_by_rows(kernel: &Kernel, port: u32) -> bool {
             query.as_ref().is_some_and(is)
                 || lists.iter().any(|list| matches!(list, ListSource::Views(items) if items.iter().any(is)))
         }
+        Stage::SegGrad { query, dy, .. } => query.as_ref().is_some_and(is) || is(dy),
         Stage::Lookup { index, .. } => is(index),
     }) || kernel.results.iter().any(is)
 }
@@ -331,7 +343,7 @@ fn index_limits(kernel: &Kernel) -> Vec<(usize, u32)> {
                 }
                 _ => {}
             },
-            Stage::Prod { .. } | Stage::Map { .. } | Stage::Seg { .. } => {}
+            Stage::Prod { .. } | Stage::Map { .. } | Stage::Seg { .. } | Stage::SegGrad { .. } => {}
         }
     }
     limits.into_iter().enumerate().filter_map(|(port, limit)| Some((port, limit?))).collect()

@@ -100,7 +100,7 @@ impl Ready {
     }
 
     fn find_program(&mut self, plan: &Plan, step: &Step) -> u32 {
-        let in_place = plan.places(step).iter().all(|place| matches!(place, Place::Rows { .. }));
+        let in_place = plan.places(step).iter().all(|place| !matches!(place, Place::Table { .. }));
         let slot = self.of_kernel[step.kernel.index()][usize::from(in_place)];
         if slot != NONE {
             return slot;

@@ -12,7 +12,7 @@ use crate::kernels::lists::run as run_fold;
 use crate::kernels::rowwise::run as run_row;
 use crate::kernels::{Aligned, Isa, PackedWeights, Part, Product, RowNumbers, Rows, RowsMut, Scratch, Start};
 use autobatch_ir::graph::Op;
-use autobatch_ir::plan::row_ops::{Noise, row_op};
+use autobatch_ir::plan::row_ops::{Noise, row_op, seg_grad};
 use autobatch_ir::plan::{
     Kernel, ListSource, Operand, Part as KernelPart, Place, Plan, ProdInit, Stage, View,
 };
@@ -235,6 +235,7 @@ impl Tile<'_> {
             }
             Home::Tile(at) => Strip { base: self.at(at).wrapping_add(offset), stride: width() },
             Home::Result(result) => self.result_strip(result as usize, offset),
+            Home::Edges(_) => unreachable!("edges are read by nobody (plan rule on gradients of folds)"),
         }
     }
 
@@ -244,11 +245,14 @@ impl Tile<'_> {
         Strip { base: first, stride: self.step.fields[self.step.places[result].field().index()].width }
     }
 
-    /// Where a lane's result begins.
+    /// Where a lane's result begins; of edges the first.
     fn result_row(&self, result: usize, lane: usize) -> *mut f32 {
         let row = match self.step.places[result] {
             Place::Rows { start, .. } => start as usize + lane,
             Place::Table { at, .. } => self.step.tables[at as usize + lane] as usize,
+            Place::Edges { start, offsets, .. } => {
+                start as usize + self.step.tables[offsets as usize + lane] as usize
+            }
         };
         self.field_row(self.step.places[result].field().index(), row).cast_mut()
     }
@@ -378,6 +382,7 @@ impl Tile<'_> {
                 Stage::Seg { op, query, lists, elements, dst } => {
                     self.seg(*op, *query, lists, elements, *dst, space);
                 }
+                Stage::SegGrad { .. } => self.fold_gradient(stage),
                 Stage::Lookup { param, index, dst } => self.lookup(*param as usize, *index, *dst),
                 Stage::Prod { .. } | Stage::Map { .. } => unreachable!("these are tasks of their own"),
             }
@@ -481,6 +486,52 @@ impl Tile<'_> {
         space.lists = items.map(recycled);
     }
 
+    unsafe fn fold_gradient(&self, stage: &Stage) {
+        let Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } = stage else { return };
+        // SAFETY: as for this function, for all strips.
+        let strip = |view: &View| unsafe { self.strip(*view) };
+        let (query, dy_strip, query_to) =
+            (query.as_ref().map(strip), strip(dy), query_dst.as_ref().map(strip));
+        let mut items: [Vec<&[f32]>; 2] = [Vec::new(), Vec::new()];
+        for row in 0..self.lanes.len() {
+            for ((&list, element), items) in lists.iter().zip(elements).zip(&mut items) {
+                items.clear();
+                // SAFETY: as for this function.
+                unsafe { self.list_items(&ListSource::Port(list), row, element.shape.elements(), items) };
+            }
+            let (width, query_width) = (dy.width as usize, elements[0].shape.elements());
+            // SAFETY: as for this function: rows are read by nobody else, and results are the lane's own.
+            unsafe {
+                let dy = std::slice::from_raw_parts(dy_strip.base.add(row * dy_strip.stride), width);
+                let query = query.map_or(&[][..], |strip| {
+                    std::slice::from_raw_parts(strip.base.add(row * strip.stride), query_width)
+                });
+                let query_out = query_to.map_or(&mut [][..], |strip| {
+                    std::slice::from_raw_parts_mut(strip.base.add(row * strip.stride), query_width)
+                });
+                let mut outs: Vec<&mut [f32]> = Vec::with_capacity(dsts.len());
+                for ((dst, element), items) in dsts.iter().zip(elements).zip(&items) {
+                    let (base, floats) = self.edge_rows(*dst, row, items.len() * element.shape.elements());
+                    outs.push(std::slice::from_raw_parts_mut(base, floats));
+                }
+                let lists: Vec<&[&[f32]]> = items[..lists.len()].iter().map(Vec::as_slice).collect();
+                seg_grad(*op, query, &lists, dy, query_out, &mut outs);
+            }
+        }
+    }
+
+    /// Where a lane's edges go, and how many floats they are: none where they are not wanted.
+    fn edge_rows(&self, reg: Option<u32>, row: usize, floats: usize) -> (*mut f32, usize) {
+        let nowhere = (std::ptr::NonNull::dangling().as_ptr(), 0);
+        let Some(reg) = reg else { return nowhere };
+        match self.step.program.homes[reg as usize] {
+            Home::Edges(result) if result != u32::MAX && floats > 0 => {
+                (self.result_row(result as usize, self.lanes.start + row), floats)
+            }
+            _ => nowhere,
+        }
+    }
+
     unsafe fn list_items<'t>(
         &'t self,
         list: &ListSource,
@@ -514,7 +565,8 @@ impl Tile<'_> {
     /// Copies results that are no homes: ports, constants, parameters, parts of registers.
     unsafe fn write_results(&self) {
         for (number, &view) in self.step.kernel.results.iter().enumerate() {
-            if self.step.program.homes[view.reg as usize] == Home::Result(number as u32) {
+            let home = self.step.program.homes[view.reg as usize];
+            if home == Home::Result(number as u32) || home == Home::Edges(number as u32) {
                 continue;
             }
             // SAFETY: as for this function.

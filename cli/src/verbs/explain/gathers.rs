@@ -110,7 +110,7 @@ impl Gather {
             }
             for &place in plan.places(step) {
                 for_each_place(plan, step, place, |_, row| {
-                    writer.set(field_written(place), row, number as u32)
+                    writer.set(place.field(), row, number as u32)
                 });
             }
         }
@@ -144,7 +144,7 @@ fn readers(plan: &Plan) -> BTreeMap<(u32, u32), u32> {
             written.into_iter().for_each(|written| *readers.entry((field.0, written)).or_default() += 1);
         }
         for &place in plan.places(step) {
-            for_each_place(plan, step, place, |_, row| writer.set(field_written(place), row, number as u32));
+            for_each_place(plan, step, place, |_, row| writer.set(place.field(), row, number as u32));
         }
     }
     readers

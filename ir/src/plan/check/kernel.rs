@@ -35,6 +35,8 @@ impl Play<'_> {
             RegKind::Port => self.terms.whole(Term::Port(view.reg), elements),
             RegKind::Const(bits) => self.terms.whole(Term::Const(bits), elements),
             RegKind::Param(param) => self.terms.whole(Term::Param(param), elements),
+            // Edges are gradients: no cell makes any, and a term that nothing else has equals none.
+            RegKind::Edges => return self.terms.whole(Term::Port(u32::MAX), elements),
             RegKind::Temp => return self.read_temp(view),
         };
         self.terms.slice(&whole, view.start, view.width)
@@ -70,6 +72,12 @@ impl Play<'_> {
                 let lists = lists.iter().map(|list| self.list(list)).collect();
                 let seq = self.terms.whole(Term::Fold(*op, query, lists), dst.width as usize);
                 self.write(*dst, seq);
+            }
+            Stage::SegGrad { query_dst, .. } => {
+                if let Some(dst) = *query_dst {
+                    let seq = self.terms.whole(Term::Port(u32::MAX), dst.width as usize);
+                    self.write(dst, seq);
+                }
             }
             Stage::Lookup { param, index, dst } => {
                 let index = self.read(*index);

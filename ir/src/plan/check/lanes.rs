@@ -84,6 +84,8 @@ impl<'a> Lanes<'a> {
                 let (field, row) = match place {
                     Place::Rows { field, start } => (field, start + lane),
                     Place::Table { field, at } => (field, self.plan.tables[(at + lane) as usize]),
+                    // Gradients hold no value of the graph.
+                    Place::Edges { .. } => continue,
                 };
                 let value = self.graph.arena.app(app).results + number as u32;
                 self.held[self.base[field.index()] + row as usize] = value;
@@ -159,8 +161,7 @@ impl<'a> Lanes<'a> {
     }
 
     fn place_type(&self, place: Place) -> Type {
-        let (Place::Rows { field, .. } | Place::Table { field, .. }) = place;
-        self.plan.field(field).ty
+        self.plan.field(place.field()).ty
     }
 
     fn compare(&mut self, step: StepId, id: KernelId, sig: SigId) {

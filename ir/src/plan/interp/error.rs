@@ -111,7 +111,7 @@ pub(super) fn check_pools<S: AsRef<[f32]>>(
     if expected != found {
         return Err(RunError::Floats { expected, found });
     }
-    let (expected, found) = (plan.stores.len(), stores.len());
+    let (expected, found) = (plan.given_stores(), stores.len());
     if expected != found {
         return Err(RunError::Stores { expected, found });
     }

@@ -3,7 +3,7 @@
 use super::RunError;
 use super::error::zeros;
 use crate::numeric::product::{self, prod_chain};
-use crate::plan::row_ops::{Noise, Scratch, map_element, row_op, seg_op};
+use crate::plan::row_ops::{Noise, Scratch, map_element, row_op, seg_grad, seg_op};
 use crate::plan::{Instr, Kernel, ListSource, Part, ProdInit, RegKind, Source, Stage, View};
 use crate::types::Type;
 
@@ -13,6 +13,8 @@ pub(super) struct Lane {
     words: Vec<u32>,
     starts: Vec<usize>,
     lists: Vec<Vec<Vec<u32>>>,
+    /// Per register of edges its values side by side; others stay empty.
+    edges: Vec<Vec<f32>>,
 }
 
 /// What a kernel is played with.
@@ -38,6 +40,8 @@ impl Lane {
         }
         self.lists.clear();
         self.lists.resize(kernel.ports as usize, Vec::new());
+        self.edges.clear();
+        self.edges.resize(kernel.regs.len(), Vec::new());
         Ok(())
     }
 
@@ -52,6 +56,11 @@ impl Lane {
 
     pub(super) fn view(&self, view: View) -> &[u32] {
         &self.words[self.starts[view.reg as usize] + view.start as usize..][..view.width as usize]
+    }
+
+    /// The values of a register of edges, side by side.
+    pub(super) fn edges(&self, reg: u32) -> &[u32] {
+        bytemuck::cast_slice(&self.edges[reg as usize])
     }
 
     fn floats(&self, view: View) -> &[f32] {
@@ -69,7 +78,7 @@ impl Lane {
         for (number, reg) in operands.kernel.regs.iter().enumerate() {
             let whole = || operands.kernel.whole(number as u32);
             match reg.kind {
-                RegKind::Port | RegKind::Temp => {}
+                RegKind::Port | RegKind::Temp | RegKind::Edges => {}
                 RegKind::Const(bits) => self.set(whole(), &vec![bits; reg.ty.shape.elements()]),
                 RegKind::Param(param) => {
                     self.set(whole(), bytemuck::cast_slice(operands.params[param as usize]));
@@ -100,6 +109,7 @@ impl Lane {
                     seg_op(*op, query, &lists, &mut result, scratch);
                     self.set(*dst, bytemuck::cast_slice(&result));
                 }
+                Stage::SegGrad { .. } => self.fold_gradient(stage),
                 Stage::Lookup { param, index, dst } => {
                     let table = operands.params[*param as usize];
                     let width = dst.width as usize;
@@ -110,6 +120,29 @@ impl Lane {
             }
         }
         clamped
+    }
+
+    fn fold_gradient(&mut self, stage: &Stage) {
+        let Stage::SegGrad { op, query, lists, dy, query_dst, dsts, elements } = stage else { return };
+        let mut query_out = vec![0f32; query_dst.map_or(0, |dst| dst.width as usize)];
+        let mut outs: Vec<Vec<f32>> = Vec::with_capacity(dsts.len());
+        for ((dst, &list), element) in dsts.iter().zip(lists).zip(elements) {
+            let values = dst.map_or(0, |_| self.lists[list as usize].len());
+            outs.push(vec![0.0; values * element.shape.elements()]);
+        }
+        let lists: Vec<Vec<&[f32]>> = lists.iter().map(|&port| self.list(&ListSource::Port(port))).collect();
+        let lists: Vec<&[&[f32]]> = lists.iter().map(Vec::as_slice).collect();
+        let query = query.map_or(&[][..], |query| self.floats(query));
+        let mut slices: Vec<&mut [f32]> = outs.iter_mut().map(Vec::as_mut_slice).collect();
+        seg_grad(*op, query, &lists, self.floats(*dy), &mut query_out, &mut slices);
+        if let Some(dst) = query_dst {
+            self.set(*dst, bytemuck::cast_slice(&query_out));
+        }
+        for (dst, out) in dsts.iter().zip(outs) {
+            if let Some(reg) = dst {
+                self.edges[*reg as usize] = out;
+            }
+        }
     }
 
     fn list(&self, list: &ListSource) -> Vec<&[f32]> {

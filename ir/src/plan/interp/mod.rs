@@ -11,12 +11,13 @@
 
 mod border;
 mod error;
+mod finals;
 mod lane;
 
 pub use error::RunError;
 
 use super::row_ops::{Noise, Scratch};
-use super::{FieldId, Operand, Place, Plan, Step, Verified};
+use super::{FieldId, Operand, Place, Plan, Step, StoreId, Verified};
 use border::Border;
 use lane::{Lane, Operands};
 
@@ -28,6 +29,7 @@ const COMPUTED: u32 = u32::MAX;
 pub struct Played {
     fields: Vec<Rows>,
     outputs: Vec<(String, FieldId, u32)>,
+    gradients: Vec<Vec<f32>>,
     /// How many computed indices were clamped.
     pub clamped: u64,
 }
@@ -68,6 +70,12 @@ impl Played {
         self.row(*field, *row)
     }
 
+    /// The elements of a gradient store; `None` for other stores.
+    #[must_use]
+    pub fn gradient(&self, store: StoreId) -> Option<&[f32]> {
+        self.gradients.get(store.index()).map(Vec::as_slice).filter(|gradient| !gradient.is_empty())
+    }
+
     /// The words of the first output of this name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&[u32]> {
@@ -75,7 +83,8 @@ impl Played {
     }
 }
 
-/// Plays a plan: `stores` are the values of the plan's stores in order, widened to `f32`, `words`
+/// Plays a plan: `stores` are the values of the plan's stores in order (gradients, which the plan
+/// makes, left out), widened to `f32`, `words`
 /// and `floats` what is bound.
 ///
 /// # Errors
@@ -100,7 +109,8 @@ pub fn play<S: AsRef<[f32]>>(
         }
     }
     let outputs = plan.outputs.iter().map(|output| (output.name.clone(), output.field, output.row));
-    Ok(Played { fields: run.fields, outputs: outputs.collect(), clamped: run.clamped })
+    let (outputs, gradients) = (outputs.collect(), finals::play(&run)?);
+    Ok(Played { fields: run.fields, outputs, gradients, clamped: run.clamped })
 }
 
 fn allocate(plan: &Plan) -> Result<Vec<Rows>, RunError> {
@@ -145,6 +155,11 @@ impl<S: AsRef<[f32]>> Run<'_, S> {
         for (&place, &result) in plan.places(step).iter().zip(&kernel.results) {
             let (field, row) = row_of(plan, place, at);
             let rows = &mut self.fields[field.index()];
+            if matches!(place, Place::Edges { .. }) {
+                let edges = lane.edges(result.reg);
+                rows.words[row as usize * rows.width..][..edges.len()].copy_from_slice(edges);
+                continue;
+            }
             rows.words[row as usize * rows.width..][..rows.width].copy_from_slice(lane.view(result));
             if let Some(known) = rows.origin.get_mut(row as usize) {
                 *known = origin;
@@ -191,11 +206,12 @@ impl<S: AsRef<[f32]>> Run<'_, S> {
     }
 }
 
-/// The row that a lane's result goes to.
+/// The row that a lane's result goes to; of edges the first.
 fn row_of(plan: &Plan, place: Place, at: u32) -> (FieldId, u32) {
     match place {
         Place::Rows { field, start } => (field, start + at),
         Place::Table { field, at: table } => (field, plan.tables[(table + at) as usize]),
+        Place::Edges { field, start, offsets } => (field, start + plan.tables[(offsets + at) as usize]),
     }
 }
 

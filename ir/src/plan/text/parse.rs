@@ -68,6 +68,7 @@ impl<'t> Parser<'t> {
             store_args: Vec::new(),
             lanes: Vec::new(),
             tables: Vec::new(),
+            finals: Vec::new(),
             outputs: Vec::new(),
             certificate: Certificate::default(),
         };
@@ -99,6 +100,9 @@ impl<'t> Parser<'t> {
         }
         while self.cursor.eat_word("wave") {
             self.wave()?;
+        }
+        while self.cursor.eat_word("sum") {
+            self.sum()?;
         }
         while self.cursor.eat_word("output") {
             self.output()?;
@@ -405,5 +409,16 @@ pub(super) fn is_mark(mark: u8) -> impl Fn(Token) -> bool {
 }
 
 /// The words that begin sections, in order.
-const SECTIONS: [&str; 10] =
-    ["module", "structure", "mode", "store", "bind", "slab", "kernel", "wave", "output", "certificate"];
+const SECTIONS: [&str; 11] = [
+    "module",
+    "structure",
+    "mode",
+    "store",
+    "bind",
+    "slab",
+    "kernel",
+    "wave",
+    "sum",
+    "output",
+    "certificate",
+];

@@ -84,7 +84,9 @@ impl Parser<'_> {
     /// The registers behind the ports.
     fn registers(&mut self, kernel: &mut Kernel) -> Parsed<()> {
         loop {
-            let word = ["temp", "const", "param", "port"].into_iter().find(|word| self.cursor.eat_word(word));
+            let word = ["temp", "const", "param", "port", "edges"]
+                .into_iter()
+                .find(|word| self.cursor.eat_word(word));
             let Some(word) = word else { return Ok(()) };
             self.register(kernel, word)?;
             while self.cursor.eat(b',') {
@@ -100,6 +102,7 @@ impl Parser<'_> {
         let ty = self.cursor.ty()?;
         let kind = match word {
             "temp" => RegKind::Temp,
+            "edges" => RegKind::Edges,
             "const" => {
                 self.cursor.expect_mark(b'=')?;
                 RegKind::Const(self.constant(ty.dtype)?)
@@ -128,13 +131,14 @@ impl Parser<'_> {
     }
 
     fn stage(&mut self, kernel: &Kernel) -> Parsed<Stage> {
-        let wanted = "prod, map, row, seg, lookup or return";
+        let wanted = "prod, map, row, seg, unseg, lookup or return";
         let token = self.cursor.expect(Kind::Word, wanted)?;
         match self.cursor.spelling(token) {
             "prod" => self.prod(kernel),
             "map" => self.map(kernel),
             "row" => self.row(kernel),
             "seg" => self.seg(kernel),
+            "unseg" => self.unseg(kernel),
             "lookup" => self.lookup(kernel),
             word => {
                 let message = format!("expected {wanted}, found '{word:.40}'");
@@ -287,6 +291,13 @@ impl Parser<'_> {
         let token = self.cursor.expect(Kind::Word, "an elementwise op")?;
         let (code, arity) = match self.cursor.spelling(token) {
             "copy" => (Code::Copy, 1),
+            "slope" => match self.stage_op()? {
+                Op::Unary(unary) => (Code::Slope(unary), 1),
+                other => {
+                    let message = format!("{} has no slope in a map", other.spelling());
+                    return Err(self.cursor.at_token(token, message, "no slope"));
+                }
+            },
             _ => match code_of(self.op(token)?) {
                 Some(found) => found,
                 None => {
@@ -390,6 +401,38 @@ impl Parser<'_> {
         Ok(Stage::Seg { op, query, lists, elements, dst })
     }
 
+    /// `unseg %8, none = wsum over %0, %1 from %7`
+    fn unseg(&mut self, kernel: &Kernel) -> Parsed<Stage> {
+        let mut taken = Vec::new();
+        loop {
+            taken.push(if self.cursor.eat_word("none") { None } else { Some(self.view(kernel)?) });
+            if !self.cursor.eat(b',') {
+                break;
+            }
+            if taken.len() == MOST_LISTS {
+                return Err(self.cursor.unexpected("the end of the stage").help("no op takes so many lists"));
+            }
+        }
+        self.cursor.expect_mark(b'=')?;
+        let op = self.stage_op()?;
+        let query = if self.cursor.at(Kind::Value) { Some(self.view(kernel)?) } else { None };
+        let query_dst = if query.is_some() { taken.remove(0) } else { None };
+        let dsts = taken.into_iter().map(|view| view.map(|view| view.reg)).collect();
+        self.keyword("over")?;
+        let (mut lists, mut elements) = (Vec::new(), Vec::new());
+        loop {
+            let list = self.declared(kernel)?.0;
+            elements.push(self.told(element_type(kernel, &ListSource::Port(list)))?);
+            lists.push(list);
+            if lists.len() == MOST_LISTS || !self.cursor.eat(b',') {
+                break;
+            }
+        }
+        self.keyword("from")?;
+        let dy = self.view(kernel)?;
+        Ok(Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts })
+    }
+
     fn list_source(&mut self, kernel: &Kernel) -> Parsed<ListSource> {
         if !self.cursor.eat(b'[') {
             return Ok(ListSource::Port(self.declared(kernel)?.0));
@@ -415,4 +458,4 @@ impl Parser<'_> {
 const MOST_LISTS: usize = 8;
 
 /// The words that begin stages.
-const STAGES: [&str; 5] = ["prod", "map", "row", "seg", "lookup"];
+const STAGES: [&str; 6] = ["prod", "map", "row", "seg", "unseg", "lookup"];

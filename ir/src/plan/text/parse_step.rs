@@ -6,7 +6,7 @@ use crate::graph::text::error::{Parsed, Problem};
 use crate::graph::text::lex::{FROM, Kind, THROUGH, TO, Token};
 use crate::graph::text::number::unsigned;
 use crate::id::AppId;
-use crate::plan::{KernelId, Operand, Place, Step};
+use crate::plan::{Final, FinalPart, FinalSum, KernelId, Operand, Place, Step};
 
 /// What an operand or place reads or writes: rows of a field, or bound numbers.
 #[derive(Clone, Copy)]
@@ -55,7 +55,7 @@ impl Parser<'_> {
         let rows = self.id('x', "a number of rows such as x5")?.0;
         let places = self.plan.places.len() as u32;
         if self.cursor.eat(TO) {
-            while self.lettered(self.cursor.token, 's').is_some() {
+            while self.lettered(self.cursor.token, 's').is_some() || self.cursor.at_word("edges") {
                 let place = self.place(rows)?;
                 self.plan.places.push(place);
             }
@@ -84,6 +84,40 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// `sum @w.grad wgrad row 0 col 0 k 4 n 8`, then a line for each part: `x3 each 1 s0.a[0..3] s1.a[0..3]`
+    pub(super) fn sum(&mut self) -> Parsed<()> {
+        let store = self.store_name()?;
+        let word = self.cursor.expect(Kind::Word, "wgrad, colsum or tgrad")?;
+        let sum = match self.cursor.spelling(word) {
+            "wgrad" => {
+                let mut block = [0; 4];
+                for (name, number) in ["row", "col", "k", "n"].into_iter().zip(&mut block) {
+                    self.keyword(name)?;
+                    *number = self.cursor.number()?;
+                }
+                let [row, col, k, n] = block;
+                FinalSum::Wgrad { row, col, k, n }
+            }
+            "colsum" => FinalSum::Colsum,
+            "tgrad" => FinalSum::Tgrad,
+            other => {
+                let message = format!("expected wgrad, colsum or tgrad, found '{other:.40}'");
+                return Err(self.cursor.at_token(word, message, "no sum over rows"));
+            }
+        };
+        let mut parts = Vec::new();
+        while let Some(lanes) = self.lettered(self.cursor.token, 'x') {
+            self.cursor.advance();
+            self.keyword("each")?;
+            let each = self.cursor.number()?;
+            let x = if sum == FinalSum::Colsum { None } else { Some(self.operand(lanes)?) };
+            parts.push(FinalPart { lanes, each, x, dy: self.operand(lanes)? });
+        }
+        parts.shrink_to_fit();
+        self.plan.finals.push(Final { store, sum, parts });
+        Ok(())
+    }
+
     /// Whether an operand comes next: a field, bound numbers, a list or a shared row.
     #[inline]
     fn at_operand(&self) -> bool {
@@ -106,6 +140,13 @@ impl Parser<'_> {
 
     fn place(&mut self, rows: u32) -> Parsed<Place> {
         let token = self.cursor.token;
+        if self.cursor.eat_word("edges") {
+            let field = self.field()?;
+            self.cursor.expect_mark(b'[')?;
+            let start = self.cursor.number()?;
+            self.cursor.expect_mark(b']')?;
+            return Ok(Place::Edges { field, start, offsets: self.table(rows.saturating_add(1))? });
+        }
         let field = self.field()?;
         if self.cursor.at(Kind::Mark(b'{')) {
             return Ok(Place::Table { field, at: self.table(rows)? });

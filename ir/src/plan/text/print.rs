@@ -67,6 +67,7 @@ impl Printer<'_> {
             store_args: _,
             lanes: _,
             tables: _,
+            finals: _,
             outputs,
             certificate,
         } = self.plan;

@@ -84,6 +84,7 @@ fn registers(out: &mut String, regs: &[Reg], ports: usize) {
         RegKind::Param(_) => "param",
         RegKind::Const(_) => "const",
         RegKind::Temp => "temp",
+        RegKind::Edges => "edges",
     };
     let mut previous = "";
     let mut start = 0;
@@ -99,7 +100,7 @@ fn registers(out: &mut String, regs: &[Reg], ports: usize) {
             put(out, format_args!("  {previous} %{number}: {ty}"));
         }
         match *kind {
-            RegKind::Port | RegKind::Temp => {}
+            RegKind::Port | RegKind::Temp | RegKind::Edges => {}
             RegKind::Param(param) => put(out, format_args!(" = @{param}")),
             RegKind::Const(bits) => {
                 out.push_str(" = ");
@@ -140,6 +141,37 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
                 list_source(out, kernel, list);
                 told(out, *element, element_type(kernel, list));
             }
+        }
+        Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } => {
+            out.push_str("  unseg ");
+            if query.is_some() {
+                match query_dst {
+                    Some(dst) => view(out, kernel, *dst),
+                    None => out.push_str("none"),
+                }
+                out.push_str(", ");
+            }
+            for (place, dst) in dsts.iter().enumerate() {
+                out.push_str(if place == 0 { "" } else { ", " });
+                match dst {
+                    Some(reg) => put(out, format_args!("%{reg}")),
+                    None => out.push_str("none"),
+                }
+            }
+            out.push_str(" = ");
+            push_op(out, *op);
+            if let Some(query) = query {
+                out.push(' ');
+                view(out, kernel, *query);
+            }
+            out.push_str(" over ");
+            for (place, (&list, element)) in lists.iter().zip(elements).enumerate() {
+                out.push_str(if place == 0 { "" } else { ", " });
+                put(out, format_args!("%{list}"));
+                told(out, *element, element_type(kernel, &ListSource::Port(list)));
+            }
+            out.push_str(" from ");
+            view(out, kernel, *dy);
         }
         Stage::Lookup { param, index, dst } => {
             out.push_str("  lookup ");
@@ -185,9 +217,10 @@ fn map(out: &mut String, kernel: &Kernel, width: u32, code: &[Instr]) {
     let digits = code.len().saturating_sub(1).max(1).ilog10() as usize + 1;
     for (number, Instr { code, dtype, sources, store }) in code.iter().enumerate() {
         put(out, format_args!("{}t{number:<digits$} = ", if short { "" } else { "    " }));
-        match op_of(*code) {
-            Some(op) => push_op(out, op),
-            None => out.push_str("copy"),
+        match (op_of(*code), code) {
+            (Some(op), _) => push_op(out, op),
+            (None, Code::Slope(unary)) => put(out, format_args!("slope {}", unary.spelling())),
+            (None, _) => out.push_str("copy"),
         }
         if *dtype != DType::F32 {
             put(out, format_args!(".{dtype}"));
@@ -213,10 +246,10 @@ fn map(out: &mut String, kernel: &Kernel, width: u32, code: &[Instr]) {
     out.push_str(if short { " }" } else { "  }" });
 }
 
-/// The op that computes what an instruction computes; `None` for a copy.
+/// The op that computes what an instruction computes; `None` for a copy and for slopes.
 fn op_of(code: Code) -> Option<Op> {
     Some(match code {
-        Code::Copy => return None,
+        Code::Copy | Code::Slope(_) => return None,
         Code::Unary(unary) => Op::Unary(unary),
         Code::LeakyRelu(slope) => Op::LeakyRelu { slope },
         Code::Elu(alpha) => Op::Elu { alpha },

@@ -11,7 +11,7 @@ use super::print::{COLUMNS, push_field, put, store_name};
 use super::runs::runs;
 use crate::graph::text::number::push_number;
 use crate::plan::normal::{segments, table, within};
-use crate::plan::{Operand, Place, Plan, Step};
+use crate::plan::{Final, FinalPart, FinalSum, Operand, Place, Plan, Step};
 
 pub(super) struct Steps<'a> {
     plan: &'a Plan,
@@ -67,6 +67,10 @@ impl<'a> Steps<'a> {
                 out.push('\n');
             }
             start = start.max(end);
+        }
+        out.push_str(if self.plan.finals.is_empty() { "" } else { "\n" });
+        for sum in &self.plan.finals {
+            self.sum(out, sum);
         }
         self.unspelled
     }
@@ -155,6 +159,33 @@ impl<'a> Steps<'a> {
                 out.push_str(self.fields.get(field.index()).map_or("?", String::as_str));
                 push_table(out, table(&self.plan.tables, at, rows), self.reach, &mut self.unspelled);
             }
+            Place::Edges { field, start, offsets } => {
+                out.push_str("edges ");
+                out.push_str(self.fields.get(field.index()).map_or("?", String::as_str));
+                put(out, format_args!("[{start}]"));
+                let offsets = table(&self.plan.tables, offsets, rows.saturating_add(1));
+                push_table(out, offsets, self.reach, &mut self.unspelled);
+            }
+        }
+    }
+
+    /// `sum @w.grad wgrad row 0 col 0 k 4 n 8` and its parts.
+    fn sum(&mut self, out: &mut String, sum: &Final) {
+        put(out, format_args!("sum @{} ", store_name(self.plan, sum.store)));
+        match sum.sum {
+            FinalSum::Wgrad { row, col, k, n } => {
+                put(out, format_args!("wgrad row {row} col {col} k {k} n {n}"));
+            }
+            FinalSum::Colsum => out.push_str("colsum"),
+            FinalSum::Tgrad => out.push_str("tgrad"),
+        }
+        out.push('\n');
+        for FinalPart { lanes, each, x, dy } in &sum.parts {
+            self.operands.clear();
+            for operand in x.iter().chain([dy]) {
+                self.operand(*operand, *lanes);
+            }
+            put(out, format_args!("  x{lanes} each {each}{}\n", self.operands));
         }
     }
 
@@ -279,7 +310,7 @@ fn push_wrapped(out: &mut String, indent: usize, mark: &str, part: &str) {
         while let Some(word) = words.next() {
             // These words stay with what they speak of.
             let next = words.peek().map_or(0, |next| next.len() + 1);
-            let glued = if matches!(word, "seg" | "shared" | "by") { next } else { 0 };
+            let glued = if matches!(word, "seg" | "edges" | "shared" | "by") { next } else { 0 };
             push(out, word, room.max(word.len() + glued));
             room = 0;
         }
@@ -293,7 +324,7 @@ fn units(part: &str) -> impl Iterator<Item = &str> {
         let mut depth = 0;
         let end = rest.bytes().enumerate().position(|(at, byte)| {
             depth += i32::from(matches!(byte, b'[' | b'{')) - i32::from(matches!(byte, b']' | b'}'));
-            byte == b' ' && depth == 0 && !matches!(&rest[..at], "seg" | "shared")
+            byte == b' ' && depth == 0 && !matches!(&rest[..at], "seg" | "edges" | "shared")
         });
         let (unit, left) = rest.split_at(end.unwrap_or(rest.len()));
         rest = left.trim_start();

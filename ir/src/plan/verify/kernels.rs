@@ -24,7 +24,9 @@ pub(super) fn verify(id: KernelId, kernel: &Kernel, findings: &mut Findings) {
     }
     walk.stage = None;
     for &view in &kernel.results {
-        walk.read(view);
+        if walk.edge_result(view).is_none() {
+            walk.read(view);
+        }
     }
     if kernel.source && !kernel.stages.is_empty() {
         let found = kernel.stages.len();
@@ -80,11 +82,13 @@ impl Walk<'_> {
             let ports = self.kernel.ports;
             return Some(format!("must be a port exactly if its number is below {ports}, found {kind:?}"));
         }
-        if !is_word_type(ty.dtype) || (ty.is_list && !port) {
+        if !is_word_type(ty.dtype) || (ty.is_list && !port && *kind != RegKind::Edges) {
             return Some(format!("must hold f32, i32, u32 or bool, and no list but in a port, found {ty}"));
         }
         match *kind {
             RegKind::Port | RegKind::Temp => None,
+            RegKind::Edges => (!ty.is_list || ty.dtype != DType::F32)
+                .then(|| format!("must be a list of floats as edges, found {ty}")),
             RegKind::Const(bits) => (ty.dtype == DType::Bool && bits > 1)
                 .then(|| format!("must be 0 or 1 as a truth value, found {bits}")),
             RegKind::Param(param) => match self.kernel.params.get(param as usize) {
@@ -138,6 +142,32 @@ impl Walk<'_> {
         Some(dtype)
     }
 
+    /// Whether a result is a register of edges, whole and written: P30.
+    fn edge_result(&mut self, view: View) -> Option<()> {
+        let reg = self.kernel.regs.get(view.reg as usize).filter(|reg| reg.kind == RegKind::Edges)?;
+        let width = reg.ty.shape.elements() as u64;
+        if (view.start, u64::from(view.width)) != (0, width) {
+            let message =
+                format!("a result is edges whole: 0..{width}, found {}..{}", view.start, view.width);
+            self.report(Rule::Edges, message);
+        } else if self.written[view.reg as usize].first_missing(0, width).is_some() {
+            self.report(Rule::Edges, format!("no stage writes the edges of register {}", view.reg));
+        }
+        Some(())
+    }
+
+    /// Edges that a stage writes: P30.
+    pub(super) fn write_edges(&mut self, reg: u32, element: Type) {
+        let found = self.kernel.regs.get(reg as usize).copied();
+        let wanted = Reg { kind: RegKind::Edges, ty: Type { is_list: true, ..element } };
+        if found != Some(wanted) {
+            self.report(Rule::Edges, format!("register {reg} must take edges of {element}, found {found:?}"));
+        } else {
+            let width = element.shape.elements() as u32;
+            self.pending.push(View { reg, start: 0, width });
+        }
+    }
+
     /// A view that is written: P8 and P9. Gives its element type.
     pub(super) fn write(&mut self, view: View) -> Option<DType> {
         let dtype = self.view(view)?;
@@ -167,6 +197,9 @@ impl Walk<'_> {
             Stage::Map { width, code } => self.map(*width, code),
             Stage::Row { op, sources, dsts } => self.row(*op, sources, dsts),
             Stage::Seg { op, query, lists, elements, dst } => self.fold(*op, *query, lists, elements, *dst),
+            Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } => {
+                self.fold_gradient((*op, *query), (lists, elements), *dy, *query_dst, dsts);
+            }
             Stage::Lookup { param, index, dst } => self.lookup(*param, *index, *dst),
         }
     }

@@ -7,6 +7,7 @@ use super::Rule;
 use super::kernels::Walk;
 use crate::graph::Op;
 use crate::graph::infer::infer;
+use crate::plan::row_ops::has_slope;
 use crate::plan::{Code, Instr, Source, is_word_type};
 use crate::types::{DType, Type};
 
@@ -110,6 +111,8 @@ fn result(instr: &Instr, operands: &[Option<DType>]) -> Result<DType, String> {
         Code::LeakyRelu(slope) => Op::LeakyRelu { slope },
         Code::Elu(alpha) => Op::Elu { alpha },
         Code::Clamp(low, high) => Op::Clamp { low, high },
+        Code::Slope(unary) if has_slope(unary) => Op::Unary(unary),
+        Code::Slope(unary) => return Err(format!("knows no slope of {}", unary.spelling())),
         Code::Binary(binary) => Op::Binary(binary),
         Code::Compare(compare) => Op::Compare(compare),
         Code::Select => Op::Select,

@@ -1,7 +1,7 @@
 //! Rules P1 to P5: pools, ids, waves, storage, sizes.
 
 use super::{AtStep, Findings, Rule};
-use crate::plan::{Operand, Place, Plan, SlabKind, Step, StoreKind, is_word_type};
+use crate::plan::{Operand, Plan, SlabKind, Step, StoreKind, is_word_type};
 use crate::types::DType;
 use std::ops::Range;
 
@@ -98,9 +98,9 @@ fn ids(plan: &Plan, findings: &mut Findings) {
             }
         }
         for place in plan.places(step) {
-            let (Place::Rows { field, .. } | Place::Table { field, .. }) = place;
+            let field = place.field();
             if field.index() >= plan.fields.len() {
-                missing(&at, field, plan.fields.len());
+                missing(&at, &field, plan.fields.len());
             }
         }
         for store in plan.stores(step) {
@@ -179,6 +179,9 @@ fn stores(plan: &Plan, findings: &mut Findings) {
                 findings.report(Rule::Storage, &at, "parameters must come before gradients and states");
             }
             StoreKind::Param(_) => {}
+            StoreKind::State(_) if number >= plan.given_stores() => {
+                findings.report(Rule::Storage, &at, "states must come before gradients");
+            }
             StoreKind::Grad(of) | StoreKind::State(of) => {
                 others = true;
                 let Some(param) = plan.stores.get(of.index()) else { continue };

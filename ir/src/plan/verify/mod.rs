@@ -11,7 +11,7 @@
 //! * **P2** Kernels, slabs, fields and stores that are named exist.
 //! * **P3** Waves ascend, none is empty, and the last ends with the last step.
 //! * **P4** Fields hold words and no lists. Stores are arrays of floats, parameters first; gradients
-//!   and states belong to a parameter and have its shape. A mirror has the fields of its slab.
+//!   and states belong to a parameter and have its shape; gradients come last. A mirror has the fields of its slab.
 //! * **P5** The bytes of a row and of all slabs fit in 64 bits.
 //! * **P6** A value slab has no row that no step writes: a plan asks for no memory but for results.
 //!
@@ -35,7 +35,7 @@
 //! * **P17** An operand has the type of its port: lists are segments, floats are bound as floats,
 //!   other words as words. (The field of a segment list without items is not looked at.)
 //! * **P18** A place has the type of its result.
-//! * **P19** A store has the type of its parameter port.
+//! * **P19** A store has the type of its parameter port, and is no gradient.
 //! * **P20** Rows lie inside their slabs, and table ranges inside the tables.
 //! * **P21** Segment offsets start at 0 and ascend.
 //! * **P22** Lists that are folded together are equally long, lane by lane.
@@ -48,10 +48,18 @@
 //! * **P27** The certificate says what the plan does. Its bound needs the graph and is left to
 //!   [`check`](super::check).
 //!
+//! Finals:
+//! * **P28** A final adds to a gradient store, inside it, and its rows have the widths of its block:
+//!   `x` and `dy` are rows, the index of a table's row is one word.
+//! * **P29** The rows that it takes lie inside their slabs and were written by a step.
+//! * **P30** The gradient of a fold reads what its fold reads, and gives edges of those types; a
+//!   register of edges is written once and is a result, and its place has the offsets of the list.
+//!
 //! Order is examined only where memory, kernels and steps are sound: a step whose operands are no
 //! rows has no hazards to speak of. The work and the memory are linear in the plan and in the rows
 //! that its steps touch; declared sizes cost nothing.
 
+mod finals;
 mod kernels;
 mod map;
 mod memory;
@@ -117,6 +125,9 @@ rules! {
     Distinct = 25, "results of a wave are distinct";
     Hazards = 26, "no wave reads a row that it writes";
     Certificate = 27, "the certificate is true";
+    Finals = 28, "finals fit their gradient stores";
+    FinalRows = 29, "rows of finals exist and were written";
+    Edges = 30, "gradients of folds fit their lists";
 }
 
 impl fmt::Display for Rule {

@@ -1,4 +1,4 @@
-//! Rules P6 and P24 to P27: definition before use, hazards, and the certificate.
+//! Rules P6 and P24 to P27 (and P28 and P29 by way of [`finals`](super::finals)): definition before use, hazards, and the certificate.
 //!
 //! Per field a set of runs says which rows earlier waves wrote, and another which rows the current
 //! wave writes. Operands and places that are ranges cost one look each, tables one a row.
@@ -18,6 +18,7 @@ pub(super) fn verify(plan: &Plan, findings: &mut Findings) {
     }
     order.outputs();
     order.slabs();
+    super::finals::verify(plan, &order.written, order.findings);
     if order.findings.is_clean() {
         certificate(plan, findings);
     }
@@ -133,6 +134,10 @@ impl Order<'_> {
 fn for_place_runs(plan: &Plan, step: &Step, place: Place, mut run: impl FnMut(FieldId, u64, u64)) {
     match place {
         Place::Rows { field, start } => run(field, u64::from(start), u64::from(start) + u64::from(step.rows)),
+        Place::Edges { field, start, offsets } => {
+            let total = plan.tables[offsets as usize + step.rows as usize];
+            run(field, u64::from(start), u64::from(start) + u64::from(total));
+        }
         Place::Table { field, at } => {
             for &row in &plan.tables[at as usize..][..step.rows as usize] {
                 run(field, u64::from(row), u64::from(row) + 1);

@@ -159,6 +159,49 @@ impl Walk<'_> {
         }
     }
 
+    /// P30
+    pub(super) fn fold_gradient(
+        &mut self,
+        (op, query): (Op, Option<View>),
+        (lists, elements): (&[u32], &[Type]),
+        dy: View,
+        query_dst: Option<View>,
+        dsts: &[Option<u32>],
+    ) {
+        let attends = matches!(op, Op::Attend { .. });
+        let fits = template(op) == Template::Seg
+            && lists.len() == elements.len()
+            && lists.len() == dsts.len()
+            && !lists.is_empty()
+            && attends == query.is_some()
+            && (attends || query_dst.is_none());
+        if !fits {
+            self.report(Rule::Edges, format!("{} has other operands", op.spelling()));
+            return;
+        }
+        let mut types: Vec<Type> = Vec::with_capacity(3);
+        if let Some(query) = query {
+            types.push(elements[0]);
+            self.typed_read(Rule::Edges, query, elements[0]);
+        }
+        for (&list, &element) in lists.iter().zip(elements) {
+            self.list(&ListSource::Port(list), element);
+            types.push(Type { is_list: true, ..element });
+        }
+        match infer(&op, &types, &[]) {
+            Ok(results) => self.typed_read(Rule::Edges, dy, results[0]),
+            Err(error) => self.report(Rule::Edges, format!("{}: {error}", op.spelling())),
+        }
+        if let Some(dst) = query_dst {
+            self.typed_write(Rule::Edges, dst, elements[0]);
+        }
+        for (dst, &element) in dsts.iter().zip(elements) {
+            if let Some(reg) = *dst {
+                self.write_edges(reg, element);
+            }
+        }
+    }
+
     fn list(&mut self, list: &ListSource, element: Type) {
         match list {
             ListSource::Port(port) => {

@@ -1,7 +1,7 @@
 //! Rules P15 to P23: what a step gives its kernel.
 
 use super::{AtStep, Findings, Rule};
-use crate::plan::{FieldId, Kernel, ListSource, Operand, Place, Plan, Stage, Step};
+use crate::plan::{FieldId, Kernel, ListSource, Operand, Place, Plan, RegKind, Stage, Step};
 use crate::types::{DType, Type};
 use std::fmt::Display;
 
@@ -38,6 +38,9 @@ enum Pair {
 fn pairs(kernel: &Kernel) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for stage in &kernel.stages {
+        if let Stage::SegGrad { lists, .. } = stage {
+            pairs.extend(lists.windows(2).map(|pair| Pair::Ports(pair[0], pair[1])));
+        }
         let Stage::Seg { lists, .. } = stage else { continue };
         match &lists[..] {
             [ListSource::Port(a), ListSource::Port(b)] => pairs.push(Pair::Ports(*a, *b)),
@@ -235,7 +238,7 @@ impl StepCheck<'_> {
         let (plan, step, kernel) = (self.plan, self.step, self.kernel);
         for (number, (place, result)) in plan.places(step).iter().zip(&kernel.results).enumerate() {
             let what = format_args!("result {number}");
-            let (Place::Rows { field, .. } | Place::Table { field, .. }) = *place;
+            let field = place.field();
             let (ty, dtype) = (plan.field(field).ty, kernel.regs[result.reg as usize].ty.dtype);
             if ty.dtype != dtype || ty.shape.elements() != result.width as usize {
                 let message =
@@ -252,7 +255,39 @@ impl StepCheck<'_> {
                         self.row_bounds(&what, field, highest);
                     }
                 }
+                Place::Edges { start, offsets, .. } => self.edges(&what, field, start, offsets, result.reg),
             }
+            let edges = kernel.regs[result.reg as usize].kind == RegKind::Edges;
+            if edges != matches!(place, Place::Edges { .. }) {
+                self.report(Rule::Edges, format!("{what} must be edges exactly if its place takes edges"));
+            }
+        }
+    }
+
+    /// P30: the offsets are those of the list that the edges belong to.
+    fn edges(&mut self, what: &dyn Display, field: FieldId, start: u32, offsets: u32, reg: u32) {
+        let (plan, rows) = (self.plan, u64::from(self.step.rows));
+        let list = self.kernel.stages.iter().find_map(|stage| match stage {
+            Stage::SegGrad { lists, dsts, .. } => {
+                let at = dsts.iter().position(|dst| *dst == Some(reg))?;
+                lists.get(at).copied()
+            }
+            _ => None,
+        });
+        let of_list = list.and_then(|list| match plan.operands(self.step)[list as usize] {
+            Operand::Segments { offsets, .. } => Some(offsets),
+            _ => None,
+        });
+        let Some(own) = self.entries(what, offsets, rows + 1).map(<[u32]>::to_vec) else { return };
+        let Some(of_list) = of_list else { return };
+        let Some(wanted) = self.entries(what, of_list, rows + 1) else { return };
+        if own != wanted {
+            self.report(Rule::Edges, format!("{what} must have the offsets of its list"));
+            return;
+        }
+        let total = u64::from(own[own.len() - 1]);
+        if total > 0 {
+            self.row_bounds(what, field, u64::from(start) + total - 1);
         }
     }
 
@@ -262,6 +297,11 @@ impl StepCheck<'_> {
             let found = plan.stores[store.index()].ty;
             if found != wanted {
                 let message = format!("parameter port {port} takes {wanted}, {store} is {found}");
+                self.report(Rule::StoreTypes, message);
+            }
+            if store.index() >= plan.given_stores() {
+                let message =
+                    format!("parameter port {port} takes {store}, a gradient, which finals make later");
                 self.report(Rule::StoreTypes, message);
             }
         }

@@ -68,8 +68,8 @@ pub(crate) enum Partial<T> {
     None,
     /// To a value.
     One(Arc<[T]>),
-    /// To the values of a list, some of which may get nothing.
-    Many(Vec<Option<Arc<[T]>>>),
+    /// To the values of a list: each gets its contributions in ascending order, perhaps none.
+    Many(Vec<Vec<Arc<[T]>>>),
 }
 
 impl<T> Partial<T> {
@@ -78,7 +78,7 @@ impl<T> Partial<T> {
     }
 
     fn many(elements: Vec<Vec<T>>) -> Self {
-        Self::Many(elements.into_iter().map(|elements| Some(elements.into())).collect())
+        Self::Many(elements.into_iter().map(|elements| vec![elements.into()]).collect())
     }
 }
 

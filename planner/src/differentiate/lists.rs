@@ -1,0 +1,225 @@
+//! Derivative rules of folds over lists.
+//!
+//! A list made inside the kernel is so many views, and its fold is elementwise arithmetic. Of a list
+//! that comes through a port the length is not known: a sum contributes the same row to all its
+//! values, and other folds have a stage of their own, which gives a row to each.
+
+use super::kernel::{Applied, Deriver, Refused};
+use super::rules::{Partial, PortUse, SCALAR, floats, number};
+use crate::compile::{Value, type_of};
+use autobatch_ir::graph::{Binary, Compare, ListFold, Op, Unary};
+use autobatch_ir::plan::{Code, ListSource, RegKind, Source, Stage, View};
+use autobatch_ir::types::Type;
+
+/// The contributions of a fold with gradient `dy`.
+pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Vec<Partial>, Refused> {
+    let refused = Refused { op: at.op.spelling() };
+    if matches!(at.op, Op::ListFold(ListFold::Sum))
+        && matches!(at.operands[0], Value::List(ListSource::Port(_), _))
+    {
+        return Ok(vec![Partial::Port(vec![PortUse::Shared(dy)])]);
+    }
+    let dy = this.b.one_view(dy);
+    if let Some(partials) = through_ports(this, at, dy) {
+        return Ok(partials);
+    }
+    match (at.op, &at.operands[..]) {
+        (Op::ListFold(fold), [Value::List(ListSource::Views(items), element)]) => {
+            Ok(vec![elementwise(this, fold, items, *element, dy)])
+        }
+        (
+            Op::WeightedSum { softmax },
+            [Value::List(ListSource::Views(scores), score), Value::List(ListSource::Views(values), value)],
+        ) => {
+            let dc = to_coefficients(this, score.shape.elements() as u32, values, dy);
+            let (weights, ds) = match softmax {
+                true => {
+                    let weights = weights_of(this, scores);
+                    let ds = through_softmax(this, &weights, &dc);
+                    (weights, ds)
+                }
+                false => (scores.clone(), dc),
+            };
+            let dv = to_values(this, &weights, dy);
+            Ok(vec![many(ds, *score), many(dv, *value)])
+        }
+        (
+            Op::Attend { scale },
+            [query, Value::List(ListSource::Views(keys), key), Value::List(ListSource::Views(values), value)],
+        ) => {
+            let query = this.b.one_view(query.clone());
+            let mut scores = Vec::new();
+            for &item in keys {
+                let score = this.dot(query, item);
+                scores.push(this.binary(Binary::Mul, Source::View(score), number(scale.get()), SCALAR));
+            }
+            let weights = weights_of(this, &scores);
+            let dc = to_coefficients(this, 1, values, dy);
+            let ds = through_softmax(this, &weights, &dc);
+            let mut scaled = Vec::new();
+            for ds in ds {
+                scaled.push(this.binary(Binary::Mul, Source::View(ds), number(scale.get()), SCALAR));
+            }
+            let dst = this.b.temp(*key);
+            let lists = vec![ListSource::Views(scaled.clone()), ListSource::Views(keys.clone())];
+            let (op, elements) = (Op::WeightedSum { softmax: false }, vec![SCALAR, *key]);
+            this.b.stages.push(Stage::Seg { op, query: None, lists, elements, dst });
+            let dk = to_values(this, &scaled, query);
+            let dv = to_values(this, &weights, dy);
+            let dq = Partial::One(Value::Pieces(vec![dst], *key));
+            Ok(vec![dq, many(dk, *key), many(dv, *value)])
+        }
+        _ => Err(refused),
+    }
+}
+
+/// The gradient of a fold whose lists all came through ports, as one stage.
+fn through_ports(this: &mut Deriver<'_>, at: &Applied, dy: View) -> Option<Vec<Partial>> {
+    let (mut query, mut ports, mut elements) = (None, Vec::new(), Vec::new());
+    for operand in &at.operands {
+        match operand {
+            Value::List(ListSource::Port(port), element) => {
+                ports.push(*port);
+                elements.push(*element);
+            }
+            Value::List(ListSource::Views(_), _) => return None,
+            value => query = Some(this.b.one_view(value.clone())),
+        }
+    }
+    let mut partials = Vec::new();
+    let (mut query_dst, mut dsts) = (None, Vec::new());
+    for (operand, &needs) in at.operands.iter().zip(&at.needs) {
+        let partial = match operand {
+            Value::List(_, element) => {
+                let list = Type { is_list: true, ..*element };
+                let edges = needs.then(|| this.b.reg(RegKind::Edges, list));
+                dsts.push(edges.map(|view| view.reg));
+                edges.map(|view| Partial::Port(vec![PortUse::Edges(view)]))
+            }
+            value => {
+                let ty = type_of(value);
+                query_dst = needs.then(|| this.b.temp(ty));
+                query_dst.map(|view| Partial::One(Value::Pieces(vec![view], ty)))
+            }
+        };
+        partials.push(partial.unwrap_or(Partial::None));
+    }
+    this.b.stages.push(Stage::SegGrad { op: at.op, query, lists: ports, elements, dy, query_dst, dsts });
+    Some(partials)
+}
+
+fn many(views: Vec<View>, ty: Type) -> Partial {
+    Partial::Many(views.into_iter().map(|view| vec![Value::Pieces(vec![view], ty)]).collect())
+}
+
+fn elementwise(this: &mut Deriver<'_>, fold: ListFold, items: &[View], ty: Type, dy: View) -> Partial {
+    let flat = floats(dy.width);
+    let whole = this.view_source(dy, dy.width);
+    match fold {
+        ListFold::Sum => many(vec![dy; items.len()], ty),
+        ListFold::Mean => {
+            let share = this.binary(Binary::Div, whole, number(items.len() as f32), flat);
+            many(vec![share; items.len()], ty)
+        }
+        ListFold::Max => {
+            // An item is taken where it beats all before it and none after it beats it: the best
+            // so far is a NaN or a number that a NaN or a greater number replaces.
+            let mut taken: Vec<Source> = Vec::new();
+            let mut best: Option<Source> = None;
+            for &item in items {
+                let x = this.view_source(item, dy.width);
+                let Some(so_far) = best else {
+                    best = Some(x);
+                    taken.push(whole);
+                    continue;
+                };
+                let greater = this.comparison(Compare::Gt, x, so_far, flat.shape);
+                let broken = this.comparison(Compare::Ne, x, x, flat.shape);
+                let sound = this.comparison(Compare::Eq, so_far, so_far, flat.shape);
+                let first_nan = this.choose(Source::View(sound), number(1.0), number(0.0), flat);
+                let replaced = this.choose(Source::View(broken), Source::View(first_nan), number(0.0), flat);
+                let wins = this.choose(Source::View(greater), number(1.0), Source::View(replaced), flat);
+                let wins =
+                    Source::View(this.comparison(Compare::Ne, Source::View(wins), number(0.0), flat.shape));
+                for before in &mut taken {
+                    *before = Source::View(this.choose(wins, number(0.0), *before, flat));
+                }
+                taken.push(Source::View(this.choose(wins, whole, number(0.0), flat)));
+                best = Some(Source::View(this.choose(wins, x, so_far, flat)));
+            }
+            let views = taken.into_iter().map(|share| match share {
+                Source::View(view) => view,
+                other => this.instr(Code::Copy, vec![other], flat),
+            });
+            many(views.collect::<Vec<_>>(), ty)
+        }
+    }
+}
+
+/// `dc_i = dot(dy, v_i)` for a coefficient of one element, else `dy * v_i`.
+fn to_coefficients(this: &mut Deriver<'_>, width: u32, values: &[View], dy: View) -> Vec<View> {
+    let mut made = Vec::with_capacity(values.len());
+    for &value in values {
+        made.push(match width {
+            1 => this.dot(dy, value),
+            _ => {
+                let (dy, v) = (this.view_source(dy, width), this.view_source(value, width));
+                this.binary(Binary::Mul, dy, v, floats(width))
+            }
+        });
+    }
+    made
+}
+
+/// `dv_i = c_i * dy`.
+fn to_values(this: &mut Deriver<'_>, coefficients: &[View], dy: View) -> Vec<View> {
+    let mut made = Vec::with_capacity(coefficients.len());
+    for &c in coefficients {
+        let (c, share) = (this.view_source(c, dy.width), this.view_source(dy, dy.width));
+        made.push(this.binary(Binary::Mul, c, share, floats(dy.width)));
+    }
+    made
+}
+
+/// The softmax of scores over a list.
+fn weights_of(this: &mut Deriver<'_>, scores: &[View]) -> Vec<View> {
+    let Some(first) = scores.first() else { return Vec::new() };
+    let (width, flat) = (first.width, floats(first.width));
+    let mut top = this.view_source(*first, width);
+    for &score in &scores[1..] {
+        let x = this.view_source(score, width);
+        top = Source::View(this.binary(Binary::Max, top, x, flat));
+    }
+    let mut exps = Vec::new();
+    for &score in scores {
+        let x = this.view_source(score, width);
+        let off = this.binary(Binary::Sub, x, top, flat);
+        exps.push(this.one_operand(Unary::Exp, Source::View(off), flat));
+    }
+    let mut total = exps[0];
+    for &exp in &exps[1..] {
+        total = this.binary(Binary::Add, Source::View(total), Source::View(exp), flat);
+    }
+    let scale = this.one_operand(Unary::Recip, Source::View(total), flat);
+    let mut weights = Vec::new();
+    for exp in exps {
+        weights.push(this.binary(Binary::Mul, Source::View(exp), Source::View(scale), flat));
+    }
+    weights
+}
+
+/// `ds_i = w_i * (dw_i - t)` with `t = chain over i from +0 of w_i * dw_i`.
+fn through_softmax(this: &mut Deriver<'_>, weights: &[View], dw: &[View]) -> Vec<View> {
+    let Some(first) = weights.first() else { return Vec::new() };
+    let flat = floats(first.width);
+    let common = this.b.temp(flat);
+    let lists = vec![ListSource::Views(weights.to_vec()), ListSource::Views(dw.to_vec())];
+    let op = Op::WeightedSum { softmax: false };
+    this.b.stages.push(Stage::Seg { op, query: None, lists, elements: vec![flat, flat], dst: common });
+    let mut made = Vec::new();
+    for (&w, &dw) in weights.iter().zip(dw) {
+        let rest = this.binary(Binary::Sub, Source::View(dw), Source::View(common), flat);
+        made.push(this.binary(Binary::Mul, Source::View(w), Source::View(rest), flat));
+    }
+    made
+}

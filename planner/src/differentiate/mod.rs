@@ -1,0 +1,102 @@
+//! Differentiation: a plan for training gets its reverse.
+//!
+//! *Needs* a lowered plan in which rows keep their numbers ([`Mode::Train`](autobatch_ir::plan::Mode)),
+//! and the graph it was made of. *Ensures* the same forward steps, some of which leave a few more
+//! registers behind, then steps in reverse, then finals, such that gradients are those of
+//! `reference::reverse`:
+//! * gradients of values bit for bit, except that a zero may have the other sign where a result of a
+//!   live application has no gradient of its own: the reference leaves out what a kernel adds as 0;
+//! * gradients of parameters as sums in the order of the steps.
+//!
+//! *How.* Every forward step that has live lanes gets one step in reverse over those lanes, and the
+//! waves are those of the forward steps backwards: there is nothing to schedule. Contributions to
+//! the gradients of the values of a field have a field of their own, a row for each use; the reader
+//! folds the rows of a value in the order of the graph. Nothing is zeroed, nothing is added in
+//! place.
+//!
+//! *Refuses* what the rules do not know: [`PlanError::NotDifferentiable`](crate::PlanError).
+//!
+//! *Cost.* Linear in the operands of live applications; a kernel in reverse is made once a
+//! signature.
+
+mod activity;
+mod emit;
+mod kernel;
+mod lists;
+mod rules;
+
+pub(crate) use kernel::{Derivative, Refused, Wanted, derive};
+
+use crate::PlanError;
+use crate::cluster::Clusters;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::{AppId, ParamId, SigId, ValueId};
+use autobatch_ir::plan::Plan;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Which gradients a plan makes.
+#[derive(Clone, Copy, Debug)]
+pub struct Gradients<'a> {
+    /// Float values, normally scalars, and their factors: gradients are those of
+    /// `sum of factor * sum(value)`.
+    pub losses: &'a [(ValueId, f32)],
+    /// The parameters and tables that get gradients; all if none are named.
+    pub params: Option<&'a [ParamId]>,
+    /// Values whose gradients are wanted as outputs, after all others, named `grad %3`.
+    pub values: &'a [ValueId],
+}
+
+/// Adds the reverse to a plan. `derivative_of` finds or makes the derivative of a signature.
+pub(crate) fn differentiate(
+    plan: &mut Plan,
+    graph: &GraphData,
+    clusters: &Clusters,
+    request: &Gradients<'_>,
+    mut derivative_of: impl FnMut(SigId, &Wanted) -> Result<Option<Arc<Derivative>>, Refused>,
+) -> Result<(), PlanError> {
+    let params = wanted_params(graph, request)?;
+    let needs = activity::needs(graph, clusters, &params, request);
+    let mut derivatives: BTreeMap<SigId, Option<Arc<Derivative>>> = BTreeMap::new();
+    let live = activity::live(graph, &needs, request, |sig, app| {
+        if let std::collections::btree_map::Entry::Vacant(entry) = derivatives.entry(sig) {
+            let derivative = match &needs.sigs[sig.index()] {
+                Some(wanted) => derivative_of(sig, wanted).map_err(|refused| site_of(graph, app, refused))?,
+                None => None,
+            };
+            entry.insert(derivative);
+        }
+        Ok(derivatives[&sig]
+            .as_ref()
+            .map_or_else(Vec::new, |found| found.gradients.iter().map(|of| of.operand).collect()))
+    })?;
+    emit::emit(
+        plan,
+        graph,
+        &emit::Parts { needs: &needs.values, live: &live, derivatives: &derivatives, params: &params },
+        request,
+    )
+}
+
+fn wanted_params(graph: &GraphData, request: &Gradients<'_>) -> Result<Vec<bool>, PlanError> {
+    for &value in request.losses.iter().map(|(value, _)| value).chain(request.values) {
+        let known = value.index() < graph.arena.values();
+        let float = |ty: autobatch_ir::Type| ty.dtype == autobatch_ir::DType::F32 && !ty.is_list;
+        if !known || !float(graph.type_of(value)) {
+            return Err(PlanError::NoFloat(value));
+        }
+    }
+    let mut wanted = vec![request.params.is_none(); graph.module.params.len()];
+    for param in request.params.unwrap_or(&[]) {
+        match wanted.get_mut(param.index()) {
+            Some(wanted) => *wanted = true,
+            None => return Err(PlanError::NoParam(*param)),
+        }
+    }
+    Ok(wanted)
+}
+
+fn site_of(graph: &GraphData, app: AppId, refused: Refused) -> PlanError {
+    let site = graph.site(graph.arena.app(app).site);
+    PlanError::NotDifferentiable { op: refused.op, site: site.to_string() }
+}

@@ -1,0 +1,320 @@
+//! Gradients of plans, by the naive player, are those of the reference.
+//!
+//! Gradients of values agree bit for bit, except for the sign of a zero: what has no gradient is
+//! left out by the reference and added as 0 by a kernel. Gradients of parameters are the same terms
+//! in another order: they agree within `8 eps sqrt(terms)` of the sum of the terms' sizes.
+
+use crate::agreement::planner;
+use crate::graphs::{MODELS, Random};
+use autobatch_ir::graph::Graph;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::{ParamId, ValueId};
+use autobatch_ir::module::{Init, ModuleBuilder};
+use autobatch_ir::plan::interp::{Played, play};
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::verify::Rule;
+use autobatch_ir::plan::{FieldId, FinalSum, Mode, Operand, Place, Plan, Verified};
+use autobatch_ir::types::{DType, f32, list};
+use autobatch_ir::{Weights, reference};
+use autobatch_planner::{Gradients, PlanError, Planner, Request, RowOrder};
+
+fn is_float(graph: &GraphData, value: ValueId) -> bool {
+    let ty = graph.type_of(value);
+    ty.dtype == DType::F32 && !ty.is_list
+}
+
+/// Every float output is a loss, with factors that differ.
+fn losses(graph: &GraphData) -> Vec<(ValueId, f32)> {
+    let floats = graph.outputs.iter().map(|output| output.value).filter(|&value| is_float(graph, value));
+    floats.enumerate().map(|(number, value)| (value, [1.0, -0.5, 0.75][number % 3])).collect()
+}
+
+fn row(plan: &Plan, run: &Played, operand: Operand, lane: u32) -> Vec<f32> {
+    let (field, row): (FieldId, u32) = match operand {
+        Operand::Rows { field, start, stride } => (field, start + lane * stride),
+        Operand::Table { field, at } => (field, plan.tables[(at + lane) as usize]),
+        other => panic!("{other:?} is no row"),
+    };
+    run.row(field, row).expect("a row").iter().map(|&word| f32::from_bits(word)).collect()
+}
+
+/// Per element of a gradient, how many terms it has and the sum of their sizes.
+fn sizes(plan: &Plan, run: &Played, words: &[u32], param: ParamId) -> Vec<(f64, f64)> {
+    let store = plan.gradient_of(param).expect("a gradient");
+    let shape = plan.stores[store.index()].ty.shape;
+    let mut sizes = vec![(0.0, 0.0); shape.elements()];
+    let mut add = |at: usize, term: f32| {
+        sizes[at].0 += 1.0;
+        sizes[at].1 += f64::from(term.abs());
+    };
+    for sum in plan.finals.iter().filter(|sum| sum.store == store) {
+        for part in &sum.parts {
+            for lane in 0..part.lanes {
+                let dy = row(plan, run, part.dy, lane);
+                match (sum.sum, part.x) {
+                    (FinalSum::Wgrad { row: first, col, k, n }, Some(x)) => {
+                        let x = row(plan, run, x, lane);
+                        for (x, dy) in x.chunks_exact(k as usize).zip(dy.chunks_exact(n as usize)) {
+                            for (i, x) in x.iter().enumerate() {
+                                for (j, dy) in dy.iter().enumerate() {
+                                    add((first as usize + i) * shape.width() + col as usize + j, x * dy);
+                                }
+                            }
+                        }
+                    }
+                    (FinalSum::Tgrad, Some(index)) => {
+                        let index = match index {
+                            Operand::Words { start, stride } => words[(start + lane * stride) as usize],
+                            Operand::WordTable { at } => words[plan.tables[(at + lane) as usize] as usize],
+                            rows => row(plan, run, rows, lane)[0].to_bits(),
+                        };
+                        let first = index as usize * shape.width();
+                        dy.iter().enumerate().for_each(|(j, &dy)| add(first + j, dy));
+                    }
+                    _ => dy.iter().enumerate().for_each(|(j, &dy)| add(j % shape.elements(), dy)),
+                }
+            }
+        }
+    }
+    sizes
+}
+
+/// Equal, zeros of both signs being one, NaN being NaN.
+fn same(a: f32, b: f32) -> bool {
+    a == b || (a.is_nan() && b.is_nan())
+}
+
+struct Case<'a> {
+    graph: &'a GraphData,
+    weights: Weights,
+    training: bool,
+}
+
+impl Case<'_> {
+    fn noise(&self) -> Noise {
+        if self.training { Noise::On { seed: 5, step: 2 } } else { Noise::Off }
+    }
+
+    fn plan(&self, policy: &str, rows: RowOrder, gradients: Gradients<'_>) -> Result<Verified<Plan>, String> {
+        let gradients = Some(gradients);
+        let request = Request { mode: Mode::Train, training: self.training, rows, gradients, wanted: &[] };
+        let plan = planner(policy).plan(self.graph, &request).map_err(|error| error.to_string())?;
+        plan.verify().map_err(|errors| errors.to_string())
+    }
+
+    fn play(&self, plan: &Verified<Plan>) -> Played {
+        let stores: Vec<Vec<f32>> = self.weights.iter().map(|param| param.values().to_vec()).collect();
+        let bound = &self.graph.bindings;
+        play(plan, &stores, &bound.words, &bound.floats, self.noise()).expect("indices are in range")
+    }
+
+    fn reference(&self, losses: &[(ValueId, f32)]) -> reference::Gradients<f32> {
+        let mode = match self.training {
+            true => reference::Mode::Train { seed: 5, step: 2 },
+            false => reference::Mode::Eval,
+        };
+        let run = reference::forward::<f32>(self.graph, &self.weights, mode).expect("sound");
+        reference::reverse(self.graph, &self.weights, &run, losses).expect("sound")
+    }
+
+    /// Compares all gradients of one plan.
+    fn agrees(&self, policy: &str, rows: RowOrder) -> Result<(), String> {
+        let losses = losses(self.graph);
+        let values: Vec<ValueId> = (0..self.graph.arena.values())
+            .map(ValueId::new)
+            .filter(|&value| is_float(self.graph, value))
+            .collect();
+        let plan = self.plan(policy, rows, Gradients { losses: &losses, params: None, values: &values })?;
+        let (run, expected) = (self.play(&plan), self.reference(&losses));
+        let first = plan.outputs.len() - values.len();
+        for (number, &value) in values.iter().enumerate() {
+            let words = run.output(first + number).expect("an output");
+            let found: Vec<f32> = words.iter().map(|&word| f32::from_bits(word)).collect();
+            let zeros = vec![0.0; found.len()];
+            let expected = expected.value(value).unwrap_or(&zeros);
+            if !found.iter().zip(expected).all(|(&a, &b)| same(a, b)) {
+                let callee = self
+                    .graph
+                    .module
+                    .callee_name(self.graph.signature(self.graph.arena.producer(value)).callee);
+                return Err(format!(
+                    "gradient of {value} of {callee} is {found:?}, the reference says {expected:?}"
+                ));
+            }
+        }
+        for number in 0..self.graph.module.params.len() {
+            let param = ParamId::new(number);
+            let found = run.gradient(plan.gradient_of(param).expect("wanted")).expect("made");
+            let zeros = vec![0.0; found.len()];
+            let expected = expected.param(param).unwrap_or(&zeros);
+            let sizes = sizes(&plan, &run, &self.graph.bindings.words, param);
+            for ((&a, &b), (terms, size)) in found.iter().zip(expected).zip(sizes) {
+                let bound = 8.0 * f64::from(f32::EPSILON) * terms.sqrt() * size;
+                if !same(a, b) && (f64::from(a) - f64::from(b)).abs() > bound {
+                    let name = &self.graph.module.params[number].name;
+                    return Err(format!("@{name}: {found:?}, the reference says {expected:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn gradients_of_every_model_are_those_of_the_reference() {
+    let mut failures = Vec::new();
+    for (name, model) in MODELS {
+        for round in 0..3 {
+            let graph = model(&mut Random(round));
+            for training in [false, true] {
+                let case = Case { graph: &graph, weights: Weights::init(&graph.module, 3), training };
+                for (policy, rows) in [
+                    ("none", RowOrder::Batch),
+                    ("auto", RowOrder::Propagated),
+                    ("agenda", RowOrder::Propagated),
+                ] {
+                    if let Err(error) = case.agrees(policy, rows) {
+                        failures.push(format!("{name} seed {round} {policy} {training}: {error}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+fn model(name: &str) -> GraphData {
+    let (_, model) = MODELS.iter().find(|(known, _)| *known == name).expect("a model");
+    model(&mut Random(4))
+}
+
+fn trained(graph: &GraphData) -> Verified<Plan> {
+    let case = Case { graph, weights: Weights::init(&graph.module, 3), training: true };
+    let losses = losses(graph);
+    let gradients = Gradients { losses: &losses, params: None, values: &[] };
+    case.plan("auto", RowOrder::Propagated, gradients).expect("differentiable")
+}
+
+#[test]
+fn plans_with_gradients_come_back_equal_from_text_and_bytes() {
+    for (name, model) in MODELS {
+        let plan = trained(&model(&mut Random(2)));
+        assert!(!plan.finals.is_empty() || *name == "elementwise", "{name} has no finals");
+        let back = Plan::from_text(plan.to_text())
+            .unwrap_or_else(|error| panic!("{name}: {error}\n{}", plan.to_text()));
+        assert!(back == *plan, "{name} as text:\n{}", plan.to_text());
+        let back = Plan::from_bytes(&plan.to_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(back == plan, "{name} as bytes");
+    }
+}
+
+#[test]
+fn frozen_parameters_have_no_gradient_and_change_no_other() {
+    let graph = model("tree_lstm");
+    let losses = losses(&graph);
+    let case = Case { graph: &graph, weights: Weights::init(&graph.module, 3), training: true };
+    let all = trained(&graph);
+    let everything = case.play(&all);
+    let kept = graph.module.param("w").expect("a weight").id().expect("of the module");
+    let gradients = Gradients { losses: &losses, params: Some(&[kept]), values: &[] };
+    let one = case.plan("auto", RowOrder::Propagated, gradients).expect("differentiable");
+    let run = case.play(&one);
+    for number in 0..graph.module.params.len() {
+        let param = ParamId::new(number);
+        assert_eq!(one.gradient_of(param).is_some(), param == kept, "@{}", graph.module.params[number].name);
+    }
+    let bits = |x: Option<&[f32]>| x.expect("a gradient").iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    let of = |plan: &Plan| plan.gradient_of(kept).expect("wanted");
+    assert_eq!(bits(run.gradient(of(&one))), bits(everything.gradient(of(&all))));
+    assert!(one.steps.len() < all.steps.len(), "leaves need no reverse where tables are frozen");
+}
+
+#[test]
+fn gradients_that_cannot_be_are_refused() {
+    let graph = model("tree_lstm");
+    let losses = losses(&graph);
+    let plan = |mode, losses: &[(ValueId, f32)], params: Option<&[ParamId]>| {
+        let gradients = Some(Gradients { losses, params, values: &[] });
+        Planner::default().plan(&graph, &Request { mode, gradients, ..Request::default() }).map(|_| ())
+    };
+    assert_eq!(plan(Mode::Infer, &losses, None), Err(PlanError::NotTraining(Mode::Infer)));
+    let missing = ValueId::new(graph.arena.values());
+    assert_eq!(plan(Mode::Train, &[(missing, 1.0)], None), Err(PlanError::NoFloat(missing)));
+    let missing = ParamId::new(99);
+    assert_eq!(plan(Mode::Train, &losses, Some(&[missing])), Err(PlanError::NoParam(missing)));
+    assert_eq!(plan(Mode::Train, &losses, None), Ok(()));
+}
+
+#[test]
+fn a_fold_of_a_list_from_outside_with_one_from_inside_is_refused_by_name_and_site() {
+    let mut m = ModuleBuilder::new("mixed");
+    let w = m.param("w", [2, 2], Init::Glorot(1.0));
+    let cell = m.cell("cell", [f32(2), list(f32(2))], |g, [x, values]| {
+        let score = g.affine([x], w, None);
+        [g.weighted_sum(g.list([score, score]), values)]
+    });
+    let g = Graph::new(&m.build().expect("sound"));
+    g.instance(0);
+    let x = g.input(&[0.5, 0.25]);
+    let [y] = g.call(cell, (x, g.list([x, x])));
+    g.loss("loss", y.sum());
+    let graph = g.finish().expect("sound");
+    let gradients = Some(Gradients { losses: &losses(&graph), params: None, values: &[] });
+    let request = Request { mode: Mode::Train, gradients, ..Request::default() };
+    let refused = Planner::default().plan(&graph, &request).expect_err("no rule");
+    let PlanError::NotDifferentiable { op, site } = refused else { panic!("{refused}") };
+    assert_eq!(op, "wsum");
+    assert!(site.contains("gradients.rs"), "{site}");
+}
+
+/// What breaks a rule of finals, and the rule.
+fn broken(name: &str, breaks: impl Fn(&mut Plan)) -> Vec<Rule> {
+    let mut plan = trained(&model(name)).into_inner();
+    breaks(&mut plan);
+    let errors = plan.verify().expect_err("the plan is broken");
+    errors.findings().iter().map(|finding| finding.rule).collect()
+}
+
+#[test]
+fn finals_outside_their_store_are_refused() {
+    let outside = |plan: &mut Plan| {
+        let sum = plan.finals.iter_mut().find_map(|sum| match &mut sum.sum {
+            FinalSum::Wgrad { row, .. } => Some(row),
+            _ => None,
+        });
+        *sum.expect("a product") += 1000;
+    };
+    assert_eq!(broken("tree_lstm", outside), [Rule::Finals]);
+    assert_eq!(broken("tree_lstm", |plan| plan.finals[0].store.0 = 0), [Rule::Finals]);
+    assert_eq!(broken("tree_lstm", |plan| plan.finals[0].store.0 = 999), [Rule::Finals]);
+    assert!(broken("tree_lstm", |plan| plan.finals[0].parts[0].each = 2).contains(&Rule::Finals));
+    assert_eq!(broken("tree_lstm", |plan| plan.finals[0].parts[0].lanes = 0), [Rule::Finals]);
+}
+
+#[test]
+fn finals_of_rows_that_nobody_wrote_are_refused() {
+    let beyond = |plan: &mut Plan| plan.finals[0].parts[0].lanes += 1_000_000;
+    assert_eq!(broken("tree_lstm", beyond), [Rule::FinalRows]);
+}
+
+#[test]
+fn edges_without_the_offsets_of_their_list_are_refused() {
+    let shifted = |plan: &mut Plan| {
+        let place = plan.places.iter().find_map(|place| match *place {
+            Place::Edges { offsets, .. } => Some(offsets as usize),
+            _ => None,
+        });
+        let at = place.expect("attention has edges") + 1;
+        plan.tables[at] += 1;
+    };
+    assert!(broken("attention", shifted).contains(&Rule::Edges));
+}
+
+#[test]
+fn steps_do_not_read_gradients() {
+    let reads = |plan: &mut Plan| {
+        let gradient = plan.given_stores() as u32;
+        plan.store_args[0].0 = gradient;
+    };
+    assert!(broken("tree_lstm", reads).contains(&Rule::StoreTypes));
+}

@@ -1,0 +1,304 @@
+//! The CPU player trains: gradients of random graphs are those of the reference, whatever the
+//! policy, the instruction set and the number of threads.
+//!
+//! Gradients of values have the bits of the reference, but for the sign of a zero. Gradients of parameters are sums in another order: within a
+//! bound of the reference in `f32`, equal for every thread count and instruction set.
+
+use autobatch_ir::Weights;
+use autobatch_ir::graph::{Graph, GraphData, OperandKind, OutputKind};
+use autobatch_ir::id::{ParamId, ValueId};
+use autobatch_ir::module::{Init, ModuleBuilder};
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Mode, Plan, Verified};
+use autobatch_ir::reference;
+use autobatch_ir::types::{DType, f32};
+use autobatch_planner::schedule::Policy;
+use autobatch_planner::{Gradients, Planner, Request, RowOrder};
+use autobatch_runtime_cpu::kernels::Isa;
+use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_tests::op_table::{self, Differentiate, Evaluate, Kind};
+use autobatch_tests::random::{Options, Profile, check};
+use std::cell::RefCell;
+
+const POLICIES: [&str; 4] = ["none", "depth", "agenda", "auto"];
+const SEED: u64 = 7;
+const STEP: u64 = 3;
+
+fn is_float(graph: &GraphData, value: ValueId) -> bool {
+    let ty = graph.type_of(value);
+    ty.dtype == DType::F32 && !ty.is_list
+}
+
+fn losses(graph: &GraphData) -> Vec<(ValueId, f32)> {
+    let losses = graph.outputs.iter().filter(|output| output.kind == OutputKind::Loss);
+    losses.enumerate().map(|(number, output)| (output.value, [1.0, 0.5, -2.0][number % 3])).collect()
+}
+
+/// Equal, zeros of both signs being one, NaN being NaN.
+fn same(a: f32, b: f32) -> bool {
+    a == b || (a.is_nan() && b.is_nan())
+}
+
+/// What a graph's gradients must be.
+struct Expected {
+    single: reference::Gradients<f32>,
+    double: reference::Gradients<f64>,
+}
+
+fn expected(graph: &GraphData, weights: &Weights, losses: &[(ValueId, f32)]) -> Result<Expected, String> {
+    let mode = reference::Mode::Train { seed: SEED, step: STEP };
+    let said = |error: reference::RunError| error.to_string();
+    let run = reference::forward::<f32>(graph, weights, mode).map_err(said)?;
+    let single = reference::reverse(graph, weights, &run, losses).map_err(said)?;
+    let run = reference::forward::<f64>(graph, weights, mode).map_err(said)?;
+    let double = reference::reverse(graph, weights, &run, losses).map_err(said)?;
+    Ok(Expected { single, double })
+}
+
+fn values_agree(
+    player: &Player,
+    plan: &Plan,
+    graph: &GraphData,
+    values: &[ValueId],
+    expected: &Expected,
+) -> Result<(), String> {
+    let first = plan.outputs.len() - values.len();
+    for (number, &value) in values.iter().enumerate() {
+        let found = player.output(plan, first + number);
+        let zeros = vec![0.0; found.len()];
+        let wanted = expected.single.value(value).unwrap_or(&zeros);
+        if !found.iter().zip(wanted).all(|(&a, &b)| same(a, b)) {
+            let app = graph.arena.producer(value);
+            let callee = graph.module.callee_name(graph.signature(app).callee);
+            return Err(format!(
+                "gradient of {value} of {callee} is {found:?}, the reference says {wanted:?}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// All gradients of parameters, end to end.
+fn parameter_gradients(player: &Player, plan: &Plan, graph: &GraphData) -> Vec<Vec<f32>> {
+    let of = |number: usize| plan.gradient_of(ParamId::new(number)).and_then(|store| player.gradient(store));
+    (0..graph.module.params.len()).map(|number| of(number).expect("all are wanted").to_vec()).collect()
+}
+
+/// Within a share of the largest element of the parameter's gradient; the error of single precision
+/// on the way there, as the reference has it, is added.
+fn parameters_agree(found: &[Vec<f32>], graph: &GraphData, expected: &Expected) -> Result<(), String> {
+    for (number, found) in found.iter().enumerate() {
+        let param = ParamId::new(number);
+        let zeros = (vec![0.0f32; found.len()], vec![0.0f64; found.len()]);
+        let single = expected.single.param(param).unwrap_or(&zeros.0);
+        let double = expected.double.param(param).unwrap_or(&zeros.1);
+        let largest = single.iter().fold(0f64, |most, x| most.max(f64::from(x.abs())));
+        for ((&found, &single), &double) in found.iter().zip(single).zip(double) {
+            let bound = 64.0 * f64::from(f32::EPSILON) * largest;
+            let name = &graph.module.params[number].name;
+            if !same(found, single) && (f64::from(found) - f64::from(single)).abs() > bound {
+                return Err(format!("@{name}: found {found}, the reference says {single}, bound {bound:e}"));
+            }
+            let rounding = (f64::from(single) - double).abs();
+            if !found.is_nan() && (f64::from(found) - double).abs() > bound + rounding {
+                return Err(format!("@{name}: found {found}, in double precision it is {double}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn plan_of(
+    graph: &GraphData,
+    policy: &str,
+    rows: RowOrder,
+    gradients: Gradients<'_>,
+) -> Result<Verified<Plan>, String> {
+    let policy: Policy = policy.parse().expect("a policy");
+    let mut planner = Planner::new(policy.load().expect("no file"));
+    let request =
+        Request { wanted: &[], mode: Mode::Train, training: true, rows, gradients: Some(gradients) };
+    let plan = planner.plan(graph, &request).map_err(|error| error.to_string())?;
+    plan.verify().map_err(|errors| errors.to_string())
+}
+
+fn bound(graph: &GraphData) -> Bound<'_> {
+    let noise = Noise::On { seed: SEED, step: STEP };
+    Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
+}
+
+fn agrees(graph: &GraphData, players: &mut [Player]) -> Result<(), String> {
+    let losses = losses(graph);
+    if losses.is_empty() {
+        return Ok(());
+    }
+    let weights = Weights::init(&graph.module, 11);
+    let expected = expected(graph, &weights, &losses)?;
+    let all = (0..graph.arena.values()).map(ValueId::new);
+    let values: Vec<ValueId> = all.filter(|&value| is_float(graph, value)).collect();
+    for policy in POLICIES {
+        for rows in [RowOrder::Batch, RowOrder::Propagated] {
+            let gradients = Gradients { losses: &losses, params: None, values: &values };
+            let plan =
+                plan_of(graph, policy, rows, gradients).map_err(|error| format!("{policy}: {error}"))?;
+            let mut first: Option<Vec<Vec<f32>>> = None;
+            for player in &mut *players {
+                player.play(&plan, &weights, bound(graph)).map_err(|error| error.to_string())?;
+                let blame = |error| format!("{policy} {rows:?} {player:?}: {error}");
+                values_agree(player, &plan, graph, &values, &expected).map_err(blame)?;
+                let found = parameter_gradients(player, &plan, graph);
+                parameters_agree(&found, graph, &expected).map_err(blame)?;
+                let bits =
+                    |all: &[Vec<f32>]| -> Vec<u32> { all.iter().flatten().map(|x| x.to_bits()).collect() };
+                match &first {
+                    Some(first) if bits(first) != bits(&found) => {
+                        return Err(blame("another player has other bits".to_owned()));
+                    }
+                    Some(_) => {}
+                    None => first = Some(found),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn sweep(property: &str, profile: Profile) {
+    let mut players: Vec<Player> = vec![Player::with_isa(Isa::Scalar, 1), Player::with_isa(Isa::best(), 1)];
+    players.push(Player::with_isa(Isa::best(), 2));
+    let players = RefCell::new(players);
+    check(property, Options::new(profile).differentiable(), 10, |graph| {
+        agrees(graph, &mut players.borrow_mut())
+    });
+}
+
+#[test]
+fn small_graphs_have_the_gradients_of_the_reference() {
+    sweep("gradients of small graphs", Profile::Small);
+}
+
+#[test]
+fn medium_graphs_have_the_gradients_of_the_reference() {
+    sweep("gradients of medium graphs", Profile::Medium);
+}
+
+#[test]
+fn trees_have_the_gradients_of_the_reference() {
+    sweep("gradients of trees", Profile::Trees);
+}
+
+#[test]
+fn chains_have_the_gradients_of_the_reference() {
+    sweep("gradients of chains", Profile::Chains);
+}
+
+#[test]
+fn lattices_have_the_gradients_of_the_reference() {
+    sweep("gradients of lattices", Profile::Lattices);
+}
+
+/// Plays graphs and their reverse with the CPU player, in single precision.
+struct OnCpu;
+
+impl OnCpu {
+    fn weights(graph: &GraphData, params: &[Vec<f64>]) -> Weights {
+        let mut weights = Weights::init(&graph.module, 0);
+        for (number, values) in params.iter().enumerate() {
+            let values: Vec<f32> = values.iter().map(|&x| x as f32).collect();
+            weights.get_mut(ParamId::new(number)).copy_from_slice(&values);
+        }
+        weights
+    }
+}
+
+/// Forward values and gradients in double precision by the reference: the truth that the player is
+/// measured against.
+impl Evaluate for OnCpu {
+    fn run(&self, graph: &GraphData, params: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let weights = Self::weights(graph, params);
+        let mut evaluation =
+            reference::Evaluation::<f64>::new(graph, &weights, reference::Mode::Eval).expect("sound");
+        for (number, values) in params.iter().enumerate() {
+            evaluation.param_mut(ParamId::new(number)).copy_from_slice(values);
+        }
+        let run = evaluation.forward().expect("sound");
+        let outputs = graph
+            .outputs
+            .iter()
+            .map(|output| run.floats(output.value).map_or_else(Vec::new, <[f64]>::to_vec));
+        outputs.collect()
+    }
+}
+
+impl Differentiate for OnCpu {
+    fn gradients(&self, graph: &GraphData, params: &[Vec<f64>]) -> op_table::Gradients {
+        let all = (0..graph.arena.values()).map(ValueId::new);
+        let mut inputs: Vec<(u32, ValueId)> = Vec::new();
+        for value in all.filter(|&value| is_float(graph, value)) {
+            let app = graph.arena.producer(value);
+            if let [operand] = graph.arena.operands(app)
+                && let Some(OperandKind::Data(slot)) = operand.kind()
+            {
+                inputs.push((slot, value));
+            }
+        }
+        let values: Vec<ValueId> = inputs.iter().map(|input| input.1).collect();
+        let losses: Vec<(ValueId, f32)> = losses(graph).into_iter().map(|(value, _)| (value, 1.0)).collect();
+        let gradients = Gradients { losses: &losses, params: None, values: &values };
+        let request = Request { mode: Mode::Train, gradients: Some(gradients), ..Request::default() };
+        let plan =
+            Planner::default().plan(graph, &request).expect("every op has a rule").verify().expect("sound");
+        let mut player = Player::with_isa(Isa::best(), 1);
+        let noise = Noise::Off;
+        let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
+        player.play(&plan, &Self::weights(graph, params), bound).expect("indices are in range");
+        let mut floats = vec![0.0; graph.bindings.floats.len()];
+        let first = plan.outputs.len() - inputs.len();
+        for (number, (slot, _)) in inputs.iter().enumerate() {
+            for (place, &x) in player.output(&plan, first + number).iter().enumerate() {
+                floats[*slot as usize + place] = f64::from(x);
+            }
+        }
+        let params = parameter_gradients(&player, &plan, graph);
+        let wide = |gradient: &Vec<f32>| gradient.iter().map(|&x| f64::from(x)).collect();
+        op_table::Gradients { params: params.iter().map(wide).collect(), floats }
+    }
+}
+
+#[test]
+fn every_op_has_the_slopes_of_its_forward_values() {
+    let failures: Vec<String> =
+        Kind::ALL.iter().filter_map(|&kind| op_table::check_gradients(kind, &OnCpu, 2e-3).err()).collect();
+    assert!(failures.is_empty(), "{} entries fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn gradients_that_threads_share_have_the_bits_of_one_thread() {
+    let mut m = ModuleBuilder::new("wide");
+    let w = m.param("w", [96, 160], Init::Glorot(1.0));
+    let b = m.param("b", 160, Init::ZEROS);
+    let cell = m.cell("cell", [f32(96)], |g, [x]| [g.affine([x], w, Some(b)).tanh()]);
+    let g = Graph::new(&m.build().expect("sound"));
+    for key in 0..400u32 {
+        g.instance(u64::from(key));
+        let x: Vec<f32> = (0..96).map(|i| ((key * 97 + i) as f32 * 0.37).sin()).collect();
+        let [y] = g.call(cell, g.input(&x));
+        g.loss(&format!("loss{key}"), y.sum());
+    }
+    let graph = g.finish().expect("sound");
+    let weights = Weights::init(&graph.module, 5);
+    let losses = losses(&graph);
+    let gradients = Gradients { losses: &losses, params: None, values: &[] };
+    let plan = plan_of(&graph, "auto", RowOrder::Propagated, gradients).expect("differentiable");
+    let mut all: Vec<Vec<Vec<f32>>> = Vec::new();
+    for threads in [1, 2, 3] {
+        let mut player = Player::with_isa(Isa::best(), threads);
+        for _ in 0..2 {
+            player.play(&plan, &weights, bound(&graph)).expect("sound");
+            all.push(parameter_gradients(&player, &plan, &graph));
+        }
+    }
+    assert!(all[0][0].iter().any(|x| *x != 0.0));
+    assert!(all.iter().all(|found| *found == all[0]), "threads and runs agree");
+    parameters_agree(&all[0], &graph, &expected(&graph, &weights, &losses).expect("sound")).expect("right");
+}
