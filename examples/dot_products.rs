@@ -5,6 +5,8 @@
 //! cargo run --example dot_products
 //! ```
 
+#![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
+
 use autobatch::prelude::*;
 
 const WIDTH: usize = 8;

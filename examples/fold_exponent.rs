@@ -5,6 +5,8 @@
 //! cargo run --example fold_exponent -- 10
 //! ```
 
+#![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
+
 use autobatch::prelude::*;
 
 /// 2^n, from 2^(n-1) twice.

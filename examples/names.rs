@@ -5,6 +5,8 @@
 //! cargo run --release --example names
 //! ```
 
+#![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
+
 use autobatch::nn::{Linear, Lstm};
 use autobatch::prelude::*;
 

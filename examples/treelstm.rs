@@ -4,6 +4,8 @@
 //! cargo run --release --example treelstm
 //! ```
 
+#![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
+
 use autobatch::nn::Linear;
 use autobatch::prelude::*;
 

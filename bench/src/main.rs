@@ -1,5 +1,7 @@
 //! `autobatch-bench`: times models of the catalogue, alone or between the scripts of other systems.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program reports to the terminal")]
+
 use autobatch_bench::{BenchError, Mode, Options, run, sweep};
 use autobatch_models::catalogue;
 use autobatch_planner::schedule::Policy;

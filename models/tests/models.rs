@@ -1,5 +1,7 @@
 //! Every model of the catalogue, small: batched as one by one, its losses finite, its options kept.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use autobatch::prelude::*;
 use autobatch_models::catalogue::{ENTRIES, Entry, OpenError, Options, Problem, open};
 use std::path::Path;
