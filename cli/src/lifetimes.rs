@@ -6,7 +6,7 @@
 //!
 //! Memory follows what steps touch, not what slabs claim: a file may claim any number of rows.
 
-use crate::facts::{field_written, for_each_place, for_each_row};
+use crate::facts::{for_each_place, for_each_row};
 use autobatch_ir::plan::{Plan, SlabId};
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@
 //! another order.
 
 use super::kernels::share_of_rows;
-use crate::facts::{Kinds, field_written, for_each_place, for_each_row};
+use crate::facts::{Kinds, for_each_place, for_each_row};
 use crate::words::{count, table};
 use autobatch_ir::plan::{FieldId, Operand, Plan};
 use serde::Serialize;
@@ -109,9 +109,7 @@ impl Gather {
                 });
             }
             for &place in plan.places(step) {
-                for_each_place(plan, step, place, |_, row| {
-                    writer.set(place.field(), row, number as u32)
-                });
+                for_each_place(plan, step, place, |_, row| writer.set(place.field(), row, number as u32));
             }
         }
         gathers
