@@ -190,11 +190,6 @@ fn instances_outputs_and_marks_are_refused_inside_a_cell() {
 }
 
 #[test]
-fn a_modules_name_is_checked() {
-    assert!(ModuleBuilder::new("no name").build().is_err());
-}
-
-#[test]
 fn values_of_two_graphs_do_not_mix() {
     let (module, model) = model();
     let (a, b) = (Graph::new(&module), Graph::new(&module));

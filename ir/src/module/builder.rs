@@ -166,11 +166,7 @@ impl ModuleBuilder {
     ///
     /// # Errors
     /// The first fault of any declaration or traced body.
-    #[track_caller]
-    pub fn build(mut self) -> Result<Arc<Module>, EmitError> {
-        if let Err(message) = check_name(&self.module.name) {
-            self.fail("module", message, None, Location::caller());
-        }
+    pub fn build(self) -> Result<Arc<Module>, EmitError> {
         match self.error {
             Some(error) => Err(error),
             None => Ok(self.module),
