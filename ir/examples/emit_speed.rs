@@ -1,6 +1,6 @@
 //! What emitting costs, through the public door: nanoseconds and bytes an application.
 //!
-//! `cargo run --release -p autobatch-ir --example emit_speed [applications] [rounds]`
+//! `cargo run --release -p autobatch-ir --example emit_speed [applications] [rounds] [cells|ops]`
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
 use autobatch_ir::{Cell, Graph, INDEX, Init, Module, ModuleBuilder, Param, Value, f32};
@@ -81,7 +81,11 @@ fn main() {
     let distinct = wanted.div_ceil(39).min(100_000 / 39);
     let trees: Vec<Tree> = (0..distinct).map(|_| tree(20, &mut random)).collect();
     let mut graph = Graph::new(&module);
+    let only = std::env::args().nth(3);
     for (name, by_ops) in [("cell calls", false), ("op by op", true)] {
+        if only.as_deref().is_some_and(|only| (only == "ops") != by_ops) {
+            continue;
+        }
         let mut times: Vec<f64> = (0..rounds + 1)
             .map(|_| {
                 graph.clear();
