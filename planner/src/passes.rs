@@ -1,6 +1,6 @@
 //! The passes from graph to graph: one ordered table, and the driver that runs it.
 //!
-//! Each pass is a file of [`rewrite`](crate::rewrite) whose name is the pass's. The driver runs the
+//! Each pass is a file of `rewrite` whose name is the pass's. The driver runs the
 //! selected ones in the order of the table, checks the graph after each as [`Selection::verify`]
 //! says, keeps a line about each, and shows the graph to an observer, which may stop it: that is
 //! what `--print-after`, `--stop-after` and `--verify=each` are made of.
@@ -86,7 +86,7 @@ pub enum Verify {
     /// That the graph keeps the rules of graphs.
     Each,
     /// That, and that every value left is the value that it was, by
-    /// [`equivalent`](autobatch_ir::graph::equivalent::equivalent).
+    /// [`equivalent`].
     Prove,
 }
 
