@@ -65,7 +65,7 @@ fn what_cannot_be_measured_is_refused_with_a_remedy() {
     let say = |name: &str, options: Options| run(name, &options).unwrap_err().to_string();
     assert_eq!(
         say("b", Options { mode: Mode::Train, ..quick() }),
-        "mode `train` cannot be measured yet: plans have no backward steps; use --mode infer"
+        "mode `train` cannot be measured yet: there is no trainer; use --mode infer"
     );
     assert_eq!(say("b", Options { rounds: 0, ..quick() }), "rounds must be 1 to 10000, found 0");
     assert!(say("x", quick()).starts_with("unknown model `x`: expected one of a, b"));
