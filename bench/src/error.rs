@@ -42,9 +42,9 @@ impl fmt::Display for BenchError {
             Self::Verb(words) => {
                 write!(f, "expected a model's name, or `sweep` and a model's name, found `{words}`")
             }
-            Self::TrainingIsMissing => f.write_str(
-                "mode `train` cannot be measured yet: there is no trainer; use --mode infer",
-            ),
+            Self::TrainingIsMissing => {
+                f.write_str("mode `train` cannot be measured yet: there is no trainer; use --mode infer")
+            }
             Self::NoInstances => f.write_str(
                 "the data holds no instances; give a file with at least one, or none to generate some",
             ),
