@@ -20,8 +20,6 @@ pub enum BenchError {
         /// The words.
         String,
     ),
-    /// Training steps cannot be measured yet.
-    TrainingIsMissing,
     /// The data holds no instances.
     NoInstances,
     /// The number of rounds is out of range.
@@ -41,9 +39,6 @@ impl fmt::Display for BenchError {
             Self::Mode(word) => write!(f, "unknown mode `{word}`: expected infer or train"),
             Self::Verb(words) => {
                 write!(f, "expected a model's name, or `sweep` and a model's name, found `{words}`")
-            }
-            Self::TrainingIsMissing => {
-                f.write_str("mode `train` cannot be measured yet: there is no trainer; use --mode infer")
             }
             Self::NoInstances => f.write_str(
                 "the data holds no instances; give a file with at least one, or none to generate some",

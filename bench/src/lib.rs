@@ -17,7 +17,7 @@ mod step;
 mod sweep;
 
 pub use error::BenchError;
-pub use report::{PlanFacts, Report, Split};
+pub use report::{Phases, PlanFacts, Report, Split};
 pub use sweep::{Sweep, SweepRow, sweep};
 
 use autobatch_models::catalogue::{self, Problem};
@@ -76,6 +76,8 @@ pub struct Options {
     pub policy: Policy,
     /// Whether to measure one by one, too, and to compare the bits.
     pub one_by_one: bool,
+    /// Whether to split playing into its phases; costs two readings of the clock a step.
+    pub phases: bool,
 }
 
 impl Default for Options {
@@ -88,6 +90,7 @@ impl Default for Options {
             turn: Duration::from_millis(100),
             policy: Policy::default(),
             one_by_one: true,
+            phases: false,
         }
     }
 }
@@ -102,9 +105,6 @@ const MOST_REPEATS: usize = 1_000;
 /// # Errors
 /// If there is no such model, an option does not fit, or a step fails.
 pub fn run(name: &str, options: &Options) -> Result<Report, BenchError> {
-    if options.mode == Mode::Train {
-        return Err(BenchError::TrainingIsMissing);
-    }
     if !(1..=MOST_ROUNDS).contains(&options.rounds) {
         return Err(BenchError::Rounds { most: MOST_ROUNDS, found: options.rounds });
     }
@@ -112,11 +112,11 @@ pub fn run(name: &str, options: &Options) -> Result<Report, BenchError> {
     if problem.workload.instances() == 0 {
         return Err(BenchError::NoInstances);
     }
-    let mut batched = Runner::new(&problem, &options.policy, options.threads)?;
+    let mut batched = Runner::new(&problem, &options.policy, options)?;
     let facts = batched.facts()?;
     let mut single = match options.one_by_one {
         true => {
-            let mut runner = Runner::new(&problem, &Policy::Unbatched, options.threads)?;
+            let mut runner = Runner::new(&problem, &Policy::Unbatched, options)?;
             let prepared = runner.prepare()?;
             Some((runner, prepared))
         }

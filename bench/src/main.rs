@@ -56,6 +56,9 @@ struct Arguments {
     /// Leave out one by one
     #[arg(long)]
     alone: bool,
+    /// Split playing into packing, forward, reverse, finals, update
+    #[arg(long)]
+    phases: bool,
     /// Print one line of JSON only
     #[arg(long)]
     json: bool,
@@ -74,6 +77,7 @@ impl Arguments {
             turn: Duration::from_millis(self.turn),
             policy: self.policy.parse::<Policy>()?,
             one_by_one: !self.alone,
+            phases: self.phases,
         })
     }
 

@@ -1,6 +1,6 @@
 //! What was measured, for people and for programs.
 
-use crate::step::{Measured, Runner};
+use crate::step::{self, Measured, Runner};
 use crate::{Mode, Options};
 use autobatch_ir::plan::Plan;
 use autobatch_models::catalogue::Problem;
@@ -30,20 +30,47 @@ type Part = (&'static str, fn(&Split) -> f64);
 
 impl Split {
     pub(crate) fn of(rounds: &[Measured]) -> Option<Self> {
-        let median = |part: fn(&Measured) -> Duration| {
-            let mut parts: Vec<Duration> = rounds.iter().map(part).collect();
-            parts.sort_unstable();
-            parts.get(parts.len() / 2).map(Duration::as_secs_f64)
-        };
+        let part = |part| median(rounds, |measured| measured.of(part));
         Some(Self {
-            emit: median(|m| m.emit)?,
-            plan: median(|m| m.plan)?,
-            verify: median(|m| m.verify)?,
-            play: median(|m| m.play)?,
-            read: median(|m| m.read)?,
-            total: median(Measured::total)?,
+            emit: part(step::Part::Emit)?,
+            plan: part(step::Part::Plan)?,
+            verify: part(step::Part::Verify)?,
+            play: part(step::Part::Play)?,
+            read: part(step::Part::Read)?,
+            total: median(rounds, Measured::total)?,
         })
     }
+}
+
+/// Seconds of the phases of playing: the median of each over the rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Phases {
+    /// Finding programs, and packing weights that an update changed.
+    pub pack: f64,
+    /// Forward steps.
+    pub forward: f64,
+    /// Steps in reverse.
+    pub reverse: f64,
+    /// Gradients of parameters, as sums over all rows.
+    pub finals: f64,
+}
+
+impl Phases {
+    pub(crate) fn of(rounds: &[Measured]) -> Option<Self> {
+        let part = |part| median(rounds, |measured| measured.of(part));
+        Some(Self {
+            pack: part(step::Part::Pack)?,
+            forward: part(step::Part::Forward)?,
+            reverse: part(step::Part::Reverse)?,
+            finals: part(step::Part::Finals)?,
+        })
+    }
+}
+
+fn median(rounds: &[Measured], part: impl Fn(&Measured) -> Duration) -> Option<f64> {
+    let mut parts: Vec<Duration> = rounds.iter().map(part).collect();
+    parts.sort_unstable();
+    parts.get(parts.len() / 2).map(Duration::as_secs_f64)
 }
 
 /// The plans of a step, summed over its graphs.
@@ -114,6 +141,8 @@ pub struct Report {
     pub rounds: usize,
     /// The batched step.
     pub batched: Split,
+    /// The phases of playing it, if they were asked for.
+    pub phases: Option<Phases>,
     /// One by one, if it was measured.
     pub one_by_one: Option<Split>,
     /// Whether both gave the same bits, if both ran.
@@ -147,6 +176,7 @@ impl Report {
             isa: runner.isa(),
             rounds: options.rounds,
             batched,
+            phases: options.phases.then(|| Phases::of(fresh)).flatten(),
             one_by_one: Split::of(known),
             same_bits,
             numbers: runner.outputs().len(),
@@ -220,6 +250,10 @@ impl fmt::Display for Report {
                 write!(f, "   {:.0} {unit}/s", self.per_second())?;
             }
             writeln!(f)?;
+        }
+        if let Some(Phases { pack, forward, reverse, finals }) = self.phases {
+            write!(f, "phases      pack {:.3}, forward {:.3}, ", 1e3 * pack, 1e3 * forward)?;
+            writeln!(f, "reverse {:.3}, finals {:.3} ms", 1e3 * reverse, 1e3 * finals)?;
         }
         match self.same_bits {
             Some(true) => writeln!(f, "same bits   yes, all {} numbers", self.numbers),

@@ -1,48 +1,70 @@
 //! One step, and how long its parts take.
 
-use crate::chunks;
 use crate::error::BenchError;
 use crate::report::PlanFacts;
+use crate::{Mode, Options, chunks};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::plan::{self, Plan, Verified};
 use autobatch_ir::{Graph, Value, Weights};
 use autobatch_models::catalogue::Problem;
 use autobatch_planner::schedule::Policy;
-use autobatch_planner::{Planner, Request};
+use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_cpu::{Bound, Player};
 use std::ops::{AddAssign, Range};
 use std::time::{Duration, Instant};
 
-/// How long the parts of a step took.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Measured {
-    pub(crate) emit: Duration,
-    pub(crate) plan: Duration,
-    pub(crate) verify: Duration,
-    pub(crate) play: Duration,
-    pub(crate) read: Duration,
+/// The parts of a step that are timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Emit,
+    Plan,
+    Verify,
+    /// All of playing: what follows are its phases.
+    Play,
+    Read,
+    Pack,
+    Forward,
+    Reverse,
+    Finals,
 }
 
+impl Part {
+    /// What a step consists of; phases are parts of parts.
+    const STEP: [Self; 5] = [Self::Emit, Self::Plan, Self::Verify, Self::Play, Self::Read];
+    const COUNT: usize = Self::Finals as usize + 1;
+}
+
+/// How long the parts of a step took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Measured([Duration; Part::COUNT]);
+
 impl Measured {
+    pub(crate) fn of(&self, part: Part) -> Duration {
+        self.0[part as usize]
+    }
+
     pub(crate) fn total(&self) -> Duration {
-        self.emit + self.plan + self.verify + self.play + self.read
+        Part::STEP.into_iter().map(|part| self.of(part)).sum()
     }
 
     pub(crate) fn divided(self, by: u32) -> Self {
-        let Self { emit, plan, verify, play, read } = self;
-        Self { emit: emit / by, plan: plan / by, verify: verify / by, play: play / by, read: read / by }
+        Self(self.0.map(|time| time / by))
+    }
+
+    /// Runs a part of a step and adds how long it took.
+    fn timed<T>(&mut self, part: Part, run: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = run();
+        self.0[part as usize] += start.elapsed();
+        result
     }
 }
 
 impl AddAssign for Measured {
     fn add_assign(&mut self, other: Self) {
-        self.emit += other.emit;
-        self.plan += other.plan;
-        self.verify += other.verify;
-        self.play += other.play;
-        self.read += other.read;
+        self.0.iter_mut().zip(other.0).for_each(|(sum, more)| *sum += more);
     }
 }
 
@@ -53,40 +75,39 @@ pub(crate) type Prepared = Vec<Verified<Plan>>;
 /// its own.
 pub(crate) struct Runner<'p> {
     problem: &'p Problem,
+    mode: Mode,
     graph: Graph,
     weights: Weights,
     planner: Planner,
     player: Player,
     wanted: Vec<ValueId>,
+    /// The wanted values again, as losses.
+    losses: Vec<(ValueId, f32)>,
     outputs: Vec<f32>,
 }
 
-/// Runs a part of a step and adds how long it took.
-fn timed<T>(spent: &mut Duration, part: impl FnOnce() -> T) -> T {
-    let start = Instant::now();
-    let result = part();
-    *spent += start.elapsed();
-    result
-}
-
 impl<'p> Runner<'p> {
-    pub(crate) fn new(problem: &'p Problem, policy: &Policy, threads: usize) -> Result<Self, BenchError> {
-        let threads = match threads {
+    pub(crate) fn new(problem: &'p Problem, policy: &Policy, options: &Options) -> Result<Self, BenchError> {
+        let threads = match options.threads {
             0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
             threads => threads,
         };
+        let mut player = Player::new(threads)?;
+        player.set_counting(options.phases);
         Ok(Self {
             problem,
+            mode: options.mode,
             graph: Graph::new(&problem.module),
             weights: Weights::init(&problem.module, 0),
             planner: Planner::new(policy.load()?),
-            player: Player::new(threads)?,
+            player,
             wanted: Vec::new(),
+            losses: Vec::new(),
             outputs: Vec::new(),
         })
     }
 
-    /// What the last step gave, all instances' outputs one after another.
+    /// What the last step gave, all instances' outputs one after another; of training, their losses.
     pub(crate) fn outputs(&self) -> &[f32] {
         &self.outputs
     }
@@ -100,13 +121,9 @@ impl<'p> Runner<'p> {
         let mut spent = Measured::default();
         self.outputs.clear();
         for instances in chunks(self.problem) {
-            timed(&mut spent.emit, || self.emit(instances))?;
-            let plan = {
-                let data = self.graph.data();
-                let request = Request { wanted: &self.wanted, ..Request::default() };
-                timed(&mut spent.plan, || self.planner.plan(&data, &request))?
-            };
-            let plan = timed(&mut spent.verify, || plan.verify())?;
+            spent.timed(Part::Emit, || self.emit(instances))?;
+            let plan = spent.timed(Part::Plan, || self.plan())?;
+            let plan = spent.timed(Part::Verify, || plan.verify())?;
             self.play(&plan, &mut spent)?;
         }
         Ok(spent)
@@ -117,7 +134,7 @@ impl<'p> Runner<'p> {
         let mut spent = Measured::default();
         self.outputs.clear();
         for (instances, plan) in chunks(self.problem).zip(plans) {
-            timed(&mut spent.emit, || self.emit(instances))?;
+            spent.timed(Part::Emit, || self.emit(instances))?;
             self.play(plan, &mut spent)?;
         }
         Ok(spent)
@@ -140,32 +157,63 @@ impl<'p> Runner<'p> {
 
     fn planned(&mut self, instances: Range<usize>) -> Result<(Verified<Plan>, usize), BenchError> {
         self.emit(instances)?;
-        let data = self.graph.data();
-        let request = Request { wanted: &self.wanted, ..Request::default() };
-        let plan = self.planner.plan(&data, &request)?.verify()?;
-        Ok((plan, data.arena.len()))
+        let plan = self.plan()?.verify()?;
+        Ok((plan, self.graph.data().arena.len()))
     }
 
     fn emit(&mut self, instances: Range<usize>) -> Result<(), BenchError> {
         self.graph.clear();
         let graph = &self.graph;
         let mut outputs: Vec<Value<'_>> = Vec::with_capacity(self.wanted.len());
+        // The gradient is that of the mean loss.
+        let share = 1.0 / instances.len() as f32;
         for instance in instances {
             graph.instance(instance as u64);
-            self.problem.workload.emit(graph, instance, &mut outputs);
+            match self.mode {
+                Mode::Infer => self.problem.workload.emit(graph, instance, &mut outputs),
+                Mode::Train => outputs.push(self.problem.workload.loss(graph, instance)),
+            }
         }
         graph.check()?;
         self.wanted.clear();
         self.wanted.extend(outputs.iter().filter_map(|output| output.id()));
+        self.losses.clear();
+        self.losses.extend(self.wanted.iter().map(|&value| (value, share)));
         Ok(())
+    }
+
+    fn plan(&mut self) -> Result<Plan, BenchError> {
+        let data = self.graph.data();
+        let wanted = &self.wanted;
+        let request = match self.mode {
+            Mode::Infer => Request { wanted, ..Request::default() },
+            Mode::Train => Request {
+                wanted,
+                mode: plan::Mode::Train,
+                training: true,
+                gradients: Some(Gradients { losses: &self.losses, params: None, values: &[] }),
+                ..Request::default()
+            },
+        };
+        Ok(self.planner.plan(&data, &request)?)
     }
 
     fn play(&mut self, plan: &Verified<Plan>, spent: &mut Measured) -> Result<(), BenchError> {
         let data = self.graph.data();
         let bound = bound(&data);
-        timed(&mut spent.play, || self.player.play(plan, &self.weights, bound))?;
+        spent.timed(Part::Play, || self.player.play(plan, &self.weights, bound))?;
+        if let Some(counters) = self.player.counters() {
+            let [forward, reverse] = counters.directions(plan);
+            let phases = [
+                (Part::Pack, counters.pack),
+                (Part::Forward, forward),
+                (Part::Reverse, reverse),
+                (Part::Finals, counters.finals),
+            ];
+            phases.into_iter().for_each(|(part, time)| spent.0[part as usize] += time);
+        }
         let (player, outputs) = (&self.player, &mut self.outputs);
-        timed(&mut spent.read, || {
+        spent.timed(Part::Read, || {
             (0..plan.outputs.len()).for_each(|number| outputs.extend_from_slice(player.output(plan, number)));
         });
         Ok(())

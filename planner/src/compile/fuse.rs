@@ -3,14 +3,15 @@
 //! *Needs* map stages of one instruction each, in program order. *Ensures* the same values: an
 //! instruction moves up into an earlier map stage of its width, never across a stage that makes
 //! something it reads, and keeps reading what it read. A result that only its own stage reads loses
-//! its register. Nothing is reassociated, so the bits stay.
+//! its register, and a copy of one that has none is made in place. Nothing is reassociated, so the
+//! bits stay.
 //!
 //! ```text
 //! map 4 { t1 = tanh v0 }   map 4 { t2 = sigmoid v1 }   map 4 { r = mul t1 t2 }
 //! map 4 { 0 = tanh v0   1 = sigmoid v1   2 = mul 0 1 -> r }
 //! ```
 
-use autobatch_ir::plan::{Instr, Kernel, ListSource, ProdInit, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{Code, Instr, Kernel, ListSource, ProdInit, RegKind, Source, Stage, View};
 
 pub(crate) fn fuse(kernel: &mut Kernel) {
     let mut fused: Vec<Stage> = Vec::with_capacity(kernel.stages.len());
@@ -22,6 +23,7 @@ pub(crate) fn fuse(kernel: &mut Kernel) {
     }
     kernel.stages = fused;
     drop_private_results(kernel);
+    drop_copies(kernel);
     drop_unused_registers(kernel);
 }
 
@@ -142,6 +144,33 @@ fn drop_private_results(kernel: &mut Kernel) {
                 instr.store = instr.store.filter(|made| read.iter().any(|r| overlaps(made, &(*r, false))));
             }
         }
+    }
+}
+
+/// A copy of a result that has no register: the result goes there itself.
+fn drop_copies(kernel: &mut Kernel) {
+    for stage in &mut kernel.stages {
+        let Stage::Map { code, .. } = stage else { continue };
+        let mut kept: Vec<Instr> = Vec::with_capacity(code.len());
+        let mut renumbered: Vec<u32> = Vec::with_capacity(code.len());
+        for mut instr in code.drain(..) {
+            for source in &mut instr.sources {
+                if let Source::Local(local) = source {
+                    *local = renumbered[*local as usize];
+                }
+            }
+            if let (Code::Copy, &[Source::Local(local)], Some(_)) =
+                (instr.code, &instr.sources[..], instr.store)
+                && kept[local as usize].store.is_none()
+            {
+                kept[local as usize].store = instr.store;
+                renumbered.push(local);
+                continue;
+            }
+            renumbered.push(kept.len() as u32);
+            kept.push(instr);
+        }
+        *code = kept;
     }
 }
 

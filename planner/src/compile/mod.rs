@@ -21,6 +21,7 @@ use autobatch_ir::plan::{
     Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View,
 };
 use autobatch_ir::types::{Type, Types};
+use std::collections::HashMap;
 
 /// What a kernel is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,11 +80,14 @@ pub(crate) struct Builder<'a> {
     pub(crate) params: Vec<Type>,
     pub(crate) regs: Vec<Reg>,
     pub(crate) stages: Vec<Stage>,
+    /// Pieces that were put together before, and where.
+    joined: HashMap<Vec<View>, View>,
 }
 
 impl<'a> Builder<'a> {
     pub(crate) fn new(tables: Tables<'a>, options: CompileOptions) -> Self {
-        Self { tables, options, ports: 0, params: Vec::new(), regs: Vec::new(), stages: Vec::new() }
+        let (params, regs, stages) = (Vec::new(), Vec::new(), Vec::new());
+        Self { tables, options, ports: 0, params, regs, stages, joined: HashMap::new() }
     }
 
     pub(crate) fn reg(&mut self, kind: RegKind, ty: Type) -> View {
@@ -315,7 +319,11 @@ impl<'a> Builder<'a> {
         if let [view] = views[..] {
             return view;
         }
+        if let Some(&whole) = self.joined.get(&views) {
+            return whole;
+        }
         let whole = self.temp(ty);
+        self.joined.insert(views.clone(), whole);
         let mut start = 0;
         for view in views {
             let store = View { reg: whole.reg, start, width: view.width };

@@ -381,6 +381,10 @@ impl Work<'_> {
                 let field = FieldId(self.fields.kept[&back.sig].0 + kept);
                 Operand::Rows { field, start: back.kept, stride: 1 }
             }
+            From::Contribution(number) => {
+                let rows = &back.rows[number as usize];
+                Operand::Rows { field: rows.field, start: rows.first, stride: 1 }
+            }
             From::Gradient(_) => unreachable!("finals take what steps in reverse keep"),
         }
     }

@@ -4,8 +4,9 @@
 //! that comes through a port the length is not known: a sum contributes the same row to all its
 //! values, and other folds have a stage of their own, which gives a row to each.
 
-use super::kernel::{Applied, Deriver, Refused};
+use super::kernel::{Deriver, Refused};
 use super::rules::{Partial, PortUse, SCALAR, floats, number};
+use super::tape::Applied;
 use crate::compile::{Value, type_of};
 use autobatch_ir::graph::{Binary, Compare, ListFold, Op, Unary};
 use autobatch_ir::plan::{Code, ListSource, RegKind, Source, Stage, View};

@@ -4,8 +4,9 @@
 //! and the graph it was made of. *Ensures* the same forward steps, some of which leave a few more
 //! registers behind, then steps in reverse, then finals, such that gradients are those of
 //! `reference::reverse`:
-//! * gradients of values bit for bit, except that a zero may have the other sign where a result of a
-//!   live application has no gradient of its own: the reference leaves out what a kernel adds as 0;
+//! * gradients of values bit for bit, except that a zero may have the other sign: the reference leaves
+//!   out what a kernel adds as 0 where a result of a live application has no gradient of its own, and
+//!   a kernel leaves out the zeros around the gradient of a slice, which the reference adds;
 //! * gradients of parameters as sums in the order of the steps.
 //!
 //! *How.* Every forward step that has live lanes gets one step in reverse over those lanes, and the
@@ -20,10 +21,12 @@
 //! signature.
 
 mod activity;
+mod cut;
 mod emit;
 mod kernel;
 mod lists;
 mod rules;
+mod tape;
 
 pub(crate) use kernel::{Derivative, Refused, Wanted, derive};
 

@@ -4,8 +4,9 @@
 //! `reference::derivative` happens here too, in the same order: see the table there. What looks at a
 //! value row by row does so here as well, a few stages for each row.
 
-use super::kernel::{Applied, Deriver, PendingFinal, Refused};
+use super::kernel::{Deriver, PendingFinal, Refused};
 use super::lists;
+use super::tape::Applied;
 use crate::compile::{Value, pieces, range, side_by_side, type_of};
 use autobatch_ir::graph::{Binary, Compare, Fold, Op, Over, Permutation, Unary};
 use autobatch_ir::plan::{Code, FinalSum, Part, ProdInit, RegKind, Source, Stage, View};
@@ -348,8 +349,9 @@ impl Deriver<'_> {
                 let square = self.binary(Mul, y, y, ty);
                 self.one_operand(Unary::Neg, Source::View(square), ty)
             }
-            Unary::Tanh | Unary::Sigmoid => self.instr(Code::Slope(unary), vec![y], ty),
-            Unary::Relu | Unary::Gelu | Unary::Silu | Unary::Softplus | Unary::Erf => {
+            // A result of relu is positive where its operand is, and more often at hand.
+            Unary::Tanh | Unary::Sigmoid | Unary::Relu => self.instr(Code::Slope(unary), vec![y], ty),
+            Unary::Gelu | Unary::Silu | Unary::Softplus | Unary::Erf => {
                 self.instr(Code::Slope(unary), vec![x], ty)
             }
             Unary::Sin => self.one_operand(Unary::Cos, x, ty),

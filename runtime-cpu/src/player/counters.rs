@@ -55,6 +55,10 @@ pub struct KernelCount {
 pub struct Counters {
     /// The steps.
     pub steps: Vec<StepCount>,
+    /// How long it took to find programs and to pack weights that had changed, before the first step.
+    pub pack: Duration,
+    /// How long the sums over all rows took, after the last step.
+    pub finals: Duration,
 }
 
 impl Counters {
@@ -102,6 +106,16 @@ impl Counters {
         kernels.retain(|kernel| kernel.steps > 0);
         kernels.sort_by(|a, b| b.time.cmp(&a.time).then(a.kernel.cmp(&b.kernel)));
         kernels
+    }
+
+    /// Time of the forward steps and of those in reverse, whose kernels are named with a prime.
+    #[must_use]
+    pub fn directions(&self, plan: &Plan) -> [Duration; 2] {
+        let mut times = [Duration::ZERO; 2];
+        for step in &self.steps {
+            times[usize::from(plan.kernels[step.kernel.index()].name.ends_with('\''))] += step.time;
+        }
+        times
     }
 
     /// Writes the play as trace events, which Perfetto and Chrome's tracing page draw: one bar a

@@ -28,6 +28,7 @@ use memory::Memory;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 use ready::{Ready, recycled};
 use std::fmt;
+use std::time::Instant;
 use tile::{PlayContext, StepContext, TileMemory};
 
 /// Floating-point operations below which a step is not split among threads: about 30 µs of one core.
@@ -263,7 +264,11 @@ impl Player {
     ) -> Result<(), RunError> {
         border::check_bound(plan, stores, bound)?;
         let mut params = recycled(std::mem::take(&mut self.params));
+        let begin = self.counters.is_some().then(Instant::now);
         self.ready.prepare(self.isa, plan, stores, &mut params)?;
+        if let (Some(counters), Some(begin)) = (&mut self.counters, begin) {
+            counters.pack = begin.elapsed();
+        }
         border::check_indices(plan, &self.ready, bound.words, &mut self.origins)?;
         let fields = self.memory.fit(plan).ok_or(RunError::Memory { bytes: plan.slab_bytes() })?;
         let context = PlayContext { isa: self.isa, plan, ready: &self.ready, params: &params, fields, bound };
@@ -279,10 +284,15 @@ impl Player {
         self.gradients.fit(plan, count)?;
         let played = Played { isa: self.isa, plan, memory: &self.memory, words: bound.words };
         let gradients = &mut self.gradients;
+        let begin = self.counters.is_some().then(Instant::now);
         match &self.pool {
-            None => gradients.play(played, count),
-            Some(pool) => pool.install(|| gradients.play(played, count)),
+            None => gradients.play(played, count)?,
+            Some(pool) => pool.install(|| gradients.play(played, count))?,
         }
+        if let (Some(counters), Some(begin)) = (&mut self.counters, begin) {
+            counters.finals = begin.elapsed();
+        }
+        Ok(())
     }
 
     /// The elements of a gradient store of the plan that was played last; `None` for other stores.

@@ -1,0 +1,270 @@
+//! Cuts the stages of a body and of its reverse into two kernels.
+//!
+//! *Needs* the forward stages, then those in reverse, which read forward registers as they please.
+//! *Ensures* two kernels that compute the same bits, and says where the second finds what it reads
+//! of the first. What the reverse reads is, in this order:
+//! 1. an operand, where the forward step found it;
+//! 2. a result, where the forward step left it;
+//! 3. what a sum over rows takes as it stands, saved: the forward step returns it, written in place;
+//! 4. what a product, a row stage, a fold or a lookup made: saved;
+//! 5. a transcendental function of anything that is none of these: saved, so that the argument
+//!    need not be. A gate is kept as `sigmoid(z)` and not as `z`: the same memory, and nothing to
+//!    compute again. A `tanh` of a result is computed again: writing and reading a row costs what
+//!    computing it costs, and memory besides;
+//! 6. any other elementwise stage: computed again.
+
+use super::kernel::{Derivative, Deriver, Forward, From, GradientOf, LaneFinal};
+use crate::compile::fuse::{fuse, rename, stage_reads, stage_writes};
+use autobatch_ir::graph::{Binary, Unary};
+use autobatch_ir::plan::{Code, Kernel, ListSource, RegKind, Stage, View};
+use autobatch_ir::types::Type;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+impl Deriver<'_> {
+    /// Cuts the stages into a forward and a reverse kernel.
+    pub(super) fn finish(
+        mut self,
+        name: String,
+        forward: &Forward,
+        gradients: Vec<GradientOf>,
+        made: Vec<View>,
+    ) -> Derivative {
+        let mut saves: Vec<View> = Vec::new();
+        let pending = std::mem::take(&mut self.finals);
+        let mut xs: Vec<Option<From>> = Vec::new();
+        for view in pending.iter().map(|pending| pending.x) {
+            xs.push(view.map(|view| self.home(view, forward, &mut saves)));
+        }
+        let dys = self.homes_of_kept(&gradients, &made);
+        let results: Vec<View> = made.iter().chain(&self.kept).copied().collect();
+        let mut ports: BTreeMap<u32, From> = BTreeMap::new();
+        let kept_stages = self.live(&results, forward, &mut saves, &mut ports);
+        let forward_kernel = self.forward_kernel(&name, forward, &saves);
+        let kept: Vec<Type> = self.kept.iter().map(|view| self.view_type(*view)).collect();
+        let finals = pending
+            .iter()
+            .zip(xs)
+            .map(|(pending, x)| {
+                let dy = dys[pending.dy];
+                let (x, dy) = match (x, pending.swapped) {
+                    (Some(x), true) => (Some(dy), x),
+                    (x, _) => (x, dy),
+                };
+                LaneFinal { param: pending.param, sum: pending.sum, each: pending.each, x, dy }
+            })
+            .collect();
+        let saves = saves.iter().map(|view| self.view_type(*view)).collect();
+        let (kernel, ports) = self.kernel(name + "'", kept_stages, results, ports);
+        Derivative {
+            forward: Arc::new(forward_kernel),
+            saves,
+            kernel: Arc::new(kernel),
+            ports,
+            gradients,
+            kept,
+            finals,
+        }
+    }
+
+    /// Where finals find each view that was kept for them. What is contributed to a gradient as it
+    /// stands is read there, and kept no second time.
+    fn homes_of_kept(&mut self, gradients: &[GradientOf], made: &[View]) -> Vec<From> {
+        let mut homes = Vec::with_capacity(self.kept.len());
+        let mut kept = Vec::new();
+        for view in std::mem::take(&mut self.kept) {
+            let same = |(of, made): (&GradientOf, &View)| !of.edges && *made == view;
+            homes.push(match gradients.iter().zip(made).position(same) {
+                Some(contribution) => From::Contribution(contribution as u32),
+                None => {
+                    kept.push(view);
+                    From::Kept(kept.len() as u32 - 1)
+                }
+            });
+        }
+        self.kept = kept;
+        homes
+    }
+
+    /// The type of a register, or of some of its elements.
+    fn view_type(&self, view: View) -> Type {
+        let ty = self.b.regs[view.reg as usize].ty;
+        if ty.shape.elements() as u32 == view.width {
+            return ty;
+        }
+        let shape =
+            autobatch_ir::types::Shape::new(&[view.width]).expect("a view is no wider than its register");
+        ty.with_shape(shape)
+    }
+
+    fn whole(&self, reg: u32) -> View {
+        View { reg, start: 0, width: self.b.regs[reg as usize].ty.shape.elements() as u32 }
+    }
+
+    /// Where a forward view is found after the forward step; saved if nowhere else.
+    fn home(&self, view: View, forward: &Forward, saves: &mut Vec<View>) -> From {
+        let reg = self.b.regs[view.reg as usize];
+        if reg.kind == RegKind::Port && view == self.whole(view.reg) {
+            return From::Operand(view.reg);
+        }
+        if let Some(result) = forward.results.iter().position(|result| *result == view) {
+            return From::Result(result as u32);
+        }
+        let at = saves.iter().position(|save| *save == view).unwrap_or_else(|| {
+            saves.push(view);
+            saves.len() - 1
+        });
+        From::Save(at as u32)
+    }
+
+    /// The stages that the results need, and the registers that become ports instead of being
+    /// computed.
+    fn live(
+        &self,
+        results: &[View],
+        forward: &Forward,
+        saves: &mut Vec<View>,
+        ports: &mut BTreeMap<u32, From>,
+    ) -> Vec<Stage> {
+        let makers = self.makers(forward);
+        let mut needed = vec![false; self.b.regs.len()];
+        results.iter().for_each(|view| needed[view.reg as usize] = true);
+        let mut kept = Vec::new();
+        for (number, stage) in self.b.stages.iter().enumerate().rev() {
+            let writes: Vec<u32> = stage_writes(stage).iter().map(|view| view.reg).collect();
+            if !writes.iter().any(|&reg| needed[reg as usize]) {
+                continue;
+            }
+            let mut found = number < forward.stages;
+            for &reg in writes.iter().filter(|&&reg| number < forward.stages && needed[reg as usize]) {
+                let whole = self.whole(reg);
+                let is_left = forward.results.contains(&whole) || saves.contains(&whole);
+                let costly = |this: &Self, saves: &[View]| {
+                    is_transcendental(stage)
+                        && !stage_reads(stage).iter().all(|v| this.at_hand(v.reg, forward, saves, &makers))
+                };
+                if is_left || !matches!(stage, Stage::Map { .. }) || costly(self, saves) {
+                    ports.insert(reg, self.home(whole, forward, saves));
+                } else {
+                    found = false;
+                }
+            }
+            if !found {
+                stage_reads(stage).iter().for_each(|view| needed[view.reg as usize] = true);
+                kept.push(stage.clone());
+            }
+        }
+        kept.reverse();
+        for (number, reg) in self.b.regs.iter().enumerate() {
+            if reg.kind == RegKind::Port && needed[number] && number < forward.regs {
+                ports.insert(number as u32, From::Operand(number as u32));
+            }
+        }
+        kept
+    }
+
+    /// Per register the forward stages that write it.
+    fn makers(&self, forward: &Forward) -> Vec<Vec<usize>> {
+        let mut makers = vec![Vec::new(); self.b.regs.len()];
+        for (number, stage) in self.b.stages[..forward.stages].iter().enumerate() {
+            stage_writes(stage).iter().for_each(|view| makers[view.reg as usize].push(number));
+        }
+        makers
+    }
+
+    /// Whether the reverse has a register without saving anything more: cheap elementwise stages
+    /// of what it has lead there.
+    fn at_hand(&self, reg: u32, forward: &Forward, saves: &[View], makers: &[Vec<usize>]) -> bool {
+        let whole = self.whole(reg);
+        let is_left = || forward.results.contains(&whole) || saves.contains(&whole);
+        let is_cheap = |&number: &usize| {
+            let stage = &self.b.stages[number];
+            matches!(stage, Stage::Map { .. })
+                && !is_transcendental(stage)
+                && stage_reads(stage).iter().all(|view| self.at_hand(view.reg, forward, saves, makers))
+        };
+        self.b.regs[reg as usize].kind != RegKind::Temp
+            || is_left()
+            || makers[reg as usize].iter().all(is_cheap)
+    }
+
+    fn forward_kernel(&self, name: &str, forward: &Forward, saves: &[View]) -> Kernel {
+        let mut kernel = Kernel {
+            name: name.to_owned(),
+            ports: self.b.ports,
+            params: self.b.params.clone(),
+            regs: self.b.regs[..forward.regs].to_vec(),
+            stages: self.b.stages[..forward.stages].to_vec(),
+            results: forward.results.iter().chain(saves).copied().collect(),
+            source: false,
+        };
+        fuse(&mut kernel);
+        kernel
+    }
+
+    /// The kernel in reverse: registers are numbered anew, ports first.
+    fn kernel(
+        &self,
+        name: String,
+        stages: Vec<Stage>,
+        results: Vec<View>,
+        mut ports: BTreeMap<u32, From>,
+    ) -> (Kernel, Vec<From>) {
+        let reads: Vec<u32> = stages.iter().flat_map(stage_reads).map(|view| view.reg).collect();
+        for &(reg, result) in self.incoming.iter().filter(|(reg, _)| reads.contains(reg)) {
+            ports.insert(reg, From::Gradient(result));
+        }
+        let others = (0..self.b.regs.len() as u32)
+            .filter(|reg| !ports.contains_key(reg) && self.b.regs[*reg as usize].kind != RegKind::Port);
+        let order: Vec<u32> = ports.keys().copied().chain(others).collect();
+        let mut renumbered = vec![0; self.b.regs.len()];
+        let mut regs = Vec::with_capacity(order.len());
+        for (new, &old) in order.iter().enumerate() {
+            renumbered[old as usize] = new as u32;
+            let mut reg = self.b.regs[old as usize];
+            if ports.contains_key(&old) {
+                reg.kind = RegKind::Port;
+            }
+            regs.push(reg);
+        }
+        let renumber = |view: &mut View| view.reg = renumbered[view.reg as usize];
+        let (mut stages, mut results) = (stages, results);
+        // Gradients are summed first, so that one straight line can follow.
+        let of_gradients = |stage: &Stage| match stage {
+            Stage::Seg { lists, .. } => {
+                matches!(lists[..], [ListSource::Port(reg)] if self.incoming.iter().any(|port| port.0 == reg))
+            }
+            _ => false,
+        };
+        stages.sort_by_key(|stage| !of_gradients(stage));
+        stages.iter_mut().for_each(|stage| rename(stage, &renumber));
+        results.iter_mut().for_each(renumber);
+        let params = self.b.params.clone();
+        let mut kernel =
+            Kernel { name, ports: ports.len() as u32, params, regs, stages, results, source: false };
+        fuse(&mut kernel);
+        (kernel, ports.into_values().collect())
+    }
+}
+
+/// Whether a stage costs so much that its result is worth a row.
+fn is_transcendental(stage: &Stage) -> bool {
+    let Stage::Map { code, .. } = stage else { return false };
+    code.iter().any(|instr| match instr.code {
+        Code::Unary(unary) => matches!(
+            unary,
+            Unary::Exp
+                | Unary::Log
+                | Unary::Tanh
+                | Unary::Sigmoid
+                | Unary::Gelu
+                | Unary::Silu
+                | Unary::Softplus
+                | Unary::Sin
+                | Unary::Cos
+                | Unary::Erf
+        ),
+        Code::Elu(_) | Code::Binary(Binary::Pow) => true,
+        _ => false,
+    })
+}

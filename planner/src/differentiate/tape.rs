@@ -1,0 +1,268 @@
+//! The walk of a body forward, with a tape, and back.
+//!
+//! *Needs* the applications of a body in order. *Ensures* that contributions to the gradient of a
+//! value meet in the order in which the reference adds them: descending by use while they arrive,
+//! ascending when they are summed. What an application contributes is the business of
+//! [`rules`](super::rules).
+
+use super::kernel::{Deriver, Refused};
+use super::rules::{Partial, floats, sub};
+use crate::compile::{Value, pieces, type_of};
+use autobatch_ir::graph::{Arena, Binary, Callee, Op, OperandKind, ParamArg, Signature};
+use autobatch_ir::plan::{Code, Part, RegKind, Source, Stage, View};
+use autobatch_ir::types::{DType, Type};
+
+/// What was applied, what it read and what it made.
+pub(super) enum Tape<'a> {
+    Op(Applied),
+    Cell(Level<'a>),
+}
+
+/// An op on the tape.
+pub(super) struct Applied {
+    pub(super) op: Op,
+    pub(super) operands: Vec<Value>,
+    pub(super) needs: Vec<bool>,
+    pub(super) results: Vec<Value>,
+    pub(super) args: Vec<u32>,
+    /// The parts of a product, as they were read.
+    pub(super) parts: Vec<Part>,
+}
+
+/// A body on the tape.
+pub(super) struct Level<'a> {
+    arena: &'a Arena,
+    ports: usize,
+    results: Vec<usize>,
+    needs: Vec<bool>,
+    calls: Vec<Option<Tape<'a>>>,
+}
+/// Whether no derivative leads through an op.
+fn blocks(op: Op) -> bool {
+    matches!(
+        op,
+        Op::StopGradient
+            | Op::Fill { .. }
+            | Op::Compare(_)
+            | Op::ArgMax
+            | Op::OneHot { .. }
+            | Op::ForkNoise { .. }
+            | Op::Unary(autobatch_ir::graph::Unary::Sign)
+    )
+}
+
+impl<'a> Deriver<'a> {
+    /// Computes a signature's application and notes it: results, which of them need gradients, and
+    /// the tape.
+    pub(super) fn forward(
+        &mut self,
+        signature: &'a Signature,
+        operands: &[Value],
+        needs: &[bool],
+        args: &[u32],
+    ) -> (Vec<Value>, Vec<bool>, Tape<'a>) {
+        let tables = self.b.tables;
+        match signature.callee {
+            Callee::Op(op) => {
+                let types: Vec<Type> = signature.results.iter().map(|&ty| tables.types.get(ty)).collect();
+                let first = self.b.stages.len();
+                let results = self.b.op(op, operands.to_vec(), args, types.clone());
+                let parts = match self.b.stages.get(first..).and_then(<[Stage]>::last) {
+                    Some(Stage::Prod { parts, .. }) => parts.clone(),
+                    _ => Vec::new(),
+                };
+                let needed = !blocks(op)
+                    && (needs.iter().any(|&needs| needs)
+                        || args.iter().any(|&arg| self.params[arg as usize]));
+                let result_needs = types.iter().map(|ty| needed && ty.dtype == DType::F32).collect();
+                let applied = Applied {
+                    op,
+                    operands: operands.to_vec(),
+                    needs: needs.to_vec(),
+                    results: results.clone(),
+                    args: args.to_vec(),
+                    parts,
+                };
+                (results, result_needs, Tape::Op(applied))
+            }
+            Callee::Cell(cell) => {
+                let body = &tables.module.cell_decl(cell).body;
+                let (values, level) = self.level(&body.arena, operands, needs, args);
+                let slots: Vec<usize> = body.results.iter().map(|result| result.index()).collect();
+                let results = slots.iter().map(|&slot| values[slot].clone()).collect();
+                let needs = slots.iter().map(|&slot| level.needs[slot]).collect();
+                (results, needs, Tape::Cell(Level { results: slots, ..level }))
+            }
+        }
+    }
+
+    fn level(
+        &mut self,
+        arena: &'a Arena,
+        ports: &[Value],
+        port_needs: &[bool],
+        args: &[u32],
+    ) -> (Vec<Value>, Level<'a>) {
+        let mut values: Vec<Value> = ports.to_vec();
+        let mut needs = port_needs.to_vec();
+        let mut calls: Vec<Option<Tape<'a>>> = ports.iter().map(|_| None).collect();
+        for id in arena.ids().skip(ports.len()) {
+            let signature = self.b.tables.sigs.get(arena.app(id).sig);
+            let slots: Vec<usize> = operand_slots(arena, id);
+            let operands: Vec<Value> = slots.iter().map(|&slot| values[slot].clone()).collect();
+            let own_needs: Vec<bool> = slots.iter().map(|&slot| needs[slot]).collect();
+            let params: Vec<u32> = signature
+                .params
+                .iter()
+                .map(|&arg| match arg {
+                    ParamArg::Port(port) => args[port as usize],
+                    ParamArg::Module(_) => {
+                        unreachable!("bodies of verified modules take parameters as ports")
+                    }
+                })
+                .collect();
+            let (results, result_needs, tape) = self.forward(signature, &operands, &own_needs, &params);
+            values.extend(results);
+            needs.extend(result_needs);
+            calls.push((!signature.is_list()).then_some(tape));
+        }
+        (values, Level { arena, ports: ports.len(), results: Vec::new(), needs, calls })
+    }
+
+    /// What an application on the tape contributes to its operands.
+    pub(super) fn reverse(
+        &mut self,
+        tape: &Tape<'a>,
+        grads: &[Option<Value>],
+    ) -> Result<Vec<Partial>, Refused> {
+        match tape {
+            Tape::Op(applied) => self.rule(applied, grads),
+            Tape::Cell(level) => self.reverse_level(level, grads),
+        }
+    }
+
+    /// As the reference walks a body: contributions arrive in descending order of the uses.
+    fn reverse_level(&mut self, level: &Level<'a>, grads: &[Option<Value>]) -> Result<Vec<Partial>, Refused> {
+        let mut pending: Vec<Vec<Partial>> = level.needs.iter().map(|_| Vec::new()).collect();
+        for (&slot, grad) in level.results.iter().zip(grads).rev() {
+            if let (Some(grad), true) = (grad, level.needs[slot]) {
+                pending[slot].push(Partial::One(grad.clone()));
+            }
+        }
+        for id in level.arena.ids().skip(level.ports).rev() {
+            let Some(tape) = &level.calls[id.index()] else { continue };
+            let mut grads = Vec::new();
+            for slot in level.arena.results(id) {
+                let arrived = std::mem::take(&mut pending[slot]);
+                grads.push(match self.fold(arrived)? {
+                    Partial::One(value) => Some(value),
+                    _ => None,
+                });
+            }
+            if grads.iter().all(Option::is_none) {
+                continue;
+            }
+            let partials = self.reverse(tape, &grads)?;
+            let slots = operand_slots(level.arena, id);
+            for (&slot, partial) in slots.iter().zip(partials).rev() {
+                distribute(level, slot, partial, &mut pending);
+            }
+        }
+        pending.into_iter().take(level.ports).map(|arrived| self.fold(arrived)).collect()
+    }
+
+    /// The sum of contributions that arrived in descending order.
+    fn fold(&mut self, arrived: Vec<Partial>) -> Result<Partial, Refused> {
+        let mut ascending = arrived.into_iter().rev();
+        let Some(mut sum) = ascending.next() else { return Ok(Partial::None) };
+        for more in ascending {
+            sum = match (sum, more) {
+                (Partial::One(a), Partial::One(b)) => Partial::One(self.add(a, b)),
+                (Partial::Port(mut uses), Partial::Port(more)) => {
+                    uses.extend(more);
+                    Partial::Port(uses)
+                }
+                (Partial::Many(a), Partial::Many(b)) => {
+                    let both = a.into_iter().zip(b).map(|(mut a, b)| {
+                        a.extend(b);
+                        a
+                    });
+                    Partial::Many(both.collect())
+                }
+                (sum, Partial::None) => sum,
+                (Partial::None, more) => more,
+                _ => return Err(Refused { op: "list" }),
+            };
+        }
+        Ok(sum)
+    }
+
+    fn add(&mut self, a: Value, b: Value) -> Value {
+        let ty = type_of(&a);
+        if pieces(&a).iter().chain(pieces(&b)).any(|view| self.is_zero(view)) {
+            return Value::Pieces(self.add_pieces(pieces(&a), pieces(&b)), ty);
+        }
+        let width = ty.shape.elements() as u32;
+        let sources = vec![self.b.source(a, width), self.b.source(b, width)];
+        Value::Pieces(vec![self.instr(Code::Binary(Binary::Add), sources, ty)], ty)
+    }
+
+    fn is_zero(&self, view: &View) -> bool {
+        self.b.regs[view.reg as usize].kind == RegKind::Const(0)
+    }
+
+    /// The sum range by range: where one side is the zeros around a slice, the other stands alone.
+    fn add_pieces(&mut self, a: &[View], b: &[View]) -> Vec<View> {
+        let mut sum: Vec<View> = Vec::with_capacity(a.len() + b.len());
+        let (mut rest, mut other) = (a.iter().copied(), b.iter().copied());
+        let (mut x, mut y) = (rest.next(), other.next());
+        while let (Some(p), Some(q)) = (x, y) {
+            let width = p.width.min(q.width);
+            let (own, its) = (sub(p, 0, width), sub(q, 0, width));
+            let made = match (self.is_zero(&own), self.is_zero(&its)) {
+                (true, _) => its,
+                (_, true) => own,
+                _ => self.binary(Binary::Add, Source::View(own), Source::View(its), floats(width)),
+            };
+            match sum.last_mut() {
+                Some(last) if last.reg == made.reg && last.start + last.width == made.start => {
+                    last.width += width;
+                }
+                _ => sum.push(made),
+            }
+            let after = |view: View| (view.width > width).then(|| sub(view, width, view.width - width));
+            x = after(p).or_else(|| rest.next());
+            y = after(q).or_else(|| other.next());
+        }
+        sum
+    }
+}
+
+/// The slots that the operands of an application of a body name.
+fn operand_slots(arena: &Arena, id: autobatch_ir::id::AppId) -> Vec<usize> {
+    let slot = |operand: &autobatch_ir::graph::Operand| match operand.kind() {
+        Some(OperandKind::Value(id)) => id.index(),
+        _ => unreachable!("bodies of verified modules bind no numbers"),
+    };
+    arena.operands(id).iter().map(slot).collect()
+}
+
+/// Hands a contribution to the values that an operand names, in descending order.
+fn distribute(level: &Level<'_>, slot: usize, partial: Partial, pending: &mut [Vec<Partial>]) {
+    if !level.needs[slot] || matches!(partial, Partial::None) {
+        return;
+    }
+    let producer = level.arena.producer(autobatch_ir::id::ValueId::new(slot));
+    match partial {
+        // A list made in this body names its elements; one that came through a port is handed on.
+        Partial::Many(items) if producer.index() >= level.ports => {
+            let slots = operand_slots(level.arena, producer);
+            for (&slot, item) in slots.iter().zip(items).rev() {
+                if level.needs[slot] {
+                    pending[slot].extend(item.into_iter().rev().map(Partial::One));
+                }
+            }
+        }
+        partial => pending[slot].push(partial),
+    }
+}
