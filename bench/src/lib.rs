@@ -17,7 +17,7 @@ mod step;
 mod sweep;
 
 pub use error::BenchError;
-pub use report::{Phases, PlanFacts, Report, Split};
+pub use report::{KernelShare, Phases, PlanFacts, Report, Split};
 pub use sweep::{Sweep, SweepRow, sweep};
 
 use autobatch_models::catalogue::{self, Problem};

@@ -4,6 +4,7 @@ use crate::step::{self, Measured, Runner};
 use crate::{Mode, Options};
 use autobatch_ir::plan::Plan;
 use autobatch_models::catalogue::Problem;
+use autobatch_runtime_cpu::player::KernelCount;
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
@@ -66,6 +67,51 @@ impl Phases {
         })
     }
 }
+
+/// What a kernel took of the last graph: the least of all rounds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KernelShare {
+    /// Its name; a prime stands for its reverse.
+    pub name: String,
+    /// Steps that played it.
+    pub steps: u64,
+    /// Their rows.
+    pub rows: u64,
+    /// Their seconds.
+    pub seconds: f64,
+    /// Floating-point operations of the definition, a nanosecond.
+    pub gflops: f64,
+}
+
+impl From<KernelCount> for KernelShare {
+    fn from(count: KernelCount) -> Self {
+        let seconds = count.time.as_secs_f64();
+        let gflops = count.flops as f64 / 1e9 / seconds.max(1e-12);
+        Self { name: count.name, steps: count.steps, rows: count.rows, seconds, gflops }
+    }
+}
+
+impl KernelShare {
+    /// The kernels of a play, each with its least time of this play and of those before that did
+    /// the same, the longest first.
+    pub(crate) fn least(before: &[Self], counts: Vec<KernelCount>) -> Vec<Self> {
+        let least = |count: KernelCount| {
+            let own = Self::from(count);
+            let same =
+                |known: &&Self| (&known.name, known.steps, known.rows) == (&own.name, own.steps, own.rows);
+            match before.iter().find(same) {
+                Some(known) if known.seconds < own.seconds => known.clone(),
+                _ => own,
+            }
+        };
+        let mut kernels: Vec<Self> = counts.into_iter().map(least).collect();
+        kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        kernels
+    }
+}
+
+/// So many kernels are shown.
+const KERNELS_SHOWN: usize = 12;
 
 fn median(rounds: &[Measured], part: impl Fn(&Measured) -> Duration) -> Option<f64> {
     let mut parts: Vec<Duration> = rounds.iter().map(part).collect();
@@ -143,6 +189,8 @@ pub struct Report {
     pub batched: Split,
     /// The phases of playing it, if they were asked for.
     pub phases: Option<Phases>,
+    /// The kernels of the last graph, the longest first, if phases were asked for.
+    pub kernels: Vec<KernelShare>,
     /// One by one, if it was measured.
     pub one_by_one: Option<Split>,
     /// Whether both gave the same bits, if both ran.
@@ -177,6 +225,7 @@ impl Report {
             rounds: options.rounds,
             batched,
             phases: options.phases.then(|| Phases::of(fresh)).flatten(),
+            kernels: runner.kernels().to_vec(),
             one_by_one: Split::of(known),
             same_bits,
             numbers: runner.outputs().len(),
@@ -254,6 +303,11 @@ impl fmt::Display for Report {
         if let Some(Phases { pack, forward, reverse, finals }) = self.phases {
             write!(f, "phases      pack {:.3}, forward {:.3}, ", 1e3 * pack, 1e3 * forward)?;
             writeln!(f, "reverse {:.3}, finals {:.3} ms", 1e3 * reverse, 1e3 * finals)?;
+            for kernel in self.kernels.iter().take(KERNELS_SHOWN) {
+                let KernelShare { name, steps, rows, seconds, gflops } = kernel;
+                let ms = 1e3 * seconds;
+                writeln!(f, "{ms:>12.3} ms  {name}: {steps} steps, {rows} rows, {gflops:.1} GFLOP/s")?;
+            }
         }
         match self.same_bits {
             Some(true) => writeln!(f, "same bits   yes, all {} numbers", self.numbers),

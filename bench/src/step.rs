@@ -1,7 +1,7 @@
 //! One step, and how long its parts take.
 
 use crate::error::BenchError;
-use crate::report::PlanFacts;
+use crate::report::{KernelShare, PlanFacts};
 use crate::{Mode, Options, chunks};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
@@ -84,6 +84,7 @@ pub(crate) struct Runner<'p> {
     /// The wanted values again, as losses.
     losses: Vec<(ValueId, f32)>,
     outputs: Vec<f32>,
+    kernels: Vec<KernelShare>,
 }
 
 impl<'p> Runner<'p> {
@@ -104,12 +105,18 @@ impl<'p> Runner<'p> {
             wanted: Vec::new(),
             losses: Vec::new(),
             outputs: Vec::new(),
+            kernels: Vec::new(),
         })
     }
 
     /// What the last step gave, all instances' outputs one after another; of training, their losses.
     pub(crate) fn outputs(&self) -> &[f32] {
         &self.outputs
+    }
+
+    /// What each kernel took of the last graph that was played, if phases are asked for.
+    pub(crate) fn kernels(&self) -> &[KernelShare] {
+        &self.kernels
     }
 
     pub(crate) fn isa(&self) -> String {
@@ -211,6 +218,7 @@ impl<'p> Runner<'p> {
                 (Part::Finals, counters.finals),
             ];
             phases.into_iter().for_each(|(part, time)| spent.0[part as usize] += time);
+            self.kernels = KernelShare::least(&self.kernels, counters.by_kernel(plan));
         }
         let (player, outputs) = (&self.player, &mut self.outputs);
         spent.timed(Part::Read, || {
