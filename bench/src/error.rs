@@ -10,6 +10,8 @@ pub enum BenchError {
     Open(OpenError),
     /// A step failed.
     Step(autobatch::Error),
+    /// An optimiser's states could not be made.
+    States(autobatch_ir::states::StatesError),
     /// No mode has this name.
     Mode(
         /// The name.
@@ -36,6 +38,7 @@ impl fmt::Display for BenchError {
         match self {
             Self::Open(error) => error.fmt(f),
             Self::Step(error) => error.fmt(f),
+            Self::States(error) => error.fmt(f),
             Self::Mode(word) => write!(f, "unknown mode `{word}`: expected infer or train"),
             Self::Verb(words) => {
                 write!(f, "expected a model's name, or `sweep` and a model's name, found `{words}`")
@@ -53,6 +56,12 @@ impl std::error::Error for BenchError {}
 impl From<OpenError> for BenchError {
     fn from(error: OpenError) -> Self {
         Self::Open(error)
+    }
+}
+
+impl From<autobatch_ir::states::StatesError> for BenchError {
+    fn from(error: autobatch_ir::states::StatesError) -> Self {
+        Self::States(error)
     }
 }
 

@@ -76,6 +76,8 @@ pub struct Options {
     pub policy: Policy,
     /// Whether to measure one by one, too, and to compare the bits.
     pub one_by_one: bool,
+    /// Whether updates leave rows of tables alone that the minibatch did not look up.
+    pub touched_rows: bool,
     /// Whether to split playing into its phases; costs two readings of the clock a step.
     pub phases: bool,
 }
@@ -90,6 +92,7 @@ impl Default for Options {
             turn: Duration::from_millis(100),
             policy: Policy::default(),
             one_by_one: true,
+            touched_rows: false,
             phases: false,
         }
     }

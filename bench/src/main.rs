@@ -56,6 +56,9 @@ struct Arguments {
     /// Leave out one by one
     #[arg(long)]
     alone: bool,
+    /// Update only those rows of tables that the minibatch looked up
+    #[arg(long)]
+    touched_rows: bool,
     /// Split playing into packing, forward, reverse, finals, update
     #[arg(long)]
     phases: bool,
@@ -77,6 +80,7 @@ impl Arguments {
             turn: Duration::from_millis(self.turn),
             policy: self.policy.parse::<Policy>()?,
             one_by_one: !self.alone,
+            touched_rows: self.touched_rows,
             phases: self.phases,
         })
     }

@@ -20,6 +20,8 @@ pub struct Split {
     pub verify: f64,
     /// Computing.
     pub play: f64,
+    /// Changing the parameters; 0 where nothing is trained.
+    pub update: f64,
     /// Copying every output.
     pub read: f64,
     /// The whole step.
@@ -37,6 +39,7 @@ impl Split {
             plan: part(step::Part::Plan)?,
             verify: part(step::Part::Verify)?,
             play: part(step::Part::Play)?,
+            update: part(step::Part::Update)?,
             read: part(step::Part::Read)?,
             total: median(rounds, Measured::total)?,
         })
@@ -278,11 +281,12 @@ impl fmt::Display for Report {
             plans.slab_bytes as f64 / (1 << 20) as f64
         )?;
         writeln!(f, "\n{:8}{:>14}{:>14}   medians of {}", "", "one by one", "batched", self.rounds)?;
-        let parts: [Part; 6] = [
+        let parts: [Part; 7] = [
             ("emit", |s| s.emit),
             ("plan", |s| s.plan),
             ("verify", |s| s.verify),
             ("play", |s| s.play),
+            ("update", |s| s.update),
             ("read", |s| s.read),
             ("total", |s| s.total),
         ];

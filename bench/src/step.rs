@@ -7,10 +7,11 @@ use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{self, Plan, Verified};
-use autobatch_ir::{Graph, Value, Weights};
+use autobatch_ir::{Graph, States, Value, Weights};
 use autobatch_models::catalogue::Problem;
+use autobatch_nn::optim::{Adagrad, Adam, Optimize as _, Optimizer};
 use autobatch_planner::schedule::Policy;
-use autobatch_planner::{Gradients, Planner, Request};
+use autobatch_planner::{Gradients, Planner, Request, update_plan};
 use autobatch_runtime_cpu::{Bound, Player};
 use std::ops::{AddAssign, Range};
 use std::time::{Duration, Instant};
@@ -23,6 +24,8 @@ pub(crate) enum Part {
     Verify,
     /// All of playing: what follows are its phases.
     Play,
+    /// What the optimiser does.
+    Update,
     Read,
     Pack,
     Forward,
@@ -32,7 +35,7 @@ pub(crate) enum Part {
 
 impl Part {
     /// What a step consists of; phases are parts of parts.
-    const STEP: [Self; 5] = [Self::Emit, Self::Plan, Self::Verify, Self::Play, Self::Read];
+    const STEP: [Self; 6] = [Self::Emit, Self::Plan, Self::Verify, Self::Play, Self::Update, Self::Read];
     const COUNT: usize = Self::Finals as usize + 1;
 }
 
@@ -68,6 +71,29 @@ impl AddAssign for Measured {
     }
 }
 
+/// An optimiser and what it keeps.
+struct Training {
+    optimizer: Optimizer,
+    plan: Verified<Plan>,
+    states: States,
+}
+
+impl Training {
+    /// Of all parameters of a module: Adagrad for the pairs of `c`, as the other side has it, Adam
+    /// elsewhere. Every row of a table is updated, as a dense optimiser does.
+    fn new(problem: &Problem, weights: &Weights, touched: bool) -> Result<Self, BenchError> {
+        let optimizer: Optimizer = match problem.entry.name {
+            "c" => Adagrad::new(0.02).into(),
+            _ => Adam::new(1e-3).into(),
+        };
+        let optimizer = if touched { optimizer.touched_rows() } else { optimizer };
+        let recipe = optimizer.recipe(&problem.module, &optimizer.all(&problem.module))?;
+        let plan = update_plan(&problem.module, &recipe)?.verify()?;
+        let states = recipe.states(weights, &problem.module)?;
+        Ok(Self { optimizer, plan, states })
+    }
+}
+
 /// Plans made beforehand, one a graph of the step.
 pub(crate) type Prepared = Vec<Verified<Plan>>;
 
@@ -75,7 +101,7 @@ pub(crate) type Prepared = Vec<Verified<Plan>>;
 /// its own.
 pub(crate) struct Runner<'p> {
     problem: &'p Problem,
-    mode: Mode,
+    training: Option<Training>,
     graph: Graph,
     weights: Weights,
     planner: Planner,
@@ -95,11 +121,16 @@ impl<'p> Runner<'p> {
         };
         let mut player = Player::new(threads)?;
         player.set_counting(options.phases);
+        let weights = Weights::init(&problem.module, 0);
+        let training = match options.mode {
+            Mode::Infer => None,
+            Mode::Train => Some(Training::new(problem, &weights, options.touched_rows)?),
+        };
         Ok(Self {
             problem,
-            mode: options.mode,
+            training,
             graph: Graph::new(&problem.module),
-            weights: Weights::init(&problem.module, 0),
+            weights,
             planner: Planner::new(policy.load()?),
             player,
             wanted: Vec::new(),
@@ -176,9 +207,9 @@ impl<'p> Runner<'p> {
         let share = 1.0 / instances.len() as f32;
         for instance in instances {
             graph.instance(instance as u64);
-            match self.mode {
-                Mode::Infer => self.problem.workload.emit(graph, instance, &mut outputs),
-                Mode::Train => outputs.push(self.problem.workload.loss(graph, instance)),
+            match self.training {
+                None => self.problem.workload.emit(graph, instance, &mut outputs),
+                Some(_) => outputs.push(self.problem.workload.loss(graph, instance)),
             }
         }
         graph.check()?;
@@ -192,9 +223,9 @@ impl<'p> Runner<'p> {
     fn plan(&mut self) -> Result<Plan, BenchError> {
         let data = self.graph.data();
         let wanted = &self.wanted;
-        let request = match self.mode {
-            Mode::Infer => Request { wanted, ..Request::default() },
-            Mode::Train => Request {
+        let request = match self.training {
+            None => Request { wanted, ..Request::default() },
+            Some(_) => Request {
                 wanted,
                 mode: plan::Mode::Train,
                 training: true,
@@ -209,6 +240,12 @@ impl<'p> Runner<'p> {
         let data = self.graph.data();
         let bound = bound(&data);
         spent.timed(Part::Play, || self.player.play(plan, &self.weights, bound))?;
+        if let Some(Training { optimizer, plan, states }) = &mut self.training {
+            let (player, weights) = (&mut self.player, &mut self.weights);
+            spent.timed(Part::Update, || {
+                player.update(plan, weights, states, &optimizer.floats(states.updates() + 1, 1.0))
+            })?;
+        }
         if let Some(counters) = self.player.counters() {
             let [forward, reverse] = counters.directions(plan);
             let phases = [

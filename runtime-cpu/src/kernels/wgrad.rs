@@ -313,7 +313,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// How many rows the runs have, if all exist `width` wide.
-fn check_runs(what: &'static str, runs: &[Run<'_>], width: usize) -> Result<usize, KernelError> {
+pub(super) fn check_runs(what: &'static str, runs: &[Run<'_>], width: usize) -> Result<usize, KernelError> {
     let mut count = Some(0usize);
     for run in runs {
         run.rows.check(what, &(0..run.count), width)?;

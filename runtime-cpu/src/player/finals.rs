@@ -4,26 +4,16 @@
 //! take rows of the *gradient*, never a part of a sum, so the bits depend on the plan only.
 
 use super::RunError;
+use super::gradients::Gradients;
 use super::memory::Memory;
-use super::touched::Touched;
-use crate::kernels::{Isa, RowNumbers, Rows, RowsMut, Run, Scratch, WeightGrad, column_sums};
-use autobatch_ir::ParamId;
-use autobatch_ir::numeric::scalar;
-use autobatch_ir::plan::{FieldId, Final, FinalPart, FinalSum, Operand, Plan, StoreId, StoreKind};
+use crate::kernels::{Isa, RowNumbers, Rows, RowsMut, Run, Scratch, TableSum, WeightGrad, column_sums};
+use autobatch_ir::plan::{FieldId, Final, FinalPart, FinalSum, Operand, Plan};
 use std::ops::Range;
 
 /// Multiply-adds below which a sum is not split among threads.
 const SPLIT_WORK: usize = 1_500_000;
-
-/// The gradients of the plan that was played last, by store. Memory grows and stays.
-#[derive(Default)]
-pub(super) struct Gradients {
-    stores: Vec<Vec<f32>>,
-    /// The store of each parameter's gradient.
-    params: Vec<Option<StoreId>>,
-    touched: Touched,
-    scratch: Vec<Scratch>,
-}
+/// Additions to a table below which they are not split among threads.
+const SPLIT_ELEMENTS: usize = 100_000;
 
 /// What finals read.
 #[derive(Clone, Copy)]
@@ -35,70 +25,27 @@ pub(super) struct Played<'a> {
 }
 
 impl Gradients {
-    /// Zeros for every gradient store of the plan; what is there, if gradients are to be `kept`.
-    pub(super) fn fit(&mut self, plan: &Plan, threads: usize, kept: bool) -> Result<(), RunError> {
-        let params = plan.stores.iter().filter(|store| matches!(store.kind, StoreKind::Param(_)));
-        let gradient = |(number, _)| plan.gradient_of(ParamId::new(number));
-        if kept {
-            return match params.enumerate().map(gradient).eq(self.params.iter().copied()) {
-                true => Ok(()),
-                false => Err(RunError::OtherGradients),
-            };
-        }
-        self.params.clear();
-        self.params.extend(params.enumerate().map(gradient));
-        if self.stores.len() < plan.stores.len() {
-            self.stores.resize_with(plan.stores.len(), Vec::new);
-        }
-        for (store, gradient) in plan.stores.iter().zip(&mut self.stores) {
-            gradient.clear();
-            if matches!(store.kind, StoreKind::Grad(_)) {
-                let elements = store.ty.shape.elements();
-                let bytes = elements as u64 * 4;
-                gradient.try_reserve_exact(elements).map_err(|_| RunError::Memory { bytes })?;
-                gradient.resize(elements, 0.0);
-            }
-        }
-        self.stores[plan.stores.len()..].iter_mut().for_each(Vec::clear);
-        self.scratch.resize_with(threads.max(self.scratch.len()), Scratch::new);
-        Ok(())
-    }
-
-    /// The elements of a gradient store.
-    pub(super) fn of(&self, store: StoreId) -> Option<&[f32]> {
-        self.stores.get(store.index()).map(Vec::as_slice).filter(|gradient| !gradient.is_empty())
-    }
-
-    /// The gradient of a parameter.
-    pub(super) fn of_param(&self, param: ParamId) -> Option<&[f32]> {
-        self.of((*self.params.get(param.index())?)?)
-    }
-
-    /// The touched rows of a table's gradient, ascending; `None` if all count as touched.
-    pub(super) fn touched_rows(&self, param: ParamId) -> Option<&[u32]> {
-        self.touched.rows((*self.params.get(param.index())?)?.index())
-    }
-
     /// Plays all finals in order.
     pub(super) fn play(&mut self, played: Played<'_>, threads: usize, kept: bool) -> Result<(), RunError> {
         self.touched.mark(played, kept);
-        for sum in &played.plan.finals {
-            let gradient = &mut self.stores[sum.store.index()];
+        for (sum, &fresh) in played.plan.finals.iter().zip(&self.fresh) {
+            let gradient = &mut self.stores[sum.store.index()].values[..];
             let columns = played.plan.stores[sum.store.index()].ty.shape.width();
+            let scratch = &mut self.scratch[..threads];
             match sum.sum {
                 FinalSum::Wgrad { row, col, k, n } => {
-                    let dy = played.runs(sum, n as usize, |part| Some(part.dy));
-                    let (row, k) = (row as usize, k as usize);
+                    let (row, col, k, n) = (row as usize, col as usize, k as usize, n as usize);
+                    let dy = played.runs(sum, n, |part| Some(part.dy));
                     let target = &mut gradient[row * columns..(row + k) * columns];
                     let x = played.runs(sum, k, |part| part.x);
-                    let product = Product { played, x: &x, dy: &dy, k, n: n as usize, col: col as usize };
-                    product.play(target, columns, &mut self.scratch[..threads])?;
+                    let product = Product { played, x: &x, dy: &dy, k, n, col, accumulate: !fresh };
+                    product.play(target, columns, scratch)?;
                 }
                 FinalSum::Colsum => {
                     let dy = played.runs(sum, gradient.len(), |part| Some(part.dy));
-                    column_sums(played.isa, &runs_of(&dy, 0, played), gradient, true)?;
+                    column_sums(played.isa, &runs_of(&dy, 0, played), gradient, !fresh)?;
                 }
-                FinalSum::Tgrad => played.add_table_rows(sum, columns, gradient),
+                FinalSum::Tgrad => played.add_table_rows(sum, columns, gradient, threads)?,
             }
         }
         Ok(())
@@ -174,18 +121,26 @@ impl Played<'_> {
         }
     }
 
-    fn add_table_rows(&self, sum: &Final, columns: usize, gradient: &mut [f32]) {
+    /// Adds rows to those of a table that indices name. Threads take columns.
+    fn add_table_rows(
+        &self,
+        sum: &Final,
+        columns: usize,
+        gradient: &mut [f32],
+        threads: usize,
+    ) -> Result<(), RunError> {
+        let lanes: usize = sum.parts.iter().map(|part| part.lanes as usize).sum();
         let last = gradient.len() / columns - 1;
+        let mut targets: Vec<u32> = Vec::with_capacity(lanes);
         for part in &sum.parts {
             let Some(x) = part.x else { continue };
-            for lane in 0..part.lanes as usize {
-                let row = (self.index(x, lane) as usize).min(last);
-                let dy = self.memory.row(field_of(part.dy).index(), self.lane_row(part.dy, lane), columns);
-                for (sum, &dy) in gradient[row * columns..][..columns].iter_mut().zip(dy) {
-                    *sum = scalar::add(*sum, dy);
-                }
-            }
+            let row = |lane| (self.index(x, lane) as usize).min(last) as u32;
+            targets.extend((0..part.lanes as usize).map(row));
         }
+        let dy = self.runs(sum, columns, |part| Some(part.dy));
+        let rows = TableSum { isa: self.isa, columns, dy: &runs_of(&dy, 0, *self), targets: &targets };
+        let parts = (lanes * columns / SPLIT_ELEMENTS + 1).min(threads).min(columns);
+        Ok(rows.run(gradient, parts)?)
     }
 }
 
@@ -218,6 +173,8 @@ struct Product<'a> {
     k: usize,
     n: usize,
     col: usize,
+    /// Whether the sum goes on from what the block holds.
+    accumulate: bool,
 }
 
 impl Product<'_> {
@@ -251,8 +208,8 @@ impl Product<'_> {
         scratch: &mut Scratch,
     ) -> Result<(), RunError> {
         let (x, dy) = (runs_of(self.x, rows.start, self.played), runs_of(self.dy, 0, self.played));
-        let product =
-            WeightGrad { isa: self.played.isa, k: rows.len(), n: self.n, x: &x, dy: &dy, accumulate: true };
+        let Self { played: Played { isa, .. }, n, accumulate, .. } = *self;
+        let product = WeightGrad { isa, k: rows.len(), n, x: &x, dy: &dy, accumulate };
         Ok(product.run(RowsMut::new(&mut target[self.col..], columns), scratch)?)
     }
 }

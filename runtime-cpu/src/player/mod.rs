@@ -10,6 +10,7 @@
 mod border;
 mod counters;
 mod finals;
+mod gradients;
 mod memory;
 mod program;
 mod ready;
@@ -27,7 +28,8 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, StoreId, Verified};
 use autobatch_ir::{AppId, ParamId, States, Weights};
 use border::Origins;
-use finals::{Gradients, Played};
+use finals::Played;
+use gradients::Gradients;
 use memory::Memory;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 use ready::{Ready, recycled};

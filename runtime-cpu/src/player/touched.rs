@@ -63,7 +63,8 @@ impl Touched {
     }
 }
 
-fn is_listed(plan: &Plan, number: usize) -> bool {
+/// Whether a store is the gradient of a table to which nothing but `tgrad` adds.
+pub(super) fn is_listed(plan: &Plan, number: usize) -> bool {
     let StoreKind::Grad(of) = plan.stores[number].kind else { return false };
     let mut own = plan.finals.iter().filter(|sum| sum.store.index() == number);
     plan.stores[of.index()].kind == StoreKind::Param(ParamKind::Table)

@@ -1,0 +1,142 @@
+//! The gradients of parameters: their memory from play to play.
+//!
+//! A gradient is a sum that begins at 0, but few are filled with zeros. Of a weight, the first final
+//! that reaches a block overwrites it. Of a table, the rows that the play before touched are zeroed
+//! and no others, so a play costs what its lookups cost, not what the table holds; the rows stand
+//! where they stand in the table, so that the gradient is there dense as well, and
+//! [`touched`](super::touched) lists them.
+
+use super::RunError;
+use super::touched::{Touched, is_listed};
+use crate::kernels::Scratch;
+use autobatch_ir::ParamId;
+use autobatch_ir::plan::{Final, FinalSum, Plan, StoreId, StoreKind};
+use std::ops::Range;
+
+/// The gradients of the plan that was played last, by store. Memory grows and stays.
+#[derive(Default)]
+pub(super) struct Gradients {
+    pub(super) stores: Vec<Gradient>,
+    /// The store of each parameter's gradient.
+    params: Vec<Option<StoreId>>,
+    pub(super) touched: Touched,
+    /// Per final whether it overwrites.
+    pub(super) fresh: Vec<bool>,
+    pub(super) scratch: Vec<Scratch>,
+}
+
+/// One gradient.
+#[derive(Default)]
+pub(super) struct Gradient {
+    pub(super) values: Vec<f32>,
+    /// Of a table, how wide the rows are outside of which everything is 0: those listed as touched.
+    sparse: Option<usize>,
+}
+
+impl Gradients {
+    /// Memory for every gradient store of the plan, such that finals give sums from 0 on; what is
+    /// there, if gradients are to be `kept`.
+    pub(super) fn fit(&mut self, plan: &Plan, threads: usize, kept: bool) -> Result<(), RunError> {
+        let params = plan.stores.iter().filter(|store| matches!(store.kind, StoreKind::Param(_)));
+        let gradient = |(number, _)| plan.gradient_of(ParamId::new(number));
+        self.fresh.clear();
+        self.fresh.resize(plan.finals.len(), false);
+        if kept {
+            return match params.enumerate().map(gradient).eq(self.params.iter().copied()) {
+                true => Ok(()),
+                false => Err(RunError::OtherGradients),
+            };
+        }
+        self.params.clear();
+        self.params.extend(params.enumerate().map(gradient));
+        if self.stores.len() < plan.stores.len() {
+            self.stores.resize_with(plan.stores.len(), Gradient::default);
+        }
+        for number in 0..plan.finals.len() {
+            self.fresh[number] = is_fresh(plan, number);
+        }
+        for (number, store) in plan.stores.iter().enumerate() {
+            let gradient = &mut self.stores[number];
+            if !matches!(store.kind, StoreKind::Grad(_)) {
+                gradient.values.clear();
+                gradient.sparse = None;
+                continue;
+            }
+            let (elements, width) = (store.ty.shape.elements(), store.ty.shape.width());
+            let bytes = elements as u64 * 4;
+            let more = elements.saturating_sub(gradient.values.len());
+            gradient.values.try_reserve_exact(more).map_err(|_| RunError::Memory { bytes })?;
+            let listed = is_listed(plan, number);
+            match self.touched.rows(number) {
+                Some(rows)
+                    if listed && gradient.sparse == Some(width) && gradient.values.len() == elements =>
+                {
+                    for &row in rows {
+                        gradient.values[row as usize * width..][..width].fill(0.0);
+                    }
+                }
+                _ => {
+                    if !is_covered(plan, &self.fresh, number) {
+                        gradient.values.clear();
+                    }
+                    gradient.values.resize(elements, 0.0);
+                }
+            }
+            gradient.sparse = listed.then_some(width);
+        }
+        for gradient in &mut self.stores[plan.stores.len()..] {
+            gradient.values.clear();
+            gradient.sparse = None;
+        }
+        self.scratch.resize_with(threads.max(self.scratch.len()), Scratch::new);
+        Ok(())
+    }
+
+    /// The elements of a gradient store.
+    pub(super) fn of(&self, store: StoreId) -> Option<&[f32]> {
+        let gradient = self.stores.get(store.index())?;
+        (!gradient.values.is_empty()).then_some(gradient.values.as_slice())
+    }
+
+    /// The gradient of a parameter.
+    pub(super) fn of_param(&self, param: ParamId) -> Option<&[f32]> {
+        self.of((*self.params.get(param.index())?)?)
+    }
+
+    /// The touched rows of a table's gradient, ascending; `None` if all count as touched.
+    pub(super) fn touched_rows(&self, param: ParamId) -> Option<&[u32]> {
+        self.touched.rows((*self.params.get(param.index())?)?.index())
+    }
+}
+
+/// The rows and columns of its store that a final reaches.
+fn block(plan: &Plan, sum: &Final) -> [Range<u64>; 2] {
+    match sum.sum {
+        FinalSum::Wgrad { row, col, k, n } => {
+            let range = |start: u32, len: u32| u64::from(start)..u64::from(start) + u64::from(len);
+            [range(row, k), range(col, n)]
+        }
+        FinalSum::Colsum | FinalSum::Tgrad => {
+            let shape = plan.stores[sum.store.index()].ty.shape;
+            [0..shape.rows() as u64, 0..shape.width() as u64]
+        }
+    }
+}
+
+/// Whether no final before this one reaches its block, of which it writes every element.
+fn is_fresh(plan: &Plan, number: usize) -> bool {
+    let own = &plan.finals[number];
+    let meet = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
+    let [rows, columns] = block(plan, own);
+    let before = plan.finals[..number].iter().filter(|sum| sum.store == own.store);
+    own.sum != FinalSum::Tgrad
+        && before.map(|sum| block(plan, sum)).all(|[r, c]| !(meet(&r, &rows) && meet(&c, &columns)))
+}
+
+/// Whether finals that overwrite reach every element of a store.
+fn is_covered(plan: &Plan, fresh: &[bool], store: usize) -> bool {
+    let own = plan.finals.iter().zip(fresh).filter(|(sum, fresh)| sum.store.index() == store && **fresh);
+    let area = |[rows, columns]: [Range<u64>; 2]| (rows.end - rows.start) * (columns.end - columns.start);
+    // Blocks that overwrite do not meet, so their sizes add up.
+    own.map(|(sum, _)| area(block(plan, sum))).sum::<u64>() == plan.stores[store].ty.shape.elements() as u64
+}
