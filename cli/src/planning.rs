@@ -73,6 +73,9 @@ pub fn plan(path: &str, graph: &GraphData, wish: &Wish) -> Result<Planned, Failu
 
 /// The order that a policy chooses for the nodes of a graph.
 pub fn schedule(graph: &GraphData, name: &Policy) -> Result<Batches, Failure> {
-    let nodes = Nodes::new(graph, &[]);
-    Ok(policy(name)?.schedule(&nodes.problem(), &mut Scratch::default()))
+    let (policy, mut nodes) = (policy(name)?, Nodes::new(graph, &[]));
+    if let Some(table) = policy.costs() {
+        nodes.price(graph, false, table);
+    }
+    Ok(policy.schedule(&nodes.problem(), &mut Scratch::default()))
 }

@@ -19,6 +19,7 @@ mod lower;
 mod nodes;
 mod order;
 pub mod passes;
+mod price;
 mod rewrite;
 pub mod schedule;
 pub mod stages;
@@ -31,6 +32,8 @@ pub use differentiate::Gradients;
 pub use nodes::Nodes;
 pub use order::RowOrder;
 pub use passes::{Optimized, Selection};
+pub use price::{ClassWork, Work};
+pub use schedule::{Class, ClassCost, ClassCosts, CostError, CostTable, Price};
 pub use update::update_plan;
 
 use autobatch_ir::graph::{Callee, GraphData, ParamArg, Signature};
@@ -43,7 +46,7 @@ use compile::Tables;
 use differentiate::{Derivative, Wanted};
 use lower::Lowering;
 use order::Order;
-use schedule::{Policy, Schedule, Scratch, path_sum_bound};
+use schedule::{Auto, Schedule, Scratch, Why, path_sum_bound};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -150,6 +153,10 @@ pub struct Planner {
     storage: Storage,
     order: Order,
     kernels: Known<Arc<Kernel>>,
+    /// The kernel of each signature of the graph that is planned, as far as it was asked for.
+    kernel_of_sig: Vec<Option<Arc<Kernel>>>,
+    prices: Vec<Price>,
+    why: Why,
     derivatives: Known<Option<Arc<Derivative>>>,
 }
 
@@ -240,7 +247,7 @@ impl fmt::Debug for Planner {
 
 impl Default for Planner {
     fn default() -> Self {
-        Self::new(Policy::default().load().expect("the default policy reads no file"))
+        Self::new(Box::new(Auto::default()))
     }
 }
 
@@ -255,6 +262,9 @@ impl Planner {
             storage: Storage::default(),
             order: Order::default(),
             kernels: HashMap::default(),
+            kernel_of_sig: Vec::new(),
+            prices: Vec::new(),
+            why: Why::Rule,
             derivatives: HashMap::default(),
         }
     }
@@ -263,6 +273,12 @@ impl Planner {
     #[must_use]
     pub fn policy(&self) -> &str {
         self.policy.name()
+    }
+
+    /// Why the policy stopped searching when it planned last.
+    #[must_use]
+    pub fn why(&self) -> &Why {
+        &self.why
     }
 
     /// The plan of a verified graph as it stands.
@@ -285,9 +301,22 @@ impl Planner {
         }
         self.clusters.fill(graph, &wanted, &mut self.storage);
         let clusters = &self.clusters;
-        let problem = clusters.problem();
+        let (kernels, of_sig) = (&mut self.kernels, &mut self.kernel_of_sig);
+        of_sig.clear();
+        of_sig.resize(graph.sigs.items().len(), None);
+        let mut kernel_of = |sig: SigId| {
+            let known = &mut of_sig[sig.index()];
+            Arc::clone(known.get_or_insert_with(|| kernel(kernels, graph, sig, request.training)))
+        };
+        self.prices.clear();
+        if let Some(table) = self.policy.costs() {
+            let price = |&sig: &SigId| Work::of(&kernel_of(sig)).price(table);
+            self.prices.extend(clusters.types.iter().map(price));
+        }
+        let problem = clusters.problem().with_prices(&self.prices);
         let batches = self.policy.schedule(&problem, &mut self.scratch);
         let bound = batches.bound.unwrap_or_else(|| path_sum_bound(&problem, &mut self.scratch).total);
+        self.why.clone_from(&batches.why);
         self.storage.finish(graph, clusters);
         let layout = (request.rows, request.mode);
         self.order
@@ -296,8 +325,7 @@ impl Planner {
         promises(graph, &self.order)?;
         let lowering =
             Lowering { graph, storage: &self.storage, order: &self.order, mode: request.mode, bound };
-        let kernels = &mut self.kernels;
-        let mut plan = lowering.plan(outputs, |sig| kernel(kernels, graph, sig, request.training));
+        let mut plan = lowering.plan(outputs, kernel_of);
         if let Some(gradients) = &request.gradients {
             let known = &mut self.derivatives;
             differentiate::differentiate(&mut plan, graph, clusters, gradients, |sig, wanted| {

@@ -5,7 +5,9 @@
 //! that the planner uses, so they come from the planner's own clustering.
 
 use crate::cluster::{Clusters, NONE};
-use crate::schedule::Problem;
+use crate::compile::{self, CompileOptions, Tables};
+use crate::price::Work;
+use crate::schedule::{CostTable, Price, Problem};
 use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{AppId, SigId, ValueId};
@@ -14,6 +16,7 @@ use autobatch_ir::id::{AppId, SigId, ValueId};
 #[derive(Default)]
 pub struct Nodes {
     clusters: Clusters,
+    prices: Vec<Price>,
 }
 
 impl Nodes {
@@ -25,7 +28,16 @@ impl Nodes {
         all.extend_from_slice(wanted);
         let mut clusters = Clusters::default();
         clusters.fill(graph, &all, &mut Storage::default());
-        Self { clusters }
+        Self { clusters, prices: Vec::new() }
+    }
+
+    /// Prices the problem by a table, as the planner does for a policy that [asks](crate::schedule::Schedule::costs).
+    pub fn price(&mut self, graph: &GraphData, training: bool, table: &CostTable) {
+        let tables = Tables { module: &graph.module, types: &graph.types, sigs: &graph.sigs };
+        let price =
+            |&sig: &SigId| Work::of(&compile::compile(tables, sig, CompileOptions { training })).price(table);
+        self.prices.clear();
+        self.prices.extend(self.clusters.types.iter().map(price));
     }
 
     /// The problem that a policy solves.
@@ -34,6 +46,7 @@ impl Nodes {
         let Clusters { types, ty, alone, operand_start, operands, .. } = &self.clusters;
         Problem::new(types.len() as u32, ty, alone, operand_start, operands)
             .expect("clusters are numbered densely and in topological order")
+            .with_prices(&self.prices)
     }
 
     /// The application behind each node.

@@ -1,6 +1,6 @@
 //! Measures the product kernels on one core against the peak of a register-only loop of fused multiply-adds, run in turns with them.
 //!
-//! `cargo run --release -p autobatch-runtime-cpu --example kernels [seconds per line]`
+//! `cargo run --release -p autobatch-runtime-cpu --example kernels [seconds per line] [values, or the size of a product]`
 
 #![allow(clippy::print_stdout)]
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use autobatch_runtime_cpu::kernels::{
     Isa, Matrix, PackedWeights, Part, Product, Rows, RowsMut, Run, Scratch, Start, WeightGrad, column_sums,
-    multiply,
+    multiply, peak_flops,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,9 +17,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let budget = Duration::from_secs_f64(seconds);
     let isa = Isa::detect()?;
     println!("{isa}; GFLOP/s: best, median, best as a part of the peak beside it");
+    if std::env::args().nth(2).as_deref() == Some("values") {
+        return values(isa, budget);
+    }
     products(isa, budget)?;
     if std::env::args().nth(2).is_none() {
         packing(isa, budget)?;
+        values(isa, budget)?;
         gradients(isa, budget)?;
     }
     Ok(())
@@ -74,21 +78,43 @@ fn gradients(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error
             }
         }
     }
-    let mut scratch = Scratch::new();
-    for (m, k, n) in [(1, 100, 100), (8, 64, 8), (10, 100, 100), (30, 128, 30)] {
-        let (a, b) = (floats(m * k), floats(k * n));
-        let mut out = vec![0.0; m * n];
-        report(&format!("multiply rows {m} n {n} k {k}"), isa, 2.0 * (m * n * k) as f64, budget, || {
-            let (a, b) = (Matrix::new(&a, k, m, k), Matrix::new(&b, n, k, n));
-            multiply(isa, a, b, RowsMut::new(&mut out, n), false, &mut scratch).expect("the sizes agree");
-        });
-    }
     let (rows, n) = (1000, 600);
     let dy = floats(rows * n);
     let run = [Run { rows: Rows::range(&dy, n, 0), count: rows }];
     let mut sums = vec![0.0; n];
     let (best, _) = time(budget, || column_sums(isa, &run, &mut sums, false).expect("the sizes agree"));
     println!("column sums {rows} x {n}: {:.1} GB/s", (rows * n * 4) as f64 / best / 1e9);
+    Ok(())
+}
+
+/// Products of two values, where nothing is packed ahead.
+fn values(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>> {
+    let mut scratch = Scratch::new();
+    for (m, k, n) in [
+        (1, 100, 100),
+        (8, 64, 8),
+        (10, 100, 100),
+        (100, 100, 1),
+        (14, 256, 256),
+        (28, 256, 256),
+        (30, 128, 30),
+        (42, 256, 256),
+        (56, 256, 256),
+        (128, 512, 512),
+        (128, 2000, 500),
+        (256, 1024, 1024),
+    ] {
+        let (a, b) = (floats(m * k), floats(k * n));
+        let mut out = vec![0.0; m * n];
+        report(&format!("multiply rows {m} n {n} k {k}"), isa, 2.0 * (m * n * k) as f64, budget, || {
+            let (a, b) = (Matrix::new(&a, k, m, k), Matrix::new(&b, n, k, n));
+            multiply(isa, a, b, RowsMut::new(&mut out, n), false, &mut scratch).expect("the sizes agree");
+        });
+        report(&format!("the same, turned, n {n}"), isa, 2.0 * (m * n * k) as f64, budget, || {
+            let (a, b) = (Matrix::new(&a, k, m, k), Matrix::new(&b, k, n, k).transposed());
+            multiply(isa, a, b, RowsMut::new(&mut out, n), false, &mut scratch).expect("the sizes agree");
+        });
+    }
     Ok(())
 }
 
@@ -116,7 +142,7 @@ fn report(name: &str, isa: Isa, flops: f64, budget: Duration, mut work: impl FnM
     let mut best = f64::INFINITY;
     let mut medians = Vec::new();
     for _ in 0..5 {
-        peak = peak.max(peak_flops(isa));
+        peak = peak.max(peak_flops(isa).expect("the instruction set was detected"));
         let (least, median) = time(budget / 5, &mut work);
         best = best.min(least);
         medians.push(median);
@@ -187,63 +213,4 @@ impl Clock {
 
 fn floats(count: usize) -> Vec<f32> {
     (0..count).map(|i| (i % 251) as f32 / 251.0 - 0.5).collect()
-}
-
-/// The best of some short loops of independent fused multiply-adds in registers.
-fn peak_flops(isa: Isa) -> f64 {
-    const STEPS: usize = 2000;
-    let mut best = f64::INFINITY;
-    for _ in 0..20 {
-        let start = Instant::now();
-        let lanes = match isa {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: the instruction set was detected.
-            Isa::Avx512 => unsafe { fma512(STEPS) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: the instruction set was detected.
-            Isa::Avx2 => unsafe { fma256(STEPS) },
-            _ => fma_portable(STEPS),
-        };
-        let flops = (STEPS * lanes * 2) as f64;
-        best = best.min(start.elapsed().as_secs_f64() / flops);
-    }
-    1.0 / best
-}
-
-/// A loop of independent chains of fused multiply-adds that stay in registers.
-macro_rules! chains {
-    ($steps:expr, $count:literal, $splat:expr, $fma:expr) => {{
-        let x = $splat(black_box(0.5));
-        let mut acc = [$splat(black_box(0.25)); $count];
-        for _ in 0..$steps {
-            for a in &mut acc {
-                *a = $fma(*a, x, x);
-            }
-        }
-        // Each accumulator on its own: a reference to the array would keep it in memory.
-        for a in acc {
-            black_box(a);
-        }
-    }};
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn fma512(steps: usize) -> usize {
-    use std::arch::x86_64::{_mm512_fmadd_ps, _mm512_set1_ps};
-    chains!(steps, 20, |x| _mm512_set1_ps(x), |a, b, c| _mm512_fmadd_ps(a, b, c));
-    20 * 16
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn fma256(steps: usize) -> usize {
-    use std::arch::x86_64::{_mm256_fmadd_ps, _mm256_set1_ps};
-    chains!(steps, 12, |x| _mm256_set1_ps(x), |a, b, c| _mm256_fmadd_ps(a, b, c));
-    12 * 8
-}
-
-fn fma_portable(steps: usize) -> usize {
-    chains!(steps, 16, |x: f32| x, |a: f32, b, c| a.mul_add(b, c));
-    16
 }

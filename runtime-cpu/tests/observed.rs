@@ -122,10 +122,44 @@ fn a_trace_has_one_complete_event_a_step() {
     let trace: serde_json::Value = serde_json::from_slice(&trace).expect("a trace is JSON");
     let events = trace["traceEvents"].as_array().expect("a list of events");
     assert_eq!(events.len(), plan.steps.len());
+    assert_eq!(counters.spans.len(), counters.steps.len());
     for (event, count) in events.iter().zip(&counters.steps) {
+        assert_eq!(event["tid"], 0);
         assert_eq!(event["ph"], "X");
         assert_eq!(event["name"], plan.kernels[count.kernel.index()].name.as_str());
         assert_eq!(event["args"]["rows"], count.rows);
         assert!(event["ts"].as_f64().is_some() && event["dur"].as_f64().is_some());
     }
+}
+
+#[test]
+fn two_threads_share_a_large_wave_and_the_trace_says_who_did_what() {
+    let mut m = ModuleBuilder::new("wide");
+    let w = m.param("w", [256, 256], Init::Glorot(1.0));
+    let layer = m.cell("layer", [f32([256])], |g, [x]| [g.affine([x], w, None)]);
+    let module = m.build().expect("the model is well typed");
+    let graph = Graph::new(&module);
+    let mut wanted = Vec::new();
+    for key in 0..200 {
+        graph.instance(key);
+        let [y] = graph.call(layer, graph.input(&[0.5; 256]));
+        wanted.extend(y.id());
+    }
+    let data = graph.data();
+    let mut planner = Planner::new(Policy::default().load().expect("no file"));
+    let plan = planner.plan(&data, &Request { wanted: &wanted, ..Request::default() }).expect("a plan");
+    let plan = plan.verify().expect("planners make verifiable plans");
+    let mut player = Player::new(2).expect("an instruction set");
+    player.set_counting(true);
+    play(&mut player, &plan, &module, &data.bindings.floats).expect("bindings fit");
+    let counters = player.counters().expect("they are counted");
+    assert_eq!(counters.steps.len(), plan.steps.len());
+    let largest = counters.steps.iter().max_by_key(|count| count.flops).expect("there are steps");
+    let threads: Vec<u32> =
+        counters.spans.iter().filter(|span| span.step == largest.step).map(|span| span.thread).collect();
+    assert_eq!(threads, [0, 1], "26 million operations are shared");
+    let sum = counters.spans.iter().filter(|span| span.step == largest.step).map(|span| span.time).sum();
+    assert_eq!(largest.time, sum);
+    assert!((0.0..1.0).contains(&counters.idle_share(2)));
+    assert!(counters.idle_share(2) >= counters.idle_share(1));
 }

@@ -1,30 +1,42 @@
 //! Policy `auto`: as much search as pays.
 //!
-//! **What.** Without a cost function: the ratio; if it meets the bound, done; else a beam of width 8 within a budget of
-//! [`Auto::BUDGET`] visited edges (ten to thirty milliseconds on one core), which never returns more batches than the ratio.
-//! With a cost function `cost(type, rows)`, the predicted time of one kernel call over `rows` nodes of a type: the orders of
-//! ratio and beam are compared by predicted time (ties: fewer batches), and with running every node alone, because on tiny
-//! models a kernel over many rows may cost as much as its rows one by one. If alone is not slower, every node runs alone and
-//! [`Why::BatchingDoesNotPay`] says so.
+//! **What.** The order with the least expected time of planning *and* playing, by a [`CostTable`]:
+//! 1. The ratio orders every hard part. A part that meets its bound is done.
+//! 2. Elsewhere the most that a search can save is known exactly, because the bound is a sum over types:
+//!    `most = sum over types of (batches - bound of the type) * fixed price of the type`. A beam of width `w` is expected to win
+//!    `share(w) * most` of it each time the plan is played ([`BeamGain`](super::BeamGain)), and to cost
+//!    `2 * w * edges of the part * beam_ns` once. The width with the greatest difference is searched, if any is above zero, with
+//!    `most / beam_ns` as its budget: a search never spends more than it could win. If none pays, the ratio's order stays and
+//!    [`Why::SearchDoesNotPay`] says by how much.
+//! 3. The whole is compared with running every node alone: batches save fixed prices, but operand rows are then read through
+//!    tables. If alone is not slower, every node runs alone and [`Why::BatchingDoesNotPay`] says so.
 //!
-//! **Needs** a checked problem. **Ensures** a valid order. **Cost** as its members. **Refuses** nothing; a cost that is not a
-//! finite number counts as infinite, so such a prediction never wins.
+//! Prices are those of the problem's types ([`Problem::with_prices`]); without any, every type is taken to be
+//! [`CostTable::typical`].
+//!
+//! **Needs** a checked problem. **Ensures** a valid order, never with more batches than the ratio's unless all run alone.
+//! **Cost** the ratio's, and the beam's where it pays. **Refuses** nothing.
 
-use super::{Batches, Beam, Problem, Ratio, Schedule, Scratch, Unbatched, Why};
+use super::part::Part;
+use super::ratio::ratio_part;
+use super::solve::{Tools, solve};
+use super::{Batches, Beam, CostTable, Price, Problem, Schedule, Scratch, Unbatched, Why};
 
-/// Predicts the time of one kernel call: `cost(type, rows)`, in any unit. Called once per batch.
-pub type Cost = dyn Fn(u32, u32) -> f64 + Send + Sync;
-
-/// Chooses between ratio, beam and no batching.
-#[derive(Default)]
+/// Chooses between ratio, beams and no batching.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Auto {
-    /// The cost function; without one the number of batches decides and batching is taken to pay.
-    pub cost: Option<Box<Cost>>,
+    /// What steps and planning cost.
+    pub costs: CostTable,
+    /// How often a plan is expected to be played. With 1, planning has to pay at once; with a cache of plans and few shapes,
+    /// more search pays.
+    pub plays: f64,
 }
 
-impl Auto {
-    /// Edges that the beam may visit.
-    pub const BUDGET: u64 = 1_000_000;
+impl Default for Auto {
+    /// The default costs, and plans that are played once.
+    fn default() -> Self {
+        Self { costs: CostTable::default(), plays: 1.0 }
+    }
 }
 
 impl Schedule for Auto {
@@ -32,34 +44,94 @@ impl Schedule for Auto {
         "auto"
     }
 
+    fn costs(&self) -> Option<&CostTable> {
+        Some(&self.costs)
+    }
+
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
-        let beam = Beam { budget: Self::BUDGET, ..Beam::default() };
-        let Some(cost) = &self.cost else {
-            return beam.schedule(problem, scratch);
-        };
-        let mut best = Ratio.schedule(problem, scratch);
-        let mut time = predict(problem, &best, cost);
-        if best.why != Why::BoundMet {
-            let searched = beam.schedule(problem, scratch);
-            let searched_time = predict(problem, &searched, cost);
-            if (searched_time, searched.len()) < (time, best.len()) {
-                (best, time) = (searched, searched_time);
+        let typical = self.costs.typical();
+        let prices = Prices { of_types: problem.prices(), typical };
+        let mut memory = std::mem::take(&mut scratch.beam);
+        let batches = solve(problem, scratch, |part, tools| {
+            if ratio_part(part, tools) == Why::BoundMet || tools.steps.count == tools.bound {
+                return Why::BoundMet;
             }
-        }
-        let alone: f64 = problem.ty().iter().map(|&ty| finite(cost(ty, 1))).sum();
-        if best.len() < problem.len() && alone <= time && alone.is_finite() {
-            let why = Why::BatchingDoesNotPay { alone, batched: time };
-            return Batches { why, bound: best.bound, ..Unbatched.schedule(problem, scratch) };
-        }
-        best
+            let most = self.plays * most_saved(part, tools, prices);
+            match self.width(part, most) {
+                Ok(width) => {
+                    let budget = (most / self.costs.planning.beam_ns) as u64;
+                    Beam { width, budget }.improve(part, tools, &mut memory)
+                }
+                Err((saves, costs)) => Why::SearchDoesNotPay { saves, costs },
+            }
+        });
+        scratch.beam = memory;
+        self.unless_alone_is_as_fast(problem, batches, prices, scratch)
     }
 }
 
-/// Predicted time of an order.
-fn predict(problem: &Problem<'_>, batches: &Batches, cost: &Cost) -> f64 {
-    batches.iter().map(|nodes| finite(cost(problem.ty()[nodes[0] as usize], nodes.len() as u32))).sum()
+/// The price of every type.
+#[derive(Clone, Copy)]
+struct Prices<'a> {
+    of_types: &'a [Price],
+    typical: Price,
 }
 
-fn finite(cost: f64) -> f64 {
-    if cost.is_finite() { cost } else { f64::INFINITY }
+impl Prices<'_> {
+    fn of(self, ty: u32) -> Price {
+        self.of_types.get(ty as usize).copied().unwrap_or(self.typical)
+    }
+}
+
+/// What the batches above the bound cost, of the order that the steps hold.
+fn most_saved(part: &Part, tools: &Tools<'_>, prices: Prices<'_>) -> f64 {
+    let types = part.types.iter().zip(tools.longest.iter()).zip(&tools.steps.of_type);
+    let excess = |((&ty, &least), &found): ((&u32, &u32), &u32)| {
+        f64::from(found.saturating_sub(least)) * prices.of(ty).fixed
+    };
+    types.map(excess).sum()
+}
+
+impl Auto {
+    /// The width that is expected to pay best for a saving of `most`; else the best one's saving and cost.
+    fn width(&self, part: &Part, most: f64) -> Result<u32, (f64, f64)> {
+        let planning = &self.costs.planning;
+        let judged = planning.gains.iter().map(|gain| {
+            let costs = 2.0 * f64::from(gain.width) * part.edges() as f64 * planning.beam_ns;
+            (gain.width, gain.share * most, costs)
+        });
+        // The first of equals, so that a tie goes to the narrower.
+        let best = judged.reduce(|best, next| if next.1 - next.2 > best.1 - best.2 { next } else { best });
+        match best {
+            Some((width, saves, costs)) if saves > costs => Ok(width),
+            Some((_, saves, costs)) => Err((saves, costs)),
+            None => Err((0.0, 0.0)),
+        }
+    }
+
+    /// The batches, or every node alone if that takes no longer.
+    fn unless_alone_is_as_fast(
+        &self,
+        problem: &Problem<'_>,
+        batches: Batches,
+        prices: Prices<'_>,
+        scratch: &mut Scratch,
+    ) -> Batches {
+        if batches.len() == problem.len() {
+            return batches;
+        }
+        let Scratch { counts, .. } = scratch;
+        counts.clear();
+        counts.resize(problem.types() as usize, 0);
+        problem.ty().iter().for_each(|&ty| counts[ty as usize] += 1);
+        // Rows cost the same either way; only what differs is added up.
+        let alone: f64 = (0..).zip(&*counts).map(|(ty, &nodes)| f64::from(nodes) * prices.of(ty).fixed).sum();
+        let fixed: f64 = batches.iter().map(|nodes| prices.of(problem.ty()[nodes[0] as usize]).fixed).sum();
+        let batched = fixed + problem.operand_count() as f64 * self.costs.tabled_row_ns;
+        if alone > batched {
+            return batches;
+        }
+        let why = Why::BatchingDoesNotPay { alone, batched };
+        Batches { why, bound: batches.bound, ..Unbatched.schedule(problem, scratch) }
+    }
 }

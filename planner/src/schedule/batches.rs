@@ -100,11 +100,18 @@ pub enum Why {
     },
     /// Every order was found, so this one is the shortest.
     Exhausted,
-    /// The cost function predicts that nodes one by one take no longer than the best batches found.
+    /// A search is expected to cost more time than the batches that it would save.
+    SearchDoesNotPay {
+        /// Nanoseconds of playing that it is expected to save.
+        saves: f64,
+        /// Nanoseconds of planning that it is expected to cost.
+        costs: f64,
+    },
+    /// The cost table predicts that nodes one by one take no longer than the best batches found.
     BatchingDoesNotPay {
-        /// Predicted cost of running each node alone.
+        /// Nanoseconds that steps of one node each cost, apart from their rows.
         alone: f64,
-        /// Predicted cost of the best batches found.
+        /// Nanoseconds that the batches cost, apart from their rows, with operand rows read through tables.
         batched: f64,
     },
 }
@@ -126,12 +133,18 @@ impl fmt::Display for Why {
                 write!(f, "learned table decided {known} times, {unknown} unknown states went to the ratio")
             }
             Self::Exhausted => write!(f, "every order was searched: no order has fewer batches"),
-            Self::BatchingDoesNotPay { alone, batched } => {
-                write!(
-                    f,
-                    "batching does not pay: predicted cost {alone:.3} one by one, {batched:.3} in batches"
-                )
-            }
+            Self::SearchDoesNotPay { saves, costs } => write!(
+                f,
+                "searching further does not pay: it would save about {:.1} µs of playing and cost {:.1} µs of planning",
+                saves / 1e3,
+                costs / 1e3
+            ),
+            Self::BatchingDoesNotPay { alone, batched } => write!(
+                f,
+                "batching does not pay: {:.1} µs one by one, {:.1} µs in batches, besides the rows",
+                alone / 1e3,
+                batched / 1e3
+            ),
         }
     }
 }

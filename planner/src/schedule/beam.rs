@@ -109,6 +109,16 @@ impl Beam {
             memory.left = 0;
             return Why::BudgetSpent { budget: self.budget };
         }
+        self.search(part, tools, memory)
+    }
+
+    /// Searches for an order shorter than the one that `tools.steps` holds, within the whole budget.
+    pub(super) fn improve(&self, part: &Part, tools: &mut Tools<'_>, memory: &mut Memory) -> Why {
+        memory.left = self.budget;
+        self.search(part, tools, memory)
+    }
+
+    fn search(&self, part: &Part, tools: &mut Tools<'_>, memory: &mut Memory) -> Why {
         let goal = tools.bound - part.alone;
         let mut shortest = tools.steps.count - part.alone;
         let mut found = run(part, tools, memory, self.width, shortest);

@@ -11,7 +11,7 @@
 //! | [`ratio`](Ratio) | largest share of sources ready | O(n x types of a hard part) |
 //! | [`beam`](Beam) | k best partial orders, both directions, exact pruning | k times ratio and more |
 //! | [`fsm`](Fsm) | learned table over the set of ready types | as ratio |
-//! | [`auto`](Auto) | ratio, then beam within a budget, then predicted time | as its members |
+//! | [`auto`](Auto) | the least expected time of planning and playing, by a [`CostTable`] | the ratio, more only where it pays |
 //!
 //! Measured batches per minibatch of 32, means over real held-out sentences at cell granularity
 //! (`examples/measure_schedules.rs`; every order passed [`check`]):
@@ -34,6 +34,7 @@ mod batches;
 mod beam;
 mod bound;
 mod check;
+mod costs;
 mod depth;
 mod exact;
 mod front;
@@ -49,11 +50,14 @@ mod solve;
 mod tests;
 
 pub use agenda::{Agenda, Mean};
-pub use auto::{Auto, Cost};
+pub use auto::Auto;
 pub use batches::{Batches, Why};
 pub use beam::Beam;
 pub use bound::{Bound, path_sum_bound};
 pub use check::{ScheduleError, check};
+pub use costs::{
+    BeamGain, COSTS_VARIABLE, Class, ClassCost, ClassCosts, CostError, CostTable, PlanningCost, Price,
+};
 pub use depth::Depth;
 pub use exact::{EXACT_NODES, TooLarge, exact};
 pub use fsm::{Fsm, FsmError, Table, Training, train};
@@ -70,6 +74,11 @@ pub use solve::Scratch;
 pub trait Schedule {
     /// The name by which [`Policy`] knows it.
     fn name(&self) -> &str;
+
+    /// The table by which the policy wants the types of problems [priced](Problem::with_prices), if it looks at prices.
+    fn costs(&self) -> Option<&CostTable> {
+        None
+    }
 
     /// Orders the nodes of `problem`; `scratch` holds nothing but reusable memory.
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches;

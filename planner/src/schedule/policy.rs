@@ -2,13 +2,15 @@
 //!
 //! `FromStr` and `Display` are inverse to each other. Parsing touches no file; [`Policy::load`] does, where a policy needs one.
 
-use super::{Agenda, Auto, Beam, Depth, Fsm, FsmError, Mean, Ratio, Schedule, Table, Unbatched};
+use super::{
+    Agenda, Auto, Beam, CostError, CostTable, Depth, Fsm, FsmError, Mean, Ratio, Schedule, Table, Unbatched,
+};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// The largest beam width that a name may ask for.
-const WIDEST: u32 = 4096;
+pub(super) const WIDEST: u32 = 4096;
 
 /// A policy as it is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +37,7 @@ impl Policy {
     pub const SPELLINGS: [&'static str; 8] =
         ["none", "depth", "agenda", "agenda:remaining", "ratio", "beam:8", "fsm:table.json", "auto"];
 
-    /// Makes the policy; reads the table of `fsm`.
+    /// Makes the policy; reads the table of `fsm`, and for `auto` the cost table that `AUTOBATCH_COSTS` names, if it is set.
     pub fn load(&self) -> Result<Box<dyn Schedule + Send + Sync>, LoadError> {
         Ok(match self {
             Self::Unbatched => Box::new(Unbatched),
@@ -50,7 +52,10 @@ impl Policy {
                     .map_err(|error| LoadError::Table { file: file.clone(), error })?;
                 Box::new(Fsm { table })
             }
-            Self::Auto => Box::new(Auto::default()),
+            Self::Auto => {
+                let costs = CostTable::from_env().map_err(LoadError::Costs)?;
+                Box::new(Auto { costs, ..Auto::default() })
+            }
         })
     }
 }
@@ -133,6 +138,8 @@ pub enum LoadError {
         /// What went wrong.
         error: FsmError,
     },
+    /// The cost table is none.
+    Costs(CostError),
 }
 
 impl fmt::Display for LoadError {
@@ -142,6 +149,7 @@ impl fmt::Display for LoadError {
                 write!(f, "policy fsm: cannot read {}: {error}; check the path", file.display())
             }
             Self::Table { file, error } => write!(f, "policy fsm: {}: {error}", file.display()),
+            Self::Costs(error) => write!(f, "policy auto: {error}"),
         }
     }
 }
@@ -151,6 +159,7 @@ impl std::error::Error for LoadError {
         match self {
             Self::Read { error, .. } => Some(error),
             Self::Table { error, .. } => Some(error),
+            Self::Costs(error) => Some(error),
         }
     }
 }

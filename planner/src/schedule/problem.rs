@@ -10,6 +10,7 @@
 //! 4. an operand is an earlier node (the same operand may be named more than once);
 //! 5. `alone` is strictly ascending and names nodes.
 
+use super::Price;
 use std::fmt;
 
 /// How far the type count may exceed the node count: a delta of a large graph may use few of its types.
@@ -26,6 +27,7 @@ pub struct Problem<'a> {
     alone: &'a [u32],
     operand_start: &'a [u32],
     operands: &'a [u32],
+    prices: &'a [Price],
 }
 
 impl<'a> Problem<'a> {
@@ -56,7 +58,7 @@ impl<'a> Problem<'a> {
                 return Err(ProblemError::AloneOutOfOrder { at, node });
             }
         }
-        Ok(Self { types, ty, alone, operand_start, operands })
+        Ok(Self { types, ty, alone, operand_start, operands, prices: &[] })
     }
 
     /// [`Problem::new`] for slices that are known to keep the rules; builds with debug assertions look nevertheless.
@@ -68,7 +70,18 @@ impl<'a> Problem<'a> {
         operands: &'a [u32],
     ) -> Self {
         debug_assert_eq!(Self::new(types, ty, alone, operand_start, operands).map(drop), Ok(()));
-        Self { types, ty, alone, operand_start, operands }
+        Self { types, ty, alone, operand_start, operands, prices: &[] }
+    }
+
+    /// The problem with what a batch of every type costs. Types beyond the end of `prices` have none.
+    #[must_use]
+    pub fn with_prices(self, prices: &'a [Price]) -> Self {
+        Self { prices, ..self }
+    }
+
+    /// What a batch of each of the first types costs; empty if nobody said.
+    pub fn prices(&self) -> &'a [Price] {
+        self.prices
     }
 
     /// Number of nodes.

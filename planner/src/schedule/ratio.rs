@@ -49,7 +49,7 @@ pub(super) fn run_part(
     steps.push(fired);
     while let Some(ty) = choose(front) {
         front.fire(part, ty, fired);
-        steps.push(fired);
+        steps.push_type(ty, fired);
     }
     Why::Greedy
 }
@@ -70,7 +70,7 @@ pub(super) fn replay(
     for &ty in sequence {
         if !front.ready[ty as usize].is_empty() {
             front.fire(part, ty, fired);
-            place.push(fired);
+            place.push_type(ty, fired);
         }
     }
 }

@@ -43,6 +43,8 @@ pub(super) struct Steps {
     pub(super) of: Vec<u32>,
     /// Number of steps; each runs one type, or one alone node.
     pub(super) count: u32,
+    /// Number of steps of every type.
+    pub(super) of_type: Vec<u32>,
 }
 
 impl Steps {
@@ -50,6 +52,14 @@ impl Steps {
         self.of.clear();
         self.of.resize(part.len(), NONE);
         self.count = 0;
+        self.of_type.clear();
+        self.of_type.resize(part.types.len(), 0);
+    }
+
+    /// Appends a step of a type, and one for each alone node that followed it.
+    pub(super) fn push_type(&mut self, ty: u32, fired: &Fired) {
+        self.of_type[ty as usize] += 1;
+        self.push(fired);
     }
 
     /// Appends a step for the batch that was fired (if any) and one for each alone node that followed it.

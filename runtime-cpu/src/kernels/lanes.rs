@@ -1,7 +1,8 @@
 //! One vector register seen alike on every instruction set: the few operations the product kernels need.
 //!
 //! The methods carry no `target_feature` of their own. They are `inline(always)` and reach machine code only inside a function that enables
-//! the features (the wrappers in [`super::twins`]), so that the intrinsics inline there.
+//! the features (the wrappers in [`super::twins`]), so that the intrinsics inline there. One macro makes an implementation from the names of
+//! its functions.
 
 /// A vector of `WIDTH` lanes of `f32`. A panel of packed weights is `VECTORS * WIDTH` columns wide.
 ///
@@ -33,196 +34,150 @@ pub(super) trait Lanes {
     unsafe fn prefetch_second(_from: *const f32) {}
 }
 
-/// Four lanes in portable Rust: free of intrinsics, so that Miri can run it, and of the same panel shape as NEON.
-pub(super) struct Portable;
+/// A vector type from its functions. `$fma` and the functions of the first lanes differ in the order of their arguments, so they are expressions.
+macro_rules! lanes {
+    (
+        $(#[$meta:meta])* $name:ident: $vector:ty, $width:literal wide, $vectors:literal a panel;
+        $splat:path, $load:path, $store:path, $add:path;
+        |$x:ident, $y:ident, $acc:ident| $fma:expr;
+        |$from:ident, $from_count:ident| $load_first:expr;
+        |$to:ident, $v:ident, $to_count:ident| $store_first:expr;
+        $($prefetch:ident: $hint:path),*
+    ) => {
+        $(#[$meta])*
+        pub(in crate::kernels) struct $name;
 
-impl Lanes for Portable {
+        // SAFETY of every block: the caller vouches for the instruction set and for the memory of the lanes touched; lanes beyond a count are
+        // neither read nor written, and a prefetch never faults.
+        #[allow(clippy::undocumented_unsafe_blocks, reason = "said once, above")]
+        #[allow(unused_unsafe, reason = "some of the functions are safe where their features are enabled")]
+        impl Lanes for $name {
+            type Vector = $vector;
+            const WIDTH: usize = $width;
+            const VECTORS: usize = $vectors;
+
+            #[inline(always)]
+            unsafe fn splat(x: f32) -> $vector {
+                unsafe { $splat(x) }
+            }
+
+            #[inline(always)]
+            unsafe fn load(from: *const f32) -> $vector {
+                unsafe { $load(from) }
+            }
+
+            #[inline(always)]
+            unsafe fn store(to: *mut f32, v: $vector) {
+                unsafe { $store(to, v) }
+            }
+
+            #[inline(always)]
+            unsafe fn load_first($from: *const f32, $from_count: usize) -> $vector {
+                unsafe { $load_first }
+            }
+
+            #[inline(always)]
+            unsafe fn store_first($to: *mut f32, $v: $vector, $to_count: usize) {
+                unsafe { $store_first }
+            }
+
+            #[inline(always)]
+            unsafe fn fma($x: $vector, $y: $vector, $acc: $vector) -> $vector {
+                unsafe { $fma }
+            }
+
+            #[inline(always)]
+            unsafe fn add(x: $vector, y: $vector) -> $vector {
+                unsafe { $add(x, y) }
+            }
+
+            $(
+                #[inline(always)]
+                unsafe fn $prefetch(from: *const f32) {
+                    unsafe { _mm_prefetch::<{ $hint }>(from.cast()) }
+                }
+            )*
+        }
+    };
+}
+
+pub(super) use portable::Portable;
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86::{Avx2, Avx512};
+
+mod portable {
+    use super::Lanes;
+
     type Vector = [f32; 4];
-    const WIDTH: usize = 4;
-    const VECTORS: usize = 4;
+
+    lanes! {
+        /// Four lanes in portable Rust: free of intrinsics, and of the same panel shape as NEON.
+        Portable: Vector, 4 wide, 4 a panel;
+        splat, load, store, add;
+        |x, y, acc| std::array::from_fn(|lane| x[lane].mul_add(y[lane], acc[lane]));
+        |from, count| {
+            let mut v = [0.0; 4];
+            std::ptr::copy_nonoverlapping(from, v.as_mut_ptr(), count);
+            v
+        };
+        |to, v, count| std::ptr::copy_nonoverlapping(v.as_ptr(), to, count);
+    }
 
     #[inline(always)]
-    unsafe fn splat(x: f32) -> [f32; 4] {
+    fn splat(x: f32) -> Vector {
         [x; 4]
     }
 
+    /// # Safety
+    /// Four floats from `from` on are readable.
     #[inline(always)]
-    unsafe fn load(from: *const f32) -> [f32; 4] {
-        // SAFETY: the caller's pointer is valid for four floats.
-        unsafe { from.cast::<[f32; 4]>().read_unaligned() }
+    unsafe fn load(from: *const f32) -> Vector {
+        // SAFETY: the caller vouches for the floats; the array is aligned as they are.
+        unsafe { from.cast::<Vector>().read() }
+    }
+
+    /// # Safety
+    /// Four floats from `to` on are writable.
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, v: Vector) {
+        // SAFETY: as above.
+        unsafe { to.cast::<Vector>().write(v) }
     }
 
     #[inline(always)]
-    unsafe fn store(to: *mut f32, v: [f32; 4]) {
-        // SAFETY: the caller's pointer is valid for four floats.
-        unsafe { to.cast::<[f32; 4]>().write_unaligned(v) }
-    }
-
-    #[inline(always)]
-    unsafe fn load_first(from: *const f32, count: usize) -> [f32; 4] {
-        let mut v = [0.0; 4];
-        for (lane, slot) in v.iter_mut().enumerate().take(count) {
-            // SAFETY: lane < count, and the caller's pointer is valid for `count` floats.
-            *slot = unsafe { from.add(lane).read() };
-        }
-        v
-    }
-
-    #[inline(always)]
-    unsafe fn store_first(to: *mut f32, v: [f32; 4], count: usize) {
-        for (lane, x) in v.into_iter().enumerate().take(count) {
-            // SAFETY: lane < count, and the caller's pointer is valid for `count` floats.
-            unsafe { to.add(lane).write(x) };
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn fma(x: [f32; 4], y: [f32; 4], acc: [f32; 4]) -> [f32; 4] {
-        std::array::from_fn(|lane| x[lane].mul_add(y[lane], acc[lane]))
-    }
-
-    #[inline(always)]
-    unsafe fn add(x: [f32; 4], y: [f32; 4]) -> [f32; 4] {
+    fn add(x: Vector, y: Vector) -> Vector {
         std::array::from_fn(|lane| x[lane] + y[lane])
     }
 }
 
-/// Sixteen lanes, with masks for the ends of rows.
-#[cfg(target_arch = "x86_64")]
-pub(super) struct Avx512;
-
-/// Eight lanes.
-#[cfg(target_arch = "x86_64")]
-pub(super) struct Avx2;
-
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Avx2, Avx512, Lanes};
+    use super::Lanes;
     use std::arch::x86_64::*;
 
-    impl Lanes for Avx512 {
-        type Vector = __m512;
-        const WIDTH: usize = 16;
-        const VECTORS: usize = 2;
+    lanes! {
+        /// Sixteen lanes, with masks for the ends of rows.
+        Avx512: __m512, 16 wide, 2 a panel;
+        _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_add_ps;
+        |x, y, acc| _mm512_fmadd_ps(x, y, acc);
+        |from, count| _mm512_maskz_loadu_ps(low_bits(count), from);
+        |to, v, count| _mm512_mask_storeu_ps(to, low_bits(count), v);
+        prefetch_first: _MM_HINT_T0, prefetch_second: _MM_HINT_T1
+    }
 
-        #[inline(always)]
-        unsafe fn splat(x: f32) -> __m512 {
-            // SAFETY: the caller vouches for AVX-512F.
-            unsafe { _mm512_set1_ps(x) }
-        }
-
-        #[inline(always)]
-        unsafe fn load(from: *const f32) -> __m512 {
-            // SAFETY: the caller vouches for AVX-512F and for sixteen floats.
-            unsafe { _mm512_loadu_ps(from) }
-        }
-
-        #[inline(always)]
-        unsafe fn store(to: *mut f32, v: __m512) {
-            // SAFETY: the caller vouches for AVX-512F and for sixteen floats.
-            unsafe { _mm512_storeu_ps(to, v) }
-        }
-
-        #[inline(always)]
-        unsafe fn load_first(from: *const f32, count: usize) -> __m512 {
-            // SAFETY: the caller vouches for AVX-512F and for `count` floats; masked lanes are not read.
-            unsafe { _mm512_maskz_loadu_ps(low_bits(count), from) }
-        }
-
-        #[inline(always)]
-        unsafe fn store_first(to: *mut f32, v: __m512, count: usize) {
-            // SAFETY: the caller vouches for AVX-512F and for `count` floats; masked lanes are not written.
-            unsafe { _mm512_mask_storeu_ps(to, low_bits(count), v) }
-        }
-
-        #[inline(always)]
-        unsafe fn fma(x: __m512, y: __m512, acc: __m512) -> __m512 {
-            // SAFETY: the caller vouches for AVX-512F.
-            unsafe { _mm512_fmadd_ps(x, y, acc) }
-        }
-
-        #[inline(always)]
-        unsafe fn add(x: __m512, y: __m512) -> __m512 {
-            // SAFETY: the caller vouches for AVX-512F.
-            unsafe { _mm512_add_ps(x, y) }
-        }
-
-        #[inline(always)]
-        unsafe fn prefetch_first(from: *const f32) {
-            // SAFETY: a prefetch never faults.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
-        }
-
-        #[inline(always)]
-        unsafe fn prefetch_second(from: *const f32) {
-            // SAFETY: a prefetch never faults.
-            unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
-        }
+    lanes! {
+        /// Eight lanes.
+        Avx2: __m256, 8 wide, 2 a panel;
+        _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_add_ps;
+        |x, y, acc| _mm256_fmadd_ps(x, y, acc);
+        |from, count| _mm256_maskload_ps(from, low_lanes(count));
+        |to, v, count| _mm256_maskstore_ps(to, low_lanes(count), v);
+        prefetch_first: _MM_HINT_T0, prefetch_second: _MM_HINT_T1
     }
 
     #[inline(always)]
     fn low_bits(count: usize) -> __mmask16 {
         ((1u32 << count) - 1) as __mmask16
-    }
-
-    impl Lanes for Avx2 {
-        type Vector = __m256;
-        const WIDTH: usize = 8;
-        const VECTORS: usize = 2;
-
-        #[inline(always)]
-        unsafe fn splat(x: f32) -> __m256 {
-            // SAFETY: the caller vouches for AVX2.
-            unsafe { _mm256_set1_ps(x) }
-        }
-
-        #[inline(always)]
-        unsafe fn load(from: *const f32) -> __m256 {
-            // SAFETY: the caller vouches for AVX2 and for eight floats.
-            unsafe { _mm256_loadu_ps(from) }
-        }
-
-        #[inline(always)]
-        unsafe fn store(to: *mut f32, v: __m256) {
-            // SAFETY: the caller vouches for AVX2 and for eight floats.
-            unsafe { _mm256_storeu_ps(to, v) }
-        }
-
-        #[inline(always)]
-        unsafe fn load_first(from: *const f32, count: usize) -> __m256 {
-            // SAFETY: the caller vouches for AVX2 and for `count` floats; masked lanes are not read.
-            unsafe { _mm256_maskload_ps(from, low_lanes(count)) }
-        }
-
-        #[inline(always)]
-        unsafe fn store_first(to: *mut f32, v: __m256, count: usize) {
-            // SAFETY: the caller vouches for AVX2 and for `count` floats; masked lanes are not written.
-            unsafe { _mm256_maskstore_ps(to, low_lanes(count), v) }
-        }
-
-        #[inline(always)]
-        unsafe fn fma(x: __m256, y: __m256, acc: __m256) -> __m256 {
-            // SAFETY: the caller vouches for FMA.
-            unsafe { _mm256_fmadd_ps(x, y, acc) }
-        }
-
-        #[inline(always)]
-        unsafe fn add(x: __m256, y: __m256) -> __m256 {
-            // SAFETY: the caller vouches for AVX2.
-            unsafe { _mm256_add_ps(x, y) }
-        }
-
-        #[inline(always)]
-        unsafe fn prefetch_first(from: *const f32) {
-            // SAFETY: a prefetch never faults.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
-        }
-
-        #[inline(always)]
-        unsafe fn prefetch_second(from: *const f32) {
-            // SAFETY: a prefetch never faults.
-            unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
-        }
     }
 
     /// All bits set in the first `count` lanes.
@@ -238,68 +193,28 @@ mod x86 {
     }
 }
 
-/// Four lanes of Arm NEON.
 #[cfg(target_arch = "aarch64")]
-pub(super) struct Neon;
+pub(super) use arm::Neon;
 
 #[cfg(target_arch = "aarch64")]
 mod arm {
-    use super::{Lanes, Neon};
+    use super::Lanes;
     use std::arch::aarch64::*;
 
-    impl Lanes for Neon {
-        type Vector = float32x4_t;
-        const WIDTH: usize = 4;
-        const VECTORS: usize = 4;
-
-        #[inline(always)]
-        unsafe fn splat(x: f32) -> float32x4_t {
-            // SAFETY: NEON is part of every aarch64 machine.
-            unsafe { vdupq_n_f32(x) }
-        }
-
-        #[inline(always)]
-        unsafe fn load(from: *const f32) -> float32x4_t {
-            // SAFETY: the caller's pointer is valid for four floats.
-            unsafe { vld1q_f32(from) }
-        }
-
-        #[inline(always)]
-        unsafe fn store(to: *mut f32, v: float32x4_t) {
-            // SAFETY: the caller's pointer is valid for four floats.
-            unsafe { vst1q_f32(to, v) }
-        }
-
-        #[inline(always)]
-        unsafe fn load_first(from: *const f32, count: usize) -> float32x4_t {
+    lanes! {
+        /// Four lanes of Arm NEON.
+        Neon: float32x4_t, 4 wide, 4 a panel;
+        vdupq_n_f32, vld1q_f32, vst1q_f32, vaddq_f32;
+        |x, y, acc| vfmaq_f32(acc, x, y);
+        |from, count| {
             let mut lanes = [0.0f32; 4];
-            // SAFETY: `count` is less than four, and the caller's pointer is valid for as many floats.
-            unsafe {
-                std::ptr::copy_nonoverlapping(from, lanes.as_mut_ptr(), count);
-                vld1q_f32(lanes.as_ptr())
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn store_first(to: *mut f32, v: float32x4_t, count: usize) {
+            std::ptr::copy_nonoverlapping(from, lanes.as_mut_ptr(), count);
+            vld1q_f32(lanes.as_ptr())
+        };
+        |to, v, count| {
             let mut lanes = [0.0f32; 4];
-            // SAFETY: `count` is less than four, and the caller's pointer is valid for as many floats.
-            unsafe {
-                vst1q_f32(lanes.as_mut_ptr(), v);
-                std::ptr::copy_nonoverlapping(lanes.as_ptr(), to, count);
-            }
-        }
-
-        #[inline(always)]
-        unsafe fn fma(x: float32x4_t, y: float32x4_t, acc: float32x4_t) -> float32x4_t {
-            // SAFETY: NEON is part of every aarch64 machine.
-            unsafe { vfmaq_f32(acc, x, y) }
-        }
-
-        #[inline(always)]
-        unsafe fn add(x: float32x4_t, y: float32x4_t) -> float32x4_t {
-            // SAFETY: NEON is part of every aarch64 machine.
-            unsafe { vaddq_f32(x, y) }
-        }
+            vst1q_f32(lanes.as_mut_ptr(), v);
+            std::ptr::copy_nonoverlapping(lanes.as_ptr(), to, count);
+        };
     }
 }

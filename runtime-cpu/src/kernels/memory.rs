@@ -1,5 +1,6 @@
 //! Float buffers that begin at a cache line, and the scratch space of a thread.
 
+use super::pack::PackedWeights;
 use bytemuck::{Pod, Zeroable};
 
 /// One cache line.
@@ -47,10 +48,12 @@ impl Aligned {
 }
 
 /// Space in which kernels gather and pack operand rows. Keep one for each thread and pass it to every call: it grows to what the largest call
-/// needs, at most about one MiB, and holds nothing between calls.
+/// needs, at most about one MiB and the largest value that was packed, and holds nothing between calls.
 #[derive(Default)]
 pub struct Scratch {
     buffer: Aligned,
+    /// The right matrix of a product of two values, packed.
+    pub(super) packed: Option<PackedWeights>,
 }
 
 impl Scratch {

@@ -5,6 +5,7 @@
 //! * [`Product`]: rows (ranges, tables, shared rows, several parts) times packed weights.
 //! * [`WeightGrad`], [`column_sums`]: gradients of weights and biases.
 //! * [`multiply`]: the product of two instance values.
+//! * [`peak_flops`]: what a core can do at most.
 //!
 //! Safe functions prove every access from the lengths of their slices, once, before their loops. The `_unchecked` forms leave the proof to
 //! the caller: a player of verified plans has it.
@@ -18,6 +19,7 @@ pub mod lists;
 mod memory;
 mod multiply;
 mod pack;
+mod peak;
 mod product;
 mod rows;
 pub mod rowwise;
@@ -32,6 +34,7 @@ pub(crate) use memory::Aligned;
 pub use memory::Scratch;
 pub use multiply::{multiply, multiply_unchecked};
 pub use pack::{Matrix, PackedWeights};
+pub use peak::peak_flops;
 pub use product::{Part, Product, Start};
 pub use rows::{RowNumbers, Rows, RowsMut};
 pub use table_sum::TableSum;

@@ -2,16 +2,17 @@
 //!
 //! **Bits.** As for [`super::Product`]: `acc = start; for k ascending: acc = fma(a[i, k], b[k, j], acc)`.
 //!
-//! **Speed.** Rows of `b` serve as panels where they are, with the columns of the last panel read under a limit. A matrix that is read by
-//! columns (a transposed operand, as the gradients of a product need) is copied into scratch, block of `k` by block of `k`.
+//! **Speed.** Few rows meet `b` where it is: its rows serve as panels, with the columns of the last panel read under a limit, and a matrix
+//! that is read by columns (a transposed operand) is copied into scratch, block of `k` by block of `k`. From a few register tiles of rows on
+//! it pays to pack `b` first, which costs as much as one more tile, and to run the product of packed weights.
 
 use std::ptr;
 
 use super::error::{KernelError, same_size};
 use super::isa::Isa;
 use super::memory::Scratch;
-use super::pack::Matrix;
-use super::product::share;
+use super::pack::{Matrix, PackedWeights};
+use super::product::{Part, Product, Start, share};
 use super::rows::RowsMut;
 use super::tile::{Ahead, Tile};
 use super::twins::{GATHERED_ROW, K_BLOCK, MOST_ROWS, Twin};
@@ -53,6 +54,10 @@ pub unsafe fn multiply_unchecked(
     accumulate: bool,
     scratch: &mut Scratch,
 ) {
+    // SAFETY: as for this function.
+    if pays_to_pack(&a, &b) && unsafe { multiply_packed(isa, &a, b, &out, accumulate, scratch) } {
+        return;
+    }
     let twin = Twin::of(isa);
     let tiles = a.rows().div_ceil(twin.rows);
     let buffer = scratch.floats(MOST_ROWS * GATHERED_ROW + K_BLOCK * LAID_OUT);
@@ -96,6 +101,44 @@ pub unsafe fn multiply_unchecked(
             return;
         }
     }
+}
+
+/// Whether packing `b` costs less than it gains.
+fn pays_to_pack(_a: &Matrix<'_>, b: &Matrix<'_>) -> bool {
+    b.row_slice(0, 0).is_none()
+}
+
+/// Packs `b` and says whether it could: a transposed `a`, a chain of no steps and a lack of memory are left to the other way.
+///
+/// # Safety
+/// As for [`multiply_unchecked`].
+unsafe fn multiply_packed(
+    isa: Isa,
+    a: &Matrix<'_>,
+    b: Matrix<'_>,
+    out: &RowsMut<'_>,
+    accumulate: bool,
+    scratch: &mut Scratch,
+) -> bool {
+    let (k, n) = (b.rows(), b.columns());
+    let Some(rows) = a.as_rows().filter(|_| k > 0) else { return false };
+    let weights = match scratch.packed.take() {
+        Some(mut packed) => packed.refit(isa, k, n).map(|()| packed),
+        None => PackedWeights::zeroed(isa, k, n),
+    };
+    let Ok(mut weights) = weights else { return false };
+    let packed = weights.fill(0, 0, b).is_ok();
+    if packed {
+        let parts = [Part { rows, k }];
+        let start = if accumulate { Start::Output } else { Start::Zero };
+        // SAFETY: the caller vouches for the operands and the result; the packed matrix is the right one.
+        unsafe {
+            let out = RowsMut::from_raw(out.row(0), usize::MAX, out.stride());
+            Product::new(&weights, &parts, start).run_unchecked(0..a.rows(), out, scratch);
+        }
+    }
+    scratch.packed = Some(weights);
+    packed
 }
 
 /// All columns of one tile of rows, over the rows of `b` from `first_k` on.

@@ -11,6 +11,7 @@ use std::ops::Range;
 use super::error::{KernelError, reaches};
 use super::isa::Isa;
 use super::memory::Aligned;
+use super::rows::Rows;
 use super::twins::{K_BLOCK, Twin};
 
 /// Rows of a weight that are packed before the next panel's turn: few enough that their cache lines stay, enough to write runs of memory.
@@ -72,6 +73,11 @@ impl<'a> Matrix<'a> {
         }
     }
 
+    /// The rows, if they do not lie across memory.
+    pub(super) fn as_rows(&self) -> Option<Rows<'a>> {
+        (!self.transposed).then(|| Rows::range(self.data, self.stride, 0))
+    }
+
     pub(super) fn check(&self) -> Result<(), KernelError> {
         let (lines, width) =
             if self.transposed { (self.columns, self.rows) } else { (self.rows, self.columns) };
@@ -111,6 +117,17 @@ impl PackedWeights {
         let mut packed = Self::zeroed(isa, weights.rows, weights.columns)?;
         packed.fill(0, 0, weights)?;
         Ok(packed)
+    }
+
+    /// The same memory for other weights of `k` rows and `n` columns, which must be filled as a whole: what it holds means nothing.
+    pub(super) fn refit(&mut self, isa: Isa, k: usize, n: usize) -> Result<(), KernelError> {
+        let panel = Twin::of(isa).panel;
+        n.checked_next_multiple_of(panel)
+            .and_then(|columns| columns.checked_mul(k))
+            .and_then(|floats| self.buffer.fit(floats))
+            .ok_or(KernelError::Memory { k, n })?;
+        *self = PackedWeights { isa, panel, k, n, buffer: std::mem::take(&mut self.buffer) };
+        Ok(())
     }
 
     /// The instruction set that the panels are shaped for.

@@ -27,6 +27,19 @@ pub struct StepCount {
     pub flops: u64,
     /// When it began, from the beginning of the play.
     pub start: Duration,
+    /// How long it took, on all threads together.
+    pub time: Duration,
+}
+
+/// What one thread did of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The step, by its place in the plan.
+    pub step: u32,
+    /// The thread, from 0.
+    pub thread: u32,
+    /// When it began, from the beginning of the play.
+    pub start: Duration,
     /// How long it took.
     pub time: Duration,
 }
@@ -50,7 +63,7 @@ pub struct KernelCount {
     pub time: Duration,
 }
 
-/// The steps of the last play, in the order in which they were played.
+/// The steps of the last play, in the order of the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// The steps.
@@ -59,27 +72,46 @@ pub struct Counters {
     pub pack: Duration,
     /// How long the sums over all rows took, after the last step.
     pub finals: Duration,
+    /// Who played which part of a step when, by step and thread.
+    pub spans: Vec<Span>,
 }
 
 impl Counters {
-    pub(super) fn add(
-        &mut self,
-        plan: &Plan,
-        (wave, number): (usize, usize),
-        start: Duration,
-        end: Duration,
-    ) {
-        let step = &plan.steps[number];
-        self.steps.push(StepCount {
-            step: number as u32,
-            kernel: step.kernel,
-            wave: wave as u32,
-            rows: step.rows,
-            bytes: bytes(plan, step),
-            flops: flops(plan, step),
-            start,
-            time: end.saturating_sub(start),
-        });
+    /// Takes the spans of a play; every step of the plan has at least one, unless the play was stopped.
+    pub(super) fn fill(&mut self, plan: &Plan, spans: impl Iterator<Item = Span>) {
+        self.steps.clear();
+        self.spans.clear();
+        self.spans.extend(spans);
+        self.spans.sort_unstable_by_key(|span| (span.step, span.thread));
+        let mut wave = 0;
+        for spans in self.spans.chunk_by(|a, b| a.step == b.step) {
+            let number = spans[0].step;
+            while plan.waves.get(wave).is_some_and(|&end| end <= number) {
+                wave += 1;
+            }
+            let step = &plan.steps[number as usize];
+            self.steps.push(StepCount {
+                step: number,
+                kernel: step.kernel,
+                wave: wave as u32,
+                rows: step.rows,
+                bytes: bytes(plan, step),
+                flops: flops(plan, step),
+                start: spans.iter().map(|span| span.start).min().unwrap_or_default(),
+                time: spans.iter().map(|span| span.time).sum(),
+            });
+        }
+    }
+
+    /// The share of time, from the beginning of the first step to the end of the last, in which so many
+    /// threads played nothing: waited, or planned who plays what.
+    #[must_use]
+    pub fn idle_share(&self, threads: usize) -> f64 {
+        let first = self.spans.iter().map(|span| span.start).min().unwrap_or_default();
+        let last = self.spans.iter().map(|span| span.start + span.time).max().unwrap_or_default();
+        let whole = last.saturating_sub(first).as_secs_f64() * threads.max(1) as f64;
+        let busy: f64 = self.spans.iter().map(|span| span.time.as_secs_f64()).sum();
+        if whole > 0.0 { (1.0 - busy / whole).max(0.0) } else { 0.0 }
     }
 
     /// Sums by kernel, the longest time first; ties by kernel.
@@ -119,22 +151,29 @@ impl Counters {
     }
 
     /// Writes the play as trace events, which Perfetto and Chrome's tracing page draw: one bar a
-    /// step, named as its kernel, times in microseconds.
+    /// step and thread, named as its kernel, times in microseconds.
     ///
     /// # Errors
     /// If `out` cannot be written to.
     pub fn write_trace(&self, plan: &Plan, out: &mut dyn io::Write) -> io::Result<()> {
         out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
-        for (number, count) in self.steps.iter().enumerate() {
+        let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
+        let mut counts = self.steps.iter();
+        let mut count = counts.next();
+        for (number, span) in self.spans.iter().enumerate() {
+            while count.is_some_and(|count| count.step < span.step) {
+                count = counts.next();
+            }
+            let Some(count) = count else { break };
             let name = escaped(&plan.kernels[count.kernel.index()].name);
-            let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
             write!(
                 out,
-                "{}\n{{\"name\":\"{name}\",\"cat\":\"step\",\"ph\":\"X\",\"pid\":0,\"tid\":0,\"ts\":{:.3},\"dur\":{:.3},\
+                "{}\n{{\"name\":\"{name}\",\"cat\":\"step\",\"ph\":\"X\",\"pid\":0,\"tid\":{},\"ts\":{:.3},\"dur\":{:.3},\
                  \"args\":{{\"step\":{},\"wave\":{},\"rows\":{},\"bytes\":{},\"flops\":{}}}}}",
                 if number == 0 { "" } else { "," },
-                micros(count.start),
-                micros(count.time),
+                span.thread,
+                micros(span.start),
+                micros(span.time),
                 count.step,
                 count.wave,
                 count.rows,

@@ -1,4 +1,5 @@
-//! The memory of a player: one aligned matrix per field, grown when a plan needs more, never shrunk.
+//! The memory of a player: one aligned matrix per field, grown when a plan needs more, and kept for
+//! the next plan unless a limit forbids it.
 
 use crate::kernels::Aligned;
 use autobatch_ir::plan::Plan;
@@ -47,6 +48,23 @@ impl Memory {
             self.views.push(FieldMemory { base: buffer.floats_mut().as_mut_ptr(), width });
         }
         Some(&self.views)
+    }
+
+    /// Gives all memory back if it would be more than `limit` together with what the plan needs.
+    pub(super) fn shrink_to(&mut self, plan: &Plan, limit: u64) {
+        let needs = |number: usize| -> u64 {
+            let field = plan.fields.get(number);
+            field.map_or(0, |field| {
+                4 * u64::from(field.width()) * u64::from(plan.slabs[field.slab.index()].rows)
+            })
+        };
+        let held = |field: &Aligned| size_of_val(field.floats()) as u64;
+        let after: u64 =
+            self.fields.iter().enumerate().map(|(number, field)| held(field).max(needs(number))).sum();
+        if after > limit {
+            self.fields.clear();
+            self.views.clear();
+        }
     }
 
     /// A row of a field.

@@ -11,17 +11,20 @@ mod border;
 mod counters;
 mod finals;
 mod gradients;
+mod map;
 mod memory;
+mod products;
 mod program;
 mod ready;
+mod rows;
 mod tile;
 mod touched;
 mod updates;
 mod watch;
+mod waves;
 
+pub use counters::{Counters, KernelCount, Span, StepCount};
 pub use updates::GradientSource;
-
-pub use counters::{Counters, KernelCount, StepCount};
 
 use crate::kernels::{Isa, IsaError, KernelError};
 use autobatch_ir::plan::row_ops::Noise;
@@ -31,15 +34,11 @@ use border::Origins;
 use finals::Played;
 use gradients::Gradients;
 use memory::Memory;
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 use ready::{Ready, recycled};
 use std::fmt;
 use std::time::Instant;
-use tile::{PlayContext, StepContext, TileMemory};
+use tile::{PlayContext, TileMemory};
 use updates::{Arrays, Updates};
-
-/// Floating-point operations below which a step is not split among threads: about 30 µs of one core.
-const SPLIT_WORK: usize = 3_000_000;
 
 /// Parameter values by store, with a version that changes whenever they do.
 pub trait Stores {
@@ -105,6 +104,13 @@ pub enum RunError {
     NoUpdate,
     /// Gradients are kept and the next plan makes those of other parameters.
     OtherGradients,
+    /// The slabs take more than the player may hold.
+    Limit {
+        /// How many bytes the slabs take.
+        needs: u64,
+        /// How many bytes they may take.
+        limit: u64,
+    },
     /// A weight could not be packed.
     Kernel(KernelError),
     /// A step made NaN or an infinity of finite numbers; only a player that watches finds this.
@@ -149,6 +155,10 @@ impl fmt::Display for RunError {
             Self::NoUpdate => f.write_str("the plan updates no stores; play it with play"),
             Self::OtherGradients => f.write_str(
                 "gradients are kept, but this plan makes those of other parameters; ask every plan for the same ones",
+            ),
+            Self::Limit { needs, limit } => write!(
+                f,
+                "the slabs of the plan take {needs} bytes, the memory limit is {limit}; plan a smaller minibatch, or raise the limit"
             ),
             Self::Kernel(error) => error.fmt(f),
             Self::NotFinite { step, kernel, lane, app, result, element } => {
@@ -196,6 +206,7 @@ pub struct Player {
     ready: Ready,
     params: Vec<&'static [f32]>,
     origins: Origins,
+    limit: Option<u64>,
     watch: bool,
     counters: Option<Counters>,
 }
@@ -238,6 +249,7 @@ impl Player {
             ready: Ready::default(),
             params: Vec::new(),
             origins: Origins::default(),
+            limit: None,
             watch: false,
             counters: None,
         }
@@ -253,6 +265,13 @@ impl Player {
     #[must_use]
     pub fn slab_bytes(&self) -> usize {
         self.memory.bytes()
+    }
+
+    /// How many bytes slabs may take; `None`, at first, is as many as can be had. A plan that needs more
+    /// is refused with [`RunError::Limit`] before anything is played. Memory kept from earlier plans is
+    /// given back where it would not fit beside what a plan needs. Packed weights are not counted.
+    pub fn set_memory_limit(&mut self, limit: Option<u64>) {
+        self.limit = limit;
     }
 
     /// Whether [`play`](Self::play) looks at every result and stops with [`RunError::NotFinite`] at
@@ -288,6 +307,13 @@ impl Player {
             return Err(RunError::IsUpdate);
         }
         border::check_bound(plan, stores, bound)?;
+        if let Some(limit) = self.limit {
+            let needs = plan.slab_bytes();
+            if needs > limit {
+                return Err(RunError::Limit { needs, limit });
+            }
+            self.memory.shrink_to(plan, limit);
+        }
         let mut params = recycled(std::mem::take(&mut self.params));
         let begin = self.counters.is_some().then(Instant::now);
         self.ready.prepare(self.isa, plan, stores, &mut params)?;
@@ -297,11 +323,11 @@ impl Player {
         border::check_indices(plan, &self.ready, bound.words, &mut self.origins)?;
         let fields = self.memory.fit(plan).ok_or(RunError::Memory { bytes: plan.slab_bytes() })?;
         let context = PlayContext { isa: self.isa, plan, ready: &self.ready, params: &params, fields, bound };
-        let observers = (self.watch, &mut self.counters);
+        let (watched, counters) = (self.watch, self.counters.as_mut());
         let threads = &mut self.threads;
         let played = match &self.pool {
-            None => play_steps(&context, threads, observers),
-            Some(pool) => pool.install(|| play_steps(&context, threads, observers)),
+            None => waves::play(&context, threads, watched, counters),
+            Some(pool) => pool.install(|| waves::play(&context, threads, watched, counters)),
         };
         self.params = recycled(params);
         played?;
@@ -401,32 +427,4 @@ impl Player {
         let width = plan.field(output.field).width() as usize;
         self.memory.row(output.field.index(), output.row as usize, width)
     }
-}
-
-fn play_steps(
-    context: &PlayContext<'_>,
-    threads: &mut [TileMemory],
-    (watch, counters): (bool, &mut Option<Counters>),
-) -> Result<(), RunError> {
-    let mut play =
-        |number: usize| play_step(&context.step(number), context.plan.steps[number].rows as usize, threads);
-    if watch || counters.is_some() {
-        return watch::play_observed(context, watch, counters.as_mut(), play);
-    }
-    context.plan.waves().flatten().for_each(&mut play);
-    Ok(())
-}
-
-fn play_step(context: &StepContext<'_>, rows: usize, threads: &mut [TileMemory]) {
-    let parts = (rows * context.program.row_work / SPLIT_WORK + 1).min(threads.len()).min(rows);
-    if parts <= 1 {
-        // SAFETY: the plan was verified, its bindings and stores were checked, its memory was made,
-        // and only this thread plays.
-        return unsafe { context.play(0..rows, &mut threads[0]) };
-    }
-    threads[..parts].par_iter_mut().with_max_len(1).enumerate().for_each(|(number, memory)| {
-        let lanes = rows * number / parts..rows * (number + 1) / parts;
-        // SAFETY: as above; each thread plays lanes of its own of one step, which are independent.
-        unsafe { context.play(lanes, memory) }
-    });
 }

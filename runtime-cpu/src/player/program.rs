@@ -12,7 +12,7 @@ use autobatch_ir::types::DType;
 /// Bytes of temporaries that a tile may fill: a part of every second-level cache.
 const TILE_BYTES: usize = 192 << 10;
 /// Rows of a tile are a multiple of this, the tallest register tile of the products.
-const TILE_STEP: usize = 14;
+pub(super) const TILE_STEP: usize = 14;
 /// The most parts of a product that are played at once; a longer chain goes on from its result.
 pub(super) const MOST_PARTS: usize = 4;
 /// The most rows in a tile.

@@ -4,18 +4,15 @@
 //! independent, so this is the same function as stage by stage.
 
 use super::Bound;
+use super::counters::Span;
 use super::memory::FieldMemory;
-use super::program::{Home, Input, MOST_PARTS, MapStage, Output, Program, Task};
+use super::program::{Home, Program, Task};
 use super::ready::{Ready, recycled};
-use crate::kernels::elementwise::{Elements, ElementsMut, run as run_elements};
 use crate::kernels::lists::run as run_fold;
-use crate::kernels::rowwise::run as run_row;
-use crate::kernels::{Aligned, Isa, PackedWeights, Part, Product, RowNumbers, Rows, RowsMut, Scratch, Start};
+use crate::kernels::{Aligned, Isa, PackedWeights, Scratch};
 use autobatch_ir::graph::Op;
-use autobatch_ir::plan::row_ops::{Noise, row_op, seg_grad};
-use autobatch_ir::plan::{
-    Kernel, ListSource, Operand, Part as KernelPart, Place, Plan, ProdInit, Stage, View,
-};
+use autobatch_ir::plan::row_ops::{Noise, seg_grad};
+use autobatch_ir::plan::{Kernel, ListSource, Operand, Place, Plan, Stage, View};
 use autobatch_ir::types::Type;
 use std::ops::Range;
 use std::sync::Arc;
@@ -55,24 +52,26 @@ pub(super) struct StepContext<'a> {
 pub(super) struct TileMemory {
     tile: Aligned,
     space: Space,
+    /// What was played when, if that is counted.
+    pub(super) spans: Vec<Span>,
 }
 
 /// Space of stages, kept so that nothing is allocated again. The vectors hold nothing between calls.
 #[derive(Default)]
-struct Space {
-    scratch: Scratch,
-    strips: Vec<Strip>,
-    operands: Vec<(&'static [u32], Type)>,
-    results: Vec<&'static mut [u32]>,
+pub(super) struct Space {
+    pub(super) scratch: Scratch,
+    pub(super) strips: Vec<Strip>,
+    pub(super) operands: Vec<(&'static [u32], Type)>,
+    pub(super) results: Vec<&'static mut [u32]>,
     lists: [Vec<&'static [f32]>; 2],
     weights: Vec<f32>,
 }
 
 /// Strided rows of words: row `i` of the tile begins at `base + i * stride`.
 #[derive(Clone, Copy)]
-struct Strip {
-    base: *mut f32,
-    stride: usize,
+pub(super) struct Strip {
+    pub(super) base: *mut f32,
+    pub(super) stride: usize,
 }
 
 // SAFETY: a strip is read and written only while its tile is played, by the thread that plays it.
@@ -126,10 +125,10 @@ impl StepContext<'_> {
     }
 }
 
-struct Tile<'a> {
-    step: &'a StepContext<'a>,
-    lanes: Range<usize>,
-    base: *mut f32,
+pub(super) struct Tile<'a> {
+    pub(super) step: &'a StepContext<'a>,
+    pub(super) lanes: Range<usize>,
+    pub(super) base: *mut f32,
 }
 
 // Every unsafe function of this type needs what `StepContext::play` needs: then rows named by
@@ -153,7 +152,7 @@ impl Tile<'_> {
         }
     }
 
-    fn at(&self, floats: usize) -> *mut f32 {
+    pub(super) fn at(&self, floats: usize) -> *mut f32 {
         self.base.wrapping_add(floats * self.step.program.tile_rows)
     }
 
@@ -205,7 +204,7 @@ impl Tile<'_> {
     }
 
     /// The rows of a view for this tile.
-    unsafe fn strip(&self, view: View) -> Strip {
+    pub(super) unsafe fn strip(&self, view: View) -> Strip {
         let step = self.step;
         let offset = view.start as usize;
         let width = || step.program.widths[view.reg as usize];
@@ -257,123 +256,6 @@ impl Tile<'_> {
         self.field_row(self.step.places[result].field().index(), row).cast_mut()
     }
 
-    unsafe fn prod(
-        &self,
-        dst: View,
-        rows: usize,
-        init: ProdInit,
-        chains: &[(usize, Vec<KernelPart>)],
-        scratch: &mut Scratch,
-    ) {
-        // SAFETY: as for this function.
-        let out = unsafe { self.strip(dst) };
-        let width = dst.width as usize / rows;
-        for (number, (weight, parts)) in chains.iter().enumerate() {
-            let weights = &*self.step.weights[*weight];
-            for row_of_value in 0..if rows == 1 { 1 } else { self.lanes.len() } {
-                // A vector value: all lanes at once. A matrix value: its rows, lane by lane.
-                let lanes = if rows == 1 { self.lanes.clone() } else { 0..rows };
-                let mut slots = [Part { rows: Rows::shared(&[]), k: 0 }; MOST_PARTS];
-                for (slot, part) in slots.iter_mut().zip(parts) {
-                    slot.k = part.source.width as usize / rows;
-                    // SAFETY: as for this function.
-                    slot.rows = unsafe { self.part_rows(part.source, rows, slot.k, row_of_value) };
-                }
-                let start = match (number, init) {
-                    (0, ProdInit::Zero) => Start::Zero,
-                    (0, ProdInit::Bias(port)) => Start::Bias(&self.step.params[port as usize][..width]),
-                    // SAFETY: as for this function.
-                    (0, ProdInit::View(view)) => {
-                        // SAFETY: as for this function.
-                        Start::Rows(unsafe { self.part_rows(view, rows, width, row_of_value) })
-                    }
-                    _ => Start::Output,
-                };
-                let first_k = chains[number].1[0].row as usize;
-                let product =
-                    Product { weights, first_k, columns: 0..width, parts: &slots[..parts.len()], start };
-                let (base, stride) = if rows == 1 {
-                    (out.base, out.stride)
-                } else {
-                    (out.base.wrapping_add(row_of_value * out.stride), width)
-                };
-                // SAFETY: as for this function: operand rows exist, results are this tile's alone and no
-                // operand of the stage (a register is written once, before it is read).
-                unsafe { product.run_unchecked(lanes, RowsMut::from_raw(base, usize::MAX, stride), scratch) };
-            }
-        }
-    }
-
-    /// The rows of one part of a product, numbered by the lanes that the product will ask for.
-    unsafe fn part_rows(&self, view: View, rows: usize, k: usize, lane: usize) -> Rows<'_> {
-        if rows == 1
-            && let Home::Port(port) = self.step.program.homes[view.reg as usize]
-            && let Operand::Table { field, at } = self.step.operands[port as usize]
-        {
-            let field = self.step.fields[field.index()];
-            let base = field.base.wrapping_add(view.start as usize);
-            let table = &self.step.tables[at as usize..];
-            // SAFETY: as for this function.
-            return unsafe { Rows::from_raw(base, usize::MAX, field.width, RowNumbers::Table(table)) };
-        }
-        // SAFETY: as for this function.
-        let strip = unsafe { self.strip(view) };
-        let (base, stride, first) = if rows == 1 {
-            (strip.base, strip.stride, 0usize.wrapping_sub(self.lanes.start))
-        } else {
-            (strip.base.wrapping_add(lane * strip.stride), k, 0)
-        };
-        // SAFETY: as for this function; lane `l` of the step is row `l - lanes.start` of the strip.
-        unsafe { Rows::from_raw(base, usize::MAX, stride, RowNumbers::Stepped { first, step: 1 }) }
-    }
-
-    unsafe fn map(&self, stage: &MapStage) {
-        let tile = (self.lanes.len(), stage.width);
-        let single = |base: *mut f32, stride| Elements { base, stride, single: true };
-        for instr in &stage.instrs {
-            let mut inputs = [single(self.base, 0); 3];
-            for (slot, input) in inputs.iter_mut().zip(&instr.inputs) {
-                // SAFETY: as for this function.
-                *slot = unsafe {
-                    match *input {
-                        Input::View(view) => {
-                            let Strip { base, stride } = self.strip(view);
-                            Elements { base, stride, single: false }
-                        }
-                        Input::Single(view) => {
-                            let strip = self.strip(view);
-                            single(strip.base, strip.stride)
-                        }
-                        Input::Const(at) => {
-                            single(self.step.program.constants.as_ptr().wrapping_add(at).cast_mut(), 0)
-                        }
-                        Input::Local(at) => {
-                            Elements { base: self.at(at), stride: stage.width, single: false }
-                        }
-                    }
-                };
-            }
-            // SAFETY: as for this function.
-            let out = match instr.output {
-                // SAFETY: as for this function.
-                Output::View(view) => unsafe { self.strip(view) },
-                Output::Local(at) => Strip { base: self.at(at), stride: stage.width },
-            };
-            let out = ElementsMut { base: out.base, stride: out.stride };
-            // SAFETY: as for this function; results of instructions overlap no operand.
-            unsafe {
-                run_elements(
-                    self.step.isa,
-                    instr.code,
-                    instr.dtype,
-                    tile,
-                    &inputs[..instr.inputs.len()],
-                    out,
-                );
-            }
-        }
-    }
-
     unsafe fn other(&self, stage: &Stage, space: &mut Space) {
         // SAFETY: as for this function.
         unsafe {
@@ -385,70 +267,6 @@ impl Tile<'_> {
                 Stage::SegGrad { .. } => self.fold_gradient(stage),
                 Stage::Lookup { param, index, dst } => self.lookup(*param as usize, *index, *dst),
                 Stage::Prod { .. } | Stage::Map { .. } => unreachable!("these are tasks of their own"),
-            }
-        }
-    }
-
-    unsafe fn row(&self, op: Op, sources: &[(View, Type)], dsts: &[View], space: &mut Space) {
-        if let ([dst], [(view, ty), rest @ ..]) = (dsts, sources) {
-            // SAFETY: as for this function; results of a stage overlap none of its operands.
-            unsafe {
-                let elements = |view: View, ty: Type| {
-                    let Strip { base, stride } = self.strip(view);
-                    (Elements { base, stride, single: false }, ty)
-                };
-                let first = elements(*view, *ty);
-                let second = rest.first().map_or(first, |(view, ty)| elements(*view, *ty));
-                let operands = &[first, second][..sources.len().min(2)];
-                let to = self.strip(*dst);
-                let to = (ElementsMut { base: to.base, stride: to.stride }, dst.width as usize);
-                if run_row(self.step.isa, op, self.lanes.len(), operands, to) {
-                    return;
-                }
-            }
-        }
-        // SAFETY: as for this function.
-        unsafe { self.row_by_row(op, sources, dsts, space) };
-    }
-
-    /// A row op without a kernel of its own: as the language defines it, lane by lane.
-    unsafe fn row_by_row(&self, op: Op, sources: &[(View, Type)], dsts: &[View], space: &mut Space) {
-        space.strips.clear();
-        let views = sources.iter().map(|(view, _)| view).chain(dsts);
-        // SAFETY: as for this function.
-        space.strips.extend(views.map(|view| unsafe { self.strip(*view) }));
-        let (from, to) = space.strips.split_at(sources.len());
-        let mut operands: Vec<(&[u32], Type)> = recycled(std::mem::take(&mut space.operands));
-        let mut results: Vec<&mut [u32]> = recycled(std::mem::take(&mut space.results));
-        for row in 0..self.lanes.len() {
-            operands.clear();
-            operands.extend(from.iter().zip(sources).map(|(strip, (view, ty))| {
-                // SAFETY: as for this function.
-                (unsafe { slice(*strip, row, view.width as usize) }, *ty)
-            }));
-            results.clear();
-            results.extend(to.iter().zip(dsts).map(|(strip, view)| {
-                let base = strip.base.wrapping_add(row * strip.stride);
-                // SAFETY: as for this function: the results of a lane are its own and distinct.
-                unsafe { std::slice::from_raw_parts_mut(base.cast::<u32>(), view.width as usize) }
-            }));
-            row_op(op, self.step.noise, &operands, &mut results);
-        }
-        (space.operands, space.results) = (recycled(operands), recycled(results));
-    }
-
-    unsafe fn lookup(&self, param: usize, index: View, dst: View) {
-        let table = self.step.params[param];
-        let width = dst.width as usize;
-        let last = table.len() / width - 1;
-        // SAFETY: as for this function.
-        let (index, to) = unsafe { (self.strip(index), self.strip(dst)) };
-        for row in 0..self.lanes.len() {
-            // SAFETY: as for this function; an index is cut to the last row.
-            unsafe {
-                let number = ((*index.base.add(row * index.stride)).to_bits() as usize).min(last);
-                let from = table[number * width..].as_ptr();
-                std::ptr::copy_nonoverlapping(from, to.base.add(row * to.stride), width);
             }
         }
     }
@@ -580,13 +398,4 @@ impl Tile<'_> {
             }
         }
     }
-}
-
-/// A row of words.
-///
-/// # Safety
-/// The row exists and nobody writes it meanwhile.
-unsafe fn slice<'a>(strip: Strip, row: usize, width: usize) -> &'a [u32] {
-    // SAFETY: the caller vouches for the row.
-    unsafe { std::slice::from_raw_parts(strip.base.wrapping_add(row * strip.stride).cast(), width) }
 }

@@ -7,39 +7,12 @@
 //! gradients over a whole plan are not watched.
 
 use super::RunError;
-use super::counters::Counters;
 use super::tile::PlayContext;
 use autobatch_ir::plan::{FieldId, Kernel, Operand, Place, RegKind, Source, Stage};
 use autobatch_ir::types::DType;
-use std::time::Instant;
 
-/// Plays the steps of a plan by `play`, looking at each as was asked for.
-pub(super) fn play_observed(
-    context: &PlayContext<'_>,
-    watch: bool,
-    mut counters: Option<&mut Counters>,
-    mut play: impl FnMut(usize),
-) -> Result<(), RunError> {
-    let begin = Instant::now();
-    if let Some(counters) = &mut counters {
-        counters.steps.clear();
-    }
-    for (wave, steps) in context.plan.waves().enumerate() {
-        for number in steps {
-            let start = begin.elapsed();
-            play(number);
-            if let Some(counters) = &mut counters {
-                counters.add(context.plan, (wave, number), start, begin.elapsed());
-            }
-            if watch {
-                check(context, number)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn check(context: &PlayContext<'_>, number: usize) -> Result<(), RunError> {
+/// Looks at what a step wrote.
+pub(super) fn check(context: &PlayContext<'_>, number: usize) -> Result<(), RunError> {
     let plan = context.plan;
     let step = &plan.steps[number];
     for (result, place) in plan.places(step).iter().enumerate() {

@@ -78,8 +78,11 @@ fn a_node_cannot_share_a_batch_with_its_operand() {
 
 #[test]
 fn reasons_and_errors_are_sentences() {
-    let why = Why::BatchingDoesNotPay { alone: 1.0, batched: 2.0 };
-    assert_eq!(why.to_string(), "batching does not pay: predicted cost 1.000 one by one, 2.000 in batches");
+    let why = Why::BatchingDoesNotPay { alone: 1000.0, batched: 2000.0 };
+    assert_eq!(
+        why.to_string(),
+        "batching does not pay: 1.0 µs one by one, 2.0 µs in batches, besides the rows"
+    );
     let error = ProblemError::OperandNotEarlier { node: 1, operand: 1 };
     assert_eq!(
         error.to_string(),

@@ -74,7 +74,8 @@ fn duplicate_operands_change_nothing() {
             let operands = graph.problem().operands(node);
             doubled.add(graph.ty[node], &[operands, operands].concat());
         }
-        for policy in policies().iter().filter(|policy| policy.name() != "beam") {
+        // Searches stop by the number of edges, which duplicates are.
+        for policy in policies().iter().filter(|policy| !["beam", "auto"].contains(&policy.name())) {
             let (one, two) = (&graph.problem(), &doubled.problem());
             let expected = policy.schedule(one, &mut scratch);
             let found = policy.schedule(two, &mut scratch);
@@ -156,16 +157,62 @@ fn a_spent_budget_is_reported_and_still_beats_or_equals_the_ratio() {
     assert!(spent[0] > 0 && spent[1] > 0, "no search spent its budget: {spent:?}");
 }
 
+/// Prices of a graph's types: every step costs `fixed` before its first row.
+fn prices(graph: &Graph, fixed: f64) -> Vec<Price> {
+    vec![Price { fixed, row: 1.0 }; graph.types as usize]
+}
+
 #[test]
-fn auto_runs_nodes_one_by_one_where_the_cost_function_says_so() {
+fn auto_runs_nodes_one_by_one_where_steps_cost_less_than_tables() {
     let (graph, mut scratch) = (Graph::trees(4, 10, 2, &mut Random(3)), Scratch::default());
-    let auto = |cost: fn(u32, u32) -> f64| Auto { cost: Some(Box::new(cost)) };
-    let linear = auto(|_, rows| f64::from(rows)).schedule(&graph.problem(), &mut scratch);
-    assert_eq!(linear.len(), graph.ty.len());
-    assert!(matches!(linear.why, Why::BatchingDoesNotPay { .. }));
-    let launches = auto(|_, rows| 10.0 + f64::from(rows)).schedule(&graph.problem(), &mut scratch);
-    let beam = Beam::default().schedule(&graph.problem(), &mut scratch);
-    assert_eq!(launches.len(), beam.len());
-    let broken = auto(|_, _| f64::NAN).schedule(&graph.problem(), &mut scratch);
-    check(&graph.problem(), &broken).expect("a cost that is no number still gives a valid order");
+    let auto = Auto::default();
+    let free = auto.schedule(&graph.problem().with_prices(&prices(&graph, 0.0)), &mut scratch);
+    assert_eq!(free.len(), graph.ty.len());
+    assert!(matches!(free.why, Why::BatchingDoesNotPay { .. }), "{:?}", free.why);
+    let dear = auto.schedule(&graph.problem().with_prices(&prices(&graph, 1e3)), &mut scratch);
+    assert!(dear.len() < graph.ty.len());
+    let broken = auto.schedule(&graph.problem().with_prices(&prices(&graph, f64::NAN)), &mut scratch);
+    check(&graph.problem(), &broken).expect("a price that is no number still gives a valid order");
+}
+
+#[test]
+fn auto_searches_where_the_batches_saved_are_dearer_than_the_search() {
+    let (mut scratch, mut searched) = (Scratch::default(), 0);
+    for seed in 0..cases(20) {
+        let graph = Graph::lattices(8, 40, &mut Random(seed));
+        let ratio = count(&Ratio, &graph, &mut scratch, seed);
+        let bound = path_sum_bound(&graph.problem(), &mut scratch).total as usize;
+        let auto = |fixed: f64, plays: f64, scratch: &mut Scratch| {
+            let problem = graph.problem();
+            let prices = prices(&graph, fixed);
+            Auto { plays, ..Auto::default() }.schedule(&problem.with_prices(&prices), scratch)
+        };
+        let cheap = auto(300.0, 1.0, &mut scratch);
+        assert_eq!(cheap.len(), ratio, "seed {seed}");
+        if ratio == bound {
+            continue;
+        }
+        assert!(matches!(cheap.why, Why::SearchDoesNotPay { saves, costs } if saves <= costs), "seed {seed}");
+        let dear = auto(1e9, 1.0, &mut scratch);
+        let often = auto(300.0, 1e7, &mut scratch);
+        assert!(dear.len() <= ratio && often.len() <= ratio, "seed {seed}");
+        assert!(!matches!(dear.why, Why::SearchDoesNotPay { .. }), "seed {seed}");
+        searched += u64::from(dear.len() < ratio && often.len() < ratio);
+    }
+    assert!(searched * 2 > cases(20), "a search won in only {searched} cases");
+}
+
+#[test]
+fn auto_never_spends_more_than_it_could_win() {
+    let mut scratch = Scratch::default();
+    let costs = CostTable::default();
+    for seed in 0..cases(20) {
+        let graph = Graph::lattices(8, 40, &mut Random(seed));
+        let batches =
+            Auto::default().schedule(&graph.problem().with_prices(&prices(&graph, 3e4)), &mut scratch);
+        if let Why::BudgetSpent { budget } = batches.why {
+            let gap = Ratio.schedule(&graph.problem(), &mut scratch).len() - batches.bound.unwrap() as usize;
+            assert!(budget as f64 * costs.planning.beam_ns <= gap as f64 * 3e4, "seed {seed}");
+        }
+    }
 }

@@ -1,0 +1,110 @@
+//! What emitting and planning cost, in nanoseconds an application, and what the plans are worth, in batches and tabled rows.
+//!
+//! `cargo run --release -p autobatch-planner --example plan_speed [WORKLOAD [POLICY [ORDER [INSTANCES [ROUNDS [DATA]]]]]]`
+//!
+//! WORKLOAD is `trees`, `trees2` (two kinds of node at random), `lattice` or `chain`; ORDER is `batch`, `propagated`, `planned` or
+//! `all`; DATA is a folder with `sst`, `zh_lattice` and `wikiner`, and without it instances are generated. INSTANCES is a number,
+//! or `all` for several sizes. With one order and one size a profiler sees nothing else.
+#![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
+
+mod workloads;
+
+use autobatch_ir::{Graph, ValueId};
+use autobatch_planner::schedule::Policy;
+use autobatch_planner::{Planner, Request, RowOrder};
+use std::time::Instant;
+use workloads::{Failure, Instance, Model, Random, emit, instances, model};
+
+const USAGE: &str = "WORKLOAD [POLICY [ORDER [INSTANCES [ROUNDS [DATA]]]]]";
+
+/// Times of one row order, and what its plan is worth.
+struct Tally {
+    rows: RowOrder,
+    times: Vec<f64>,
+    tabled: u64,
+    direct: u64,
+}
+
+fn main() -> Result<(), Failure> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let word = |at: usize, default: &'static str| words.get(at).map_or(default, String::as_str);
+    let workload = word(0, "trees");
+    let policy: Policy = word(1, "auto").parse()?;
+    let orders = match word(2, "all") {
+        "batch" => vec![RowOrder::Batch],
+        "propagated" => vec![RowOrder::Propagated],
+        "planned" => vec![RowOrder::Planned],
+        "all" => vec![RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned],
+        other => return Err(format!("unknown order {other}; usage: {USAGE}").into()),
+    };
+    let sizes = match word(3, "all") {
+        "all" => vec![32, 128, 512, 2560],
+        number => vec![number.parse()?],
+    };
+    let rounds = word(4, "0").parse()?;
+    let instances = instances(workload, words.get(5).map(String::as_str))?;
+    let kinds = if workload == "trees2" { 2 } else { 1 };
+    let (module, model) = model();
+    let mut planner = Planner::new(policy.load()?);
+    for size in sizes {
+        let graph = Graph::new(&module);
+        measure(graph, &model, &mut planner, (&instances, size, kinds), (&orders, rounds))?;
+    }
+    Ok(())
+}
+
+fn measure(
+    mut graph: Graph,
+    model: &Model,
+    planner: &mut Planner,
+    (instances, size, kinds): (&[Instance], usize, usize),
+    (orders, rounds): (&[RowOrder], usize),
+) -> Result<(), Failure> {
+    let rounds = if rounds > 0 { rounds } else { (20_000 / size).clamp(5, 201) };
+    let mut tallies: Vec<Tally> =
+        orders.iter().map(|&rows| Tally { rows, times: Vec::new(), tabled: 0, direct: 0 }).collect();
+    let (mut emitting, mut batches) = (Vec::new(), (0, 0));
+    for _ in 0..rounds {
+        graph.clear();
+        let mut random = Random(7);
+        let start = Instant::now();
+        let mut wanted: Vec<ValueId> = Vec::with_capacity(size);
+        for (key, instance) in instances.iter().cycle().take(size).enumerate() {
+            graph.instance(key as u64);
+            emit(&graph, model, instance, kinds, &mut random, &mut wanted);
+        }
+        emitting.push(start.elapsed().as_secs_f64());
+        for tally in &mut tallies {
+            let request = Request { wanted: &wanted, rows: tally.rows, ..Request::default() };
+            let start = Instant::now();
+            let plan = planner.plan(&graph.data(), &request)?;
+            tally.times.push(start.elapsed().as_secs_f64());
+            let certificate = plan.certificate;
+            (tally.tabled, tally.direct) = (certificate.tabled, certificate.direct);
+            batches = (certificate.batches, certificate.bound);
+        }
+    }
+    let applications = graph.data().arena.len();
+    let each = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        let nanoseconds = |time: f64| time * 1e9 / applications as f64;
+        format!("{:.1} ({:.1})", nanoseconds(times[0]), nanoseconds(times[times.len() / 2]))
+    };
+    println!(
+        "{size} instances, {applications} applications: batches {} bound {}, {}; ns an application, least (median): emit {}",
+        batches.0,
+        batches.1,
+        planner.why(),
+        each(emitting),
+    );
+    for tally in tallies {
+        println!(
+            "  {:<10}  plan {}  operand rows tabled {} direct {}",
+            format!("{:?}", tally.rows),
+            each(tally.times),
+            tally.tabled,
+            tally.direct,
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! Plays the waves of a plan, alone or shared among threads.
+//!
+//! Inside a wave nothing waits, so its steps laid end to end are one long row of lanes. Where that is
+//! work enough, each thread plays a share of equal work: a wave of one large step is split, a wave of
+//! several steps overlaps, and there is one fork and one join a wave. Shares are cut at whole
+//! register tiles of rows where a step has many. Who plays a lane changes no bit of it.
+
+use super::RunError;
+use super::counters::{Counters, Span};
+use super::program::TILE_STEP;
+use super::tile::{PlayContext, TileMemory};
+use super::watch;
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
+use std::ops::Range;
+use std::time::Instant;
+
+/// Floating-point operations below which a wave is played by one thread: about 30 µs of one core.
+const SHARED_WORK: usize = 3_000_000;
+
+/// Plays all waves, counting and watching where that is asked for.
+pub(super) fn play(
+    context: &PlayContext<'_>,
+    threads: &mut [TileMemory],
+    watched: bool,
+    counters: Option<&mut Counters>,
+) -> Result<(), RunError> {
+    let clock = counters.is_some().then(Instant::now);
+    // A play that was stopped may have left some.
+    threads.iter_mut().for_each(|memory| memory.spans.clear());
+    for wave in context.plan.waves() {
+        if watched {
+            // One step after the other, so that the first fault is found first.
+            for step in wave {
+                play_wave(context, step..step + 1, threads, clock);
+                watch::check(context, step)?;
+            }
+        } else {
+            play_wave(context, wave, threads, clock);
+        }
+    }
+    if let Some(counters) = counters {
+        let spans = threads.iter_mut().enumerate().flat_map(|(thread, memory)| {
+            memory.spans.drain(..).map(move |span| Span { thread: thread as u32, ..span })
+        });
+        counters.fill(context.plan, spans);
+    }
+    Ok(())
+}
+
+fn play_wave(
+    context: &PlayContext<'_>,
+    wave: Range<usize>,
+    threads: &mut [TileMemory],
+    clock: Option<Instant>,
+) {
+    let parts = match threads.len() {
+        1 => 1,
+        most => (wave.clone().map(|step| work(context, step)).sum::<usize>() / SHARED_WORK + 1).min(most),
+    };
+    if parts <= 1 {
+        for step in wave {
+            let rows = context.plan.steps[step].rows as usize;
+            play_lanes(context, step, 0..rows, &mut threads[0], clock);
+        }
+        return;
+    }
+    let whole: usize = wave.clone().map(|step| work(context, step)).sum();
+    threads[..parts].par_iter_mut().with_max_len(1).enumerate().for_each(|(number, memory)| {
+        let share = share(whole, number, parts)..share(whole, number + 1, parts);
+        let mut begin = 0;
+        for step in wave.clone() {
+            let work = work(context, step);
+            let rows = context.plan.steps[step].rows as usize;
+            let lane = |at: usize| lane_at(rows, work, at.saturating_sub(begin));
+            play_lanes(context, step, lane(share.start)..lane(share.end), memory, clock);
+            begin += work;
+        }
+    });
+}
+
+fn work(context: &PlayContext<'_>, step: usize) -> usize {
+    (context.plan.steps[step].rows as usize).saturating_mul(context.ready.program(step).row_work)
+}
+
+/// Where the share of a thread begins.
+fn share(whole: usize, number: usize, parts: usize) -> usize {
+    (whole as u128 * number as u128 / parts as u128) as usize
+}
+
+/// The lane of a step at which some of its work is done: whole register tiles, where lanes are many.
+fn lane_at(rows: usize, work: usize, done: usize) -> usize {
+    if done >= work {
+        return rows;
+    }
+    let lane = (rows as u128 * done as u128 / work as u128) as usize;
+    let grain = if rows >= 4 * TILE_STEP { TILE_STEP } else { 1 };
+    lane.next_multiple_of(grain).min(rows)
+}
+
+fn play_lanes(
+    context: &PlayContext<'_>,
+    step: usize,
+    lanes: Range<usize>,
+    memory: &mut TileMemory,
+    clock: Option<Instant>,
+) {
+    if lanes.is_empty() {
+        return;
+    }
+    let start = clock.map(|clock| clock.elapsed());
+    // SAFETY: the plan was verified, its bindings and stores were checked, its memory was made. Threads
+    // play lanes of their own of the steps of one wave, which are independent, and all of them end
+    // before the next wave begins.
+    unsafe { context.step(step).play(lanes, memory) };
+    if let (Some(clock), Some(start)) = (clock, start) {
+        let time = clock.elapsed().saturating_sub(start);
+        memory.spans.push(Span { step: step as u32, thread: 0, start, time });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_of_a_wave_cover_every_lane_once() {
+        for (steps, parts) in [
+            (vec![(1, 7)], 2),
+            (vec![(100, 3), (5, 1000), (57, 1)], 3),
+            (vec![(56, 9), (56, 9)], 2),
+            (vec![(14, 1), (1, 1 << 40), (900, 2)], 5),
+        ] {
+            let whole = steps.iter().map(|(rows, row_work)| rows * row_work).sum();
+            let mut begin = 0;
+            for &(rows, row_work) in &steps {
+                let cuts: Vec<usize> = (0..=parts)
+                    .map(|part| {
+                        lane_at(rows, rows * row_work, share(whole, part, parts).saturating_sub(begin))
+                    })
+                    .collect();
+                assert_eq!((cuts[0], cuts[parts]), (0, rows), "{steps:?}");
+                assert!(cuts.is_sorted(), "{steps:?} {cuts:?}");
+                begin += rows * row_work;
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Slab memory: limits are kept, and what a play holds does not grow with the length of a chain.
+
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::{Graph, INDEX, Init, Module, ModuleBuilder, Weights, f32};
+use autobatch_planner::schedule::Policy;
+use autobatch_planner::{Planner, Request};
+use autobatch_runtime_cpu::{Bound, Player, RunError};
+use std::sync::Arc;
+
+/// So many chains of so many steps, the last state of each wanted: a plan and its bound words.
+fn chains(chains: u32, steps: u32) -> (Arc<Module>, Verified<Plan>, Vec<u32>) {
+    let h = 16;
+    let mut m = ModuleBuilder::new("chain");
+    let embed = m.table("embed", [50, h], Init::Uniform(0.1));
+    let weight = m.param("w", [2 * h, h], Init::Glorot(1.0));
+    let step = m.cell("step", [INDEX, f32([h])], |g, [word, h]| {
+        [g.affine([embed.row(word), h], weight, None).tanh()]
+    });
+    let module = m.build().expect("the model is well typed");
+    let graph = Graph::new(&module);
+    let mut wanted = Vec::new();
+    for key in 0..chains {
+        graph.instance(u64::from(key));
+        let mut state = graph.zeros([h]);
+        for word in 0..steps {
+            [state] = graph.call(step, ((key * 31 + word) % 50, state));
+        }
+        wanted.extend(state.id());
+    }
+    let data = graph.data();
+    let mut planner = Planner::new(Policy::default().load().expect("no file"));
+    let plan = planner.plan(&data, &Request { wanted: &wanted, ..Request::default() }).expect("a plan");
+    let plan = plan.verify().expect("planners make verifiable plans");
+    (Arc::clone(&module), plan, data.bindings.words.clone())
+}
+
+fn play(
+    player: &mut Player,
+    (module, plan, words): &(Arc<Module>, Verified<Plan>, Vec<u32>),
+) -> Result<(), RunError> {
+    player.play(plan, &Weights::init(module, 1), Bound { words, floats: &[], noise: Noise::Off })
+}
+
+#[test]
+fn inference_over_a_chain_of_a_thousand_steps_holds_what_one_of_a_hundred_does() {
+    let [short, long] = [100, 1000].map(|steps| {
+        let mut player = Player::new(1).expect("an instruction set");
+        play(&mut player, &chains(32, steps)).expect("bindings fit");
+        player.slab_bytes()
+    });
+    assert!(long as f64 <= 1.05 * short as f64, "{long} bytes after {short}");
+}
+
+#[test]
+fn a_plan_over_the_memory_limit_is_refused_before_it_is_played() {
+    let plan = chains(8, 4);
+    let needs = plan.1.slab_bytes();
+    let mut player = Player::new(1).expect("an instruction set");
+    player.set_memory_limit(Some(needs - 1));
+    let error = play(&mut player, &plan).expect_err("a byte is missing");
+    assert!(
+        matches!(error, RunError::Limit { needs: n, limit } if (n, limit) == (needs, needs - 1)),
+        "{error}"
+    );
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "the slabs of the plan take {needs} bytes, the memory limit is {}; plan a smaller minibatch, or raise the limit",
+            needs - 1
+        )
+    );
+    assert_eq!(player.slab_bytes(), 0);
+    player.set_memory_limit(Some(needs));
+    play(&mut player, &plan).expect("it fits");
+    player.set_memory_limit(None);
+    play(&mut player, &chains(64, 4)).expect("nothing forbids it");
+}
+
+#[test]
+fn memory_of_earlier_plans_goes_where_a_limit_has_no_room_for_it() {
+    let (small, large) = (chains(2, 3), chains(400, 3));
+    let mut player = Player::new(1).expect("an instruction set");
+    play(&mut player, &large).expect("bindings fit");
+    let held = player.slab_bytes();
+    play(&mut player, &small).expect("bindings fit");
+    assert_eq!(player.slab_bytes(), held, "memory is kept for the next plan");
+    player.set_memory_limit(Some(small.1.slab_bytes()));
+    play(&mut player, &small).expect("it fits");
+    // Buffers are whole cache lines.
+    assert!(player.slab_bytes() < held / 10, "{} of {held}", player.slab_bytes());
+}
