@@ -96,8 +96,18 @@ impl StructureHash {
     /// Appends one word. Order matters, and so does the number of words.
     #[inline]
     pub fn push(&mut self, word: u64) {
-        self.low = fold(self.low ^ word, K0).wrapping_add(word);
-        self.high = fold(self.high.rotate_left(23) ^ word, K1) ^ word.rotate_left(32);
+        self.push_pair(word, u64::MAX);
+    }
+
+    /// Appends two words for the price of one: two multiplications, each of both words. A factor of
+    /// all zeros or ones makes a product say nothing, so what was there and what is new are added
+    /// back: no word erases another, in neither half.
+    #[inline]
+    pub fn push_pair(&mut self, a: u64, b: u64) {
+        let (low, high) = (self.low, self.high);
+        let both = a.wrapping_add(b.rotate_left(32));
+        self.low = fold(low ^ a, b ^ K0).wrapping_add(low.rotate_left(29) ^ both);
+        self.high = fold(high.rotate_left(23) ^ b, a ^ K1).wrapping_add(high ^ both);
     }
 
     /// The hash of everything pushed so far.
@@ -178,6 +188,55 @@ mod tests {
             for b in 0..300 {
                 assert!(seen.insert(structure(&[a, b])), "collision at {a} {b}");
             }
+        }
+    }
+
+    fn pairs(words: &[u64]) -> impl Iterator<Item = (u64, u64, u128)> {
+        words.iter().flat_map(|&a| {
+            words.iter().map(move |&b| {
+                let mut hash = StructureHash::default();
+                hash.push_pair(a, b);
+                hash.push_pair(b, a);
+                (a, b, hash.value())
+            })
+        })
+    }
+
+    /// Both halves on their own, so that a half that forgets is not hidden by the other.
+    #[test]
+    fn close_pairs_give_distant_hashes_in_either_half() {
+        let [mut lows, mut highs] = [(); 2].map(|()| std::collections::BTreeSet::new());
+        let shifts = [0, 1, 17, 31, 32, 48];
+        let words = shifts.iter().flat_map(|&shift| (1..40u64).map(move |n| n << shift));
+        let words: std::collections::BTreeSet<u64> = words.chain([0, u64::MAX]).collect();
+        for (a, b, hash) in pairs(&Vec::from_iter(words)) {
+            assert!(lows.insert(hash as u64), "low collision at {a:#x} {b:#x}");
+            assert!(highs.insert((hash >> 64) as u64), "high collision at {a:#x} {b:#x}");
+        }
+    }
+
+    /// Words chosen to make factors zeros or ones may blind one half, never both.
+    #[test]
+    fn words_made_to_blind_a_half_are_told_apart() {
+        let mut seen = std::collections::BTreeSet::new();
+        let evil = [0, K0, K1, K1.rotate_left(23)].into_iter().flat_map(|word| [word, !word]);
+        let words: std::collections::BTreeSet<u64> = evil.chain(0..100).collect();
+        for (a, b, hash) in pairs(&Vec::from_iter(words)) {
+            assert!(seen.insert(hash), "collision at {a:#x} {b:#x}");
+        }
+    }
+
+    #[test]
+    fn no_pair_erases_what_was_hashed_before() {
+        let [mut one, mut other] = [1, 2].map(|word| {
+            let mut hash = StructureHash::default();
+            hash.push(word);
+            hash
+        });
+        for (a, b) in [(one.low, K0), (K1, one.high.rotate_left(23)), (one.low, one.high.rotate_left(23))] {
+            one.push_pair(a, b);
+            other.push_pair(a, b);
+            assert!(one.low != other.low && one.high != other.high);
         }
     }
 }
