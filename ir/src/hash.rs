@@ -1,11 +1,13 @@
-//! Deterministic hashing: the same bits on every machine and in every process.
+//! Hashing: one mixer, with fixed keys where a hash is an identity, with the process' own where it is
+//! a place in a table.
 //!
-//! [`Mix`] is the hasher of interning tables and of the structural hash. It folds words by a wide
-//! multiplication, which is fast and spreads well; it is no defence against chosen input, so every
-//! table built on it compares in full, and nothing is decided by a hash alone but the plan cache,
-//! which uses 128 bits.
+//! [`hash_of`], [`StructureHash`] and [`hash_bytes`] give the same bits on every machine and in every
+//! process. They are no defence against chosen input, so nothing is decided by one but the plan
+//! cache, which uses 128 bits. Tables ([`BuildMix`]) draw keys when a process starts: a file cannot be
+//! made whose entries all meet in one slot. No table is iterated, so nothing depends on those keys.
 
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::OnceLock;
 
 const K0: u64 = 0x9e37_79b9_7f4a_7c15;
 const K1: u64 = 0xd1b5_4a32_d192_ed03;
@@ -18,23 +20,28 @@ const fn fold(a: u64, b: u64) -> u64 {
 
 /// A running 64-bit hash.
 #[derive(Clone, Copy, Debug)]
-pub struct Mix(u64);
+pub struct Mix {
+    state: u64,
+    key: u64,
+}
 
+/// The mixer with fixed keys.
 impl Default for Mix {
+    #[inline]
     fn default() -> Self {
-        Self(K0)
+        Self { state: K0, key: K0 }
     }
 }
 
 impl Hasher for Mix {
     #[inline]
     fn finish(&self) -> u64 {
-        fold(self.0, K1)
+        fold(self.state, K1)
     }
 
     #[inline]
     fn write_u64(&mut self, word: u64) {
-        self.0 = fold(self.0 ^ word, K0).wrapping_add(word.rotate_left(32));
+        self.state = fold(self.state ^ word, self.key).wrapping_add(word.rotate_left(32));
     }
 
     #[inline]
@@ -68,10 +75,39 @@ impl Hasher for Mix {
     }
 }
 
-/// Builds [`Mix`] hashers for the standard maps.
-pub type BuildMix = BuildHasherDefault<Mix>;
+/// Builds the hashers of tables; the keys are secret and the process' own.
+#[derive(Clone, Copy, Debug)]
+pub struct BuildMix(Mix);
 
-/// The 64-bit hash of one value.
+impl Default for BuildMix {
+    fn default() -> Self {
+        static KEYS: OnceLock<Mix> = OnceLock::new();
+        Self(*KEYS.get_or_init(|| {
+            let random = RandomState::new();
+            let [state, key] = [K0, K1].map(|word| random.hash_one(word));
+            Mix { state, key: key | 1 }
+        }))
+    }
+}
+
+impl BuildMix {
+    /// Fixed keys, to show in tests what they let an enemy do.
+    #[cfg(test)]
+    pub(crate) fn fixed() -> Self {
+        Self(Mix::default())
+    }
+}
+
+impl BuildHasher for BuildMix {
+    type Hasher = Mix;
+
+    #[inline]
+    fn build_hasher(&self) -> Mix {
+        self.0
+    }
+}
+
+/// The 64-bit hash of one value, by fixed keys.
 #[inline]
 pub fn hash_of<T: Hash + ?Sized>(value: &T) -> u64 {
     let mut mix = Mix::default();
