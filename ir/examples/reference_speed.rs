@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
 use autobatch_ir::numeric::Real;
-use autobatch_ir::reference::{Evaluation, Mode};
+use autobatch_ir::reference::{Evaluation, Noise};
 use autobatch_ir::{Cell, Graph, GraphData, INDEX, Init, ModuleBuilder, Value, Weights, f32};
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ fn tree<'g>(g: &'g Graph, model: &Model, leaves: usize, random: &mut u64) -> [Va
 
 fn measure<T: Real>(name: &str, graph: &GraphData, weights: &Weights) {
     let losses: Vec<_> = graph.outputs.iter().map(|output| (output.value, 1.0)).collect();
-    let evaluation = Evaluation::<T>::new(graph, weights, Mode::Eval).expect("the graph is small");
+    let evaluation = Evaluation::<T>::new(graph, weights, Noise::Off).expect("the graph is small");
     let start = Instant::now();
     let run = evaluation.forward().expect("all indices exist");
     let forward = start.elapsed();

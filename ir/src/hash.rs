@@ -1,11 +1,13 @@
-//! Deterministic hashing: the same bits on every machine and in every process.
+//! Hashing: one mixer, with fixed keys where a hash is an identity, with the process' own where it is
+//! a place in a table.
 //!
-//! [`Mix`] is the hasher of interning tables and of the structural hash. It folds words by a wide
-//! multiplication, which is fast and spreads well; it is no defence against chosen input, so every
-//! table built on it compares in full, and nothing is decided by a hash alone but the plan cache,
-//! which uses 128 bits.
+//! [`hash_of`], [`StructureHash`] and [`hash_bytes`] give the same bits on every machine and in every
+//! process. They are no defence against chosen input, so nothing is decided by one but the plan
+//! cache, which uses 128 bits. Tables ([`BuildMix`]) draw keys when a process starts: a file cannot be
+//! made whose entries all meet in one slot. No table is iterated, so nothing depends on those keys.
 
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::OnceLock;
 
 const K0: u64 = 0x9e37_79b9_7f4a_7c15;
 const K1: u64 = 0xd1b5_4a32_d192_ed03;
@@ -18,23 +20,28 @@ const fn fold(a: u64, b: u64) -> u64 {
 
 /// A running 64-bit hash.
 #[derive(Clone, Copy, Debug)]
-pub struct Mix(u64);
+pub struct Mix {
+    state: u64,
+    key: u64,
+}
 
+/// The mixer with fixed keys.
 impl Default for Mix {
+    #[inline]
     fn default() -> Self {
-        Self(K0)
+        Self { state: K0, key: K0 }
     }
 }
 
 impl Hasher for Mix {
     #[inline]
     fn finish(&self) -> u64 {
-        fold(self.0, K1)
+        fold(self.state, K1)
     }
 
     #[inline]
     fn write_u64(&mut self, word: u64) {
-        self.0 = fold(self.0 ^ word, K0).wrapping_add(word.rotate_left(32));
+        self.state = fold(self.state ^ word, self.key).wrapping_add(word.rotate_left(32));
     }
 
     #[inline]
@@ -68,10 +75,39 @@ impl Hasher for Mix {
     }
 }
 
-/// Builds [`Mix`] hashers for the standard maps.
-pub type BuildMix = BuildHasherDefault<Mix>;
+/// Builds the hashers of tables; the keys are secret and the process' own.
+#[derive(Clone, Copy, Debug)]
+pub struct BuildMix(Mix);
 
-/// The 64-bit hash of one value.
+impl Default for BuildMix {
+    fn default() -> Self {
+        static KEYS: OnceLock<Mix> = OnceLock::new();
+        Self(*KEYS.get_or_init(|| {
+            let random = RandomState::new();
+            let [state, key] = [K0, K1].map(|word| random.hash_one(word));
+            Mix { state, key: key | 1 }
+        }))
+    }
+}
+
+impl BuildMix {
+    /// Fixed keys, to show in tests what they let an enemy do.
+    #[cfg(test)]
+    pub(crate) fn fixed() -> Self {
+        Self(Mix::default())
+    }
+}
+
+impl BuildHasher for BuildMix {
+    type Hasher = Mix;
+
+    #[inline]
+    fn build_hasher(&self) -> Mix {
+        self.0
+    }
+}
+
+/// The 64-bit hash of one value, by fixed keys.
 #[inline]
 pub fn hash_of<T: Hash + ?Sized>(value: &T) -> u64 {
     let mut mix = Mix::default();
@@ -96,8 +132,18 @@ impl StructureHash {
     /// Appends one word. Order matters, and so does the number of words.
     #[inline]
     pub fn push(&mut self, word: u64) {
-        self.low = fold(self.low ^ word, K0).wrapping_add(word);
-        self.high = fold(self.high.rotate_left(23) ^ word, K1) ^ word.rotate_left(32);
+        self.push_pair(word, u64::MAX);
+    }
+
+    /// Appends two words for the price of one: two multiplications, each of both words. A factor of
+    /// all zeros or ones makes a product say nothing, so what was there and what is new are added
+    /// back: no word erases another, in neither half.
+    #[inline]
+    pub fn push_pair(&mut self, a: u64, b: u64) {
+        let (low, high) = (self.low, self.high);
+        let both = a.wrapping_add(b.rotate_left(32));
+        self.low = fold(low ^ a, b ^ K0).wrapping_add(low.rotate_left(29) ^ both);
+        self.high = fold(high.rotate_left(23) ^ b, a ^ K1).wrapping_add(high ^ both);
     }
 
     /// The hash of everything pushed so far.
@@ -178,6 +224,55 @@ mod tests {
             for b in 0..300 {
                 assert!(seen.insert(structure(&[a, b])), "collision at {a} {b}");
             }
+        }
+    }
+
+    fn pairs(words: &[u64]) -> impl Iterator<Item = (u64, u64, u128)> {
+        words.iter().flat_map(|&a| {
+            words.iter().map(move |&b| {
+                let mut hash = StructureHash::default();
+                hash.push_pair(a, b);
+                hash.push_pair(b, a);
+                (a, b, hash.value())
+            })
+        })
+    }
+
+    /// Both halves on their own, so that a half that forgets is not hidden by the other.
+    #[test]
+    fn close_pairs_give_distant_hashes_in_either_half() {
+        let [mut lows, mut highs] = [(); 2].map(|()| std::collections::BTreeSet::new());
+        let shifts = [0, 1, 17, 31, 32, 48];
+        let words = shifts.iter().flat_map(|&shift| (1..40u64).map(move |n| n << shift));
+        let words: std::collections::BTreeSet<u64> = words.chain([0, u64::MAX]).collect();
+        for (a, b, hash) in pairs(&Vec::from_iter(words)) {
+            assert!(lows.insert(hash as u64), "low collision at {a:#x} {b:#x}");
+            assert!(highs.insert((hash >> 64) as u64), "high collision at {a:#x} {b:#x}");
+        }
+    }
+
+    /// Words chosen to make factors zeros or ones may blind one half, never both.
+    #[test]
+    fn words_made_to_blind_a_half_are_told_apart() {
+        let mut seen = std::collections::BTreeSet::new();
+        let evil = [0, K0, K1, K1.rotate_left(23)].into_iter().flat_map(|word| [word, !word]);
+        let words: std::collections::BTreeSet<u64> = evil.chain(0..100).collect();
+        for (a, b, hash) in pairs(&Vec::from_iter(words)) {
+            assert!(seen.insert(hash), "collision at {a:#x} {b:#x}");
+        }
+    }
+
+    #[test]
+    fn no_pair_erases_what_was_hashed_before() {
+        let [mut one, mut other] = [1, 2].map(|word| {
+            let mut hash = StructureHash::default();
+            hash.push(word);
+            hash
+        });
+        for (a, b) in [(one.low, K0), (K1, one.high.rotate_left(23)), (one.low, one.high.rotate_left(23))] {
+            one.push_pair(a, b);
+            other.push_pair(a, b);
+            assert!(one.low != other.low && one.high != other.high);
         }
     }
 }

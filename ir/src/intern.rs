@@ -1,23 +1,25 @@
 //! Interning: equal things get equal numbers, so that comparing them later is comparing words.
 
-use crate::hash::hash_of;
-use std::hash::Hash;
+use crate::hash::BuildMix;
+use std::hash::{BuildHasher, Hash};
 
 /// A table of distinct values in the order of their first appearance.
 ///
 /// Open addressing over the values' numbers: four to eleven bytes a value beside the value itself,
 /// and one allocation, so that a table is cheap to clone. Equality is always decided by comparing
-/// the values in full.
+/// the values in full. Slots come from secret keys, so that files full of values that would meet in
+/// one slot cannot be made; numbers do not depend on them.
 #[derive(Clone, Debug)]
 pub struct Interner<T> {
     items: Vec<T>,
     /// Numbers of items, plus one; 0 is free. A power of two, at most three quarters full.
     slots: Vec<u32>,
+    hasher: BuildMix,
 }
 
 impl<T> Default for Interner<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), slots: Vec::new() }
+        Self { items: Vec::new(), slots: Vec::new(), hasher: BuildMix::default() }
     }
 }
 
@@ -48,7 +50,7 @@ impl<T: Hash + Eq> Interner<T> {
     #[inline]
     fn search(&self, item: &T) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
-        let mut slot = hash_of(item) as usize & mask;
+        let mut slot = self.hasher.hash_one(item) as usize & mask;
         loop {
             match self.slots[slot] {
                 0 => return Err(slot),
@@ -63,7 +65,7 @@ impl<T: Hash + Eq> Interner<T> {
         self.slots.resize(size, 0);
         let mask = size - 1;
         for (number, item) in self.items.iter().enumerate() {
-            let mut slot = hash_of(item) as usize & mask;
+            let mut slot = self.hasher.hash_one(item) as usize & mask;
             while self.slots[slot] != 0 {
                 slot = (slot + 1) & mask;
             }
@@ -116,6 +118,8 @@ impl<T: Hash + Eq> FromIterator<T> for Interner<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+    use std::hash::Hasher;
 
     #[test]
     fn equal_items_share_a_number() {
@@ -125,6 +129,42 @@ mod tests {
         assert_eq!(table.intern("a"), (0, false));
         assert_eq!(table.find(&"b"), Some(1));
         assert_eq!(table.find(&"c"), None);
+    }
+
+    thread_local! {
+        static COMPARED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// A key that counts how often it is compared.
+    #[derive(Debug, Eq)]
+    struct Key(u64);
+
+    impl PartialEq for Key {
+        fn eq(&self, other: &Self) -> bool {
+            COMPARED.set(COMPARED.get() + 1);
+            self.0 == other.0
+        }
+    }
+
+    impl Hash for Key {
+        fn hash<H: Hasher>(&self, hasher: &mut H) {
+            hasher.write_u64(self.0);
+        }
+    }
+
+    #[test]
+    fn keys_that_would_meet_in_a_slot_of_fixed_keys_are_spread() {
+        const COUNT: usize = 4000;
+        let evil = || (0u64..).filter(|&key| BuildMix::fixed().hash_one(key) & 0xffff < 64).take(COUNT);
+        let compared = |hasher: BuildMix| {
+            let mut table = Interner { items: Vec::new(), slots: Vec::new(), hasher };
+            let before = COMPARED.get();
+            evil().for_each(|key| assert!(table.intern(Key(key)).1));
+            COMPARED.get() - before
+        };
+        let (fixed, secret) = (compared(BuildMix::fixed()), compared(BuildMix::default()));
+        assert!(fixed > COUNT * COUNT / 8, "{fixed} comparisons by fixed keys");
+        assert!(secret < COUNT * 20, "{secret} comparisons by secret keys");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! * [`graph`]: what a model emits. A flat, append-only list of *applications* of ops and cells,
 //!   recorded for many differently shaped instances.
 //! * [`module`]: what graphs share: parameters, tables and traced cells.
+//! * [`findings`]: what the verifiers of both languages find.
 //! * [`codec`]: binary files of both, for which any bytes are good enough to be refused politely.
 //! * [`numeric`]: the definition of every op's bits.
 //! * [`weights`]: the values of a module's parameters.
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod codec;
+pub mod findings;
 pub mod graph;
 pub mod hash;
 pub mod id;

@@ -3,65 +3,21 @@
 
 #![allow(clippy::unwrap_used, reason = "what is missing fails the test")]
 
+#[path = "../../tests/hostile/mod.rs"]
+mod hostile;
+
 use autobatch_ir::GraphData;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use hostile::{campaign, limit, measured, mutated_text};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Counts what this thread holds; the tests of this file run beside each other.
-struct Counting;
-
-thread_local! {
-    static HELD: Cell<isize> = const { Cell::new(0) };
-    static PEAK: Cell<isize> = const { Cell::new(0) };
-}
-
-fn count(bytes: isize) {
-    // While a thread ends its counters may be gone; what it frees then is not of interest.
-    let _ = HELD.try_with(|held| {
-        held.set(held.get() + bytes);
-        let _ = PEAK.try_with(|peak| peak.set(peak.get().max(held.get())));
-    });
-}
-
-// SAFETY: every call is passed on to the system's allocator with the same arguments and its answer
-// is returned unchanged; counting touches two thread-local cells, which never allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the system allocator's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: `block` came from `alloc` above, which is the system allocator's, with this layout.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    // Large blocks grow by remapping pages, so a growing block counts once.
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size as isize - layout.size() as isize);
-        // SAFETY: `block` came from the system allocator with this layout; the caller keeps the rest.
-        unsafe { System.realloc(block, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 /// Parses within sixteen times the text and a mebibyte; the graph, if the text was one.
 fn parse(text: &[u8], what: &dyn std::fmt::Display) -> Option<GraphData> {
-    parse_within(16, text, what)
+    parse_within(limit(text.len()), text, what)
 }
 
-fn parse_within(factor: usize, text: &[u8], what: &dyn std::fmt::Display) -> Option<GraphData> {
-    let before = HELD.get();
-    PEAK.set(before);
-    let result = GraphData::from_text(text);
-    let peak = PEAK.get() - before;
-    let limit = (factor * text.len() + (1 << 20)) as isize;
+fn parse_within(limit: usize, text: &[u8], what: &dyn std::fmt::Display) -> Option<GraphData> {
+    let (result, peak) = measured(|| GraphData::from_text(text));
     assert!(peak <= limit, "{what}: {} bytes of text took {peak} bytes, the limit is {limit}", text.len());
     match result {
         Ok(graph) => Some(graph),
@@ -70,22 +26,6 @@ fn parse_within(factor: usize, text: &[u8], what: &dyn std::fmt::Display) -> Opt
             assert!(rendered.len() < 2000 && rendered.lines().count() <= 6, "{what}: {rendered}");
             None
         }
-    }
-}
-
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
     }
 }
 
@@ -141,57 +81,13 @@ const TOKENS: [&str; 40] = [
     "1e999",
 ];
 
-fn mutate(random: &mut SplitMix64, corpus: &[Vec<u8>]) -> Vec<u8> {
-    let mut text = corpus[random.below(corpus.len())].clone();
-    for _ in 0..=random.below(3) {
-        let at = random.below(text.len());
-        let end = (at + random.below(40)).min(text.len());
-        match random.below(9) {
-            0 if !text.is_empty() => text[at] ^= 1 << random.below(8),
-            1 if !text.is_empty() => text[at] = random.next() as u8,
-            2 => text.truncate(at),
-            3 => drop(text.drain(at..end)),
-            4 => {
-                let copy = text[at..end].to_vec();
-                let to = random.below(text.len());
-                text.splice(to..to, copy);
-            }
-            5 => {
-                let other = &corpus[random.below(corpus.len())];
-                let from = random.below(other.len());
-                let piece = other[from..(from + random.below(400)).min(other.len())].to_vec();
-                text.splice(at..end, piece);
-            }
-            6 => {
-                let token = TOKENS[random.below(TOKENS.len())];
-                text.splice(at..at, token.bytes());
-            }
-            7 => {
-                // A number grows: from the first digit behind `at`.
-                let digit = text[at..].iter().position(u8::is_ascii_digit).map_or(at, |length| at + length);
-                let blown = [&b"9"[..], b"000000", b"4294967295", b"1073741823", b"18446744073709551615"];
-                let blown = blown[random.below(blown.len())];
-                text.splice(digit..digit, blown.iter().copied());
-            }
-            _ => {
-                let token = TOKENS[random.below(TOKENS.len())];
-                text.splice(at..end, token.bytes());
-            }
-        }
-    }
-    text
-}
-
 #[test]
 fn mutated_graphs_parse_or_are_refused_within_bounds() {
-    let long = std::env::var("AUTOBATCH_TEST").is_ok_and(|word| word == "long");
-    let rounds = if long { 200_000 } else { 20_000 };
+    let (seed, rounds, mut random) = campaign(0x5eed_0001);
     let corpus = corpus();
-    let seed = 0x5eed_0001;
-    let mut random = SplitMix64(seed);
     let mut parsed = 0;
     for round in 0..rounds {
-        let text = mutate(&mut random, &corpus);
+        let text = mutated_text(&mut random, &corpus, &TOKENS);
         let Some(graph) = parse(&text, &format_args!("seed {seed:#x}, round {round}")) else { continue };
         parsed += 1;
         let printed = graph.to_text();
@@ -292,5 +188,5 @@ fn large_texts_that_are_wrong_are_refused_within_bounds() {
 #[test]
 fn a_module_of_nothing_but_types_takes_at_most_twice_as_much() {
     let text = repeated("cell@c(%z:f32", 70_000, |t, n| put!(t, ",%{n:x}:f32[{}]", n + 1)) + "){return}";
-    assert!(parse_within(32, text.as_bytes(), &"types of a module").is_some());
+    assert!(parse_within(2 * limit(text.len()), text.as_bytes(), &"types of a module").is_some());
 }

@@ -1,46 +1,14 @@
 //! A player that has met a plan of the same size before plays on one thread without allocating.
 
+#[path = "../../tests/hostile/mod.rs"]
+mod hostile;
+
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, Weights, f32};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
 use autobatch_runtime_cpu::{Bound, Player};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Counts what each thread allocates, so that other tests of the process do not disturb.
-struct Counting;
-
-// SAFETY: every call goes on to the system's allocator; the counter is a plain cell that allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller vouches for the layout.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the memory came from `alloc`, with this layout.
-        unsafe { System.dealloc(memory, layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the memory came from `alloc`, with this layout.
-        unsafe { System.realloc(memory, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn allocations() -> usize {
-    ALLOCATIONS.with(Cell::get)
-}
+use hostile::allocations;
 
 /// Products, elementwise code, folds over lists, row ops with and without kernels of their own, and
 /// bound indices: what a step can hold.

@@ -30,13 +30,9 @@ fn expected(
     graph: &GraphData,
     weights: &Weights,
     wanted: &[ValueId],
-    training: bool,
+    noise: Noise,
 ) -> Result<Vec<Vec<u32>>, String> {
-    let mode = match training {
-        true => reference::Mode::Train { seed: SEED, step: STEP },
-        false => reference::Mode::Eval,
-    };
-    let run = reference::forward::<f32>(graph, weights, mode).map_err(|error| error.to_string())?;
+    let run = reference::forward::<f32>(graph, weights, noise).map_err(|error| error.to_string())?;
     let words = |value: ValueId| match graph.type_of(value).dtype {
         DType::F32 => run.floats(value).map(|row| row.iter().map(|x| x.to_bits()).collect()),
         _ => run.words(value).map(<[u32]>::to_vec),
@@ -76,8 +72,8 @@ fn agrees(graph: &GraphData, training: bool, players: &mut [Player]) -> Result<(
     if wanted.is_empty() {
         return Ok(());
     }
-    let expected = expected(graph, &weights, &wanted, training)?;
     let noise = if training { Noise::On { seed: SEED, step: STEP } } else { Noise::Off };
+    let expected = expected(graph, &weights, &wanted, noise)?;
     let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
     for policy in POLICIES {
         let policy: Policy = policy.parse().expect("a policy");

@@ -46,11 +46,11 @@ struct Expected {
 }
 
 fn expected(graph: &GraphData, weights: &Weights, losses: &[(ValueId, f32)]) -> Result<Expected, String> {
-    let mode = reference::Mode::Train { seed: SEED, step: STEP };
+    let noise = reference::Noise::On { seed: SEED, step: STEP };
     let said = |error: reference::RunError| error.to_string();
-    let run = reference::forward::<f32>(graph, weights, mode).map_err(said)?;
+    let run = reference::forward::<f32>(graph, weights, noise).map_err(said)?;
     let single = reference::reverse(graph, weights, &run, losses).map_err(said)?;
-    let run = reference::forward::<f64>(graph, weights, mode).map_err(said)?;
+    let run = reference::forward::<f64>(graph, weights, noise).map_err(said)?;
     let double = reference::reverse(graph, weights, &run, losses).map_err(said)?;
     Ok(Expected { single, double })
 }
@@ -217,7 +217,7 @@ impl Evaluate for OnCpu {
     fn run(&self, graph: &GraphData, params: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let weights = Self::weights(graph, params);
         let mut evaluation =
-            reference::Evaluation::<f64>::new(graph, &weights, reference::Mode::Eval).expect("sound");
+            reference::Evaluation::<f64>::new(graph, &weights, reference::Noise::Off).expect("sound");
         for (number, values) in params.iter().enumerate() {
             evaluation.param_mut(ParamId::new(number)).copy_from_slice(values);
         }

@@ -26,11 +26,8 @@ fn holds(graph: &GraphData, training: bool) -> Result<(), String> {
     if values.is_empty() {
         return Ok(());
     }
-    let (noise, mode) = match training {
-        true => (Noise::On { seed: SEED, step: STEP }, reference::Mode::Train { seed: SEED, step: STEP }),
-        false => (Noise::Off, reference::Mode::Eval),
-    };
-    let run = reference::forward::<f32>(graph, &weights, mode).map_err(|error| error.to_string())?;
+    let noise = if training { Noise::On { seed: SEED, step: STEP } } else { Noise::Off };
+    let run = reference::forward::<f32>(graph, &weights, noise).map_err(|error| error.to_string())?;
     for policy in POLICIES {
         let mut planner = Planner::new(policy.parse::<Policy>().expect("a policy").load().expect("no file"));
         // All values keep all rows; the outputs alone let rows be used again.

@@ -2,22 +2,22 @@
 
 use autobatch_ir::graph::{Callee, OperandKind, OutputKind};
 use autobatch_ir::numeric::Real;
-use autobatch_ir::reference::{self, Datum, Evaluation, Mode, Run};
+use autobatch_ir::reference::{self, Datum, Evaluation, Noise, Run};
 use autobatch_ir::{DType, GraphData, Op, ParamId, ValueId, Weights};
 use autobatch_tests::op_table::{self, Differentiate, Evaluate, Gradients, Kind};
 use autobatch_tests::random::{self, Options, Profile, Rng};
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-const TRAIN: Mode = Mode::Train { seed: 11, step: 4 };
+const TRAIN: Noise = Noise::On { seed: 11, step: 4 };
 
 /// The reference interpreter in one type of numbers.
 struct Reference<T>(PhantomData<T>);
 
 /// The evaluation of a graph at these parameters.
-fn at<'g, T: Real>(graph: &'g GraphData, params: &[Vec<f64>], mode: Mode) -> Evaluation<'g, T> {
+fn at<'g, T: Real>(graph: &'g GraphData, params: &[Vec<f64>], noise: Noise) -> Evaluation<'g, T> {
     let weights = Weights::init(&graph.module, 0);
-    let mut evaluation = Evaluation::new(graph, &weights, mode).expect("the graph is well formed");
+    let mut evaluation = Evaluation::new(graph, &weights, noise).expect("the graph is well formed");
     for (number, values) in params.iter().enumerate() {
         let own = evaluation.param_mut(ParamId::new(number));
         own.iter_mut().zip(values).for_each(|(own, &x)| *own = T::from_f64(x));
@@ -39,14 +39,14 @@ fn numbers<T: Real>(graph: &GraphData, run: &Run<T>, id: ValueId) -> Vec<f64> {
 
 impl<T: Real> Evaluate for Reference<T> {
     fn run(&self, graph: &GraphData, params: &[Vec<f64>]) -> Vec<Vec<f64>> {
-        let run = at::<T>(graph, params, Mode::Eval).forward().expect("the example can be evaluated");
+        let run = at::<T>(graph, params, Noise::Off).forward().expect("the example can be evaluated");
         graph.outputs.iter().map(|output| numbers(graph, &run, output.value)).collect()
     }
 }
 
 impl<T: Real> Differentiate for Reference<T> {
     fn gradients(&self, graph: &GraphData, params: &[Vec<f64>]) -> Gradients {
-        let evaluation = at::<T>(graph, params, Mode::Eval);
+        let evaluation = at::<T>(graph, params, Noise::Off);
         let run = evaluation.forward().expect("the example can be evaluated");
         let found = evaluation.reverse(&run, &graph_losses(graph)).expect("losses are scalars");
         let widen = |gradient: &[T]| gradient.iter().map(|x| x.to_f64()).collect::<Vec<f64>>();
@@ -87,9 +87,9 @@ fn every_op_has_the_gradient_of_the_table() {
 }
 
 /// Every value has its type's elements, in two runs the same bits.
-fn whole<T: Real>(graph: &GraphData, mode: Mode) -> Result<(), String> {
+fn whole<T: Real>(graph: &GraphData, noise: Noise) -> Result<(), String> {
     let weights = Weights::init(&graph.module, 1);
-    let run = || reference::forward::<T>(graph, &weights, mode).map_err(|error| error.to_string());
+    let run = || reference::forward::<T>(graph, &weights, noise).map_err(|error| error.to_string());
     let (run, again) = (run()?, run()?);
     for index in 0..graph.arena.values() {
         let id = ValueId::new(index);
@@ -123,7 +123,7 @@ fn random_graphs_are_evaluated_and_differentiated_whole() {
     for profile in Profile::ALL {
         let options = Options::new(profile);
         random::check("whole in f32", options, 15, |graph| whole::<f32>(graph, TRAIN));
-        random::check("whole in f64", options.infer_only(), 5, |graph| whole::<f64>(graph, Mode::Eval));
+        random::check("whole in f64", options.infer_only(), 5, |graph| whole::<f64>(graph, Noise::Off));
         random::check("whole with wild numbers", options.wild(), 15, |graph| whole::<f32>(graph, TRAIN));
     }
 }

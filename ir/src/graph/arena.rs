@@ -160,7 +160,7 @@ impl Arena {
     /// last call.
     ///
     /// [`push_operand`]: Self::push_operand
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, sig: SigId, operands: u32, results: &[TypeId], site: SiteId) -> u32 {
         let first = self.value_types.len() as u32;
         let app = AppId::new(self.apps.len());
@@ -168,11 +168,24 @@ impl Arena {
         make_room(&mut self.value_types, results.len());
         make_room(&mut self.producers, results.len());
         self.apps.push(App { sig, operands, results: first, site });
-        for &ty in results {
-            self.value_types.push(ty);
-            self.producers.push(app);
-        }
+        self.value_types.extend_from_slice(results);
+        self.producers.extend(std::iter::repeat_n(app, results.len()));
         first
+    }
+
+    /// Appends an application with its operands. Inlined, so that arrays are copied without loops.
+    #[inline(always)]
+    pub(crate) fn push_whole(
+        &mut self,
+        sig: SigId,
+        operands: &[Operand],
+        results: &[TypeId],
+        site: SiteId,
+    ) -> u32 {
+        let mark = self.operand_mark();
+        make_room(&mut self.operands, operands.len());
+        self.operands.extend_from_slice(operands);
+        self.push(sig, mark, results, site)
     }
 
     /// Where the next application's operands begin.
@@ -193,11 +206,6 @@ impl Arena {
         for &(app, site) in told {
             self.apps[app as usize].site = site;
         }
-    }
-
-    /// Drops the operands of an application that was refused halfway.
-    pub(crate) fn truncate_operands(&mut self, mark: u32) {
-        self.operands.truncate(mark as usize);
     }
 
     pub(crate) fn clear(&mut self) {

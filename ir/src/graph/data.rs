@@ -1,6 +1,6 @@
 //! The recorded graph as plain data: what the planner, the writers and the verifier read.
 
-use crate::graph::{Arena, Bindings, Signature, Signatures, Site, Sites};
+use crate::graph::{Arena, Bindings, Operand, Signature, Signatures, Site, Sites};
 use crate::hash::StructureHash;
 use crate::id::{AppId, SiteId, TypeId, ValueId};
 use crate::module::Module;
@@ -154,8 +154,7 @@ impl GraphData {
             while let Some(cut) = cuts.next_if(|cut| cut.first as usize <= id.index()) {
                 hash_cut(&mut hash, cut);
             }
-            let words = self.arena.operands(id).iter().map(|operand| operand.word());
-            hash_app(&mut hash, self.sigs.hash(self.arena.app(id).sig), words);
+            hash_app(&mut hash, self.sigs.hash(self.arena.app(id).sig), self.arena.operands(id));
         }
         cuts.for_each(|cut| hash_cut(&mut hash, cut));
         self.hash = hash;
@@ -210,16 +209,27 @@ pub(crate) fn hash_cut(hash: &mut StructureHash, cut: Cut) {
     hash.push(u64::MAX - u64::from(cut.first));
 }
 
-pub(crate) fn hash_app(hash: &mut StructureHash, sig: u64, words: impl ExactSizeIterator<Item = u32>) {
-    hash.push(sig ^ (words.len() as u64).rotate_left(48));
-    let mut pending: Option<u32> = None;
-    for word in words {
-        match pending.take() {
-            None => pending = Some(word),
-            Some(first) => hash.push(u64::from(first) << 32 | u64::from(word)),
+/// Appends an application to the hash: its signature with the number of operands, then the operands,
+/// two of them beside the signature and four a pair of words after that.
+#[inline(always)]
+pub(crate) fn hash_app(hash: &mut StructureHash, sig: u64, operands: &[Operand]) {
+    let pair = |a: Operand, b: Operand| u64::from(a.word()) << 32 | u64::from(b.word());
+    let head = sig ^ (operands.len() as u64).rotate_left(48);
+    match *operands {
+        [] => hash.push_pair(head, 0),
+        [a] => hash.push_pair(head, u64::from(a.word())),
+        [a, b, ref rest @ ..] => {
+            hash.push_pair(head, pair(a, b));
+            let (fours, last) = rest.as_chunks();
+            for &[a, b, c, d] in fours {
+                hash.push_pair(pair(a, b), pair(c, d));
+            }
+            match *last {
+                [a] => hash.push_pair(u64::from(a.word()), 0),
+                [a, b] => hash.push_pair(pair(a, b), 0),
+                [a, b, c] => hash.push_pair(pair(a, b), u64::from(c.word())),
+                _ => {}
+            }
         }
-    }
-    if let Some(last) = pending {
-        hash.push(u64::from(last));
     }
 }

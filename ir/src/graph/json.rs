@@ -4,6 +4,10 @@
 //! are spelled as in text, numbers that JSON cannot hold are strings. Names of callees stand beside
 //! ids for readers; they are ignored when a document is read. What can be derived (the types of
 //! values, the structural hash) is not written, and what is read is verified.
+//!
+//! Reading takes at most sixteen times the document and a mebibyte. So nothing is buffered without a
+//! type, and every result is listed where it is made: a signature with many results costs nothing
+//! where a document does not spell them out. What nests deeper than 128 levels is refused.
 
 use crate::codec::LoadError;
 use crate::graph::{
@@ -12,7 +16,9 @@ use crate::graph::{
 use crate::id::{AppId, MAX_INDEX, SigId, SiteId, TypeId, ValueId};
 use crate::module::{Body, CellDecl, Export, Init, Module, ParamDecl, ParamKind};
 use crate::types::{Type, Types};
-use serde::{Deserialize, Serialize};
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
 use std::sync::Arc;
 
 const FORMAT: &str = "autobatch graph";
@@ -50,12 +56,18 @@ struct Tables {
     sites: Vec<Site>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct SignatureDoc {
-    #[serde(default)]
     name: String,
     #[serde(flatten)]
     signature: Signature,
+}
+
+/// Not derived: a flattened struct is buffered, at thirty bytes a digit.
+impl<'de> Deserialize<'de> for SignatureDoc {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self { name: String::new(), signature: Signature::deserialize(deserializer)? })
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -99,14 +111,53 @@ struct ExportDoc {
 
 #[derive(Serialize, Deserialize)]
 struct Application {
-    #[serde(default)]
+    #[serde(skip_deserializing)]
     name: String,
     signature: SigId,
     operands: Vec<OperandDoc>,
-    /// Always the next numbers; for readers.
-    #[serde(default)]
-    results: Vec<ValueId>,
+    results: Numbers,
     site: SiteId,
+}
+
+/// Ascending numbers without a gap, as a list; read without being kept.
+#[derive(Clone, Copy)]
+struct Numbers {
+    first: u32,
+    count: u32,
+}
+
+impl Serialize for Numbers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.first..self.first + self.count)
+    }
+}
+
+impl<'de> Deserialize<'de> for Numbers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Numbers;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of ascending numbers without a gap")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Numbers, A::Error> {
+                let mut numbers = Numbers { first: 0, count: 0 };
+                while let Some(next) = items.next_element::<u32>()? {
+                    if numbers.count == 0 {
+                        numbers.first = next;
+                    } else if numbers.first.checked_add(numbers.count) != Some(next) {
+                        let message = format!("the results of an application are numbered on, found {next}");
+                        return Err(serde::de::Error::custom(message));
+                    }
+                    numbers.count += 1;
+                }
+                Ok(numbers)
+            }
+        }
+        deserializer.deserialize_seq(Reader)
+    }
 }
 
 /// `{"value": 3}`, `{"words": 0}`: a value, or a place in a pool.
@@ -153,7 +204,7 @@ impl GraphData {
     /// If the text is no such document or the graph breaks a rule.
     pub fn from_json(text: &str) -> Result<Self, LoadError> {
         let document: Document =
-            serde_json::from_str(text).map_err(|error| LoadError::malformed(error.to_string()))?;
+            serde_json::from_str(text).map_err(|error| LoadError::malformed(said(&error)))?;
         if document.format != FORMAT {
             return Err(LoadError::malformed(format!("the field format must be {FORMAT:?}")));
         }
@@ -173,6 +224,16 @@ impl GraphData {
         data.verify()?;
         data.rehash();
         Ok(data)
+    }
+}
+
+/// What the reader of JSON said. It may repeat words of the document, which may be long.
+fn said(error: &serde_json::Error) -> String {
+    const SHOWN: usize = 400;
+    let message = error.to_string();
+    match message.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}.. at line {} column {}", &message[..end], error.line(), error.column()),
+        None => message,
     }
 }
 
@@ -299,7 +360,7 @@ fn applications_of(
             name: module.callee_name(sigs.get(app.sig).callee),
             signature: app.sig,
             operands: arena.operands(id).iter().map(operand).collect::<Result<_, _>>()?,
-            results: arena.results(id).map(ValueId::new).collect(),
+            results: Numbers { first: arena.results(id).start as u32, count: arena.results(id).len() as u32 },
             site: app.site,
         })
     };
@@ -330,6 +391,14 @@ fn read_arena(applications: &[Application], sigs: &Signatures) -> Result<Arena, 
                     return Err(LoadError::malformed(format!("{slot} is no place in a pool")));
                 }
             });
+        }
+        let Numbers { first, count } = application.results;
+        let (next, wanted) = (types.len(), signature.results.len());
+        if count as usize != wanted || (count > 0 && first as usize != next) {
+            let message = format!(
+                "application {number} makes {wanted} results from %{next}, found {count} from %{first}"
+            );
+            return Err(LoadError::malformed(message));
         }
         types.extend_from_slice(&signature.results);
         if types.len().max(operands.len()) > MAX_INDEX {

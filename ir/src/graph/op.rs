@@ -7,6 +7,7 @@
 use crate::types::{DType, Shape, Type};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// A float attribute, compared and hashed by its bits, so that equality is an equivalence.
 ///
@@ -411,6 +412,41 @@ pub enum Arity {
     AtLeast(usize),
     /// Any number, which is *not* part of the signature.
     Free,
+}
+
+/// Takes the one word that a discriminant hashes to.
+struct Discriminant(u64);
+
+impl Hasher for Discriminant {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    fn write_isize(&mut self, word: isize) {
+        self.0 = word as u64;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |word, &byte| word << 8 | u64::from(byte));
+    }
+}
+
+impl Op {
+    /// A small number that ops with different words share rarely: where to look for an op, never
+    /// what it is, and not the same in every build.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        let mut kind = Discriminant(0);
+        std::mem::discriminant(self).hash(&mut kind);
+        let member = match *self {
+            Self::Unary(unary) => unary as u64,
+            Self::Binary(binary) => binary as u64,
+            Self::Compare(compare) => compare as u64,
+            _ => 0,
+        };
+        kind.0 << 8 | member
+    }
 }
 
 impl Op {

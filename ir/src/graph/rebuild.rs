@@ -249,12 +249,10 @@ impl Arena {
     /// # Panics
     /// If an operand names a value that is not there yet: the order of an arena is topological.
     pub fn append(&mut self, sig: SigId, operands: &[Operand], results: &[TypeId], site: SiteId) -> ValueId {
-        let mark = self.operand_mark();
-        for &operand in operands {
+        for operand in operands {
             let earlier = operand.as_value().is_none_or(|value| value.index() < self.values());
             assert!(earlier, "{operand:?} names a value that no application made yet");
-            self.push_operand(operand);
         }
-        ValueId::new(self.push(sig, mark, results, site) as usize)
+        ValueId::new(self.push_whole(sig, operands, results, site) as usize)
     }
 }

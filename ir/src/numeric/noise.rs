@@ -32,6 +32,20 @@ pub fn philox2x32(counter: [u32; 2], key: u32) -> [u32; 2] {
     [left, right]
 }
 
+/// Whether dropout draws noise, and which: what evaluating a graph and playing a plan are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noise {
+    /// Dropout is the identity.
+    Off,
+    /// Noise of one training step of one run.
+    On {
+        /// The seed of the run.
+        seed: u64,
+        /// The training step.
+        step: u64,
+    },
+}
+
 /// The generator's state for one row: what [`Stream::uniform`] needs besides the element's index.
 /// Plain words, to be put into a table for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

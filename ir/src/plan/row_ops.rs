@@ -12,6 +12,7 @@
 use super::Code;
 use crate::graph::{Binary, Compare, Fold, ListFold, Op, Over, Unary};
 use crate::hash::noise_key;
+pub use crate::numeric::noise::Noise;
 use crate::numeric::noise::Stream;
 use crate::numeric::{Real, int, list, loss, noise, product, row, scalar};
 use crate::types::{DType, Shape, Type};
@@ -82,20 +83,6 @@ pub const fn template(op: Op) -> Template {
         | Op::Dropout { .. }
         | Op::ForkNoise { .. } => Template::Row,
     }
-}
-
-/// Whether dropout draws noise, and which.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noise {
-    /// Dropout is the identity.
-    Off,
-    /// Noise of one training step of one run.
-    On {
-        /// The seed of the run.
-        seed: u64,
-        /// The training step.
-        step: u64,
-    },
 }
 
 /// Buffers that folds over lists need; they grow to the largest list and stay.

@@ -1,8 +1,8 @@
 //! What the interpreter keeps of a value: its elements, shared so that copies are cheap.
 
-use super::Mode;
 use super::error::{Checked, malformed};
 use crate::id::ValueId;
+use crate::numeric::noise::Noise;
 use crate::types::Type;
 use std::sync::Arc;
 
@@ -86,8 +86,8 @@ impl<T> Argument<T> {
 pub struct Run<T> {
     /// By slot: the values of the graph, then bound elements of lists.
     pub(crate) slots: Vec<Option<Datum<T>>>,
-    /// The mode that dropout was played in, which the reverse must share.
-    pub(crate) mode: Mode,
+    /// The noise that dropout drew, which the reverse must share.
+    pub(crate) noise: Noise,
 }
 
 impl<T> Run<T> {
@@ -124,9 +124,9 @@ impl<T> Run<T> {
         }
     }
 
-    /// The mode that dropout was played in.
+    /// The noise that dropout drew.
     #[must_use]
-    pub const fn mode(&self) -> Mode {
-        self.mode
+    pub const fn noise(&self) -> Noise {
+        self.noise
     }
 }

@@ -1,6 +1,5 @@
 //! The walk forward: applications in the order of an arena, each in turn.
 
-use super::Mode;
 use super::datum::{Argument, Datum, Words};
 use super::error::{Checked, Place, RunError, RunFault, malformed};
 use super::ops;
@@ -8,6 +7,7 @@ use crate::graph::{Arena, Callee, GraphData, Op, Operand, OperandKind, ParamArg,
 use crate::id::{AppId, CellId, ParamId, ValueId};
 use crate::module::Body;
 use crate::numeric::Real;
+use crate::numeric::noise::Noise;
 use crate::types::{DType, Type};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) struct Scope<'a, T> {
     pub(crate) graph: &'a GraphData,
     pub(crate) params: &'a [Vec<T>],
     pub(crate) floats: &'a [T],
-    pub(crate) mode: Mode,
+    pub(crate) noise: Noise,
 }
 
 /// An arena in evaluation: the graph, or the body of a cell with its parameters bound.
@@ -39,7 +39,7 @@ pub(crate) struct Call<'a, T> {
     /// The types of the results.
     pub(crate) results: Vec<Type>,
     pub(crate) params: Vec<Bound<'a, T>>,
-    pub(crate) mode: Mode,
+    pub(crate) noise: Noise,
 }
 
 /// A parameter argument with its numbers.
@@ -231,7 +231,7 @@ pub(crate) fn call<'a, T: Real>(
         }
     });
     let params = params.collect::<Checked<Vec<_>>>()?;
-    Ok(Call { args, types, results: resolve(&signature.results), params, mode: scope.mode })
+    Ok(Call { args, types, results: resolve(&signature.results), params, noise: scope.noise })
 }
 
 /// The names of a list's elements; bound elements get slots of their own.

@@ -50,25 +50,13 @@ pub use error::{Place, RunError, RunFault};
 pub(crate) use frame::Call;
 pub use reverse::Gradients;
 
+pub use crate::numeric::noise::Noise;
+
 use crate::graph::GraphData;
 use crate::id::{ParamId, ValueId};
 use crate::numeric::Real;
 use crate::weights::Weights;
 use frame::{Level, Scope};
-
-/// Whether noise is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Dropout is the identity.
-    Eval,
-    /// Dropout drops.
-    Train {
-        /// The seed of the run.
-        seed: u64,
-        /// The training step.
-        step: u64,
-    },
-}
 
 /// A graph with the numbers that it is evaluated at.
 ///
@@ -79,7 +67,7 @@ pub struct Evaluation<'g, T> {
     graph: &'g GraphData,
     params: Vec<Vec<T>>,
     floats: Vec<T>,
-    mode: Mode,
+    noise: Noise,
 }
 
 impl<'g, T: Real> Evaluation<'g, T> {
@@ -88,7 +76,7 @@ impl<'g, T: Real> Evaluation<'g, T> {
     /// # Errors
     /// If the weights are those of another module, or the graph is too large or cells are nested
     /// too deeply for an interpreter.
-    pub fn new(graph: &'g GraphData, weights: &Weights, mode: Mode) -> Result<Self, RunError> {
+    pub fn new(graph: &'g GraphData, weights: &Weights, noise: Noise) -> Result<Self, RunError> {
         bound::check(graph)?;
         let decls = graph.module.params.iter().map(|decl| (decl.name.as_str(), decl.ty));
         let held = weights.iter().map(|param| (param.name(), param.ty()));
@@ -97,7 +85,7 @@ impl<'g, T: Real> Evaluation<'g, T> {
         }
         let widen = |numbers: &[f32]| numbers.iter().map(|&number| T::from_f32(number)).collect();
         let params = weights.iter().map(|param| widen(param.values())).collect();
-        Ok(Self { graph, params, floats: widen(&graph.bindings.floats), mode })
+        Ok(Self { graph, params, floats: widen(&graph.bindings.floats), noise })
     }
 
     /// The values of a parameter, to be moved.
@@ -120,8 +108,8 @@ impl<'g, T: Real> Evaluation<'g, T> {
     /// length, or the graph is malformed.
     pub fn forward(&self) -> Result<Run<T>, RunError> {
         let slots = vec![None; self.graph.arena.values()];
-        let slots = frame::evaluate(&self.scope(self.mode), &Level::top(self.graph), slots)?;
-        Ok(Run { slots, mode: self.mode })
+        let slots = frame::evaluate(&self.scope(self.noise), &Level::top(self.graph), slots)?;
+        Ok(Run { slots, noise: self.noise })
     }
 
     /// The gradients of `sum of scale * sum(value)` over the losses: each names a float value,
@@ -130,11 +118,11 @@ impl<'g, T: Real> Evaluation<'g, T> {
     /// # Errors
     /// As [`forward`](Self::forward), or if a loss is no float value of the graph.
     pub fn reverse(&self, run: &Run<T>, losses: &[(ValueId, f32)]) -> Result<Gradients<T>, RunError> {
-        reverse::gradients(&self.scope(run.mode), run, losses)
+        reverse::gradients(&self.scope(run.noise), run, losses)
     }
 
-    fn scope(&self, mode: Mode) -> Scope<'_, T> {
-        Scope { graph: self.graph, params: &self.params, floats: &self.floats, mode }
+    fn scope(&self, noise: Noise) -> Scope<'_, T> {
+        Scope { graph: self.graph, params: &self.params, floats: &self.floats, noise }
     }
 }
 
@@ -160,8 +148,8 @@ fn first_difference<'a>(
 ///
 /// # Errors
 /// As [`Evaluation::new`] and [`Evaluation::forward`].
-pub fn forward<T: Real>(graph: &GraphData, weights: &Weights, mode: Mode) -> Result<Run<T>, RunError> {
-    Evaluation::new(graph, weights, mode)?.forward()
+pub fn forward<T: Real>(graph: &GraphData, weights: &Weights, noise: Noise) -> Result<Run<T>, RunError> {
+    Evaluation::new(graph, weights, noise)?.forward()
 }
 
 /// Differentiates a graph that was evaluated: see [`Evaluation::reverse`].
@@ -174,5 +162,5 @@ pub fn reverse<T: Real>(
     run: &Run<T>,
     losses: &[(ValueId, f32)],
 ) -> Result<Gradients<T>, RunError> {
-    Evaluation::new(graph, weights, run.mode)?.reverse(run, losses)
+    Evaluation::new(graph, weights, run.noise)?.reverse(run, losses)
 }

@@ -1,11 +1,11 @@
 //! What cannot be evaluated gives a typed error at the user's line.
 
 use super::{emit, no_params};
-use autobatch_ir::reference::{Evaluation, Mode, RunError, RunFault, forward};
+use autobatch_ir::reference::{Evaluation, Noise, RunError, RunFault, forward};
 use autobatch_ir::{GraphData, INDEX, Init, ModuleBuilder, ValueId, Weights, f32, list};
 
 fn error(graph: &GraphData, weights: &Weights) -> RunError {
-    match forward::<f32>(graph, weights, Mode::Eval) {
+    match forward::<f32>(graph, weights, Noise::Off) {
         Err(error) => error,
         Ok(_) => panic!("the graph was evaluated"),
     }
@@ -46,7 +46,7 @@ fn a_computed_index_is_clamped_to_the_last_row() {
     let graph = emit(&module, |g| {
         let _ = table.row(g.index(9) + g.index(1));
     });
-    let run = forward::<f32>(&graph, &Weights::init(&module, 0), Mode::Eval).unwrap();
+    let run = forward::<f32>(&graph, &Weights::init(&module, 0), Noise::Off).unwrap();
     assert_eq!(run.floats(ValueId::new(3)), Some(&[7.0][..]));
 }
 
@@ -138,7 +138,7 @@ fn the_deepest_nesting_that_is_accepted_runs_on_a_small_stack() {
     let module = m.build().unwrap();
     let graph = emit(&module, |g| g.loss("loss", g.call(cell, g.input(&[0.0]))[0].sum()));
     let weights = Weights::init(&module, 0);
-    let evaluation = Evaluation::<f32>::new(&graph, &weights, Mode::Eval).unwrap();
+    let evaluation = Evaluation::<f32>::new(&graph, &weights, Noise::Off).unwrap();
     let gradients = evaluation.reverse(&evaluation.forward().unwrap(), &super::losses(&graph)).unwrap();
     assert_eq!(gradients.value(ValueId::new(0)), Some(&[1.0][..]));
 }
@@ -149,7 +149,7 @@ fn only_float_values_are_differentiated() {
         let _ = g.index(3);
     });
     let weights = Weights::init(&graph.module, 0);
-    let evaluation = Evaluation::<f32>::new(&graph, &weights, Mode::Eval).unwrap();
+    let evaluation = Evaluation::<f32>::new(&graph, &weights, Noise::Off).unwrap();
     let run = evaluation.forward().unwrap();
     for (id, found) in [(0, "%0: u32"), (1, "%1, which is not there")] {
         let fault = evaluation.reverse(&run, &[(ValueId::new(id), 1.0)]).unwrap_err().fault;

@@ -1,14 +1,14 @@
 //! Every op against values computed another way.
 
 use super::{Random, emit, no_params};
-use autobatch_ir::reference::{Datum, Evaluation, Mode, Run};
+use autobatch_ir::reference::{Datum, Evaluation, Noise, Run};
 use autobatch_ir::{DType, Graph, GraphData, INDEX, Init, ModuleBuilder, Type, Value, ValueId, Weights, f32};
 
 type Build = for<'g> fn(&'g Graph) -> Value<'g>;
 
 fn run(graph: &GraphData) -> Run<f64> {
     let weights = Weights::init(&graph.module, 0);
-    Evaluation::<f64>::new(graph, &weights, Mode::Eval).unwrap().forward().unwrap()
+    Evaluation::<f64>::new(graph, &weights, Noise::Off).unwrap().forward().unwrap()
 }
 
 /// The last value of a graph, whatever its type.
@@ -304,7 +304,7 @@ fn products_in_f32_are_the_chain_of_fused_multiply_adds() {
         let results = [parts, whole.affine(w, None), whole.affine_transposed(t, Some(b))];
         ids.extend(results.map(|value| value.id().unwrap()));
     });
-    let run = Evaluation::<f32>::new(&graph, &weights, Mode::Eval).unwrap().forward().unwrap();
+    let run = Evaluation::<f32>::new(&graph, &weights, Noise::Off).unwrap().forward().unwrap();
     let [w, t, b] = [w, t, b].map(|param| weights.get(param.id().unwrap()));
     let chain = |row: usize, start: f32, weight: &dyn Fn(usize) -> f32| {
         let row = [&x[row * 5..row * 5 + 5], &y[row * 2..row * 2 + 2]].concat();

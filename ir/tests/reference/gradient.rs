@@ -2,7 +2,7 @@
 
 use super::{Random, check_gradients, emit, mixed, no_params};
 use autobatch_ir::graph::Callee;
-use autobatch_ir::reference::Mode;
+use autobatch_ir::reference::Noise;
 use autobatch_ir::{DType, Graph, Init, ModuleBuilder, Value, Weights};
 use std::collections::BTreeSet;
 
@@ -144,7 +144,7 @@ fn every_rule_agrees_with_finite_differences() {
                 seen.insert(op.spelling());
             }
         }
-        check_gradients(case.name, &graph, &weights, Mode::Train { seed: 3, step: 5 });
+        check_gradients(case.name, &graph, &weights, Noise::On { seed: 3, step: 5 });
     }
     // What has parameters, or no derivative to compare with differences, is tested elsewhere.
     let elsewhere = [
@@ -194,5 +194,5 @@ fn parameters_and_tables_agree_with_finite_differences() {
             g.loss(&format!("loss{number}"), mixed(value, &mut random));
         }
     });
-    check_gradients("parameters", &graph, &weights, Mode::Eval);
+    check_gradients("parameters", &graph, &weights, Noise::Off);
 }

@@ -15,7 +15,7 @@ mod weights;
 use autobatch_ir::graph::{Callee, OperandKind};
 use autobatch_ir::module::ModuleBuilder;
 use autobatch_ir::numeric::Real;
-use autobatch_ir::reference::{Evaluation, Mode};
+use autobatch_ir::reference::{Evaluation, Noise};
 use autobatch_ir::{Graph, GraphData, Module, Op, ParamId, Value, ValueId, Weights};
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ pub(crate) fn losses(graph: &GraphData) -> Vec<(ValueId, f32)> {
 ///
 /// Bounds: differences agree within 1e-6, f32 with f64 within 2e-4, of the larger of 1 and the
 /// largest gradient or value of the same array.
-pub(crate) fn check_gradients(name: &str, graph: &GraphData, weights: &Weights, mode: Mode) {
+pub(crate) fn check_gradients(name: &str, graph: &GraphData, weights: &Weights, mode: Noise) {
     let mut exact = Evaluation::<f64>::new(graph, weights, mode).unwrap();
     let losses = losses(graph);
     assert!(!losses.is_empty(), "{name}: nothing to differentiate");

@@ -1,7 +1,7 @@
 //! Graphs as models emit them: nested cells, lists, trees, attention, lattices.
 
 use super::{Random, check_gradients, emit, losses, mixed};
-use autobatch_ir::reference::{Evaluation, Mode};
+use autobatch_ir::reference::{Evaluation, Noise};
 use autobatch_ir::{Cell, Graph, INDEX, Init, Module, ModuleBuilder, Value, Weights, f32, list};
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn a_tree_lstm_agrees_with_finite_differences() {
             g.loss(&format!("loss{instance}"), h.cross_entropy(1));
         }
     });
-    check_gradients("tree", &graph, &weights, Mode::Eval);
+    check_gradients("tree", &graph, &weights, Noise::Off);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn lists_ports_attention_and_gates_inside_nested_cells_agree_with_finite_differe
         let [empty, _] = g.call(gather, [none, values[0]]);
         g.loss("loss", mixed(values[4], &mut random) + mixed(empty, &mut random));
     });
-    check_gradients("lattice", &graph, &weights, Mode::Train { seed: 1, step: 2 });
+    check_gradients("lattice", &graph, &weights, Noise::On { seed: 1, step: 2 });
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_cell_gives_the_bits_of_its_body_written_out() {
         })
     };
     let bits = |graph: autobatch_ir::GraphData| {
-        let evaluation = Evaluation::<f32>::new(&graph, &weights, Mode::Eval).unwrap();
+        let evaluation = Evaluation::<f32>::new(&graph, &weights, Noise::Off).unwrap();
         let run = evaluation.forward().unwrap();
         let gradients = evaluation.reverse(&run, &losses(&graph)).unwrap();
         let inputs = (0..4).flat_map(|i| gradients.value(autobatch_ir::ValueId::new(i)).unwrap().to_vec());

@@ -3,10 +3,10 @@
 use super::{emit, losses, no_params};
 use autobatch_ir::hash::noise_key;
 use autobatch_ir::numeric::noise::uniform;
-use autobatch_ir::reference::{Evaluation, Mode};
+use autobatch_ir::reference::{Evaluation, Noise};
 use autobatch_ir::{ModuleBuilder, ValueId, Weights, f32};
 
-const TRAIN: Mode = Mode::Train { seed: 7, step: 3 };
+const TRAIN: Noise = Noise::On { seed: 7, step: 3 };
 
 #[test]
 fn the_derivative_drops_what_the_forward_dropped() {
@@ -44,7 +44,7 @@ fn elements_are_dropped_by_the_documented_key() {
 fn dropout_is_the_identity_in_evaluation() {
     let graph = emit(&no_params(), |g| g.loss("loss", g.input(&[1.0, -2.0, 3.0]).dropout(0.9).sum()));
     let weights = Weights::init(&graph.module, 0);
-    let evaluation = Evaluation::<f32>::new(&graph, &weights, Mode::Eval).unwrap();
+    let evaluation = Evaluation::<f32>::new(&graph, &weights, Noise::Off).unwrap();
     let run = evaluation.forward().unwrap();
     assert_eq!(run.floats(ValueId::new(1)), Some(&[1.0, -2.0, 3.0][..]));
     let gradients = evaluation.reverse(&run, &losses(&graph)).unwrap();
@@ -61,7 +61,7 @@ fn uses_instances_steps_and_nested_calls_draw_different_noise() {
     });
     let module = m.build().unwrap();
     let weights = Weights::init(&module, 0);
-    let masks = |mode: Mode, keys: &[u64]| {
+    let masks = |mode: Noise, keys: &[u64]| {
         let mut ids = Vec::new();
         let graph = emit(&module, |g| {
             for &key in keys {
@@ -75,8 +75,8 @@ fn uses_instances_steps_and_nested_calls_draw_different_noise() {
         ids.iter().map(|&id| run.floats(id).unwrap().to_vec()).collect::<Vec<_>>()
     };
     let mut all = masks(TRAIN, &[1, 2]);
-    all.extend(masks(Mode::Train { seed: 7, step: 4 }, &[1]));
-    all.extend(masks(Mode::Train { seed: 8, step: 3 }, &[1]));
+    all.extend(masks(Noise::On { seed: 7, step: 4 }, &[1]));
+    all.extend(masks(Noise::On { seed: 8, step: 3 }, &[1]));
     for (i, a) in all.iter().enumerate() {
         assert!(all[..i].iter().all(|b| a != b), "mask {i} came twice");
     }

@@ -1,12 +1,12 @@
 //! The order in which contributions are summed, and what gets a gradient at all.
 
 use super::{emit, losses, no_params};
-use autobatch_ir::reference::{Evaluation, Gradients, Mode};
+use autobatch_ir::reference::{Evaluation, Gradients, Noise};
 use autobatch_ir::{DType, GraphData, Init, ModuleBuilder, ValueId, Weights};
 
 fn gradients(graph: &GraphData) -> Gradients<f32> {
     let weights = Weights::init(&graph.module, 0);
-    let evaluation = Evaluation::<f32>::new(graph, &weights, Mode::Eval).unwrap();
+    let evaluation = Evaluation::<f32>::new(graph, &weights, Noise::Off).unwrap();
     evaluation.reverse(&evaluation.forward().unwrap(), &losses(graph)).unwrap()
 }
 

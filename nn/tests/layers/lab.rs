@@ -1,7 +1,7 @@
 //! What the tests share: a module with random weights, evaluation by the reference interpreter, and
 //! the few pieces of linear algebra that formulae are written with.
 
-use autobatch_ir::reference::{Mode, forward};
+use autobatch_ir::reference::{Noise, forward};
 use autobatch_ir::{Graph, Module, ModuleBuilder, Value, Weights};
 use std::sync::Arc;
 
@@ -39,21 +39,21 @@ impl Lab {
         g.instance(3);
         let wanted: Vec<_> = emit(&g).into_iter().map(|v| v.id()).collect();
         let data = g.finish().unwrap();
-        let run = forward::<f64>(&data, &self.weights, Mode::Eval).unwrap();
+        let run = forward::<f64>(&data, &self.weights, Noise::Off).unwrap();
         wanted.into_iter().map(|id| run.floats(id.unwrap()).unwrap().to_vec()).collect()
     }
 
     /// The bits of the wanted values.
     pub(crate) fn bits(
         &self,
-        mode: Mode,
+        noise: Noise,
         emit: impl for<'g> FnOnce(&'g Graph) -> Vec<Value<'g>>,
     ) -> Vec<Vec<u32>> {
         let g = Graph::new(&self.module);
         g.instance(3);
         let wanted: Vec<_> = emit(&g).into_iter().map(|v| v.id()).collect();
         let data = g.finish().unwrap();
-        let run = forward::<f32>(&data, &self.weights, mode).unwrap();
+        let run = forward::<f32>(&data, &self.weights, noise).unwrap();
         let bits = |row: &[f32]| row.iter().map(|x| x.to_bits()).collect();
         wanted.into_iter().map(|id| bits(run.floats(id.unwrap()).unwrap())).collect()
     }

@@ -2,7 +2,7 @@
 
 use crate::lab::*;
 use autobatch_ir::Init;
-use autobatch_ir::reference::Mode;
+use autobatch_ir::reference::Noise;
 use autobatch_nn::{Activation, Embedding, LayerNorm, Linear, Mlp, losses};
 use std::sync::Arc;
 
@@ -66,8 +66,8 @@ fn an_mlp_drops_in_training_only() {
     });
     let _ = without;
     let x = row(1, 3);
-    let [train, eval] = [Mode::Train { seed: 1, step: 1 }, Mode::Eval]
-        .map(|mode| lab.bits(mode, |g| vec![with.on(g.input(&x))]));
+    let [train, eval] = [Noise::On { seed: 1, step: 1 }, Noise::Off]
+        .map(|noise| lab.bits(noise, |g| vec![with.on(g.input(&x))]));
     assert_ne!(train, eval);
     let y = affine(&wide(&x), &lab.param("f0.5.0.w"), &lab.param("f0.5.0.b"));
     let y = affine(&tanh(&y), &lab.param("f0.5.1.w"), &lab.param("f0.5.1.b"));

@@ -1,7 +1,7 @@
 //! Recurrent layers.
 
 use crate::lab::*;
-use autobatch_ir::reference::Mode;
+use autobatch_ir::reference::Noise;
 use autobatch_ir::{INDEX, Init, ModuleBuilder};
 use autobatch_nn::pytorch::{from_pytorch_gru, from_pytorch_lstm};
 use autobatch_nn::{
@@ -121,9 +121,9 @@ fn the_three_ways_to_use_a_layer_give_the_same_bits() {
         let options = LstmOptions { hoist, ..LstmOptions::default() };
         let (lab, layer) = Lab::with(|m| Lstm::with(m, "l", IN, H, &options));
         let xs = rows(1, 4, IN);
-        let run = lab.bits(Mode::Eval, |g| layer.run(g, inputs(g, &xs)));
-        let last = lab.bits(Mode::Eval, |g| vec![layer.last(g, inputs(g, &xs))]);
-        let pushed = lab.bits(Mode::Eval, |g| {
+        let run = lab.bits(Noise::Off, |g| layer.run(g, inputs(g, &xs)));
+        let last = lab.bits(Noise::Off, |g| vec![layer.last(g, inputs(g, &xs))]);
+        let pushed = lab.bits(Noise::Off, |g| {
             let mut state = layer.start(g);
             inputs(g, &xs)
                 .into_iter()
@@ -142,13 +142,13 @@ fn the_three_ways_to_use_a_layer_give_the_same_bits() {
 fn going_back_to_an_older_state_pops() {
     let (lab, layer) = Lab::with(|m| Lstm::new(m, "l", IN, H));
     let xs = rows(1, 3, IN);
-    let popped = lab.bits(Mode::Eval, |g| {
+    let popped = lab.bits(Noise::Off, |g| {
         let [a, b, c] = [0, 1, 2].map(|k| g.input(&xs[k]));
         let kept = layer.start(g).push(a);
         let _ = kept.push(b);
         kept.push(c).values().to_vec()
     });
-    let direct = lab.bits(Mode::Eval, |g| {
+    let direct = lab.bits(Noise::Off, |g| {
         let [a, c] = [0, 2].map(|k| g.input(&xs[k]));
         layer.start(g).push(a).push(c).values().to_vec()
     });
@@ -162,14 +162,14 @@ fn hoisting_a_gru_or_a_normed_layer_keeps_the_bits() {
         let [a, b] = [Hoist::No, Hoist::Yes].map(|hoist| {
             let options = GruOptions { hoist, layer_norm, ..GruOptions::default() };
             let (lab, layer) = Lab::with(|m| Gru::with(m, "l", IN, H, &options));
-            lab.bits(Mode::Eval, |g| layer.run(g, inputs(g, &xs)))
+            lab.bits(Noise::Off, |g| layer.run(g, inputs(g, &xs)))
         });
         assert_eq!(a, b);
     }
     let [a, b] = [Hoist::No, Hoist::Yes].map(|hoist| {
         let options = LstmOptions { hoist, layer_norm: true, ..LstmOptions::default() };
         let (lab, layer) = Lab::with(|m| Lstm::with(m, "l", IN, H, &options));
-        lab.bits(Mode::Eval, |g| layer.run(g, inputs(g, &xs)))
+        lab.bits(Noise::Off, |g| layer.run(g, inputs(g, &xs)))
     });
     assert_eq!(a, b);
 }
@@ -253,7 +253,7 @@ fn the_forget_gates_bias_begins_as_asked() {
     assert_eq!(weights.by_name("l.b").unwrap(), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
 }
 
-const TRAIN: Mode = Mode::Train { seed: 5, step: 2 };
+const TRAIN: Noise = Noise::On { seed: 5, step: 2 };
 
 #[test]
 fn variational_dropout_keeps_its_mask_over_time() {
@@ -279,7 +279,7 @@ fn variational_dropout_keeps_its_mask_over_time() {
         let plain = plain_lab.bits(TRAIN, |g| plain_layer.run(g, inputs(g, &xs)));
         assert_eq!(dropped, by_hand);
         assert_ne!(dropped, plain);
-        let evaluated = lab.bits(Mode::Eval, |g| layer.run(g, inputs(g, &xs)));
+        let evaluated = lab.bits(Noise::Off, |g| layer.run(g, inputs(g, &xs)));
         assert_eq!(evaluated, plain, "in evaluation a mask is ones");
     }
 }
@@ -298,7 +298,7 @@ fn dropout_between_layers_is_another_at_each_step() {
     assert_eq!(emit(&g) - before, 2 + 6 + 3);
     assert_eq!(g.finish().unwrap().bindings.words.len(), 6);
     let trained = lab.bits(TRAIN, |g| layer.run(g, inputs(g, &[x.clone(), x.clone()])));
-    let evaluated = lab.bits(Mode::Eval, |g| layer.run(g, inputs(g, &[x.clone(), x.clone()])));
+    let evaluated = lab.bits(Noise::Off, |g| layer.run(g, inputs(g, &[x.clone(), x.clone()])));
     assert_ne!(trained, evaluated);
 }
 

@@ -2,7 +2,8 @@
 //! more memory than sixteen times the input and a mebibyte.
 
 mod binary;
-mod counting;
+#[path = "../../../tests/hostile/mod.rs"]
+mod hostile;
 mod text;
 
 use std::path::Path;

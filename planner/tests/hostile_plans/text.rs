@@ -1,7 +1,7 @@
 //! Mutations of committed plans, and texts made to cost as much as they can.
 
 use crate::corpus;
-use crate::counting::{SplitMix64, limit, measured, rounds};
+use crate::hostile::{campaign, limit, measured, mutated_text};
 use autobatch_ir::plan::Plan;
 use std::fmt::{Display, Write as _};
 
@@ -72,59 +72,13 @@ const TOKENS: [&str; 48] = [
     "\"",
 ];
 
-fn mutate(random: &mut SplitMix64, corpus: &[String]) -> Vec<u8> {
-    let mut text = corpus[random.below(corpus.len())].clone().into_bytes();
-    for _ in 0..=random.below(2) {
-        let at = random.below(text.len());
-        let end = (at + random.below(40)).min(text.len());
-        match random.below(10) {
-            0 if !text.is_empty() => text[at] ^= 1 << random.below(8),
-            1 if !text.is_empty() => text[at] = random.next() as u8,
-            2 => text.truncate(at),
-            3 => drop(text.drain(at..end)),
-            4 => {
-                let copy = text[at..end].to_vec();
-                let to = random.below(text.len());
-                text.splice(to..to, copy);
-            }
-            5 => {
-                let other = corpus[random.below(corpus.len())].as_bytes();
-                let from = random.below(other.len());
-                let piece = other[from..(from + random.below(400)).min(other.len())].to_vec();
-                text.splice(at..end, piece);
-            }
-            6 => {
-                let token = TOKENS[random.below(TOKENS.len())];
-                text.splice(at..at, token.bytes());
-            }
-            7 => {
-                // A number changes: the first digit behind `at`.
-                let digit = text[at..].iter().position(u8::is_ascii_digit).map_or(at, |length| at + length);
-                let blown = [&b"9"[..], b"000000", b"4294967295", b"1073741823", b"18446744073709551615"];
-                let blown = blown[random.below(blown.len())];
-                let end = (digit + random.below(2)).min(text.len());
-                text.splice(digit..end, blown.iter().copied());
-            }
-            8 => {
-                let digit = text[at..].iter().position(u8::is_ascii_digit).map_or(at, |length| at + length);
-                text.splice(digit..(digit + 1).min(text.len()), [b'0' + random.below(10) as u8]);
-            }
-            _ => {
-                let token = TOKENS[random.below(TOKENS.len())];
-                text.splice(at..end, token.bytes());
-            }
-        }
-    }
-    text
-}
-
 #[test]
 fn mutated_texts_parse_or_are_refused_within_bounds() {
-    let (rounds, corpus, seed) = (rounds(), corpus(), 0x5eed_0002);
-    let mut random = SplitMix64(seed);
+    let (seed, rounds, mut random) = campaign(0x5eed_0002);
+    let corpus: Vec<Vec<u8>> = corpus().into_iter().map(String::into_bytes).collect();
     let (mut parsed, mut sound) = (0, 0);
     for round in 0..rounds {
-        let text = mutate(&mut random, &corpus);
+        let text = mutated_text(&mut random, &corpus, &TOKENS);
         let Some(plan) = parse(&text, &format_args!("seed {seed:#x}, round {round}")) else { continue };
         parsed += 1;
         let printed = plan.to_text();

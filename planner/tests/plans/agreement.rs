@@ -40,11 +40,7 @@ pub(crate) fn played(plan: &Verified<Plan>, graph: &GraphData, noise: Noise) -> 
 
 /// The words of every output, by the reference interpreter.
 fn expected(graph: &GraphData, noise: Noise) -> Vec<Vec<u32>> {
-    let mode = match noise {
-        Noise::Off => reference::Mode::Eval,
-        Noise::On { seed, step } => reference::Mode::Train { seed, step },
-    };
-    let run = reference::forward::<f32>(graph, &weights(graph), mode).expect("indices are in range");
+    let run = reference::forward::<f32>(graph, &weights(graph), noise).expect("indices are in range");
     let words = |value: ValueId| match run.floats(value) {
         Some(floats) => floats.iter().map(|x| x.to_bits()).collect(),
         None => run.words(value).expect("an output is no list").to_vec(),

@@ -109,11 +109,7 @@ impl Case<'_> {
     }
 
     fn reference(&self, losses: &[(ValueId, f32)]) -> reference::Gradients<f32> {
-        let mode = match self.training {
-            true => reference::Mode::Train { seed: 5, step: 2 },
-            false => reference::Mode::Eval,
-        };
-        let run = reference::forward::<f32>(self.graph, &self.weights, mode).expect("sound");
+        let run = reference::forward::<f32>(self.graph, &self.weights, self.noise()).expect("sound");
         reference::reverse(self.graph, &self.weights, &run, losses).expect("sound")
     }
 

@@ -86,8 +86,8 @@ fn random_graphs_of_ops_keep_their_bits() {
 /// The bits of the gradients of all losses by every parameter.
 fn gradients(graph: &GraphData) -> Result<Vec<Option<Vec<u32>>>, String> {
     let weights = autobatch_ir::Weights::init(&graph.module, 5);
-    let mode = reference::Mode::Train { seed: 3, step: 9 };
-    let run = reference::forward::<f32>(graph, &weights, mode).map_err(|error| error.to_string())?;
+    let noise = reference::Noise::On { seed: 3, step: 9 };
+    let run = reference::forward::<f32>(graph, &weights, noise).map_err(|error| error.to_string())?;
     let losses = graph.outputs.iter().filter(|output| output.kind == OutputKind::Loss);
     let losses: Vec<(ValueId, f32)> = losses.map(|output| (output.value, 1.0)).collect();
     let found = reference::reverse(graph, &weights, &run, &losses).map_err(|error| error.to_string())?;
@@ -153,8 +153,8 @@ fn a_value_is_not_proved_equal_to_another_one() {
     let refused = Cell::new(0u32);
     check("proofs tell values apart", Options::new(Profile::Medium), 20, |graph| {
         let weights = autobatch_ir::Weights::init(&graph.module, 5);
-        let mode = reference::Mode::Eval;
-        let run = reference::forward::<f32>(graph, &weights, mode);
+        let noise = reference::Noise::Off;
+        let run = reference::forward::<f32>(graph, &weights, noise);
         let run = run.map_err(|error| error.to_string())?;
         for value in (1..graph.arena.values()).map(ValueId::new) {
             let other = ValueId::new(value.index() - 1);

@@ -3,7 +3,7 @@
 use crate::graph::{Binary, Op};
 use crate::id::{CellId, ParamId};
 use crate::intern::Interner;
-use crate::reference::{self, Argument, Datum, Mode, Words};
+use crate::reference::{self, Argument, Datum, Noise, Words};
 use crate::types::{DType, Shape, Type};
 use std::sync::Arc;
 
@@ -278,7 +278,7 @@ fn element(op: Op, bits: &[u32], types: &[Type], result: Type) -> Option<u32> {
         types: types.iter().map(single).collect(),
         results: vec![single(&result)],
         params: Vec::new(),
-        mode: Mode::Eval,
+        noise: Noise::Off,
     };
     match reference::ops::evaluate(&op, &call).ok()?.first()? {
         Datum::Floats(elements) => elements.first().map(|x| x.to_bits()),

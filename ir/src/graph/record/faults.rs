@@ -2,8 +2,11 @@
 
 use super::{Caller, Raw, Recorder};
 use crate::graph::Site;
+use crate::graph::args::Arg;
+use crate::graph::emit::Graph;
 use crate::graph::error::Fault;
-use crate::id::{SigId, TypeId};
+use crate::id::SigId;
+use crate::module::Module;
 
 impl Recorder {
     /// Instances, outputs and marks are a graph's; the body of a cell has none.
@@ -27,31 +30,50 @@ impl Recorder {
         format!("the value belongs to graph {other}, it is used in graph {}", self.number)
     }
 
+    /// Forgets the numbers that a call bound before it was given up.
     #[cold]
-    pub(super) fn abandon(&mut self, mark: u32, message: String, caller: Caller) -> Option<u32> {
-        self.data.arena.truncate_operands(mark);
-        self.refuse("call", message, caller)
+    pub(super) fn abandon<T>(&mut self, bound: usize) -> Option<T> {
+        self.data.bindings.words.truncate(bound);
+        None
     }
 
+    /// Says what is wrong with an argument of a call.
     #[cold]
-    pub(super) fn mismatch(
+    #[inline(never)]
+    pub(super) fn refuse_arg<T>(
         &mut self,
-        mark: u32,
+        graph: &Graph,
+        bound: usize,
         place: usize,
-        found: TypeId,
-        wanted: TypeId,
+        arg: Arg<'_>,
         sig: SigId,
         caller: Caller,
-    ) -> Option<u32> {
-        let name = self.data.module.callee_name(self.data.sigs.get(sig).callee);
-        let (wanted, found) = (self.data.ty(wanted), self.data.ty(found));
+    ) -> Option<T> {
+        let signature = self.data.sigs.get(sig);
+        let found = match arg {
+            Arg::Value(value) if !value.is_of(graph) => {
+                let message = self.other_graph(value.graph().number());
+                self.refuse::<T>("call", message, caller);
+                return self.abandon(bound);
+            }
+            Arg::Value(value) if value.id().is_none() => return self.abandon(bound),
+            Arg::Index(_) if self.tracing.is_some() => {
+                self.refuse_bound::<T>("call", caller);
+                return self.abandon(bound);
+            }
+            Arg::Value(value) => value.type_id(),
+            Arg::Index(_) => Module::index_type(),
+        };
+        let name = self.data.module.callee_name(signature.callee);
+        let (wanted, found) = (self.data.ty(signature.operands[place]), self.data.ty(found));
         let message = format!("port {place} of {name} takes {wanted}, found {found}");
-        self.abandon(mark, message, caller)
+        self.refuse::<T>("call", message, caller);
+        self.abandon(bound)
     }
 
     /// A cell is traced once, so a number bound while tracing would be the same for all calls.
     #[cold]
-    pub(super) fn refuse_bound(&mut self, op: &str, caller: Caller) -> Option<u32> {
+    pub(super) fn refuse_bound<T>(&mut self, op: &str, caller: Caller) -> Option<T> {
         let help = "give the cell a port for it, or write a constant with g.fill(shape, number)";
         let message = "numbers cannot be bound inside a cell".to_owned();
         self.fail(op, message, Some(help.to_owned()), &[], caller);
@@ -59,7 +81,7 @@ impl Recorder {
     }
 
     #[cold]
-    pub(super) fn refuse(&mut self, op: &str, message: String, caller: Caller) -> Option<u32> {
+    pub(super) fn refuse<T>(&mut self, op: &str, message: String, caller: Caller) -> Option<T> {
         self.fail(op, message, None, &[], caller);
         None
     }

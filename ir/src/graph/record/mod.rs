@@ -3,18 +3,21 @@
 //! Each emitting call checks that values are this graph's and that types fit, interns the signature
 //! and appends. The checks of a cell call compare words: its signature was fixed when the cell was
 //! traced. While a cell is traced, parameters become ports and noise comes from noise ports.
+//!
+//! What is emitted millions of times, calls of cells and ops on values, knows its numbers of operands
+//! and results when it is compiled: arrays are compared and appended without loops.
 
+mod append;
+mod call;
 mod faults;
 mod noise;
 mod signatures;
 
-use crate::graph::arena::Operand;
-use crate::graph::args::Arg;
-use crate::graph::data::{Cut, GraphData, Output, OutputKind, hash_app, hash_cut};
+use crate::graph::data::{Cut, GraphData, Output, OutputKind, hash_cut};
 use crate::graph::error::EmitError;
 use crate::graph::signature::Signatures;
-use crate::graph::{Arena, Bindings, Op, Sites};
-use crate::id::{MAX_INDEX, ParamId, SigId, TypeId, ValueId};
+use crate::graph::{Arena, Op, Sites};
+use crate::id::{ParamId, SigId, TypeId, ValueId};
 use crate::module::{Module, Param};
 use crate::types::{DType, Type, Types};
 use std::collections::BTreeSet;
@@ -64,6 +67,9 @@ pub(crate) enum Raw<'a> {
     Words(&'a [u32], Type),
     Floats(&'a [f32], Type),
 }
+
+/// The first result of an application and the types of all.
+pub(crate) type Made<const OUT: usize> = (u32, [TypeId; OUT]);
 
 /// A two-way cache of signatures in front of the interner.
 const OP_CACHE_BITS: u32 = 9;
@@ -176,74 +182,7 @@ impl Recorder {
         }
     }
 
-    #[inline]
-    pub(crate) fn call(
-        &mut self,
-        sig: Option<SigId>,
-        module: u32,
-        args: &[Arg<'_>],
-        caller: Caller,
-    ) -> Option<u32> {
-        if module != self.data.module.tag {
-            return self.refuse("call", "the cell belongs to another module".to_owned(), caller);
-        }
-        let module_sig = sig?;
-        let sig = if self.tracing.is_some() { self.lift_call(module_sig) } else { module_sig };
-        let noisy = self.data.sigs.get(sig).operands.len() != args.len();
-        let noise = noisy.then(|| self.call_noise_key(caller));
-        let Recorder { data, .. } = self;
-        let mark = data.arena.operand_mark();
-        if mark as usize + args.len() + 2 > MAX_INDEX || data.arena.values() > MAX_INDEX - (1 << 16) {
-            return self.refuse("call", "the graph is full: it holds 2^30 operands".to_owned(), caller);
-        }
-        let signature = data.sigs.get(sig);
-        for (place, arg) in args.iter().enumerate() {
-            let wanted = signature.operands[place];
-            let operand = match arg {
-                Arg::Value(value) if value.graph().number() != self.number => {
-                    let message = self.other_graph(value.graph().number());
-                    return self.abandon(mark, message, caller);
-                }
-                Arg::Value(value) => {
-                    let Some(id) = value.id() else {
-                        data.arena.truncate_operands(mark);
-                        return None;
-                    };
-                    if value.type_id() != wanted {
-                        return self.mismatch(mark, place, value.type_id(), wanted, sig, caller);
-                    }
-                    Operand::value(id)
-                }
-                Arg::Index(_) if self.tracing.is_some() => {
-                    self.data.arena.truncate_operands(mark);
-                    return self.refuse_bound("call", caller);
-                }
-                Arg::Index(index) => {
-                    if wanted != Module::index_type() {
-                        return self.mismatch(mark, place, Module::index_type(), wanted, sig, caller);
-                    }
-                    data.bindings.words.push(*index);
-                    Operand::index(data.bindings.words.len() as u32 - 1)
-                }
-            };
-            data.arena.push_operand(operand);
-        }
-        for word in noise.into_iter().flatten() {
-            self.push_raw(word);
-        }
-        Some(self.push(sig, mark, caller))
-    }
-
-    /// Appends the application whose operands were pushed since `mark`.
-    #[inline]
-    fn push(&mut self, sig: SigId, mark: u32, caller: Caller) -> u32 {
-        let Recorder { data, .. } = self;
-        let site = data.sites.of(caller);
-        let words = data.arena.operand_pool()[mark as usize..].iter().map(|operand| operand.word());
-        hash_app(&mut data.hash, data.sigs.hash(sig), words);
-        data.arena.push(sig, mark, &data.sigs.get(sig).results, site)
-    }
-
+    /// Applies an op to operands of any kind.
     pub(crate) fn apply(
         &mut self,
         op: Op,
@@ -269,41 +208,11 @@ impl Recorder {
         if self.tracing.is_some() && operands.iter().flatten().any(|raw| !matches!(raw, Raw::Value(..))) {
             return self.refuse_bound(op.spelling(), caller);
         }
-        let sig = self.op_sig(op, slots, params, operands, caller)?;
-        let mark = self.data.arena.operand_mark();
-        if mark as usize + operands.len() > MAX_INDEX || self.data.arena.values() > MAX_INDEX - (1 << 16) {
-            return self.refuse(
-                op.spelling(),
-                "the graph is full: it holds 2^30 operands".to_owned(),
-                caller,
-            );
-        }
-        for operand in operands.iter().flatten() {
-            self.push_raw(*operand);
-        }
-        Some(self.push(sig, mark, caller))
+        let sig = self.op_sig(&op, slots, params, operands, caller)?;
+        self.append_raw(sig, operands, caller)
     }
 
-    fn push_raw(&mut self, operand: Raw<'_>) {
-        let Bindings { words, floats } = &mut self.data.bindings;
-        let operand = match operand {
-            Raw::Value(id, _) => Operand::value(id),
-            Raw::Index(index) => {
-                words.push(index);
-                Operand::index(words.len() as u32 - 1)
-            }
-            Raw::Words(run, _) => {
-                words.extend_from_slice(run);
-                Operand::index((words.len() - run.len()) as u32)
-            }
-            Raw::Floats(run, _) => {
-                floats.extend_from_slice(run);
-                Operand::data((floats.len() - run.len()) as u32)
-            }
-        };
-        self.data.arena.push_operand(operand);
-    }
-
+    /// Applies `list` to values of one type.
     pub(crate) fn list(&mut self, element: Type, items: &[Option<Raw<'_>>], caller: Caller) -> Option<u32> {
         let element = self.data.types.intern(element);
         for (place, item) in items.iter().enumerate() {
@@ -316,14 +225,7 @@ impl Recorder {
                 return None;
             }
         }
-        let sig = self.op_sig(Op::List, &[element], &[], items, caller)?;
-        let mark = self.data.arena.operand_mark();
-        if mark as usize + items.len() > MAX_INDEX {
-            return self.refuse("list", "the graph is full: it holds 2^30 operands".to_owned(), caller);
-        }
-        for item in items.iter().flatten() {
-            self.push_raw(*item);
-        }
-        Some(self.push(sig, mark, caller))
+        let sig = self.op_sig(&Op::List, &[element], &[], items, caller)?;
+        self.append_raw(sig, items, caller)
     }
 }

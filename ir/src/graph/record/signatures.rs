@@ -4,7 +4,7 @@ use super::{Caller, OP_CACHE_BITS, Raw, Recorder};
 use crate::graph::infer::{InferError, infer};
 use crate::graph::op::Op;
 use crate::graph::signature::{Callee, ParamArg, Signature};
-use crate::id::{ParamId, SigId, TypeId};
+use crate::id::{ParamId, SigId, TypeId, ValueId};
 use crate::module::Param;
 use crate::types::Type;
 
@@ -12,7 +12,7 @@ impl Recorder {
     /// The signature id of an op on these types, through the cache.
     pub(super) fn op_sig(
         &mut self,
-        op: Op,
+        op: &Op,
         operands: &[TypeId],
         params: &[Param],
         raw: &[Option<Raw<'_>>],
@@ -22,51 +22,85 @@ impl Recorder {
         for (arg, param) in args.iter_mut().zip(params) {
             if param.module != self.data.module.tag {
                 let message = "the parameter belongs to another module".to_owned();
-                self.refuse(op.spelling(), message, caller);
-                return None;
+                return self.refuse(op.spelling(), message, caller);
             }
             *arg = self.param_arg(param.id?);
         }
         let args = &args[..params.len()];
-        // One place of a model nearly always emits one signature of an op, so they find the candidate.
+        match self.cached_sig(op, operands, args, caller) {
+            Ok(sig) => Some(sig),
+            Err(place) => self.infer_sig(op, operands, args, raw, place, caller),
+        }
+    }
+
+    /// The signature from the cache, or the place in the cache where it belongs.
+    ///
+    /// One place of a model nearly always emits one signature of an op, so they find the candidate.
+    /// Inlined, so that arrays are compared without loops.
+    #[inline(always)]
+    pub(super) fn cached_sig(
+        &self,
+        op: &Op,
+        operands: &[TypeId],
+        params: &[ParamArg],
+        caller: Caller,
+    ) -> Result<SigId, usize> {
         let line = std::ptr::from_ref(caller) as u64;
-        let word = op.spelling().as_ptr() as u64;
-        let mixed = line.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ word.wrapping_mul(0xd1b5_4a32_d192_ed03);
+        let word = op.number().wrapping_mul(0xd1b5_4a32_d192_ed03);
+        let mixed = line.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ word;
         let place = (mixed >> (u64::BITS - OP_CACHE_BITS)) as usize;
         for place in [place, place ^ 1] {
             let Some(sig) = self.op_cache[place] else { continue };
             let known = self.data.sigs.get(sig);
-            if known.callee == Callee::Op(op) && *known.operands == *operands && *known.params == *args {
-                return Some(sig);
+            if *known.operands == *operands
+                && *known.params == *params
+                && matches!(&known.callee, Callee::Op(known) if known == op)
+            {
+                return Ok(sig);
             }
         }
-        let sig = self.infer_sig(op, operands, args, raw, caller)?;
-        let home = if self.op_cache[place].is_none() { place } else { place ^ 1 };
-        self.op_cache[home] = Some(sig);
-        Some(sig)
+        Err(if self.op_cache[place].is_none() { place } else { place ^ 1 })
+    }
+
+    /// The signature of an op on values, which the cache does not have.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn infer_values(
+        &mut self,
+        op: &Op,
+        types: &[TypeId],
+        values: &[Option<ValueId>],
+        place: usize,
+        caller: Caller,
+    ) -> Option<SigId> {
+        let raw = values.iter().zip(types).map(|(id, &ty)| id.map(|id| Raw::Value(id, ty)));
+        self.infer_sig(op, types, &[], &raw.collect::<Vec<_>>(), place, caller)
     }
 
     #[cold]
-    pub(super) fn infer_sig(
+    fn infer_sig(
         &mut self,
-        op: Op,
+        op: &Op,
         operands: &[TypeId],
         params: &[ParamArg],
         raw: &[Option<Raw<'_>>],
+        place: usize,
         caller: Caller,
     ) -> Option<SigId> {
         let types: Vec<Type> = operands.iter().map(|&ty| self.data.types.get(ty)).collect();
         let param_types: Vec<Type> = params.iter().map(|&arg| self.param_type(arg)).collect();
-        match infer(&op, &types, &param_types) {
+        match infer(op, &types, &param_types) {
             Ok(results) => {
                 let signature = Signature {
-                    callee: Callee::Op(op),
+                    callee: Callee::Op(*op),
                     operands: operands.into(),
                     params: params.into(),
                     param_types: param_types.into_iter().map(|ty| self.data.types.intern(ty)).collect(),
                     results: results.into_iter().map(|ty| self.data.types.intern(ty)).collect(),
                 };
-                Some(self.data.sigs.intern(signature, &self.data.types))
+                let sig = self.data.sigs.intern(signature, &self.data.types);
+                self.op_cache[place] = Some(sig);
+                Some(sig)
             }
             Err(InferError { message, help }) => {
                 let notes: Vec<String> = help.into_iter().chain(self.param_help(params)).collect();

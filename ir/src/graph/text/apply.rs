@@ -49,8 +49,7 @@ impl Parser<'_> {
             ));
         }
         if !self.in_cell {
-            let words = self.arena.operand_pool()[mark as usize..].iter().map(|operand| operand.word());
-            hash_app(&mut self.hash, self.sigs.hash(sig), words);
+            hash_app(&mut self.hash, self.sigs.hash(sig), &self.arena.operand_pool()[mark as usize..]);
         }
         let first = self.arena.push(sig, mark, &self.sigs.get(sig).results, site);
         let mut names = std::mem::take(&mut self.result_names);

@@ -6,7 +6,8 @@
 
 use super::lex::is_name;
 use super::number;
-use std::hash::Hasher;
+use crate::hash::BuildMix;
+use std::hash::{BuildHasher, Hasher};
 
 /// Names of one kind, from a sigil each.
 #[derive(Debug, Default)]
@@ -17,6 +18,7 @@ pub(crate) struct Names {
     entries: Vec<(u32, u32)>,
     /// Open addressing over the entries, plus one; a power of two and at most half full.
     slots: Vec<u32>,
+    hasher: BuildMix,
 }
 
 impl Names {
@@ -41,7 +43,7 @@ impl Names {
             return None;
         }
         let mask = self.slots.len() - 1;
-        let mut slot = hash(name) as usize & mask;
+        let mut slot = self.hash(name) as usize & mask;
         while self.slots[slot] != 0 {
             let (place, id) = self.entries[self.slots[slot] as usize - 1];
             if declared(text, place) == name {
@@ -83,11 +85,17 @@ impl Names {
 
     fn place(&mut self, text: &[u8], entry: usize) {
         let mask = self.slots.len() - 1;
-        let mut slot = hash(declared(text, self.entries[entry].0)) as usize & mask;
+        let mut slot = self.hash(declared(text, self.entries[entry].0)) as usize & mask;
         while self.slots[slot] != 0 {
             slot = (slot + 1) & mask;
         }
         self.slots[slot] = entry as u32 + 1;
+    }
+
+    fn hash(&self, name: &[u8]) -> u64 {
+        let mut mix = self.hasher.build_hasher();
+        mix.write(name);
+        mix.finish()
     }
 
     /// Names worth comparing with a misspelt one: the latest ones, so that a message costs little.
@@ -112,12 +120,6 @@ fn own_number(name: &[u8]) -> Option<u32> {
         return None;
     }
     number::unsigned32(name).ok()
-}
-
-fn hash(name: &[u8]) -> u64 {
-    let mut mix = crate::hash::Mix::default();
-    mix.write(name);
-    mix.finish()
 }
 
 #[cfg(test)]

@@ -71,9 +71,8 @@ impl<'g> Value<'g> {
     #[track_caller]
     #[must_use]
     pub fn split<const N: usize>(self) -> [Self; N] {
-        let axis = self.last_axis();
-        let first = self.split_at(axis, N as u32, Location::caller());
-        std::array::from_fn(|place| first.map_or(Self::poison(self.graph), |f| self.graph.nth(f, place)))
+        let op = Op::Split { axis: self.last_axis(), parts: N as u32 };
+        self.graph.apply_values(&op, &[self], Location::caller())
     }
 
     /// `parts` equal parts along an axis.
@@ -81,14 +80,12 @@ impl<'g> Value<'g> {
     #[must_use]
     pub fn chunks(self, axis: usize, parts: usize) -> Vec<Self> {
         let parts = u32::try_from(parts).unwrap_or(u32::MAX);
-        match self.split_at(axis as u8, parts, Location::caller()) {
+        let op = Op::Split { axis: axis as u8, parts };
+        let caller = Location::caller();
+        match self.graph.apply(op, &[self.raw(self.graph, caller)], &[], caller) {
             Some(first) => (0..parts as usize).map(|place| self.graph.nth(first, place)).collect(),
             None => vec![Self::poison(self.graph)],
         }
-    }
-
-    fn split_at(self, axis: u8, parts: u32, caller: Caller) -> Option<u32> {
-        self.graph.apply(Op::Split { axis, parts }, &[self.raw(self.graph, caller)], &[], caller)
     }
 
     pub(super) fn last_axis(self) -> u8 {
@@ -161,10 +158,8 @@ impl<'g> Value<'g> {
     #[track_caller]
     #[must_use]
     pub fn top_k(self, k: usize) -> [Self; 2] {
-        let caller = Location::caller();
         let op = Op::TopK { k: u32::try_from(k).unwrap_or(u32::MAX) };
-        let first = self.graph.apply(op, &[self.raw(self.graph, caller)], &[], caller);
-        std::array::from_fn(|place| first.map_or(Self::poison(self.graph), |f| self.graph.nth(f, place)))
+        self.graph.apply_values(&op, &[self], Location::caller())
     }
 
     /// Each row less its mean, divided by its deviation.
@@ -179,8 +174,8 @@ impl<'g> Value<'g> {
     #[must_use]
     pub fn select(self, a: Self, b: Self) -> Self {
         let caller = Location::caller();
-        let operands = [self, a, b].map(|value| value.raw(self.graph, caller));
-        self.graph.apply_one(Op::Select, &operands, &[], caller)
+        let [result] = self.graph.apply_values(&Op::Select, &[self, a, b], caller);
+        result
     }
 
     /// Minus infinity where `legal` is false: choices that must not be taken.
@@ -195,8 +190,8 @@ impl<'g> Value<'g> {
             Err(error) => self.graph.refuse("mask", &error.to_string(), "give one flag an element", caller),
         };
         let never = self.number(f32::NEG_INFINITY, caller).repeated(ty.shape, caller);
-        let operands = [legal, self, never].map(|value| value.raw(self.graph, caller));
-        self.graph.apply_one(Op::Select, &operands, &[], caller)
+        let [result] = self.graph.apply_values(&Op::Select, &[legal, self, never], caller);
+        result
     }
 
     /// Conversion to another element type.

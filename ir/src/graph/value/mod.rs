@@ -119,20 +119,26 @@ impl<'g> Value<'g> {
 
     #[inline]
     fn unary(self, op: Op, caller: Caller) -> Self {
-        self.graph.apply_one(op, &[self.raw(self.graph, caller)], &[], caller)
+        let [result] = self.graph.apply_values(&op, &[self], caller);
+        result
     }
 
     #[inline]
     fn with(self, op: Op, other: Self, caller: Caller) -> Self {
-        let operands = [self.raw(self.graph, caller), other.raw(self.graph, caller)];
-        self.graph.apply_one(op, &operands, &[], caller)
+        let [result] = self.graph.apply_values(&op, &[self, other], caller);
+        result
     }
 
     /// Two elementwise operands of different shapes are repeated to a common one first.
+    #[inline]
     fn meet(self, op: Op, other: Self, caller: Caller) -> Self {
         if self.ty == other.ty || !other.is_of(self.graph) {
             return self.with(op, other, caller);
         }
+        self.meet_halfway(op, other, caller)
+    }
+
+    fn meet_halfway(self, op: Op, other: Self, caller: Caller) -> Self {
         let (a, b) = (self.shape(), other.shape());
         match common_shape(a, b) {
             Some(shape) if a.rank() > 0 && b.rank() > 0 => {

@@ -1,7 +1,8 @@
 //! Rules G1, G2 and G22 to G24 for graphs.
 
 use super::applications::Scope;
-use super::{At, MAX_FINDINGS, Rule, Verifier};
+use super::{At, Rule, Verifier};
+use crate::findings::{MAX_FINDINGS, brief};
 use crate::graph::{GraphData, OutputKind};
 use crate::types::{DType, Type};
 
@@ -14,9 +15,7 @@ pub(super) fn tables_extend(data: &GraphData) -> Result<(), String> {
         ("sites", data.sites.items().starts_with(module.sites.items())),
     ];
     match sides.iter().find(|(_, extends)| !extends) {
-        Some((side, _)) => {
-            Err(format!("the {side} must begin with those of module {}", super::brief(&module.name)))
-        }
+        Some((side, _)) => Err(format!("the {side} must begin with those of module {}", brief(&module.name))),
         None => Ok(()),
     }
 }

@@ -56,41 +56,21 @@ mod signatures;
 #[cfg(test)]
 mod tests;
 
+use crate::findings::{Findings, brief, rules};
 use crate::graph::{Callee, GraphData, Signature, Site};
 use crate::id::{AppId, CellId, SiteId};
 use crate::module::Module;
 use crate::types::Type;
 use lists::ListNeed;
 use signatures::Facts;
-use std::fmt;
 
 /// How deep calls of cells by cells may nest.
 pub const MAX_NESTING: u32 = 64;
 /// How many applications the body of a cell may have after inlining.
 pub const MAX_INLINED: u64 = 1 << 20;
-/// How many findings are kept; the search stops there.
-pub const MAX_FINDINGS: usize = 100;
-
-macro_rules! rules {
-    ($($name:ident = $number:literal, $statement:literal;)*) => {
-        /// A rule of the verifier; its `Display` is its number, `G12`.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Rule { $(#[doc = $statement] $name = $number,)* }
-
-        impl Rule {
-            /// Every rule, by number.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// What the rule demands.
-            #[must_use]
-            pub const fn statement(self) -> &'static str {
-                match self { $(Self::$name => $statement,)* }
-            }
-        }
-    };
-}
 
 rules! {
+    "G", "the rules of graphs are broken";
     Tables = 1, "a module's types begin with u32, a graph's tables with its module's";
     Names = 2, "names are well formed and unique";
     Params = 3, "parameters are stored floats, tables are matrices, given values fill the shape";
@@ -117,78 +97,25 @@ rules! {
     Marks = 24, "marks name values and applications of the graph";
 }
 
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "G{}", *self as u8)
-    }
-}
-
-/// One broken rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VerifyError {
-    /// The rule.
-    pub rule: Rule,
-    /// The cell in whose body it is broken.
-    pub cell: Option<CellId>,
-    /// The application that breaks it.
-    pub app: Option<AppId>,
-    /// The same in words, with the line of source where one is known.
-    pub place: String,
-    /// What was expected and found.
-    pub message: String,
-}
-
-impl fmt::Display for VerifyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.rule, self.place, self.message)
-    }
-}
-
-/// The broken rules of a graph or module, at most [`MAX_FINDINGS`], in the order they were met.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VerifyErrors {
-    findings: Vec<VerifyError>,
-}
-
-impl VerifyErrors {
-    /// The findings.
-    #[must_use]
-    pub fn findings(&self) -> &[VerifyError] {
-        &self.findings
-    }
-}
-
-impl fmt::Display for VerifyErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.findings.len();
-        let more = if count < MAX_FINDINGS { "" } else { " or more" };
-        let s = if count == 1 { "" } else { "s" };
-        write!(f, "the rules of graphs are broken in {count}{more} place{s}")?;
-        for (number, finding) in self.findings.iter().enumerate() {
-            write!(f, "\n{:>4}. {finding}", number + 1)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for VerifyErrors {}
+/// The broken rules of a graph or module.
+pub type VerifyErrors = Findings<Rule>;
 
 impl GraphData {
     /// Checks every rule, those of the module included.
     ///
     /// # Errors
-    /// All broken rules, up to [`MAX_FINDINGS`].
+    /// All broken rules, up to [`MAX_FINDINGS`](crate::findings::MAX_FINDINGS).
     pub fn verify(&self) -> Result<(), VerifyErrors> {
         if let Err(message) = graphs::tables_extend(self) {
-            let place = "the graph's tables".to_owned();
-            let finding = VerifyError { rule: Rule::Tables, cell: None, app: None, place, message };
-            return Err(VerifyErrors { findings: vec![finding] });
+            let mut findings = Findings::default();
+            findings.report(Rule::Tables, &"the graph's tables", message);
+            return Err(findings);
         }
         let (types, sigs, sites) = (self.types.items(), self.sigs.items(), self.sites.items());
         let mut verifier = Verifier::new(&self.module, types, sigs, sites);
         verifier.module();
         verifier.graph(self);
-        verifier.finish()
+        verifier.findings.verdict(())
     }
 }
 
@@ -196,12 +123,12 @@ impl Module {
     /// Checks the rules of modules and bodies.
     ///
     /// # Errors
-    /// All broken rules, up to [`MAX_FINDINGS`].
+    /// All broken rules, up to [`MAX_FINDINGS`](crate::findings::MAX_FINDINGS).
     pub fn verify(&self) -> Result<(), VerifyErrors> {
         let (types, sigs, sites) = (self.types.items(), self.sigs.items(), self.sites.items());
         let mut verifier = Verifier::new(self, types, sigs, sites);
         verifier.module();
-        verifier.finish()
+        verifier.findings.verdict(())
     }
 }
 
@@ -228,7 +155,7 @@ struct Verifier<'a> {
     sites: &'a [Site],
     facts: Vec<Facts<'a>>,
     cells: Vec<CellFacts>,
-    findings: Vec<VerifyError>,
+    findings: VerifyErrors,
 }
 
 /// Where a rule is broken.
@@ -247,29 +174,27 @@ enum At<'a> {
 
 impl<'a> Verifier<'a> {
     fn new(module: &'a Module, types: &'a [Type], sigs: &'a [Signature], sites: &'a [Site]) -> Self {
-        Self { module, types, sigs, sites, facts: Vec::new(), cells: Vec::new(), findings: Vec::new() }
-    }
-
-    fn finish(self) -> Result<(), VerifyErrors> {
-        if self.findings.is_empty() { Ok(()) } else { Err(VerifyErrors { findings: self.findings }) }
+        Self {
+            module,
+            types,
+            sigs,
+            sites,
+            facts: Vec::new(),
+            cells: Vec::new(),
+            findings: Findings::default(),
+        }
     }
 
     fn is_full(&self) -> bool {
-        self.findings.len() >= MAX_FINDINGS
+        self.findings.is_full()
     }
 
     #[cold]
     fn report(&mut self, rule: Rule, at: At<'_>, message: impl Into<String>) {
-        if self.is_full() {
-            return;
+        if !self.is_full() {
+            let place = self.place(at);
+            self.findings.report(rule, &place, message);
         }
-        let (cell, app) = match at {
-            At::App(cell, app, _) => (cell, Some(app)),
-            At::Cell(cell) => (Some(cell), None),
-            _ => (None, None),
-        };
-        let place = self.place(at);
-        self.findings.push(VerifyError { rule, cell, app, place, message: message.into() });
     }
 
     fn place(&self, at: At<'_>) -> String {
@@ -310,12 +235,4 @@ impl<'a> Verifier<'a> {
             Callee::Cell(cell) => self.cell_name(cell),
         }
     }
-}
-
-/// A name as a message shows it: a hostile one may be long and may hold anything.
-fn brief(name: &str) -> String {
-    const SHOWN: usize = 80;
-    let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    let shown: String = name.chars().take(SHOWN).map(printable).collect();
-    if shown.len() < name.len() && name.chars().nth(SHOWN).is_some() { shown + ".." } else { shown }
 }

@@ -158,7 +158,7 @@ impl<'a> Verifier<'a> {
                 let ParamArg::Module(id) = arg else { continue };
                 let decl = self.module.param_decl(id);
                 if self.reads_table(signature.callee, place) && decl.kind != ParamKind::Table {
-                    let name = super::brief(&decl.name);
+                    let name = crate::findings::brief(&decl.name);
                     let message = format!("rows are looked up in tables, @{name} is a dense parameter");
                     self.report(Rule::ParamTypes, At::Signature(number), message);
                 }

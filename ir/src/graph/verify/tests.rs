@@ -614,7 +614,7 @@ fn findings_are_bounded() {
     let mut data = sample();
     data.shared = vec![ValueId::new(9999); 1000];
     let errors = data.verify().expect_err("no mark is sound");
-    assert_eq!(errors.findings().len(), super::MAX_FINDINGS);
+    assert_eq!(errors.findings().len(), crate::findings::MAX_FINDINGS);
     assert!(errors.to_string().starts_with("the rules of graphs are broken in 100 or more places\n"));
 }
 

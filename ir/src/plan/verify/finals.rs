@@ -1,11 +1,11 @@
 //! Rules P28 and P29: sums over all rows.
 
 use super::spans::Spans;
-use super::{Findings, Rule};
+use super::{Rule, VerifyErrors};
 use crate::plan::{FieldId, FinalPart, FinalSum, Operand, Plan, StoreKind};
 use crate::types::DType;
 
-pub(super) fn verify(plan: &Plan, written: &[Spans], findings: &mut Findings) {
+pub(super) fn verify(plan: &Plan, written: &[Spans], findings: &mut VerifyErrors) {
     for (number, sum) in plan.finals.iter().enumerate() {
         if findings.is_full() {
             return;

@@ -4,11 +4,11 @@
 //! written, so a register of 2^29 elements costs what its views cost.
 
 use super::spans::Spans;
-use super::{AtKernel, Findings, Rule};
+use super::{AtKernel, Rule, VerifyErrors};
 use crate::plan::{Kernel, KernelId, Reg, RegKind, Stage, View, is_word_type};
 use crate::types::{DType, Type};
 
-pub(super) fn verify(id: KernelId, kernel: &Kernel, findings: &mut Findings) {
+pub(super) fn verify(id: KernelId, kernel: &Kernel, findings: &mut VerifyErrors) {
     let mut walk = Walk { id, kernel, stage: None, written: Vec::new(), pending: Vec::new(), findings };
     if !walk.registers() {
         return;
@@ -43,7 +43,7 @@ pub(super) struct Walk<'a> {
     written: Vec<Spans>,
     /// What the current stage writes; later stages may read it.
     pending: Vec<View>,
-    findings: &'a mut Findings,
+    findings: &'a mut VerifyErrors,
 }
 
 impl Walk<'_> {
@@ -55,7 +55,7 @@ impl Walk<'_> {
 
     /// P7; whether views can be looked at.
     fn registers(&mut self) -> bool {
-        let before = self.findings.kept.len();
+        let before = self.findings.findings().len();
         let Kernel { ports, params, regs, .. } = self.kernel;
         if *ports as usize > regs.len() {
             let found = regs.len();
@@ -72,7 +72,7 @@ impl Walk<'_> {
                 self.report(Rule::Registers, format!("register {number} {problem}"));
             }
         }
-        self.findings.kept.len() == before
+        self.findings.findings().len() == before
     }
 
     fn register(&self, number: usize, reg: &Reg) -> Option<String> {

@@ -1,11 +1,11 @@
 //! Rules P1 to P5: pools, ids, waves, storage, sizes.
 
-use super::{AtStep, Findings, Rule};
+use super::{AtStep, Rule, VerifyErrors};
 use crate::plan::{Operand, Plan, SlabKind, Step, StoreKind, is_word_type};
 use crate::types::DType;
 use std::ops::Range;
 
-pub(super) fn verify(plan: &Plan, findings: &mut Findings) {
+pub(super) fn verify(plan: &Plan, findings: &mut VerifyErrors) {
     step_ranges(plan, findings);
     slab_fields(plan, findings);
     if !findings.is_clean() {
@@ -24,7 +24,7 @@ pub(super) fn verify(plan: &Plan, findings: &mut Findings) {
 /// A pool that ranges of steps tile.
 type Pool = (&'static str, fn(&Step) -> &Range<u32>, usize);
 
-fn step_ranges(plan: &Plan, findings: &mut Findings) {
+fn step_ranges(plan: &Plan, findings: &mut VerifyErrors) {
     let pools: [Pool; 4] = [
         ("operands", |step| &step.operands, plan.operands.len()),
         ("places", |step| &step.places, plan.places.len()),
@@ -56,7 +56,7 @@ fn step_ranges(plan: &Plan, findings: &mut Findings) {
     }
 }
 
-fn slab_fields(plan: &Plan, findings: &mut Findings) {
+fn slab_fields(plan: &Plan, findings: &mut VerifyErrors) {
     let len = plan.fields.len();
     let mut end = 0u32;
     for (number, slab) in plan.slabs.iter().enumerate() {
@@ -83,7 +83,7 @@ fn slab_fields(plan: &Plan, findings: &mut Findings) {
     }
 }
 
-fn ids(plan: &Plan, findings: &mut Findings) {
+fn ids(plan: &Plan, findings: &mut VerifyErrors) {
     let mut missing = |at: &dyn std::fmt::Display, what: &dyn std::fmt::Display, count: usize| {
         findings.report(Rule::Ids, at, format!("there is no {what}, only {count} of them"));
     };
@@ -143,7 +143,7 @@ pub(super) fn operand_field(operand: &Operand) -> Option<crate::plan::FieldId> {
     }
 }
 
-fn waves(plan: &Plan, findings: &mut Findings) {
+fn waves(plan: &Plan, findings: &mut VerifyErrors) {
     let mut end = 0;
     for (number, &wave) in plan.waves.iter().enumerate() {
         if wave <= end {
@@ -158,7 +158,7 @@ fn waves(plan: &Plan, findings: &mut Findings) {
     }
 }
 
-fn fields(plan: &Plan, findings: &mut Findings) {
+fn fields(plan: &Plan, findings: &mut VerifyErrors) {
     for (number, field) in plan.fields.iter().enumerate() {
         if field.ty.is_list || !is_word_type(field.ty.dtype) {
             let message = format!("a field holds f32, i32, u32 or bool values, found {}", field.ty);
@@ -167,7 +167,7 @@ fn fields(plan: &Plan, findings: &mut Findings) {
     }
 }
 
-fn stores(plan: &Plan, findings: &mut Findings) {
+fn stores(plan: &Plan, findings: &mut VerifyErrors) {
     let mut others = false;
     for (number, store) in plan.stores.iter().enumerate() {
         let at = format_args!("store {number}");
@@ -198,7 +198,7 @@ fn stores(plan: &Plan, findings: &mut Findings) {
     }
 }
 
-fn mirrors(plan: &Plan, findings: &mut Findings) {
+fn mirrors(plan: &Plan, findings: &mut VerifyErrors) {
     let types = |number: usize| {
         let fields = &plan.slabs[number].fields;
         plan.fields[fields.start as usize..fields.end as usize].iter().map(|field| field.ty)
@@ -229,7 +229,7 @@ pub(super) fn slab_bytes(plan: &Plan) -> Option<u64> {
     Some(total)
 }
 
-fn sizes(plan: &Plan, findings: &mut Findings) {
+fn sizes(plan: &Plan, findings: &mut VerifyErrors) {
     if slab_bytes(plan).is_none() {
         findings.report(Rule::Sizes, &"the plan", "its slabs take more than 2^64 bytes");
     }

@@ -83,32 +83,12 @@ mod updates;
 mod tests;
 
 use super::{Kernel, KernelId, Plan, StepId};
+use crate::findings::{Findings, brief, rules};
 use std::fmt;
 use std::ops::Deref;
 
-/// How many findings are kept; the search stops there.
-pub const MAX_FINDINGS: usize = 100;
-
-macro_rules! rules {
-    ($($name:ident = $number:literal, $statement:literal;)*) => {
-        /// A rule of plans; its `Display` is its number, `P12`.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Rule { $(#[doc = $statement] $name = $number,)* }
-
-        impl Rule {
-            /// Every rule, by number.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// What the rule demands.
-            #[must_use]
-            pub const fn statement(self) -> &'static str {
-                match self { $(Self::$name => $statement,)* }
-            }
-        }
-    };
-}
-
 rules! {
+    "P", "the plan breaks its rules";
     Ranges = 1, "ranges tile their pools";
     Ids = 2, "what is named exists";
     Waves = 3, "waves ascend and cover the steps";
@@ -146,57 +126,8 @@ rules! {
     UpdateRows = 35, "touched rows are those of a table's gradient";
 }
 
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "P{}", *self as u8)
-    }
-}
-
-/// One broken rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VerifyError {
-    /// The rule.
-    pub rule: Rule,
-    /// Where it is broken, in words.
-    pub place: String,
-    /// What was expected and found.
-    pub message: String,
-}
-
-impl fmt::Display for VerifyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.rule, self.place, self.message)
-    }
-}
-
-/// The broken rules of a plan, at most [`MAX_FINDINGS`], in the order they were met.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VerifyErrors {
-    findings: Vec<VerifyError>,
-}
-
-impl VerifyErrors {
-    /// The findings.
-    #[must_use]
-    pub fn findings(&self) -> &[VerifyError] {
-        &self.findings
-    }
-}
-
-impl fmt::Display for VerifyErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.findings.len();
-        let more = if count < MAX_FINDINGS { "" } else { " or more" };
-        let s = if count == 1 { "" } else { "s" };
-        write!(f, "the plan breaks its rules in {count}{more} place{s}")?;
-        for (number, finding) in self.findings.iter().enumerate() {
-            write!(f, "\n{:>4}. {finding}", number + 1)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for VerifyErrors {}
+/// The broken rules of a plan.
+pub type VerifyErrors = Findings<Rule>;
 
 /// Something whose rules were found to hold. It cannot be changed any more, only taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -222,7 +153,7 @@ impl Plan {
     /// Checks every rule.
     ///
     /// # Errors
-    /// All broken rules, up to [`MAX_FINDINGS`].
+    /// All broken rules, up to [`MAX_FINDINGS`](crate::findings::MAX_FINDINGS).
     pub fn verify(self) -> Result<Verified<Self>, VerifyErrors> {
         let mut findings = Findings::default();
         memory::verify(&self, &mut findings);
@@ -240,30 +171,7 @@ impl Plan {
         if findings.is_clean() {
             updates::verify(&self, &mut findings);
         }
-        if findings.is_clean() { Ok(Verified(self)) } else { Err(VerifyErrors { findings: findings.kept }) }
-    }
-}
-
-/// What was found so far.
-#[derive(Debug, Default)]
-struct Findings {
-    kept: Vec<VerifyError>,
-}
-
-impl Findings {
-    fn is_clean(&self) -> bool {
-        self.kept.is_empty()
-    }
-
-    fn is_full(&self) -> bool {
-        self.kept.len() >= MAX_FINDINGS
-    }
-
-    #[cold]
-    fn report(&mut self, rule: Rule, place: &dyn fmt::Display, message: impl Into<String>) {
-        if !self.is_full() {
-            self.kept.push(VerifyError { rule, place: place.to_string(), message: message.into() });
-        }
+        findings.verdict(()).map(|()| Verified(self))
     }
 }
 
@@ -296,12 +204,4 @@ impl fmt::Display for AtStep<'_> {
             None => write!(f, "step {id}"),
         }
     }
-}
-
-/// A name as a message shows it: a hostile one may be long and may hold anything.
-fn brief(name: &str) -> String {
-    const SHOWN: usize = 80;
-    let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    let shown: String = name.chars().take(SHOWN).map(printable).collect();
-    if name.chars().nth(SHOWN).is_some() { shown + ".." } else { shown }
 }

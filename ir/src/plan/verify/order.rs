@@ -4,10 +4,10 @@
 //! wave writes. Operands and places that are ranges cost one look each, tables one a row.
 
 use super::spans::Spans;
-use super::{AtStep, Findings, Rule};
+use super::{AtStep, Rule, VerifyErrors};
 use crate::plan::{Certificate, FieldId, Operand, Place, Plan, SlabKind, Step};
 
-pub(super) fn verify(plan: &Plan, findings: &mut Findings) {
+pub(super) fn verify(plan: &Plan, findings: &mut VerifyErrors) {
     let empty = || vec![Spans::default(); plan.fields.len()];
     let mut order = Order { plan, written: empty(), writing: empty(), touched: Vec::new(), findings };
     for wave in plan.waves() {
@@ -32,7 +32,7 @@ struct Order<'a> {
     writing: Vec<Spans>,
     /// Fields that the current wave writes, and with what.
     touched: Vec<FieldId>,
-    findings: &'a mut Findings,
+    findings: &'a mut VerifyErrors,
 }
 
 impl Order<'_> {
@@ -175,7 +175,7 @@ fn for_operand_runs(plan: &Plan, step: &Step, operand: Operand, mut run: impl Fn
 }
 
 /// P27
-fn certificate(plan: &Plan, findings: &mut Findings) {
+fn certificate(plan: &Plan, findings: &mut VerifyErrors) {
     let mut own = Certificate { bound: plan.certificate.bound, ..Certificate::default() };
     own.slab_bytes = super::memory::slab_bytes(plan).unwrap_or(u64::MAX);
     for step in &plan.steps {

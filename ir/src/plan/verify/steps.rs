@@ -1,11 +1,11 @@
 //! Rules P15 to P23: what a step gives its kernel.
 
-use super::{AtStep, Findings, Rule};
+use super::{AtStep, Rule, VerifyErrors};
 use crate::plan::{FieldId, Kernel, ListSource, Operand, Place, Plan, RegKind, Stage, Step};
 use crate::types::{DType, Type};
 use std::fmt::Display;
 
-pub(super) fn verify(plan: &Plan, findings: &mut Findings) {
+pub(super) fn verify(plan: &Plan, findings: &mut VerifyErrors) {
     let pairs: Vec<Vec<Pair>> = plan.kernels.iter().map(|kernel| pairs(kernel)).collect();
     for (number, step) in plan.steps.iter().enumerate() {
         if findings.is_full() {
@@ -59,7 +59,7 @@ struct StepCheck<'a> {
     number: usize,
     step: &'a Step,
     kernel: &'a Kernel,
-    findings: &'a mut Findings,
+    findings: &'a mut VerifyErrors,
 }
 
 impl StepCheck<'_> {

@@ -4,7 +4,7 @@ use super::floats;
 use crate::hash::noise_key;
 use crate::numeric::Real;
 use crate::numeric::noise::{self, Stream};
-use crate::reference::Mode;
+use crate::reference::Noise;
 use crate::reference::datum::{Datum, Words};
 use crate::reference::error::{Checked, RunFault, malformed};
 use crate::reference::frame::Call;
@@ -57,9 +57,9 @@ pub(super) fn fork_noise<T: Real>(ordinal: u32, call: &Call<'_, T>) -> Checked<V
 /// `elements` with the mask and the scale of a dropout, which serves its derivative too; the
 /// identity in evaluation.
 pub(crate) fn mask<T: Real>(rate: f32, ordinal: u32, call: &Call<'_, T>, elements: &[T]) -> Checked<Vec<T>> {
-    match call.mode {
-        Mode::Eval => Ok(elements.to_vec()),
-        Mode::Train { seed, step } => {
+    match call.noise {
+        Noise::Off => Ok(elements.to_vec()),
+        Noise::On { seed, step } => {
             let [low, high] = forked(call, 1, ordinal)?;
             let stream = Stream::new(seed, step, u64::from(high) << 32 | u64::from(low));
             let mut result = vec![T::ZERO; elements.len()];

@@ -1,0 +1,108 @@
+//! Appending what was checked: the last step of every emitting call.
+
+use super::{Caller, Made, Raw, Recorder};
+use crate::graph::arena::Operand;
+use crate::graph::data::hash_app;
+use crate::graph::{Bindings, GraphData};
+use crate::id::{MAX_INDEX, SigId};
+
+/// Below this length no pool is near [`MAX_INDEX`], whatever one application adds.
+const ROOMY_BITS: u32 = MAX_INDEX.ilog2();
+
+impl Recorder {
+    /// Appends an application of a signature with `OUT` results. Inlined, so that the length of
+    /// `operands` is known where the caller has an array.
+    #[inline(always)]
+    pub(super) fn append<const OUT: usize>(
+        &mut self,
+        sig: SigId,
+        operands: &[Operand],
+        caller: Caller,
+    ) -> Option<Made<OUT>> {
+        if is_near_limit(&self.data) && self.is_full(operands.len(), 0, 0) {
+            return self.refuse_full(sig, caller);
+        }
+        let data = &mut self.data;
+        let site = data.sites.of(caller);
+        let results = data.sigs.get(sig).results.as_array().expect("a handle's results are its signature's");
+        hash_app(&mut data.hash, data.sigs.hash(sig), operands);
+        Some((data.arena.push_whole(sig, operands, results, site), *results))
+    }
+
+    /// Appends an application, and binds the numbers among its operands.
+    pub(super) fn append_raw(
+        &mut self,
+        sig: SigId,
+        operands: &[Option<Raw<'_>>],
+        caller: Caller,
+    ) -> Option<u32> {
+        let (mut words, mut floats) = (0, 0);
+        for operand in operands.iter().flatten() {
+            match operand {
+                Raw::Value(..) => {}
+                Raw::Index(_) => words += 1,
+                Raw::Words(run, _) => words += run.len(),
+                Raw::Floats(run, _) => floats += run.len(),
+            }
+        }
+        if self.is_full(operands.len(), words, floats) {
+            return self.refuse_full(sig, caller);
+        }
+        let GraphData { arena, bindings, sites, sigs, hash, .. } = &mut self.data;
+        let mark = arena.operand_mark();
+        for operand in operands.iter().flatten() {
+            arena.push_operand(bindings.bind(*operand));
+        }
+        hash_app(hash, sigs.hash(sig), &arena.operand_pool()[mark as usize..]);
+        Some(arena.push(sig, mark, &sigs.get(sig).results, sites.of(caller)))
+    }
+
+    /// Whether so many more operands and bound numbers would leave no room for them.
+    #[cold]
+    fn is_full(&self, operands: usize, words: usize, floats: usize) -> bool {
+        let GraphData { arena, bindings, .. } = &self.data;
+        let longest = (arena.operand_pool().len() + operands)
+            .max(bindings.words.len() + operands + words)
+            .max(bindings.floats.len() + floats)
+            .max(arena.len());
+        longest > MAX_INDEX || arena.values() > MAX_INDEX - (1 << 16)
+    }
+
+    #[cold]
+    fn refuse_full<T>(&mut self, sig: SigId, caller: Caller) -> Option<T> {
+        let name = self.data.module.callee_name(self.data.sigs.get(sig).callee);
+        let message = "the graph is full: it holds 2^30 operands, values and bound numbers of a kind";
+        self.refuse(&name, message.to_owned(), caller)
+    }
+}
+
+/// Whether a pool has reached half of its limit: then each call counts exactly.
+#[inline]
+fn is_near_limit(data: &GraphData) -> bool {
+    let longest =
+        data.arena.operand_pool().len() | data.arena.values() | data.arena.len() | data.bindings.words.len();
+    longest >> ROOMY_BITS != 0
+}
+
+impl Bindings {
+    /// Binds an operand's numbers; a value has none.
+    #[inline]
+    pub(super) fn bind(&mut self, operand: Raw<'_>) -> Operand {
+        let Self { words, floats } = self;
+        match operand {
+            Raw::Value(id, _) => Operand::value(id),
+            Raw::Index(index) => {
+                words.push(index);
+                Operand::index(words.len() as u32 - 1)
+            }
+            Raw::Words(run, _) => {
+                words.extend_from_slice(run);
+                Operand::index((words.len() - run.len()) as u32)
+            }
+            Raw::Floats(run, _) => {
+                floats.extend_from_slice(run);
+                Operand::data((floats.len() - run.len()) as u32)
+            }
+        }
+    }
+}

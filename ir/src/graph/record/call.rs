@@ -1,0 +1,84 @@
+//! What is emitted millions of times: calls of cells, and ops on values.
+
+use super::{Caller, Made, Recorder};
+use crate::graph::arena::Operand;
+use crate::graph::args::Arg;
+use crate::graph::emit::Graph;
+use crate::graph::op::Op;
+use crate::graph::value::Value;
+use crate::id::{SigId, TypeId};
+use crate::module::{Cell, Module};
+
+impl Recorder {
+    /// Applies a cell.
+    #[inline]
+    pub(crate) fn call<const IN: usize, const OUT: usize>(
+        &mut self,
+        graph: &Graph,
+        cell: Cell<IN, OUT>,
+        args: &[Arg<'_>; IN],
+        caller: Caller,
+    ) -> Option<Made<OUT>> {
+        if cell.module != self.data.module.tag {
+            return self.refuse("call", "the cell belongs to another module".to_owned(), caller);
+        }
+        let mut sig = cell.sig?;
+        if self.tracing.is_some() {
+            sig = self.lift_call(sig);
+        }
+        let signature = self.data.sigs.get(sig);
+        let wanted: &[TypeId; IN] =
+            signature.operands.first_chunk().expect("a handle's operands are its signature's");
+        let noisy = signature.operands.len() != IN;
+        let mut operands = [Operand::index(0); IN];
+        let bound = self.data.bindings.words.len();
+        for place in 0..IN {
+            operands[place] = match args[place] {
+                Arg::Value(value) if value.is_of(graph) && value.type_id() == wanted[place] => {
+                    match value.id() {
+                        Some(id) => Operand::value(id),
+                        None => return self.abandon(bound),
+                    }
+                }
+                Arg::Index(index) if wanted[place] == Module::index_type() && self.tracing.is_none() => {
+                    let words = &mut self.data.bindings.words;
+                    words.push(index);
+                    Operand::index(words.len() as u32 - 1)
+                }
+                arg => return self.refuse_arg(graph, bound, place, arg, sig, caller),
+            };
+        }
+        if noisy { self.append_noisy(sig, &operands, caller) } else { self.append(sig, &operands, caller) }
+    }
+
+    /// The call of a cell that draws noise: its last two operands are a key of its own.
+    #[cold]
+    fn append_noisy<const OUT: usize>(
+        &mut self,
+        sig: SigId,
+        operands: &[Operand],
+        caller: Caller,
+    ) -> Option<Made<OUT>> {
+        let key = self.call_noise_key(caller).map(|word| self.data.bindings.bind(word));
+        self.append(sig, &[operands, &key].concat(), caller)
+    }
+
+    /// Applies an op to values that are all of this graph.
+    pub(crate) fn apply_values<const IN: usize, const OUT: usize>(
+        &mut self,
+        op: &Op,
+        values: &[Value<'_>; IN],
+        caller: Caller,
+    ) -> Option<Made<OUT>> {
+        let types = values.map(Value::type_id);
+        let mut operands = [Operand::index(0); IN];
+        for (slot, value) in operands.iter_mut().zip(values) {
+            *slot = Operand::value(value.id()?);
+        }
+        let sig = match self.cached_sig(op, &types, &[], caller) {
+            Ok(sig) => sig,
+            Err(home) => self.infer_values(op, &types, &values.map(Value::id), home, caller)?,
+        };
+        self.append(sig, &operands, caller)
+    }
+}

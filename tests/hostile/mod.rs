@@ -1,0 +1,25 @@
+//! What tests of hostile input share: an allocator that counts, and mutations of good samples.
+//!
+//! Included by path (`#[path = "../../tests/hostile/mod.rs"] mod hostile;`) and not a crate, because
+//! the crates under test would otherwise wait for the crates that test them.
+//!
+//! `AUTOBATCH_TEST=long` multiplies the number of mutations by ten; `AUTOBATCH_SEED=n` takes another
+//! seed.
+
+#![allow(dead_code, unused_imports, reason = "each test takes what it needs")]
+
+mod counting;
+mod mutation;
+
+pub(crate) use counting::{allocations, held, limit, measured};
+pub(crate) use mutation::{HEADER, SplitMix64, mutated_bytes, mutated_text, reseal};
+
+/// The seed, the number of mutations to try and their source; printed, so that a failure names them.
+pub(crate) fn campaign(seed: u64) -> (u64, usize, SplitMix64) {
+    let asked = std::env::var("AUTOBATCH_SEED").ok().and_then(|word| word.parse().ok());
+    let seed = asked.unwrap_or(seed);
+    let long = std::env::var("AUTOBATCH_TEST").is_ok_and(|word| word == "long");
+    let rounds = if long { 200_000 } else { 20_000 };
+    println!("AUTOBATCH_SEED={seed}, {rounds} mutations");
+    (seed, rounds, SplitMix64(seed))
+}
