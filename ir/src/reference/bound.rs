@@ -28,11 +28,7 @@ pub(crate) fn check(graph: &GraphData) -> Checked<()> {
     for signature in graph.sigs.items() {
         check_signature(graph, signature)?;
     }
-    let mut cells = Vec::with_capacity(graph.module.cells.len());
-    for cell in &graph.module.cells {
-        let cost = cost_of(graph, &cell.body.arena, &cells)?;
-        cells.push(Cost { depth: cost.depth + 1, ..cost });
-    }
+    let cells = cells(graph)?;
     let Cost { elements, depth } = cost_of(graph, &graph.arena, &cells)?;
     if elements > MAX_ELEMENTS {
         return Err(RunFault::TooLarge { elements, limit: MAX_ELEMENTS });
@@ -41,6 +37,31 @@ pub(crate) fn check(graph: &GraphData) -> Checked<()> {
         return Err(RunFault::TooDeep { depth, limit: MAX_DEPTH });
     }
     Ok(())
+}
+
+fn cells(graph: &GraphData) -> Checked<Vec<Cost>> {
+    let mut cells = Vec::with_capacity(graph.module.cells.len());
+    for cell in &graph.module.cells {
+        let cost = cost_of(graph, &cell.body.arena, &cells)?;
+        cells.push(Cost { depth: cost.depth + 1, ..cost });
+    }
+    Ok(cells)
+}
+
+/// How many elements each signature of a checked graph makes when it is applied once.
+pub(crate) fn of_signatures(graph: &GraphData) -> Checked<Vec<u64>> {
+    let cells = cells(graph)?;
+    let of_types = |ids: &[TypeId]| {
+        ids.iter().map(|&ty| graph.ty(ty)).map(|ty| ty.shape.elements() as u64).sum::<u64>()
+    };
+    let cost = |signature: &Signature| {
+        let own = of_types(&signature.operands) + of_types(&signature.results);
+        match signature.callee {
+            Callee::Op(_) => own,
+            Callee::Cell(cell) => own.saturating_add(cells[cell.index()].elements),
+        }
+    };
+    Ok(graph.sigs.items().iter().map(cost).collect())
 }
 
 fn check_signature(graph: &GraphData, signature: &Signature) -> Checked<()> {

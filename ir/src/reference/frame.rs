@@ -74,7 +74,12 @@ impl<T: Real> Call<'_, T> {
 impl<'a> Level<'a> {
     /// The graph itself.
     pub(crate) fn top(graph: &'a GraphData) -> Self {
-        Self { arena: &graph.arena, params: Vec::new(), outer: None }
+        Self::of(&graph.arena)
+    }
+
+    /// An arena whose signatures name parameters of the module, as a graph's do.
+    pub(crate) fn of(arena: &'a Arena) -> Self {
+        Self { arena, params: Vec::new(), outer: None }
     }
 
     /// The body of a cell that application `app` of this level calls.
@@ -115,39 +120,52 @@ pub(crate) fn evaluate<T: Real>(
     mut slots: Slots<T>,
 ) -> Result<Slots<T>, RunError> {
     for app in level.arena.ids() {
-        let signature = scope.graph.sigs.get(level.arena.app(app).sig);
-        let blame = |fault| level.blame(scope, app, fault);
-        let results = match signature.callee {
-            Callee::Op(Op::Port(_)) if level.outer.is_some() => continue,
-            Callee::Op(Op::List) => {
-                let list = list(scope, level, &mut slots, app, signature).map_err(blame)?;
-                vec![Datum::List(list)]
-            }
-            Callee::Op(op) => {
-                let call = call(scope, level, &slots, app, signature).map_err(blame)?;
-                ops::evaluate(&op, &call).map_err(blame)?
-            }
-            Callee::Cell(cell) => {
-                let entered = enter(scope, level, &slots, app, cell).map_err(blame)?;
-                let values = evaluate(scope, &entered.level, entered.slots)?;
-                let result = |id: &ValueId| match values.get(id.index()) {
-                    Some(Some(datum)) => Ok(datum.clone()),
-                    _ => malformed(format!("{cell} returns {id}, which it does not make")),
-                };
-                entered.body.results.iter().map(result).collect::<Checked<_>>().map_err(blame)?
-            }
-        };
-        let places = level.arena.results(app);
-        if places.len() != results.len() {
-            let found = results.len();
-            let message = format!("expected {} results, found {found}", places.len());
-            return Err(blame(RunFault::Malformed(message)));
+        let is_port = |callee| matches!(callee, Callee::Op(Op::Port(_)));
+        if level.outer.is_some() && is_port(scope.graph.sigs.get(level.arena.app(app).sig).callee) {
+            continue;
         }
-        for (slot, result) in slots[places].iter_mut().zip(results) {
+        let results = apply(scope, level, &mut slots, app)?;
+        for (slot, result) in slots[level.arena.results(app)].iter_mut().zip(results) {
             *slot = Some(result);
         }
     }
     Ok(slots)
+}
+
+/// The results of one application, whose operands `slots` holds.
+pub(crate) fn apply<T: Real>(
+    scope: &Scope<'_, T>,
+    level: &Level<'_>,
+    slots: &mut Slots<T>,
+    app: AppId,
+) -> Result<Vec<Datum<T>>, RunError> {
+    let signature = scope.graph.sigs.get(level.arena.app(app).sig);
+    let blame = |fault| level.blame(scope, app, fault);
+    let results = match signature.callee {
+        Callee::Op(Op::List) => {
+            let list = list(scope, level, slots, app, signature).map_err(blame)?;
+            vec![Datum::List(list)]
+        }
+        Callee::Op(op) => {
+            let call = call(scope, level, slots, app, signature).map_err(blame)?;
+            ops::evaluate(&op, &call).map_err(blame)?
+        }
+        Callee::Cell(cell) => {
+            let entered = enter(scope, level, slots, app, cell).map_err(blame)?;
+            let values = evaluate(scope, &entered.level, entered.slots)?;
+            let result = |id: &ValueId| match values.get(id.index()) {
+                Some(Some(datum)) => Ok(datum.clone()),
+                _ => malformed(format!("{cell} returns {id}, which it does not make")),
+            };
+            entered.body.results.iter().map(result).collect::<Checked<_>>().map_err(blame)?
+        }
+    };
+    let (expected, found) = (level.arena.results(app).len(), results.len());
+    if expected != found {
+        let message = format!("expected {expected} results, found {found}");
+        return Err(blame(RunFault::Malformed(message)));
+    }
+    Ok(results)
 }
 
 /// A cell about to be evaluated: its ports are filled.

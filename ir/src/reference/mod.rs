@@ -42,13 +42,17 @@ mod error;
 mod frame;
 pub mod ops;
 mod reverse;
+mod single;
 mod uses;
 
 pub(crate) use datum::Argument;
+pub(crate) use derivative::Partial;
 pub use datum::{Datum, Run, Words};
 pub use error::{Place, RunError, RunFault};
 pub(crate) use frame::Call;
 pub use reverse::Gradients;
+pub(crate) use single::{Returned, Single, costs};
+pub(crate) use uses::Share;
 
 pub use crate::numeric::noise::Noise;
 

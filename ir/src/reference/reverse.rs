@@ -123,23 +123,37 @@ fn walk<T: Real>(
         if results.iter().all(Option::is_none) {
             continue;
         }
-        let signature = scope.graph.sigs.get(level.arena.app(app).sig);
-        let blame = |fault| level.blame(scope, app, fault);
-        let partials = match signature.callee {
-            Callee::Op(Op::Port(_) | Op::List) => continue,
-            Callee::Op(op) => {
-                let call = call(scope, level, slots, app, signature).map_err(blame)?;
-                let made: Option<Vec<Datum<T>>> = slots[places].iter().cloned().collect();
-                let made = made.ok_or_else(|| blame(RunFault::Malformed("a value is missing".to_owned())))?;
-                let found = derivative::derive(&op, &call, &made, results).map_err(blame)?;
-                uses.extend(found.params.into_iter().rev());
-                found.operands
-            }
-            Callee::Cell(cell) => through_cell(scope, level, slots, app, cell, results, uses)?,
-        };
-        distribute(level, slots, app, partials, pending).map_err(blame)?;
+        let Some(partials) = partials(scope, level, slots, app, results, uses)? else { continue };
+        distribute(level, slots, app, partials, pending).map_err(|fault| level.blame(scope, app, fault))?;
     }
     Ok(gradients)
+}
+
+/// What one application contributes to the gradients of its operands, given those of its results, of
+/// which at least one is there; `None` of a mere name. Uses of parameters are noted in descending order.
+pub(crate) fn partials<T: Real>(
+    scope: &Scope<'_, T>,
+    level: &Level<'_>,
+    slots: &Slots<T>,
+    app: AppId,
+    results: &[Gradient<T>],
+    uses: &mut Vec<ParamUse<T>>,
+) -> Result<Option<Vec<Partial<T>>>, RunError> {
+    let signature = scope.graph.sigs.get(level.arena.app(app).sig);
+    let blame = |fault| level.blame(scope, app, fault);
+    let partials = match signature.callee {
+        Callee::Op(Op::Port(_) | Op::List) => return Ok(None),
+        Callee::Op(op) => {
+            let call = call(scope, level, slots, app, signature).map_err(blame)?;
+            let made: Option<Vec<Datum<T>>> = slots[level.arena.results(app)].iter().cloned().collect();
+            let made = made.ok_or_else(|| blame(RunFault::Malformed("a value is missing".to_owned())))?;
+            let found = derivative::derive(&op, &call, &made, results).map_err(blame)?;
+            uses.extend(found.params.into_iter().rev());
+            found.operands
+        }
+        Callee::Cell(cell) => through_cell(scope, level, slots, app, cell, results, uses)?,
+    };
+    Ok(Some(partials))
 }
 
 /// Hands contributions to the values that the operands of an application name, in descending order.

@@ -10,6 +10,7 @@ use autobatch_ir::graph::Graph;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::module::{Init, ModuleBuilder};
+use autobatch_ir::plan::check::{Wanted, check};
 use autobatch_ir::plan::interp::{Played, play};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::verify::Rule;
@@ -113,6 +114,28 @@ impl Case<'_> {
         reference::reverse(self.graph, &self.weights, &run, losses).expect("sound")
     }
 
+    /// The proof accepts the plan and finds what was asked for.
+    fn is_proven(
+        &self,
+        plan: &Verified<Plan>,
+        losses: &[(ValueId, f32)],
+        values: &[ValueId],
+    ) -> Result<(), String> {
+        let wanted = Wanted { values: &[], training: self.training };
+        let proof = check(plan, self.graph, wanted).map_err(|error| error.to_string())?;
+        let known = |loss: &&(ValueId, f32)| proof.losses.contains(loss);
+        let params = (0..self.graph.module.params.len()).map(ParamId::new);
+        // Of losses that lead nowhere there is no trace in a plan.
+        let found = proof.losses.iter().filter(|loss| losses.contains(loss)).count();
+        if found != losses.iter().filter(known).count() || proof.values != values {
+            return Err(format!("asked for {losses:?} and {values:?}, proven is {proof:?}"));
+        }
+        if !params.eq(proof.params.iter().copied()) {
+            return Err(format!("all parameters have gradients, proven is {proof:?}"));
+        }
+        Ok(())
+    }
+
     /// Compares all gradients of one plan.
     fn agrees(&self, policy: &str, rows: RowOrder) -> Result<(), String> {
         let losses = losses(self.graph);
@@ -121,6 +144,7 @@ impl Case<'_> {
             .filter(|&value| is_float(self.graph, value))
             .collect();
         let plan = self.plan(policy, rows, Gradients { losses: &losses, params: None, values: &values })?;
+        self.is_proven(&plan, &losses, &values)?;
         let (run, expected) = (self.play(&plan), self.reference(&losses));
         let first = plan.outputs.len() - values.len();
         for (number, &value) in values.iter().enumerate() {

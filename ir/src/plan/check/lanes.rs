@@ -1,6 +1,7 @@
-//! The plan played on the names of values.
+//! The plan played on the names of values. What is read in reverse is looked at in `reverse`.
 
-use super::report::{Disagreement, Disagreements, Held};
+use super::report::{Disagreement, Disagreements, Held, Proof};
+use super::reverse::{Name, Reverse};
 use super::terms::Terms;
 use super::{body, bound, kernel};
 use crate::graph::{GraphData, OperandKind, ParamArg};
@@ -10,17 +11,17 @@ use crate::types::Type;
 use std::collections::BTreeSet;
 
 /// No value.
-const NOTHING: u32 = u32::MAX;
+pub(super) const NOTHING: u32 = u32::MAX;
 
 pub(super) struct Lanes<'a> {
-    plan: &'a Plan,
-    graph: &'a GraphData,
-    training: bool,
-    report: &'a mut Disagreements,
+    pub(super) plan: &'a Plan,
+    pub(super) graph: &'a GraphData,
+    pub(super) training: bool,
+    pub(super) report: &'a mut Disagreements,
     /// Where the rows of each field begin in `held`.
-    base: Vec<usize>,
+    pub(super) base: Vec<usize>,
     /// The value that each row holds.
-    held: Vec<u32>,
+    pub(super) held: Vec<u32>,
     played: Vec<bool>,
     alone: Vec<bool>,
     /// Values promised to be shared, or none at all.
@@ -60,17 +61,37 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    pub(super) fn play(mut self, outputs: &[(String, ValueId)]) {
+    pub(super) fn play(mut self, outputs: &[(String, ValueId)]) -> Proof {
+        let mut reverse = Reverse::of(self.plan, self.graph, self.training, self.held.len());
+        for &(sig, app) in reverse.iter().flat_map(|reverse| reverse.unknown()) {
+            self.report.push(Disagreement::Unknown { sig, app });
+        }
         for (number, step) in self.plan.steps.iter().enumerate() {
             if self.report.is_full() {
-                return;
+                return Proof::default();
             }
-            self.step(StepId(number as u32), step);
+            let id = StepId(number as u32);
+            let first = self.plan.lanes(step)[0];
+            match &mut reverse {
+                Some(reverse) if self.played.get(first.index()) == Some(&true) => {
+                    self.reverse_step(id, step, reverse);
+                }
+                reverse => self.step(id, step, reverse.as_mut()),
+            }
         }
-        self.outputs(outputs);
+        let mut proof = Proof { kernels: self.compared.len(), ..Proof::default() };
+        if let Some(reverse) = &mut reverse {
+            proof.params = self.finals(reverse);
+            proof.losses = reverse.losses().to_vec();
+            (proof.signatures, proof.derivatives, proof.reverse_rows) = reverse.counts();
+        } else if !self.plan.finals.is_empty() {
+            self.report.push(Disagreement::Final { number: 0, part: 0, lane: 0, app: None });
+        }
+        proof.values = self.outputs(outputs, reverse.as_ref());
+        proof
     }
 
-    fn step(&mut self, id: StepId, step: &Step) {
+    fn step(&mut self, id: StepId, step: &Step, mut reverse: Option<&mut Reverse<'_>>) {
         let Some(sig) = self.signature(id, step) else { return };
         if !self.interface(id, step, sig) {
             return;
@@ -78,6 +99,7 @@ impl<'a> Lanes<'a> {
         for (number, &operand) in self.plan.operands(step).iter().enumerate() {
             self.operand(id, step, number, operand);
         }
+        let results = self.graph.sigs.get(sig).results.len();
         for (number, &place) in self.plan.places(step).iter().enumerate() {
             for lane in 0..step.rows {
                 let app = self.plan.lanes(step)[lane as usize];
@@ -87,9 +109,21 @@ impl<'a> Lanes<'a> {
                     // Gradients hold no value of the graph.
                     Place::Edges { .. } => continue,
                 };
-                let value = self.graph.arena.app(app).results + number as u32;
-                self.held[self.base[field.index()] + row as usize] = value;
+                let at = self.base[field.index()] + row as usize;
+                if number < results {
+                    self.held[at] = self.graph.arena.app(app).results + number as u32;
+                    continue;
+                }
+                // Results beyond those of the signature are kept for the reverse.
+                self.held[at] = NOTHING;
+                if let Some(reverse) = &mut reverse {
+                    let (app, number) = (app.index() as u32, (number - results) as u32);
+                    reverse.names[at] = Name::Save { app, number };
+                }
             }
+        }
+        if let Some(reverse) = reverse {
+            self.plan.lanes(step).iter().for_each(|app| reverse.forward[app.index()] = id.0);
         }
     }
 
@@ -147,8 +181,10 @@ impl<'a> Lanes<'a> {
         } else if !plan
             .places(step)
             .iter()
-            .map(|place| self.place_type(*place))
-            .eq(signature.results.iter().map(|&ty| graph.ty(ty)))
+            .map(|place| Some(self.place_type(*place)))
+            .chain(std::iter::repeat(None))
+            .zip(&signature.results)
+            .all(|(place, &ty)| place == Some(graph.ty(ty)))
         {
             "results"
         } else {
@@ -200,13 +236,13 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    fn at(&self, field: FieldId, row: u32) -> u32 {
+    pub(super) fn at(&self, field: FieldId, row: u32) -> u32 {
         self.held[self.base[field.index()] + row as usize]
     }
 
     /// Whether a lane reads what the graph says.
     #[inline]
-    fn agrees(&self, lane: u32, app: AppId, number: usize, operand: Operand) -> bool {
+    pub(super) fn agrees(&self, lane: u32, app: AppId, number: usize, operand: Operand) -> bool {
         let tables = &self.plan.tables;
         let Some(kind) = self.graph.arena.operands(app).get(number).and_then(|operand| operand.kind()) else {
             return false;
@@ -241,7 +277,7 @@ impl<'a> Lanes<'a> {
     }
 
     /// The rows of a lane's segment.
-    fn segment(&self, lane: u32, operand: Operand) -> (FieldId, &[u32]) {
+    pub(super) fn segment(&self, lane: u32, operand: Operand) -> (FieldId, &[u32]) {
         let tables = &self.plan.tables;
         let Operand::Segments { field, offsets, items } = operand else { return (FieldId(0), &[]) };
         let (from, to) = (tables[(offsets + lane) as usize], tables[(offsets + lane + 1) as usize]);
@@ -301,20 +337,40 @@ impl<'a> Lanes<'a> {
         ValueId::try_new(self.at(field, row) as usize).map_or(Held::Nothing, Held::Value)
     }
 
-    fn outputs(&mut self, wanted: &[(String, ValueId)]) {
-        let names = |output: &crate::plan::PlanOutput| output.name.clone();
-        if !self.plan.outputs.iter().map(|output| &output.name).eq(wanted.iter().map(|output| &output.0)) {
+    /// Outputs hold what is wanted; those after them are gradients. Gives the values that have one.
+    fn outputs(&mut self, wanted: &[(String, ValueId)], reverse: Option<&Reverse<'_>>) -> Vec<ValueId> {
+        let places = &self.plan.outputs;
+        let named = places.iter().map(|output| &output.name).take(wanted.len());
+        let gradients = places.get(wanted.len()..).unwrap_or(&[]);
+        let of = |name: &str| {
+            let value = ValueId::try_new(name.strip_prefix("grad %")?.parse().ok()?)?;
+            (value.index() < self.graph.arena.values() && reverse.is_some()).then_some(value)
+        };
+        let values: Option<Vec<ValueId>> = gradients.iter().map(|output| of(&output.name)).collect();
+        let Some(values) = values.filter(|_| named.eq(wanted.iter().map(|output| &output.0))) else {
             let expected = wanted.iter().map(|output| output.0.clone()).collect();
-            let found = self.plan.outputs.iter().map(names).collect();
+            let found = places.iter().map(|output| output.name.clone()).collect();
             self.report.push(Disagreement::Outputs { expected, found });
-            return;
-        }
-        for (output, (place, &(_, value))) in self.plan.outputs.iter().zip(wanted).enumerate() {
+            return Vec::new();
+        };
+        for (output, (place, &(_, value))) in places.iter().zip(wanted).enumerate() {
             let found = self.held_at(place.field, place.row);
             let expected = Held::Value(value);
             if found != expected {
                 self.report.push(Disagreement::Output { output, expected, found });
             }
         }
+        for (output, &value) in values.iter().enumerate() {
+            let place = &gradients[output];
+            let output = wanted.len() + output;
+            let is_it = reverse.is_some_and(|reverse| {
+                let width = self.plan.field(place.field).ty;
+                width == self.graph.type_of(value) && self.is_sum(reverse, place.field, place.row, value)
+            });
+            if !is_it {
+                self.report.push(Disagreement::GradientOutput { output, value });
+            }
+        }
+        values
     }
 }

@@ -22,12 +22,14 @@ mod bound;
 mod kernel;
 mod lanes;
 mod report;
+mod reverse;
 mod terms;
 
 #[cfg(test)]
 mod tests;
 
-pub use report::{Disagreement, Disagreements, Held, MAX_DISAGREEMENTS};
+pub use report::{Disagreement, Disagreements, Held, MAX_DISAGREEMENTS, Proof};
+pub use reverse::PROBES;
 
 use super::{Plan, StoreId, StoreKind, Verified};
 use crate::graph::GraphData;
@@ -48,24 +50,27 @@ pub struct Wanted<'a> {
 ///
 /// # Errors
 /// Everything that the two disagree about, up to [`MAX_DISAGREEMENTS`].
-pub fn check(plan: &Verified<Plan>, graph: &GraphData, wanted: Wanted<'_>) -> Result<(), Disagreements> {
+pub fn check(plan: &Verified<Plan>, graph: &GraphData, wanted: Wanted<'_>) -> Result<Proof, Disagreements> {
     let mut report = Disagreements::default();
     structure(plan, graph, &mut report);
     parameters(plan, graph, &mut report);
     let named = graph.outputs.iter().map(|output| (output.name.clone(), output.value));
     let outputs: Vec<(String, ValueId)> =
         named.chain(wanted.values.iter().map(|&value| (value.to_string(), value))).collect();
+    let mut proof = Proof::default();
     if report.found().is_empty() {
-        Lanes::new(plan, graph, wanted.training, &mut report).play(&outputs);
+        proof = Lanes::new(plan, graph, wanted.training, &mut report).play(&outputs);
         let known = |value: &ValueId| value.index() < graph.arena.values();
-        let values: Vec<ValueId> = outputs.iter().map(|output| output.1).filter(known).collect();
+        let of_gradients = proof.losses.iter().map(|loss| loss.0).chain(proof.values.iter().copied());
+        let wanted = outputs.iter().map(|output| output.1).chain(of_gradients);
+        let values: Vec<ValueId> = wanted.filter(known).collect();
         let proved = bound::path_sum(graph, &values);
         let claimed = plan.certificate.bound;
         if u64::from(claimed) > proved {
             report.push(Disagreement::Bound { proved, claimed });
         }
     }
-    if report.found().is_empty() { Ok(()) } else { Err(report) }
+    if report.found().is_empty() { Ok(proof) } else { Err(report) }
 }
 
 fn structure(plan: &Plan, graph: &GraphData, report: &mut Disagreements) {

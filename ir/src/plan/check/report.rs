@@ -1,6 +1,7 @@
 //! What a plan and its graph disagree about.
 
-use crate::id::{AppId, ValueId};
+use super::reverse::PROBES;
+use crate::id::{AppId, ParamId, SigId, ValueId};
 use crate::plan::{KernelId, StepId, StoreId};
 use std::fmt;
 
@@ -166,6 +167,66 @@ pub enum Disagreement {
         /// What another lane takes.
         found: Held,
     },
+    /// A signature that a gradient reaches is too large to be played beside the reference, or has no
+    /// derivative.
+    Unknown {
+        /// The signature.
+        sig: SigId,
+        /// An application of it.
+        app: AppId,
+    },
+    /// A port of a step in reverse takes nothing that the reverse of its lanes is made of.
+    Port {
+        /// The step.
+        step: StepId,
+        /// The port.
+        port: usize,
+        /// The first lane that is wrong.
+        lane: usize,
+        /// The application behind it.
+        app: AppId,
+    },
+    /// A kernel in reverse makes something that is no gradient.
+    Derivative {
+        /// The kernel.
+        kernel: KernelId,
+        /// A step that plays it.
+        step: StepId,
+        /// The number of the result.
+        result: usize,
+    },
+    /// A final takes rows that are no contribution to its parameter.
+    Final {
+        /// The final.
+        number: usize,
+        /// Its part.
+        part: usize,
+        /// The lane of the part.
+        lane: u32,
+        /// The application whose rows it takes, if they are of one.
+        app: Option<AppId>,
+    },
+    /// What an application contributes to the gradient of a parameter is not taken exactly once.
+    Parameters {
+        /// The application.
+        app: AppId,
+        /// The parameter.
+        param: ParamId,
+    },
+    /// A gradient store belongs to no parameter, or to one that has another.
+    Gradient {
+        /// The store.
+        store: StoreId,
+        /// What it names.
+        of: StoreId,
+    },
+    /// An output that is named after a gradient does not hold it.
+    GradientOutput {
+        /// The number of the output.
+        output: usize,
+        /// The value whose gradient is wanted.
+        value: ValueId,
+    },
     /// The certificate claims a bound that does not hold.
     Bound {
         /// The largest that is proved.
@@ -221,10 +282,88 @@ impl fmt::Display for Disagreement {
                 f,
                 "step {step}: operand {operand} must be {value} in every lane, because it was promised to be shared; another lane takes {found}"
             ),
+            Self::Unknown { sig, app } => write!(
+                f,
+                "{app}: its signature {sig} is too large to be played beside the reference, or has no derivative"
+            ),
+            Self::Port { step, port, lane, app } => write!(
+                f,
+                "step {step}: port {port} of lane {lane} ({app}) takes no operand, result or saved register of it, nor all contributions to the gradient of a result in graph order"
+            ),
+            Self::Derivative { kernel, step, result } => write!(
+                f,
+                "kernel {kernel}: result {result} is no gradient of the signature whose reverse step {step} plays"
+            ),
+            Self::Final { number, part, lane, app } => {
+                write!(f, "final {number}: lane {lane} of part {part} ")?;
+                match app {
+                    Some(app) => write!(f, "takes rows of {app} that are no contribution to its parameter"),
+                    None => f.write_str("takes no row that a step in reverse made"),
+                }
+            }
+            Self::Parameters { app, param } => write!(
+                f,
+                "{app}: what it contributes to the gradient of {param} must be taken by finals exactly once"
+            ),
+            Self::Gradient { store, of } => {
+                write!(f, "{store}: it is the gradient of {of}, which is no parameter or has another gradient")
+            }
+            Self::GradientOutput { output, value } => {
+                write!(f, "output {output}: it does not hold the gradient of {value}")
+            }
             Self::Bound { proved, claimed } => {
                 write!(f, "the certificate claims a bound of {claimed} batches, {proved} are proved")
             }
         }
+    }
+}
+
+/// What was proved of a plan, and how.
+///
+/// Forward, everything is proved for all numbers. In reverse, the structure is; what a derivative
+/// kernel computes was compared with the reference's reverse mode of the one application, in `f32`
+/// and without tolerance, on [`PROBES`] lanes of random numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Proof {
+    /// Kernels whose terms equal those of a signature.
+    pub kernels: usize,
+    /// Signatures whose reverse was asked of the reference.
+    pub signatures: usize,
+    /// Derivative kernels that were played beside the reference.
+    pub derivatives: usize,
+    /// Operand rows of steps in reverse that were followed.
+    pub reverse_rows: u64,
+    /// The losses that the plan begins its reverse with, and their factors.
+    pub losses: Vec<(ValueId, f32)>,
+    /// The parameters whose gradients it makes.
+    pub params: Vec<ParamId>,
+    /// The values whose gradients it gives.
+    pub values: Vec<ValueId>,
+}
+
+impl Proof {
+    /// Whether the plan makes gradients.
+    #[must_use]
+    pub fn has_reverse(&self) -> bool {
+        self.signatures + self.derivatives + self.params.len() + self.values.len() > 0
+    }
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "forward: {} kernels equal their signatures, term by term", self.kernels)?;
+        if self.has_reverse() {
+            write!(
+                f,
+                "\nreverse: {} losses, gradients of {} parameters and {} values; {} operand rows followed; {} derivative kernels equal the reference on {PROBES} random lanes each",
+                self.losses.len(),
+                self.params.len(),
+                self.values.len(),
+                self.reverse_rows,
+                self.derivatives,
+            )?;
+        }
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use crate::types::Type;
 
 /// The registers of a lane, end to end in one buffer. Lists have none; their values are kept beside.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(in crate::plan) struct Lane {
     words: Vec<u32>,
     starts: Vec<usize>,
     lists: Vec<Vec<Vec<u32>>>,
@@ -19,15 +19,15 @@ pub(super) struct Lane {
 
 /// What a kernel is played with.
 #[derive(Clone, Copy)]
-pub(super) struct Operands<'a> {
-    pub(super) kernel: &'a Kernel,
-    pub(super) params: &'a [&'a [f32]],
-    pub(super) noise: Noise,
+pub(in crate::plan) struct Operands<'a> {
+    pub(in crate::plan) kernel: &'a Kernel,
+    pub(in crate::plan) params: &'a [&'a [f32]],
+    pub(in crate::plan) noise: Noise,
 }
 
 impl Lane {
     /// Makes room for the registers of a kernel.
-    pub(super) fn fit(&mut self, kernel: &Kernel) -> Result<(), RunError> {
+    pub(in crate::plan) fn fit(&mut self, kernel: &Kernel) -> Result<(), RunError> {
         self.starts.clear();
         let mut total = 0usize;
         for reg in &kernel.regs {
@@ -45,21 +45,21 @@ impl Lane {
         Ok(())
     }
 
-    pub(super) fn set_port(&mut self, port: usize, words: &[u32]) {
+    pub(in crate::plan) fn set_port(&mut self, port: usize, words: &[u32]) {
         let start = self.starts[port];
         self.words[start..start + words.len()].copy_from_slice(words);
     }
 
-    pub(super) fn set_list<'a>(&mut self, port: usize, items: impl Iterator<Item = &'a [u32]>) {
+    pub(in crate::plan) fn set_list<'a>(&mut self, port: usize, items: impl Iterator<Item = &'a [u32]>) {
         self.lists[port] = items.map(<[u32]>::to_vec).collect();
     }
 
-    pub(super) fn view(&self, view: View) -> &[u32] {
+    pub(in crate::plan) fn view(&self, view: View) -> &[u32] {
         &self.words[self.starts[view.reg as usize] + view.start as usize..][..view.width as usize]
     }
 
     /// The values of a register of edges, side by side.
-    pub(super) fn edges(&self, reg: u32) -> &[u32] {
+    pub(in crate::plan) fn edges(&self, reg: u32) -> &[u32] {
         bytemuck::cast_slice(&self.edges[reg as usize])
     }
 
@@ -73,7 +73,7 @@ impl Lane {
     }
 
     /// Plays all stages; gives how many indices were clamped.
-    pub(super) fn play(&mut self, operands: Operands<'_>, scratch: &mut Scratch) -> u64 {
+    pub(in crate::plan) fn play(&mut self, operands: Operands<'_>, scratch: &mut Scratch) -> u64 {
         let mut clamped = 0;
         for (number, reg) in operands.kernel.regs.iter().enumerate() {
             let whole = || operands.kernel.whole(number as u32);

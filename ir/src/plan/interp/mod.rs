@@ -12,7 +12,7 @@
 mod border;
 mod error;
 mod finals;
-mod lane;
+pub(super) mod lane;
 mod updates;
 
 pub use error::RunError;

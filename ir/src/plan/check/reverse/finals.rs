@@ -1,0 +1,256 @@
+//! Finals: every contribution to a parameter is taken once, and nothing else.
+
+use super::class::{Block, Taken};
+use super::uses::WHOLE;
+use super::{Derivative, Name, Reverse};
+use crate::graph::ParamArg;
+use crate::id::{AppId, ParamId, SigId};
+use crate::plan::check::lanes::Lanes;
+use crate::plan::check::report::Disagreement;
+use crate::plan::{Final, FinalPart, Operand, StoreId, StoreKind};
+use std::collections::BTreeMap;
+
+/// What is known of the finals of a plan.
+#[derive(Default)]
+struct Known {
+    /// Blocks by number.
+    blocks: Vec<(SigId, Block)>,
+    numbers: BTreeMap<(SigId, Block), u32>,
+    /// What a final takes from a class, by final, rows a lane and sources.
+    found: BTreeMap<(usize, u32, u32, Taken, Taken), Option<u32>>,
+}
+
+impl Lanes<'_> {
+    /// Gradients of parameters. Gives the parameters that get one.
+    pub(in crate::plan::check) fn finals(&mut self, reverse: &mut Reverse<'_>) -> Vec<ParamId> {
+        let mut gradient_of: BTreeMap<StoreId, ParamId> = BTreeMap::new();
+        let mut wanted = vec![false; self.graph.module.params.len()];
+        for (number, store) in self.plan.stores.iter().enumerate() {
+            let StoreKind::Grad(of) = store.kind else { continue };
+            let store = StoreId(number as u32);
+            match wanted.get_mut(of.index()) {
+                Some(wanted) if !*wanted => *wanted = true,
+                _ => self.report.push(Disagreement::Gradient { store, of }),
+            }
+            gradient_of.insert(store, ParamId::new(of.index()));
+        }
+        let mut known = Known::default();
+        for (number, sum) in self.plan.finals.iter().enumerate() {
+            let Some(&param) = gradient_of.get(&sum.store) else { continue };
+            for (place, part) in sum.parts.iter().enumerate() {
+                if self.report.is_full() {
+                    return Vec::new();
+                }
+                if let Err((lane, app)) = self.part(number, sum, param, part, reverse, &mut known) {
+                    self.report.push(Disagreement::Final { number, part: place, lane, app });
+                }
+            }
+        }
+        self.complete(&wanted, reverse, &known);
+        gradient_of.into_values().collect()
+    }
+
+    /// One part of a final: what each lane takes must be a part of one contribution.
+    fn part(
+        &self,
+        number: usize,
+        sum: &Final,
+        param: ParamId,
+        part: &FinalPart,
+        reverse: &mut Reverse<'_>,
+        known: &mut Known,
+    ) -> Result<(), (u32, Option<AppId>)> {
+        let mut before = None;
+        for lane in 0..part.lanes {
+            let app = self.app_of(part.dy, lane, reverse);
+            let app = app.or_else(|| self.app_of(part.x?, lane, reverse));
+            let Some((class, app)) = app else { return Err((lane, None)) };
+            let id = AppId::new(app as usize);
+            let wrong = Err((lane, Some(id)));
+            if !reverse.expected.reached[id.index()] {
+                return wrong;
+            }
+            // Neighbours take the same, as a rule.
+            if let Some((of, x, dy, block)) = before
+                && of == class
+                && self.takes(part.x, lane, id, x, reverse)
+                && self.takes(Some(part.dy), lane, id, dy, reverse)
+            {
+                reverse.taken.push((app, block));
+                continue;
+            }
+            let xs = self.sources(part.x, lane, id, class, reverse);
+            let dys = self.sources(Some(part.dy), lane, id, class, reverse);
+            let pairs = xs.iter().flat_map(|&x| dys.iter().map(move |&dy| (x, dy)));
+            let mut found = None;
+            for (x, dy) in pairs {
+                let key = (number, part.each, class, x, dy);
+                let block = match known.found.get(&key) {
+                    Some(&block) => block,
+                    None => {
+                        let Derivative { sig, class: own, .. } = &reverse.classes[class as usize];
+                        let truth = reverse.truths.get(*sig).expect("classes have truths");
+                        let rows = self.plan.stores[sum.store.index()].ty.shape.rows() as u32;
+                        let block = own.block(truth, param.index(), sum.sum, (part.each, rows), (x, dy));
+                        let block = block.map(|block| known.number(*sig, block));
+                        known.found.insert(key, block);
+                        block
+                    }
+                };
+                if let Some(block) = block {
+                    found = Some((class, x, dy, block));
+                    break;
+                }
+            }
+            match found {
+                Some(one) => {
+                    before = Some(one);
+                    reverse.taken.push((app, one.3));
+                }
+                None => return wrong,
+            }
+        }
+        Ok(())
+    }
+
+    /// The class and the application whose reverse made the row that a lane takes.
+    fn app_of(&self, operand: Operand, lane: u32, reverse: &Reverse<'_>) -> Option<(u32, u32)> {
+        let (field, row) = self.row(lane, operand)?;
+        match self.name(reverse, field, row) {
+            Name::Made { class, app, item: WHOLE, .. } => Some((class, app)),
+            _ => None,
+        }
+    }
+
+    /// Whether a lane of a part takes this of an application.
+    fn takes(
+        &self,
+        operand: Option<Operand>,
+        lane: u32,
+        app: AppId,
+        taken: Taken,
+        reverse: &Reverse<'_>,
+    ) -> bool {
+        let Some(operand) = operand else { return taken == Taken::Nothing };
+        let row = || self.row(lane, operand).map(|(field, row)| self.name(reverse, field, row));
+        let of = app.index() as u32;
+        match taken {
+            Taken::Nothing => false,
+            Taken::Operand(place) => self.agrees(lane, app, place as usize, operand),
+            Taken::Result(place) => self.row(lane, operand).is_some_and(|(field, row)| {
+                self.at(field, row) == self.graph.arena.results(app).start as u32 + place
+            }),
+            Taken::Save(number) => row() == Some(Name::Save { app: of, number }),
+            Taken::Made(place) => {
+                matches!(row(), Some(Name::Made { app, result, item: WHOLE, .. })
+                    if app == of && u32::from(result) == place)
+            }
+        }
+    }
+
+    /// All that a lane of a part may take of an application.
+    fn sources(
+        &self,
+        operand: Option<Operand>,
+        lane: u32,
+        app: AppId,
+        class: u32,
+        reverse: &Reverse<'_>,
+    ) -> Vec<Taken> {
+        let Some(operand) = operand else { return vec![Taken::Nothing] };
+        let name = self.row(lane, operand).map(|(field, row)| self.name(reverse, field, row));
+        match name {
+            Some(Name::Made { class: own, app: of, result, item: WHOLE })
+                if own == class && of as usize == app.index() =>
+            {
+                return vec![Taken::Made(u32::from(result))];
+            }
+            Some(Name::Save { app: of, number }) if of as usize == app.index() => {
+                return vec![Taken::Save(number)];
+            }
+            _ => {}
+        }
+        let signature = self.graph.signature(app);
+        let operands = (0..signature.operands.len() as u32).map(Taken::Operand);
+        let results = (0..signature.results.len() as u32).map(Taken::Result);
+        operands.chain(results).filter(|&taken| self.takes(Some(operand), lane, app, taken, reverse)).collect()
+    }
+
+    /// Whether of every application that a gradient reaches everything is taken once.
+    fn complete(&mut self, wanted: &[bool], reverse: &mut Reverse<'_>, known: &Known) {
+        reverse.taken.sort_unstable();
+        let mut good: BTreeMap<SigId, Vec<u32>> = BTreeMap::new();
+        let mut at = 0;
+        for app in self.graph.arena.ids() {
+            let start = at;
+            while reverse.taken.get(at).is_some_and(|taken| taken.0 as usize == app.index()) {
+                at += 1;
+            }
+            if !reverse.expected.reached[app.index()] {
+                continue;
+            }
+            let wants = |arg: &ParamArg| matches!(arg, ParamArg::Module(param) if wanted[param.index()]);
+            if start == at && !self.graph.signature(app).params.iter().any(wants) {
+                continue;
+            }
+            let sig = self.graph.arena.app(app).sig;
+            let blocks = reverse.taken[start..at].iter().map(|taken| taken.1);
+            if good.get(&sig).is_some_and(|good| good.iter().copied().eq(blocks.clone())) {
+                continue;
+            }
+            let blocks: Vec<u32> = blocks.collect();
+            match self.lacks(sig, wanted, reverse, known, &blocks) {
+                None => drop(good.insert(sig, blocks)),
+                Some(param) => self.report.push(Disagreement::Parameters { app, param }),
+            }
+        }
+    }
+
+    /// A parameter of which a signature's contribution is not taken exactly once.
+    fn lacks(
+        &self,
+        sig: SigId,
+        wanted: &[bool],
+        reverse: &Reverse<'_>,
+        known: &Known,
+        blocks: &[u32],
+    ) -> Option<ParamId> {
+        let truth = reverse.truths.get(sig)?;
+        for (number, uses) in truth.uses.iter().enumerate().filter(|(_, uses)| wanted[uses.param.index()]) {
+            let mut counts: BTreeMap<Block, u32> = BTreeMap::new();
+            let own = blocks.iter().map(|&block| known.blocks[block as usize].1);
+            for block in own.filter(|block| block.uses as usize == number) {
+                *counts.entry(block).or_default() += 1;
+            }
+            let once: Vec<&Block> = counts.keys().collect();
+            let overlap = |a: (u32, u32), b: (u32, u32)| a.0 < b.1 && b.0 < a.1;
+            let disjoint = (0..once.len()).all(|place| {
+                once[..place].iter().all(|other| {
+                    !(overlap(other.rows, once[place].rows) && overlap(other.columns, once[place].columns))
+                })
+            });
+            let area: u64 = once
+                .iter()
+                .map(|block| {
+                    u64::from(block.rows.1 - block.rows.0) * u64::from(block.columns.1 - block.columns.0)
+                })
+                .sum();
+            let times = counts.values().all(|&count| count == uses.count);
+            if !disjoint || !times || area != truth.area(uses) {
+                return Some(uses.param);
+            }
+        }
+        None
+    }
+}
+
+impl Known {
+    fn number(&mut self, sig: SigId, block: Block) -> u32 {
+        let next = self.blocks.len() as u32;
+        let number = *self.numbers.entry((sig, block)).or_insert(next);
+        if number == next {
+            self.blocks.push((sig, block));
+        }
+        number
+    }
+}

@@ -1,0 +1,137 @@
+//! The reverse of a plan, certified by structure; its kernels beside the reference.
+//!
+//! The graph is not differentiated a second time. What the reverse must be follows from the graph
+//! and from two facts a signature, which the reference tells by example: which operands get
+//! contributions, and which parameters are used (see `truth`).
+//! * **Contributions.** The gradient of a value is the sum over its uses by applications that a
+//!   gradient reaches, in the order of the graph, then over its seeds. Whatever folds it must read
+//!   exactly those rows in exactly that order; of a value that no gradient reaches, none.
+//! * **Steps in reverse.** Its lanes were played before. Each of its ports takes one thing of every lane:
+//!   an operand of the application, a result, a register that its forward step saved (the rows
+//!   still hold them, because rows are followed by name), or the complete contributions to a
+//!   result's gradient. What its results are is found by playing the kernel (see `class`), so a row
+//!   is a contribution because it has the numbers of one, whatever the plan calls it.
+//! * **Finals.** Each row pair is a part of the contribution of one application to one parameter;
+//!   of every application that a gradient reaches, all parts of all contributions to the parameters
+//!   that get gradients are taken exactly once.
+//! * **Gradients asked for.** An output `grad %3` holds the fold of all contributions to `%3`.
+//!
+//! Which values are losses is read off the plan's seeds and reported; whoever asked for other losses
+//! compares.
+
+mod class;
+mod finals;
+mod steps;
+mod truth;
+mod uses;
+
+pub use truth::PROBES;
+
+use crate::graph::GraphData;
+use crate::id::{SigId, ValueId};
+use crate::plan::{KernelId, Plan, StoreId, StoreKind};
+use class::{Class, Role};
+use std::collections::BTreeMap;
+use truth::Truths;
+use uses::Expected;
+
+/// What a row holds that is no value of the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    Nothing,
+    /// A register that the forward step of an application saved.
+    Save { app: u32, number: u32 },
+    /// A result in reverse; of edges, that of one value of the list.
+    Made { class: u32, app: u32, result: u16, item: u32 },
+    /// The gradient of results of an application, by the bits of their numbers.
+    Sum { app: u32, results: u64 },
+    /// The gradient that a loss begins with.
+    Seed(u32),
+}
+
+/// What a class is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    sig: SigId,
+    forward: KernelId,
+    kernel: KernelId,
+    stores: Vec<StoreId>,
+    /// See [`Derivative`].
+    sums: u64,
+    roles: Vec<Role>,
+}
+
+/// A class that was certified.
+struct Derivative {
+    sig: SigId,
+    class: Class,
+    /// Results whose gradients it makes, by the bits of their numbers: of a mere sum.
+    sums: u64,
+}
+
+/// What is known while a plan with a reverse is played on names.
+pub(super) struct Reverse<'a> {
+    /// Per row, where it holds no value.
+    pub(super) names: Vec<Name>,
+    /// Per application the step that played it, or `u32::MAX`.
+    pub(super) forward: Vec<u32>,
+    truths: Truths<'a>,
+    expected: Expected,
+    known: BTreeMap<Key, u32>,
+    classes: Vec<Derivative>,
+    /// Parts of contributions to parameters that finals take: application and block.
+    taken: Vec<(u32, u32)>,
+    /// Operand rows in reverse that were followed.
+    rows: u64,
+}
+
+/// Whether a plan makes gradients: it plays applications again, or has stores for gradients.
+fn is_training(plan: &Plan, graph: &GraphData) -> bool {
+    let mut played = vec![false; graph.arena.len()];
+    let again = plan.steps.iter().any(|step| {
+        let again = plan.lanes(step).first().and_then(|app| played.get(app.index()).copied());
+        for app in plan.lanes(step) {
+            if let Some(played) = played.get_mut(app.index()) {
+                *played = true;
+            }
+        }
+        again == Some(true)
+    });
+    again || plan.stores.iter().any(|store| matches!(store.kind, StoreKind::Grad(_)))
+}
+
+impl<'a> Reverse<'a> {
+    /// What the reverse of a plan must be; `None` of a plan that makes no gradients.
+    pub(super) fn of(plan: &Plan, graph: &'a GraphData, training: bool, rows: usize) -> Option<Self> {
+        if !is_training(plan, graph) {
+            return None;
+        }
+        let mut truths = Truths::new(graph, training);
+        let expected = Expected::new(graph, &mut truths, uses::losses(plan, graph));
+        Some(Self {
+            names: vec![Name::Nothing; rows],
+            forward: vec![u32::MAX; graph.arena.len()],
+            truths,
+            expected,
+            known: BTreeMap::new(),
+            classes: Vec::new(),
+            taken: Vec::new(),
+            rows: 0,
+        })
+    }
+
+    /// Signatures that a gradient reaches and that are too large to be played.
+    pub(super) fn unknown(&self) -> &[(SigId, crate::id::AppId)] {
+        &self.expected.unknown
+    }
+
+    /// The losses of the plan.
+    pub(super) fn losses(&self) -> &[(ValueId, f32)] {
+        &self.expected.losses
+    }
+
+    /// How many signatures, derivative kernels and operand rows in reverse were looked at.
+    pub(super) fn counts(&self) -> (usize, usize, u64) {
+        (self.truths.examined, self.classes.len(), self.rows)
+    }
+}

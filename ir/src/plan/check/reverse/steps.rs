@@ -1,0 +1,390 @@
+//! Steps in reverse, played on names.
+
+use super::class::{Match, Playing, Role, is_only_summed};
+use super::uses::{SEED, Use, WHOLE, seed_bits};
+use super::{Derivative, Key, Name, Reverse};
+use crate::graph::{ListFold, Op};
+use crate::id::{AppId, SigId, ValueId};
+use crate::plan::check::lanes::{Lanes, NOTHING};
+use crate::plan::check::report::Disagreement;
+use crate::plan::{FieldId, Kernel, Operand, Place, Stage, Step, StepId};
+
+/// The most ways to read a step's ports that are tried.
+const TRIALS: usize = 64;
+
+impl Lanes<'_> {
+    /// A step whose lanes were played before: seeds, a fold of gradients, or a derivative.
+    pub(in crate::plan::check) fn reverse_step(&mut self, id: StepId, step: &Step, reverse: &mut Reverse<'_>) {
+        let Some(sig) = self.played_before(id, step, reverse) else { return };
+        let kernel = self.plan.kernel(step);
+        if let Some(bits) = seed_bits(kernel) {
+            return self.name_results(step, reverse, |_, _, _| Name::Seed(bits));
+        }
+        // The derivative of an application that hands its gradient on is a fold, too.
+        let class = self.class(id, step, sig, reverse);
+        match class {
+            Ok(class) => {
+                let made = |app: AppId, result: usize, item: u32| Name::Made {
+                    class,
+                    app: app.index() as u32,
+                    result: result as u16,
+                    item,
+                };
+                self.name_results(step, reverse, made);
+            }
+            Err(_) if is_fold(kernel) && self.fold(step, reverse) => {}
+            Err(wrong) => self.report.push(wrong),
+        }
+    }
+
+    /// Whether all lanes were played before, by another kernel: their signature, if they share it
+    /// and the kernel that played them.
+    fn played_before(&mut self, id: StepId, step: &Step, reverse: &Reverse<'_>) -> Option<Option<SigId>> {
+        let mut all = None;
+        let mut mixed = false;
+        for &app in self.plan.lanes(step) {
+            let before = reverse.forward.get(app.index()).copied().unwrap_or(u32::MAX);
+            let Some(forward) = self.plan.steps.get(before as usize) else {
+                self.report.push(Disagreement::Application { step: id, app });
+                return None;
+            };
+            if forward.kernel == step.kernel {
+                self.report.push(Disagreement::Twice { step: id, app });
+                return None;
+            }
+            let own = (self.graph.arena.app(app).sig, forward.kernel);
+            mixed |= *all.get_or_insert(own) != own;
+        }
+        Some(all.filter(|_| !mixed).map(|all| all.0))
+    }
+
+    fn name_results(
+        &mut self,
+        step: &Step,
+        reverse: &mut Reverse<'_>,
+        name: impl Fn(AppId, usize, u32) -> Name,
+    ) {
+        for (result, &place) in self.plan.places(step).iter().enumerate() {
+            for (lane, &app) in self.plan.lanes(step).iter().enumerate() {
+                let lane = lane as u32;
+                let (field, row) = match place {
+                    Place::Rows { field, start } => (field, start + lane),
+                    Place::Table { field, at } => (field, self.plan.tables[(at + lane) as usize]),
+                    Place::Edges { field, start, offsets } => {
+                        let offset = |lane: u32| self.plan.tables[(offsets + lane) as usize];
+                        for item in 0..offset(lane + 1) - offset(lane) {
+                            let row = start + offset(lane) + item;
+                            self.set_name(reverse, field, row, name(app, result, item));
+                        }
+                        continue;
+                    }
+                };
+                self.set_name(reverse, field, row, name(app, result, WHOLE));
+            }
+        }
+    }
+
+    pub(in crate::plan::check) fn set_name(
+        &mut self,
+        reverse: &mut Reverse<'_>,
+        field: FieldId,
+        row: u32,
+        name: Name,
+    ) {
+        let at = self.base[field.index()] + row as usize;
+        self.held[at] = NOTHING;
+        reverse.names[at] = name;
+    }
+
+    /// What a row holds that is no value.
+    pub(super) fn name(&self, reverse: &Reverse<'_>, field: FieldId, row: u32) -> Name {
+        let at = self.base[field.index()] + row as usize;
+        if self.held[at] == NOTHING { reverse.names[at] } else { Name::Nothing }
+    }
+
+    /// Steps that make the gradients of values by folding: whether this is one.
+    fn fold(&mut self, step: &Step, reverse: &mut Reverse<'_>) -> bool {
+        let Some(&operand) = self.plan.operands(step).first() else { return false };
+        let mut sums = Vec::with_capacity(step.rows as usize);
+        let width = self.plan.field(self.plan.places(step)[0].field()).width() as usize;
+        for (lane, &app) in self.plan.lanes(step).iter().enumerate() {
+            let mut fits = 0u64;
+            for (result, value) in self.graph.arena.results(app).enumerate().take(64) {
+                let is_wide = self.graph.type_of(ValueId::new(value)).shape.elements() == width;
+                let fit = is_wide && self.is_gradient(reverse, value, lane as u32, operand);
+                fits |= u64::from(fit) << result;
+            }
+            if fits == 0 {
+                return false;
+            }
+            sums.push(Name::Sum { app: app.index() as u32, results: fits });
+        }
+        let place = self.plan.places(step)[0];
+        for (lane, sum) in sums.into_iter().enumerate() {
+            let (field, row) = match place {
+                Place::Rows { field, start } => (field, start + lane as u32),
+                Place::Table { field, at } => (field, self.plan.tables[at as usize + lane]),
+                Place::Edges { .. } => return false,
+            };
+            self.set_name(reverse, field, row, sum);
+        }
+        reverse.rows += u64::from(step.rows);
+        true
+    }
+
+    /// Whether an operand is all contributions to the gradient of a value, in order, or their sum.
+    fn is_gradient(&self, reverse: &Reverse<'_>, value: usize, lane: u32, operand: Operand) -> bool {
+        let expected = reverse.expected.of(value);
+        let is_use = |name: Name, own: &Use| is_use(reverse, name, own);
+        match operand {
+            Operand::Segments { .. } => {
+                let (field, rows) = self.segment(lane, operand);
+                if rows.len() != expected.len() {
+                    return false;
+                }
+                let name = |row: &u32| self.name(reverse, field, *row);
+                let seeds = expected.iter().position(|own| own.app == SEED).unwrap_or(expected.len());
+                if !rows[..seeds].iter().zip(expected).all(|(row, own)| is_use(name(row), own)) {
+                    return false;
+                }
+                let in_order = rows[seeds..].iter().zip(&expected[seeds..]);
+                if in_order.clone().all(|(row, own)| is_use(name(row), own)) {
+                    return true;
+                }
+                // The order of several losses that are one value is that of the request.
+                let mut wanted: Vec<Name> =
+                    expected[seeds..].iter().map(|own| Name::Seed(own.contribution)).collect();
+                rows[seeds..].iter().all(|row| {
+                    let at = wanted.iter().position(|wanted| *wanted == name(row));
+                    at.map(|at| wanted.swap_remove(at)).is_some()
+                })
+            }
+            Operand::Rows { .. } | Operand::Table { .. } => {
+                let Some((field, row)) = self.row(lane, operand) else { return false };
+                self.is_sum(reverse, field, row, ValueId::new(value))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a row is the gradient of a value, or of one with the same contributions.
+    pub(in crate::plan::check) fn is_sum(
+        &self,
+        reverse: &Reverse<'_>,
+        field: FieldId,
+        row: u32,
+        value: ValueId,
+    ) -> bool {
+        let wanted = reverse.expected.of(value.index());
+        let same = |app: u32, results: u64| {
+            let of = self.graph.arena.results(AppId::new(app as usize)).take(64).enumerate();
+            let mut of = of.filter(|(result, _)| results >> result & 1 == 1);
+            of.any(|(_, of)| of == value.index() || reverse.expected.of(of) == wanted)
+        };
+        match self.name(reverse, field, row) {
+            Name::Sum { app, results } => same(app, results),
+            name @ Name::Made { class, app, .. } => {
+                same(app, reverse.classes[class as usize].sums)
+                    || (wanted.len() == 1 && is_use(reverse, name, &wanted[0]))
+            }
+            name => wanted.len() == 1 && is_use(reverse, name, &wanted[0]),
+        }
+    }
+
+    pub(super) fn row(&self, lane: u32, operand: Operand) -> Option<(FieldId, u32)> {
+        match operand {
+            Operand::Rows { field, start, stride } => Some((field, start + lane * stride)),
+            Operand::Table { field, at } => Some((field, self.plan.tables[(at + lane) as usize])),
+            _ => None,
+        }
+    }
+
+    /// Whether a port takes this of an application.
+    fn holds(&self, reverse: &Reverse<'_>, role: Role, lane: u32, app: AppId, operand: Operand) -> bool {
+        match role {
+            Role::Operand(place) => self.agrees(lane, app, place as usize, operand),
+            Role::Result(result) => self.row(lane, operand).is_some_and(|(field, row)| {
+                let value = self.graph.arena.results(app).start as u32 + result;
+                self.at(field, row) == value
+            }),
+            Role::Save(number) => self.row(lane, operand).is_some_and(|(field, row)| {
+                self.name(reverse, field, row) == Name::Save { app: app.index() as u32, number }
+            }),
+            Role::Gradient(result) => {
+                let value = self.graph.arena.results(app).start + result as usize;
+                self.is_gradient(reverse, value, lane, operand)
+            }
+        }
+    }
+
+    /// What a port may take, of all lanes.
+    fn roles(&self, step: &Step, sig: SigId, saves: usize, port: usize, reverse: &Reverse<'_>) -> Vec<Role> {
+        let signature = self.graph.sigs.get(sig);
+        let kernel = self.plan.kernel(step);
+        let ty = kernel.regs[port].ty;
+        let fits = |own: crate::TypeId, list: bool| {
+            let own = self.graph.ty(own);
+            (own.dtype, own.shape.elements(), own.is_list) == (ty.dtype, ty.shape.elements(), list)
+        };
+        let operands = (0..).zip(&signature.operands).filter(|own| fits(*own.1, ty.is_list));
+        let results = || (0..).zip(&signature.results).filter(|own| fits(*own.1, false));
+        let summed = !ty.is_list || is_only_summed(kernel, port as u32);
+        let mut roles: Vec<Role> = operands.map(|own| Role::Operand(own.0)).collect();
+        if !ty.is_list {
+            roles.extend(results().map(|own| Role::Result(own.0)));
+            roles.extend((0..saves as u32).map(Role::Save));
+        }
+        if summed {
+            roles.extend(results().map(|own| Role::Gradient(own.0)));
+        }
+        let operand = self.plan.operands(step)[port];
+        for (lane, &app) in self.plan.lanes(step).iter().enumerate() {
+            roles.retain(|&role| self.holds(reverse, role, lane as u32, app, operand));
+            if roles.is_empty() {
+                break;
+            }
+        }
+        roles
+    }
+
+    /// The class of a step: what its ports take, such that its results mean something.
+    fn class(
+        &self,
+        id: StepId,
+        step: &Step,
+        sig: Option<SigId>,
+        reverse: &mut Reverse<'_>,
+    ) -> Result<u32, Disagreement> {
+        let kernel = self.plan.kernel(step);
+        let first = self.plan.lanes(step)[0];
+        let Some(sig) = sig else { return Err(Disagreement::Signature { step: id, app: first }) };
+        let forward = &self.plan.steps[reverse.forward[first.index()] as usize];
+        let saves = self.plan.kernel(forward).results.len().saturating_sub(self.graph.sigs.get(sig).results.len());
+        let mut ports = Vec::with_capacity(kernel.ports as usize);
+        for port in 0..kernel.ports as usize {
+            let roles = self.roles(step, sig, saves, port, reverse);
+            if roles.is_empty() {
+                let (lane, app) = self.first_stray(step, sig, saves, port, reverse);
+                return Err(Disagreement::Port { step: id, port, lane, app });
+            }
+            ports.push(roles);
+        }
+        reverse.rows += u64::from(step.rows) * u64::from(kernel.ports);
+        let stores = self.plan.stores(step).to_vec();
+        let sums = ports.first().filter(|_| is_fold(kernel)).map_or(0, |roles| {
+            roles.iter().fold(0u64, |sums, role| match role {
+                Role::Gradient(result @ 0..64) => sums | 1 << result,
+                _ => sums,
+            })
+        });
+        let key = |roles: Vec<Role>| Key {
+            sig,
+            sums,
+            forward: forward.kernel,
+            kernel: step.kernel,
+            stores: stores.clone(),
+            roles,
+        };
+        let trials = trials(&ports);
+        for roles in &trials {
+            if let Some(&class) = reverse.known.get(&key(roles.clone())) {
+                return Ok(class);
+            }
+        }
+        if reverse.truths.of(sig).is_none() {
+            return Err(Disagreement::TooLarge { kernel: step.kernel });
+        }
+        let truth = reverse.truths.get(sig).expect("it was examined above");
+        let forward_stores = self.plan.stores(forward);
+        let playing = Playing {
+            truth,
+            params: &reverse.truths.params,
+            training: self.training,
+            forward: self.plan.kernel(forward),
+            forward_stores,
+            kernel,
+            stores: &stores,
+        };
+        let mut stray = 0;
+        for roles in trials {
+            let Some(class) = playing.play(&roles) else { continue };
+            match (0..kernel.results.len()).find(|&result| !class.means_something(truth, result)) {
+                Some(result) => stray = stray.max(result),
+                None if kernel.results.len() <= usize::from(u16::MAX) => {
+                    let number = reverse.classes.len() as u32;
+                    reverse.known.insert(key(roles), number);
+                    reverse.classes.push(Derivative { sig, class, sums });
+                    return Ok(number);
+                }
+                None => {}
+            }
+        }
+        Err(Disagreement::Derivative { kernel: step.kernel, step: id, result: stray })
+    }
+
+    /// The first lane that takes nothing which all lanes before it take as well.
+    fn first_stray(
+        &self,
+        step: &Step,
+        sig: SigId,
+        saves: usize,
+        port: usize,
+        reverse: &Reverse<'_>,
+    ) -> (usize, AppId) {
+        let lanes = self.plan.lanes(step);
+        let mut one = step.clone();
+        let stray = (1..=lanes.len()).find(|&count| {
+            one.lanes.end = one.lanes.start + count as u32;
+            self.roles(&one, sig, saves, port, reverse).is_empty()
+        });
+        let lane = stray.unwrap_or(1) - 1;
+        (lane, lanes[lane])
+    }
+}
+
+/// Whether a row is a contribution.
+fn is_use(reverse: &Reverse<'_>, name: Name, own: &Use) -> bool {
+    match name {
+        Name::Seed(bits) => own.app == SEED && own.contribution == bits,
+        Name::Made { class, app, result, item } if app == own.app => {
+            let matches = &reverse.classes[class as usize].class.matches[result as usize];
+            match matches.get(own.contribution as usize) {
+                Some(Match::Row) => item == WHOLE,
+                Some(Match::Edges) => item == own.item,
+                Some(Match::No) | None => false,
+            }
+        }
+        _ => false,
+    }
+}
+
+/// Whether a kernel is nothing but the sum of a list.
+fn is_fold(kernel: &Kernel) -> bool {
+    let (1, [result], [Stage::Seg { op: Op::ListFold(ListFold::Sum), lists, dst, .. }]) =
+        (kernel.ports, &kernel.results[..], &kernel.stages[..])
+    else {
+        return false;
+    };
+    lists[..] == [crate::plan::ListSource::Port(0)] && dst == result
+}
+
+/// Ways to choose one role a port, those first in which no two ports take the same.
+fn trials(ports: &[Vec<Role>]) -> Vec<Vec<Role>> {
+    let mut trials: Vec<Vec<Role>> = vec![Vec::new()];
+    for roles in ports {
+        let longer = trials.iter().flat_map(|trial| {
+            roles.iter().map(|&role| {
+                let mut longer = trial.clone();
+                longer.push(role);
+                longer
+            })
+        });
+        trials = longer.collect();
+        let repeats = |trial: &Vec<Role>| {
+            (1..trial.len()).filter(|&place| trial[..place].contains(&trial[place])).count()
+        };
+        trials.sort_by_cached_key(repeats);
+        trials.truncate(TRIALS);
+    }
+    trials
+}
