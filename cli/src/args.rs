@@ -127,6 +127,7 @@ impl WishArgs {
         let rows = match self.rows {
             Rows::Batch => RowOrder::Batch,
             Rows::Propagated => RowOrder::Propagated,
+            Rows::Planned => RowOrder::Planned,
         };
         let mode = match self.mode {
             ModeArg::Infer => Mode::Infer,
@@ -144,6 +145,8 @@ pub enum Rows {
     /// As the consumers read.
     #[default]
     Propagated,
+    /// By a search for the fewest rows through tables, for plans that are played often.
+    Planned,
 }
 
 /// What a plan promises.

@@ -89,10 +89,12 @@ pub(crate) fn is_source(callee: Callee) -> bool {
 
 impl Clusters {
     /// Fills the clusters anew, and tells `storage` which results meet; memory is kept.
-    pub(crate) fn fill(&mut self, graph: &GraphData, wanted: &[ValueId], storage: &mut Storage) {
+    ///
+    /// `split` as for [`Storage::begin`].
+    pub(crate) fn fill(&mut self, graph: &GraphData, wanted: &[ValueId], storage: &mut Storage, split: bool) {
         self.mark_needed(graph, wanted);
         self.clear(graph);
-        storage.begin(graph);
+        storage.begin(graph, split);
         let (apps, pool) = (graph.arena.apps(), graph.arena.operand_pool());
         let mut mixed = MixedTypes::new();
         for (index, app) in apps.iter().enumerate() {

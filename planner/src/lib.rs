@@ -36,7 +36,7 @@ pub use price::{ClassWork, Work};
 pub use schedule::{Class, ClassCost, ClassCosts, CostError, CostTable, Price};
 pub use update::update_plan;
 
-use autobatch_ir::graph::{Callee, GraphData, ParamArg, Signature};
+use autobatch_ir::graph::{Callee, GraphData, Op, ParamArg, Signature};
 use autobatch_ir::hash::BuildMix;
 use autobatch_ir::id::{AppId, ParamId, SigId, TypeId, ValueId};
 use autobatch_ir::plan::{Kernel, Mode, Plan};
@@ -299,7 +299,15 @@ impl Planner {
                 return Err(PlanError::NoFloat(missing));
             }
         }
-        self.clusters.fill(graph, &wanted, &mut self.storage);
+        let is_constant = |value: &ValueId| {
+            let producer = graph.arena.app(graph.arena.producer(*value));
+            matches!(graph.sigs.get(producer.sig).callee, Callee::Op(Op::Fill { .. }))
+        };
+        let split = !request.gradients.as_ref().is_some_and(|gradients| {
+            let losses = gradients.losses.iter().map(|loss| &loss.0);
+            losses.chain(gradients.values).any(is_constant)
+        });
+        self.clusters.fill(graph, &wanted, &mut self.storage, split);
         let clusters = &self.clusters;
         let (kernels, of_sig) = (&mut self.kernels, &mut self.kernel_of_sig);
         of_sig.clear();

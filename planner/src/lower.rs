@@ -42,7 +42,10 @@ impl Lowering<'_> {
                 });
                 KernelId(number as u32)
             });
-            self.step(&mut plan, kernel, number, &mut runs);
+            match self.storage.sigs[batch.sig.index()].homes.is_empty() {
+                true => self.step(&mut plan, kernel, number, &mut runs),
+                false => self.bring_in(&mut plan, kernel, number),
+            }
         }
         self.finish(&mut plan, outputs);
         plan
@@ -74,7 +77,7 @@ impl Lowering<'_> {
             operands: Vec::new(),
             places: Vec::new(),
             store_args: Vec::new(),
-            lanes: self.order.lanes.clone(),
+            lanes: Vec::with_capacity(self.order.lanes.len()),
             tables: Vec::new(),
             finals: Vec::new(),
             updates: Vec::new(),
@@ -108,7 +111,27 @@ impl Lowering<'_> {
                 ParamArg::Port(_) => unreachable!("verified graphs name parameters of the module"),
             }
         }
-        if plan.steps.len() as u32 == plan.waves.last().copied().unwrap_or(0) || self.opens_wave(plan) {
+        self.push_step(plan, kernel, number, (operands, places, stores));
+    }
+
+    /// Lowers a batch of constants with several homes: a step for each field of its block.
+    fn bring_in(&self, plan: &mut Plan, kernel: KernelId, number: usize) {
+        let batch = &self.order.batches[number];
+        let slot = self.order.slots(number).start;
+        for field in self.storage.sigs[batch.sig.index()].fields_of(batch.home) {
+            let start = (plan.operands.len() as u32, plan.places.len() as u32, plan.store_args.len() as u32);
+            plan.places.push(result_place(&mut plan.tables, field, self.order.slot_rows(batch, slot)));
+            self.push_step(plan, kernel, number, start);
+        }
+    }
+
+    /// Appends the step of a batch, whose operands, places and store arguments begin at `start` and
+    /// are in the plan.
+    fn push_step(&self, plan: &mut Plan, kernel: KernelId, number: usize, start: (u32, u32, u32)) {
+        let batch = &self.order.batches[number];
+        let lanes = plan.lanes.len() as u32;
+        plan.lanes.extend_from_slice(self.order.apps(batch));
+        if plan.waves.len() as u32 <= self.wave(number) {
             plan.waves.push(plan.steps.len() as u32 + 1);
         } else if let Some(end) = plan.waves.last_mut() {
             *end += 1;
@@ -116,18 +139,16 @@ impl Lowering<'_> {
         plan.steps.push(Step {
             kernel,
             rows: batch.lanes.len() as u32,
-            operands: operands..plan.operands.len() as u32,
-            places: places..plan.places.len() as u32,
-            stores: stores..plan.store_args.len() as u32,
-            lanes: batch.lanes.clone(),
+            operands: start.0..plan.operands.len() as u32,
+            places: start.1..plan.places.len() as u32,
+            stores: start.2..plan.store_args.len() as u32,
+            lanes: lanes..plan.lanes.len() as u32,
         });
     }
 
-    /// Whether the batch about to be lowered belongs to another wave than the one before.
-    fn opens_wave(&self, plan: &Plan) -> bool {
-        let number = plan.steps.len();
-        let batches = &self.order.batches;
-        number == 0 || batches[number - 1].wave != batches[number].wave
+    /// The wave of a batch, counted without gaps.
+    fn wave(&self, number: usize) -> u32 {
+        self.order.batches[number].wave - self.order.batches[0].wave
     }
 
     /// `slots` holds the slot of the next operand that is a value, and the runs of those before it.
@@ -144,8 +165,8 @@ impl Lowering<'_> {
             Some(OperandKind::Value(first)) if self.graph.arena.is_list(first, &self.graph.sigs) => {
                 self.segments(plan, batch, place)
             }
-            Some(OperandKind::Value(first)) => {
-                let field = FieldId(field_of(self.graph, self.storage, first) as u32);
+            Some(OperandKind::Value(_)) => {
+                let field = self.storage.place_field(batch.sig, place);
                 let rows = apps.len();
                 let (slot, runs) = slots;
                 let twin = self.order.twin(*slot).and_then(|twin| runs.iter().find(|run| run.0 == twin));
@@ -197,7 +218,6 @@ impl Lowering<'_> {
 
     fn segments(&self, plan: &mut Plan, batch: &Batch, place: usize) -> Operand {
         let offsets = plan.tables.len() as u32;
-        let mut field = None;
         let mut total = 0u32;
         plan.tables.push(0);
         let lists = self.order.apps(batch).iter().map(|&app| {
@@ -209,13 +229,17 @@ impl Lowering<'_> {
             plan.tables.push(total);
         }
         let items_at = plan.tables.len() as u32;
-        for item in lists.flatten().filter_map(|item| item.as_value()) {
-            field.get_or_insert_with(|| field_of(self.graph, self.storage, item));
-            plan.tables.push(self.order.row(item));
-        }
         plan.certificate.tabled += u64::from(total);
-        // A step whose lists are all empty reads nothing; any field will do.
-        Operand::Segments { field: FieldId(field.unwrap_or(0) as u32), offsets, items: items_at }
+        if total == 0 {
+            // A step whose lists are all empty reads nothing; any field will do.
+            return Operand::Segments { field: FieldId(0), offsets, items: items_at };
+        }
+        let field = self.storage.place_field(batch.sig, place);
+        let slab = self.storage.fields[field.index()].slab;
+        for item in lists.flatten().filter_map(|item| item.as_value()) {
+            plan.tables.push(self.order.row_in(item, slab));
+        }
+        Operand::Segments { field, offsets, items: items_at }
     }
 
     fn finish(&self, plan: &mut Plan, outputs: Vec<(String, ValueId)>) {

@@ -27,7 +27,7 @@ impl Nodes {
         let mut all: Vec<ValueId> = graph.outputs.iter().map(|output| output.value).collect();
         all.extend_from_slice(wanted);
         let mut clusters = Clusters::default();
-        clusters.fill(graph, &all, &mut Storage::default());
+        clusters.fill(graph, &all, &mut Storage::default(), true);
         Self { clusters, prices: Vec::new() }
     }
 

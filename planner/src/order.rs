@@ -19,7 +19,7 @@ use crate::schedule::Batches;
 use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{AppId, SigId, ValueId};
-use autobatch_ir::plan::Mode;
+use autobatch_ir::plan::{Mode, SlabId};
 use std::ops::Range;
 
 /// One batch: applications of one type.
@@ -30,6 +30,8 @@ pub(crate) struct Batch {
     pub(crate) lanes: Range<u32>,
     /// The wave it is played in; sources are wave 0.
     pub(crate) wave: u32,
+    /// Which home of a constant with several it writes, see [`SigStorage::homes`].
+    pub(crate) home: u32,
 }
 
 /// How rows are ordered.
@@ -61,6 +63,8 @@ pub(crate) struct Order {
     problem: layout::Problem,
     /// The row of each needed value in the problem.
     row_of: Vec<u32>,
+    /// The rows of constants in homes besides their first, ascending by the first.
+    copies: Vec<(u32, u32)>,
     /// The row that each row of the problem has in the plan.
     rows: Vec<u32>,
     /// Per lane of all batches its number in the problem.
@@ -88,9 +92,10 @@ impl Order {
         request: (RowOrder, Mode),
     ) -> Result<(), LayoutError> {
         let (row_order, mode) = request;
-        self.collect(graph, clusters, batches);
+        self.collect(graph, clusters, storage, batches);
         self.pose(graph, storage)?;
         let reuse = mode == Mode::Infer && row_order != RowOrder::Planned;
+        self.memory.forget();
         if row_order == RowOrder::Batch {
             self.lane_order.clear();
             self.batches.iter().for_each(|batch| self.lane_order.extend(0..batch.lanes.len() as u32));
@@ -111,14 +116,16 @@ impl Order {
         Ok(())
     }
 
-    fn collect(&mut self, graph: &GraphData, clusters: &Clusters, batches: &Batches) {
+    fn collect(&mut self, graph: &GraphData, clusters: &Clusters, storage: &Storage, batches: &Batches) {
         self.batches.clear();
         self.apps.clear();
         for source in &clusters.sources {
-            let first = self.apps.len() as u32;
-            self.apps.extend_from_slice(source);
             let sig = graph.arena.app(source[0]).sig;
-            self.batches.push(Batch { sig, lanes: first..self.apps.len() as u32, wave: 0 });
+            for home in 0..storage.sigs[sig.index()].source_batches() {
+                let first = self.apps.len() as u32;
+                self.apps.extend_from_slice(source);
+                self.batches.push(Batch { sig, lanes: first..self.apps.len() as u32, wave: 0, home });
+            }
         }
         // The latest wave that a batch can be in, so that one operand of the wave before settles it.
         let mut latest = u32::from(!clusters.sources.is_empty());
@@ -145,7 +152,7 @@ impl Order {
                 self.apps.push(clusters.nodes[node as usize]);
             }
             let sig = clusters.types[clusters.ty[nodes[0] as usize] as usize];
-            self.batches.push(Batch { sig, lanes: first..self.apps.len() as u32, wave });
+            self.batches.push(Batch { sig, lanes: first..self.apps.len() as u32, wave, home: 0 });
         }
         if !sorted {
             self.sort_into_waves();
@@ -171,11 +178,14 @@ impl Order {
         self.slot_waves.clear();
         self.last_waves.clear();
         let (mut results, mut operands, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        let mut spans_of: Vec<Range<usize>> = Vec::new();
+        self.copies.clear();
         for batch in &self.batches {
             let apps = &self.apps[batch.lanes.start as usize..batch.lanes.end as usize];
             let own = &storage.sigs[batch.sig.index()];
             results.clear();
-            results.extend(own.blocks.iter().map(|block| known_slot(storage, block.slab, None)));
+            results
+                .extend(own.blocks_of(batch.home).iter().map(|block| known_slot(storage, block.slab, None)));
             operands.clear();
             places.clear();
             let mut lists = false;
@@ -185,24 +195,28 @@ impl Order {
                     lists = true;
                     continue;
                 }
-                let field = &storage.fields[field_of(graph, storage, value)];
+                let field = &storage.fields[storage.place_field(batch.sig, place).index()];
                 operands.push(known_slot(storage, field.slab, Some(field.width())));
                 places.push(place);
             }
+            let rows = Rows { row_of: &self.row_of, copies: &self.copies };
             if lists {
                 self.last_waves.resize(self.problem.rows() as usize, 0);
                 for &app in apps {
-                    for_each_read(graph, app, |value| {
-                        self.last_waves[self.row_of[value.index()] as usize] = batch.wave;
+                    for_each_item(graph, storage, app, |value, slab| {
+                        let row = rows.of(value, &self.problem.span(layout::SlabId(slab.0)));
+                        self.last_waves[row as usize] = batch.wave;
                     });
                 }
             }
-            let row_of = &self.row_of;
+            let spans = |slot: &KnownSlot| self.problem.span(slot.0);
+            spans_of.clear();
+            spans_of.extend(operands.iter().map(spans));
             self.problem.add_known(apps.len() as u32, &results, &operands, |columns| {
-                gather(graph, apps, &places, row_of, columns);
+                gather(graph, apps, &places, &rows, &spans_of, columns);
             });
             self.slot_waves.resize(self.problem.slot_count() as usize, batch.wave);
-            number_results(graph, own, apps, &self.problem, &mut self.row_of);
+            number_results(graph, own, batch.home, apps, &self.problem, (&mut self.row_of, &mut self.copies));
         }
         Ok(())
     }
@@ -211,7 +225,7 @@ impl Order {
         self.slab_rows.clear();
         self.slab_rows.resize(storage.slabs.len(), 0);
         for batch in &self.batches {
-            for block in &storage.sigs[batch.sig.index()].blocks {
+            for block in storage.sigs[batch.sig.index()].blocks_of(batch.home) {
                 let rows = &mut self.slab_rows[block.slab.index()];
                 *rows = rows.checked_add(batch.lanes.len() as u32).ok_or(LayoutError::TooLarge)?;
             }
@@ -242,10 +256,37 @@ impl Order {
         }
         let waves = self.batches.last().map_or(0, |batch| batch.wave as usize + 1);
         self.heaps.restart(storage.slabs.len(), waves);
-        let Self { batches, problem, rows, lane_order, slot_waves, last_waves, heaps, .. } = self;
-        for (batch, posed) in batches.iter().zip(problem.all_batches()) {
-            let lanes = &lane_order[batch.lanes.start as usize..batch.lanes.end as usize];
-            let blocks = storage.sigs[batch.sig.index()].blocks.iter();
+        let Self {
+            batches,
+            problem,
+            rows,
+            lane_order,
+            slot_waves,
+            last_waves,
+            heaps,
+            memory,
+            apps,
+            lanes,
+            ..
+        } = self;
+        let mut unread = memory.unread().iter().rev().copied().peekable();
+        for (number, (batch, posed)) in (0..).zip(batches.iter().zip(problem.all_batches())) {
+            let span = batch.lanes.start as usize..batch.lanes.end as usize;
+            if unread.next_if_eq(&number).is_some()
+                && let Some(slot) = layout::widest(problem, posed)
+            {
+                // Rows that were used twice may stand elsewhere than in the layout.
+                let read = problem.slot_rows(slot, posed.lanes);
+                let place = |lane: &u32| rows[read[*lane as usize] as usize];
+                if !lane_order[span.clone()].is_sorted_by_key(place) {
+                    lane_order[span.clone()].sort_by_key(place);
+                    let (own, order) = (&apps[span.clone()], &lane_order[span.clone()]);
+                    let moved = lanes[span.clone()].iter_mut().zip(order);
+                    moved.for_each(|(app, &lane)| *app = own[lane as usize]);
+                }
+            }
+            let lanes = &lane_order[span];
+            let blocks = storage.sigs[batch.sig.index()].blocks_of(batch.home).iter();
             for (block, slot) in blocks.zip(problem.batch_slots(posed)) {
                 let slab = block.slab.index();
                 let own = problem.slot_rows(slot, posed.lanes);
@@ -268,9 +309,15 @@ impl Order {
         &self.lanes[batch.lanes.start as usize..batch.lanes.end as usize]
     }
 
-    /// The row of a needed value that is no list.
+    /// The row of a needed value that is no list, in its first home.
     pub(crate) fn row(&self, value: ValueId) -> u32 {
         self.rows[self.row_of[value.index()] as usize]
+    }
+
+    /// The row of a needed value that is no list, in a slab in which it has a home.
+    pub(crate) fn row_in(&self, value: ValueId, slab: SlabId) -> u32 {
+        let rows = Rows { row_of: &self.row_of, copies: &self.copies };
+        self.rows[rows.of(value, &self.problem.span(layout::SlabId(slab.0))) as usize]
     }
 
     /// The slots of a batch: first one for each block that it writes, then one for each operand
@@ -294,15 +341,46 @@ impl Order {
     }
 }
 
+/// The rows of values in the problem.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    row_of: &'a [u32],
+    copies: &'a [(u32, u32)],
+}
+
+impl Rows<'_> {
+    /// The row of a value in the slab that has these rows.
+    #[inline]
+    fn of(&self, value: ValueId, slab: &Range<usize>) -> u32 {
+        let row = self.row_of[value.index()];
+        if slab.contains(&(row as usize)) { row } else { self.copy(row, slab) }
+    }
+
+    #[cold]
+    fn copy(&self, row: u32, slab: &Range<usize>) -> u32 {
+        let first = self.copies.partition_point(|copy| copy.0 < row);
+        let own = self.copies[first..].iter().take_while(|copy| copy.0 == row).map(|copy| copy.1);
+        let mut here = own.filter(|&copy| slab.contains(&(copy as usize)));
+        here.next().expect("a constant has a home in every field that it is read in")
+    }
+}
+
 /// Writes, column after column, the rows that the lanes read at `places`.
-fn gather(graph: &GraphData, apps: &[AppId], places: &[usize], row_of: &[u32], columns: &mut [u32]) {
+fn gather(
+    graph: &GraphData,
+    apps: &[AppId],
+    places: &[usize],
+    rows: &Rows<'_>,
+    slabs: &[Range<usize>],
+    columns: &mut [u32],
+) {
     let (arena, pool) = (graph.arena.apps(), graph.arena.operand_pool());
     for (lane, &app) in apps.iter().enumerate() {
         let first = arena[app.index()].operands as usize;
         let mut at = lane;
-        for &place in places {
+        for (&place, slab) in places.iter().zip(slabs) {
             let value = pool[first + place].as_value().expect("one type of node takes one kind of operand");
-            columns[at] = row_of[value.index()];
+            columns[at] = rows.of(value, slab);
             at += apps.len();
         }
     }
@@ -312,12 +390,20 @@ fn gather(graph: &GraphData, apps: &[AppId], places: &[usize], row_of: &[u32], c
 fn number_results(
     graph: &GraphData,
     own: &crate::storage::SigStorage,
+    home: u32,
     apps: &[AppId],
     problem: &layout::Problem,
-    row_of: &mut [u32],
+    (row_of, copies): (&mut [u32], &mut Vec<(u32, u32)>),
 ) {
     let Some(batch) = problem.all_batches().last() else { return };
     let slots = problem.batch_slots(batch);
+    if home > 0 {
+        let rows = problem.slot_rows(&slots[0], batch.lanes);
+        let first = |app: AppId| row_of[graph.arena.app(app).results as usize];
+        copies.extend(apps.iter().zip(rows).map(|(&app, &row)| (first(app), row)));
+        copies.sort_unstable();
+        return;
+    }
     for (place, &(_, block)) in own.results.iter().enumerate() {
         let rows = problem.slot_rows(&slots[block as usize], batch.lanes);
         for (&app, &row) in apps.iter().zip(rows) {
@@ -327,7 +413,7 @@ fn number_results(
 }
 
 /// A slot of a slab; of all fields of it if `width` does not say how many elements are read.
-fn known_slot(storage: &Storage, slab: autobatch_ir::plan::SlabId, width: Option<u32>) -> KnownSlot {
+fn known_slot(storage: &Storage, slab: SlabId, width: Option<u32>) -> KnownSlot {
     let bytes = match width {
         Some(width) => width * 4,
         None => {
@@ -343,6 +429,19 @@ fn known_slot(storage: &Storage, slab: autobatch_ir::plan::SlabId, width: Option
 pub(crate) fn field_of(graph: &GraphData, storage: &Storage, value: ValueId) -> usize {
     let app = graph.arena.app(graph.arena.producer(value));
     storage.sigs[app.sig.index()].results[value.index() - app.results as usize].0.index()
+}
+
+/// Calls `read` for every element of a list that an application reads, with the slab it is read in.
+fn for_each_item(graph: &GraphData, storage: &Storage, app: AppId, mut read: impl FnMut(ValueId, SlabId)) {
+    let sig = graph.arena.app(app).sig;
+    for (place, operand) in graph.arena.operands(app).iter().enumerate() {
+        let list = operand.as_value().filter(|&value| graph.arena.is_list(value, &graph.sigs));
+        let Some(list) = list else { continue };
+        let items = graph.arena.operands(graph.arena.producer(list));
+        for item in items.iter().filter_map(|item| item.as_value()) {
+            read(item, storage.fields[storage.place_field(sig, place).index()].slab);
+        }
+    }
 }
 
 /// Calls `read` for every value that an application reads, elements of lists included.

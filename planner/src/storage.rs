@@ -5,11 +5,16 @@
 //! rows: results that meet at an operand are united. Results that always come together (the `h` and
 //! `c` of a cell) become fields of one slab and share a row number.
 //!
+//! Constants unite nothing. The zeros from which a recurrence starts meet both `h` and `c`; were they
+//! in one field, `h` and `c` would be too, with rows of their own in turns, and whoever reads all `h`
+//! would read every other row. So a constant has a *home* in every field that it is read in: it is
+//! brought in once more, and costs a row instead of a layout.
+//!
 //! *Cost.* One bit set an operand, and one union-find operation for each pair of a place and a result
 //! that met there; beyond the first 64 results of all signatures, one such operation an operand.
 
 use crate::cluster::Clusters;
-use autobatch_ir::graph::GraphData;
+use autobatch_ir::graph::{Callee, GraphData, Op};
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::{Field, FieldId, Slab, SlabId, SlabKind};
 
@@ -30,6 +35,27 @@ pub(crate) struct SigStorage {
     pub(crate) blocks: Vec<Block>,
     /// Per result its field and its block.
     pub(crate) results: Vec<(FieldId, u32)>,
+    /// Where else a constant is brought in, a slab at a time: more fields of its first block, then
+    /// those of its others.
+    pub(crate) homes: Vec<(FieldId, u32)>,
+}
+
+impl SigStorage {
+    /// How many batches bring a source in: one for each of its blocks. Nodes have one batch for all.
+    pub(crate) fn source_batches(&self) -> u32 {
+        if self.homes.is_empty() { 1 } else { self.blocks.len() as u32 }
+    }
+
+    /// The blocks that a batch writes: all, or one of a constant with several homes.
+    pub(crate) fn blocks_of(&self, home: u32) -> &[Block] {
+        if self.homes.is_empty() { &self.blocks } else { &self.blocks[home as usize..=home as usize] }
+    }
+
+    /// The fields of one of the blocks of a constant with several homes.
+    pub(crate) fn fields_of(&self, home: u32) -> impl Iterator<Item = FieldId> {
+        let all = self.results.iter().chain(&self.homes);
+        all.filter(move |&&(_, block)| block == home).map(|&(field, _)| field)
+    }
 }
 
 /// Slabs and fields for a graph.
@@ -45,18 +71,38 @@ pub(crate) struct Storage {
     met: Vec<u64>,
     /// Per operand place the first of the other results that met there.
     first_seen: Vec<u32>,
+    /// Per result whether it is a constant that may have several homes; of the first 64 as bits.
+    constant: Vec<bool>,
+    constants: u64,
+    /// Places and the constants that met there, of those beyond the first 64 results.
+    visits: Vec<(u32, u32)>,
+    place_base: Vec<u32>,
+    place_fields: Vec<FieldId>,
+    /// Homes of constants as results and classes.
+    homes: Vec<(u32, u32)>,
 }
 
 impl Storage {
     /// Begins anew; memory is kept where it matters. [`meet`](Self::meet) follows.
-    pub(crate) fn begin(&mut self, graph: &GraphData) {
+    ///
+    /// `split` says whether constants may have several homes. Whoever wants the gradient of a constant
+    /// wants it in one.
+    pub(crate) fn begin(&mut self, graph: &GraphData, split: bool) {
         let (mut results, mut operands) = (0, 0);
         self.result_base.clear();
+        self.place_base.clear();
+        self.constant.clear();
         for signature in graph.sigs.items() {
             self.result_base.push(results);
+            self.place_base.push(operands as u32);
             results += signature.results.len() as u32;
             operands += signature.operands.len();
+            let constant = split && matches!(signature.callee, Callee::Op(Op::Fill { .. }));
+            self.constant.resize(results as usize, constant);
         }
+        let first = self.constant.iter().take(64).enumerate();
+        self.constants = first.fold(0, |bits, (result, &constant)| bits | u64::from(constant) << result);
+        self.visits.clear();
         self.classes.clear();
         self.classes.extend(0..results);
         self.met.clear();
@@ -70,7 +116,14 @@ impl Storage {
     pub(crate) fn meet(&mut self, place: usize, result: u32) {
         match result {
             0..64 => self.met[place] |= 1 << result,
+            _ if self.constant[result as usize] => self.visit(place as u32, result),
             _ => self.meet_one(place, result),
+        }
+    }
+
+    fn visit(&mut self, place: u32, constant: u32) {
+        if self.visits.last() != Some(&(place, constant)) {
+            self.visits.push((place, constant));
         }
     }
 
@@ -79,13 +132,64 @@ impl Storage {
         for place in 0..self.met.len() {
             let mut met = self.met[place];
             while met != 0 {
-                self.meet_one(place, met.trailing_zeros());
+                let result = met.trailing_zeros();
+                match self.constants >> result & 1 {
+                    0 => self.meet_one(place, result),
+                    _ => self.visit(place as u32, result),
+                }
                 met &= met - 1;
             }
         }
+        self.house_constants();
         let used = used_sigs(graph, clusters);
-        let fields = self.class_fields(graph, &used);
-        self.group(graph, &used, &fields);
+        let mut fields = self.class_fields(graph, &used);
+        self.group(graph, &used, &mut fields);
+        self.note_place_fields(&fields);
+    }
+
+    /// The field that an operand place reads, if any value arrives there.
+    pub(crate) fn place_field(&self, sig: SigId, place: usize) -> FieldId {
+        self.place_fields[self.place_base[sig.index()] as usize + place]
+    }
+
+    /// Gives every constant a class: that of the first place where it meets others, or the one it
+    /// shares with the constants that it meets alone; and homes in the classes of all other places.
+    fn house_constants(&mut self) {
+        self.visits.sort_unstable();
+        self.visits.dedup();
+        let mut visits = std::mem::take(&mut self.visits);
+        let mut housed: Vec<u32> = Vec::new();
+        visits.retain(|&(place, constant)| {
+            let first = self.first_seen[place as usize];
+            // Where only constants meet, the first that comes stands for the others.
+            let mixed = first != NONE && !self.constant[first as usize];
+            if !mixed || !housed.contains(&constant) {
+                housed.extend(mixed.then_some(constant));
+                self.meet_one(place as usize, constant);
+            }
+            mixed
+        });
+        self.homes.clear();
+        for &(place, constant) in &visits {
+            let class = self.find(self.first_seen[place as usize]);
+            if class != self.find(constant) && !self.homes.contains(&(constant, class)) {
+                self.homes.push((constant, class));
+            }
+        }
+        visits.clear();
+        self.visits = visits;
+    }
+
+    fn note_place_fields(&mut self, classes: &[ClassField]) {
+        self.place_fields.clear();
+        self.place_fields.resize(self.met.len(), FieldId(NONE));
+        for place in 0..self.met.len() {
+            if self.first_seen[place] != NONE {
+                let root = self.find(self.first_seen[place]);
+                let class = classes.iter().find(|class| class.root == root);
+                self.place_fields[place] = class.map_or(FieldId(NONE), |class| class.field);
+            }
+        }
     }
 
     fn meet_one(&mut self, at: usize, element: u32) {
@@ -112,21 +216,29 @@ impl Storage {
     fn class_fields(&mut self, graph: &GraphData, used: &[SigId]) -> Vec<ClassField> {
         let mut fields: Vec<ClassField> = Vec::new();
         let mut field_of = vec![NONE; self.classes.len()];
+        let homes = std::mem::take(&mut self.homes);
         for &sig in used {
             for (place, &ty) in graph.sigs.get(sig).results.iter().enumerate() {
-                let root = self.find(self.result_base[sig.index()] + place as u32) as usize;
-                if field_of[root] == NONE {
-                    field_of[root] = fields.len() as u32;
-                    fields.push(ClassField { ty: graph.ty(ty), makers: Vec::new() });
+                let result = self.result_base[sig.index()] + place as u32;
+                let root = self.find(result);
+                let others = homes.iter().filter(|home| home.0 == result).map(|home| home.1);
+                for root in std::iter::once(root).chain(others) {
+                    let number = &mut field_of[root as usize];
+                    if *number == NONE {
+                        *number = fields.len() as u32;
+                        let (ty, field) = (graph.ty(ty), FieldId(NONE));
+                        fields.push(ClassField { ty, root, field, makers: Vec::new() });
+                    }
+                    fields[*number as usize].makers.push((sig, place as u32));
                 }
-                fields[field_of[root] as usize].makers.push((sig, place as u32));
             }
         }
+        self.homes = homes;
         fields
     }
 
     /// Classes with the same makers, one result each, become one slab.
-    fn group(&mut self, graph: &GraphData, used: &[SigId], classes: &[ClassField]) {
+    fn group(&mut self, graph: &GraphData, used: &[SigId], classes: &mut [ClassField]) {
         self.slabs.clear();
         self.fields.clear();
         self.sigs.clear();
@@ -135,10 +247,11 @@ impl Storage {
             self.sigs[sig.index()].results = vec![(FieldId(NONE), NONE); graph.sigs.get(sig).results.len()];
         }
         let mut placed = vec![false; classes.len()];
-        for (number, class) in classes.iter().enumerate() {
+        for number in 0..classes.len() {
             if placed[number] {
                 continue;
             }
+            let class = &classes[number];
             let bundle: Vec<usize> = if class.once_each() {
                 (number..classes.len())
                     .filter(|&other| {
@@ -153,13 +266,14 @@ impl Storage {
         }
     }
 
-    fn add_slab(&mut self, classes: &[ClassField], bundle: &[usize]) {
+    fn add_slab(&mut self, classes: &mut [ClassField], bundle: &[usize]) {
         let slab = SlabId(self.slabs.len() as u32);
         let first = self.fields.len() as u32;
         for (letter, &member) in bundle.iter().enumerate() {
             let field = FieldId(self.fields.len() as u32);
             let name = field_name(letter);
             self.fields.push(Field { slab, name, ty: classes[member].ty });
+            classes[member].field = field;
             let mut previous = None;
             let mut turn = 0;
             for &(sig, place) in &classes[member].makers {
@@ -171,7 +285,11 @@ impl Storage {
                     storage.blocks.push(block);
                     storage.blocks.len() - 1
                 });
-                storage.results[place as usize] = (field, number as u32);
+                let result = &mut storage.results[place as usize];
+                match result.0 {
+                    FieldId(NONE) => *result = (field, number as u32),
+                    _ => storage.homes.push((field, number as u32)),
+                }
             }
         }
         self.slabs.push(Slab { kind: SlabKind::Value, rows: 0, fields: first..self.fields.len() as u32 });
@@ -190,6 +308,10 @@ fn field_name(number: usize) -> String {
 #[derive(Debug)]
 struct ClassField {
     ty: autobatch_ir::Type,
+    /// The result that stands for the class.
+    root: u32,
+    /// Its field, once it has one.
+    field: FieldId,
     makers: Vec<(SigId, u32)>,
 }
 

@@ -6,10 +6,10 @@ use autobatch_ir::{Cell, Graph, INDEX, Init, Module, ModuleBuilder, Param, Value
 use std::path::Path;
 use std::sync::Arc;
 
-pub type Failure = Box<dyn std::error::Error>;
+pub(crate) type Failure = Box<dyn std::error::Error>;
 
 /// A shape that a model is unrolled over.
-pub enum Instance {
+pub(crate) enum Instance {
     /// Nodes in post-order: how many of the values on the stack each takes, 0 or 2.
     Tree(Vec<u8>),
     /// For each character where the words that end there begin.
@@ -19,17 +19,17 @@ pub enum Instance {
 }
 
 /// A small congruential generator: the same instances in every run.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % limit.max(1)
     }
 }
 
 /// The instances of a workload, from data if there is a folder of it.
-pub fn instances(workload: &str, data: Option<&str>) -> Result<Vec<Instance>, Failure> {
+pub(crate) fn instances(workload: &str, data: Option<&str>) -> Result<Vec<Instance>, Failure> {
     let Some(folder) = data.map(Path::new) else {
         let mut random = Random(7);
         return Ok((0..256).map(|_| generated(workload, &mut random)).collect());
@@ -115,7 +115,7 @@ fn lattice(characters: &str, spans: &str) -> Instance {
 }
 
 /// All cells of the three models.
-pub struct Model {
+pub(crate) struct Model {
     leaf: Cell<1, 2>,
     nodes: [Cell<4, 2>; 2],
     char: Cell<4, 2>,
@@ -126,47 +126,47 @@ pub struct Model {
     wide: Param,
 }
 
-pub fn model() -> (Arc<Module>, Model) {
+pub(crate) fn model() -> (Arc<Module>, Model) {
     let mut m = ModuleBuilder::new("speed");
     let embed = m.table("embed", [1000, 128], Init::Uniform(0.1));
-    let glorot = Init::Glorot(1.0);
+    let glorot = || Init::Glorot(1.0);
     let bias = m.param("b", [640], Init::ZEROS);
     let leaf = m.cell("leaf", [INDEX], |g, [word]| [embed.row(word), g.zeros([128])]);
     let nodes = ["w0", "w1"].map(|name| {
-        let weight = m.param(name, [256, 640], glorot);
+        let weight = m.param(name, [256, 640], glorot());
         m.cell(&format!("node_{name}"), [f32([128]); 4], |g, [lh, lc, rh, rc]| {
             let [a, i, l, r, o] = g.affine([lh, rh], weight, Some(bias)).split();
             let c = a.tanh() * i.sigmoid() + l.sigmoid() * lc + r.sigmoid() * rc;
             [o.sigmoid() * c.tanh(), c]
         })
     });
-    let char_weight = m.param("char", [384, 512], glorot);
+    let char_weight = m.param("char", [384, 512], glorot());
     let char = m.cell("char", [f32([128]); 4], |g, [x, h, c, extra]| {
         let [i, f, o, u] = g.affine([x, h, extra], char_weight, None).split();
         let c = f.sigmoid() * c + i.sigmoid() * u.tanh() + extra;
         [o.sigmoid() * c.tanh(), c]
     });
-    let word_weight = m.param("word", [256, 384], glorot);
+    let word_weight = m.param("word", [256, 384], glorot());
     let word = m.cell("word", [INDEX, f32([128]), f32([128])], |g, [word, h, c]| {
         let [i, f, u] = g.affine([embed.row(word), h], word_weight, None).split();
         [f.sigmoid() * c + i.sigmoid() * u.tanh()]
     });
     let [forward, backward] = ["fw", "bw"].map(|name| {
-        let weight = m.param(name, [256, 512], glorot);
+        let weight = m.param(name, [256, 512], glorot());
         m.cell(&format!("lstm_{name}"), [f32([128]); 3], |g, [x, h, c]| {
             let [i, f, o, u] = g.affine([x, h], weight, None).split();
             let c = f.sigmoid() * c + i.sigmoid() * u.tanh();
             [o.sigmoid() * c.tanh(), c]
         })
     });
-    let out = m.param("out", [128, 5], glorot);
-    let wide = m.param("wide", [256, 5], glorot);
+    let out = m.param("out", [128, 5], glorot());
+    let wide = m.param("wide", [256, 5], glorot());
     let model = Model { leaf, nodes, char, word, forward, backward, out, wide };
     (m.build().expect("the model is well typed"), model)
 }
 
 /// Emits an instance; what is wanted of it is appended to `outputs`.
-pub fn emit(
+pub(crate) fn emit(
     g: &Graph,
     model: &Model,
     instance: &Instance,
@@ -195,25 +195,26 @@ pub fn emit(
         }
         Instance::Lattice(ending) => emit_lattice(g, model, ending, random, outputs),
         Instance::Chain(tokens) => {
-            let zero = g.zeros([128]);
             let xs: Vec<Value<'_>> =
                 (0..*tokens).map(|_| g.call(model.leaf, random.below(1000) as u32)[0]).collect();
-            let run = |cell: Cell<3, 2>, xs: &mut dyn Iterator<Item = &Value<'_>>| {
-                let mut state = [zero; 2];
-                let mut all = Vec::with_capacity(*tokens);
-                for &x in xs {
-                    state = g.call(cell, [x, state[0], state[1]]);
-                    all.push(state[0]);
-                }
-                all
-            };
-            let ahead = run(model.forward, &mut xs.iter());
-            let back = run(model.backward, &mut xs.iter().rev());
+            let ahead = chain(g, model.forward, xs.iter().copied());
+            let back = chain(g, model.backward, xs.iter().rev().copied());
             for (&one, &two) in ahead.iter().zip(back.iter().rev()) {
                 outputs.extend(g.affine([one, two], model.wide, None).id());
             }
         }
     }
+}
+
+fn chain<'g>(g: &'g Graph, cell: Cell<3, 2>, xs: impl ExactSizeIterator<Item = Value<'g>>) -> Vec<Value<'g>> {
+    let zero = g.zeros([128]);
+    let mut state = [zero; 2];
+    let mut all = Vec::with_capacity(xs.len());
+    for x in xs {
+        state = g.call(cell, [x, state[0], state[1]]);
+        all.push(state[0]);
+    }
+    all
 }
 
 fn emit_lattice(

@@ -50,7 +50,7 @@ pub use error::LayoutError;
 pub use order::{Budget, Outcome, planned};
 pub(crate) use problem::KnownSlot;
 pub use problem::{BatchId, Problem, Role, SlabId, SlotId, SlotSpec};
-pub(crate) use sequence::{Memory, propagated_with};
+pub(crate) use sequence::{Memory, propagated_with, widest};
 pub use sequence::{batch_order, propagated};
 
 use problem::{Batch, Slot};

@@ -6,8 +6,13 @@
 //! descending: the rows that a next step reads come first, the finished ones last, and every step reads a prefix of the one
 //! before. Batches that nobody reads are turned around at the end: their lanes follow their widest operand.
 //!
+//! Two batches whose results lie side by side can serve one slot together (see [`Bridge`]): the rows that it reads of the first
+//! go to its end, those that it reads of the second to its beginning, and its batch runs the lanes in that order. On trees this
+//! is the operand of the second level, which reads leaves and nodes of the first.
+//!
 //! Cost: every slot entry is visited twice or thrice; only the batches that nobody reads are sorted.
 
+use super::problem::{Batch, Slot};
 use super::{Access, Layout, Problem, Role};
 
 /// Working memory of [`propagated_with`], which later calls use again.
@@ -17,6 +22,8 @@ pub(crate) struct Memory {
     head: Vec<u32>,
     taken: Vec<bool>,
     unread: Vec<u32>,
+    bridges: Vec<Ends>,
+    pure: Vec<bool>,
     block: Vec<u32>,
     keyed: Vec<u64>,
     access: Vec<Access>,
@@ -25,6 +32,16 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
+    /// The batches that nobody reads in the layout made last, descending; none if that is the batch order.
+    pub(crate) fn unread(&self) -> &[u32] {
+        &self.unread
+    }
+
+    /// Forgets what the layout made last knew.
+    pub(crate) fn forget(&mut self) {
+        self.unread.clear();
+    }
+
     /// Takes back the memory of a layout that is not needed any more.
     pub(crate) fn recycle(&mut self, layout: Layout) {
         (self.places, self.lanes) = (layout.places, layout.lanes);
@@ -69,7 +86,16 @@ pub(crate) fn propagated_with(problem: &Problem, memory: &mut Memory) -> Layout 
         return layout;
     }
     memory.recycle(layout);
+    memory.forget();
     batch_order_with(problem, memory)
+}
+
+/// The slot whose rows the lanes of an unread batch follow: its widest operand, the first of equals.
+pub(crate) fn widest<'a>(problem: &'a Problem, batch: &Batch) -> Option<&'a Slot> {
+    let plannable =
+        problem.batch_slots(batch).iter().filter(|slot| slot.role == Role::Operand && !slot.repeats);
+    // `max_by_key` keeps the last of equals; the reverse makes that the first slot.
+    plannable.rev().max_by_key(|slot| slot.bytes)
 }
 
 /// Rows that nobody writes first, then the results of batch after batch in the order of its lanes.
@@ -104,6 +130,63 @@ struct Reading {
     next: u32,
 }
 
+/// A slot that two batches with neighbouring results serve together.
+#[derive(Clone, Copy, Debug)]
+struct Bridge {
+    /// The slot, and the batch that has it.
+    slot: u32,
+    batch: u32,
+    /// The batches that it reads.
+    from: [u32; 2],
+}
+
+/// The slots for which a batch keeps rows at its beginning and at its end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    first: Option<Bridge>,
+    last: Option<Bridge>,
+}
+
+/// The batches that the rows of a slot were written by, if they are one or two.
+fn writers(problem: &Problem, slot: &Slot, lanes: u32) -> Option<[u32; 2]> {
+    let rows = problem.slot_rows(slot, lanes);
+    let one = problem.writer(*rows.first()?).batch;
+    let mut two = one;
+    for &row in rows {
+        let found = problem.writer(row).batch;
+        if found != one && found != two {
+            if two != one {
+                return None;
+            }
+            two = found;
+        }
+    }
+    Some([one.min(two), one.max(two)])
+}
+
+/// The widest slot of a batch that is a bridge between batches whose ends are free; notes what reads one batch alone.
+fn find_bridge(problem: &Problem, id: u32, ends: &[Ends], pure: &mut [bool]) -> Option<Bridge> {
+    let batch = &problem.all_batches()[id as usize];
+    let mut best: Option<(u32, Bridge)> = None;
+    for (slot, found) in (batch.first_slot..batch.end_slot).zip(problem.batch_slots(batch)) {
+        if found.role == Role::Result || found.repeats || found.same_as.0 != slot {
+            continue;
+        }
+        let Some(from) = writers(problem, found, batch.lanes) else { continue };
+        let [Some(low), Some(high)] = from.map(|writer| ends.get(writer as usize)) else { continue };
+        if from[0] == from[1] {
+            pure[from[0] as usize] = true;
+        } else if low.last.is_none()
+            && high.first.is_none()
+            && problem.is_side_by_side(from, found.slab)
+            && best.is_none_or(|(bytes, _)| found.bytes > bytes)
+        {
+            best = Some((found.bytes, Bridge { slot, batch: id, from }));
+        }
+    }
+    best.map(|(_, bridge)| bridge)
+}
+
 /// The lanes of every batch by first reader; `memory.unread` gets the batches whose results nobody reads in a plannable slot.
 ///
 /// Readings are put at the head of their writer's list from the last batch to the first, last slot and last lane first, so a
@@ -111,7 +194,7 @@ struct Reading {
 fn lanes_by_first_reader(problem: &Problem, memory: &mut Memory) -> Vec<u32> {
     const END: u32 = u32::MAX;
     let mut lanes = std::mem::take(&mut memory.lanes);
-    let Memory { readings, head, taken, unread, .. } = memory;
+    let Memory { readings, head, taken, unread, bridges: ends, pure, block, .. } = memory;
     // A reading is written before its list is walked, and every lane is given, so neither is cleared.
     readings.resize(problem.entries(), Reading { lane: 0, next: 0 });
     lanes.resize(problem.all_lanes() as usize, 0);
@@ -120,12 +203,38 @@ fn lanes_by_first_reader(problem: &Problem, memory: &mut Memory) -> Vec<u32> {
     taken.clear();
     taken.resize(problem.all_lanes() as usize, false);
     unread.clear();
+    ends.clear();
+    ends.resize(problem.batches() as usize, Ends::default());
+    pure.clear();
+    pure.resize(problem.batches() as usize, false);
     for (id, batch) in problem.all_batches().iter().enumerate().rev() {
         let span = batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize;
-        let (order, taken) = (&mut lanes[span.clone()], &mut taken[span]);
+        let (given, rest) = lanes.split_at_mut(span.end);
+        let (order, taken) = (&mut given[span.start..], &mut taken[span.clone()]);
         let mut count = 0;
+        let mut end = order.len();
+        for bridge in [ends[id].first, ends[id].last].into_iter().flatten() {
+            let reader = &problem.all_batches()[bridge.batch as usize];
+            let own = &rest[reader.first_lane as usize - span.end..][..reader.lanes as usize];
+            let rows = problem.slot_rows(problem.slot(bridge.slot as usize), reader.lanes);
+            let mine = own.iter().map(|&lane| problem.writer(rows[lane as usize]));
+            let mine = mine.filter(|writer| writer.batch == id as u32 && !taken[writer.lane as usize]);
+            block.clear();
+            block.extend(mine.map(|writer| writer.lane));
+            block.iter().for_each(|&lane| taken[lane as usize] = true);
+            if bridge.from[0] == id as u32 {
+                end -= block.len();
+                order[end..end + block.len()].copy_from_slice(block);
+            } else {
+                order[count..count + block.len()].copy_from_slice(block);
+                count += block.len();
+            }
+        }
         let mut at = head[id];
-        while at != END && count < order.len() {
+        if at == END && count == 0 && end == order.len() {
+            unread.push(id as u32);
+        }
+        while at != END && count < end {
             let Reading { lane, next } = readings[at as usize];
             at = next;
             if !std::mem::replace(&mut taken[lane as usize], true) {
@@ -133,14 +242,23 @@ fn lanes_by_first_reader(problem: &Problem, memory: &mut Memory) -> Vec<u32> {
                 count += 1;
             }
         }
-        if count == 0 {
-            unread.push(id as u32);
-        }
-        if count < order.len() {
-            let rest = (0u32..).zip(taken.iter()).filter(|(_, taken)| !**taken);
-            for (place, (lane, _)) in order[count..].iter_mut().zip(rest) {
+        if count < end {
+            let left = (0u32..).zip(taken.iter()).filter(|(_, taken)| !**taken);
+            for (place, (lane, _)) in order[count..end].iter_mut().zip(left) {
                 *place = lane;
             }
+        }
+        let bridge = find_bridge(problem, id as u32, ends, pure);
+        let fixed = pure[id] || ends[id].first.is_some() || ends[id].last.is_some();
+        if let Some(bridge) = bridge.filter(|_| !fixed) {
+            let rows = problem.slot_rows(problem.slot(bridge.slot as usize), batch.lanes);
+            let low = |lane: &u32| problem.writer(rows[*lane as usize]).batch == bridge.from[0];
+            block.clear();
+            block.extend(order.iter().filter(|lane| low(lane)));
+            block.extend(order.iter().filter(|lane| !low(lane)));
+            order.copy_from_slice(block);
+            ends[bridge.from[0] as usize].last = Some(bridge);
+            ends[bridge.from[1] as usize].first = Some(bridge);
         }
         for (index, slot) in (batch.first_slot..batch.end_slot).zip(problem.batch_slots(batch)).rev() {
             if slot.role == Role::Result || slot.repeats || slot.same_as.0 != index {
@@ -170,12 +288,7 @@ fn follow_operands(
     let Memory { unread, block, keyed, .. } = memory;
     for &id in &*unread {
         let batch = &problem.all_batches()[id as usize];
-        let slots = problem.batch_slots(batch);
-        let plannable = slots.iter().filter(|s| s.role == Role::Operand && !s.repeats);
-        // `max_by_key` keeps the last of equals; the reverse makes that the first slot.
-        let Some(widest) = plannable.rev().max_by_key(|s| s.bytes) else {
-            continue;
-        };
+        let Some(widest) = widest(problem, batch) else { continue };
         let order = &mut lanes[batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize];
         let rows = problem.slot_rows(widest, batch.lanes);
         let old: Vec<u32> = order.to_vec();

@@ -4,7 +4,7 @@ use super::report::{Disagreement, Disagreements, Held, Proof};
 use super::reverse::{Name, Reverse};
 use super::terms::Terms;
 use super::{body, bound, kernel};
-use crate::graph::{GraphData, OperandKind, ParamArg};
+use crate::graph::{Callee, GraphData, Op, OperandKind, ParamArg};
 use crate::id::{AppId, SigId, ValueId};
 use crate::plan::{FieldId, KernelId, Operand, Place, Plan, Step, StepId};
 use crate::types::Type;
@@ -127,7 +127,8 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// The signature of all lanes, each of which is played for the first time.
+    /// The signature of all lanes, each of which is played for the first time: but for constants, which
+    /// are brought into every field that they are read in.
     fn signature(&mut self, id: StepId, step: &Step) -> Option<SigId> {
         let lanes = self.plan.lanes(step);
         let mut sig = None;
@@ -141,7 +142,8 @@ impl<'a> Lanes<'a> {
                 self.report.push(Disagreement::Signature { step: id, app });
                 return None;
             }
-            if std::mem::replace(&mut self.played[app.index()], true) {
+            let constant = matches!(self.graph.sigs.get(own).callee, Callee::Op(Op::Fill { .. }));
+            if std::mem::replace(&mut self.played[app.index()], true) && !constant {
                 self.report.push(Disagreement::Twice { step: id, app });
             }
             if self.alone[app.index()] && lanes.len() > 1 {
