@@ -1,6 +1,7 @@
 //! Everything that can go wrong between emitting and reading a result.
 
 use crate::device::UnknownDevice;
+use crate::train::{CheckpointError, TrainError};
 use autobatch_ir::plan::verify::VerifyErrors;
 use autobatch_ir::{EmitError, Shape};
 use autobatch_planner::PlanError;
@@ -40,6 +41,10 @@ pub enum Error {
     },
     /// Weights were made for another module.
     OtherModule,
+    /// A step of training was not made.
+    Train(TrainError),
+    /// A checkpoint was not written or not taken.
+    Checkpoint(CheckpointError),
     /// A file could not be written.
     Io {
         /// Its path.
@@ -66,6 +71,8 @@ impl fmt::Display for Error {
             Self::OtherModule => {
                 f.write_str("the weights were made for another module; make them with Weights::init")
             }
+            Self::Train(error) => error.fmt(f),
+            Self::Checkpoint(error) => error.fmt(f),
             Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
         }
     }
@@ -91,4 +98,6 @@ from! {
     Policy(ParsePolicyError),
     PolicyFile(LoadError),
     Device(UnknownDevice),
+    Train(TrainError),
+    Checkpoint(CheckpointError),
 }

@@ -1,5 +1,6 @@
 //! Workload g: a transition parser over a stack LSTM, with given actions (Dyer et al. 2015).
 
+use crate::scores::Scores;
 use crate::Model;
 use autobatch::prelude::*;
 use autobatch_nn::{Embedding, Linear, Lstm, losses};
@@ -119,5 +120,11 @@ impl Model for Parser {
 
     fn loss<'g>(&self, g: &'g Graph, (words, actions): &Self::Instance) -> Value<'g> {
         losses::sequence_cross_entropy(g, self.scores(g, words, actions), actions.iter().copied())
+    }
+
+    fn score(&self, (_, actions): &Self::Instance, outputs: &[&Row], scores: &mut Scores) {
+        for (output, &action) in outputs.iter().zip(actions) {
+            scores.hit("action accuracy", output.argmax() == action as usize);
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! and appends. The checks of a cell call compare words: its signature was fixed when the cell was
 //! traced. While a cell is traced, parameters become ports and noise comes from noise ports.
 
+mod append;
 mod faults;
 mod noise;
 mod signatures;
@@ -34,6 +35,8 @@ pub(crate) struct Recorder {
     /// The key of the instance being emitted and the number of its next noise key.
     instance: Option<u64>,
     noise_ordinal: u32,
+    /// How many instances of the same graph other recorders hold before this one's: for messages.
+    instances_before: usize,
     strict: bool,
 }
 
@@ -83,6 +86,7 @@ impl Recorder {
             op_cache: [None; OP_CACHE],
             instance: None,
             noise_ordinal: 0,
+            instances_before: 0,
             strict: std::env::var_os("AUTOBATCH_STRICT").is_some_and(|word| word == "1"),
         }
     }
@@ -94,6 +98,11 @@ impl Recorder {
         self.instance = None;
         self.noise_ordinal = 0;
         self.op_cache.fill(None);
+    }
+
+    /// Says that other recorders hold so many instances of the same graph before this one's.
+    pub(crate) fn set_instances_before(&mut self, instances: usize) {
+        self.instances_before = instances;
     }
 
     pub(crate) const fn data(&self) -> &GraphData {
