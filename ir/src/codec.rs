@@ -14,6 +14,7 @@ mod kernels;
 mod modules;
 mod plans;
 mod tables;
+mod updates;
 #[cfg(test)]
 mod tests;
 

@@ -6,6 +6,7 @@
 //! * [`codec`]: binary files of both, for which any bytes are good enough to be refused politely.
 //! * [`numeric`]: the definition of every op's bits.
 //! * [`weights`]: the values of a module's parameters.
+//! * [`recipe`], [`states`]: what an optimiser is made of, and what it keeps.
 //! * [`mod@reference`]: what a graph means, one op at a time: the oracle of everything that is fast.
 //!
 //! Data flows one way: a model emits a graph through [`Graph`] and [`Value`] handles; the planner
@@ -22,8 +23,10 @@ pub mod intern;
 pub mod module;
 pub mod numeric;
 pub mod plan;
+pub mod recipe;
 pub mod reference;
 mod shape;
+pub mod states;
 pub mod types;
 pub mod weights;
 
@@ -31,5 +34,7 @@ pub use codec::LoadError;
 pub use graph::{Arg, Args, EmitError, Graph, GraphData, Op, Value, ValueKey};
 pub use id::{AppId, CellId, ParamId, SigId, SiteId, TypeId, ValueId};
 pub use module::{Cell, Init, Module, ModuleBuilder, Param, Table};
+pub use recipe::UpdateRecipe;
+pub use states::States;
 pub use types::{DType, INDEX, Shape, Type, f32, list};
 pub use weights::Weights;

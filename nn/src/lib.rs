@@ -12,6 +12,7 @@
 //! * trees and lattices: [`TreeLstm`], [`ChildSumTreeLstm`], [`TreeGru`], [`TreeRnn`], [`MvRnn`],
 //!   [`LatticeLstm`];
 //! * lists: [`AdditiveAttention`], [`DotAttention`];
+//! * [`optim`]: optimisers, learning-rate schedules, clipping, moving averages;
 //! * [`losses`] that are more than one op, and [`pytorch`] weight layouts.
 //!
 //! Initialisers are [`Init`] of the IR.
@@ -69,6 +70,7 @@ pub mod losses;
 mod mask;
 mod mlp;
 mod norm;
+pub mod optim;
 pub mod pytorch;
 pub mod recurrent;
 mod tree;

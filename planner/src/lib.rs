@@ -23,6 +23,7 @@ mod rewrite;
 pub mod schedule;
 pub mod stages;
 mod storage;
+mod update;
 
 pub use cache::{CacheStats, PlanCache};
 pub use compile::CompileOptions;
@@ -30,6 +31,7 @@ pub use differentiate::Gradients;
 pub use nodes::Nodes;
 pub use order::RowOrder;
 pub use passes::{Optimized, Selection};
+pub use update::update_plan;
 
 use autobatch_ir::graph::{Callee, GraphData, ParamArg, Signature};
 use autobatch_ir::hash::BuildMix;

@@ -77,6 +77,7 @@ impl Lowering<'_> {
             lanes: self.order.lanes.clone(),
             tables: Vec::new(),
             finals: Vec::new(),
+            updates: Vec::new(),
             outputs: Vec::new(),
             certificate: Certificate::default(),
         }

@@ -45,6 +45,9 @@ struct RawPlan<'a> {
     finals: Blob<'a>,
     /// Lanes, rows a lane, whether there is an x, then two operands.
     final_parts: Blob<'a>,
+    /// As [`updates`](super::updates) says.
+    updates: Blob<'a>,
+    update_names: Blob<'a>,
 }
 
 const HEAD: usize = 18;
@@ -114,6 +117,7 @@ impl<'a> RawPlan<'a> {
             lanes,
             tables,
             finals,
+            updates,
             outputs,
             certificate,
         } = plan;
@@ -161,6 +165,7 @@ impl<'a> RawPlan<'a> {
         });
         let mut kernel_writer = KernelWriter::default();
         kernels.iter().for_each(|kernel| kernel_writer.push(kernel));
+        let [update_blob, update_names] = super::updates::write(updates);
         let blob = |words: Vec<u32>| Blob::words(&words);
         Self {
             text: Blob(text.into_bytes().into()),
@@ -179,6 +184,8 @@ impl<'a> RawPlan<'a> {
             outputs: blob(output_blob),
             finals: blob(final_blob.collect()),
             final_parts: blob(part_blob.collect()),
+            updates: blob(update_blob),
+            update_names: blob(update_names),
         }
     }
 
@@ -217,6 +224,7 @@ impl RawPlan<'_> {
             lanes: self.lanes.reader("lanes")?.members(|word| AppId::try_new(word as usize))?,
             tables: self.tables.reader("tables")?.members(Some)?,
             finals: self.read_finals()?,
+            updates: super::updates::read(&self.updates, &self.update_names)?,
             outputs: self.read_outputs(&mut text)?,
             certificate: Certificate {
                 batches,
@@ -349,7 +357,7 @@ fn read_operand(words: &Words<'_>, raw: [u32; 4]) -> Result<Operand, LoadError> 
 }
 
 /// Every record of a blob, made by `make`.
-fn records<const N: usize, T>(
+pub(super) fn records<const N: usize, T>(
     blob: &Blob<'_>,
     what: &'static str,
     mut make: impl FnMut(&Words<'_>, [u32; N]) -> Result<T, LoadError>,

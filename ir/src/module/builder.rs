@@ -142,6 +142,35 @@ impl ModuleBuilder {
         }
     }
 
+    /// Traces a cell whose numbers of ports and results are known when it is traced only. Gives the
+    /// signature of its applications, `None` if it was refused; the fault is kept as by
+    /// [`cell`](Self::cell).
+    #[track_caller]
+    pub fn cell_of_any(
+        &mut self,
+        name: &str,
+        ports: &[Type],
+        body: impl for<'g> FnOnce(&'g Graph, &[Value<'g>]) -> Vec<Value<'g>>,
+    ) -> Option<SigId> {
+        let location = Location::caller();
+        if let Err(message) = check_name(name) {
+            self.fail(&format!("cell @{name}"), message, None, location);
+        }
+        if self.error.is_some() {
+            return None;
+        }
+        let graph = Graph::tracing(Arc::clone(&self.module), name);
+        let values: Vec<Value<'_>> = ports.iter().map(|&ty| graph.port(ty, location)).collect();
+        let results: Vec<_> = body(&graph, &values).into_iter().map(Value::id).collect();
+        match graph.into_traced(&results, location) {
+            Ok(traced) => Some(self.install(name, traced, location)),
+            Err(error) => {
+                self.error = Some(error);
+                None
+            }
+        }
+    }
+
     fn install(&mut self, name: &str, traced: Traced, location: &'static Location<'static>) -> SigId {
         let Traced { types, sigs, sites, arena, mut results, lifted, noise } = traced;
         let module = self.module_mut();

@@ -20,6 +20,7 @@
 //!   fused multiply-add, a select or an integer operation.
 //! * [`row`], [`loss`]: folds inside a value, over 16 virtual lanes. [`list`]: folds over lists,
 //!   left to right. [`product`]: chains of fused multiply-adds.
+//! * [`store`]: sums over whole stores.
 //! * [`noise`]: the counter-based generator, and dropout. [`half`]: f16 and bf16. [`int`]: integer
 //!   ops.
 //! * [`Real`]: all of it behind one trait, for `f32` (these bits) and `f64` (the high-precision
@@ -40,6 +41,7 @@ mod real;
 mod real_f64;
 pub mod row;
 pub mod scalar;
+pub mod store;
 
 pub use real::Real;
 

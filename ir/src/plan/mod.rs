@@ -16,6 +16,7 @@ pub mod kernel;
 pub(crate) mod normal;
 pub mod row_ops;
 pub mod text;
+pub mod updates;
 pub mod verify;
 
 use crate::id::{AppId, ParamId};
@@ -28,6 +29,7 @@ use std::sync::Arc;
 
 pub use finals::{Final, FinalPart, FinalSum};
 pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
+pub use updates::{Update, UpdateSource};
 pub use verify::{Verified, VerifyErrors};
 
 macro_rules! plan_ids {
@@ -355,6 +357,9 @@ pub struct Plan {
     /// Sums over all rows, played in order after the last step: the gradients of parameters.
     #[serde(default)]
     pub finals: Vec<Final>,
+    /// What an optimiser does, in order; a plan that has updates has nothing else.
+    #[serde(default)]
+    pub updates: Vec<Update>,
     /// Where wanted values are found.
     pub outputs: Vec<PlanOutput>,
     /// How good it is.
@@ -423,6 +428,17 @@ impl Plan {
         let wanted = StoreKind::Grad(Self::store_of(param));
         let at = self.stores.iter().position(|store| store.kind == wanted)?;
         Some(StoreId(at as u32))
+    }
+
+    /// Whether it updates stores: see [`updates`].
+    #[must_use]
+    pub fn is_update(&self) -> bool {
+        !self.updates.is_empty()
+    }
+
+    /// How many results a kernel has; none if there is no such kernel.
+    pub(crate) fn kernel_results(&self, kernel: KernelId) -> usize {
+        self.kernels.get(kernel.index()).map_or(0, |kernel| kernel.results.len())
     }
 
     /// The store of a parameter.

@@ -59,6 +59,19 @@ pub enum RunError {
         /// What is bound there.
         found: u32,
     },
+    /// A plan that updates stores is played by [`update`](super::update()).
+    IsUpdate,
+    /// A plan that updates no stores was given to be played as one that does.
+    NoUpdate,
+    /// A touched row is none of the table's.
+    Touched {
+        /// The name of the gradient store.
+        name: String,
+        /// The row.
+        row: u32,
+        /// How many rows there are.
+        limit: u32,
+    },
     /// There is not enough memory.
     Memory,
 }
@@ -88,6 +101,11 @@ impl fmt::Display for RunError {
             Self::Truth { step, word, found } => {
                 write!(f, "word {word} is bound to {found}, step {step} takes it as a truth value: 0 or 1")
             }
+            Self::IsUpdate => f.write_str("the plan updates stores; play it with update"),
+            Self::NoUpdate => f.write_str("the plan updates no stores; play it with play"),
+            Self::Touched { name, row, limit } => {
+                write!(f, "store @{name} has {limit} rows, row {row} was touched; list rows that exist")
+            }
             Self::Memory => {
                 f.write_str("not enough memory for the plan's rows; play fewer instances at once")
             }
@@ -107,14 +125,24 @@ pub(super) fn check_pools<S: AsRef<[f32]>>(
     if expected != found {
         return Err(RunError::Words { expected, found });
     }
-    let (expected, found) = (plan.floats as usize, floats.len());
-    if expected != found {
-        return Err(RunError::Floats { expected, found });
+    if plan.is_update() {
+        return Err(RunError::IsUpdate);
     }
+    check_floats(plan, floats)?;
     let (expected, found) = (plan.given_stores(), stores.len());
     if expected != found {
         return Err(RunError::Stores { expected, found });
     }
+    check_stores(plan, stores)
+}
+
+pub(super) fn check_floats(plan: &Plan, floats: &[f32]) -> Result<(), RunError> {
+    let (expected, found) = (plan.floats as usize, floats.len());
+    if expected == found { Ok(()) } else { Err(RunError::Floats { expected, found }) }
+}
+
+/// Whether the stores that are given have the sizes that the plan says.
+pub(super) fn check_stores<S: AsRef<[f32]>>(plan: &Plan, stores: &[S]) -> Result<(), RunError> {
     for (store, given) in plan.stores.iter().zip(stores) {
         let (expected, found) = (store.ty.shape.elements(), given.as_ref().len());
         if expected != found {

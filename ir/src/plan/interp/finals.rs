@@ -1,6 +1,7 @@
 //! The naive player of finals: one row of the sum after the other.
 
 use super::{Run, RunError, operand_row, slot};
+use crate::module::ParamKind;
 use crate::numeric::scalar;
 use crate::plan::{Final, FinalSum, Operand, StoreKind};
 
@@ -21,6 +22,28 @@ pub(super) fn play<S>(run: &Run<'_, S>) -> Result<Vec<Vec<f32>>, RunError> {
         add(run, sum, &mut gradients[sum.store.index()]);
     }
     Ok(gradients)
+}
+
+/// The rows of the gradients of tables that finals touch, where those are `tgrad` all.
+pub(super) fn touched<S>(run: &Run<'_, S>) -> Vec<Option<Vec<u32>>> {
+    let plan = run.plan;
+    let mut touched: Vec<Option<Vec<u32>>> = vec![None; plan.stores.len()];
+    for (number, rows) in touched.iter_mut().enumerate() {
+        let own = || plan.finals.iter().filter(|sum| sum.store.index() == number);
+        let StoreKind::Grad(of) = plan.stores[number].kind else { continue };
+        let table = plan.stores[of.index()].kind == StoreKind::Param(ParamKind::Table);
+        if !table || own().any(|sum| sum.sum != FinalSum::Tgrad) {
+            continue;
+        }
+        let last = plan.stores[number].ty.shape.dims()[0] - 1;
+        let parts = own().flat_map(|sum| &sum.parts);
+        let indices = parts.flat_map(|part| {
+            (0..part.lanes).filter_map(move |lane| Some(index(run, part.x?, lane).min(last)))
+        });
+        let indices: std::collections::BTreeSet<u32> = indices.collect();
+        *rows = Some(indices.into_iter().collect());
+    }
+    touched
 }
 
 fn add<S>(run: &Run<'_, S>, sum: &Final, gradient: &mut [f32]) {

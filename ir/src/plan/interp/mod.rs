@@ -13,8 +13,10 @@ mod border;
 mod error;
 mod finals;
 mod lane;
+mod updates;
 
 pub use error::RunError;
+pub use updates::update;
 
 use super::row_ops::{Noise, Scratch};
 use super::{FieldId, Operand, Place, Plan, Step, StoreId, Verified};
@@ -30,6 +32,7 @@ pub struct Played {
     fields: Vec<Rows>,
     outputs: Vec<(String, FieldId, u32)>,
     gradients: Vec<Vec<f32>>,
+    touched: Vec<Option<Vec<u32>>>,
     /// How many computed indices were clamped.
     pub clamped: u64,
 }
@@ -76,6 +79,13 @@ impl Played {
         self.gradients.get(store.index()).map(Vec::as_slice).filter(|gradient| !gradient.is_empty())
     }
 
+    /// The rows of the gradient of a table that `tgrad` finals added to, ascending; `None` for other
+    /// stores and where other finals add to it as well: all rows count as touched then.
+    #[must_use]
+    pub fn touched(&self, store: StoreId) -> Option<&[u32]> {
+        self.touched.get(store.index())?.as_deref()
+    }
+
     /// The words of the first output of this name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&[u32]> {
@@ -109,8 +119,8 @@ pub fn play<S: AsRef<[f32]>>(
         }
     }
     let outputs = plan.outputs.iter().map(|output| (output.name.clone(), output.field, output.row));
-    let (outputs, gradients) = (outputs.collect(), finals::play(&run)?);
-    Ok(Played { fields: run.fields, outputs, gradients, clamped: run.clamped })
+    let (outputs, gradients, touched) = (outputs.collect(), finals::play(&run)?, finals::touched(&run));
+    Ok(Played { fields: run.fields, outputs, gradients, touched, clamped: run.clamped })
 }
 
 fn allocate(plan: &Plan) -> Result<Vec<Rows>, RunError> {

@@ -12,9 +12,11 @@
 mod parse;
 mod parse_kernel;
 mod parse_step;
+mod parse_update;
 mod print;
 mod print_kernel;
 mod print_step;
+mod print_update;
 mod runs;
 
 pub use crate::graph::text::ParseError;

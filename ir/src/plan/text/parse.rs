@@ -45,6 +45,8 @@ pub(super) struct Parser<'t> {
     stores: Names,
     /// The fields in the order of their slabs and names.
     fields: Vec<u32>,
+    /// How many scalars the updates above make.
+    pub(super) scalars: u32,
     /// How many more numbers may be left unspelled.
     pub(super) allowance: usize,
 }
@@ -69,6 +71,7 @@ impl<'t> Parser<'t> {
             lanes: Vec::new(),
             tables: Vec::new(),
             finals: Vec::new(),
+            updates: Vec::new(),
             outputs: Vec::new(),
             certificate: Certificate::default(),
         };
@@ -77,6 +80,7 @@ impl<'t> Parser<'t> {
             plan,
             stores: Names::default(),
             fields: Vec::new(),
+            scalars: 0,
             allowance: allowance(text.len()),
         }
     }
@@ -104,6 +108,7 @@ impl<'t> Parser<'t> {
         while self.cursor.eat_word("sum") {
             self.sum()?;
         }
+        while self.update()? {}
         while self.cursor.eat_word("output") {
             self.output()?;
         }
@@ -409,7 +414,7 @@ pub(super) fn is_mark(mark: u8) -> impl Fn(Token) -> bool {
 }
 
 /// The words that begin sections, in order.
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 14] = [
     "module",
     "structure",
     "mode",
@@ -419,6 +424,9 @@ const SECTIONS: [&str; 11] = [
     "kernel",
     "wave",
     "sum",
+    "sumsq",
+    "scalars",
+    "update",
     "output",
     "certificate",
 ];

@@ -6,7 +6,7 @@ use crate::graph::text::error::{Parsed, Problem};
 use crate::graph::text::lex::{FROM, Kind, THROUGH, TO, Token};
 use crate::graph::text::number::unsigned;
 use crate::id::AppId;
-use crate::plan::{Final, FinalPart, FinalSum, KernelId, Operand, Place, Step};
+use crate::plan::{Final, FinalPart, FinalSum, Operand, Place, Step};
 
 /// What an operand or place reads or writes: rows of a field, or bound numbers.
 #[derive(Clone, Copy)]
@@ -36,12 +36,7 @@ impl Parser<'_> {
     /// `f1 k1[@w] x2 -> s0.a[5..7] <- s0.a[0..2] = a3 a7`
     fn step(&mut self) -> Parsed<()> {
         self.next_id('f', self.plan.steps.len())?;
-        let (kernel, token) = self.id('k', "a kernel such as k0")?;
-        if kernel as usize >= self.plan.kernels.len() {
-            let problem =
-                self.cursor.at_token(token, format!("there is no kernel k{kernel}"), "not declared");
-            return Err(problem.help(format!("the plan has {} kernels, from k0 on", self.plan.kernels.len())));
-        }
+        let kernel = self.kernel_id()?;
         let stores = self.plan.store_args.len() as u32;
         if self.cursor.eat(b'[') {
             while !self.cursor.eat(b']') {
@@ -74,7 +69,7 @@ impl Parser<'_> {
             }
         }
         self.plan.steps.push(Step {
-            kernel: KernelId(kernel),
+            kernel,
             rows,
             operands: operands..self.plan.operands.len() as u32,
             places: places..self.plan.places.len() as u32,

@@ -3,6 +3,7 @@
 use super::HEADER;
 use super::print_kernel;
 use super::print_step::Steps;
+use super::print_update;
 use super::runs::{REACHES, allowance};
 use crate::graph::text::write::push_text;
 use crate::module::ParamKind;
@@ -68,6 +69,7 @@ impl Printer<'_> {
             lanes: _,
             tables: _,
             finals: _,
+            updates: _, // by their own file
             outputs,
             certificate,
         } = self.plan;
@@ -85,6 +87,7 @@ impl Printer<'_> {
             print_kernel::kernel(&mut self.out, number, kernel);
         }
         let unspelled = Steps::new(self.plan, reach).print(&mut self.out);
+        print_update::updates(&mut self.out, self.plan);
         self.gap(!outputs.is_empty());
         outputs.iter().for_each(|output| self.output(output));
         self.certificate(certificate);

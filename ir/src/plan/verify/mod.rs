@@ -55,6 +55,16 @@
 //! * **P30** The gradient of a fold reads what its fold reads, and gives edges of those types; a
 //!   register of edges is written once and is a result, and its place has the offsets of the list.
 //!
+//! Updates:
+//! * **P31** A plan that updates stores is of mode train and has no steps, slabs, sums or outputs and
+//!   binds no words.
+//! * **P32** The kernel of an update takes single floats, is made of lines one element wide and gives
+//!   single floats: as many as the update has sources and targets, at least one.
+//! * **P33** All stores of an update belong to one parameter, no gradient is a target, no store twice.
+//!   Scalars are not made of stores, sums of squares of at least one.
+//! * **P34** Scalars are made before they are read, and bound floats lie inside their pool.
+//! * **P35** Only tables whose gradient the update reads have touched rows.
+//!
 //! Order is examined only where memory, kernels and steps are sound: a step whose operands are no
 //! rows has no hazards to speak of. The work and the memory are linear in the plan and in the rows
 //! that its steps touch; declared sizes cost nothing.
@@ -67,6 +77,7 @@ mod order;
 mod spans;
 mod stages;
 mod steps;
+mod updates;
 
 #[cfg(test)]
 mod tests;
@@ -128,6 +139,11 @@ rules! {
     Finals = 28, "finals fit their gradient stores";
     FinalRows = 29, "rows of finals exist and were written";
     Edges = 30, "gradients of folds fit their lists";
+    Updates = 31, "a plan that updates stores does nothing else";
+    UpdateKernels = 32, "kernels of updates compute on one element";
+    UpdateStores = 33, "an update changes what belongs to one parameter";
+    UpdateScalars = 34, "scalars are made before they are read";
+    UpdateRows = 35, "touched rows are those of a table's gradient";
 }
 
 impl fmt::Display for Rule {
@@ -220,6 +236,9 @@ impl Plan {
         }
         if findings.is_clean() {
             order::verify(&self, &mut findings);
+        }
+        if findings.is_clean() {
+            updates::verify(&self, &mut findings);
         }
         if findings.is_clean() { Ok(Verified(self)) } else { Err(VerifyErrors { findings: findings.kept }) }
     }

@@ -162,6 +162,7 @@ fn good() -> Plan {
         lanes: (0..5).map(AppId::new).collect(),
         tables: vec![0, 1, 3, 2, 0, 1, 1, 2, 2],
         finals: Vec::new(),
+        updates: Vec::new(),
         outputs: vec![output("h", 1, 1), output("total", 2, 0)],
         certificate: Certificate { batches: 2, bound: 2, copied: 0, tabled: 6, direct: 2, slab_bytes: 56 },
     }

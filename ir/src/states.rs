@@ -1,0 +1,203 @@
+//! What optimisers keep between updates: moments, accumulators, masters, moving averages.
+//!
+//! States lie beside [`Weights`], in the order of the stores of the update plan, and are known by
+//! name: a checkpoint is the list of [`States::iter`] and [`States::updates`], and restoring is
+//! [`States::set`] for each name and [`States::set_updates`].
+
+use crate::id::ParamId;
+use crate::recipe::{AVERAGE, StateInit};
+use crate::types::Type;
+use crate::weights::Weights;
+use std::fmt;
+
+/// The states of all parameters that an optimiser updates.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct States {
+    states: Vec<State>,
+    updates: u64,
+}
+
+/// One state of one parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    name: String,
+    role: String,
+    param: ParamId,
+    ty: Type,
+    values: Vec<f32>,
+}
+
+/// Why states were not made or not restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StatesError {
+    /// There is no state with this name.
+    Unknown(
+        /// The name.
+        String,
+    ),
+    /// The number of values is another.
+    Length {
+        /// The state.
+        name: String,
+        /// How many it has.
+        expected: usize,
+        /// How many were given.
+        found: usize,
+    },
+    /// There is not enough memory.
+    Memory {
+        /// The state.
+        name: String,
+        /// The bytes it takes.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for StatesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(name) => write!(
+                f,
+                "expected a state of the optimiser, found {name}; restore with the optimiser that was saved"
+            ),
+            Self::Length { name, expected, found } => {
+                write!(f, "{name}: expected {expected} values, found {found}; give one for each element")
+            }
+            Self::Memory { name, bytes } => {
+                write!(f, "{name} takes {bytes} bytes, which cannot be had; choose an optimiser with fewer states")
+            }
+        }
+    }
+}
+
+impl std::error::Error for StatesError {}
+
+impl State {
+    pub(crate) fn new(
+        name: String,
+        role: &str,
+        param: ParamId,
+        ty: Type,
+        init: StateInit,
+        weights: &Weights,
+    ) -> Result<Self, StatesError> {
+        let elements = ty.shape.elements();
+        let mut values = Vec::new();
+        if values.try_reserve_exact(elements).is_err() {
+            return Err(StatesError::Memory { name, bytes: 4 * elements as u64 });
+        }
+        match init {
+            StateInit::Fill(number) => values.resize(elements, number),
+            StateInit::Param => values.extend_from_slice(weights.get(param)),
+        }
+        Ok(Self { name, role: role.to_owned(), param, ty, values })
+    }
+
+    /// Its name: that of its store.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is to its parameter: `m`, `master`, `average`.
+    #[must_use]
+    pub fn role(&self) -> &str {
+        &self.role
+    }
+
+    /// The parameter.
+    #[must_use]
+    pub const fn param(&self) -> ParamId {
+        self.param
+    }
+
+    /// Its type.
+    #[must_use]
+    pub const fn ty(&self) -> Type {
+        self.ty
+    }
+
+    /// Its values, row by row.
+    #[must_use]
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// Its values, to be changed.
+    pub fn values_mut(&mut self) -> &mut Vec<f32> {
+        &mut self.values
+    }
+}
+
+impl States {
+    pub(crate) const fn new(states: Vec<State>) -> Self {
+        Self { states, updates: 0 }
+    }
+
+    /// Every state, in the order of the stores of the update plan.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &State> {
+        self.states.iter()
+    }
+
+    /// The states, to be changed. A player changes them; their numbers of values must stay.
+    pub fn as_mut_slice(&mut self) -> &mut [State] {
+        &mut self.states
+    }
+
+    /// How many states there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Whether the optimiser keeps nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+
+    /// How many updates were played: the next one is number `updates() + 1`.
+    #[must_use]
+    pub const fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// Says how many updates were played: players count, and so does whoever restores.
+    pub fn set_updates(&mut self, updates: u64) {
+        self.updates = updates;
+    }
+
+    /// The state with this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&State> {
+        self.states.iter().find(|state| state.name == name)
+    }
+
+    /// Replaces the values of the state with this name.
+    ///
+    /// # Errors
+    /// If there is none, or it has another number of values.
+    pub fn set(&mut self, name: &str, values: &[f32]) -> Result<(), StatesError> {
+        let Some(state) = self.states.iter_mut().find(|state| state.name == name) else {
+            return Err(StatesError::Unknown(name.to_owned()));
+        };
+        if state.values.len() != values.len() {
+            let (name, expected, found) = (name.to_owned(), state.values.len(), values.len());
+            return Err(StatesError::Length { name, expected, found });
+        }
+        state.values.copy_from_slice(values);
+        Ok(())
+    }
+
+    /// The weights with moving averages in the place of the parameters that have one; `None` if none
+    /// has.
+    #[must_use]
+    pub fn averages(&self, weights: &Weights) -> Option<Weights> {
+        let mut averaged: Option<Weights> = None;
+        for state in self.states.iter().filter(|state| state.role == AVERAGE) {
+            let averaged = averaged.get_or_insert_with(|| weights.clone());
+            averaged.get_mut(state.param).copy_from_slice(&state.values);
+        }
+        averaged
+    }
+}

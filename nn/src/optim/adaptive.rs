@@ -1,0 +1,214 @@
+//! Rules that divide by what gradients were: [`Adagrad`], [`Adadelta`], [`RmsProp`].
+
+use super::rule::{Element, Rule, decayed, flushed, zeros};
+use autobatch_ir::Value;
+use autobatch_ir::recipe::{StateInit, StateRecipe};
+
+/// `s = s + g * g`, `w = w - lr / (1 + (t - 1) * decay) * g / (sqrt(s) + eps)`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Adagrad {
+    learning_rate: f64,
+    decay: f64,
+    first: f32,
+    eps: f64,
+}
+
+impl Adagrad {
+    /// With this learning rate, which does not decay, sums that begin at 0, and eps 1e-10.
+    #[must_use]
+    pub const fn new(learning_rate: f64) -> Self {
+        Self { learning_rate, decay: 0.0, first: 0.0, eps: 1e-10 }
+    }
+
+    /// How fast the learning rate decays.
+    #[must_use]
+    pub const fn learning_rate_decay(mut self, decay: f64) -> Self {
+        self.decay = decay;
+        self
+    }
+
+    /// Where the sums begin.
+    #[must_use]
+    pub const fn first_sum(mut self, first: f32) -> Self {
+        self.first = first;
+        self
+    }
+
+    /// What is added to the root.
+    #[must_use]
+    pub const fn eps(mut self, eps: f64) -> Self {
+        self.eps = eps;
+        self
+    }
+}
+
+impl Rule for Adagrad {
+    fn name(&self) -> &'static str {
+        "adagrad"
+    }
+
+    fn learning_rate(&self) -> f64 {
+        self.learning_rate
+    }
+
+    fn states(&self) -> Vec<StateRecipe> {
+        vec![StateRecipe { role: "s".to_owned(), init: StateInit::Fill(self.first) }]
+    }
+
+    fn numbers(&self, number: u64, learning_rate: f64) -> Vec<f64> {
+        vec![learning_rate / (1.0 + number.saturating_sub(1) as f64 * self.decay)]
+    }
+
+    fn step<'g>(&self, element: Element<'_, 'g>) -> (Value<'g>, Vec<Value<'g>>) {
+        let s = flushed(element.states[0] + element.gradient.square());
+        let step = element.numbers[0] * element.gradient / (s.sqrt() + self.eps as f32);
+        (element.value - step, vec![s])
+    }
+}
+
+/// `s = rho * s + (1 - rho) * g * g`, `d = sqrt(e + eps) / sqrt(s + eps) * g`,
+/// `e = rho * e + (1 - rho) * d * d`, `w = w - lr * d`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Adadelta {
+    learning_rate: f64,
+    rho: f64,
+    eps: f64,
+}
+
+impl Adadelta {
+    /// With this learning rate (1 as published), rho 0.9 and eps 1e-6.
+    #[must_use]
+    pub const fn new(learning_rate: f64) -> Self {
+        Self { learning_rate, rho: 0.9, eps: 1e-6 }
+    }
+
+    /// How much of both averages an update keeps.
+    #[must_use]
+    pub const fn rho(mut self, rho: f64) -> Self {
+        self.rho = rho;
+        self
+    }
+
+    /// What is added below the roots.
+    #[must_use]
+    pub const fn eps(mut self, eps: f64) -> Self {
+        self.eps = eps;
+        self
+    }
+}
+
+impl Rule for Adadelta {
+    fn name(&self) -> &'static str {
+        "adadelta"
+    }
+
+    fn learning_rate(&self) -> f64 {
+        self.learning_rate
+    }
+
+    fn states(&self) -> Vec<StateRecipe> {
+        vec![zeros("s"), zeros("e")]
+    }
+
+    fn numbers(&self, _: u64, learning_rate: f64) -> Vec<f64> {
+        vec![learning_rate]
+    }
+
+    fn step<'g>(&self, element: Element<'_, 'g>) -> (Value<'g>, Vec<Value<'g>>) {
+        let eps = self.eps as f32;
+        let s = decayed(self.rho, element.states[0], element.gradient.square());
+        let d = (element.states[1] + eps).sqrt() / (s + eps).sqrt() * element.gradient;
+        let e = decayed(self.rho, element.states[1], d.square());
+        (element.value - element.numbers[0] * d, vec![s, e])
+    }
+}
+
+/// `s = alpha * s + (1 - alpha) * g * g`, `w = w - lr * g / (sqrt(s) + eps)`.
+///
+/// [`centred`](Self::centred) keeps `c = alpha * c + (1 - alpha) * g` and has `sqrt(s - c * c)` for the
+/// root; [`momentum`](Self::momentum) keeps `b = mu * b + g / (root + eps)` and has
+/// `w = w - lr * b`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RmsProp {
+    learning_rate: f64,
+    alpha: f64,
+    eps: f64,
+    momentum: f64,
+    centred: bool,
+}
+
+impl RmsProp {
+    /// With this learning rate, alpha 0.99, eps 1e-8, neither centred nor with momentum.
+    #[must_use]
+    pub const fn new(learning_rate: f64) -> Self {
+        Self { learning_rate, alpha: 0.99, eps: 1e-8, momentum: 0.0, centred: false }
+    }
+
+    /// How much of the averages an update keeps.
+    #[must_use]
+    pub const fn alpha(mut self, alpha: f64) -> Self {
+        self.alpha = alpha;
+        self
+    }
+
+    /// What is added to the root.
+    #[must_use]
+    pub const fn eps(mut self, eps: f64) -> Self {
+        self.eps = eps;
+        self
+    }
+
+    /// The momentum `mu`; none if 0.
+    #[must_use]
+    pub const fn momentum(mut self, momentum: f64) -> Self {
+        self.momentum = momentum;
+        self
+    }
+
+    /// Divides by the deviation and not by the root of the mean square.
+    #[must_use]
+    pub const fn centred(mut self) -> Self {
+        self.centred = true;
+        self
+    }
+}
+
+impl Rule for RmsProp {
+    fn name(&self) -> &'static str {
+        "rmsprop"
+    }
+
+    fn learning_rate(&self) -> f64 {
+        self.learning_rate
+    }
+
+    fn states(&self) -> Vec<StateRecipe> {
+        let mut states = vec![zeros("s")];
+        states.extend(self.centred.then(|| zeros("c")));
+        states.extend((self.momentum != 0.0).then(|| zeros("b")));
+        states
+    }
+
+    fn numbers(&self, _: u64, learning_rate: f64) -> Vec<f64> {
+        vec![learning_rate]
+    }
+
+    fn step<'g>(&self, element: Element<'_, 'g>) -> (Value<'g>, Vec<Value<'g>>) {
+        let Element { value, gradient, states, numbers } = element;
+        let mut old = states.iter().copied();
+        let s = decayed(self.alpha, old.next().unwrap_or(gradient), gradient.square());
+        let mut new = vec![s];
+        let mut under_root = s;
+        if self.centred {
+            let c = decayed(self.alpha, old.next().unwrap_or(gradient), gradient);
+            under_root = s - c.square();
+            new.push(c);
+        }
+        let mut step = gradient / (under_root.sqrt() + self.eps as f32);
+        if self.momentum != 0.0 {
+            step = flushed(old.next().unwrap_or(gradient) * self.momentum as f32 + step);
+            new.push(step);
+        }
+        (value - numbers[0] * step, new)
+    }
+}

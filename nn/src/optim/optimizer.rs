@@ -1,0 +1,252 @@
+//! [`Optimizer`]: a rule with what all rules share, and the recipe of its update plan.
+
+use super::rule::{Element, Rule, WeightDecay, flushed};
+use super::schedule::Schedule;
+use autobatch_ir::module::{ParamDecl, ParamKind};
+use autobatch_ir::recipe::{
+    AVERAGE, ParamRecipe, SharedNumber, StateInit, StateRecipe, UpdateRecipe,
+};
+use autobatch_ir::types::{DType, Type};
+use autobatch_ir::{EmitError, Module, ModuleBuilder, ParamId, SigId};
+use std::fmt;
+use std::sync::Arc;
+
+/// Of the bound floats, the factor of gradients; then, where decay is decoupled, the factor of
+/// values; then the rule's own.
+const SCALE: u32 = 0;
+
+/// Says of a parameter whether something applies to it.
+type Choice = Arc<dyn Fn(&ParamDecl) -> bool + Send + Sync>;
+
+/// A rule with a schedule, clipping, weight decay and moving averages; made by [`Optimize`].
+#[derive(Clone)]
+pub struct Optimizer {
+    rule: Arc<dyn Rule>,
+    schedule: Schedule,
+    decay: Option<WeightDecay>,
+    decays: Option<Choice>,
+    clip_norm: Option<f64>,
+    clip_value: Option<f64>,
+    average: Option<f64>,
+    touched_rows: bool,
+}
+
+impl fmt::Debug for Optimizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Optimizer")
+            .field("rule", &self.rule)
+            .field("schedule", &self.schedule)
+            .field("decay", &self.decay)
+            .field("clip_norm", &self.clip_norm)
+            .field("clip_value", &self.clip_value)
+            .field("average", &self.average)
+            .field("touched_rows", &self.touched_rows)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<R: Rule + 'static> From<R> for Optimizer {
+    fn from(rule: R) -> Self {
+        Self {
+            decay: rule.own_decay(),
+            rule: Arc::new(rule),
+            schedule: Schedule::Constant,
+            decays: None,
+            clip_norm: None,
+            clip_value: None,
+            average: None,
+            touched_rows: false,
+        }
+    }
+}
+
+/// What can be asked of every rule: `Adam::new(1e-3).clip_norm(5.0).average(0.999)`.
+pub trait Optimize: Into<Optimizer> {
+    /// Multiplies the learning rate by a schedule's factor.
+    #[must_use]
+    fn schedule(self, schedule: Schedule) -> Optimizer {
+        Optimizer { schedule, ..self.into() }
+    }
+
+    /// Weight decay of this strength: decoupled where the rule decouples it by itself, coupled
+    /// elsewhere.
+    #[must_use]
+    fn weight_decay(self, strength: f64) -> Optimizer {
+        let mut optimizer = self.into();
+        optimizer.decay = Some(match optimizer.rule.own_decay() {
+            Some(WeightDecay::Decoupled(_)) => WeightDecay::Decoupled(strength),
+            Some(WeightDecay::Coupled(_)) | None => WeightDecay::Coupled(strength),
+        });
+        optimizer
+    }
+
+    /// Decoupled weight decay of this strength, whatever the rule.
+    #[must_use]
+    fn decoupled_weight_decay(self, strength: f64) -> Optimizer {
+        Optimizer { decay: Some(WeightDecay::Decoupled(strength)), ..self.into() }
+    }
+
+    /// Which parameters decay; all unless this is said. Often biases do not.
+    #[must_use]
+    fn decay_only(self, decays: impl Fn(&ParamDecl) -> bool + Send + Sync + 'static) -> Optimizer {
+        Optimizer { decays: Some(Arc::new(decays)), ..self.into() }
+    }
+
+    /// Scales all gradients down together so that their norm is at most this.
+    #[must_use]
+    fn clip_norm(self, norm: f64) -> Optimizer {
+        Optimizer { clip_norm: Some(norm), ..self.into() }
+    }
+
+    /// Cuts every element of a gradient to at most this magnitude.
+    #[must_use]
+    fn clip_value(self, value: f64) -> Optimizer {
+        Optimizer { clip_value: Some(value.abs()), ..self.into() }
+    }
+
+    /// Keeps a moving average of every parameter, of which an update keeps so much. It begins as a
+    /// copy of the parameter, so it needs no correction.
+    #[must_use]
+    fn average(self, decay: f64) -> Optimizer {
+        Optimizer { average: Some(decay), ..self.into() }
+    }
+
+    /// Updates only those rows of tables that lookups of the minibatch named.
+    #[must_use]
+    fn touched_rows(self) -> Optimizer {
+        Optimizer { touched_rows: true, ..self.into() }
+    }
+}
+
+impl<T: Into<Optimizer>> Optimize for T {}
+
+impl Optimizer {
+    /// All parameters of a module, to be updated.
+    #[must_use]
+    pub fn all(&self, module: &Module) -> Vec<ParamId> {
+        (0..module.params.len()).map(ParamId::new).collect()
+    }
+
+    /// The rule.
+    #[must_use]
+    pub fn rule(&self) -> &dyn Rule {
+        &*self.rule
+    }
+
+    /// The learning rate of update `number`, from 1 on.
+    #[must_use]
+    pub fn learning_rate(&self, number: u64) -> f64 {
+        self.rule.learning_rate() * self.schedule.factor(number.saturating_sub(1))
+    }
+
+    /// The floats that update `number`, from 1 on, binds. Gradients are multiplied by `scale` before
+    /// anything else.
+    #[must_use]
+    pub fn floats(&self, number: u64, scale: f64) -> Vec<f32> {
+        let number = number.max(1);
+        let learning_rate = self.learning_rate(number);
+        let mut floats = vec![scale as f32];
+        if let Some(WeightDecay::Decoupled(strength)) = self.decay {
+            floats.push((1.0 - learning_rate * strength) as f32);
+        }
+        floats.extend(self.rule.numbers(number, learning_rate).iter().map(|&number| number as f32));
+        floats
+    }
+
+    /// How the trained parameters of a module are updated; each is updated once, however often it is
+    /// named, and what is not named stays as it is.
+    ///
+    /// # Errors
+    /// If the rule emits what cannot be, or names a parameter that the module does not have.
+    #[track_caller]
+    pub fn recipe(&self, module: &Module, trained: &[ParamId]) -> Result<UpdateRecipe, EmitError> {
+        let mut m = ModuleBuilder::new(self.rule.name());
+        let mut trained = trained.to_vec();
+        trained.sort_unstable();
+        trained.dedup();
+        let floats = self.floats(1, 1.0).len() as u32;
+        let shared = self.clip_norm.and_then(|norm| clip_factor(&mut m, floats, norm));
+        let mut params = Vec::with_capacity(trained.len());
+        for &param in &trained {
+            let Some(decl) = module.params.get(param.index()) else {
+                let message = format!("the module {} has no parameter {param}", module.name);
+                let help = Some("train parameters of the module that the optimiser is for".to_owned());
+                m.fail("optimiser", message, help, std::panic::Location::caller());
+                continue;
+            };
+            let decays = self.decays.as_ref().is_none_or(|decays| decays(decl));
+            let Some(cell) = self.cell(&mut m, self.decay.filter(|_| decays)) else { continue };
+            params.push(ParamRecipe {
+                param,
+                cell,
+                states: self.states(),
+                numbers: self.numbers(floats, self.decay.filter(|_| decays)),
+                touched: self.touched_rows && decl.kind == ParamKind::Table,
+            });
+        }
+        Ok(UpdateRecipe { cells: m.build()?, floats, norm: shared.is_some(), shared, params })
+    }
+
+    fn states(&self) -> Vec<StateRecipe> {
+        let average = StateRecipe { role: AVERAGE.to_owned(), init: StateInit::Param };
+        let mut states = self.rule.states();
+        states.extend(self.average.map(|_| average));
+        states
+    }
+
+    /// What the cell takes last: the factor of gradients, that of values if it decays decoupled, and
+    /// the rule's numbers.
+    fn numbers(&self, floats: u32, decay: Option<WeightDecay>) -> Vec<SharedNumber> {
+        let factor = match self.clip_norm {
+            Some(_) => SharedNumber::Shared(0),
+            None => SharedNumber::Float(SCALE),
+        };
+        let bound = 1 + u32::from(matches!(self.decay, Some(WeightDecay::Decoupled(_))));
+        let mut numbers = vec![factor];
+        numbers.extend(matches!(decay, Some(WeightDecay::Decoupled(_))).then_some(SharedNumber::Float(1)));
+        numbers.extend((bound..floats).map(SharedNumber::Float));
+        numbers
+    }
+
+    /// Traces the cell of one element.
+    fn cell(&self, m: &mut ModuleBuilder, decay: Option<WeightDecay>) -> Option<SigId> {
+        let states = self.rule.states().len();
+        let floats = self.floats(1, 1.0).len() as u32;
+        let ports = 2 + self.states().len() + self.numbers(floats, decay).len();
+        m.cell_of_any(self.rule.name(), &vec![Type::scalar(DType::F32); ports], |_, ports| {
+            let (kept, numbers) = ports[2..].split_at(self.states().len());
+            let (mut value, mut gradient) = (ports[0], ports[1] * numbers[0]);
+            let mut numbers = &numbers[1..];
+            if let Some(cut) = self.clip_value {
+                gradient = gradient.clamp(-cut as f32, cut as f32);
+            }
+            match decay {
+                Some(WeightDecay::Coupled(strength)) => gradient = gradient + value * strength as f32,
+                Some(WeightDecay::Decoupled(_)) => {
+                    value = value * numbers[0];
+                    numbers = &numbers[1..];
+                }
+                None => {}
+            }
+            let element = Element { value, gradient, states: &kept[..states], numbers };
+            let (value, states) = self.rule.step(element);
+            let mut results = vec![value];
+            results.extend(states);
+            results.extend(self.average.map(|keep| {
+                let old = kept[kept.len() - 1];
+                flushed(old * keep as f32 + value * (1.0 - keep) as f32)
+            }));
+            results
+        })
+    }
+}
+
+/// The cell of the factor of clipped gradients: `scale * min(1, norm / (scale * sqrt(sumsq) + 1e-6))`.
+fn clip_factor(m: &mut ModuleBuilder, floats: u32, norm: f64) -> Option<SigId> {
+    let ports = vec![Type::scalar(DType::F32); 1 + floats as usize];
+    m.cell_of_any("clip", &ports, |_, ports| {
+        let (sum, scale) = (ports[0], ports[1]);
+        let factor = norm as f32 / (sum.sqrt() * scale + 1e-6);
+        vec![factor.minimum(1.0) * scale]
+    })
+}
