@@ -12,4 +12,4 @@
 pub mod kernels;
 pub mod player;
 
-pub use player::{Bound, Counters, KernelCount, Player, RunError, StepCount, Stores};
+pub use player::{Bound, Counters, GradientSource, KernelCount, Player, RunError, StepCount, Stores};

@@ -13,6 +13,7 @@ pub mod elementwise;
 mod error;
 mod isa;
 mod lanes;
+pub(crate) mod line;
 pub mod lists;
 mod memory;
 mod multiply;

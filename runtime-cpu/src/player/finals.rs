@@ -5,7 +5,9 @@
 
 use super::RunError;
 use super::memory::Memory;
+use super::touched::Touched;
 use crate::kernels::{Isa, RowNumbers, Rows, RowsMut, Run, Scratch, WeightGrad, column_sums};
+use autobatch_ir::ParamId;
 use autobatch_ir::numeric::scalar;
 use autobatch_ir::plan::{FieldId, Final, FinalPart, FinalSum, Operand, Plan, StoreId, StoreKind};
 use std::ops::Range;
@@ -17,6 +19,9 @@ const SPLIT_WORK: usize = 1_500_000;
 #[derive(Default)]
 pub(super) struct Gradients {
     stores: Vec<Vec<f32>>,
+    /// The store of each parameter's gradient.
+    params: Vec<Option<StoreId>>,
+    touched: Touched,
     scratch: Vec<Scratch>,
 }
 
@@ -30,8 +35,18 @@ pub(super) struct Played<'a> {
 }
 
 impl Gradients {
-    /// Zeros for every gradient store of the plan.
-    pub(super) fn fit(&mut self, plan: &Plan, threads: usize) -> Result<(), RunError> {
+    /// Zeros for every gradient store of the plan; what is there, if gradients are to be `kept`.
+    pub(super) fn fit(&mut self, plan: &Plan, threads: usize, kept: bool) -> Result<(), RunError> {
+        let params = plan.stores.iter().filter(|store| matches!(store.kind, StoreKind::Param(_)));
+        let gradient = |(number, _)| plan.gradient_of(ParamId::new(number));
+        if kept {
+            return match params.enumerate().map(gradient).eq(self.params.iter().copied()) {
+                true => Ok(()),
+                false => Err(RunError::OtherGradients),
+            };
+        }
+        self.params.clear();
+        self.params.extend(params.enumerate().map(gradient));
         if self.stores.len() < plan.stores.len() {
             self.stores.resize_with(plan.stores.len(), Vec::new);
         }
@@ -54,8 +69,19 @@ impl Gradients {
         self.stores.get(store.index()).map(Vec::as_slice).filter(|gradient| !gradient.is_empty())
     }
 
+    /// The gradient of a parameter.
+    pub(super) fn of_param(&self, param: ParamId) -> Option<&[f32]> {
+        self.of((*self.params.get(param.index())?)?)
+    }
+
+    /// The touched rows of a table's gradient, ascending; `None` if all count as touched.
+    pub(super) fn touched_rows(&self, param: ParamId) -> Option<&[u32]> {
+        self.touched.rows((*self.params.get(param.index())?)?.index())
+    }
+
     /// Plays all finals in order.
-    pub(super) fn play(&mut self, played: Played<'_>, threads: usize) -> Result<(), RunError> {
+    pub(super) fn play(&mut self, played: Played<'_>, threads: usize, kept: bool) -> Result<(), RunError> {
+        self.touched.mark(played, kept);
         for sum in &played.plan.finals {
             let gradient = &mut self.stores[sum.store.index()];
             let columns = played.plan.stores[sum.store.index()].ty.shape.width();
@@ -139,7 +165,8 @@ impl Played<'_> {
         }
     }
 
-    fn index(&self, operand: Operand, lane: usize) -> u32 {
+    /// The index that a lane of a `tgrad` adds to.
+    pub(super) fn index(&self, operand: Operand, lane: usize) -> u32 {
         match operand {
             Operand::Words { start, stride } => self.words[start as usize + lane * stride as usize],
             Operand::WordTable { at } => self.words[self.plan.tables[at as usize + lane] as usize],

@@ -14,14 +14,18 @@ mod memory;
 mod program;
 mod ready;
 mod tile;
+mod touched;
+mod updates;
 mod watch;
+
+pub use updates::GradientSource;
 
 pub use counters::{Counters, KernelCount, StepCount};
 
 use crate::kernels::{Isa, IsaError, KernelError};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, StoreId, Verified};
-use autobatch_ir::{AppId, ParamId, Weights};
+use autobatch_ir::{AppId, ParamId, States, Weights};
 use border::Origins;
 use finals::{Gradients, Played};
 use memory::Memory;
@@ -29,6 +33,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelI
 use ready::{Ready, recycled};
 use std::fmt;
 use tile::{PlayContext, StepContext, TileMemory};
+use updates::{Arrays, Updates};
 
 /// Floating-point operations below which a step is not split among threads: about 30 µs of one core.
 const SPLIT_WORK: usize = 3_000_000;
@@ -91,6 +96,12 @@ pub enum RunError {
         /// How many bytes the slabs take.
         bytes: u64,
     },
+    /// A plan that updates stores was played as one that computes values.
+    IsUpdate,
+    /// A plan that updates no stores was played as one that does.
+    NoUpdate,
+    /// Gradients are kept and the next plan makes those of other parameters.
+    OtherGradients,
     /// A weight could not be packed.
     Kernel(KernelError),
     /// A step made NaN or an infinity of finite numbers; only a player that watches finds this.
@@ -130,6 +141,11 @@ impl fmt::Display for RunError {
             Self::Memory { bytes } => write!(
                 f,
                 "the slabs of the plan take {bytes} bytes, which cannot be had; plan fewer instances at once"
+            ),
+            Self::IsUpdate => f.write_str("the plan updates stores; play it with update"),
+            Self::NoUpdate => f.write_str("the plan updates no stores; play it with play"),
+            Self::OtherGradients => f.write_str(
+                "gradients are kept, but this plan makes those of other parameters; ask every plan for the same ones",
             ),
             Self::Kernel(error) => error.fmt(f),
             Self::NotFinite { step, kernel, lane, app, result, element } => {
@@ -171,6 +187,8 @@ pub struct Player {
     pool: Option<rayon::ThreadPool>,
     memory: Memory,
     gradients: Gradients,
+    keep_gradients: bool,
+    updates: Updates,
     threads: Vec<TileMemory>,
     ready: Ready,
     params: Vec<&'static [f32]>,
@@ -211,6 +229,8 @@ impl Player {
             pool,
             memory: Memory::default(),
             gradients: Gradients::default(),
+            keep_gradients: false,
+            updates: Updates::default(),
             threads: (0..threads).map(|_| TileMemory::default()).collect(),
             ready: Ready::default(),
             params: Vec::new(),
@@ -261,6 +281,9 @@ impl Player {
         stores: &dyn Stores,
         bound: Bound<'_>,
     ) -> Result<(), RunError> {
+        if plan.is_update() {
+            return Err(RunError::IsUpdate);
+        }
         border::check_bound(plan, stores, bound)?;
         let mut params = recycled(std::mem::take(&mut self.params));
         self.ready.prepare(self.isa, plan, stores, &mut params)?;
@@ -276,13 +299,80 @@ impl Player {
         self.params = recycled(params);
         played?;
         let count = self.threads.len();
-        self.gradients.fit(plan, count)?;
+        let kept = self.keep_gradients;
+        self.gradients.fit(plan, count, kept)?;
         let played = Played { isa: self.isa, plan, memory: &self.memory, words: bound.words };
         let gradients = &mut self.gradients;
         match &self.pool {
-            None => gradients.play(played, count),
-            Some(pool) => pool.install(|| gradients.play(played, count)),
+            None => gradients.play(played, count, kept),
+            Some(pool) => pool.install(|| gradients.play(played, count, kept)),
         }
+    }
+
+    /// Whether the gradients of the plans played from now on are added to what is there, in place of
+    /// beginning at 0: gradients of several minibatches are accumulated like those of one. The sums
+    /// go on in order, so their bits are those of one plan whose finals name the rows of all. Turn it
+    /// on behind the first of the minibatches, off behind the last. Off at first.
+    pub fn set_keep_gradients(&mut self, keep: bool) {
+        self.keep_gradients = keep;
+    }
+
+    /// Plays an update plan on the gradients of the plan played last. Parameters that it changes get
+    /// new versions, and `states` counts the update. `floats` are what the optimiser binds for it.
+    ///
+    /// # Errors
+    /// If the plan updates nothing, or gradients, weights, states or floats do not fit it; then nothing
+    /// was changed.
+    pub fn update(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &mut Weights,
+        states: &mut States,
+        floats: &[f32],
+    ) -> Result<(), RunError> {
+        let gradients = std::mem::take(&mut self.gradients);
+        let updated = self.update_with(plan, &gradients, weights, states, floats);
+        self.gradients = gradients;
+        updated
+    }
+
+    /// [`update`](Self::update) on gradients from elsewhere.
+    ///
+    /// # Errors
+    /// As [`update`](Self::update).
+    pub fn update_with(
+        &mut self,
+        plan: &Verified<Plan>,
+        gradients: &(dyn GradientSource + Sync),
+        weights: &mut Weights,
+        states: &mut States,
+        floats: &[f32],
+    ) -> Result<(), RunError> {
+        if !plan.is_update() {
+            return Err(RunError::NoUpdate);
+        }
+        let arrays = Arrays { plan, gradients, weights: &mut *weights, states: &mut *states, floats };
+        arrays.check()?;
+        let (isa, threads, updates) = (self.isa, self.threads.len(), &mut self.updates);
+        match &self.pool {
+            None => updates.play(isa, threads, arrays)?,
+            Some(pool) => pool.install(|| updates.play(isa, threads, arrays))?,
+        }
+        states.set_updates(states.updates() + 1);
+        Ok(())
+    }
+
+    /// The gradient of a parameter, made by the plan that was played last.
+    #[must_use]
+    pub fn gradient_of(&self, param: ParamId) -> Option<&[f32]> {
+        self.gradients.of_param(param)
+    }
+
+    /// The rows of a table's gradient that the plan played last touched, ascending; `None` if all count
+    /// as touched.
+    #[must_use]
+    pub fn touched_rows(&self, param: ParamId) -> Option<&[u32]> {
+        self.gradients.touched_rows(param)
     }
 
     /// The elements of a gradient store of the plan that was played last; `None` for other stores.

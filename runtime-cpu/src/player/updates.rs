@@ -1,0 +1,381 @@
+//! Plays update plans: streams the arrays of each parameter through the line of its kernel.
+//!
+//! Threads take ranges of elements of one parameter, so the bits depend on the plan only. Lines are
+//! made once for a kernel and the way in which its ports meet its targets; playing a plan seen
+//! before on one thread allocates nothing.
+
+use super::RunError;
+use super::finals::Gradients;
+use crate::kernels::elementwise::{Elements, ElementsMut};
+use crate::kernels::line::{Line, Port};
+use crate::kernels::rowwise::run as run_row;
+use crate::kernels::{Aligned, Isa};
+use autobatch_ir::graph::Op;
+use autobatch_ir::numeric::{row, store};
+use autobatch_ir::plan::{Kernel, KernelId, Plan, StoreId, StoreKind, Update, UpdateSource};
+use autobatch_ir::types::{DType, Shape, Type};
+use autobatch_ir::{ParamId, States, Weights};
+use std::sync::Arc;
+
+/// Elements below which an array is not split among threads: about 30 µs of one core.
+const SPLIT_ELEMENTS: usize = 1 << 15;
+/// So many lines are kept; a player that has met more begins anew with its next update.
+const MOST_LINES: usize = 1024;
+
+/// Where an update finds gradients: the player's own of the plan played last, or those that a caller
+/// brings, summed over machines, say.
+pub trait GradientSource {
+    /// The gradient of a parameter.
+    fn gradient(&self, param: ParamId) -> Option<&[f32]>;
+
+    /// The rows of a table's gradient that were touched, ascending; `None` if all count as touched.
+    fn touched(&self, param: ParamId) -> Option<&[u32]>;
+}
+
+/// What is kept from update to update.
+#[derive(Default)]
+pub(super) struct Updates {
+    lines: Vec<KnownLine>,
+    scratch: Vec<Aligned>,
+    scalars: Vec<f32>,
+    /// Sums of blocks.
+    sums: Vec<f32>,
+    ports: Vec<Port>,
+    targets: Vec<*mut f32>,
+    aliases: Vec<Option<u32>>,
+}
+
+// SAFETY: pointers are kept for their memory's sake only; every play clears them first.
+unsafe impl Send for Updates {}
+// SAFETY: as above; nothing reads them through a shared reference.
+unsafe impl Sync for Updates {}
+
+/// A line, for whom it was made, and where its ports read what its targets write.
+struct KnownLine {
+    kernel: Arc<Kernel>,
+    aliases: Box<[Option<u32>]>,
+    line: Arc<Line>,
+}
+
+/// What one update plan is played on.
+pub(super) struct Arrays<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) gradients: &'a (dyn GradientSource + Sync),
+    pub(super) weights: &'a mut Weights,
+    pub(super) states: &'a mut States,
+    pub(super) floats: &'a [f32],
+}
+
+impl GradientSource for Gradients {
+    fn gradient(&self, param: ParamId) -> Option<&[f32]> {
+        self.of_param(param)
+    }
+
+    fn touched(&self, param: ParamId) -> Option<&[u32]> {
+        self.touched_rows(param)
+    }
+}
+
+impl Arrays<'_> {
+    /// Whether everything that the plan names is there, in its size.
+    pub(super) fn check(&self) -> Result<(), RunError> {
+        let plan = self.plan;
+        if self.floats.len() < plan.floats as usize {
+            let (expected, found) = (plan.floats as usize, self.floats.len());
+            return Err(RunError::Missing { what: "floats", expected, found });
+        }
+        let first = self.params();
+        let states = plan.given_stores() - first;
+        if self.weights.len() != first || self.states.len() != states {
+            let (expected, found) = (plan.given_stores(), self.weights.len() + self.states.len());
+            return Err(RunError::Missing { what: "parameters and states", expected, found });
+        }
+        for (number, store) in plan.stores.iter().enumerate() {
+            let (expected, found) = (store.ty.shape.elements(), self.elements(StoreId(number as u32)).len());
+            if expected != found {
+                return Err(RunError::Store { name: store.name.clone(), expected, found });
+            }
+            if let StoreKind::Grad(of) = store.kind
+                && let Some(rows) = self.gradients.touched(ParamId::new(of.index()))
+                && let Some(&row) = rows.last()
+                && row >= store.ty.shape.dims().first().copied().unwrap_or(1)
+            {
+                let expected = store.ty.shape.dims().first().copied().unwrap_or(1) as usize;
+                return Err(RunError::Store { name: store.name.clone(), expected, found: row as usize + 1 });
+            }
+        }
+        Ok(())
+    }
+
+    /// How many stores are parameters; states follow.
+    fn params(&self) -> usize {
+        let param = |kind: StoreKind| matches!(kind, StoreKind::Param(_));
+        self.plan.stores.iter().take_while(|store| param(store.kind)).count()
+    }
+
+    fn elements(&self, store: StoreId) -> &[f32] {
+        match self.plan.stores[store.index()].kind {
+            StoreKind::Param(_) => self.weights.get(ParamId::new(store.index())),
+            StoreKind::State(_) => {
+                self.states.iter().nth(store.index() - self.params()).map_or(&[], |state| state.values())
+            }
+            StoreKind::Grad(of) => self.gradients.gradient(ParamId::new(of.index())).unwrap_or(&[]),
+        }
+    }
+}
+
+impl Updates {
+    /// Plays all updates in order. The arrays were checked.
+    pub(super) fn play(
+        &mut self,
+        isa: Isa,
+        threads: usize,
+        mut arrays: Arrays<'_>,
+    ) -> Result<(), RunError> {
+        if self.lines.len() > MOST_LINES {
+            self.lines.clear();
+        }
+        self.scratch.resize_with(threads.max(self.scratch.len()), Aligned::default);
+        self.scalars.clear();
+        let plan = arrays.plan;
+        for update in &plan.updates {
+            match update {
+                Update::Sumsq { stores } => {
+                    let sums = stores.iter().map(|&of| sum_of_squares(isa, &mut self.sums, arrays.elements(of)));
+                    let sum = store::sum_over_stores(sums);
+                    self.scalars.push(sum);
+                }
+                Update::Scalars { kernel, sources } => self.make_scalars(isa, &arrays, *kernel, sources)?,
+                Update::Apply { kernel, touched, sources, targets } => {
+                    self.apply(isa, threads, &mut arrays, (*kernel, *touched), sources, targets)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The line of a kernel whose ports meet its targets as `aliases` says, made now or before.
+    fn line(&mut self, kernel: &Arc<Kernel>) -> Arc<Line> {
+        let known = |line: &&KnownLine| Arc::ptr_eq(&line.kernel, kernel) && *line.aliases == *self.aliases;
+        if let Some(known) = self.lines.iter().find(known) {
+            return Arc::clone(&known.line);
+        }
+        let line = Arc::new(Line::new(kernel, &self.aliases));
+        let aliases = self.aliases.clone().into_boxed_slice();
+        self.lines.push(KnownLine { kernel: Arc::clone(kernel), aliases, line: Arc::clone(&line) });
+        line
+    }
+
+    fn make_scalars(
+        &mut self,
+        isa: Isa,
+        arrays: &Arrays<'_>,
+        kernel: KernelId,
+        sources: &[UpdateSource],
+    ) -> Result<(), RunError> {
+        let kernel = &arrays.plan.kernels[kernel.index()];
+        self.aliases.clear();
+        self.aliases.resize(sources.len(), None);
+        let line = self.line(kernel);
+        let made = self.scalars.len();
+        self.scalars.resize(made + kernel.results.len(), 0.0);
+        let (old, new) = self.scalars.split_at_mut(made);
+        self.ports.clear();
+        self.ports.extend(sources.iter().map(|source| single(source, old, arrays.floats)));
+        self.targets.clear();
+        self.targets.extend(new.iter_mut().map(std::ptr::from_mut));
+        let scratch = &mut self.scratch[0];
+        fit(scratch, &line)?;
+        // SAFETY: each port and target is one float; the scratch has room.
+        unsafe { line.play(isa, 1, &self.ports, &self.targets, scratch) };
+        Ok(())
+    }
+
+    fn apply(
+        &mut self,
+        isa: Isa,
+        threads: usize,
+        arrays: &mut Arrays<'_>,
+        (kernel, touched): (KernelId, bool),
+        sources: &[UpdateSource],
+        targets: &[StoreId],
+    ) -> Result<(), RunError> {
+        let (plan, gradients) = (arrays.plan, arrays.gradients);
+        self.aliases.clear();
+        self.aliases.extend(sources.iter().map(|source| match source {
+            UpdateSource::Store(store) => {
+                targets.iter().position(|target| target == store).map(|at| at as u32)
+            }
+            UpdateSource::Scalar(_) | UpdateSource::Float(_) => None,
+        }));
+        let line = self.line(&plan.kernels[kernel.index()]);
+        for scratch in &mut self.scratch {
+            fit(scratch, &line)?;
+        }
+        // Targets first: the guard of the parameter changes its version and rounds it when it goes.
+        let first = arrays.params();
+        let mut guard = None;
+        self.targets.clear();
+        for &target in targets {
+            let base = match plan.stores[target.index()].kind {
+                StoreKind::Param(_) => None,
+                StoreKind::State(_) | StoreKind::Grad(_) => {
+                    let state = &mut arrays.states.as_mut_slice()[target.index() - first];
+                    Some(state.values_mut().as_mut_ptr())
+                }
+            };
+            self.targets.push(base.unwrap_or(std::ptr::null_mut()));
+        }
+        self.ports.clear();
+        for (source, alias) in sources.iter().zip(&self.aliases) {
+            self.ports.push(match (source, alias) {
+                (_, Some(target)) => Port { base: self.targets[*target as usize], single: false },
+                (UpdateSource::Store(store), None) => {
+                    Port { base: arrays.elements(*store).as_ptr(), single: false }
+                }
+                (other, None) => single(other, &self.scalars, arrays.floats),
+            });
+        }
+        let param = targets.iter().position(|target| target.index() < first);
+        if let Some(at) = param {
+            let guard = guard.insert(arrays.weights.get_mut(ParamId::new(targets[at].index())));
+            self.targets[at] = guard.as_mut_ptr();
+            for (port, alias) in self.ports.iter_mut().zip(&self.aliases) {
+                if *alias == Some(at as u32) {
+                    port.base = self.targets[at];
+                }
+            }
+        }
+        let shape = plan.stores[targets[0].index()].ty.shape;
+        let rows = touched.then(|| touched_rows(plan, gradients, sources)).flatten();
+        let work = Stream { isa, line: &line, ports: &self.ports, targets: &self.targets };
+        match rows {
+            // SAFETY: all arrays have as many elements as the shape, which was checked; targets are distinct
+            // and borrowed mutably by this call, and rows lie inside their table.
+            None => unsafe { work.play(0..shape.elements(), &mut self.scratch[..threads]) },
+            Some(rows) => {
+                let width = shape.elements() / shape.dims()[0] as usize;
+                for run in rows.chunk_by(|a, b| a + 1 == *b) {
+                    let start = run[0] as usize * width;
+                    // SAFETY: as above.
+                    unsafe { work.play(start..start + run.len() * width, &mut self.scratch[..threads]) };
+                }
+            }
+        }
+        drop(guard);
+        Ok(())
+    }
+}
+
+/// A scalar or a bound float as a port.
+fn single(source: &UpdateSource, scalars: &[f32], floats: &[f32]) -> Port {
+    let base = match *source {
+        UpdateSource::Scalar(scalar) => &scalars[scalar as usize],
+        UpdateSource::Float(float) => &floats[float as usize],
+        UpdateSource::Store(_) => unreachable!("scalars are not made of stores (rule P33)"),
+    };
+    Port { base, single: true }
+}
+
+fn fit(scratch: &mut Aligned, line: &Line) -> Result<(), RunError> {
+    let floats = line.scratch();
+    scratch.fit(floats).ok_or(RunError::Memory { bytes: 4 * floats as u64 })
+}
+
+/// The rows that an update of touched rows changes; all, if there is no list of them.
+fn touched_rows<'a>(
+    plan: &Plan,
+    gradients: &'a dyn GradientSource,
+    sources: &[UpdateSource],
+) -> Option<&'a [u32]> {
+    let param = sources.iter().find_map(|source| match source {
+        UpdateSource::Store(store) => match plan.stores[store.index()].kind {
+            StoreKind::Grad(of) => Some(ParamId::new(of.index())),
+            StoreKind::Param(_) | StoreKind::State(_) => None,
+        },
+        UpdateSource::Scalar(_) | UpdateSource::Float(_) => None,
+    })?;
+    gradients.touched(param)
+}
+
+/// A line with its arrays.
+#[derive(Clone, Copy)]
+struct Stream<'a> {
+    isa: Isa,
+    line: &'a Line,
+    ports: &'a [Port],
+    targets: &'a [*mut f32],
+}
+
+// SAFETY: threads play distinct elements.
+unsafe impl Send for Stream<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Stream<'_> {}
+
+/// The most ports and the most targets that are moved to a range without allocating.
+const MOST: usize = 16;
+
+impl Stream<'_> {
+    /// Plays a range of elements, split among the threads whose scratch is given.
+    ///
+    /// # Safety
+    /// As for [`Line::play`], for all elements up to the end of the range.
+    unsafe fn play(self, elements: std::ops::Range<usize>, scratch: &mut [Aligned]) {
+        let count = elements.len();
+        let parts = (count / SPLIT_ELEMENTS + 1).min(scratch.len());
+        if let [first, ..] = scratch
+            && parts <= 1
+        {
+            // SAFETY: as for this function.
+            return unsafe { self.part(elements, first) };
+        }
+        rayon::scope(|scope| {
+            for (number, scratch) in scratch[..parts].iter_mut().enumerate() {
+                let at = |number: usize| elements.start + count * number / parts;
+                let own = at(number)..at(number + 1);
+                // SAFETY: as for this function; each thread plays elements of its own.
+                scope.spawn(move |_| unsafe { self.part(own, scratch) });
+            }
+        });
+    }
+
+    /// # Safety
+    /// As for [`Stream::play`].
+    unsafe fn part(self, elements: std::ops::Range<usize>, scratch: &mut Aligned) {
+        let Self { isa, line, ports, targets } = self;
+        let from = |port: &Port| Port { base: port.base.wrapping_add(if port.single { 0 } else { elements.start }), ..*port };
+        let to = |target: &*mut f32| target.wrapping_add(elements.start);
+        if ports.len() <= MOST && targets.len() <= MOST {
+            let mut own_ports = [Port { base: std::ptr::null(), single: true }; MOST];
+            let mut own_targets = [std::ptr::null_mut(); MOST];
+            own_ports.iter_mut().zip(ports).for_each(|(own, port)| *own = from(port));
+            own_targets.iter_mut().zip(targets).for_each(|(own, target)| *own = to(target));
+            let (ports, targets) = (&own_ports[..ports.len()], &own_targets[..targets.len()]);
+            // SAFETY: as for this function.
+            return unsafe { line.play(isa, elements.len(), ports, targets, scratch) };
+        }
+        let ports: Vec<Port> = ports.iter().map(from).collect();
+        let targets: Vec<*mut f32> = targets.iter().map(to).collect();
+        // SAFETY: as for this function.
+        unsafe { line.play(isa, elements.len(), &ports, &targets, scratch) };
+    }
+}
+
+/// The sum of the squares of a store, block by block.
+fn sum_of_squares(isa: Isa, sums: &mut Vec<f32>, elements: &[f32]) -> f32 {
+    sums.clear();
+    sums.extend(elements.chunks(store::BLOCK).map(|block| {
+        let Ok(shape) = Shape::new(&[block.len() as u32]) else {
+            return store::block_sum_of_squares(block);
+        };
+        let operand = Elements { base: block.as_ptr(), stride: block.len(), single: false };
+        let mut sum = 0.0;
+        let out = ElementsMut { base: &raw mut sum, stride: 1 };
+        let operand = (operand, Type::new(DType::F32, shape));
+        // A dot product of a row with itself is the fold of its squares.
+        // SAFETY: the block is readable, and the result is one float of our own.
+        let known = unsafe { run_row(isa, Op::Dot, 1, &[operand, operand], (out, 1)) };
+        if known { sum } else { store::block_sum_of_squares(block) }
+    }));
+    row::sum(sums)
+}

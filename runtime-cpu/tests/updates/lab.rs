@@ -1,0 +1,135 @@
+//! A module with some parameters, gradients from a generator, and updates on both players.
+
+use autobatch_ir::plan::interp;
+use autobatch_ir::plan::{Plan, StoreKind, Verified};
+use autobatch_ir::{Init, Module, ModuleBuilder, ParamId, States, UpdateRecipe, Weights};
+use autobatch_nn::optim::Optimizer;
+use autobatch_planner::update_plan;
+use autobatch_runtime_cpu::{GradientSource, Player};
+use std::sync::Arc;
+
+/// SplitMix64
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// In -1..1.
+    pub fn float(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
+    }
+
+    pub fn floats(&mut self, count: usize) -> Vec<f32> {
+        (0..count).map(|_| self.float()).collect()
+    }
+}
+
+/// Gradients by parameter, and touched rows.
+#[derive(Clone, Default)]
+pub struct Given {
+    pub gradients: Vec<Vec<f32>>,
+    pub touched: Vec<Option<Vec<u32>>>,
+}
+
+impl GradientSource for Given {
+    fn gradient(&self, param: ParamId) -> Option<&[f32]> {
+        self.gradients.get(param.index()).map(Vec::as_slice)
+    }
+
+    fn touched(&self, param: ParamId) -> Option<&[u32]> {
+        self.touched.get(param.index())?.as_deref()
+    }
+}
+
+/// A matrix, a bias whose length is no multiple of anything, and a table.
+pub fn module() -> Arc<Module> {
+    let mut m = ModuleBuilder::new("lab");
+    m.param("w", [37, 29], Init::Uniform(1.0));
+    m.param("b", [5], Init::Uniform(1.0));
+    m.table("t", [11, 6], Init::Uniform(1.0));
+    m.build().expect("the module is well formed")
+}
+
+pub fn all(module: &Module) -> Vec<ParamId> {
+    (0..module.params.len()).map(ParamId::new).collect()
+}
+
+pub struct Lab {
+    pub module: Arc<Module>,
+    pub recipe: UpdateRecipe,
+    pub plan: Verified<Plan>,
+    pub weights: Weights,
+    pub states: States,
+    pub optimizer: Optimizer,
+}
+
+impl Lab {
+    pub fn new(module: &Arc<Module>, optimizer: impl Into<Optimizer>) -> Self {
+        Self::training(module, optimizer, &all(module))
+    }
+
+    pub fn training(module: &Arc<Module>, optimizer: impl Into<Optimizer>, trained: &[ParamId]) -> Self {
+        let optimizer = optimizer.into();
+        let recipe = optimizer.recipe(module, trained).expect("the rule is well typed");
+        let plan = update_plan(module, &recipe).expect("something is updated");
+        let plan = plan.verify().unwrap_or_else(|errors| panic!("{errors}"));
+        let weights = Weights::init(module, 7);
+        let states = recipe.states(&weights, module).expect("there is memory");
+        Self { module: Arc::clone(module), recipe, plan, weights, states, optimizer }
+    }
+
+    pub fn gradients(&self, random: &mut Random) -> Given {
+        let sizes = self.module.params.iter().map(|decl| decl.ty.shape.elements());
+        Given { gradients: sizes.map(|size| random.floats(size)).collect(), touched: Vec::new() }
+    }
+
+    pub fn next_floats(&self, scale: f64) -> Vec<f32> {
+        self.optimizer.floats(self.states.updates() + 1, scale)
+    }
+
+    /// The stores of the plan, as the naive player wants them.
+    pub fn stores(&self, given: &Given) -> (Vec<Vec<f32>>, Vec<Option<Vec<u32>>>) {
+        let mut states = self.states.iter();
+        let mut touched = Vec::new();
+        let stores = self.plan.stores.iter().enumerate().map(|(number, store)| {
+            touched.push(None);
+            match store.kind {
+                StoreKind::Param(_) => self.weights.get(ParamId::new(number)).to_vec(),
+                StoreKind::State(_) => states.next().expect("a state a store").values().to_vec(),
+                StoreKind::Grad(of) => {
+                    touched[number] = given.touched(ParamId::new(of.index())).map(<[u32]>::to_vec);
+                    given.gradients[of.index()].clone()
+                }
+            }
+        });
+        (stores.collect(), touched)
+    }
+
+    /// One update by the naive player, without changing anything here.
+    pub fn naive(&self, given: &Given, floats: &[f32]) -> Vec<Vec<f32>> {
+        let (mut stores, touched) = self.stores(given);
+        interp::update(&self.plan, &mut stores, floats, &touched).expect("everything fits");
+        stores
+    }
+
+    /// One update by a player, which must give the bits of the naive one.
+    pub fn update(&mut self, player: &mut Player, given: &Given, scale: f64) {
+        let floats = self.next_floats(scale);
+        let expected = self.naive(given, &floats);
+        player
+            .update_with(&self.plan, given, &mut self.weights, &mut self.states, &floats)
+            .expect("everything fits");
+        let (found, _) = self.stores(given);
+        for (number, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            let name = &self.plan.stores[number].name;
+            let bits = |values: &[f32]| values.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
+            assert!(bits(found) == bits(expected), "@{name} after update {}", self.states.updates());
+        }
+    }
+}
