@@ -80,5 +80,6 @@ pub mod prelude {
         Arg, Args, Cell, DType, Graph, Init, Module, ModuleBuilder, Param, Shape, Table, Type, Value,
         ValueKey, Weights,
     };
+    pub use autobatch_nn::optim::{self, Adam, AdamW, Momentum, Optimize, Optimizer, Schedule, Sgd};
     pub use autobatch_planner::schedule::Policy;
 }

@@ -136,6 +136,11 @@ impl Session {
         Ok(())
     }
 
+    /// Whether the gradients of the next play are added to those of the last.
+    pub(crate) fn keep_gradients(&mut self, keep: bool) {
+        self.player.set_keep_gradients(keep);
+    }
+
     /// What plays, and the values that it may change. Whoever else holds the weights keeps them as
     /// they are.
     pub(crate) fn updating(&mut self) -> (&mut Player, &mut Weights) {

@@ -7,7 +7,7 @@
 
 use crate::train::arrays::{Array, Arrays, little_endian, to_bytes};
 use crate::train::atomic;
-use crate::train::files::{arrays as weights_arrays, weights_of};
+use crate::train::files::{array_of, arrays as weights_arrays, extents, weights_of};
 use crate::train::trainer::Trainer;
 use autobatch_ir::hash::{StructureHash, hash_bytes};
 use serde::{Deserialize, Serialize};
@@ -128,8 +128,8 @@ struct Head {
     version: u32,
     module: String,
     optimizer: String,
-    /// Counters of the optimiser.
-    counters: Vec<u64>,
+    /// How many updates the optimiser made.
+    updates: u64,
     steps: u64,
     seed: u64,
     progress: Progress,
@@ -163,15 +163,16 @@ struct Announced {
 /// Writes a checkpoint.
 pub(crate) fn save(trainer: &Trainer, path: &Path) -> Result<(), CheckpointError> {
     let mut arrays = weights_arrays(trainer.session.weights());
-    for (name, shape, values) in trainer.updater.state() {
-        arrays.push(Array { name: format!("{STATE}{name}"), shape, values });
+    for state in trainer.updater.states().iter() {
+        let name = format!("{STATE}{}", state.name());
+        arrays.push(Array { name, shape: extents(state.ty()), values: state.values() });
     }
     let mut head = Head {
         kind: KIND.to_owned(),
         version: VERSION,
         module: trainer.session.module().name.clone(),
-        optimizer: trainer.updater.describe(),
-        counters: trainer.updater.counters(),
+        optimizer: trainer.updater.name().to_owned(),
+        updates: trainer.updater.states().updates(),
         steps: trainer.steps,
         seed: trainer.seed,
         progress: trainer.progress,
@@ -191,8 +192,9 @@ pub(crate) fn load(trainer: &mut Trainer, path: &Path) -> Result<(), CheckpointE
         std::fs::read(path).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })?;
     let arrays = Arrays::read(&bytes).map_err(CheckpointError::damaged)?;
     let head = head_of(&arrays)?;
-    let expected = trainer.updater.describe();
+    let expected = trainer.updater.name();
     if head.optimizer != expected {
+        let expected = expected.to_owned();
         return Err(CheckpointError::OtherOptimizer { expected, found: head.optimizer });
     }
     let module = Arc::clone(trainer.session.module());
@@ -201,17 +203,17 @@ pub(crate) fn load(trainer: &mut Trainer, path: &Path) -> Result<(), CheckpointE
         return Err(CheckpointError::Unknown { name });
     }
     let weights = weights_of(&arrays, &module)?;
-    let mut state = Vec::new();
-    for (name, shape, _) in trainer.updater.state() {
-        let shape: Vec<u32> = shape.iter().map(|&extent| extent as u32).collect();
-        state.push(crate::train::files::array_of(&arrays, &format!("{STATE}{name}"), &shape)?);
+    let own = trainer.updater.states();
+    let mut stored = Vec::with_capacity(own.len());
+    for state in own.iter() {
+        let values = array_of(&arrays, &format!("{STATE}{}", state.name()), &extents(state.ty()))?;
+        stored.push((state.name().to_owned(), values));
     }
-    let kept: usize = arrays.names().iter().filter(|name| name.starts_with(STATE)).count();
-    if kept != state.len() {
-        let name = format!("{STATE}.. ({kept} arrays for {} expected)", state.len());
+    let foreign = |name: &String| name.strip_prefix(STATE).is_some_and(|name| own.get(name).is_none());
+    if let Some(name) = arrays.names().into_iter().find(foreign) {
         return Err(CheckpointError::Unknown { name });
     }
-    trainer.updater.restore(state, &head.counters)?;
+    trainer.updater.restore(&stored, head.updates)?;
     trainer.session.set_weights(Arc::new(weights)).expect("weights of this module were read");
     (trainer.steps, trainer.seed, trainer.progress) = (head.steps, head.seed, head.progress);
     Ok(())

@@ -43,13 +43,15 @@ impl Emitter {
         &self.graphs[0]
     }
 
-    /// Emits one value an item; their keys in the order of the items.
+    /// Emits one value an item; their keys in the order of the items. The keys of the instances count
+    /// from `first`.
     ///
     /// # Errors
     /// The first fault in the order of the items.
     pub(crate) fn emit<I: Send>(
         &mut self,
         items: Vec<I>,
+        first: usize,
         emit: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
     ) -> Result<Vec<ValueKey>, EmitError> {
         let start = Instant::now();
@@ -64,14 +66,14 @@ impl Emitter {
         let graphs = &mut self.graphs[..workers];
         let mut parts: Vec<Vec<Option<ValueKey>>> = Vec::with_capacity(workers);
         match graphs {
-            [graph] => parts.push(emit_part(graph, 0, items, emit)),
+            [graph] => parts.push(emit_part(graph, first, items, emit)),
             graphs => std::thread::scope(|scope| {
                 let mut left = items.into_iter();
                 let mut spawned = Vec::with_capacity(workers);
                 for (number, graph) in graphs.iter_mut().enumerate() {
                     let (from, to) = (count * number / workers, count * (number + 1) / workers);
                     let part: Vec<I> = left.by_ref().take(to - from).collect();
-                    spawned.push(scope.spawn(move || emit_part(graph, from, part, emit)));
+                    spawned.push(scope.spawn(move || emit_part(graph, first + from, part, emit)));
                 }
                 for worker in spawned {
                     match worker.join() {

@@ -1,6 +1,7 @@
 //! What can go wrong in training beside what can go wrong in playing.
 
-use autobatch_ir::{Site, Type};
+use autobatch_ir::Type;
+use autobatch_ir::graph::Site;
 use std::fmt;
 
 /// Why a step was not made. Parameters are as before the step.

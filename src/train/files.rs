@@ -4,6 +4,8 @@ use crate::train::arrays::{Array, Arrays, to_bytes};
 use crate::train::atomic;
 use crate::train::checkpoint::CheckpointError;
 use autobatch_ir::id::ParamId;
+use autobatch_ir::types::Type;
+use autobatch_ir::weights::ParamValues;
 use autobatch_ir::{Module, Weights};
 use std::path::Path;
 
@@ -40,23 +42,21 @@ pub fn read_weights(path: impl AsRef<Path>, module: &Module) -> Result<Weights, 
 
 /// The weights as arrays.
 pub(crate) fn arrays(weights: &Weights) -> Vec<Array<'_>> {
-    let array = |param: &'_ autobatch_ir::weights::ParamValues| -> (String, Vec<usize>) {
-        (param.name().to_owned(), param.ty().shape.dims().iter().map(|&extent| extent as usize).collect())
-    };
-    weights
-        .iter()
-        .map(|param| {
-            let (name, shape) = array(param);
-            Array { name, shape, values: param.values() }
-        })
-        .collect()
+    let array = |param: &ParamValues| (param.name().to_owned(), extents(param.ty()));
+    let named = weights.iter().map(|param| (array(param), param.values()));
+    named.map(|((name, shape), values)| Array { name, shape, values }).collect()
+}
+
+/// The extents of a type's shape.
+pub(crate) fn extents(ty: Type) -> Vec<usize> {
+    ty.shape.dims().iter().map(|&extent| extent as usize).collect()
 }
 
 /// Every parameter of the module.
 pub(crate) fn weights_of(arrays: &Arrays<'_>, module: &Module) -> Result<Weights, CheckpointError> {
     let mut weights = Weights::init(module, 0);
     for (number, decl) in module.params.iter().enumerate() {
-        let values = array_of(arrays, &decl.name, decl.ty.shape.dims())?;
+        let values = array_of(arrays, &decl.name, &extents(decl.ty))?;
         weights.set(ParamId::new(number), &values).expect("the shape was compared");
     }
     Ok(weights)
@@ -66,13 +66,13 @@ pub(crate) fn weights_of(arrays: &Arrays<'_>, module: &Module) -> Result<Weights
 pub(crate) fn array_of(
     arrays: &Arrays<'_>,
     name: &str,
-    expected: &[u32],
+    expected: &[usize],
 ) -> Result<Vec<f32>, CheckpointError> {
     let found = arrays.get(name).ok_or_else(|| CheckpointError::Missing { name: name.to_owned() })?;
     let (shape, values) = found.map_err(|what| CheckpointError::Damaged(format!("array {name}: {what}")))?;
-    let expected: Vec<usize> = expected.iter().map(|&extent| extent as usize).collect();
     if shape != expected {
-        return Err(CheckpointError::Shape { name: name.to_owned(), expected, found: shape });
+        let (name, expected) = (name.to_owned(), expected.to_vec());
+        return Err(CheckpointError::Shape { name, expected, found: shape });
     }
     Ok(values)
 }

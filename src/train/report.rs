@@ -14,8 +14,6 @@ pub struct Step {
     pub losses: Vec<f32>,
     /// The values of named outputs, in the order in which they were asked for.
     pub outputs: Vec<(String, Vec<f32>)>,
-    /// The norm of the whole gradient, if the optimiser looked at it.
-    pub norm: Option<f32>,
     /// The batches of the plan, the reverse not counted.
     pub batches: u32,
     /// The fewest batches that any plan of the graph has.
@@ -31,6 +29,18 @@ pub struct Step {
 }
 
 impl Step {
+    /// Takes in the next part of the same minibatch.
+    pub(crate) fn add(&mut self, part: Self) {
+        let Self { number: _, loss: _, losses, outputs, batches, bound, emit, plan, play, update } = part;
+        self.losses.extend(losses);
+        self.outputs.extend(outputs);
+        (self.batches, self.bound) = (self.batches + batches, self.bound + bound);
+        self.emit += emit;
+        self.plan += plan;
+        self.play += play;
+        self.update += update;
+    }
+
     /// How many items the minibatch had.
     #[must_use]
     pub fn instances(&self) -> usize {

@@ -21,7 +21,7 @@ use autobatch_planner::{Gradients, Request};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How many items of an evaluation go into a graph.
 const EVALUATED_TOGETHER: usize = 256;
@@ -202,8 +202,10 @@ impl Trainer {
             return Err(TrainError::Empty.into());
         }
         let start = Instant::now();
-        let losses = self.emitter.emit(items, &loss)?;
-        self.finish_step(&losses, true, start)
+        let count = items.len();
+        let losses = self.emitter.emit(items, 0, &loss)?;
+        let step = self.play(&losses, Some(0), count, start)?;
+        self.finish(step)
     }
 
     /// One step, emitted freely: sums over pairs, encoders that instances share.
@@ -214,18 +216,54 @@ impl Trainer {
     pub fn step_with(&mut self, loss: impl for<'g> FnOnce(&'g Graph) -> Value<'g>) -> Result<Step> {
         let start = Instant::now();
         let losses = self.emitter.emit_one(loss)?;
-        self.finish_step(&losses, false, start)
+        let step = self.play(&losses, None, 1, start)?;
+        self.finish(step)
     }
 
-    /// Plans, plays, checks the losses and updates.
-    fn finish_step(&mut self, losses: &[ValueKey], items: bool, start: Instant) -> Result<Step> {
+    /// One step whose minibatch is played in parts of at most so many items, for minibatches that do
+    /// not fit in memory: gradients are summed up over the parts, then parameters are updated once.
+    /// Losses, noise and the update are those of [`step`](Self::step), up to the order of sums.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    #[track_caller]
+    pub fn step_in_parts<I: Send>(
+        &mut self,
+        items: impl IntoIterator<Item = I>,
+        part: usize,
+        loss: impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
+    ) -> Result<Step> {
+        let mut items = items.into_iter().collect::<Vec<I>>();
+        let count = items.len();
+        let mut whole: Option<Step> = None;
+        while !items.is_empty() {
+            let first = count - items.len();
+            let rest = items.split_off(part.clamp(1, items.len()));
+            let start = Instant::now();
+            let losses = self.emitter.emit(items, first, &loss)?;
+            self.session.keep_gradients(first > 0);
+            let played = self.play(&losses, Some(first), count, start);
+            self.session.keep_gradients(false);
+            let step = played?;
+            match &mut whole {
+                None => whole = Some(step),
+                Some(whole) => whole.add(step),
+            }
+            items = rest;
+        }
+        self.finish(whole.ok_or(TrainError::Empty)?)
+    }
+
+    /// Plans and plays a minibatch of `count` items of which these, from number `first` on, are emitted;
+    /// `None` if it was emitted freely.
+    fn play(&mut self, losses: &[ValueKey], first: Option<usize>, count: usize, start: Instant) -> Result<Step> {
         let Self { session, updater, emitter, seed, steps, .. } = self;
-        let item = |number: usize| items.then_some(number);
+        let item = |number: usize| first.map(|first| first + number);
         let data = emitter.graph().data();
         check_scalars(&data, losses, item)?;
         let emit = start.elapsed();
         let wanted: Vec<ValueId> = losses.iter().map(|key| key.id()).collect();
-        let share = 1.0 / losses.len() as f32;
+        let share = 1.0 / count as f32;
         let factors: Vec<(ValueId, f32)> = wanted.iter().map(|&id| (id, share)).collect();
         let request = Request {
             wanted: &wanted,
@@ -237,33 +275,36 @@ impl Trainer {
         let noise = Noise::On { seed: *seed, step: *steps };
         let Played { plan, planning, playing } =
             session.play(&data, &request, noise).map_err(|error| explained(&data, error))?;
-        let first = data.outputs.len();
         let read = |number: usize| session.player().output(&plan, number);
-        let losses: Vec<f32> = (first..first + losses.len()).map(|number| read(number)[0]).collect();
+        let asked = data.outputs.len();
+        let losses: Vec<f32> = (asked..asked + losses.len()).map(|number| read(number)[0]).collect();
         if let Some(number) = losses.iter().position(|loss| !loss.is_finite()) {
             let loss = losses[number];
             return Err(TrainError::NotFinite { step: *steps, item: item(number), loss }.into());
         }
         let outputs = data.outputs.iter().enumerate();
-        let outputs = outputs.map(|(number, output)| (output.name.clone(), read(number).to_vec())).collect();
-        let updating = Instant::now();
-        let norm = updater.update(session, &plan)?;
-        let mean = losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() / losses.len() as f64;
-        let number = *steps;
-        *steps += 1;
         Ok(Step {
-            number,
-            loss: mean as f32,
+            number: *steps,
+            loss: 0.0,
             losses,
-            outputs,
-            norm,
+            outputs: outputs.map(|(number, output)| (output.name.clone(), read(number).to_vec())).collect(),
             batches: plan.certificate.batches,
             bound: plan.certificate.bound,
             emit,
             plan: planning,
             play: playing,
-            update: updating.elapsed(),
+            update: Duration::ZERO,
         })
+    }
+
+    /// Updates along the gradients that were played.
+    fn finish(&mut self, mut step: Step) -> Result<Step> {
+        let updating = Instant::now();
+        self.updater.update(&mut self.session)?;
+        self.steps += 1;
+        step.update = updating.elapsed();
+        step.loss = (step.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() / step.losses.len() as f64) as f32;
+        Ok(step)
     }
 
     /// Measures every item without noise: `metric` takes the item and what `forward` computed of it.
@@ -280,7 +321,7 @@ impl Trainer {
         let items: Vec<I> = items.into_iter().collect();
         let mut evaluation = Evaluation::default();
         for items in items.chunks(EVALUATED_TOGETHER) {
-            let values = self.emitter.emit(items.to_vec(), &forward)?;
+            let values = self.emitter.emit(items.to_vec(), 0, &forward)?;
             let run = {
                 let graph = self.emitter.graph();
                 let values = values.iter().filter_map(|&key| graph.value(key));

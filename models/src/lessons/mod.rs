@@ -24,6 +24,7 @@ mod tag;
 use crate::catalogue::{Entry, OpenError, entry};
 use crate::data::sampling;
 use crate::model::{Bound, Workload};
+use crate::parser::greedy::Parsing;
 use crate::{Model, catalogue};
 use autobatch::prelude::{Module, ModuleBuilder};
 use std::fmt;
@@ -93,6 +94,8 @@ pub struct Lesson {
     pub source: String,
     /// A number for each instance by which instances of like size are brought together.
     pub sizes: Vec<usize>,
+    /// The instances to be measured on as sentences to parse, if the model is a parser.
+    pub parsing: Option<Parsing>,
 }
 
 impl fmt::Debug for Lesson {
@@ -147,12 +150,12 @@ pub fn open(name: &str, options: &Options) -> Result<Lesson, OpenError> {
         "lattice" => tag::lattice(&mut course)?,
         _ => structured::sentiment(&mut course)?,
     };
-    let Taught { workload, train, sizes } = taught;
+    let Taught { workload, train, sizes, parsing } = taught;
     let source = match &options.data {
         Some(path) => path.display().to_string(),
         None => format!("generated, seed {}", options.seed),
     };
-    Ok(Lesson { entry, habits: habits(entry), module: m.build()?, workload, train, source, sizes })
+    Ok(Lesson { entry, habits: habits(entry), module: m.build()?, workload, train, source, sizes, parsing })
 }
 
 /// What a lesson is made with.
@@ -169,6 +172,7 @@ struct Taught {
     workload: Box<dyn Workload>,
     train: usize,
     sizes: Vec<usize>,
+    parsing: Option<Parsing>,
 }
 
 /// Instances to learn from, and instances to be measured on.
@@ -229,6 +233,6 @@ impl<T> Parts<T> {
         let all = || self.train.iter().chain(&self.valid);
         let sizes = all().map(size).collect();
         let instances = all().map(number).collect();
-        Taught { workload: Box::new(Bound { model, instances }), train, sizes }
+        Taught { workload: Box::new(Bound { model, instances }), train, sizes, parsing: None }
     }
 }

@@ -8,6 +8,7 @@ use crate::data::generate::{similarity as pairs, treebank};
 use crate::data::peers::Dependencies;
 use crate::data::vocab::Vocab;
 use crate::data::{conllu, sick, sst};
+use crate::parser::greedy::Parsing;
 use crate::parser::{self, Parser};
 use crate::sentiment::Sentiment;
 use crate::similarity::{self as similarities, Similarity};
@@ -80,7 +81,10 @@ pub(super) fn parser(course: &mut Course<'_>) -> Opened {
         let forms = sentence.words.iter().map(|word| words.id(&word.form.to_lowercase()));
         (forms.collect(), actions(&sentence.heads))
     };
-    Ok(parts.taught(model, number, |sentence| sentence.words.len()))
+    let to_parse = |sentence: &conllu::Sentence| (number(sentence).0, sentence.heads.heads().to_vec());
+    let sentences = parts.valid.iter().map(to_parse).collect();
+    let taught = parts.taught(model, number, |sentence| sentence.words.len());
+    Ok(Taught { parsing: Some(Parsing { parser: model, sentences }), ..taught })
 }
 
 /// The parser's actions that build a projective tree: its reductions name the side of the head.

@@ -10,6 +10,7 @@
 use super::{Caller, Recorder};
 use crate::graph::arena::{Operand, OperandKind};
 use crate::graph::data::{Cut, hash_app, hash_cut};
+use crate::graph::error::{EmitError, Fault};
 use crate::id::{AppId, MAX_INDEX, SigId, SiteId, TypeId, ValueId};
 
 impl Recorder {
@@ -21,8 +22,8 @@ impl Recorder {
             self.refuse("append", message, caller);
             return None;
         }
-        if self.error.is_none() {
-            self.error.clone_from(&part.error);
+        if let (None, Some(error)) = (&self.error, &part.error) {
+            self.error = Some(renumbered(error, self.data.arena.values()));
         }
         let (own, other) = (&self.data, &part.data);
         let sizes = [
@@ -117,6 +118,18 @@ impl Recorder {
             self.noise_ordinal = part.noise_ordinal;
         }
     }
+}
+
+/// The error with the numbers that its values have behind so many others.
+fn renumbered(error: &EmitError, before: usize) -> EmitError {
+    let mut fault = Fault::clone(error);
+    for operand in &mut fault.operands {
+        let number = operand.strip_prefix('%').and_then(|rest| rest.split_once(':'));
+        if let Some((Ok(number), ty)) = number.map(|(number, ty)| (number.parse::<usize>(), ty)) {
+            *operand = format!("%{}:{ty}", number + before);
+        }
+    }
+    fault.into()
 }
 
 /// What the names of a part are called here.
