@@ -11,6 +11,14 @@ pub enum Device {
     Cpu,
 }
 
+impl Device {
+    /// The fastest device of this machine that this build plays plans on.
+    #[must_use]
+    pub const fn best() -> Self {
+        Self::Cpu
+    }
+}
+
 /// A word that names no device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownDevice {

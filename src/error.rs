@@ -1,15 +1,18 @@
 //! Everything that can go wrong between emitting and reading a result.
 
 use crate::device::UnknownDevice;
+use crate::train::{CheckpointError, TrainError};
 use autobatch_ir::plan::verify::VerifyErrors;
+use autobatch_ir::states::StatesError;
 use autobatch_ir::{EmitError, Shape};
 use autobatch_planner::PlanError;
 use autobatch_planner::schedule::{LoadError, ParsePolicyError};
 use autobatch_runtime_cpu::RunError;
 use std::fmt;
 
-/// The result of most calls of this crate.
-pub type Result<T> = std::result::Result<T, Error>;
+/// The result of most calls of this crate; with a second type it is the standard one, so that the
+/// prelude takes nothing away.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong.
 #[derive(Debug)]
@@ -40,6 +43,12 @@ pub enum Error {
     },
     /// Weights were made for another module.
     OtherModule,
+    /// A step of training was not made.
+    Train(TrainError),
+    /// The optimiser's states could not be made.
+    States(StatesError),
+    /// A checkpoint was not written or not taken.
+    Checkpoint(CheckpointError),
     /// A file could not be written.
     Io {
         /// Its path.
@@ -66,6 +75,9 @@ impl fmt::Display for Error {
             Self::OtherModule => {
                 f.write_str("the weights were made for another module; make them with Weights::init")
             }
+            Self::Train(error) => error.fmt(f),
+            Self::States(error) => error.fmt(f),
+            Self::Checkpoint(error) => error.fmt(f),
             Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
         }
     }
@@ -91,4 +103,7 @@ from! {
     Policy(ParsePolicyError),
     PolicyFile(LoadError),
     Device(UnknownDevice),
+    Train(TrainError),
+    States(StatesError),
+    Checkpoint(CheckpointError),
 }

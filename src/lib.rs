@@ -53,11 +53,17 @@
 mod device;
 mod dump;
 mod error;
+pub mod random;
+mod row;
+pub mod sampling;
 mod session;
+pub mod train;
 
 pub use device::{Device, UnknownDevice};
 pub use error::{Error, Result};
-pub use session::{Row, Run, Session, SessionOptions};
+pub use row::{Row, RowBuf};
+pub use session::{Run, Session, SessionOptions};
+pub use train::Trainer;
 
 pub use autobatch_ir as ir;
 pub use autobatch_nn as nn;
@@ -66,11 +72,14 @@ pub use autobatch_runtime_cpu as runtime_cpu;
 
 /// What a model and its program name.
 pub mod prelude {
-    pub use crate::{Device, Error, Result, Row, Run, Session, SessionOptions};
+    pub use crate::sampling::Sampling;
+    pub use crate::train::{Bar, Patience, Progress, Step, Trainer};
+    pub use crate::{Device, Error, Result, Row, RowBuf, Run, Session, SessionOptions};
     pub use autobatch_ir::types::{INDEX, f32, list};
     pub use autobatch_ir::{
         Arg, Args, Cell, DType, Graph, Init, Module, ModuleBuilder, Param, Shape, Table, Type, Value,
         ValueKey, Weights,
     };
+    pub use autobatch_nn::optim::{self, Adam, AdamW, Momentum, Optimize, Optimizer, Schedule, Sgd};
     pub use autobatch_planner::schedule::Policy;
 }

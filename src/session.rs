@@ -3,6 +3,7 @@
 use crate::device::Device;
 use crate::dump::Dump;
 use crate::error::{Error, Result};
+use crate::row::{Row, RowBuf};
 use autobatch_ir::graph::{Callee, GraphData};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
@@ -15,8 +16,9 @@ use autobatch_runtime_cpu::{Bound, Player};
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
-use std::ops::{Deref, Index};
+use std::ops::Index;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How a session plans and plays.
 #[derive(Clone, Debug)]
@@ -90,14 +92,7 @@ impl Session {
         weights: Arc<Weights>,
         options: SessionOptions,
     ) -> Result<Self> {
-        let fits = weights.len() == module.params.len()
-            && weights
-                .iter()
-                .zip(&module.params)
-                .all(|(held, decl)| held.name() == decl.name && held.ty() == decl.ty);
-        if !fits {
-            return Err(Error::OtherModule);
-        }
+        check_weights(module, &weights)?;
         let policy = match std::env::var("AUTOBATCH_POLICY") {
             Ok(word) if options.policy == Policy::default() => word.parse()?,
             _ => options.policy,
@@ -132,8 +127,24 @@ impl Session {
     }
 
     /// Exchanges the parameters' values; weights that did not change are not packed again.
-    pub fn set_weights(&mut self, weights: Arc<Weights>) {
+    ///
+    /// # Errors
+    /// If they are another module's.
+    pub fn set_weights(&mut self, weights: Arc<Weights>) -> Result<()> {
+        check_weights(&self.module, &weights)?;
         self.weights = weights;
+        Ok(())
+    }
+
+    /// Whether the gradients of the next play are added to those of the last.
+    pub(crate) fn keep_gradients(&mut self, keep: bool) {
+        self.player.set_keep_gradients(keep);
+    }
+
+    /// What plays, and the values that it may change. Whoever else holds the weights keeps them as
+    /// they are.
+    pub(crate) fn updating(&mut self) -> (&mut Player, &mut Weights) {
+        (&mut self.player, Arc::make_mut(&mut self.weights))
     }
 
     /// The plan that was played last.
@@ -169,30 +180,84 @@ impl Session {
             wanted.extend(value.id());
         }
         let data = graph.data();
-        let plan = self.plan(&data, &wanted)?;
-        let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
-        self.player.play(&plan, &*self.weights, bound)?;
+        let request = Request { wanted: &wanted, rows: self.rows, ..Request::default() };
+        let Played { plan, .. } = self.play(&data, &request, Noise::Off)?;
         let first = plan.outputs.len() - wanted.len();
         let rows = wanted.iter().enumerate().map(|(number, &value)| (value, first + number)).collect();
-        self.last = Some(Arc::clone(&plan));
         Ok(Run { player: &self.player, plan, graph: graph.number(), rows })
     }
 
-    fn plan(&mut self, graph: &GraphData, wanted: &[ValueId]) -> Result<Arc<Verified<Plan>>> {
-        let request = Request { wanted, rows: self.rows, ..Request::default() };
+    /// Plans a graph and plays the plan.
+    pub(crate) fn play(&mut self, graph: &GraphData, request: &Request<'_>, noise: Noise) -> Result<Played> {
+        let start = Instant::now();
+        let plan = self.plan(graph, request)?;
+        let planning = start.elapsed();
+        let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
+        self.player.play(&plan, &*self.weights, bound)?;
+        self.last = Some(Arc::clone(&plan));
+        Ok(Played { plan, planning, playing: start.elapsed() - planning })
+    }
+
+    fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Arc<Verified<Plan>>> {
         let (planner, dump, passes) = (&mut self.planner, &mut self.dump, &self.passes);
         let policy = planner.policy().to_owned();
-        self.cache.get_or_plan(graph, &request, &policy, || {
+        self.cache.get_or_plan(graph, request, &policy, || {
             dump.graph(graph)?;
             let plan = match passes {
-                Some(selection) => planner.optimize_and_plan(graph, &request, selection)?.plan,
+                // Losses keep their names only if no pass runs.
+                _ if request.gradients.is_some() => planner.plan(graph, request)?,
+                Some(selection) => planner.optimize_and_plan(graph, request, selection)?.plan,
                 None if is_made_of_ops(graph) => {
-                    planner.optimize_and_plan(graph, &request, &Selection::of_mode(request.mode))?.plan
+                    planner.optimize_and_plan(graph, request, &Selection::of_mode(request.mode))?.plan
                 }
-                None => planner.plan(graph, &request)?,
+                None => planner.plan(graph, request)?,
             };
             Ok(plan.verify()?)
         })
+    }
+
+    /// How rows are ordered.
+    pub(crate) fn rows(&self) -> RowOrder {
+        self.rows
+    }
+
+    /// What plays, with the results of the last play.
+    pub(crate) fn player(&self) -> &Player {
+        &self.player
+    }
+
+    /// The module that graphs stand on.
+    #[must_use]
+    pub fn module(&self) -> &Arc<Module> {
+        &self.module
+    }
+
+    /// The module with the weights of this session as its initial values: what
+    /// [`Module::save`] then writes is all that a program needs to use the model.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut m = ModuleBuilder::new("m");
+    /// # m.param("w", [2], Init::Uniform(1.0));
+    /// # let session = Session::new(&m.build()?, Device::Cpu)?;
+    /// let bytes = session.bundle().to_bytes();
+    /// let loaded = Session::new(&Module::from_bytes(&bytes).expect("it was just written"), Device::Cpu)?;
+    /// assert_eq!(loaded.weights(), session.weights());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn bundle(&self) -> Arc<Module> {
+        self.module.with_values(&self.weights)
+    }
+
+    /// Plays on another device from now on. Weights stay.
+    #[must_use]
+    pub fn on(self, device: Device) -> Self {
+        match device {
+            Device::Cpu => self,
+        }
     }
 
     /// The elements of one value.
@@ -212,7 +277,7 @@ impl Session {
         &mut self,
         items: impl IntoIterator<Item = T>,
         emit: impl for<'g> Fn(&'g Graph, T) -> Value<'g>,
-    ) -> Result<Vec<Vec<f32>>> {
+    ) -> Result<Vec<RowBuf>> {
         let graph = self.graph();
         let values: Vec<Value<'_>> = items
             .into_iter()
@@ -226,8 +291,21 @@ impl Session {
             return Ok(Vec::new());
         }
         let run = self.run(&graph, &values)?;
-        Ok(values.iter().map(|&value| run[value].to_vec()).collect())
+        Ok(values.iter().map(|&value| run[value].to_buf()).collect())
     }
+}
+
+fn check_weights(module: &Module, weights: &Weights) -> Result<()> {
+    let declared = module.params.iter().map(|decl| (&*decl.name, decl.ty));
+    let held = weights.iter().map(|held| (held.name(), held.ty()));
+    if declared.eq(held) { Ok(()) } else { Err(Error::OtherModule) }
+}
+
+/// A plan that was played, and how long both took.
+pub(crate) struct Played {
+    pub(crate) plan: Arc<Verified<Plan>>,
+    pub(crate) planning: Duration,
+    pub(crate) playing: Duration,
 }
 
 /// Whether most applications are ops, so that outlining them into cells pays.
@@ -317,40 +395,3 @@ impl Index<Value<'_>> for Run<'_> {
     }
 }
 
-/// The elements of one value: a slice with what one does to scores.
-#[derive(Debug, bytemuck::TransparentWrapper)]
-#[repr(transparent)]
-pub struct Row([f32]);
-
-impl Row {
-    fn new(elements: &[f32]) -> &Self {
-        bytemuck::TransparentWrapper::wrap_ref(elements)
-    }
-
-    /// The index of the largest element; the first of ties.
-    #[must_use]
-    pub fn argmax(&self) -> usize {
-        autobatch_ir::numeric::row::argmax(&self.0) as usize
-    }
-
-    /// The indices of the `k` largest elements, descending.
-    #[must_use]
-    pub fn top_k(&self, k: usize) -> Vec<usize> {
-        let mut indices = vec![0; k.min(self.0.len())];
-        autobatch_ir::numeric::row::top_k(&self.0, &mut indices);
-        indices.into_iter().map(|index| index as usize).collect()
-    }
-
-    /// The elements of an integer or truth value.
-    #[must_use]
-    pub fn words(&self) -> Vec<u32> {
-        self.0.iter().map(|x| x.to_bits()).collect()
-    }
-}
-
-impl Deref for Row {
-    type Target = [f32];
-    fn deref(&self) -> &[f32] {
-        &self.0
-    }
-}

@@ -101,6 +101,25 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+impl From<autobatch_models::catalogue::OpenError> for Failure {
+    fn from(error: autobatch_models::catalogue::OpenError) -> Self {
+        use autobatch_models::catalogue::OpenError;
+        match &error {
+            OpenError::Unknown(_) | OpenError::Size { .. } | OpenError::NoFile(_) => {
+                Self::usage(error.to_string())
+            }
+            OpenError::Data(_) | OpenError::Emit(_) => Self::input(error.to_string()),
+        }
+    }
+}
+
+/// A step that was not made, a checkpoint that was not taken: the message says what to do.
+impl From<autobatch::Error> for Failure {
+    fn from(error: autobatch::Error) -> Self {
+        Self::input(error.to_string())
+    }
+}
+
 /// Writing to standard output.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {

@@ -37,6 +37,8 @@ pub fn run(cli: &Cli, console: &mut Console<'_>) -> Result<Answer, Failure> {
         Verb::Reduce(args) => verbs::reduce(args, console),
         Verb::FsmTrain(args) => verbs::fsm_train(args, console),
         Verb::Emit(args) => verbs::emit(args, console),
+        Verb::Run(args) => verbs::run(args, console),
+        Verb::Train(args) => verbs::train(args, console),
         Verb::Devices => verbs::devices(console),
         Verb::Completions { shell } => verbs::completions(*shell, console),
     }

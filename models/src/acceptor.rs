@@ -1,5 +1,6 @@
 //! Workload f, sequences: an LSTM reads words and a linear layer classifies what it ends with.
 
+use crate::scores::Scores;
 use crate::Model;
 use autobatch::prelude::*;
 use autobatch_nn::{Embedding, Linear, Lstm};
@@ -38,5 +39,9 @@ impl Model for Acceptor {
 
     fn loss<'g>(&self, g: &'g Graph, (sequence, class): &Self::Instance) -> Value<'g> {
         self.logits(g, sequence).cross_entropy(*class)
+    }
+
+    fn score(&self, (_, class): &Self::Instance, outputs: &[&Row], scores: &mut Scores) {
+        outputs.iter().for_each(|output| scores.hit("accuracy", output.argmax() == *class as usize));
     }
 }

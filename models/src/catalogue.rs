@@ -27,8 +27,10 @@ use std::sync::Arc;
 /// A model that the catalogue has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// How it is called.
+    /// How the benchmarks call it.
     pub name: &'static str,
+    /// How people call it.
+    pub alias: &'static str,
     /// What it is, in a line.
     pub about: &'static str,
     /// What one instance is, in the plural.
@@ -47,26 +49,26 @@ pub struct Entry {
 /// Every model, in the order of the benchmarks.
 #[rustfmt::skip]
 pub const ENTRIES: [Entry; 11] = [
-    Entry { name: "a", about: "perceptron 784-200-100-10", unit: "examples", hidden: 200, embedding: 0, count: 2000, batch: 32 },
-    Entry { name: "b", about: "binary tree LSTM", unit: "trees", hidden: 100, embedding: 0, count: 128, batch: 128 },
-    Entry { name: "c", about: "child-sum tree LSTM on pairs", unit: "pairs", hidden: 150, embedding: 300, count: 256, batch: 256 },
-    Entry { name: "d", about: "BiLSTM tagger", unit: "sentences", hidden: 50, embedding: 128, count: 64, batch: 64 },
-    Entry { name: "dchar", about: "BiLSTM tagger that spells rare words", unit: "sentences", hidden: 50, embedding: 128, count: 64, batch: 64 },
-    Entry { name: "e", about: "LSTM over the letters of names", unit: "names", hidden: 128, embedding: 0, count: 128, batch: 128 },
-    Entry { name: "f1", about: "LSTM acceptor", unit: "sequences", hidden: 100, embedding: 100, count: 64, batch: 64 },
-    Entry { name: "f2", about: "tree RNN", unit: "trees", hidden: 300, embedding: 0, count: 64, batch: 64 },
-    Entry { name: "g", about: "stack LSTM parser, actions given", unit: "sentences", hidden: 100, embedding: 100, count: 64, batch: 64 },
-    Entry { name: "lattice", about: "lattice LSTM tagger", unit: "sentences", hidden: 100, embedding: 50, count: 64, batch: 64 },
-    Entry { name: "sst", about: "tree LSTM, a label at every node", unit: "trees", hidden: 100, embedding: 0, count: 128, batch: 128 },
+    Entry { name: "a", alias: "mnist", about: "perceptron 784-200-100-10", unit: "examples", hidden: 200, embedding: 0, count: 2000, batch: 32 },
+    Entry { name: "b", alias: "treelstm", about: "binary tree LSTM", unit: "trees", hidden: 100, embedding: 0, count: 128, batch: 128 },
+    Entry { name: "c", alias: "similarity", about: "child-sum tree LSTM on pairs", unit: "pairs", hidden: 150, embedding: 300, count: 256, batch: 256 },
+    Entry { name: "d", alias: "tagger", about: "BiLSTM tagger", unit: "sentences", hidden: 50, embedding: 128, count: 64, batch: 64 },
+    Entry { name: "dchar", alias: "chartagger", about: "BiLSTM tagger that spells rare words", unit: "sentences", hidden: 50, embedding: 128, count: 64, batch: 64 },
+    Entry { name: "e", alias: "names", about: "LSTM over the letters of names", unit: "names", hidden: 128, embedding: 0, count: 128, batch: 128 },
+    Entry { name: "f1", alias: "acceptor", about: "LSTM acceptor", unit: "sequences", hidden: 100, embedding: 100, count: 64, batch: 64 },
+    Entry { name: "f2", alias: "treernn", about: "tree RNN", unit: "trees", hidden: 300, embedding: 0, count: 64, batch: 64 },
+    Entry { name: "g", alias: "parser", about: "stack LSTM parser, actions given", unit: "sentences", hidden: 100, embedding: 100, count: 64, batch: 64 },
+    Entry { name: "lattice", alias: "lattice", about: "lattice LSTM tagger", unit: "sentences", hidden: 100, embedding: 50, count: 64, batch: 64 },
+    Entry { name: "sst", alias: "sentiment", about: "tree LSTM, a label at every node", unit: "trees", hidden: 100, embedding: 0, count: 128, batch: 128 },
 ];
 
-/// The entry with this name.
+/// The entry with this name or alias.
 ///
 /// # Errors
 /// If there is none; the message lists all names.
 pub fn entry(name: &str) -> Result<&'static Entry, OpenError> {
     let unknown = || OpenError::Unknown(name.to_owned());
-    ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(unknown)
+    ENTRIES.iter().find(|entry| entry.name == name || entry.alias == name).ok_or_else(unknown)
 }
 
 /// What may be asked of a model; nothing means as the entry says.
@@ -125,7 +127,11 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(name) => {
-                let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
+                let spelled = |entry: &Entry| match entry.alias == entry.name {
+                    true => entry.name.to_owned(),
+                    false => format!("{} ({})", entry.alias, entry.name),
+                };
+                let names: Vec<String> = ENTRIES.iter().map(spelled).collect();
                 write!(f, "unknown model `{name}`: expected one of {}", names.join(", "))
             }
             Self::Size { what, expected, found } => write!(f, "{what} must be {expected}, found {found}"),
@@ -181,8 +187,8 @@ impl fmt::Debug for Problem {
 pub fn open(name: &str, options: &Options) -> Result<Problem, OpenError> {
     let entry = entry(name)?;
     let sizes = Sizes::of(entry, options)?;
-    let mut m = ModuleBuilder::new(&format!("workload_{name}"));
-    let workload = match name {
+    let mut m = ModuleBuilder::new(&format!("workload_{}", entry.name));
+    let workload = match entry.name {
         "a" => mnist(&mut m, &sizes)?,
         "b" => spinn(&mut m, &sizes)?,
         "c" => similarity(&mut m, &sizes)?,
@@ -251,6 +257,12 @@ impl<'a> Sizes<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// The widths of states and of inputs' vectors after the options, and whether a count is fit.
+pub(crate) fn widths(entry: &'static Entry, options: &Options) -> Result<(usize, usize), OpenError> {
+    let sizes = Sizes::of(entry, options)?;
+    Ok((sizes.hidden, sizes.embedding))
 }
 
 type Opened = Result<Box<dyn Workload>, OpenError>;

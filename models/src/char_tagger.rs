@@ -1,5 +1,6 @@
 //! Workload d with characters: a tagger that spells the words it does not know well.
 
+use crate::scores::Scores;
 use crate::Model;
 use crate::tagger::{Head, Widths};
 use autobatch::prelude::*;
@@ -76,5 +77,9 @@ impl Model for CharTagger {
 
     fn loss<'g>(&self, g: &'g Graph, (words, tags): &Self::Instance) -> Value<'g> {
         losses::sequence_cross_entropy(g, self.scores(g, words), tags.iter().copied())
+    }
+
+    fn score(&self, (_, tags): &Self::Instance, outputs: &[&Row], scores: &mut Scores) {
+        scores.tags(tags, outputs);
     }
 }

@@ -1,5 +1,6 @@
 //! A tag for every character of a sentence without spaces, from a lattice LSTM (Zhang & Yang 2018).
 
+use crate::scores::Scores;
 use crate::Model;
 use autobatch::prelude::*;
 use autobatch_nn::{Embedding, LatticeLstm, LatticeWord, Linear, losses};
@@ -67,5 +68,11 @@ impl Model for LatticeTagger {
 
     fn loss<'g>(&self, g: &'g Graph, sentence: &Lattice) -> Value<'g> {
         losses::sequence_cross_entropy(g, self.scores(g, sentence), sentence.tags.iter().copied())
+    }
+
+    fn score(&self, sentence: &Lattice, outputs: &[&Row], scores: &mut Scores) {
+        for (output, &tag) in outputs.iter().zip(&sentence.tags) {
+            scores.hit("accuracy", output.argmax() == tag as usize);
+        }
     }
 }

@@ -17,9 +17,13 @@
 //! | `lattice` | lattice LSTM over characters and words | [`lattice_tagger`] |
 //! | `sst` | tree LSTM with a label at every node | [`sentiment`] |
 //!
+//! People call them `mnist`, `treelstm`, `similarity`, `tagger`, `chartagger`, `names`, `acceptor`,
+//! `treernn`, `parser`, `lattice`, `sentiment`.
+//!
 //! [`Model`] is what they have in common. [`catalogue::open`] gives one by its name together with
-//! instances, read from a file or generated: what benchmarks and the command line need. Instances
-//! come from [`data`].
+//! instances, read from a file or generated: what benchmarks and the command line need.
+//! [`lessons::open`] gives one with a corpus to learn from, or with generated instances of the same
+//! kind, and [`scores`] says how well it does. Instances come from [`data`].
 
 pub mod acceptor;
 pub mod catalogue;
@@ -28,8 +32,10 @@ pub mod data;
 pub mod lattice_tagger;
 pub mod mnist;
 mod model;
+pub mod lessons;
 pub mod names;
 pub mod parser;
+pub mod scores;
 pub mod sentiment;
 pub mod similarity;
 pub mod spinn;

@@ -1,5 +1,6 @@
 //! Workload a: a perceptron with two hidden layers on images of 28 × 28.
 
+use crate::scores::Scores;
 use crate::Model;
 use crate::data::peers::Images;
 use autobatch::prelude::*;
@@ -33,5 +34,9 @@ impl Model for Mnist {
 
     fn loss<'g>(&self, g: &'g Graph, (pixels, class): &Self::Instance) -> Value<'g> {
         self.logits(g, pixels).cross_entropy(*class)
+    }
+
+    fn score(&self, (_, class): &Self::Instance, outputs: &[&Row], scores: &mut Scores) {
+        outputs.iter().for_each(|output| scores.hit("accuracy", output.argmax() == *class as usize));
     }
 }

@@ -1,6 +1,7 @@
 //! [`Model`]: emits one instance. [`Workload`]: a model with its instances, whatever their type.
 
-use autobatch::prelude::{Graph, Value};
+use crate::scores::Scores;
+use autobatch::prelude::{Graph, Row, Value};
 
 /// A model of one kind of instance. It holds handles of parameters and cells, no numbers.
 pub trait Model: Send + Sync {
@@ -13,6 +14,9 @@ pub trait Model: Send + Sync {
 
     /// Emits one instance with its loss, a scalar.
     fn loss<'g>(&self, g: &'g Graph, instance: &Self::Instance) -> Value<'g>;
+
+    /// Adds to the scores how well the outputs of an instance are, in the order of [`emit`](Self::emit).
+    fn score(&self, instance: &Self::Instance, outputs: &[&Row], scores: &mut Scores);
 }
 
 /// A model with instances, numbered from 0. Numbers that name no instance emit nothing and have
@@ -26,6 +30,9 @@ pub trait Workload: Send + Sync {
 
     /// Emits the loss of an instance; see [`Model::loss`].
     fn loss<'g>(&self, g: &'g Graph, instance: usize) -> Value<'g>;
+
+    /// Scores the outputs of an instance; see [`Model::score`].
+    fn score(&self, instance: usize, outputs: &[&Row], scores: &mut Scores);
 }
 
 /// The one implementation of [`Workload`].
@@ -49,6 +56,12 @@ impl<M: Model> Workload for Bound<M> {
         match self.instances.get(instance) {
             Some(instance) => self.model.loss(g, instance),
             None => g.constant(0.0),
+        }
+    }
+
+    fn score(&self, instance: usize, outputs: &[&Row], scores: &mut Scores) {
+        if let Some(instance) = self.instances.get(instance) {
+            self.model.score(instance, outputs, scores);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Workload e: the language of a name, from an LSTM over its letters.
 
+use crate::scores::Scores;
 use crate::Model;
 use autobatch::prelude::*;
 use autobatch_nn::{Linear, Lstm, losses};
@@ -38,5 +39,12 @@ impl Model for Names {
 
     fn loss<'g>(&self, g: &'g Graph, (name, language): &Self::Instance) -> Value<'g> {
         losses::nll(self.languages(g, name), *language)
+    }
+
+    fn score(&self, (_, language): &Self::Instance, outputs: &[&Row], scores: &mut Scores) {
+        for output in outputs {
+            scores.hit("accuracy", output.argmax() == *language as usize);
+            scores.hit("top 3", output.top_k(3).contains(&(*language as usize)));
+        }
     }
 }

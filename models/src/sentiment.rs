@@ -1,5 +1,6 @@
 //! Sentiment of every phrase of a sentence: a binary tree LSTM with a label at each node.
 
+use crate::scores::Scores;
 use crate::Model;
 use crate::data::binary_tree::BinaryTree;
 use crate::spinn::Spinn;
@@ -39,5 +40,17 @@ impl Model for Sentiment {
 
     fn loss<'g>(&self, g: &'g Graph, (tree, labels): &Self::Instance) -> Value<'g> {
         losses::sequence_cross_entropy(g, self.scores(g, tree), labels.iter().copied())
+    }
+
+    fn score(&self, (tree, labels): &Self::Instance, outputs: &[&Row], scores: &mut Scores) {
+        // The root comes first, so that its accuracy is the first number.
+        scores.declare_rate("root accuracy");
+        for (node, (output, &label)) in (0..).zip(outputs.iter().zip(labels)) {
+            let hit = output.argmax() == label as usize;
+            if node == tree.root() {
+                scores.hit("root accuracy", hit);
+            }
+            scores.hit("node accuracy", hit);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Workload c: how alike two sentences are, from their dependency trees (Tai et al. 2015).
 
+use crate::scores::Scores;
 use crate::Model;
 use crate::data::peers::Dependencies;
 use autobatch::prelude::*;
@@ -78,5 +79,14 @@ impl Model for Similarity {
     fn loss<'g>(&self, g: &'g Graph, (first, second, score): &Self::Instance) -> Value<'g> {
         let wanted = g.input(&losses::rating_distribution(*score as f32, RATINGS));
         self.ratings(g, first, second).kl_div(wanted)
+    }
+
+    /// The rating that is expected, against the one that was given.
+    fn score(&self, (.., wanted): &Self::Instance, outputs: &[&Row], scores: &mut Scores) {
+        for output in outputs {
+            let rating: f64 = (1..).zip(output.iter()).map(|(rating, p)| f64::from(rating) * f64::from(p.exp())).sum();
+            scores.pair("pearson", rating, *wanted);
+            scores.number("squared error", (rating - wanted).powi(2));
+        }
     }
 }

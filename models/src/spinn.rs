@@ -1,5 +1,6 @@
 //! Workload b: a binary tree LSTM whose root is classified, as SPINN encodes parses.
 
+use crate::scores::Scores;
 use crate::Model;
 use crate::data::binary_tree::BinaryTree;
 use autobatch::prelude::*;
@@ -51,5 +52,9 @@ impl Model for Spinn {
 
     fn loss<'g>(&self, g: &'g Graph, (tree, class): &Self::Instance) -> Value<'g> {
         self.logits(g, tree).cross_entropy(*class)
+    }
+
+    fn score(&self, (_, class): &Self::Instance, outputs: &[&Row], scores: &mut Scores) {
+        outputs.iter().for_each(|output| scores.hit("accuracy", output.argmax() == *class as usize));
     }
 }

@@ -1,5 +1,6 @@
 //! Workload d: a tag for every word, from a bidirectional LSTM.
 
+use crate::scores::Scores;
 use crate::Model;
 use autobatch::prelude::*;
 use autobatch_nn::{BiLstm, Embedding, Linear, losses};
@@ -75,5 +76,9 @@ impl Model for Tagger {
 
     fn loss<'g>(&self, g: &'g Graph, (words, tags): &Self::Instance) -> Value<'g> {
         losses::sequence_cross_entropy(g, self.scores(g, words), tags.iter().copied())
+    }
+
+    fn score(&self, (_, tags): &Self::Instance, outputs: &[&Row], scores: &mut Scores) {
+        scores.tags(tags, outputs);
     }
 }

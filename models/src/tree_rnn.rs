@@ -1,5 +1,6 @@
 //! Workload f, trees: the simple recursive network, its root classified.
 
+use crate::scores::Scores;
 use crate::Model;
 use crate::data::binary_tree::BinaryTree;
 use autobatch::prelude::*;
@@ -40,5 +41,9 @@ impl Model for TreeRnnClassifier {
 
     fn loss<'g>(&self, g: &'g Graph, (tree, class): &Self::Instance) -> Value<'g> {
         self.logits(g, tree).cross_entropy(*class)
+    }
+
+    fn score(&self, (_, class): &Self::Instance, outputs: &[&Row], scores: &mut Scores) {
+        outputs.iter().for_each(|output| scores.hit("accuracy", output.argmax() == *class as usize));
     }
 }

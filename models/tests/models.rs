@@ -94,7 +94,7 @@ fn options_that_do_not_fit_are_refused() {
     let none = Options::default;
     assert_eq!(
         say("z", none()),
-        "unknown model `z`: expected one of a, b, c, d, dchar, e, f1, f2, g, lattice, sst"
+        "unknown model `z`: expected one of mnist (a), treelstm (b), similarity (c), tagger (d), chartagger (dchar), names (e), acceptor (f1), treernn (f2), parser (g), lattice, sentiment (sst)"
     );
     assert_eq!(say("b", Options { hidden: Some(0), ..none() }), "hidden must be 1 to 16384, found 0");
     assert_eq!(

@@ -3,9 +3,11 @@
 //! Where a picture moves, it moves by SMIL; a renderer that knows no animation shows the finished
 //! picture. Colours keep apart for colour-blind eyes, and nothing is told by colour alone.
 
+mod curve;
 mod graph;
 mod memory;
 mod svg;
 
+pub use curve::{Line, curve};
 pub use graph::graph;
 pub use memory::memory;

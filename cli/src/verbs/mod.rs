@@ -8,7 +8,9 @@ mod house;
 mod plan;
 mod policies;
 mod reduce;
+mod run;
 mod show;
+mod train;
 
 pub use check::check;
 pub use diff::diff;
@@ -18,4 +20,6 @@ pub use house::{completions, devices, emit, passes};
 pub use plan::plan;
 pub use policies::policies;
 pub use reduce::reduce;
+pub use run::run;
 pub use show::show;
+pub use train::train;

@@ -57,6 +57,33 @@ impl Graph {
         self.inner.get_mut().clear();
     }
 
+    /// Says that so many instances were emitted into other graphs that this one is to be appended
+    /// to: faults then name the instance by its number in the whole.
+    pub fn set_instances_before(&mut self, instances: usize) {
+        self.inner.get_mut().set_instances_before(instances);
+    }
+
+    /// Appends what another graph over the same module holds, its first fault included, as if it
+    /// had been emitted here. Threads that emit contiguous stretches of the instances into graphs of
+    /// their own make, appended in order, the very graph that one thread would have made.
+    ///
+    /// Gives by how much the numbers of the part's values grow; [`appended`](Self::appended) finds
+    /// one. Nothing is appended, and the fault is kept, if the part is of another module.
+    ///
+    /// # Panics
+    /// If a graph is appended to itself.
+    #[track_caller]
+    pub fn append(&self, part: &Self) -> Option<u32> {
+        self.inner.borrow_mut().adopt(&part.inner.borrow(), Location::caller())
+    }
+
+    /// The key here of a value of a part that was appended with this shift.
+    #[must_use]
+    pub fn appended(&self, part: ValueKey, shift: u32) -> Option<ValueKey> {
+        let id = ValueId::try_new(part.id.index().checked_add(shift as usize)?)?;
+        (id.index() < self.inner.borrow().data().arena.values()).then_some(ValueKey { graph: self.number, id })
+    }
+
     /// What was recorded so far.
     ///
     /// # Panics

@@ -6,6 +6,7 @@
 
 mod builder;
 mod init;
+mod values;
 
 pub use builder::ModuleBuilder;
 pub(crate) use builder::{check_declaration, check_name};

@@ -5,7 +5,7 @@
 //! its format promises, a [`DataError`] that names the place. No content makes a reader panic,
 //! overflow the stack or allocate more than a small multiple of the content. [`generate`] makes
 //! instances of the same structs from a seed. [`peers`] holds the instances of the comparative
-//! benchmarks. [`sampling`] goes through slices of instances, [`vocab`] numbers words.
+//! benchmarks. [`sampling`] (the facade's) goes through slices of instances, [`vocab`] numbers words.
 //!
 //! Nothing here knows of graphs.
 
@@ -19,8 +19,6 @@ pub mod lattice;
 pub mod listops;
 pub mod names;
 pub mod peers;
-pub mod random;
-pub mod sampling;
 pub mod sick;
 pub mod snli;
 pub mod sst;
@@ -32,5 +30,6 @@ pub mod wikiner;
 #[cfg(test)]
 mod mutation;
 
+pub use autobatch::{random, sampling};
 pub use error::{DataError, Place};
 pub use summary::Summary;

@@ -103,7 +103,8 @@ impl Recorder {
                 format!("in cell @{}, while tracing, before any instance was emitted", tracing.cell)
             }
             (None, Some(key)) => {
-                format!("in instance {} (key {key})", self.data.instances().saturating_sub(1))
+                let number = self.instances_before + self.data.instances().saturating_sub(1);
+                format!("in instance {number} (key {key})")
             }
             (None, None) => "in the common prefix".to_owned(),
         };

@@ -7,6 +7,7 @@
 //! What is emitted millions of times, calls of cells and ops on values, knows its numbers of operands
 //! and results when it is compiled: arrays are compared and appended without loops.
 
+mod adopt;
 mod append;
 mod call;
 mod faults;
@@ -37,6 +38,8 @@ pub(crate) struct Recorder {
     /// The key of the instance being emitted and the number of its next noise key.
     instance: Option<u64>,
     noise_ordinal: u32,
+    /// How many instances of the same graph other recorders hold before this one's: for messages.
+    instances_before: usize,
     strict: bool,
 }
 
@@ -89,6 +92,7 @@ impl Recorder {
             op_cache: [None; OP_CACHE],
             instance: None,
             noise_ordinal: 0,
+            instances_before: 0,
             strict: std::env::var_os("AUTOBATCH_STRICT").is_some_and(|word| word == "1"),
         }
     }
@@ -100,6 +104,11 @@ impl Recorder {
         self.instance = None;
         self.noise_ordinal = 0;
         self.op_cache.fill(None);
+    }
+
+    /// Says that other recorders hold so many instances of the same graph before this one's.
+    pub(crate) fn set_instances_before(&mut self, instances: usize) {
+        self.instances_before = instances;
     }
 
     pub(crate) const fn data(&self) -> &GraphData {

@@ -4,7 +4,7 @@
 //! Everything random is a function of the seed given, so an epoch can be repeated.
 //!
 //! ```
-//! use autobatch_models::data::sampling::Sampling;
+//! use autobatch::prelude::*;
 //!
 //! let words = ["to", "be", "or", "not"];
 //! for batch in words.batches(2).shuffled(7) {
@@ -16,7 +16,7 @@
 //! assert_eq!(random.next().map(|batch| batch.len()), Some(128));
 //! ```
 
-use super::random::Random;
+use crate::random::Random;
 
 /// The positions `0..len` in an order that depends on the seed alone.
 pub fn shuffled_positions(len: usize, seed: u64) -> Vec<usize> {

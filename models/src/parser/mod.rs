@@ -1,8 +1,12 @@
 //! Workload g: a transition parser over a stack LSTM, with given actions (Dyer et al. 2015).
 
+pub mod greedy;
+
+use crate::scores::Scores;
 use crate::Model;
 use autobatch::prelude::*;
-use autobatch_nn::{Embedding, Linear, Lstm, losses};
+use autobatch_nn::recurrent::LstmKind;
+use autobatch_nn::{Embedding, Linear, Lstm, State, losses};
 use std::panic::Location;
 
 /// What an action does; the numbers are those of the data.
@@ -59,6 +63,29 @@ impl Parser {
 
     /// Before each action, the score of every action.
     pub fn scores<'g>(&self, g: &'g Graph, words: &[u32], actions: &[u32]) -> Vec<Value<'g>> {
+        let mut walk = self.begin(g, words);
+        let mut scores = Vec::with_capacity(actions.len());
+        for &action in actions {
+            scores.push(self.score(g, &walk));
+            if !self.act(g, &mut walk, action) {
+                let message = format!("action {action} finds no word or no two phrases");
+                let help = "actions shift every word once and reduce what is on the stack";
+                return vec![g.refuse("parse", &message, help, Location::caller())];
+            }
+        }
+        scores
+    }
+
+    /// The score of every action after these, which can all be taken.
+    pub(crate) fn next<'g>(&self, g: &'g Graph, words: &[u32], actions: &[u32]) -> Value<'g> {
+        let mut walk = self.begin(g, words);
+        for &action in actions {
+            self.act(g, &mut walk, action);
+        }
+        self.score(g, &walk)
+    }
+
+    fn begin<'g>(&self, g: &'g Graph, words: &[u32]) -> Walk<'g> {
         let words: Vec<_> = words.iter().map(|&word| self.words.look(g, word)).collect();
         // The state that has read all words still to come, from the last one; below it the states
         // that have read fewer.
@@ -66,31 +93,31 @@ impl Parser {
         for &word in words.iter().rev() {
             buffer.push(buffer[buffer.len() - 1].push(word));
         }
-        let mut words = words.into_iter();
-        let mut phrases: Vec<Value<'g>> = Vec::new();
-        let mut stack = vec![self.stack.start(g)];
-        let mut history = self.history.start(g);
-        let mut scores = Vec::with_capacity(actions.len());
-        for &action in actions {
-            let [top, next] = [&stack, &buffer].map(|states| states[states.len() - 1].h());
-            let [score] = g.call(self.score, [top, next, history.h()]);
-            scores.push(score);
-            let pushed = if action == SHIFT {
-                buffer.truncate(buffer.len().max(2) - 1);
-                words.next()
-            } else {
-                self.reduce(g, action, &mut phrases, &mut stack)
-            };
-            let Some(phrase) = pushed else {
-                let message = format!("action {action} finds no word or no two phrases");
-                let help = "actions shift every word once and reduce what is on the stack";
-                return vec![g.refuse("parse", &message, help, Location::caller())];
-            };
-            phrases.push(phrase);
-            stack.push(stack[stack.len() - 1].push(phrase));
-            history = history.push(self.actions.look(g, action));
-        }
-        scores
+        let (stack, history) = (vec![self.stack.start(g)], self.history.start(g));
+        Walk { words: words.into_iter(), buffer, phrases: Vec::new(), stack, history }
+    }
+
+    fn score<'g>(&self, g: &'g Graph, walk: &Walk<'g>) -> Value<'g> {
+        let [top, next] = [&walk.stack, &walk.buffer].map(|states| states[states.len() - 1].h());
+        let [score] = g.call(self.score, [top, next, walk.history.h()]);
+        score
+    }
+
+    /// Takes an action; whether it could be taken.
+    fn act<'g>(&self, g: &'g Graph, walk: &mut Walk<'g>, action: u32) -> bool {
+        let pushed = if action == SHIFT {
+            let left = walk.buffer.len().max(2) - 1;
+            walk.buffer.truncate(left);
+            walk.words.next()
+        } else {
+            self.reduce(g, action, &mut walk.phrases, &mut walk.stack)
+        };
+        let Some(phrase) = pushed else { return false };
+        walk.phrases.push(phrase);
+        let state = walk.stack[walk.stack.len() - 1].push(phrase);
+        walk.stack.push(state);
+        walk.history = walk.history.push(self.actions.look(g, action));
+        true
     }
 
     /// Pops two phrases and composes them, the head first; nothing if there are no two.
@@ -109,6 +136,15 @@ impl Parser {
     }
 }
 
+/// Where a parse stands.
+struct Walk<'g> {
+    words: std::vec::IntoIter<Value<'g>>,
+    buffer: Vec<State<'g, LstmKind, 2>>,
+    phrases: Vec<Value<'g>>,
+    stack: Vec<State<'g, LstmKind, 2>>,
+    history: State<'g, LstmKind, 2>,
+}
+
 impl Model for Parser {
     /// Words and actions.
     type Instance = (Vec<u32>, Vec<u32>);
@@ -119,5 +155,11 @@ impl Model for Parser {
 
     fn loss<'g>(&self, g: &'g Graph, (words, actions): &Self::Instance) -> Value<'g> {
         losses::sequence_cross_entropy(g, self.scores(g, words, actions), actions.iter().copied())
+    }
+
+    fn score(&self, (_, actions): &Self::Instance, outputs: &[&Row], scores: &mut Scores) {
+        for (output, &action) in outputs.iter().zip(actions) {
+            scores.hit("action accuracy", output.argmax() == action as usize);
+        }
     }
 }

@@ -1,0 +1,113 @@
+//! Learning curves: lines over epochs, the loss below, measures between 0 and 1 above.
+
+use super::svg::{Anchor, HAIR, INK, SOFT, Svg, colour};
+
+/// A named line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Its name.
+    pub name: String,
+    /// Epochs and values, ascending by epoch.
+    pub points: Vec<(f64, f64)>,
+}
+
+const WIDTH: f64 = 640.0;
+const LEFT: f64 = 56.0;
+const RIGHT: f64 = 150.0;
+const PANEL: f64 = 170.0;
+const TOP: f64 = 44.0;
+const GAP: f64 = 40.0;
+
+/// Two panels, one above the other, over the same epochs.
+#[must_use]
+pub fn curve(title: &str, measures: &[Line], losses: &[Line]) -> String {
+    let mut svg = Svg::default();
+    let all = measures.iter().chain(losses).flat_map(|line| &line.points);
+    let last = all.map(|&(epoch, _)| epoch).fold(1.0, f64::max);
+    svg.text([LEFT, 22.0], 14.0, INK, Anchor::Start, title);
+    panel(&mut svg, TOP, measures, last, 0);
+    panel(&mut svg, TOP + PANEL + GAP, losses, last, measures.len());
+    let bottom = TOP + 2.0 * PANEL + GAP;
+    svg.text([(LEFT + WIDTH - RIGHT) / 2.0, bottom + 34.0], 11.0, SOFT, Anchor::Middle, "epoch");
+    svg.finish(WIDTH, bottom + 46.0, title)
+}
+
+/// One panel with its axes; colours are numbered from `first`.
+fn panel(svg: &mut Svg, top: f64, lines: &[Line], last: f64, first: usize) {
+    let values = || lines.iter().flat_map(|line| &line.points).map(|&(_, value)| value).filter(|v| v.is_finite());
+    let (low, high) = scale(values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+    let width = WIDTH - LEFT - RIGHT;
+    let x = |epoch: f64| LEFT + width * epoch / last;
+    let y = |value: f64| top + PANEL * (1.0 - (value - low) / (high - low));
+    for tick in 0..=4 {
+        let value = low + (high - low) * f64::from(tick) / 4.0;
+        svg.line([LEFT, y(value), LEFT + width, y(value)], HAIR, "");
+        svg.text([LEFT - 6.0, y(value) + 4.0], 10.0, SOFT, Anchor::End, &spelled(value));
+    }
+    let every = (last / 8.0).ceil().max(1.0);
+    let mut epoch = 0.0;
+    while epoch <= last {
+        svg.text([x(epoch), top + PANEL + 14.0], 10.0, SOFT, Anchor::Middle, &format!("{epoch:.0}"));
+        epoch += every;
+    }
+    for (number, line) in lines.iter().enumerate() {
+        let colour = colour(first + number);
+        let points: Vec<String> = line
+            .points
+            .iter()
+            .filter(|(_, value)| value.is_finite())
+            .map(|&(epoch, value)| format!("{:.1},{:.1}", x(epoch), y(value)))
+            .collect();
+        let points = points.join(" ");
+        svg.raw(&format!(
+            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"/>"
+        ));
+        let at = top + 12.0 + 30.0 * number as f64;
+        svg.text([LEFT + width + 12.0, at], 11.0, &colour, Anchor::Start, &line.name);
+        if let Some((_, value)) = line.points.last() {
+            svg.text([LEFT + width + 12.0, at + 13.0], 10.0, SOFT, Anchor::Start, &format!("last {value:.4}"));
+        }
+    }
+}
+
+/// A range with room for the lines in it.
+fn scale(low: f64, high: f64) -> (f64, f64) {
+    if !low.is_finite() || !high.is_finite() {
+        return (0.0, 1.0);
+    }
+    let room = ((high - low) * 0.05).max(high.abs() * 1e-3).max(1e-6);
+    (low - room, high + room)
+}
+
+fn spelled(value: f64) -> String {
+    match value.abs() {
+        ..10.0 => format!("{value:.2}"),
+        ..1000.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(name: &str, points: &[(f64, f64)]) -> Line {
+        Line { name: name.to_owned(), points: points.to_vec() }
+    }
+
+    #[test]
+    fn every_line_is_drawn_with_its_name_inside_the_picture() {
+        let picture = curve("a <model>", &[line("accuracy", &[(1.0, 0.2), (2.0, 0.7)])], &[line("loss", &[(0.5, 3.0), (2.0, 1.0)])]);
+        assert_eq!(picture.matches("<polyline").count(), 2);
+        assert!(picture.contains(">accuracy<") && picture.contains("a &lt;model&gt;"));
+        assert!(!picture.contains("NaN") && !picture.contains("inf"));
+    }
+
+    #[test]
+    fn nothing_and_one_point_and_values_that_are_not_finite_make_a_picture() {
+        for points in [&[][..], &[(1.0, 5.0)], &[(1.0, f64::NAN), (2.0, f64::INFINITY)]] {
+            let picture = curve("t", &[line("m", points)], &[]);
+            assert!(picture.starts_with("<svg") && !picture.contains("NaN") && !picture.contains("=\"inf"));
+        }
+    }
+}

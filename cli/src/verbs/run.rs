@@ -1,0 +1,311 @@
+//! `run`: a model of the catalogue, batched against one by one.
+//!
+//! *One by one* is the same kernels on the same packed weights, one application after another (policy
+//! `none`), warm, its plan made beforehand at no cost; both take turns, so that a busy machine hurts
+//! them alike, and the medians stand beside each other. Results are compared as integers.
+
+use super::plan::gap_in_words;
+use crate::args::RunArgs;
+use crate::console::Console;
+use crate::facts::computing;
+use crate::failure::{Answer, Failure};
+use crate::files::bytes_in_words;
+use crate::picture;
+use crate::planning;
+use crate::words::{count, plural, table};
+use autobatch::ir::graph::GraphData;
+use autobatch::ir::id::ValueId;
+use autobatch::ir::plan::check::{Wanted, check as prove};
+use autobatch::ir::plan::row_ops::Noise;
+use autobatch::ir::plan::{Plan, Verified};
+use autobatch::prelude::*;
+use autobatch::runtime_cpu::{Bound, Player};
+use autobatch_models::catalogue::{self, Problem};
+use autobatch_planner::{Planner, Request};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Pictures of graphs with more applications than this are of their first instances.
+const DRAWN: usize = 3000;
+
+/// Runs a model.
+pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    let options = catalogue::Options {
+        data: args.data.as_ref().map(Into::into),
+        seed: args.seed,
+        count: args.batch,
+        batch: args.batch,
+        hidden: args.hidden,
+        embedding: args.embedding,
+        same: None,
+    };
+    let problem = catalogue::open(&args.model, &options)?;
+    if problem.workload.instances() == 0 {
+        return Err(Failure::input("there are no instances to run"));
+    }
+    let mut runner = Runner::new(args, &problem)?;
+    let batched = runner.step(None)?;
+    let single_plan = runner.planned(&mut Planner::new(planning::policy(&Policy::Unbatched)?))?;
+    let expected = runner.step(Some(&single_plan))?;
+    let same = batched.outputs.iter().map(|x| x.to_bits()).eq(expected.outputs.iter().map(|x| x.to_bits()));
+    head(args, &problem, &runner, console)?;
+    let plan = runner.plan.take().ok_or_else(|| Failure::input("nothing was planned"))?;
+    let applications: u64 = computing(&plan).map(|(_, step)| u64::from(step.rows)).sum();
+    let certificate = &plan.certificate;
+    writeln!(
+        console,
+        "plan      {} applications -> {} batches, bound {}, {}; {} rows copied; {}\n",
+        count(applications),
+        certificate.batches,
+        certificate.bound,
+        gap_in_words(&plan),
+        certificate.copied,
+        bytes_in_words(certificate.slab_bytes),
+    )?;
+    times(args, &mut runner, &single_plan, console)?;
+    let what = count(batched.outputs.len() as u64);
+    let verdict = if same { "yes" } else { "NO" };
+    writeln!(console, "same bits         {verdict}, all {what} numbers (compared as integers)")?;
+    let named = runner.named()?;
+    let proven = proof(&named, &runner.problem_plan(&named)?, console)?;
+    write_files(args, &problem, &mut runner, &named, console)?;
+    Ok(if same && proven { Answer::Yes } else { Answer::No })
+}
+
+fn head(args: &RunArgs, problem: &Problem, runner: &Runner<'_>, console: &mut Console<'_>) -> Result<(), Failure> {
+    let entry = problem.entry;
+    let parameters: usize = runner.weights.iter().map(|param| param.values().len()).sum();
+    let hidden = args.hidden.unwrap_or(entry.hidden);
+    let instances = runner.instances;
+    let source = match &args.data {
+        Some(path) => path.clone(),
+        None => format!("generated (--data FILE for yours), seed {}", args.seed),
+    };
+    writeln!(
+        console,
+        "{}  {}, width {hidden}, {} parameters; {} {}, {source}",
+        entry.alias,
+        entry.about,
+        count(parameters as u64),
+        count(instances as u64),
+        entry.unit,
+    )?;
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let device = match args.device {
+        Device::Cpu => format!("CPU  {}  {} of {cores} threads", runner.player.isa(), runner.threads),
+        #[allow(unreachable_patterns, reason = "devices come with features")]
+        other => other.to_string(),
+    };
+    writeln!(console, "device    {device}    (autobatch devices)")?;
+    Ok(())
+}
+
+/// Lets both take turns and prints the medians.
+fn times(
+    args: &RunArgs,
+    runner: &mut Runner<'_>,
+    single: &Verified<Plan>,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let (mut fresh, mut known) = (Vec::new(), Vec::new());
+    for _ in 0..args.rounds {
+        fresh.push(runner.step(None)?.times);
+        known.push(runner.step(Some(single))?.times);
+    }
+    let median = |rounds: &[[Duration; 3]], part: fn(&[Duration; 3]) -> Duration| {
+        let mut all: Vec<Duration> = rounds.iter().map(part).collect();
+        all.sort_unstable();
+        all[all.len() / 2]
+    };
+    let total: fn(&[Duration; 3]) -> Duration = |times| times.iter().sum();
+    let mut rows = vec![["", "one by one", "batched", ""].map(str::to_owned).to_vec()];
+    let parts: [(&str, fn(&[Duration; 3]) -> Duration); 3] =
+        [("emit", |times| times[0]), ("plan", |times| times[1]), ("play", |times| times[2])];
+    for (name, part) in parts {
+        let alone = if name == "plan" { "-".to_owned() } else { console.time(median(&known, part)) };
+        rows.push(vec![name.to_owned(), alone, console.time(median(&fresh, part)), String::new()]);
+    }
+    let (alone, together) = (median(&known, total), median(&fresh, total));
+    let gain = match console.millis(together) {
+        Some(_) => {
+            let faster = alone.as_secs_f64() / together.as_secs_f64().max(1e-9);
+            let rate = runner.instances as f64 / together.as_secs_f64().max(1e-9);
+            format!("{faster:.1} x faster   {} {}/s", count(rate as u64), runner.problem.entry.unit)
+        }
+        None => ".. x faster".to_owned(),
+    };
+    rows.push(vec!["total".to_owned(), console.time(alone), console.time(together), gain]);
+    console.write_all(table(&rows, &[0, 3]).as_bytes())?;
+    Ok(())
+}
+
+/// Proves the plan of the graph whose outputs have names.
+fn proof(graph: &GraphData, plan: &Verified<Plan>, console: &mut Console<'_>) -> Result<bool, Failure> {
+    let proof = prove(plan, graph, Wanted { values: &[], training: false });
+    let applications: u64 = computing(plan).map(|(_, step)| u64::from(step.rows)).sum();
+    let reads = plan.certificate.direct + plan.certificate.tabled;
+    match &proof {
+        Ok(()) => writeln!(
+            console,
+            "check             proven: {}, {}",
+            plural(applications, "application"),
+            plural(reads, "operand read")
+        )?,
+        Err(disagreements) => writeln!(console, "check             not proven: {disagreements}")?,
+    }
+    Ok(proof.is_ok())
+}
+
+fn write_files(
+    args: &RunArgs,
+    problem: &Problem,
+    runner: &mut Runner<'_>,
+    graph: &GraphData,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let folder = Path::new(&args.output);
+    std::fs::create_dir_all(folder).map_err(|error| Failure::output(&args.output, &error))?;
+    let plan = runner.problem_plan(graph)?;
+    let alias = problem.entry.alias;
+    let file = |extension: &str| -> PathBuf { folder.join(format!("{alias}.{extension}")) };
+    let write = |extension: &str, bytes: &[u8]| {
+        let path = file(extension);
+        std::fs::write(&path, bytes).map_err(|error| Failure::output(&path.display().to_string(), &error))
+    };
+    write("abg", &graph.to_bytes())?;
+    write("plan", plan.to_text().as_bytes())?;
+    let mut few = runner.instances;
+    while few > 1 && graph.arena.len() * few / runner.instances > DRAWN {
+        few /= 2;
+    }
+    let drawn = runner.named_first(few)?;
+    let policy = args.policy.to_string();
+    let drawn_plan = runner.problem_plan(&drawn)?;
+    write("svg", picture::graph(&drawn, &drawn_plan, &policy).as_bytes())?;
+    let all = if few == runner.instances { String::new() } else { format!(" of the first {few}") };
+    writeln!(
+        console,
+        "wrote             {}  .abg  .svg  (open the SVG{all}: colours are batches)",
+        file("plan").display()
+    )?;
+    let why = apart(&plan, graph).map_or_else(String::new, |[a, b]| format!(" --why {a} {b}"));
+    writeln!(console, "try               autobatch explain {}{why}     autobatch train {alias}", file("plan").display())?;
+    Ok(())
+}
+
+/// Two values of one kernel that different steps make: the question that people ask first.
+fn apart(plan: &Plan, graph: &GraphData) -> Option<[ValueId; 2]> {
+    let first = |step: &autobatch::ir::plan::Step| {
+        plan.lanes(step).first().map(|&app| ValueId::new(graph.arena.results(app).start))
+    };
+    let steps: Vec<_> = computing(plan).map(|(_, step)| step).collect();
+    let later = |number: usize| steps[number + 1..].iter().find(|step| step.kernel == steps[number].kernel);
+    let number = (0..steps.len()).find(|&number| later(number).is_some())?;
+    Some([first(steps[number])?, first(later(number)?)?])
+}
+
+/// What a step gave, and how long emitting, planning and playing took.
+struct Stepped {
+    outputs: Vec<f32>,
+    times: [Duration; 3],
+}
+
+/// Emits, plans and plays all instances.
+struct Runner<'p> {
+    problem: &'p Problem,
+    graph: Graph,
+    weights: Weights,
+    planner: Planner,
+    player: Player,
+    threads: usize,
+    instances: usize,
+    /// The last plan that was made.
+    plan: Option<Verified<Plan>>,
+}
+
+impl<'p> Runner<'p> {
+    fn new(args: &RunArgs, problem: &'p Problem) -> Result<Self, Failure> {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        let threads = if args.threads == 0 { cores } else { args.threads };
+        Ok(Self {
+            problem,
+            graph: Graph::new(&problem.module),
+            weights: Weights::init(&problem.module, args.seed),
+            planner: Planner::new(planning::policy(&args.policy)?),
+            player: Player::new(threads).map_err(autobatch::Error::from)?,
+            threads,
+            instances: problem.workload.instances().min(problem.batch),
+            plan: None,
+        })
+    }
+
+    fn emit(&mut self) -> Result<Vec<ValueId>, Failure> {
+        self.graph.clear();
+        let mut outputs = Vec::new();
+        for instance in 0..self.instances {
+            self.graph.instance(instance as u64);
+            self.problem.workload.emit(&self.graph, instance, &mut outputs);
+        }
+        self.graph.check().map_err(autobatch::Error::from)?;
+        Ok(outputs.iter().filter_map(|output| output.id()).collect())
+    }
+
+    /// A plan by another planner.
+    fn planned(&mut self, planner: &mut Planner) -> Result<Verified<Plan>, Failure> {
+        let wanted = self.emit()?;
+        made(planner, &self.graph.data(), &wanted)
+    }
+
+    /// Emits, plans unless a plan is given, plays and reads.
+    fn step(&mut self, known: Option<&Verified<Plan>>) -> Result<Stepped, Failure> {
+        let start = Instant::now();
+        let wanted = self.emit()?;
+        let emitted = Instant::now();
+        let data = self.graph.data();
+        let fresh = match known {
+            Some(_) => None,
+            None => Some(made(&mut self.planner, &data, &wanted)?),
+        };
+        let planned = Instant::now();
+        let plan = known.or(fresh.as_ref()).ok_or_else(|| Failure::input("nothing was planned"))?;
+        let bound =
+            Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
+        self.player.play(plan, &self.weights, bound).map_err(autobatch::Error::from)?;
+        let rows = (0..plan.outputs.len()).map(|number| self.player.output(plan, number));
+        let outputs: Vec<f32> = rows.flatten().copied().collect();
+        let times = [emitted - start, planned - emitted, planned.elapsed()];
+        drop(data);
+        self.plan = fresh.or(self.plan.take());
+        Ok(Stepped { outputs, times })
+    }
+
+    /// The graph of the first instances with a name for every output, as a file holds it.
+    fn named_first(&self, instances: usize) -> Result<GraphData, Failure> {
+        let graph = Graph::new(&self.problem.module);
+        for instance in 0..instances {
+            let mut outputs = Vec::new();
+            graph.instance(instance as u64);
+            self.problem.workload.emit(&graph, instance, &mut outputs);
+            for (number, &output) in outputs.iter().enumerate() {
+                graph.output(&format!("{instance}.{number}"), output);
+            }
+        }
+        Ok(graph.finish().map_err(autobatch::Error::from)?)
+    }
+
+    fn named(&self) -> Result<GraphData, Failure> {
+        self.named_first(self.instances)
+    }
+
+    /// The plan of a graph with named outputs.
+    fn problem_plan(&mut self, graph: &GraphData) -> Result<Verified<Plan>, Failure> {
+        made(&mut self.planner, graph, &[])
+    }
+}
+
+fn made(planner: &mut Planner, graph: &GraphData, wanted: &[ValueId]) -> Result<Verified<Plan>, Failure> {
+    let request = Request { wanted, ..Request::default() };
+    let plan = planner.plan(graph, &request).map_err(autobatch::Error::from)?;
+    Ok(plan.verify().map_err(autobatch::Error::from)?)
+}

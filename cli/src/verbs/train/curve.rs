@@ -1,0 +1,163 @@
+//! What every epoch was like, and the learning curve as a file.
+
+use super::measure::Measured;
+use super::percent;
+use crate::args::TrainArgs;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::files::form_of;
+use crate::picture::{self, Line};
+use autobatch::train::Step;
+use autobatch_models::lessons::Lesson;
+use serde_json::json;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// The steps of an epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Taught {
+    instances: u64,
+    loss: f64,
+    steps: u64,
+    batches: u64,
+    bound: u64,
+    times: [Duration; 4],
+}
+
+impl Taught {
+    pub(super) fn add(&mut self, step: &Step) {
+        self.instances += step.instances() as u64;
+        self.loss += step.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
+        self.steps += 1;
+        self.batches += u64::from(step.batches);
+        self.bound += u64::from(step.bound);
+        let parts = [step.emit, step.plan, step.play, step.update];
+        self.times.iter_mut().zip(parts).for_each(|(time, part)| *time += part);
+    }
+
+    fn mean_loss(&self) -> f64 {
+        self.loss / self.instances.max(1) as f64
+    }
+}
+
+/// An epoch.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Epoch {
+    /// Its number, from 1.
+    pub(super) number: u64,
+    pub(super) taught: Taught,
+    pub(super) measured: Measured,
+}
+
+impl Epoch {
+    pub(super) fn line(&self, console: &Console<'_>) -> String {
+        let Taught { instances, steps, batches, bound, times, .. } = &self.taught;
+        let total: Duration = times.iter().sum();
+        let mean = |sum: u64| sum as f64 / (*steps).max(1) as f64;
+        let mut line = format!(
+            "epoch {:>3}   loss {:.4}  {}",
+            self.number,
+            self.taught.mean_loss(),
+            self.measured.words()
+        );
+        let _ = write!(line, "   {:.1} batches (bound {:.1})", mean(*batches), mean(*bound));
+        if console.millis(total).is_some() {
+            let [emit, plan, play, update] = times.map(|part| percent(part, total));
+            let rate = *instances as f64 / total.as_secs_f64().max(1e-9);
+            let _ = write!(
+                line,
+                "  {rate:.0}/s  emit {emit:.0} plan {plan:.0} play {play:.0} update {update:.0} %"
+            );
+        }
+        line
+    }
+}
+
+/// All epochs of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Curve {
+    epochs: Vec<Epoch>,
+}
+
+impl Curve {
+    pub(super) fn push(&mut self, epoch: Epoch) {
+        self.epochs.push(epoch);
+    }
+
+    /// The epoch that was pushed as this number, from 0.
+    pub(super) fn epoch(&self, number: usize) -> Option<&Epoch> {
+        self.epochs.get(number)
+    }
+
+    /// Writes the curve so far to every file that is asked for.
+    pub(super) fn write(&self, args: &TrainArgs, lesson: &Lesson) -> Result<(), Failure> {
+        for path in &args.curve {
+            let text = match path.rsplit_once('.').map(|(_, extension)| extension) {
+                Some("csv") => self.csv(),
+                Some("json") => self.json(lesson),
+                Some("svg") => self.svg(lesson),
+                _ => {
+                    let known = form_of(path).map_or("an unknown form", |_| "a form of graphs");
+                    let message = format!("{path}: expected .svg, .csv or .json for a curve, found {known}");
+                    return Err(Failure::usage(message));
+                }
+            };
+            let folder = std::path::Path::new(path).parent().filter(|folder| !folder.as_os_str().is_empty());
+            let made = folder.map_or(Ok(()), std::fs::create_dir_all);
+            made.and_then(|()| std::fs::write(path, text)).map_err(|error| Failure::output(path, &error))?;
+        }
+        Ok(())
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        let numbers = self.epochs.first().map(|epoch| epoch.measured.scores.numbers()).unwrap_or_default();
+        numbers.into_iter().map(|(name, _)| name).collect()
+    }
+
+    fn svg(&self, lesson: &Lesson) -> String {
+        let line = |name: &str, value: &dyn Fn(&Epoch) -> f64| Line {
+            name: name.to_owned(),
+            points: self.epochs.iter().map(|epoch| (epoch.number as f64, value(epoch))).collect(),
+        };
+        let of = |place: usize| {
+            move |epoch: &Epoch| epoch.measured.scores.numbers().get(place).map_or(f64::NAN, |number| number.1)
+        };
+        let measures: Vec<Line> =
+            self.names().iter().enumerate().map(|(place, name)| line(name, &of(place))).collect();
+        let losses = [
+            line("training loss", &|epoch| epoch.taught.mean_loss()),
+            line("held-out loss", &|epoch| epoch.measured.loss),
+        ];
+        picture::curve(&format!("{}: {}", lesson.entry.alias, lesson.entry.about), &measures, &losses)
+    }
+
+    fn csv(&self) -> String {
+        let mut text = format!("epoch,training loss,held-out loss,{}\n", self.names().join(","));
+        for epoch in &self.epochs {
+            let _ = write!(text, "{},{},{}", epoch.number, epoch.taught.mean_loss(), epoch.measured.loss);
+            for (_, number) in epoch.measured.scores.numbers() {
+                let _ = write!(text, ",{number}");
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    fn json(&self, lesson: &Lesson) -> String {
+        let epochs: Vec<serde_json::Value> = self
+            .epochs
+            .iter()
+            .map(|epoch| {
+                let scores: serde_json::Map<String, serde_json::Value> =
+                    epoch.measured.scores.numbers().iter().map(|(name, number)| ((*name).to_owned(), json!(number))).collect();
+                let seconds: Vec<f64> = epoch.taught.times.iter().map(Duration::as_secs_f64).collect();
+                json!({
+                    "epoch": epoch.number, "training_loss": epoch.taught.mean_loss(),
+                    "held_out_loss": epoch.measured.loss, "scores": scores,
+                    "seconds_emit_plan_play_update": seconds,
+                })
+            })
+            .collect();
+        format!("{:#}\n", json!({ "model": lesson.entry.alias, "source": lesson.source, "epochs": epochs }))
+    }
+}

@@ -1,0 +1,272 @@
+//! `train`: trains a model of the catalogue on a corpus or on generated instances.
+//!
+//! One line an epoch: losses, measures on the instances held out, speed, batches beside their bound,
+//! and where the time went. Nothing but times depends on the machine; a run that is resumed from its
+//! checkpoint goes on with the same bits.
+
+mod curve;
+mod measure;
+
+use crate::args::{OptimizerArg, TrainArgs};
+use crate::console::Console;
+use crate::failure::{Answer, Failure};
+use crate::words::count;
+use autobatch::nn::optim::{Adagrad, RmsProp};
+use autobatch::prelude::*;
+use autobatch::train::{Bar, CheckpointError, Patience, Progress};
+use autobatch_models::lessons::{self, Lesson};
+use autobatch_models::parser::greedy;
+use curve::{Curve, Epoch};
+use measure::measure;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Learning rates and minibatches follow the seed through this, so that instances do not.
+const ORDER: u64 = 0x0de5_0000_0000_0000;
+
+/// Trains.
+pub fn train(args: &TrainArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    let options = lessons::Options {
+        data: args.data.as_ref().map(Into::into),
+        seed: args.seed,
+        count: args.count,
+        hidden: args.hidden,
+        embedding: args.embedding,
+    };
+    let lesson = lessons::open(&args.model, &options)?;
+    let mut run = Run::new(args, &lesson)?;
+    run.head(console)?;
+    let finished = run.epochs(console)?;
+    run.tail(finished, console)?;
+    Ok(Answer::Yes)
+}
+
+/// A run of training.
+struct Run<'a> {
+    args: &'a TrainArgs,
+    lesson: &'a Lesson,
+    trainer: Trainer,
+    patience: Patience,
+    curve: Curve,
+    batch: usize,
+    epochs: u64,
+    start: Instant,
+}
+
+impl<'a> Run<'a> {
+    fn new(args: &'a TrainArgs, lesson: &'a Lesson) -> Result<Self, Failure> {
+        let habits = lesson.habits;
+        let rate = args.lr.unwrap_or(habits.learning_rate);
+        if !(rate.is_finite() && rate > 0.0) {
+            return Err(Failure::usage(format!("--lr must be above 0, found {rate}")));
+        }
+        let options = SessionOptions {
+            device: args.device,
+            policy: args.policy.clone(),
+            threads: args.threads,
+            cached_plans: 8,
+            ..SessionOptions::default()
+        };
+        let module = std::sync::Arc::clone(&lesson.module);
+        let mut trainer =
+            Trainer::with_options(module, optimizer(args, rate), options, args.seed)?.on(args.device);
+        if let Some(path) = &args.resume {
+            trainer.load(path).map_err(|error| refused(path, &error))?;
+        }
+        Ok(Self {
+            args,
+            lesson,
+            trainer,
+            patience: Patience::new(args.patience),
+            curve: Curve::default(),
+            batch: args.batch.map_or(habits.batch, |batch| batch as usize),
+            epochs: args.epochs.unwrap_or(habits.epochs),
+            start: Instant::now(),
+        })
+    }
+
+    fn head(&self, console: &mut Console<'_>) -> Result<(), Failure> {
+        let Self { lesson, args, trainer, .. } = self;
+        let parameters: usize = trainer.weights().iter().map(|param| param.values().len()).sum();
+        let unit = lesson.entry.unit;
+        writeln!(
+            console,
+            "{}  {}, {} parameters; {} {unit} to learn from, {} held out ({})",
+            lesson.entry.alias,
+            lesson.entry.about,
+            count(parameters as u64),
+            count(lesson.train as u64),
+            count((lesson.workload.instances() - lesson.train) as u64),
+            lesson.source,
+        )?;
+        writeln!(
+            console,
+            "{:?}, learning rate {}, minibatches of {}, seed {}, up to {} epochs",
+            args.optimizer,
+            args.lr.unwrap_or(lesson.habits.learning_rate),
+            self.batch,
+            args.seed,
+            self.epochs,
+        )?;
+        if let (Some(path), Progress { epoch, batches }) = (&args.resume, trainer.progress()) {
+            writeln!(console, "resumed from {path}: epoch {}, {batches} minibatches into it", epoch + 1)?;
+        }
+        Ok(())
+    }
+
+    /// Goes through the epochs; whether time did not run out before.
+    fn epochs(&mut self, console: &mut Console<'_>) -> Result<bool, Failure> {
+        for epoch in self.trainer.progress().epoch..self.epochs {
+            let Some(taught) = self.epoch(epoch)? else {
+                let at = self.trainer.progress();
+                writeln!(
+                    console,
+                    "time is up in epoch {}, {} minibatches into it{}",
+                    at.epoch + 1,
+                    at.batches,
+                    self.resume_hint()
+                )?;
+                let measured = measure(&mut self.trainer, self.lesson, &self.lesson.valid(), self.batch)?;
+                writeln!(console, "measured    {}", measured.words())?;
+                return Ok(false);
+            };
+            let measured = measure(&mut self.trainer, self.lesson, &self.lesson.valid(), self.batch)?;
+            self.trainer.set_progress(Progress { epoch: epoch + 1, batches: 0 });
+            let epoch = Epoch { number: epoch + 1, taught, measured };
+            writeln!(console, "{}", epoch.line(console))?;
+            console.flush()?;
+            let verdict = self.patience.observe(epoch.measured.main());
+            self.save(verdict.is_best)?;
+            self.curve.push(epoch);
+            self.curve.write(self.args, self.lesson)?;
+            if verdict.stop {
+                writeln!(console, "no better for {} epochs", self.args.patience)?;
+                return Ok(true);
+            }
+        }
+        Ok(true)
+    }
+
+    /// One epoch, or what is left of it; nothing if time ran out.
+    fn epoch(&mut self, epoch: u64) -> Result<Option<curve::Taught>, Failure> {
+        let train = self.lesson.train();
+        let seed = self.args.seed ^ ORDER ^ epoch.wrapping_mul(0x9e37_79b9);
+        let batches: Vec<Vec<&usize>> = match self.args.bucket {
+            true => {
+                let like = train.shuffled(seed).bucket_by(|&number| self.lesson.sizes[number]);
+                like.batches(self.batch).shuffled_batches(seed).collect()
+            }
+            false => train.batches(self.batch).shuffled(seed).collect(),
+        };
+        let mut bar = Bar::new(&format!("epoch {}", epoch + 1), batches.len());
+        let mut taught = curve::Taught::default();
+        let done = self.trainer.progress().batches;
+        let workload = &self.lesson.workload;
+        for (number, batch) in (0..).zip(batches).skip(done as usize) {
+            if self.time_is_up() {
+                return Ok(None);
+            }
+            let step = self.trainer.step(batch, |g, &instance| workload.loss(g, instance))?;
+            self.trainer.set_progress(Progress { epoch, batches: number + 1 });
+            bar.report(&step);
+            taught.add(&step);
+        }
+        Ok(Some(taught))
+    }
+
+    fn time_is_up(&self) -> bool {
+        let limit = self.args.max_minutes.map(|minutes| minutes.max(0.0) * 60.0);
+        limit.is_some_and(|limit| self.start.elapsed().as_secs_f64() >= limit)
+    }
+
+    fn save(&self, best: bool) -> Result<(), Failure> {
+        let Some(path) = &self.args.save else { return Ok(()) };
+        let written = |path: &str, result: Result<(), CheckpointError>| {
+            result.map_err(|error| Failure { kind: crate::FailureKind::Output, ..refused(path, &error) })
+        };
+        written(path, self.trainer.save(path))?;
+        if best {
+            let best = best_path(path);
+            written(&best, self.trainer.save(&best))?;
+        }
+        Ok(())
+    }
+
+    fn resume_hint(&self) -> String {
+        match &self.args.save {
+            Some(path) => format!("; go on with --resume {path}"),
+            None => String::new(),
+        }
+    }
+
+    fn tail(&mut self, finished: bool, console: &mut Console<'_>) -> Result<(), Failure> {
+        if !finished {
+            self.save(false)?;
+        }
+        if let Some((number, _)) = self.patience.best()
+            && let Some(epoch) = self.curve.epoch(number)
+        {
+            writeln!(console, "best        epoch {}: {}", epoch.number, epoch.measured.words())?;
+        }
+        if self.args.decode {
+            self.decode(console)?;
+        }
+        for path in self.args.curve.iter().chain(&self.args.save) {
+            writeln!(console, "wrote       {path}")?;
+        }
+        writeln!(console, "took        {}", console.time(self.start.elapsed()))?;
+        Ok(())
+    }
+
+    /// Parses what is held out without knowing the actions.
+    fn decode(&mut self, console: &mut Console<'_>) -> Result<(), Failure> {
+        let Some(parsing) = &self.lesson.parsing else {
+            let message = format!("model {} decodes nothing", self.lesson.entry.alias);
+            return Err(Failure::usage(message).help("leave --decode out"));
+        };
+        let start = Instant::now();
+        let score = greedy::measure(self.trainer.session(), parsing)?;
+        writeln!(
+            console,
+            "decoded     {} sentences greedily: {:.2} % of the words have the right head ({})",
+            count(parsing.sentences.len() as u64),
+            100.0 * score.unlabelled(),
+            console.time(start.elapsed()),
+        )?;
+        Ok(())
+    }
+}
+
+/// `names.best.safetensors` for `names.safetensors`.
+fn best_path(path: &str) -> String {
+    let extension = Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("safetensors");
+    Path::new(path).with_extension(format!("best.{extension}")).to_string_lossy().into_owned()
+}
+
+fn refused(path: &str, error: &CheckpointError) -> Failure {
+    Failure::input(format!("{path}: {error}"))
+}
+
+fn optimizer(args: &TrainArgs, rate: f64) -> Optimizer {
+    let mut optimizer: Optimizer = match args.optimizer {
+        OptimizerArg::Sgd => Sgd::new(rate).into(),
+        OptimizerArg::Momentum => Momentum::new(rate, 0.9).into(),
+        OptimizerArg::Adam => Adam::new(rate).into(),
+        OptimizerArg::Adamw => AdamW::new(rate).into(),
+        OptimizerArg::Adagrad => Adagrad::new(rate).into(),
+        OptimizerArg::Rmsprop => RmsProp::new(rate).into(),
+    };
+    if args.clip > 0.0 {
+        optimizer = optimizer.clip_norm(args.clip);
+    }
+    if args.decay > 0.0 {
+        optimizer = optimizer.weight_decay(args.decay);
+    }
+    optimizer
+}
+
+/// A share of a time in whole percent.
+fn percent(part: Duration, whole: Duration) -> f64 {
+    100.0 * part.as_secs_f64() / whole.as_secs_f64().max(1e-9)
+}

@@ -1,0 +1,138 @@
+//! Appending a graph that was recorded elsewhere: how several threads emit one graph.
+//!
+//! Each thread records a contiguous stretch of the instances into a graph of its own; the stretches
+//! are appended in the order of the instances. *Ensures* that the result is the graph that one
+//! thread would have recorded, byte by byte: types, signatures and source lines are numbered by
+//! first appearance, which is the same in both; values, bound numbers and instances are shifted by
+//! what stands before; and the structural hash is grown over what is appended. *Cost.* One pass over
+//! the part, a quarter of what emitting it took.
+
+use super::{Caller, Recorder};
+use crate::graph::arena::{Operand, OperandKind};
+use crate::graph::data::{Cut, hash_app, hash_cut};
+use crate::graph::error::{EmitError, Fault};
+use crate::id::{AppId, MAX_INDEX, SigId, SiteId, TypeId, ValueId};
+
+impl Recorder {
+    /// Appends what `part` recorded; by how much the numbers of its values grow. Nothing is appended
+    /// if it is of another module, or too long.
+    pub(crate) fn adopt(&mut self, part: &Self, caller: Caller) -> Option<u32> {
+        if part.data.module.tag != self.data.module.tag {
+            let message = "the graph to append belongs to another module".to_owned();
+            self.refuse("append", message, caller);
+            return None;
+        }
+        if let (None, Some(error)) = (&self.error, &part.error) {
+            self.error = Some(renumbered(error, self.data.arena.values()));
+        }
+        let (own, other) = (&self.data, &part.data);
+        let sizes = [
+            (own.arena.len(), other.arena.len()),
+            (own.arena.values(), other.arena.values()),
+            (own.arena.operand_pool().len(), other.arena.operand_pool().len()),
+            (own.bindings.words.len(), other.bindings.words.len()),
+            (own.bindings.floats.len(), other.bindings.floats.len()),
+        ];
+        if sizes.iter().any(|(own, other)| own + other > MAX_INDEX) {
+            let message = "the graph is full: it holds 2^30 applications, operands and numbers".to_owned();
+            self.refuse("append", message, caller);
+            return None;
+        }
+        let shift = own.arena.values() as u32;
+        let sigs = self.adopt_names(part);
+        self.append_applications(part, &sigs);
+        self.append_rest(part, shift, caller);
+        Some(shift)
+    }
+
+    /// The part's types, signatures and sites under the numbers that they have here.
+    fn adopt_names(&mut self, part: &Self) -> Names {
+        let data = &mut self.data;
+        let types: Vec<TypeId> = part.data.types.items().iter().map(|&ty| data.types.intern(ty)).collect();
+        let renamed = |ids: &[TypeId]| ids.iter().map(|id| types[id.index()]).collect();
+        let mut sigs = Vec::with_capacity(part.data.sigs.items().len());
+        for signature in part.data.sigs.items() {
+            let mut signature = signature.clone();
+            signature.operands = renamed(&signature.operands);
+            signature.param_types = renamed(&signature.param_types);
+            signature.results = renamed(&signature.results);
+            sigs.push(data.sigs.intern(signature, &data.types));
+        }
+        let sites = part.data.sites.items().iter().map(|site| data.sites.intern(site.clone())).collect();
+        Names { sigs, sites }
+    }
+
+    fn append_applications(&mut self, part: &Self, names: &Names) {
+        let data = &mut self.data;
+        let (values, words, floats) =
+            (data.arena.values(), data.bindings.words.len() as u32, data.bindings.floats.len() as u32);
+        let shifted = |operand: &Operand| match operand.kind() {
+            Some(OperandKind::Value(id)) => Operand::value(ValueId::new(id.index() + values)),
+            Some(OperandKind::Index(slot)) => Operand::index(slot + words),
+            Some(OperandKind::Data(slot)) => Operand::data(slot + floats),
+            None => *operand,
+        };
+        let mut cuts = part.data.cuts.iter().peekable();
+        let base = data.arena.len() as u32;
+        // What the part holds before its first instance belongs to none of the instances here.
+        let prefix = part.data.cuts.first().map_or(part.data.arena.len(), |cut| cut.first as usize);
+        if prefix > 0 && data.cuts.last().is_some_and(|cut| cut.key.is_some()) {
+            let cut = Cut { first: base, key: None };
+            hash_cut(&mut data.hash, cut);
+            data.cuts.push(cut);
+        }
+        for app in part.data.arena.ids() {
+            while let Some(cut) = cuts.next_if(|cut| cut.first as usize <= app.index()) {
+                let cut = Cut { first: base + cut.first, key: cut.key };
+                hash_cut(&mut data.hash, cut);
+                data.cuts.push(cut);
+            }
+            let mark = data.arena.operand_mark();
+            part.data.arena.operands(app).iter().for_each(|operand| data.arena.push_operand(shifted(operand)));
+            let recorded = part.data.arena.app(app);
+            let (sig, site) = (names.sigs[recorded.sig.index()], names.sites[recorded.site.index()]);
+            hash_app(&mut data.hash, data.sigs.hash(sig), &data.arena.operand_pool()[mark as usize..]);
+            data.arena.push(sig, mark, &data.sigs.get(sig).results, site);
+        }
+        for cut in cuts {
+            let cut = Cut { first: base + cut.first, key: cut.key };
+            hash_cut(&mut data.hash, cut);
+            data.cuts.push(cut);
+        }
+        data.bindings.words.extend_from_slice(&part.data.bindings.words);
+        data.bindings.floats.extend_from_slice(&part.data.bindings.floats);
+    }
+
+    /// Outputs, marks, and where emitting goes on.
+    fn append_rest(&mut self, part: &Self, shift: u32, caller: Caller) {
+        let shifted = |value: ValueId| ValueId::new(value.index() + shift as usize);
+        let apps = self.data.arena.len() - part.data.arena.len();
+        for output in &part.data.outputs {
+            self.want(&output.name, shifted(output.value), output.kind, caller);
+        }
+        self.data.shared.extend(part.data.shared.iter().map(|&value| shifted(value)));
+        self.data.alone.extend(part.data.alone.iter().map(|app| AppId::new(app.index() + apps)));
+        if !part.data.cuts.is_empty() || part.data.arena.len() > 0 {
+            self.instance = part.instance;
+            self.noise_ordinal = part.noise_ordinal;
+        }
+    }
+}
+
+/// The error with the numbers that its values have behind so many others.
+fn renumbered(error: &EmitError, before: usize) -> EmitError {
+    let mut fault = Fault::clone(error);
+    for operand in &mut fault.operands {
+        let number = operand.strip_prefix('%').and_then(|rest| rest.split_once(':'));
+        if let Some((Ok(number), ty)) = number.map(|(number, ty)| (number.parse::<usize>(), ty)) {
+            *operand = format!("%{}:{ty}", number + before);
+        }
+    }
+    fault.into()
+}
+
+/// What the names of a part are called here.
+struct Names {
+    sigs: Vec<SigId>,
+    sites: Vec<SiteId>,
+}

@@ -1,0 +1,238 @@
+//! Models with something to learn: instances of a corpus, or generated ones of the same kind, cut into
+//! those to learn from and those to be measured on.
+//!
+//! The catalogue's instances are those of speed benchmarks, whose labels are chance; the instances
+//! here have labels that follow from their content. A corpus is read from its folder as it was
+//! published; without one, [`generate`](crate::data::generate) makes the same structs, so both go the
+//! same way through vocabulary and numbering. Words are numbered by the instances to learn from.
+//!
+//! | model | corpus | folder |
+//! |---|---|---|
+//! | `mnist` | handwritten digits | the two IDX files |
+//! | `treelstm` | ListOps | `d8.tsv` |
+//! | `similarity` | SICK with dependency parses | `train/`, `valid/` |
+//! | `tagger`, `chartagger` | WikiNER | `train.txt`, `valid.txt` |
+//! | `names` | names of 18 languages | a file a language |
+//! | `acceptor`, `treernn`, `sentiment` | Stanford Sentiment Treebank | `train.txt`, `valid.txt` |
+//! | `parser` | a treebank in CoNLL-U | `train.conllu`, `valid.conllu` |
+//! | `lattice` | characters with dictionary words | `train.txt` |
+
+mod classify;
+mod structured;
+mod tag;
+
+use crate::catalogue::{Entry, OpenError, entry};
+use crate::data::sampling;
+use crate::model::{Bound, Workload};
+use crate::parser::greedy::Parsing;
+use crate::{Model, catalogue};
+use autobatch::prelude::{Module, ModuleBuilder};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What may be asked of a lesson; nothing means as [`Habits`] says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The folder of the corpus.
+    pub data: Option<PathBuf>,
+    /// What generated instances follow from.
+    pub seed: u64,
+    /// How many instances to learn from; the first ones of a corpus.
+    pub count: Option<usize>,
+    /// How wide states are.
+    pub hidden: Option<usize>,
+    /// How wide the inputs' vectors are.
+    pub embedding: Option<usize>,
+}
+
+/// How a model is usually trained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Habits {
+    /// How many epochs.
+    pub epochs: u64,
+    /// How many instances make a minibatch.
+    pub batch: usize,
+    /// The learning rate of Adam.
+    pub learning_rate: f64,
+    /// How many instances are generated to learn from; a fifth more to be measured on.
+    pub generated: usize,
+}
+
+/// How the model of an entry is usually trained.
+#[must_use]
+pub fn habits(entry: &Entry) -> Habits {
+    let (epochs, batch, learning_rate, generated) = match entry.name {
+        "a" => (6, 32, 1e-3, 1000),
+        "b" => (8, 32, 2e-3, 800),
+        "c" => (6, 25, 2e-3, 500),
+        "d" => (5, 16, 2e-3, 400),
+        "dchar" => (4, 16, 2e-3, 200),
+        "e" => (8, 64, 4e-3, 1500),
+        "f1" => (6, 32, 2e-3, 800),
+        "f2" => (6, 32, 5e-4, 400),
+        "g" => (4, 16, 2e-3, 200),
+        "lattice" => (4, 8, 2e-3, 100),
+        _ => (5, 25, 1e-3, 400),
+    };
+    Habits { epochs, batch, learning_rate, generated }
+}
+
+/// A model with instances to learn from.
+pub struct Lesson {
+    /// Its entry.
+    pub entry: &'static Entry,
+    /// How it is usually trained.
+    pub habits: Habits,
+    /// Its parameters and cells.
+    pub module: Arc<Module>,
+    /// Emits and scores its instances.
+    pub workload: Box<dyn Workload>,
+    /// How many instances are to learn from: the first ones.
+    pub train: usize,
+    /// Where the instances come from, in words.
+    pub source: String,
+    /// A number for each instance by which instances of like size are brought together.
+    pub sizes: Vec<usize>,
+    /// The instances to be measured on as sentences to parse, if the model is a parser.
+    pub parsing: Option<Parsing>,
+}
+
+impl fmt::Debug for Lesson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lesson")
+            .field("entry", &self.entry.name)
+            .field("train", &self.train)
+            .field("instances", &self.workload.instances())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Lesson {
+    /// The instances to learn from.
+    #[must_use]
+    pub fn train(&self) -> Vec<usize> {
+        (0..self.train).collect()
+    }
+
+    /// The instances to be measured on.
+    #[must_use]
+    pub fn valid(&self) -> Vec<usize> {
+        (self.train..self.workload.instances()).collect()
+    }
+}
+
+/// A lesson by the name of its model.
+///
+/// # Errors
+/// If the name is unknown, a size is out of range, or the corpus cannot be read or is too small.
+pub fn open(name: &str, options: &Options) -> Result<Lesson, OpenError> {
+    let entry = entry(name)?;
+    let widths = catalogue::Options {
+        hidden: options.hidden,
+        embedding: options.embedding,
+        count: options.count,
+        ..catalogue::Options::default()
+    };
+    let (hidden, embedding) = catalogue::widths(entry, &widths)?;
+    let mut m = ModuleBuilder::new(entry.alias);
+    let mut course = Course { m: &mut m, options, habits: habits(entry), hidden, embedding };
+    let taught = match entry.name {
+        "a" => classify::digits(&mut course)?,
+        "b" => classify::expressions(&mut course)?,
+        "c" => structured::similarity(&mut course)?,
+        "d" => tag::words(&mut course)?,
+        "dchar" => tag::spelled(&mut course)?,
+        "e" => classify::names(&mut course)?,
+        "f1" => classify::sentences(&mut course)?,
+        "f2" => classify::trees(&mut course)?,
+        "g" => structured::parser(&mut course)?,
+        "lattice" => tag::lattice(&mut course)?,
+        _ => structured::sentiment(&mut course)?,
+    };
+    let Taught { workload, train, sizes, parsing } = taught;
+    let source = match &options.data {
+        Some(path) => path.display().to_string(),
+        None => format!("generated, seed {}", options.seed),
+    };
+    Ok(Lesson { entry, habits: habits(entry), module: m.build()?, workload, train, source, sizes, parsing })
+}
+
+/// What a lesson is made with.
+struct Course<'a> {
+    m: &'a mut ModuleBuilder,
+    options: &'a Options,
+    habits: Habits,
+    hidden: usize,
+    embedding: usize,
+}
+
+/// What making a lesson gives.
+struct Taught {
+    workload: Box<dyn Workload>,
+    train: usize,
+    sizes: Vec<usize>,
+    parsing: Option<Parsing>,
+}
+
+/// Instances to learn from, and instances to be measured on.
+struct Parts<T> {
+    train: Vec<T>,
+    valid: Vec<T>,
+}
+
+impl Course<'_> {
+    fn count(&self) -> usize {
+        self.options.count.unwrap_or(self.habits.generated)
+    }
+
+    /// The parts of a corpus that `read` reads, or `generate`d ones from two seeds.
+    fn parts<T>(
+        &self,
+        read: impl FnOnce(&Path) -> Result<Parts<T>, OpenError>,
+        generate: impl Fn(u64, usize) -> Vec<T>,
+    ) -> Result<Parts<T>, OpenError> {
+        let parts = match &self.options.data {
+            Some(path) => {
+                let mut parts = read(path)?;
+                parts.train.truncate(self.options.count.unwrap_or(usize::MAX));
+                parts
+            }
+            None => {
+                let (seed, count) = (self.options.seed, self.count());
+                let valid = generate(seed ^ 0x5eed_0000_0000_0001, (count / 5).max(2));
+                Parts { train: generate(seed, count), valid }
+            }
+        };
+        match (parts.train.len(), parts.valid.len()) {
+            (0, _) | (_, 0) => {
+                let expected = "1 or more to learn from and to be measured on".to_owned();
+                Err(OpenError::Size { what: "instances", expected, found: parts.train.len() })
+            }
+            _ => Ok(parts),
+        }
+    }
+}
+
+impl<T> Parts<T> {
+    /// A tenth, or so many of 1000, of a corpus that is published in one part, is to be measured on;
+    /// which ones never changes.
+    fn split(items: Vec<T>, permille: u32) -> Self {
+        let (train, valid) = sampling::split(items, permille, 1);
+        Self { train, valid }
+    }
+
+    /// The lesson of these parts.
+    fn taught<M: Model + 'static>(
+        self,
+        model: M,
+        number: impl Fn(&T) -> M::Instance,
+        size: impl Fn(&T) -> usize,
+    ) -> Taught {
+        let train = self.train.len();
+        let all = || self.train.iter().chain(&self.valid);
+        let sizes = all().map(size).collect();
+        let instances = all().map(number).collect();
+        Taught { workload: Box::new(Bound { model, instances }), train, sizes, parsing: None }
+    }
+}

@@ -1,0 +1,94 @@
+//! How well a model does: named numbers, of which a corpus has one or several.
+
+use autobatch::Row;
+use autobatch::train::metrics::{Mean, Pearson, Rate, SpanScore, bio_spans};
+
+/// Named metrics in the order in which they were first observed. The first is the one that early
+/// stopping and best checkpoints go by; larger is better.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scores {
+    scores: Vec<(&'static str, Score)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Score {
+    Rate(Rate),
+    Spans(SpanScore),
+    Pearson(Pearson),
+    Mean(Mean),
+}
+
+/// Tags of named entities: outside, four kinds that go on, the same four that begin.
+const KINDS: u32 = 4;
+
+impl Scores {
+    fn get(&mut self, name: &'static str, new: Score) -> &mut Score {
+        let place = self.scores.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+            self.scores.push((name, new));
+            self.scores.len() - 1
+        });
+        &mut self.scores[place].1
+    }
+
+    /// Gives a rate its place before it is observed.
+    pub fn declare_rate(&mut self, name: &'static str) {
+        self.get(name, Score::Rate(Rate::default()));
+    }
+
+    /// Something that is right or wrong.
+    pub fn hit(&mut self, name: &'static str, hit: bool) {
+        if let Score::Rate(rate) = self.get(name, Score::Rate(Rate::default())) {
+            rate.observe(hit);
+        }
+    }
+
+    /// A prediction and what it should be, to be correlated.
+    pub fn pair(&mut self, name: &'static str, predicted: f64, wanted: f64) {
+        if let Score::Pearson(pearson) = self.get(name, Score::Pearson(Pearson::default())) {
+            pearson.observe(predicted, wanted);
+        }
+    }
+
+    /// A number to be averaged.
+    pub fn number(&mut self, name: &'static str, number: f64) {
+        if let Score::Mean(mean) = self.get(name, Score::Mean(Mean::default())) {
+            mean.observe(number);
+        }
+    }
+
+    /// The tags of a sentence and the scores of every tag: accuracy over words, F1 over spans. Tags
+    /// beyond those of named entities are no spans.
+    pub fn tags(&mut self, gold: &[u32], outputs: &[&Row]) {
+        let predicted: Vec<u32> = outputs.iter().map(|output| output.argmax() as u32).collect();
+        for (gold, predicted) in gold.iter().zip(&predicted) {
+            self.hit("accuracy", gold == predicted);
+        }
+        let part = |&tag: &u32| match tag {
+            1..=KINDS => Some((tag - 1, false)),
+            tag if (KINDS + 1..=2 * KINDS).contains(&tag) => Some((tag - 1 - KINDS, true)),
+            _ => None,
+        };
+        let spans = |tags: &[u32]| bio_spans(tags.iter().map(part));
+        if let Score::Spans(score) = self.get("span F1", Score::Spans(SpanScore::default())) {
+            score.observe(&spans(gold), &spans(&predicted));
+        }
+    }
+
+    /// Every score with its name.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<(&'static str, f64)> {
+        let number = |score: &Score| match score {
+            Score::Rate(rate) => rate.value(),
+            Score::Spans(spans) => spans.f1(),
+            Score::Pearson(pearson) => pearson.value(),
+            Score::Mean(mean) => mean.value(),
+        };
+        self.scores.iter().map(|(name, score)| (*name, number(score))).collect()
+    }
+
+    /// The first score: the one to make large.
+    #[must_use]
+    pub fn main(&self) -> Option<(&'static str, f64)> {
+        self.numbers().first().copied()
+    }
+}

@@ -1,0 +1,66 @@
+//! [`Row`] and [`RowBuf`]: the elements of one value, borrowed and owned.
+
+use std::ops::Deref;
+
+/// The elements of one value: a slice with what one does to scores.
+#[derive(Debug, bytemuck::TransparentWrapper)]
+#[repr(transparent)]
+pub struct Row([f32]);
+
+impl Row {
+    pub(crate) fn new(elements: &[f32]) -> &Self {
+        bytemuck::TransparentWrapper::wrap_ref(elements)
+    }
+
+    /// The index of the largest element; the first of ties.
+    #[must_use]
+    pub fn argmax(&self) -> usize {
+        autobatch_ir::numeric::row::argmax(&self.0) as usize
+    }
+
+    /// The indices of the `k` largest elements, descending.
+    #[must_use]
+    pub fn top_k(&self, k: usize) -> Vec<usize> {
+        let mut indices = vec![0; k.min(self.0.len())];
+        autobatch_ir::numeric::row::top_k(&self.0, &mut indices);
+        indices.into_iter().map(|index| index as usize).collect()
+    }
+
+    /// A copy that may outlive the run.
+    #[must_use]
+    pub fn to_buf(&self) -> RowBuf {
+        RowBuf(self.0.to_vec())
+    }
+
+    /// The elements of an integer or truth value.
+    #[must_use]
+    pub fn words(&self) -> Vec<u32> {
+        self.0.iter().map(|x| x.to_bits()).collect()
+    }
+}
+
+impl Deref for Row {
+    type Target = [f32];
+    fn deref(&self) -> &[f32] {
+        &self.0
+    }
+}
+
+/// The elements of one value, owned: what predicting gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowBuf(Vec<f32>);
+
+impl RowBuf {
+    /// The elements.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<f32> {
+        self.0
+    }
+}
+
+impl Deref for RowBuf {
+    type Target = Row;
+    fn deref(&self) -> &Row {
+        Row::new(&self.0)
+    }
+}

@@ -1,0 +1,112 @@
+//! [`Bar`]: shows how training goes; a bar on a terminal, plain lines otherwise.
+
+use crate::train::report::Step;
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// Between two plain lines at least this passes.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// Shows the steps of an epoch on standard error: the loss as a moving average, instances a second,
+/// batches and their bound, and where the time goes.
+#[derive(Debug)]
+pub struct Bar {
+    #[cfg(feature = "progress")]
+    drawn: Option<indicatif::ProgressBar>,
+    what: String,
+    steps: u64,
+    done: u64,
+    average: Option<f64>,
+    said: Instant,
+    silent: bool,
+}
+
+impl Bar {
+    /// A bar for so many steps.
+    #[must_use]
+    pub fn new(what: &str, steps: usize) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        Self {
+            #[cfg(feature = "progress")]
+            drawn: terminal.then(|| drawn(what, steps)),
+            what: what.to_owned(),
+            steps: steps as u64,
+            done: 0,
+            average: None,
+            said: Instant::now(),
+            silent: cfg!(feature = "progress") && terminal,
+        }
+    }
+
+    /// A bar that shows nothing, for programs that report themselves.
+    #[must_use]
+    pub fn hidden() -> Self {
+        let mut bar = Self::new("", 0);
+        #[cfg(feature = "progress")]
+        {
+            bar.drawn = None;
+        }
+        bar.silent = true;
+        bar
+    }
+
+    /// Takes a step into account.
+    pub fn report(&mut self, step: &Step) {
+        self.done += 1;
+        let loss = f64::from(step.loss);
+        let average = self.average.map_or(loss, |average| 0.98 * average + 0.02 * loss);
+        self.average = Some(average);
+        let line = line(average, step);
+        #[cfg(feature = "progress")]
+        if let Some(bar) = &self.drawn {
+            bar.set_position(self.done);
+            bar.set_message(line);
+            return;
+        }
+        if !self.silent && (self.said.elapsed() >= QUIET || self.done == self.steps) {
+            self.said = Instant::now();
+            // Progress that cannot be shown is no reason to stop.
+            let _ = writeln!(std::io::stderr(), "{} {}/{}  {line}", self.what, self.done, self.steps);
+        }
+    }
+
+    /// The moving average of the loss.
+    #[must_use]
+    pub fn average_loss(&self) -> Option<f64> {
+        self.average
+    }
+}
+
+fn line(average: f64, step: &Step) -> String {
+    let total = step.total().as_secs_f64().max(1e-9);
+    let share = |part: Duration| 100.0 * part.as_secs_f64() / total;
+    format!(
+        "loss {average:.4}  {:.0}/s  {} batches (bound {})  emit {:.0} plan {:.0} play {:.0} update {:.0} %",
+        step.rate(),
+        step.batches,
+        step.bound,
+        share(step.emit),
+        share(step.plan),
+        share(step.play),
+        share(step.update),
+    )
+}
+
+#[cfg(feature = "progress")]
+fn drawn(what: &str, steps: usize) -> indicatif::ProgressBar {
+    let bar = indicatif::ProgressBar::new(steps as u64);
+    if let Ok(style) = indicatif::ProgressStyle::with_template("{prefix} {bar:20} {pos}/{len} {eta} {msg}") {
+        bar.set_style(style);
+    }
+    bar.set_prefix(what.to_owned());
+    bar
+}
+
+#[cfg(feature = "progress")]
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.drawn {
+            bar.finish_and_clear();
+        }
+    }
+}

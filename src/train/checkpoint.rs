@@ -1,0 +1,246 @@
+//! Checkpoints: all that the next step depends on, in one safetensors file.
+//!
+//! The arrays are the parameters under their own names, so that whatever reads safetensors finds the
+//! model, and the optimiser's state under `optimizer:name`, which no parameter can be called. The
+//! file's one remark is JSON: version, module, optimiser, steps, seed, [`Progress`], and a hash over
+//! all of it and every array, which finds what the format itself does not: a flipped bit.
+
+use crate::train::arrays::{Array, Arrays, little_endian, to_bytes};
+use crate::train::atomic;
+use crate::train::files::{array_of, arrays as weights_arrays, extents, weights_of};
+use crate::train::trainer::Trainer;
+use autobatch_ir::hash::{StructureHash, hash_bytes};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const KIND: &str = "checkpoint";
+const VERSION: u32 = 1;
+/// What the names of the optimiser's arrays begin with.
+const STATE: &str = "optimizer:";
+
+/// Where the data stands: with samplers that are functions of the epoch, all that is needed to go on
+/// with the next minibatch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Progress {
+    /// The epoch, from 0.
+    pub epoch: u64,
+    /// How many minibatches of the epoch were stepped.
+    pub batches: u64,
+}
+
+/// Why a file of weights or a checkpoint was not written or not taken.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// The file could not be read or written.
+    Io {
+        /// Its path.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The file is no safetensors file, is cut off, or its content is not what was written.
+    Damaged(
+        /// What is wrong.
+        String,
+    ),
+    /// The file holds arrays, but no checkpoint.
+    NoCheckpoint,
+    /// A version of the format that is not known here.
+    Version {
+        /// The file's.
+        found: u32,
+        /// The one known.
+        known: u32,
+    },
+    /// The checkpoint was made with another optimiser.
+    OtherOptimizer {
+        /// The trainer's.
+        expected: String,
+        /// The file's.
+        found: String,
+    },
+    /// An array is missing: the checkpoint is another model's, or other parameters were frozen.
+    Missing {
+        /// Its name.
+        name: String,
+    },
+    /// An array belongs to no parameter.
+    Unknown {
+        /// Its name.
+        name: String,
+    },
+    /// A parameter has another shape.
+    Shape {
+        /// Its name.
+        name: String,
+        /// The module's.
+        expected: Vec<usize>,
+        /// The file's.
+        found: Vec<usize>,
+    },
+}
+
+impl CheckpointError {
+    pub(crate) fn damaged(error: impl fmt::Display) -> Self {
+        Self::Damaged(error.to_string())
+    }
+}
+
+impl fmt::Display for CheckpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::Damaged(what) => {
+                write!(f, "the file is damaged or no safetensors file: {what}; take an older checkpoint")
+            }
+            Self::NoCheckpoint => f.write_str(
+                "expected a checkpoint, found arrays only; read them with train::read_weights",
+            ),
+            Self::Version { found, known } => {
+                write!(f, "expected version {known} of checkpoints, found {found}; use the program that wrote it")
+            }
+            Self::OtherOptimizer { expected, found } => {
+                write!(f, "expected a checkpoint of {expected}, found one of {found}; use the same optimiser")
+            }
+            Self::Missing { name } => write!(
+                f,
+                "expected an array {name}, the file has none: it is of another model, or other parameters were frozen"
+            ),
+            Self::Unknown { name } => {
+                write!(f, "the module has no parameter {name}, which the file holds: it is of another model")
+            }
+            Self::Shape { name, expected, found } => {
+                write!(f, "{name}: expected the shape {expected:?}, found {found:?}; give the model the same sizes")
+            }
+        }
+    }
+}
+
+impl std::error::Error for CheckpointError {}
+
+/// The remark of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Head {
+    kind: String,
+    version: u32,
+    module: String,
+    optimizer: String,
+    /// How many updates the optimiser made.
+    updates: u64,
+    steps: u64,
+    seed: u64,
+    progress: Progress,
+    /// The hash of everything else, in hexadecimal digits.
+    hash: String,
+}
+
+impl Head {
+    /// The hash of the head without its own, and of arrays by name, shape and bytes.
+    fn hash_with<'a>(&self, arrays: impl Iterator<Item = (&'a str, &'a [usize], &'a [f32])>) -> String {
+        let bare = Head { hash: String::new(), ..self.clone() };
+        let text = serde_json::to_string(&bare).expect("numbers and names have a JSON form");
+        let mut hash = StructureHash::default();
+        hash.push(hash_bytes(text.as_bytes()));
+        for (name, shape, values) in arrays {
+            hash.push(hash_bytes(name.as_bytes()));
+            shape.iter().for_each(|&extent| hash.push(extent as u64));
+            hash.push(hash_bytes(&little_endian(values)));
+        }
+        format!("{:032x}", hash.value())
+    }
+}
+
+/// Only the version is believed before it is known.
+#[derive(Deserialize)]
+struct Announced {
+    kind: String,
+    version: u32,
+}
+
+/// Writes a checkpoint.
+pub(crate) fn save(trainer: &Trainer, path: &Path) -> Result<(), CheckpointError> {
+    let mut arrays = weights_arrays(trainer.session.weights());
+    for state in trainer.updater.states().iter() {
+        let name = format!("{STATE}{}", state.name());
+        arrays.push(Array { name, shape: extents(state.ty()), values: state.values() });
+    }
+    let mut head = Head {
+        kind: KIND.to_owned(),
+        version: VERSION,
+        module: trainer.session.module().name.clone(),
+        optimizer: trainer.updater.name().to_owned(),
+        updates: trainer.updater.states().updates(),
+        steps: trainer.steps,
+        seed: trainer.seed,
+        progress: trainer.progress,
+        hash: String::new(),
+    };
+    // Files keep arrays in the order of their names.
+    arrays.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    head.hash = head.hash_with(arrays.iter().map(|array| (&*array.name, &*array.shape, array.values)));
+    let remark = serde_json::to_string(&head).map_err(CheckpointError::damaged)?;
+    let bytes = to_bytes(&arrays, Some(remark));
+    atomic::write(path, &bytes).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })
+}
+
+/// Takes a checkpoint; the trainer is unchanged if it is refused.
+pub(crate) fn load(trainer: &mut Trainer, path: &Path) -> Result<(), CheckpointError> {
+    let bytes =
+        std::fs::read(path).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })?;
+    let arrays = Arrays::read(&bytes).map_err(CheckpointError::damaged)?;
+    let head = head_of(&arrays)?;
+    let expected = trainer.updater.name();
+    if head.optimizer != expected {
+        let expected = expected.to_owned();
+        return Err(CheckpointError::OtherOptimizer { expected, found: head.optimizer });
+    }
+    let module = Arc::clone(trainer.session.module());
+    let own = |name: &str| module.param(name).is_some() || name.starts_with(STATE);
+    if let Some(name) = arrays.names().into_iter().find(|name| !own(name)) {
+        return Err(CheckpointError::Unknown { name });
+    }
+    let weights = weights_of(&arrays, &module)?;
+    let own = trainer.updater.states();
+    let mut stored = Vec::with_capacity(own.len());
+    for state in own.iter() {
+        let values = array_of(&arrays, &format!("{STATE}{}", state.name()), &extents(state.ty()))?;
+        stored.push((state.name().to_owned(), values));
+    }
+    let foreign = |name: &String| name.strip_prefix(STATE).is_some_and(|name| own.get(name).is_none());
+    if let Some(name) = arrays.names().into_iter().find(foreign) {
+        return Err(CheckpointError::Unknown { name });
+    }
+    trainer.updater.restore(&stored, head.updates)?;
+    trainer.session.set_weights(Arc::new(weights)).expect("weights of this module were read");
+    (trainer.steps, trainer.seed, trainer.progress) = (head.steps, head.seed, head.progress);
+    Ok(())
+}
+
+/// The head, if every number and array is as it was written.
+fn head_of(arrays: &Arrays<'_>) -> Result<Head, CheckpointError> {
+    let remark = arrays.remark().ok_or(CheckpointError::NoCheckpoint)?;
+    let announced: Announced = serde_json::from_str(remark).map_err(CheckpointError::damaged)?;
+    if announced.kind != KIND {
+        return Err(CheckpointError::NoCheckpoint);
+    }
+    if announced.version != VERSION {
+        return Err(CheckpointError::Version { found: announced.version, known: VERSION });
+    }
+    let head: Head = serde_json::from_str(remark).map_err(CheckpointError::damaged)?;
+    let mut all = Vec::new();
+    for name in arrays.names() {
+        match arrays.get(&name) {
+            Some(Ok((shape, values))) => all.push((name, shape, values)),
+            Some(Err(what)) => return Err(CheckpointError::Damaged(format!("array {name}: {what}"))),
+            None => return Err(CheckpointError::Missing { name }),
+        }
+    }
+    let hash = head.hash_with(all.iter().map(|(name, shape, values)| (&**name, &**shape, &**values)));
+    if hash != head.hash {
+        return Err(CheckpointError::damaged("the content has another hash than was written"));
+    }
+    Ok(head)
+}

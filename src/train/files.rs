@@ -1,0 +1,78 @@
+//! Parameters alone, as safetensors: what other programs read and write.
+
+use crate::train::arrays::{Array, Arrays, to_bytes};
+use crate::train::atomic;
+use crate::train::checkpoint::CheckpointError;
+use autobatch_ir::id::ParamId;
+use autobatch_ir::types::Type;
+use autobatch_ir::weights::ParamValues;
+use autobatch_ir::{Module, Weights};
+use std::path::Path;
+
+/// Writes every parameter under its name as an array of F32, and nothing else. The file is whole at
+/// every moment.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_weights(path: impl AsRef<Path>, weights: &Weights) -> Result<(), CheckpointError> {
+    let path = path.as_ref();
+    let bytes = to_bytes(&arrays(weights), None);
+    atomic::write(path, &bytes).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })
+}
+
+/// Reads every parameter of a module from a safetensors file, a checkpoint for one; arrays of F32,
+/// F16 or BF16. Weights of other libraries are laid out by [`pytorch`](crate::nn::pytorch) first.
+///
+/// # Errors
+/// If the file cannot be read or is damaged, a parameter is missing or has another shape. In a file
+/// that is no checkpoint every array must be a parameter.
+pub fn read_weights(path: impl AsRef<Path>, module: &Module) -> Result<Weights, CheckpointError> {
+    let path = path.as_ref();
+    let bytes =
+        std::fs::read(path).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })?;
+    let arrays = Arrays::read(&bytes).map_err(CheckpointError::damaged)?;
+    if arrays.remark().is_none() {
+        let stranger = arrays.names().into_iter().find(|name| module.param(name).is_none());
+        if let Some(name) = stranger {
+            return Err(CheckpointError::Unknown { name });
+        }
+    }
+    weights_of(&arrays, module)
+}
+
+/// The weights as arrays.
+pub(crate) fn arrays(weights: &Weights) -> Vec<Array<'_>> {
+    let array = |param: &ParamValues| (param.name().to_owned(), extents(param.ty()));
+    let named = weights.iter().map(|param| (array(param), param.values()));
+    named.map(|((name, shape), values)| Array { name, shape, values }).collect()
+}
+
+/// The extents of a type's shape.
+pub(crate) fn extents(ty: Type) -> Vec<usize> {
+    ty.shape.dims().iter().map(|&extent| extent as usize).collect()
+}
+
+/// Every parameter of the module.
+pub(crate) fn weights_of(arrays: &Arrays<'_>, module: &Module) -> Result<Weights, CheckpointError> {
+    let mut weights = Weights::init(module, 0);
+    for (number, decl) in module.params.iter().enumerate() {
+        let values = array_of(arrays, &decl.name, &extents(decl.ty))?;
+        weights.set(ParamId::new(number), &values).expect("the shape was compared");
+    }
+    Ok(weights)
+}
+
+/// The values of an array that must be there with this shape.
+pub(crate) fn array_of(
+    arrays: &Arrays<'_>,
+    name: &str,
+    expected: &[usize],
+) -> Result<Vec<f32>, CheckpointError> {
+    let found = arrays.get(name).ok_or_else(|| CheckpointError::Missing { name: name.to_owned() })?;
+    let (shape, values) = found.map_err(|what| CheckpointError::Damaged(format!("array {name}: {what}")))?;
+    if shape != expected {
+        let (name, expected) = (name.to_owned(), expected.to_vec());
+        return Err(CheckpointError::Shape { name, expected, found: shape });
+    }
+    Ok(values)
+}

@@ -1,0 +1,24 @@
+//! From a bound word to the item and line that bound it: plans know only the word's place.
+
+use crate::error::Error;
+use crate::train::error::TrainError;
+use autobatch_ir::graph::{GraphData, OperandKind};
+use autobatch_runtime_cpu::RunError;
+
+/// An error of playing this graph, said in the words of the minibatch where that is possible.
+pub(crate) fn explained(graph: &GraphData, error: Error) -> Error {
+    let Error::Run(RunError::Index { word, found, limit, .. }) = &error else { return error };
+    let (found, limit) = (*found, *limit);
+    // Words are bound in the order of the applications that read them; an application may read a run.
+    let reads = |app| {
+        let slots = graph.arena.operands(app).iter().filter_map(|operand| match operand.kind() {
+            Some(OperandKind::Index(slot)) => Some(slot as usize),
+            _ => None,
+        });
+        slots.min().is_some_and(|first| first <= *word)
+    };
+    let Some(app) = graph.arena.ids().rev().find(|&app| reads(app)) else { return error };
+    let item = graph.cuts.iter().rev().find(|cut| cut.first as usize <= app.index()).and_then(|cut| cut.key);
+    let site = graph.site(graph.arena.app(app).site).clone();
+    TrainError::Index { item, site, found, limit }.into()
+}

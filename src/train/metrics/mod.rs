@@ -1,0 +1,13 @@
+//! Metrics: each takes one observation at a time and says a number.
+//!
+//! Rates and scores are fractions from 0 to 1 (Pearson's from -1). Nothing observed is 0.
+
+mod attachment;
+mod pearson;
+mod rate;
+mod spans;
+
+pub use attachment::Attachment;
+pub use pearson::Pearson;
+pub use rate::{Average, Confusion, Mean, Rate};
+pub use spans::{Span, SpanScore, bio_spans};

@@ -1,0 +1,61 @@
+//! Pearson's correlation of two series.
+
+/// Pearson's correlation, observed pair by pair.
+///
+/// Means and deviations are updated together (Welford's recurrence), so that long series of large
+/// numbers lose nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pearson {
+    count: f64,
+    mean: [f64; 2],
+    /// Sums of squared deviations of both, and of their product.
+    squares: [f64; 2],
+    product: f64,
+}
+
+impl Pearson {
+    /// Takes a pair.
+    pub fn observe(&mut self, x: f64, y: f64) {
+        self.count += 1.0;
+        let before = [x - self.mean[0], y - self.mean[1]];
+        self.mean[0] += before[0] / self.count;
+        self.mean[1] += before[1] / self.count;
+        let after = [x - self.mean[0], y - self.mean[1]];
+        self.squares[0] += before[0] * after[0];
+        self.squares[1] += before[1] * after[1];
+        self.product += before[0] * after[1];
+    }
+
+    /// The correlation; 0 if a series does not vary.
+    #[must_use]
+    pub fn value(&self) -> f64 {
+        let scale = (self.squares[0] * self.squares[1]).sqrt();
+        if scale > 0.0 { (self.product / scale).clamp(-1.0, 1.0) } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(pairs: &[(f64, f64)]) -> f64 {
+        let mut pearson = Pearson::default();
+        pairs.iter().for_each(|&(x, y)| pearson.observe(x, y));
+        pearson.value()
+    }
+
+    #[test]
+    fn lines_correlate_fully_and_constants_do_not() {
+        assert!((of(&[(1.0, 1e9 + 2.0), (2.0, 1e9 + 4.0), (3.0, 1e9 + 6.0)]) - 1.0).abs() < 1e-9);
+        assert!((of(&[(1.0, -1.0), (2.0, -2.0), (4.0, -4.0)]) + 1.0).abs() < 1e-12);
+        assert_eq!(of(&[(1.0, 3.0), (2.0, 3.0)]), 0.0);
+        assert_eq!(of(&[]), 0.0);
+    }
+
+    #[test]
+    fn a_worked_example_has_its_value() {
+        // Deviations (-1.5, -0.5, 0.5, 1.5) and (-1, 1, -1, 1): 2 / sqrt(5 * 4).
+        let value = of(&[(1.0, 1.0), (2.0, 3.0), (3.0, 1.0), (4.0, 3.0)]);
+        assert!((value - 2.0 / 20f64.sqrt()).abs() < 1e-12, "{value}");
+    }
+}

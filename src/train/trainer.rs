@@ -1,0 +1,375 @@
+//! [`Trainer`]: a session with an optimiser.
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::row::Row;
+use crate::session::{Played, Session, SessionOptions};
+use crate::train::checkpoint::{self, CheckpointError, Progress};
+use crate::train::emit::{Emitter, Threads};
+use crate::train::error::TrainError;
+use crate::train::locate::explained;
+use crate::train::report::{Evaluation, Step};
+use crate::train::update::Updater;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::{ParamId, ValueId};
+use autobatch_ir::plan::Mode;
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::types::{DType, Type};
+use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
+use autobatch_nn::optim::Optimizer;
+use autobatch_planner::{Gradients, Request};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How many items of an evaluation go into a graph.
+const EVALUATED_TOGETHER: usize = 256;
+
+/// A [`Session`] with an optimiser: steps change the session's weights.
+///
+/// Everything is a function of the module, the seed and the minibatches in their order: dropout
+/// draws other noise in every step and the same in a repeated run, and neither the number of threads
+/// nor the time that anything takes changes a bit.
+///
+/// ```
+/// use autobatch::prelude::*;
+/// use autobatch::nn::Linear;
+///
+/// # fn main() -> autobatch::Result<()> {
+/// let mut m = ModuleBuilder::new("line");
+/// let line = Linear::new(&mut m, "line", 1, 1);
+/// let mut trainer = Trainer::new(m.build()?, Adam::new(0.05))?.on(Device::best());
+/// let data: Vec<(f32, f32)> = (0..32).map(|i| i as f32 / 16.0 - 1.0).map(|x| (x, 3.0 * x - 1.0)).collect();
+/// for epoch in 0..80 {
+///     for batch in data.batches(8).shuffled(epoch) {
+///         trainer.step(batch, |g, (x, y)| line.on(g.input(&[*x])).mse(g.input(&[*y])))?;
+///     }
+/// }
+/// let error = trainer.evaluate(&data, |g, (x, _)| line.on(g.input(&[*x])), |(_, y), p| (p[0] - y).abs())?;
+/// assert!(error.mean() < 0.05);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Trainer {
+    pub(super) session: Session,
+    pub(super) updater: Updater,
+    pub(super) seed: u64,
+    pub(super) steps: u64,
+    pub(super) progress: Progress,
+    emitter: Emitter,
+    threads: usize,
+    frozen: Vec<bool>,
+}
+
+impl fmt::Debug for Trainer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trainer")
+            .field("session", &self.session)
+            .field("seed", &self.seed)
+            .field("steps", &self.steps)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Trainer {
+    /// A trainer with freshly drawn weights (seed 0) and default options.
+    ///
+    /// # Errors
+    /// If the module has no parameters, or as [`Session::new`].
+    pub fn new(module: impl Into<Arc<Module>>, optimizer: impl Into<Optimizer>) -> Result<Self> {
+        Self::with_options(module, optimizer, SessionOptions::default(), 0)
+    }
+
+    /// A trainer with given options. The weights and all noise follow from the seed.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_options(
+        module: impl Into<Arc<Module>>,
+        optimizer: impl Into<Optimizer>,
+        options: SessionOptions,
+        seed: u64,
+    ) -> Result<Self> {
+        let module = module.into();
+        if module.params.is_empty() {
+            return Err(TrainError::NothingToTrain { frozen: 0 }.into());
+        }
+        let threads = match options.threads {
+            0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+            threads => threads,
+        };
+        let session = Session::with_options(&module, Arc::new(Weights::init(&module, seed)), options)?;
+        let frozen = vec![false; module.params.len()];
+        let updater = Updater::new(optimizer.into(), &module, &trained(&frozen), session.weights())?;
+        let emitter = Emitter::new(&module, Threads::UpTo(threads));
+        Ok(Self { session, updater, seed, steps: 0, progress: Progress::default(), emitter, threads, frozen })
+    }
+
+    /// Plays on another device from now on. Weights and the optimiser's state stay.
+    #[must_use]
+    pub fn on(mut self, device: Device) -> Self {
+        self.session = self.session.on(device);
+        self
+    }
+
+    /// Emits on exactly so many threads, where it is normally as many as pay: results are the same.
+    #[must_use]
+    pub fn emit_threads(mut self, threads: usize) -> Self {
+        self.emitter.set_threads(match threads {
+            0 => Threads::UpTo(self.threads),
+            threads => Threads::Exactly(threads),
+        });
+        self
+    }
+
+    /// Freezes a parameter by its name, or all parameters of a layer by the layer's: they keep their
+    /// values and cost no gradient. The optimiser begins anew.
+    ///
+    /// # Errors
+    /// If there is no such parameter or layer, or nothing is left to train.
+    pub fn freeze(&mut self, name: &str) -> Result<()> {
+        let module = Arc::clone(self.session.module());
+        let belongs = |param: &str| {
+            param == name || param.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
+        };
+        let mut frozen = self.frozen.clone();
+        let chosen: Vec<usize> =
+            (0..frozen.len()).filter(|&number| belongs(&module.params[number].name)).collect();
+        if chosen.is_empty() {
+            return Err(TrainError::NoParam(name.to_owned()).into());
+        }
+        chosen.into_iter().for_each(|number| frozen[number] = true);
+        if frozen.iter().all(|&frozen| frozen) {
+            return Err(TrainError::NothingToTrain { frozen: frozen.len() }.into());
+        }
+        let optimizer = self.updater.optimizer().clone();
+        self.updater = Updater::new(optimizer, &module, &trained(&frozen), self.session.weights())?;
+        self.frozen = frozen;
+        Ok(())
+    }
+
+    /// The session, for predictions: without noise, with the weights as they are now.
+    pub fn session(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    /// The parameters' values.
+    #[must_use]
+    pub fn weights(&self) -> &Arc<Weights> {
+        self.session.weights()
+    }
+
+    /// Exchanges the parameters' values. The optimiser's state stays.
+    ///
+    /// # Errors
+    /// If they are another module's.
+    pub fn set_weights(&mut self, weights: Arc<Weights>) -> Result<()> {
+        self.session.set_weights(weights)
+    }
+
+    /// How many steps were made.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Where the data stands, as [`set_progress`](Self::set_progress) last said or a checkpoint held.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// Says where the data stands, for the next checkpoint.
+    pub fn set_progress(&mut self, progress: Progress) {
+        self.progress = progress;
+    }
+
+    /// One step: the loss of the minibatch is the mean of the items' losses. Items are emitted as
+    /// instances whose keys are their places in the minibatch, on several threads where it pays.
+    ///
+    /// # Errors
+    /// The first fault of emitting, an empty minibatch, a loss that is not finite, an index that is
+    /// out of range; the weights are as before the step then.
+    #[track_caller]
+    pub fn step<I: Send>(
+        &mut self,
+        items: impl IntoIterator<Item = I>,
+        loss: impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
+    ) -> Result<Step> {
+        let items: Vec<I> = items.into_iter().collect();
+        if items.is_empty() {
+            return Err(TrainError::Empty.into());
+        }
+        let start = Instant::now();
+        let count = items.len();
+        let losses = self.emitter.emit(items, 0, &loss)?;
+        let step = self.play(&losses, Some(0), count, start)?;
+        self.finish(step)
+    }
+
+    /// One step, emitted freely: sums over pairs, encoders that instances share.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    #[track_caller]
+    pub fn step_with(&mut self, loss: impl for<'g> FnOnce(&'g Graph) -> Value<'g>) -> Result<Step> {
+        let start = Instant::now();
+        let losses = self.emitter.emit_one(loss)?;
+        let step = self.play(&losses, None, 1, start)?;
+        self.finish(step)
+    }
+
+    /// One step whose minibatch is played in parts of at most so many items, for minibatches that do
+    /// not fit in memory: gradients are summed up over the parts, then parameters are updated once.
+    /// Losses, noise and the update are those of [`step`](Self::step), up to the order of sums.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    #[track_caller]
+    pub fn step_in_parts<I: Send>(
+        &mut self,
+        items: impl IntoIterator<Item = I>,
+        part: usize,
+        loss: impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
+    ) -> Result<Step> {
+        let mut items = items.into_iter().collect::<Vec<I>>();
+        let count = items.len();
+        let mut whole: Option<Step> = None;
+        while !items.is_empty() {
+            let first = count - items.len();
+            let rest = items.split_off(part.clamp(1, items.len()));
+            let start = Instant::now();
+            let losses = self.emitter.emit(items, first, &loss)?;
+            self.session.keep_gradients(first > 0);
+            let played = self.play(&losses, Some(first), count, start);
+            self.session.keep_gradients(false);
+            let step = played?;
+            match &mut whole {
+                None => whole = Some(step),
+                Some(whole) => whole.add(step),
+            }
+            items = rest;
+        }
+        self.finish(whole.ok_or(TrainError::Empty)?)
+    }
+
+    /// Plans and plays a minibatch of `count` items of which these, from number `first` on, are emitted;
+    /// `None` if it was emitted freely.
+    fn play(&mut self, losses: &[ValueKey], first: Option<usize>, count: usize, start: Instant) -> Result<Step> {
+        let Self { session, updater, emitter, seed, steps, .. } = self;
+        let item = |number: usize| first.map(|first| first + number);
+        let data = emitter.graph().data();
+        check_scalars(&data, losses, item)?;
+        let emit = start.elapsed();
+        let wanted: Vec<ValueId> = losses.iter().map(|key| key.id()).collect();
+        let share = 1.0 / count as f32;
+        let factors: Vec<(ValueId, f32)> = wanted.iter().map(|&id| (id, share)).collect();
+        let request = Request {
+            wanted: &wanted,
+            mode: Mode::Train,
+            training: true,
+            rows: session.rows(),
+            gradients: Some(Gradients { losses: &factors, params: Some(updater.trained()), values: &[] }),
+        };
+        let noise = Noise::On { seed: *seed, step: *steps };
+        let Played { plan, planning, playing } =
+            session.play(&data, &request, noise).map_err(|error| explained(&data, error))?;
+        let read = |number: usize| session.player().output(&plan, number);
+        let asked = data.outputs.len();
+        let losses: Vec<f32> = (asked..asked + losses.len()).map(|number| read(number)[0]).collect();
+        if let Some(number) = losses.iter().position(|loss| !loss.is_finite()) {
+            let loss = losses[number];
+            return Err(TrainError::NotFinite { step: *steps, item: item(number), loss }.into());
+        }
+        let outputs = data.outputs.iter().enumerate();
+        Ok(Step {
+            number: *steps,
+            loss: 0.0,
+            losses,
+            outputs: outputs.map(|(number, output)| (output.name.clone(), read(number).to_vec())).collect(),
+            batches: plan.certificate.batches,
+            bound: plan.certificate.bound,
+            emit,
+            plan: planning,
+            play: playing,
+            update: Duration::ZERO,
+        })
+    }
+
+    /// Updates along the gradients that were played.
+    fn finish(&mut self, mut step: Step) -> Result<Step> {
+        let updating = Instant::now();
+        self.updater.update(&mut self.session)?;
+        self.steps += 1;
+        step.update = updating.elapsed();
+        step.loss = (step.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() / step.losses.len() as f64) as f32;
+        Ok(step)
+    }
+
+    /// Measures every item without noise: `metric` takes the item and what `forward` computed of it.
+    /// Weights stay as they are.
+    ///
+    /// # Errors
+    /// As [`Session::run`]; or an index that is out of range.
+    pub fn evaluate<I: Copy + Send, S: Into<f64>>(
+        &mut self,
+        items: impl IntoIterator<Item = I>,
+        forward: impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
+        mut metric: impl FnMut(I, &Row) -> S,
+    ) -> Result<Evaluation> {
+        let items: Vec<I> = items.into_iter().collect();
+        let mut evaluation = Evaluation::default();
+        for items in items.chunks(EVALUATED_TOGETHER) {
+            let values = self.emitter.emit(items.to_vec(), 0, &forward)?;
+            let run = {
+                let graph = self.emitter.graph();
+                let values = values.iter().filter_map(|&key| graph.value(key));
+                self.session.run(graph, values).map_err(|error| explained(&graph.data(), error))?
+            };
+            for (&item, &key) in items.iter().zip(&values) {
+                let row = run.by_key(key).expect("every item's value was asked for");
+                evaluation.add(metric(item, row).into());
+            }
+        }
+        Ok(evaluation)
+    }
+
+    /// Writes a checkpoint: parameters, the optimiser's state, step, seed and [`Progress`], as
+    /// safetensors. The file is whole at every moment: an old one is replaced at once or not at all.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> std::result::Result<(), CheckpointError> {
+        checkpoint::save(self, path.as_ref())
+    }
+
+    /// Goes on from a checkpoint of the same model and optimiser: the next steps have the bits that
+    /// they would have had without the interruption, given the same minibatches. Nothing is changed
+    /// if the checkpoint is refused.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is damaged, or belongs to another model or optimiser.
+    pub fn load(&mut self, path: impl AsRef<Path>) -> std::result::Result<(), CheckpointError> {
+        checkpoint::load(self, path.as_ref())
+    }
+}
+
+/// The parameters that are not frozen.
+fn trained(frozen: &[bool]) -> Vec<ParamId> {
+    (0..frozen.len()).filter(|&number| !frozen[number]).map(ParamId::new).collect()
+}
+
+fn check_scalars(
+    data: &GraphData,
+    losses: &[ValueKey],
+    item: impl Fn(usize) -> Option<usize>,
+) -> Result<()> {
+    for (number, key) in losses.iter().enumerate() {
+        let found = data.type_of(key.id());
+        if found.element() != Type::scalar(DType::F32) || found.is_list {
+            return Err(TrainError::NoScalar { item: item(number), found }.into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Checkpoints: a resumed run has the bits of one that was not interrupted; damage is found.
+
+use crate::model::{Model, bits, data, file, train, trainer};
+use autobatch::prelude::*;
+use autobatch::train::CheckpointError;
+
+#[test]
+fn a_resumed_run_has_the_bits_of_an_uninterrupted_one() {
+    let items = data(1, 96);
+    let path = file("resumed.safetensors");
+    let (model, mut whole) = trainer(1);
+    let losses = train(&model, &mut whole, &items, 0..4);
+    let (model, mut first) = trainer(1);
+    let early = train(&model, &mut first, &items, 0..2);
+    first.set_progress(Progress { epoch: 2, batches: 0 });
+    first.save(&path).unwrap();
+    // Another seed and other weights: all of it comes from the file.
+    let (model, module) = Model::new();
+    let mut second = Trainer::with_options(module, Adam::new(0.02), SessionOptions::default(), 99).unwrap();
+    second.load(&path).unwrap();
+    assert_eq!((second.progress(), second.steps()), (Progress { epoch: 2, batches: 0 }, 12));
+    let epoch = second.progress().epoch;
+    let late = train(&model, &mut second, &items, epoch..4);
+    assert_eq!([early, late].concat(), losses);
+    assert_eq!(bits(&second), bits(&whole));
+}
+
+#[test]
+fn equal_trainers_write_equal_files() {
+    let items = data(1, 32);
+    let write = |name: &str| {
+        let (model, mut trainer) = trainer(1);
+        train(&model, &mut trainer, &items, 0..1);
+        trainer.save(file(name)).unwrap();
+        std::fs::read(file(name)).unwrap()
+    };
+    assert_eq!(write("equal-1.safetensors"), write("equal-2.safetensors"));
+}
+
+/// What loading these bytes says; the trainer must be as before.
+fn refused(bytes: &[u8], name: &str, trainer: &mut Trainer) -> CheckpointError {
+    let path = file(name);
+    std::fs::write(&path, bytes).unwrap();
+    let before = (bits(trainer), trainer.steps());
+    let error = trainer.load(&path).unwrap_err();
+    assert_eq!((bits(trainer), trainer.steps()), before, "{error}");
+    error
+}
+
+#[test]
+fn every_cut_and_every_flipped_bit_of_a_checkpoint_is_found() {
+    let items = data(1, 16);
+    let path = file("damaged.safetensors");
+    let (model, mut trainer) = trainer(1);
+    train(&model, &mut trainer, &items, 0..1);
+    trainer.save(&path).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    for length in (0..bytes.len()).step_by(97).chain([bytes.len() - 1]) {
+        refused(&bytes[..length], "cut.safetensors", &mut trainer);
+    }
+    for place in (0..bytes.len()).step_by(31) {
+        let mut flipped = bytes.clone();
+        flipped[place] ^= 1 << (place % 8);
+        // A space of the padded header may become another without a change of meaning; nothing else.
+        if flipped[place] != b' ' && bytes[place] != b' ' {
+            refused(&flipped, "flipped.safetensors", &mut trainer);
+        }
+    }
+    trainer.load(&path).unwrap();
+}
+
+#[test]
+fn checkpoints_of_other_models_optimisers_and_versions_are_refused_by_name() {
+    let path = file("other.safetensors");
+    let (_, mut ours) = trainer(1);
+    let mut narrow = ModuleBuilder::new("trees");
+    narrow.table("words", [12, 9], Init::Uniform(0.5));
+    let narrow = Trainer::new(narrow.build().unwrap(), Adam::new(0.1)).unwrap();
+    narrow.save(&path).unwrap();
+    assert!(matches!(ours.load(&path), Err(CheckpointError::Shape { name, .. }) if name == "words"));
+    let mut strange = ModuleBuilder::new("trees");
+    strange.param("strange", [1], Init::ZEROS);
+    Trainer::new(strange.build().unwrap(), Adam::new(0.1)).unwrap().save(&path).unwrap();
+    assert!(matches!(ours.load(&path), Err(CheckpointError::Unknown { name }) if name == "strange"));
+    let (_, module) = Model::new();
+    Trainer::new(module, Sgd::new(0.1)).unwrap().save(&path).unwrap();
+    let error = ours.load(&path).unwrap_err().to_string();
+    assert!(error.contains("expected a checkpoint of adam, found one of sgd"), "{error}");
+    let (_, mut frozen) = trainer(1);
+    frozen.freeze("words").unwrap();
+    frozen.save(&path).unwrap();
+    assert!(matches!(ours.load(&path), Err(CheckpointError::Missing { name }) if name.contains("words")));
+    autobatch::train::write_weights(&path, ours.weights()).unwrap();
+    assert!(matches!(ours.load(&path), Err(CheckpointError::NoCheckpoint)));
+    ours.save(&path).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let newer = String::from_utf8_lossy(&bytes).find("\\\"version\\\":1").unwrap();
+    // The header is ASCII, so places in the text are places in the file.
+    let mut newer_bytes = bytes.clone();
+    newer_bytes[newer + "\\\"version\\\":".len()] = b'7';
+    let error = refused(&newer_bytes, "newer.safetensors", &mut ours);
+    assert!(matches!(error, CheckpointError::Version { found: 7, known: 1 }), "{error}");
+    let error = ours.load(file("nowhere").join("file")).unwrap_err();
+    assert!(matches!(error, CheckpointError::Io { .. }), "{error}");
+}

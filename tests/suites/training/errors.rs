@@ -1,0 +1,79 @@
+//! What is refused, and that a refused step changes nothing.
+
+use crate::model::{Model, bits, data, trainer};
+use autobatch::prelude::*;
+use autobatch::train::TrainError;
+
+#[track_caller]
+fn says(result: autobatch::Result<Step>, words: &[&str]) {
+    let error = result.unwrap_err().to_string();
+    for word in words {
+        assert!(error.contains(word), "{word:?} is not in: {error}");
+    }
+}
+
+#[test]
+fn refused_steps_say_the_item_and_leave_the_weights_alone() {
+    let (model, mut trainer) = trainer(1);
+    let before = bits(&trainer);
+    let items = data(1, 40);
+    let none: [&(crate::model::Tree, u32); 0] = [];
+    says(trainer.step(none, |g, item| model.loss(g, item)), &["the minibatch has no items"]);
+    let label = trainer.step(0..40_usize, |g, number| {
+        let (tree, class) = &items[number];
+        model.logits(g, tree).cross_entropy(if number == 17 { 9 } else { *class })
+    });
+    says(label, &["item 17 of the minibatch", "index 9", "errors.rs", "below 3"]);
+    let infinite = trainer.step(0..40_usize, |g, number| {
+        let loss = model.loss(g, &items[number]);
+        if number == 5 { loss / g.zeros([]) } else { loss }
+    });
+    says(infinite, &["step 0: item 5 of the minibatch", "expected a finite loss, found inf"]);
+    let shape = trainer.step(&items, |g, (tree, _)| model.logits(g, tree));
+    says(shape, &["item 0", "a loss is a scalar f32, found f32[3]"]);
+    let free = trainer.step_with(|g| g.constant(f32::NAN) * g.param_sum(&model));
+    says(free, &["step 0: expected a finite loss, found NaN"]);
+    assert_eq!((bits(&trainer), trainer.steps()), (before, 0));
+}
+
+/// A scalar that depends on parameters.
+trait ParamSum {
+    fn param_sum(&self, model: &Model) -> Value<'_>;
+}
+
+impl ParamSum for Graph {
+    fn param_sum(&self, model: &Model) -> Value<'_> {
+        model.logits(self, &crate::model::Tree::Leaf(1)).sum()
+    }
+}
+
+#[test]
+fn a_fault_of_emitting_names_its_item_on_any_number_of_threads() {
+    let items = data(1, 40);
+    let mut errors = Vec::new();
+    for threads in [1, 2, 5] {
+        let (model, trainer) = trainer(1);
+        let mut trainer = trainer.emit_threads(threads);
+        let step = trainer.step(0..40_usize, |g, number| {
+            let logits = model.logits(g, &items[number].0);
+            let logits = if number >= 30 { logits + g.zeros([4]) } else { logits };
+            logits.cross_entropy(items[number].1)
+        });
+        errors.push(step.unwrap_err().to_string());
+    }
+    assert!(errors[0].contains("in instance 30 (key 30)"), "{}", errors[0]);
+    assert!(errors.iter().all(|error| *error == errors[0]), "{errors:#?}");
+}
+
+#[test]
+fn nothing_to_train_is_said_at_once() {
+    let empty = ModuleBuilder::new("empty").build().unwrap();
+    let error = Trainer::new(empty, Sgd::new(0.1)).unwrap_err();
+    assert!(matches!(error, Error::Train(TrainError::NothingToTrain { frozen: 0 })), "{error}");
+    let (_, mut trainer) = trainer(1);
+    let error = trainer.freeze("join.v").unwrap_err();
+    assert!(error.to_string().contains("found \"join.v\""), "{error}");
+    ["words", "join"].into_iter().for_each(|name| trainer.freeze(name).unwrap());
+    let error = trainer.freeze("out").unwrap_err();
+    assert!(error.to_string().contains("all 5 parameters are frozen"), "{error}");
+}

@@ -1,0 +1,11 @@
+//! Training: losses fall, bits repeat on any number of threads, checkpoints resume, errors are said.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod append;
+mod checkpoints;
+mod errors;
+mod killed;
+mod model;
+mod steps;
+mod weights;

@@ -1,0 +1,107 @@
+//! What steps do: losses fall, to the same bits on every run and any number of threads.
+
+use crate::model::{bits, data, train, trainer};
+use autobatch::prelude::*;
+
+#[test]
+fn training_on_generated_trees_ends_below_a_fixed_loss_with_the_same_bits_on_one_and_two_threads() {
+    let train_data = data(1, 320);
+    let mut ends = Vec::new();
+    for (threads, emitting) in [(1, 1), (2, 2), (1, 3), (1, 1)] {
+        let (model, trainer) = trainer(threads);
+        let mut trainer = trainer.emit_threads(emitting);
+        let losses = train(&model, &mut trainer, &train_data, 0..10);
+        let last = &losses[losses.len() - 20..];
+        let mean = last.iter().map(|&bits| f32::from_bits(bits)).sum::<f32>() / 20.0;
+        assert!(mean < 0.45, "the mean loss of the last epoch is {mean}");
+        ends.push((losses, bits(&trainer)));
+    }
+    assert!(ends.iter().all(|end| *end == ends[0]), "seed 1: runs differ");
+}
+
+#[test]
+fn what_was_learnt_holds_for_trees_that_were_not_seen() {
+    let (model, mut trainer) = trainer(1);
+    train(&model, &mut trainer, &data(1, 320), 0..10);
+    let valid = data(2, 200);
+    let right = trainer
+        .evaluate(&valid, |g, (tree, _)| model.logits(g, tree), |(_, class), p| p.argmax() == *class as usize)
+        .unwrap();
+    assert_eq!(right.count(), 200);
+    assert!(right.mean() > 0.8, "accuracy {}", right.mean());
+}
+
+#[test]
+fn dropout_differs_from_step_to_step_and_is_off_in_evaluation() {
+    let (model, mut trainer) = trainer(1);
+    let item = data(1, 8).remove(5);
+    let loss = |trainer: &mut Trainer| trainer.step([&item], |g, item| model.loss(g, item)).unwrap().loss;
+    let weights = trainer.weights().clone();
+    let mut losses = Vec::new();
+    for _ in 0..4 {
+        losses.push(loss(&mut trainer));
+        trainer.set_weights(weights.clone()).unwrap();
+    }
+    losses.dedup();
+    assert!(losses.len() > 1, "noise repeats: {losses:?}");
+    let quiet = |trainer: &mut Trainer| trainer.session().predict([&item], |g, item| model.loss(g, item)).unwrap();
+    assert_eq!(quiet(&mut trainer), quiet(&mut trainer));
+}
+
+#[test]
+fn frozen_parameters_stay_as_they_are() {
+    let (model, mut trainer) = trainer(1);
+    trainer.freeze("words").unwrap();
+    trainer.freeze("out").unwrap();
+    let before = trainer.weights().clone();
+    train(&model, &mut trainer, &data(1, 64), 0..1);
+    let changed: Vec<bool> =
+        before.iter().zip(trainer.weights().iter()).map(|(before, after)| before != after).collect();
+    let names: Vec<&str> = before.iter().map(|param| param.name()).collect();
+    assert_eq!(names, ["words", "join.w", "join.b", "out.w", "out.b"]);
+    assert_eq!(changed, [false, true, true, false, false]);
+}
+
+#[test]
+fn weights_that_somebody_holds_are_not_changed_under_them() {
+    let (model, mut trainer) = trainer(1);
+    let held = trainer.weights().clone();
+    let copy = (*held).clone();
+    train(&model, &mut trainer, &data(1, 32), 0..1);
+    assert_eq!(*held, copy);
+    assert_ne!(**trainer.weights(), copy);
+}
+
+#[test]
+fn a_step_in_parts_has_the_losses_of_one_step_and_nearly_its_update() {
+    let batch = data(1, 24);
+    let (model, mut whole) = trainer(1);
+    let once = whole.step(&batch, |g, item| model.loss(g, item)).unwrap();
+    // Handles belong to their module, so every trainer has a model of its own.
+    let (other, mut trainer) = trainer(1);
+    let step = trainer.step_in_parts(&batch, 7, |g, item| other.loss(g, item)).unwrap();
+    assert_eq!(step.losses, once.losses);
+    assert!(step.batches > once.batches);
+    for (a, b) in whole.weights().iter().zip(trainer.weights().iter()) {
+        let far = a.values().iter().zip(b.values()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(far < 1e-4, "{}: {far}", a.name());
+    }
+}
+
+#[test]
+fn a_free_step_may_sum_over_pairs_and_name_outputs() {
+    let (model, mut trainer) = trainer(1);
+    let items = data(1, 4);
+    let step = trainer
+        .step_with(|g| {
+            let logits: Vec<Value<'_>> = items.iter().map(|(tree, _)| model.logits(g, tree)).collect();
+            let apart = logits[0] - logits[1];
+            g.output("apart", apart);
+            apart.square().sum() + (logits[2] - logits[3]).square().sum()
+        })
+        .unwrap();
+    assert_eq!((step.number, step.instances()), (0, 1));
+    assert_eq!(step.output("apart").map(<[f32]>::len), Some(3));
+    assert_eq!(step.output("nothing"), None);
+    assert!(step.loss > 0.0 && step.bound <= step.batches);
+}
