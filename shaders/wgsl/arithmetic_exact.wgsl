@@ -11,8 +11,8 @@ fn is_finite(x: f32) -> bool {
 }
 
 fn mad(a: f32, b: f32, c: f32) -> f32 {
-    let p = a * b;
-    let s = p + c;
+    let p = opaque(a * b);
+    let s = opaque(p + c);
     if !is_finite(s) {
         return s;
     }
@@ -21,8 +21,8 @@ fn mad(a: f32, b: f32, c: f32) -> f32 {
     let bh = upper_half(b);
     let bl = b - bh;
     let lost_product = ((ah * bh - p) + ah * bl + al * bh) + al * bl;
-    let part = s - p;
-    let lost_sum = (p - (s - part)) + (c - part);
+    let part = opaque(s - p);
+    let lost_sum = (p - opaque(s - part)) + (c - part);
     let lost = lost_product + lost_sum;
     if lost == 0.0 {
         return s;

@@ -5,6 +5,12 @@ fn is_nan(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }
 
+// The number itself, behind the back of compilers: some simplify `(a + b) - a` to `b`, which is what sums
+// that look for their rounding error must not have.
+fn opaque(x: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(x) ^ play.zero);
+}
+
 fn infinity() -> f32 {
     return bitcast<f32>(0x7f800000u | play.zero);
 }
@@ -180,7 +186,7 @@ fn op_sigmoid(x: f32) -> f32 {
     if x < 0.0 {
         numerator = e;
     }
-    let sum = 1.0 + e;
+    let sum = opaque(1.0 + e);
     let lost = e - (sum - 1.0);
     let whole = quotient(numerator, sum);
     return mad(whole, flipped(lost), whole);

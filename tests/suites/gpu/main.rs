@@ -6,3 +6,4 @@
 
 mod agreement;
 mod common;
+mod gradients;
