@@ -38,7 +38,7 @@ fn check_plan(
     let plan = load_plan(path)?;
     let wanted = Wanted { values: &[], training: plan.mode == Mode::Train };
     match prove(&plan, graph, wanted) {
-        Ok(()) => {
+        Ok(_) => {
             let applications: u64 = computing(&plan).map(|(_, step)| u64::from(step.rows)).sum();
             let reads = plan.certificate.direct + plan.certificate.tabled;
             writeln!(

@@ -146,7 +146,7 @@ fn proof(graph: &GraphData, plan: &Verified<Plan>, console: &mut Console<'_>) ->
     let applications: u64 = computing(plan).map(|(_, step)| u64::from(step.rows)).sum();
     let reads = plan.certificate.direct + plan.certificate.tabled;
     match &proof {
-        Ok(()) => writeln!(
+        Ok(_) => writeln!(
             console,
             "check             proven: {}, {}",
             plural(applications, "application"),

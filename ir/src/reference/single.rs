@@ -4,7 +4,7 @@
 //! graph does: the application stands in an arena of its own, behind one that stands for
 //! everything that it reads.
 
-use super::Mode;
+use super::Noise;
 use super::bound;
 use super::datum::{Argument, Datum};
 use super::derivative::Partial;
@@ -24,7 +24,7 @@ const APP: usize = 1;
 pub(crate) struct Single<'g, T> {
     graph: &'g GraphData,
     params: &'g [Vec<T>],
-    mode: Mode,
+    noise: Noise,
     arena: Arena,
     slots: Slots<T>,
     /// What it made, by result.
@@ -45,7 +45,7 @@ impl<'g, T: Real> Single<'g, T> {
     pub(crate) fn new(
         graph: &'g GraphData,
         params: &'g [Vec<T>],
-        mode: Mode,
+        noise: Noise,
         sig: SigId,
         operands: Vec<Argument<T>>,
     ) -> Result<Self, RunError> {
@@ -68,10 +68,10 @@ impl<'g, T: Real> Single<'g, T> {
                 }
             });
         }
-        let mut single = Self { graph, params, mode, arena, slots, results: Vec::new() };
+        let mut single = Self { graph, params, noise, arena, slots, results: Vec::new() };
         let app = AppId::new(APP);
         let results = {
-            let scope = Scope { graph, params, floats: &[], mode };
+            let scope = Scope { graph, params, floats: &[], noise };
             apply(&scope, &Level::of(&single.arena), &mut single.slots, app)?
         };
         for (slot, result) in single.arena.results(app).zip(&results) {
@@ -83,7 +83,7 @@ impl<'g, T: Real> Single<'g, T> {
 
     /// The reverse, given a gradient for each result that gets one, at least for one.
     pub(crate) fn reverse(&self, grads: &[Option<Arc<[T]>>]) -> Result<Returned<T>, RunError> {
-        let scope = Scope { graph: self.graph, params: self.params, floats: &[], mode: self.mode };
+        let scope = Scope { graph: self.graph, params: self.params, floats: &[], noise: self.noise };
         let mut uses = Vec::new();
         let level = Level::of(&self.arena);
         let found = partials(&scope, &level, &self.slots, AppId::new(APP), grads, &mut uses)?;

@@ -19,8 +19,7 @@ impl Recorder {
     pub(crate) fn adopt(&mut self, part: &Self, caller: Caller) -> Option<u32> {
         if part.data.module.tag != self.data.module.tag {
             let message = "the graph to append belongs to another module".to_owned();
-            self.refuse("append", message, caller);
-            return None;
+            return self.refuse("append", message, caller);
         }
         if let (None, Some(error)) = (&self.error, &part.error) {
             self.error = Some(renumbered(error, self.data.arena.values()));
@@ -35,8 +34,7 @@ impl Recorder {
         ];
         if sizes.iter().any(|(own, other)| own + other > MAX_INDEX) {
             let message = "the graph is full: it holds 2^30 applications, operands and numbers".to_owned();
-            self.refuse("append", message, caller);
-            return None;
+            return self.refuse("append", message, caller);
         }
         let shift = own.arena.values() as u32;
         let sigs = self.adopt_names(part);

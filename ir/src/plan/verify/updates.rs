@@ -6,7 +6,7 @@ use crate::plan::{Kernel, KernelId, Mode, Plan, Stage, Store, StoreId, StoreKind
 use crate::types::{DType, Type};
 use std::fmt::Display;
 
-pub(super) fn verify(plan: &Plan, findings: &mut Findings) {
+pub(super) fn verify(plan: &Plan, findings: &mut Findings<Rule>) {
     if !plan.is_update() {
         return;
     }
@@ -22,7 +22,7 @@ pub(super) fn verify(plan: &Plan, findings: &mut Findings) {
 }
 
 /// P31
-fn alone(plan: &Plan, findings: &mut Findings) {
+fn alone(plan: &Plan, findings: &mut Findings<Rule>) {
     let others = [
         ("steps", plan.steps.len()),
         ("slabs", plan.slabs.len()),
@@ -44,7 +44,7 @@ struct Walk<'a> {
     /// How many scalars the updates before made.
     scalars: u64,
     number: usize,
-    findings: &'a mut Findings,
+    findings: &'a mut Findings<Rule>,
 }
 
 impl Walk<'_> {

@@ -11,7 +11,7 @@
 use crate::graph::{GraphData, ParamArg, Signature};
 use crate::id::{ParamId, SigId};
 use crate::module::ParamKind;
-use crate::reference::{Argument, Datum, Mode, Partial, Returned, Share, Single, Words, costs};
+use crate::reference::{Argument, Datum, Noise, Partial, Returned, Share, Single, Words, costs};
 use crate::types::{DType, Type};
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ impl Truth {
 /// What is known of the signatures of a graph.
 pub(super) struct Truths<'a> {
     graph: &'a GraphData,
-    mode: Mode,
+    noise: Noise,
     /// Numbers for the module's parameters, made when a signature takes them.
     pub(super) params: Vec<Vec<f32>>,
     costs: Option<Vec<u64>>,
@@ -89,7 +89,7 @@ impl<'a> Truths<'a> {
         let (seed, step) = NOISE;
         Self {
             graph,
-            mode: if training { Mode::Train { seed, step } } else { Mode::Eval },
+            noise: if training { Noise::On { seed, step } } else { Noise::Off },
             params: vec![Vec::new(); graph.module.params.len()],
             costs: costs(graph).ok(),
             known: (0..graph.sigs.items().len()).map(|_| None).collect(),
@@ -173,7 +173,7 @@ impl<'a> Truths<'a> {
                 }
             })
             .collect();
-        let single = Single::new(self.graph, &self.params, self.mode, sig, operands.clone()).ok()?;
+        let single = Single::new(self.graph, &self.params, self.noise, sig, operands.clone()).ok()?;
         let grads: Vec<Vec<Arc<[f32]>>> = signature
             .results
             .iter()

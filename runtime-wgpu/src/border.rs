@@ -1,0 +1,113 @@
+//! What is checked before a plan is played: that bindings and stores fit it, and that bound indices are
+//! in range. Indices that a kernel computes are cut to the last by the templates instead.
+
+use crate::error::GpuError;
+use crate::player::{Bound, Stores};
+use autobatch_ir::graph::Op;
+use autobatch_ir::plan::{Kernel, Operand, Place, Plan, Stage, Step, StoreId, View};
+use autobatch_ir::types::DType;
+
+/// No bound word.
+const COMPUTED: u32 = u32::MAX;
+
+/// A view of a port whose words are indices below a limit.
+struct Use {
+    view: View,
+    limit: u32,
+}
+
+/// Checks all that is bound.
+pub(crate) fn check(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) -> Result<(), GpuError> {
+    let missing = |what, expected, found| GpuError::Unbound { what, expected, found };
+    if bound.words.len() < plan.words as usize {
+        return Err(missing("words", plan.words as usize, bound.words.len()));
+    }
+    if bound.floats.len() < plan.floats as usize {
+        return Err(missing("floats", plan.floats as usize, bound.floats.len()));
+    }
+    for (number, store) in plan.stores[..plan.given_stores()].iter().enumerate() {
+        let (expected, found) = (store.ty.shape.elements(), stores.values(StoreId(number as u32)).len());
+        if expected != found {
+            return Err(GpuError::Store { name: store.name.clone(), expected, found });
+        }
+    }
+    indices(plan, bound.words)
+}
+
+fn indices(plan: &Plan, words: &[u32]) -> Result<(), GpuError> {
+    let uses: Vec<Vec<Use>> = plan.kernels.iter().map(|kernel| uses(kernel)).collect();
+    let mut origins: Vec<Vec<u32>> = vec![Vec::new(); plan.fields.len()];
+    for (number, step) in plan.steps.iter().enumerate() {
+        for used in &uses[step.kernel.index()] {
+            let operand = plan.operands(step)[used.view.reg as usize];
+            for lane in 0..step.rows {
+                let Some(first) = bound_word(plan, operand, lane, &origins) else { continue };
+                let first = (first + used.view.start) as usize;
+                let found = &words[first..first + used.view.width as usize];
+                if let Some(place) = found.iter().position(|&word| word >= used.limit) {
+                    return Err(GpuError::Index {
+                        word: first + place,
+                        step: number,
+                        kernel: plan.kernel(step).name.clone(),
+                        found: found[place],
+                        limit: used.limit,
+                    });
+                }
+            }
+        }
+        remember(plan, step, &mut origins);
+    }
+    Ok(())
+}
+
+/// What a kernel's ports are taken for.
+fn uses(kernel: &Kernel) -> Vec<Use> {
+    let used = |stage: &Stage| match stage {
+        Stage::Lookup { param, index, .. } => {
+            Some(Use { view: *index, limit: kernel.params[*param as usize].shape.dims()[0] })
+        }
+        Stage::Row { op: Op::PickNegLogSoftmax | Op::Hinge { .. }, sources, .. } => {
+            Some(Use { view: sources[1].0, limit: sources[0].1.shape.width() as u32 })
+        }
+        _ => None,
+    };
+    let of_port = |used: &Use| used.view.reg < kernel.ports;
+    kernel.stages.iter().filter_map(used).filter(of_port).collect()
+}
+
+/// The bound word that a lane's operand begins with, if it is what was bound.
+fn bound_word(plan: &Plan, operand: Operand, lane: u32, origins: &[Vec<u32>]) -> Option<u32> {
+    let (field, row) = match operand {
+        Operand::Words { start, stride } => return Some(start + lane * stride),
+        Operand::WordTable { at } => return Some(plan.tables[(at + lane) as usize]),
+        Operand::Rows { field, start, stride } => (field, start + lane * stride),
+        Operand::Table { field, at } => (field, plan.tables[(at + lane) as usize]),
+        Operand::Segments { .. } | Operand::Floats { .. } | Operand::FloatTable { .. } => return None,
+    };
+    let origin = *origins.get(field.index())?.get(row as usize)?;
+    (origin != COMPUTED).then_some(origin)
+}
+
+/// Notes which rows of indices a step wrote, and from which words.
+fn remember(plan: &Plan, step: &Step, origins: &mut [Vec<u32>]) {
+    let source = plan.kernel(step).source;
+    for place in plan.places(step) {
+        let field = plan.field(place.field());
+        let known = !origins[place.field().index()].is_empty();
+        if field.ty.dtype != DType::U32 || !(source || known) {
+            continue;
+        }
+        let rows = &mut origins[place.field().index()];
+        rows.resize(plan.slabs[field.slab.index()].rows as usize, COMPUTED);
+        for lane in 0..step.rows {
+            let row = match *place {
+                Place::Rows { start, .. } => start + lane,
+                Place::Table { at, .. } => plan.tables[(at + lane) as usize],
+                Place::Edges { .. } => continue,
+            };
+            let operand = plan.operands(step).first().filter(|_| source);
+            let word = operand.and_then(|&operand| bound_word(plan, operand, lane, &[]));
+            rows[row as usize] = word.unwrap_or(COMPUTED);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Finals: sums over all rows, each one dispatch in which every thread owns what it adds to.
+
+use super::Build;
+use super::record::Record;
+use crate::error::GpuError;
+use crate::module::Program;
+use autobatch_ir::plan::{Final, FinalSum};
+use autobatch_shaders::{COLSUM, TGRAD, WGRAD};
+
+/// Threads that one column of a table's gradient is shared by: each owns the rows of one rest.
+const RESTS: u32 = 64;
+
+/// Adds the dispatch of a final.
+pub(super) fn lower(build: &mut Build<'_>, sum: &Final) -> Result<(), GpuError> {
+    let Some((at, elements)) = build.layout.gradient(sum.store) else { return Ok(()) };
+    let shape = build.plan.stores[sum.store.index()].ty.shape;
+    let (at, columns) = (at as u32, shape.width() as u32);
+    let parts = sum.parts.len() as u32;
+    let (program, mut record, each) = match sum.sum {
+        FinalSum::Wgrad { row, col, k, n } => {
+            (WGRAD, Record::new(&[k * n, n, at + row * columns + col, columns, parts]), u64::from(k) * u64::from(n))
+        }
+        FinalSum::Colsum => (COLSUM, Record::new(&[elements as u32, at, parts]), elements),
+        FinalSum::Tgrad => {
+            let rests = RESTS.min(shape.rows() as u32);
+            let last = shape.rows() as u32 - 1;
+            let record = Record::new(&[columns * rests, columns, rests, at, last, parts]);
+            (TGRAD, record, u64::from(columns) * u64::from(rests))
+        }
+    };
+    let rows: u64 = sum.parts.iter().map(|part| u64::from(part.lanes) * u64::from(part.each)).sum();
+    for part in &sum.parts {
+        record.push(part.lanes).push(part.each);
+        if let Some(x) = part.x {
+            record.all(&build.operand(x));
+        }
+        record.all(&build.operand(part.dy));
+    }
+    build.dispatch(Program::Fixed(program), &record, (0, each), 1)?;
+    build.last_is_work(each * rows);
+    Ok(())
+}

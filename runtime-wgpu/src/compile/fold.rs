@@ -1,0 +1,142 @@
+//! Folds over lists, and what comes back from them.
+
+use super::record::{Record, TABLED};
+use super::step::Lanes;
+use crate::error::GpuError;
+use crate::module::Program;
+use autobatch_ir::graph::{ListFold, Op};
+use autobatch_ir::plan::{ListSource, Operand, Stage};
+use autobatch_shaders::{ATTEND, ATTEND_GRAD, SEG_FOLD, SEG_FOLD_GRAD, WEIGHTED_SUM, WEIGHTED_SUM_GRAD};
+
+const fn number(fold: ListFold) -> u32 {
+    match fold {
+        ListFold::Sum => 0,
+        ListFold::Mean => 1,
+        ListFold::Max => 2,
+    }
+}
+
+/// Adds the dispatch of a fold.
+pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuError> {
+    let Stage::Seg { op, query, lists, elements, dst } = stage else { return Ok(()) };
+    let to = lanes.spot(*dst);
+    match (*op, lists.as_slice()) {
+        (Op::ListFold(fold), [values]) => {
+            let mut record = Record::new(&[dst.width, number(fold)]);
+            let late = list(lanes, &mut record, values);
+            record.all(&to);
+            views(lanes, &mut record, &[late], &[values]);
+            lanes.dispatch(Program::Fixed(SEG_FOLD), &record, dst.width)
+        }
+        (Op::WeightedSum { softmax }, [scores, values]) => {
+            let wide = elements[0].shape.elements() as u32;
+            let mut record = Record::new(&[dst.width, u32::from(softmax), wide]);
+            let late = [list(lanes, &mut record, scores), list(lanes, &mut record, values)];
+            record.all(&to);
+            views(lanes, &mut record, &late, &[scores, values]);
+            lanes.dispatch(Program::Fixed(WEIGHTED_SUM), &record, dst.width)
+        }
+        (Op::Attend { scale }, [keys, values]) => {
+            let Some(query) = *query else { return Ok(()) };
+            let items = items(lanes, keys);
+            let scores = lanes.more_scratch(items)?;
+            let mut record = Record::new(&[1, query.width, dst.width, scale.bits(), scores]);
+            record.all(&lanes.spot(query));
+            let late = [list(lanes, &mut record, keys), list(lanes, &mut record, values)];
+            record.all(&to);
+            views(lanes, &mut record, &late, &[keys, values]);
+            lanes.dispatch(Program::Fixed(ATTEND), &record, 1)
+        }
+        // Ops of other templates are no folds (rule P13).
+        _ => Ok(()),
+    }
+}
+
+/// Adds the dispatch of a fold's reverse.
+pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuError> {
+    let Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } = stage else { return Ok(()) };
+    let ports: Vec<ListSource> = lists.iter().map(|&port| ListSource::Port(port)).collect();
+    let edges: Vec<[u32; 3]> = dsts
+        .iter()
+        .map(|&reg| lanes.edges(reg).map_or([0; 3], |(at, offsets)| [1, at, offsets]))
+        .collect();
+    let dy_at = lanes.spot(*dy);
+    match (*op, ports.as_slice(), edges.as_slice()) {
+        (Op::ListFold(fold), [values], [[1, at, offsets]]) => {
+            let mut record = Record::new(&[dy.width, number(fold)]);
+            list(lanes, &mut record, values);
+            record.all(&dy_at).push(*at).push(*offsets);
+            lanes.dispatch(Program::Fixed(SEG_FOLD_GRAD), &record, dy.width)
+        }
+        (Op::WeightedSum { softmax }, [scores, values], [of_scores, of_values]) => {
+            let wide = elements[0].shape.elements() as u32;
+            let words = items(lanes, scores) * u64::from(wide);
+            let weights = lanes.more_scratch(2 * words)?;
+            let slopes = weights + words as u32;
+            let mut record = Record::new(&[1, u32::from(softmax), wide, dy.width, weights, slopes]);
+            list(lanes, &mut record, scores);
+            list(lanes, &mut record, values);
+            record.all(&dy_at).all(of_scores).all(of_values);
+            lanes.dispatch(Program::Fixed(WEIGHTED_SUM_GRAD), &record, 1)
+        }
+        (Op::Attend { scale }, [keys, values], [of_keys, of_values]) => {
+            let Some(query) = *query else { return Ok(()) };
+            let words = items(lanes, keys);
+            let weights = lanes.more_scratch(2 * words)?;
+            let slopes = weights + words as u32;
+            let mut record = Record::new(&[1, query.width, dy.width, scale.bits(), weights, slopes]);
+            record.all(&lanes.spot(query));
+            list(lanes, &mut record, keys);
+            list(lanes, &mut record, values);
+            record.all(&dy_at).push(u32::from(query_dst.is_some()));
+            record.all(&query_dst.map_or([0; 4], |dst| lanes.spot(dst)));
+            record.all(of_keys).all(of_values);
+            lanes.dispatch(Program::Fixed(ATTEND_GRAD), &record, 1)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a list; gives where the place of its views must be written once it is known.
+fn list(lanes: &Lanes<'_, '_>, record: &mut Record, list: &ListSource) -> u32 {
+    match list {
+        ListSource::Port(port) => {
+            let operand = lanes.build.plan.operands(lanes.step)[*port as usize];
+            if let Operand::Segments { field, offsets, items } = operand {
+                let (base, width) = lanes.build.layout.field(field);
+                record.all(&[TABLED, base, offsets, items, width]);
+            }
+            0
+        }
+        ListSource::Views(views) => {
+            let at = record.len() + 1;
+            record.all(&[views.len() as u32, 0, 0, 0, 0]);
+            at
+        }
+    }
+}
+
+/// Writes the places of the values of lists that are views, behind all else.
+fn views(lanes: &Lanes<'_, '_>, record: &mut Record, late: &[u32], lists: &[&ListSource]) {
+    for (&at, list) in late.iter().zip(lists) {
+        if let ListSource::Views(views) = list {
+            record.set(at, record.len());
+            for &view in views {
+                record.all(&lanes.spot(view));
+            }
+        }
+    }
+}
+
+/// How many values the lists of all lanes hold.
+fn items(lanes: &Lanes<'_, '_>, list: &ListSource) -> u64 {
+    match list {
+        ListSource::Port(port) => {
+            let operand = lanes.build.plan.operands(lanes.step)[*port as usize];
+            let Operand::Segments { offsets, .. } = operand else { return 0 };
+            let at = |lane: u32| u64::from(lanes.build.plan.tables[(offsets + lane) as usize]);
+            at(lanes.first + lanes.count) - at(lanes.first)
+        }
+        ListSource::Views(views) => views.len() as u64 * u64::from(lanes.count),
+    }
+}

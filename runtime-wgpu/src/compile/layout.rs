@@ -1,0 +1,224 @@
+//! Where everything is in the arena: noise, bound numbers, constants, parameters that kernels take
+//! whole, the fields of all slabs, gradients, scratch rows, outputs; in this order, in words.
+
+use super::{Copy, HEAD};
+use crate::error::GpuError;
+use autobatch_ir::plan::{FieldId, Plan, RegKind, StoreId, StoreKind};
+use std::collections::BTreeMap;
+
+/// What a register wants a run of words for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Want {
+    /// Elements with these bits.
+    Const(u32),
+    /// The elements of a store.
+    Store(StoreId),
+}
+
+/// Where everything is.
+#[derive(Debug)]
+pub struct Layout {
+    words: u64,
+    floats: u64,
+    runs: BTreeMap<Want, (u64, u64)>,
+    constants_at: u64,
+    constants_end: u64,
+    fields: Vec<u64>,
+    widths: Vec<u32>,
+    gradients: BTreeMap<StoreId, (u64, u64)>,
+    scratch: u64,
+    outputs: u64,
+    end: u64,
+    stores: Vec<u64>,
+    params: u64,
+}
+
+/// The end of a run of words, if 32 bits count it.
+fn past(at: u64, words: u64) -> Result<u64, GpuError> {
+    let end = at.saturating_add(words);
+    let limit = u64::from(u32::MAX);
+    match end <= limit {
+        true => Ok(end),
+        false => Err(GpuError::TooLarge {
+            what: "the rows of the plan",
+            needed: end.saturating_mul(4),
+            limit: limit * 4,
+        }),
+    }
+}
+
+impl Layout {
+    pub(super) fn new(plan: &Plan) -> Result<Self, GpuError> {
+        let words = HEAD;
+        let floats = past(words, u64::from(plan.words))?;
+        let constants_at = past(floats, u64::from(plan.floats))?;
+        let mut runs = wanted(plan);
+        let mut end = constants_at;
+        for (at, len) in runs.values_mut() {
+            *at = end;
+            end = past(end, *len)?;
+        }
+        let constants = |(want, run): (&Want, &(u64, u64))| match want {
+            Want::Const(_) => Some(run.0 + run.1),
+            Want::Store(_) => None,
+        };
+        let constants_end = runs.iter().filter_map(constants).max().unwrap_or(constants_at);
+        let mut fields = Vec::with_capacity(plan.fields.len());
+        for field in &plan.fields {
+            fields.push(end);
+            let rows = u64::from(plan.slabs[field.slab.index()].rows);
+            end = past(end, rows.saturating_mul(field.ty.shape.elements() as u64))?;
+        }
+        let (mut stores, mut params) = (Vec::new(), 0);
+        let mut gradients = BTreeMap::new();
+        for (number, store) in plan.stores.iter().enumerate() {
+            let elements = store.ty.shape.elements() as u64;
+            stores.push(params);
+            if let StoreKind::Grad(_) = store.kind {
+                gradients.insert(StoreId(number as u32), (end, elements));
+                end = past(end, elements)?;
+            } else {
+                params = past(params, elements)?;
+            }
+        }
+        let widths = plan.fields.iter().map(|field| field.width()).collect();
+        let (scratch, outputs) = (end, end);
+        Ok(Self {
+            words,
+            floats,
+            runs,
+            constants_at,
+            constants_end,
+            fields,
+            widths,
+            gradients,
+            scratch,
+            outputs,
+            end,
+            stores,
+            params,
+        })
+    }
+
+    /// Where scratch rows begin.
+    pub(super) fn scratch(&self) -> u32 {
+        self.scratch as u32
+    }
+
+    /// Makes room for the scratch rows; gives where outputs begin.
+    pub(super) fn reserve_outputs(&mut self, scratch: u64) -> Result<u32, GpuError> {
+        self.outputs = past(self.scratch, scratch)?;
+        Ok(self.outputs as u32)
+    }
+
+    pub(super) fn fit_outputs(&mut self, words: u64) -> Result<(), GpuError> {
+        self.end = past(self.outputs, words)?;
+        Ok(())
+    }
+
+    /// Where bound words begin.
+    #[must_use]
+    pub fn bound_words(&self) -> u32 {
+        self.words as u32
+    }
+
+    /// Where bound floats begin.
+    #[must_use]
+    pub fn bound_floats(&self) -> u32 {
+        self.floats as u32
+    }
+
+    /// How many floats are bound.
+    pub(crate) fn floats(&self) -> u64 {
+        self.constants_at - self.floats
+    }
+
+    /// Where a field begins, and the words of a row.
+    #[must_use]
+    pub fn field(&self, field: FieldId) -> (u32, u32) {
+        (self.fields[field.index()] as u32, self.widths[field.index()])
+    }
+
+    /// Where a store begins among the parameters.
+    pub(super) fn store(&self, store: StoreId) -> u32 {
+        self.stores[store.index()] as u32
+    }
+
+    /// Where a gradient is, and how many elements it has; nothing for other stores.
+    #[must_use]
+    pub fn gradient(&self, store: StoreId) -> Option<(u64, u64)> {
+        self.gradients.get(&store).copied()
+    }
+
+    /// All gradients together: where they begin and how many words they are.
+    #[must_use]
+    pub fn gradients(&self) -> (u64, u64) {
+        let start = self.gradients.values().map(|run| run.0).min().unwrap_or(self.scratch);
+        (start, self.scratch - start)
+    }
+
+    /// Where the run of words is that a register wants.
+    pub(super) fn run(&self, want: Want) -> u32 {
+        self.runs.get(&want).map_or(0, |run| run.0 as u32)
+    }
+
+    /// Where outputs are collected, and how many words they are.
+    #[must_use]
+    pub fn outputs(&self) -> (u64, u64) {
+        (self.outputs, self.end - self.outputs)
+    }
+
+    /// Words of the arena.
+    #[must_use]
+    pub fn words(&self) -> u64 {
+        self.end
+    }
+
+    /// Words of the parameters.
+    #[must_use]
+    pub fn params(&self) -> u64 {
+        self.params
+    }
+
+    pub(super) fn copies(&self) -> Vec<Copy> {
+        let copy = |(want, &(to, words)): (&Want, &(u64, u64))| match want {
+            Want::Const(_) => None,
+            Want::Store(store) => Some(Copy { from: self.stores[store.index()], to, words }),
+        };
+        self.runs.iter().filter_map(copy).collect()
+    }
+
+    pub(super) fn constants(&self) -> Vec<u32> {
+        let mut words = vec![0; (self.constants_end - self.constants_at) as usize];
+        for (want, &(at, len)) in &self.runs {
+            if let Want::Const(bits) = want {
+                words[(at - self.constants_at) as usize..][..len as usize].fill(*bits);
+            }
+        }
+        words
+    }
+}
+
+/// Per distinct constant and per store taken whole how many words are wanted: as many as the widest
+/// register has. Constants come first, as `Want` orders them.
+fn wanted(plan: &Plan) -> BTreeMap<Want, (u64, u64)> {
+    let mut runs: BTreeMap<Want, (u64, u64)> = BTreeMap::new();
+    for kernel in &plan.kernels {
+        for reg in &kernel.regs {
+            if let RegKind::Const(bits) = reg.kind {
+                let run = runs.entry(Want::Const(bits)).or_default();
+                run.1 = run.1.max(reg.ty.shape.elements() as u64);
+            }
+        }
+    }
+    for step in &plan.steps {
+        for reg in &plan.kernel(step).regs {
+            if let RegKind::Param(param) = reg.kind {
+                let store = plan.stores(step)[param as usize];
+                let elements = plan.stores[store.index()].ty.shape.elements() as u64;
+                runs.insert(Want::Store(store), (0, elements));
+            }
+        }
+    }
+    runs
+}

@@ -1,0 +1,184 @@
+//! Maps: the generated body of a straight line of elementwise instructions.
+//!
+//! Instructions become `let` lines over words; constants, attributes and places are read from the record,
+//! so maps of equal shape are one pipeline.
+
+use super::record::{Record, Spot};
+use super::step::Lanes;
+use crate::error::GpuError;
+use crate::module::Program;
+use autobatch_ir::DType;
+use autobatch_ir::graph::{Binary, Compare, Unary};
+use autobatch_ir::plan::{Code, Instr, Source};
+use std::fmt::Write as _;
+
+/// A map in the making.
+struct Body {
+    text: String,
+    record: Record,
+    /// Places that have a line, so that no address is computed twice.
+    spots: Vec<(Spot, u32)>,
+}
+
+/// Adds the dispatch of a map.
+pub(super) fn lower(lanes: &mut Lanes<'_, '_>, width: u32, code: &[Instr]) -> Result<(), GpuError> {
+    let mut body = Body { text: String::new(), record: Record::new(&[width]), spots: Vec::new() };
+    for (number, instr) in code.iter().enumerate() {
+        let sources: Vec<String> = instr.sources.iter().map(|source| body.source(lanes, source)).collect();
+        let result = body.code(instr.code, instr.dtype, &sources);
+        let _ = writeln!(body.text, "    let t{number} = {result};");
+    }
+    for (number, instr) in code.iter().enumerate() {
+        if let Some(view) = instr.store {
+            let at = body.spot(lanes.spot(view));
+            let _ = writeln!(body.text, "    st(p{at} + element, t{number});");
+        }
+    }
+    lanes.dispatch(Program::Map(body.text), &body.record, width)
+}
+
+impl Body {
+    /// The number of the line that has the address of a place.
+    fn spot(&mut self, spot: Spot) -> u32 {
+        if let Some(&(_, number)) = self.spots.iter().find(|(known, _)| *known == spot) {
+            return number;
+        }
+        let (number, at) = (self.spots.len() as u32, self.record.len());
+        self.record.all(&spot);
+        self.spots.push((spot, number));
+        let _ = writeln!(self.text, "    let p{number} = row_of({at}u, lane);");
+        number
+    }
+
+    /// A word of the record.
+    fn word(&mut self, word: u32) -> String {
+        let at = self.record.len();
+        self.record.push(word);
+        format!("r({at}u)")
+    }
+
+    fn source(&mut self, lanes: &Lanes<'_, '_>, source: &Source) -> String {
+        match source {
+            Source::Local(local) => format!("t{local}"),
+            Source::View(view) => {
+                let at = self.spot(lanes.spot(*view));
+                format!("ld(p{at} + element)")
+            }
+            Source::Scalar(view) => {
+                let at = self.spot(lanes.spot(*view));
+                format!("ld(p{at})")
+            }
+            Source::Const(bits) => self.word(*bits),
+        }
+    }
+
+    fn code(&mut self, code: Code, dtype: DType, sources: &[String]) -> String {
+        let float = |number: usize| format!("bitcast<f32>({})", sources[number]);
+        let word = |text: String| format!("bitcast<u32>({text})");
+        match code {
+            Code::Copy => sources[0].clone(),
+            Code::Unary(unary) => word(format!("op_{}({})", unary.spelling(), float(0))),
+            Code::LeakyRelu(slope) => {
+                let slope = self.word(slope.bits());
+                word(format!("op_leaky_relu({}, bitcast<f32>({slope}))", float(0)))
+            }
+            Code::Elu(alpha) => {
+                let alpha = self.word(alpha.bits());
+                word(format!("op_elu({}, bitcast<f32>({alpha}))", float(0)))
+            }
+            Code::Clamp(low, high) => {
+                let (low, high) = (self.word(low.bits()), self.word(high.bits()));
+                word(format!("op_clamp({}, bitcast<f32>({low}), bitcast<f32>({high}))", float(0)))
+            }
+            Code::Slope(unary) => word(format!("{}({})", slope_function(unary), float(0))),
+            Code::Binary(binary) => match dtype {
+                DType::F32 => word(float_binary(binary, &float(0), &float(1))),
+                _ => integer_binary(binary, dtype, &sources[0], &sources[1]),
+            },
+            Code::Compare(compare) => {
+                let (a, b) = match dtype {
+                    DType::F32 => (float(0), float(1)),
+                    DType::I32 => {
+                        (format!("bitcast<i32>({})", sources[0]), format!("bitcast<i32>({})", sources[1]))
+                    }
+                    _ => (sources[0].clone(), sources[1].clone()),
+                };
+                compared(compare, dtype, &a, &b)
+            }
+            Code::Select => format!("select({}, {}, {} != 0u)", sources[2], sources[1], sources[0]),
+            Code::Cast(to) => cast(dtype, to, &sources[0]),
+        }
+    }
+}
+
+/// The function of a slope; ops without one of their own never come here (rule P15).
+fn slope_function(unary: Unary) -> String {
+    match unary {
+        Unary::Tanh
+        | Unary::Sigmoid
+        | Unary::Relu
+        | Unary::Gelu
+        | Unary::Silu
+        | Unary::Softplus
+        | Unary::Erf => format!("slope_{}", unary.spelling()),
+        _ => "op_neg".to_owned(),
+    }
+}
+
+fn float_binary(binary: Binary, a: &str, b: &str) -> String {
+    match binary {
+        Binary::Add => format!("({a} + {b})"),
+        Binary::Sub => format!("({a} - {b})"),
+        Binary::Mul => format!("({a} * {b})"),
+        Binary::Div => format!("quotient({a}, {b})"),
+        Binary::Pow => format!("op_pow({a}, {b})"),
+        Binary::Min => format!("op_min({a}, {b})"),
+        Binary::Max => format!("op_max({a}, {b})"),
+    }
+}
+
+fn integer_binary(binary: Binary, dtype: DType, a: &str, b: &str) -> String {
+    let signed = dtype == DType::I32;
+    match binary {
+        Binary::Add => format!("({a} + {b})"),
+        Binary::Sub => format!("({a} - {b})"),
+        Binary::Mul => format!("({a} * {b})"),
+        Binary::Min if signed => format!("least_signed({a}, {b})"),
+        Binary::Max if signed => format!("most_signed({a}, {b})"),
+        Binary::Min => format!("min({a}, {b})"),
+        Binary::Max => format!("max({a}, {b})"),
+        // Types see to it that no division and no power of integers arrives.
+        Binary::Div | Binary::Pow => "0u".to_owned(),
+    }
+}
+
+/// A NaN differs from all and is in no order; said apart, because compilers may assume there is none.
+fn compared(compare: Compare, dtype: DType, a: &str, b: &str) -> String {
+    let sign = match compare {
+        Compare::Eq => "==",
+        Compare::Ne => "!=",
+        Compare::Lt => "<",
+        Compare::Le => "<=",
+        Compare::Gt => ">",
+        Compare::Ge => ">=",
+    };
+    match (dtype, compare) {
+        (DType::F32, Compare::Ne) => format!("u32({a} != {b} || is_nan({a}) || is_nan({b}))"),
+        (DType::F32, _) => format!("u32({a} {sign} {b} && !is_nan({a}) && !is_nan({b}))"),
+        _ => format!("u32({a} {sign} {b})"),
+    }
+}
+
+fn cast(from: DType, to: DType, word: &str) -> String {
+    match (from, to) {
+        (DType::F32, DType::I32) => format!("signed_of(bitcast<f32>({word}))"),
+        (DType::F32, DType::U32) => format!("unsigned_of(bitcast<f32>({word}))"),
+        (DType::F32, DType::Bool) => {
+            format!("u32(({word} & 0x7fffffffu) != 0u)")
+        }
+        (DType::I32, DType::F32) => format!("bitcast<u32>(f32(bitcast<i32>({word})))"),
+        (DType::U32 | DType::Bool, DType::F32) => format!("bitcast<u32>(f32({word}))"),
+        (DType::I32 | DType::U32, DType::Bool) => format!("u32({word} != 0u)"),
+        _ => word.to_owned(),
+    }
+}

@@ -1,0 +1,215 @@
+//! Row stages: ops that see a value as a whole.
+
+use super::record::{Record, Spot};
+use super::step::{Lanes, Move};
+use crate::error::GpuError;
+use crate::module::Program;
+use autobatch_ir::graph::{Fold, Op, Over};
+use autobatch_ir::numeric::noise::dropout_scale;
+use autobatch_ir::plan::View;
+use autobatch_ir::types::{Shape, Type};
+use autobatch_shaders::{DROPOUT, FORK_NOISE, MATMUL, ONE_HOT, PICK, TOP_K};
+
+/// Adds the dispatch of a row stage.
+pub(super) fn lower(
+    lanes: &mut Lanes<'_, '_>,
+    op: Op,
+    sources: &[(View, Type)],
+    dsts: &[View],
+) -> Result<(), GpuError> {
+    let spots: Vec<Spot> = sources.iter().map(|(view, _)| lanes.spot(*view)).collect();
+    let types: Vec<Shape> = sources.iter().map(|(_, ty)| ty.shape).collect();
+    let to: Vec<Spot> = dsts.iter().map(|dst| lanes.spot(*dst)).collect();
+    if let Some(moves) = moves(op, &spots, &types, &to) {
+        return lanes.moves(&moves);
+    }
+    if let Some((function, whole)) = row_function(op) {
+        return fold(lanes, function, whole, op, (&spots, &types), (dsts[0], to[0]));
+    }
+    let width = dsts[0].width;
+    let (program, each, record) = match op {
+        Op::Matmul | Op::Outer => {
+            let columns = if types[1].rank() == 1 && op == Op::Matmul { 1 } else { types[1].width() as u32 };
+            let depth = if op == Op::Matmul { types[0].width() as u32 } else { 0 };
+            let mut record = Record::new(&[width, columns, depth]);
+            record.all(&spots[0]).all(&spots[1]).all(&to[0]);
+            (MATMUL, width, record)
+        }
+        Op::Pick => {
+            let mut record = Record::new(&[width, types[0].dims()[0] - 1]);
+            record.all(&spots[0]).all(&spots[1]).all(&to[0]);
+            (PICK, width, record)
+        }
+        Op::OneHot { .. } => {
+            let mut record = Record::new(&[width]);
+            record.all(&spots[0]).all(&to[0]);
+            (ONE_HOT, width, record)
+        }
+        Op::TopK { k } => {
+            let rows = types[0].rows() as u32;
+            let mut record = Record::new(&[rows, types[0].width() as u32, k]);
+            record.all(&spots[0]).all(&to[0]).all(&to[1]);
+            (TOP_K, rows, record)
+        }
+        Op::Dropout { rate, ordinal } => {
+            let scale: f32 = dropout_scale(rate.get());
+            let mut record = Record::new(&[width, rate.bits(), scale.to_bits(), ordinal]);
+            record.all(&spots[0]).all(&spots[1]).all(&spots[2]).all(&to[0]);
+            (DROPOUT, width, record)
+        }
+        Op::ForkNoise { ordinal } => {
+            let mut record = Record::new(&[1, ordinal]);
+            record.all(&spots[0]).all(&spots[1]).all(&to[0]).all(&to[1]);
+            (FORK_NOISE, 1, record)
+        }
+        // Ops of other templates are no row stages (rule P12).
+        _ => return Ok(()),
+    };
+    lanes.dispatch(Program::Fixed(program), &record, each)
+}
+
+/// The library's function for an op, and whether it sees the value as one row.
+fn row_function(op: Op) -> Option<(&'static str, bool)> {
+    Some(match op {
+        Op::Reduce { fold, over } => {
+            let function = match fold {
+                Fold::Sum => "play_sum",
+                Fold::Mean => "play_mean",
+                Fold::Max => "play_max",
+                Fold::Min => "play_min",
+            };
+            (function, over == Over::All)
+        }
+        Op::ArgMax => ("play_argmax", false),
+        Op::Softmax => ("play_softmax", false),
+        Op::LogSoftmax => ("play_log_softmax", false),
+        Op::LogSumExp => ("play_logsumexp", false),
+        Op::Norm => ("play_norm", false),
+        Op::LayerNorm { .. } => ("play_layer_norm", false),
+        Op::PickNegLogSoftmax => ("play_pick_neg_log_softmax", false),
+        Op::Hinge { .. } => ("play_hinge", false),
+        Op::Dot => ("play_dot", true),
+        Op::CrossEntropy => ("play_cross_entropy", true),
+        Op::KlDiv => ("play_kl_div", true),
+        Op::Mse => ("play_mse", true),
+        Op::Bce => ("play_bce", true),
+        _ => return None,
+    })
+}
+
+fn fold(
+    lanes: &mut Lanes<'_, '_>,
+    function: &'static str,
+    whole: bool,
+    op: Op,
+    (spots, types): (&[Spot], &[Shape]),
+    (dst, to): (View, Spot),
+) -> Result<(), GpuError> {
+    let (rows, width) = match whole {
+        true => (1, types[0].elements() as u32),
+        false => (types[0].rows() as u32, types[0].width() as u32),
+    };
+    let labelled = matches!(op, Op::PickNegLogSoftmax | Op::Hinge { .. });
+    let attribute = match op {
+        Op::LayerNorm { eps } => eps.bits(),
+        Op::Hinge { margin } => margin.bits(),
+        _ => 0,
+    };
+    let mut record = Record::new(&[rows, width, dst.width / rows, attribute]);
+    record.push(u32::from(labelled)).push(u32::from(labelled));
+    record.all(&spots[0]).all(spots.get(1).unwrap_or(&spots[0])).all(&to);
+    lanes.dispatch(Program::Row(function), &record, rows)
+}
+
+/// Per axis how far its neighbours lie apart; shapes are filled up with outer axes of extent 1.
+fn filled(shape: Shape) -> ([u32; 4], [u32; 4]) {
+    let (mut extents, mut steps) = ([1; 4], [0; 4]);
+    let outer = 4 - shape.rank();
+    let mut step = 1;
+    for (axis, &extent) in shape.dims().iter().enumerate().rev() {
+        (extents[outer + axis], steps[outer + axis]) = (extent, step);
+        step *= extent;
+    }
+    (extents, steps)
+}
+
+/// Elements inside one step along an axis, its extent, and how many runs of them there are outside.
+fn around(shape: Shape, axis: u8) -> (u32, u32, u32) {
+    let (dims, axis) = (shape.dims(), axis as usize);
+    (dims[..axis].iter().product(), dims[axis], dims[axis + 1..].iter().product())
+}
+
+/// The moves of an op that only moves; nothing for other ops.
+fn moves(op: Op, from: &[Spot], shapes: &[Shape], to: &[Spot]) -> Option<Vec<Move>> {
+    Some(match op {
+        Op::Broadcast(shape) => {
+            let (own, mut steps) = filled(shapes[0]);
+            for (step, &extent) in steps.iter_mut().zip(&own) {
+                if extent == 1 {
+                    *step = 0;
+                }
+            }
+            let (extents, to_steps) = filled(shape);
+            vec![Move { extents, from_steps: steps, to_steps, ..Move::straight(0, from[0], to[0]) }]
+        }
+        Op::Transpose(permutation) => {
+            let (rank, dims) = (shapes[0].rank(), shapes[0].dims());
+            let outer = 4 - rank;
+            let own = filled(shapes[0]).1;
+            let (mut extents, mut from_steps, mut to_steps) = ([1; 4], [0; 4], [0; 4]);
+            let mut step = 1;
+            for axis in (0..rank).rev() {
+                let source = permutation.0[axis] as usize;
+                extents[outer + axis] = dims[source];
+                from_steps[outer + axis] = own[outer + source];
+                to_steps[outer + axis] = step;
+                step *= dims[source];
+            }
+            vec![Move { extents, from_steps, to_steps, ..Move::straight(0, from[0], to[0]) }]
+        }
+        Op::Slice { axis, start, len } => {
+            vec![cut(shapes[0], axis, (start, len), (from[0], to[0]))]
+        }
+        Op::Split { axis, parts } => {
+            let len = around(shapes[0], axis).1 / parts;
+            let part = |(number, &to): (usize, &Spot)| {
+                cut(shapes[0], axis, (number as u32 * len, len), (from[0], to))
+            };
+            to.iter().enumerate().map(part).collect()
+        }
+        Op::Concat { axis } => {
+            let run = |shape: &Shape| {
+                let (_, extent, inner) = around(*shape, axis);
+                extent * inner
+            };
+            let total: u32 = shapes.iter().map(run).sum();
+            let mut at = 0;
+            let mut piece = |(shape, &from): (&Shape, &Spot)| {
+                let (outer, run) = (around(*shape, axis).0, run(shape));
+                let to_offset = at;
+                at += run;
+                Move {
+                    extents: [1, 1, outer, run],
+                    from_steps: [0, 0, run, 1],
+                    to_steps: [0, 0, total, 1],
+                    to_offset,
+                    ..Move::straight(0, from, to[0])
+                }
+            };
+            shapes.iter().zip(from).map(&mut piece).collect()
+        }
+        _ => return None,
+    })
+}
+
+/// A stretch of an axis.
+fn cut(shape: Shape, axis: u8, (start, len): (u32, u32), (from, to): (Spot, Spot)) -> Move {
+    let (outer, extent, inner) = around(shape, axis);
+    Move {
+        extents: [1, 1, outer, len * inner],
+        from_steps: [0, 0, extent * inner, 1],
+        to_steps: [0, 0, len * inner, 1],
+        from_offset: start * inner,
+        ..Move::straight(0, from, to)
+    }
+}

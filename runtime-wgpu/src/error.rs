@@ -1,0 +1,158 @@
+//! Why a plan was not played on a GPU, and what to do about it.
+
+use std::fmt;
+
+/// Why a plan was not played on a GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GpuError {
+    /// No adapter fits what was asked for.
+    NoAdapter {
+        /// What was asked for.
+        wanted: String,
+        /// The adapters there are.
+        found: Vec<String>,
+    },
+    /// The adapter lacks what every plan needs.
+    Missing {
+        /// The adapter.
+        adapter: String,
+        /// What it lacks.
+        what: String,
+    },
+    /// The adapter gave no device.
+    Refused {
+        /// The adapter.
+        adapter: String,
+        /// What the driver said.
+        reason: String,
+    },
+    /// The device could not give the memory.
+    Memory {
+        /// What for.
+        what: &'static str,
+        /// How many bytes.
+        bytes: u64,
+    },
+    /// The plan takes more than the device's limits allow.
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// How much it takes.
+        needed: u64,
+        /// How much there may be.
+        limit: u64,
+    },
+    /// The device was lost: taken away, reset, or destroyed. The player opens it again at the next play.
+    Lost {
+        /// What the driver said.
+        reason: String,
+    },
+    /// A module was rejected. The fault is this crate's.
+    Shader {
+        /// The template.
+        template: String,
+        /// What was said.
+        reason: String,
+    },
+    /// The device did not answer in time.
+    Silent {
+        /// How many seconds were waited.
+        seconds: u64,
+    },
+    /// A call was rejected. The fault is this crate's.
+    Rejected {
+        /// What was said.
+        reason: String,
+    },
+    /// Fewer words or floats are bound than the plan reads.
+    Unbound {
+        /// What is missing: `words` or `floats`.
+        what: &'static str,
+        /// How many the plan reads.
+        expected: usize,
+        /// How many are bound.
+        found: usize,
+    },
+    /// A bound index is out of range.
+    Index {
+        /// The place of the word.
+        word: usize,
+        /// The step that reads it.
+        step: usize,
+        /// The name of its kernel.
+        kernel: String,
+        /// The index.
+        found: u32,
+        /// What it must be below.
+        limit: u32,
+    },
+    /// A store holds another number of elements than the plan says.
+    Store {
+        /// The name of the store.
+        name: String,
+        /// How many the plan says.
+        expected: usize,
+        /// How many it holds.
+        found: usize,
+    },
+}
+
+impl fmt::Display for GpuError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAdapter { wanted, found } if found.is_empty() => write!(
+                f,
+                "no adapter fits `{wanted}`: expected one, found none; install a Vulkan, Metal or Direct3D 12 driver (software: mesa-vulkan-drivers), or play on the cpu"
+            ),
+            Self::NoAdapter { wanted, found } => write!(
+                f,
+                "no adapter fits `{wanted}`: found {}; name one of these, or play on the cpu",
+                found.join(", ")
+            ),
+            Self::Missing { adapter, what } => {
+                write!(f, "{adapter} lacks {what}; update its driver, choose another adapter, or play on the cpu")
+            }
+            Self::Refused { adapter, reason } => {
+                write!(f, "{adapter} gave no device: {reason}; close other programs that use it, or play on the cpu")
+            }
+            Self::Memory { what, bytes } => write!(
+                f,
+                "the device cannot give {bytes} bytes for {what}; plan fewer instances at once, or close other programs that use it"
+            ),
+            Self::TooLarge { what, needed, limit } => write!(
+                f,
+                "{what} take {needed} bytes, the device holds {limit} at most; plan fewer instances at once, or play on the cpu"
+            ),
+            Self::Lost { reason } => write!(
+                f,
+                "the device was lost: {reason}; play again, which opens it anew with the parameters as they were given; if it is lost again, plan fewer instances at once"
+            ),
+            Self::Shader { template, reason } => write!(
+                f,
+                "the module of {template} was rejected: {reason}; play on the cpu, and report this with the adapter's name"
+            ),
+            Self::Silent { seconds } => write!(
+                f,
+                "the device did not answer for {seconds} seconds; plan fewer instances at once, or set a longer patience"
+            ),
+            Self::Rejected { reason } => {
+                write!(f, "a call was rejected: {reason}; play on the cpu, and report this with the adapter's name")
+            }
+            Self::Unbound { what, expected, found } => write!(
+                f,
+                "the plan reads {expected} bound {what}, found {found}; bind the graph that it was planned for"
+            ),
+            Self::Index { word, step, kernel, found, limit } => write!(
+                f,
+                "index {found} (bound word {word}) is out of range for {kernel} in step f{step}: it must be below {limit}"
+            ),
+            Self::Store { name, expected, found } => write!(
+                f,
+                "store @{name} must hold {expected} elements, found {found}; give the parameters of the plan's module"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for GpuError {}

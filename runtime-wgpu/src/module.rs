@@ -1,0 +1,170 @@
+//! Modules: what a dispatch runs, by its content, and the text of each.
+
+use autobatch_shaders::{
+    ATTEND, ATTEND_GRAD, COLLECT, COLSUM, DROPOUT, FORK_NOISE, LOOKUP, Library, MAP, MATMUL, MOVE, ONE_HOT,
+    PICK, PROD_FEW, PROD_MANY, ROW, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, Template, WEIGHTED_SUM,
+    WEIGHTED_SUM_GRAD, WGRAD,
+};
+use std::fmt::Write as _;
+
+/// Threads of a group of every template but [`PROD_MANY`].
+pub const GROUP: u64 = 64;
+/// Rows and columns of a tile of [`PROD_MANY`].
+pub const TILE: u64 = 64;
+
+/// What a dispatch runs. Equal programs are one pipeline, whatever plan or kernel they come from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Program {
+    /// A template without a body of its own.
+    Fixed(Template),
+    /// A map, with its generated body.
+    Map(String),
+    /// An op that sees rows as a whole: a function of the library.
+    Row(&'static str),
+}
+
+impl Program {
+    /// The template.
+    #[must_use]
+    pub const fn template(&self) -> Template {
+        match self {
+            Self::Fixed(template) => *template,
+            Self::Map(_) => MAP,
+            Self::Row(_) => ROW,
+        }
+    }
+
+    /// How many groups play so many threads of a program with so many columns.
+    #[must_use]
+    pub fn groups(&self, threads: u64, columns: u64) -> u64 {
+        match self {
+            Self::Fixed(template) if *template == PROD_MANY => {
+                threads.div_ceil(TILE) * columns.div_ceil(TILE)
+            }
+            Self::Fixed(ATTEND | ATTEND_GRAD | WEIGHTED_SUM_GRAD) => threads,
+            Self::Row(_) => threads.div_ceil(GROUP / 16),
+            Self::Fixed(_) | Self::Map(_) => threads.div_ceil(GROUP),
+        }
+    }
+
+    /// The text of the module.
+    #[must_use]
+    pub fn text(&self, library: &Library, cuts: Cuts) -> String {
+        let body = match self {
+            Self::Fixed(_) => String::new(),
+            Self::Map(body) => body.clone(),
+            Self::Row(function) => format!("    {function}(row);\n"),
+        };
+        library.module(self.template(), &cuts.memory(), &body)
+    }
+
+    /// Every program without a generated body.
+    #[must_use]
+    pub fn fixed() -> Vec<Self> {
+        let templates = [
+            MOVE,
+            PROD_FEW,
+            PROD_MANY,
+            LOOKUP,
+            MATMUL,
+            PICK,
+            ONE_HOT,
+            TOP_K,
+            DROPOUT,
+            FORK_NOISE,
+            SEG_FOLD,
+            WEIGHTED_SUM,
+            ATTEND,
+            SEG_FOLD_GRAD,
+            WEIGHTED_SUM_GRAD,
+            ATTEND_GRAD,
+            WGRAD,
+            COLSUM,
+            TGRAD,
+            COLLECT,
+        ];
+        templates.into_iter().map(Self::Fixed).chain(ROW_FUNCTIONS.into_iter().map(Self::Row)).collect()
+    }
+}
+
+/// The functions that see rows as a whole.
+pub(crate) const ROW_FUNCTIONS: [&str; 17] = [
+    "play_sum",
+    "play_mean",
+    "play_max",
+    "play_min",
+    "play_argmax",
+    "play_softmax",
+    "play_log_softmax",
+    "play_logsumexp",
+    "play_norm",
+    "play_layer_norm",
+    "play_pick_neg_log_softmax",
+    "play_hinge",
+    "play_dot",
+    "play_cross_entropy",
+    "play_kl_div",
+    "play_mse",
+    "play_bce",
+];
+
+/// Into how many bindings the arena and the parameters are cut, and how large a binding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Cuts {
+    /// Bindings of the arena.
+    pub arena: u32,
+    /// Bindings of the parameters.
+    pub params: u32,
+    /// Words of one binding, as a power of two.
+    pub shift: u32,
+}
+
+impl Cuts {
+    /// One binding each, as most plans need.
+    pub const ONE: Self = Self { arena: 1, params: 1, shift: 25 };
+
+    /// The storage bindings of a module: the tables, the arena's, the parameters'.
+    #[must_use]
+    pub const fn bindings(self) -> u32 {
+        1 + self.arena + self.params
+    }
+
+    /// The hole `memory`: the bindings, and the functions that reach them. Groups read a word of one
+    /// binding without a look at its number; of several, by its upper bits.
+    fn memory(self) -> String {
+        let mut text = String::new();
+        let mut binding = 2;
+        for (name, count, access) in
+            [("arena", self.arena, "read_write"), ("params", self.params, "read")]
+        {
+            for number in 0..count {
+                let _ = writeln!(
+                    text,
+                    "@group(0) @binding({binding}) var<storage, {access}> {name}{number}: array<u32>;"
+                );
+                binding += 1;
+            }
+        }
+        self.function(&mut text, "fn ld(at: u32) -> u32", "arena", self.arena, "return {};");
+        self.function(&mut text, "fn st(at: u32, x: u32)", "arena", self.arena, "{} = x;");
+        self.function(&mut text, "fn param(at: u32) -> u32", "params", self.params, "return {};");
+        text
+    }
+
+    fn function(self, text: &mut String, head: &str, name: &str, count: u32, act: &str) {
+        let _ = writeln!(text, "\n{head} {{");
+        if count == 1 {
+            let _ = writeln!(text, "    {}", act.replace("{}", &format!("{name}0[at]")));
+        } else {
+            let mask = (1u32 << self.shift) - 1;
+            let _ = writeln!(text, "    let word = at & {mask}u;\n    switch at >> {}u {{", self.shift);
+            for number in 0..count {
+                let label = if number + 1 == count { "default".to_owned() } else { format!("case {number}u") };
+                let act = act.replace("{}", &format!("{name}{number}[word]"));
+                let _ = writeln!(text, "        {label}: {{ {act} }}");
+            }
+            text.push_str("    }\n");
+        }
+        text.push_str("}\n");
+    }
+}

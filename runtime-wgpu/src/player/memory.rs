@@ -1,0 +1,303 @@
+//! Memory of the device: the arena and the parameters, each cut into bindings; tables; the numbers of
+//! dispatches; and the buffer through which words come back. Buffers grow and never shrink.
+
+use super::pipelines::Layouts;
+use super::{Bound, Stores};
+use crate::compile::{Compiled, HEAD, Target};
+use crate::device::Gpu;
+use crate::error::GpuError;
+use crate::module::Cuts;
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Plan, StoreId};
+use std::ops::Range;
+use std::sync::mpsc;
+use std::time::Duration;
+use wgpu::BufferUsages as Usage;
+
+/// Buffers grow to a multiple of so many words.
+const GRAIN: u64 = 1 << 14;
+/// Words of a dispatch's numbers.
+const PLAY_WORDS: u64 = 4;
+
+/// A buffer that grows.
+#[derive(Default)]
+struct Growing {
+    buffer: Option<wgpu::Buffer>,
+    words: u64,
+}
+
+impl Growing {
+    /// Makes room; says whether the buffer is another one now.
+    fn fit(&mut self, gpu: &Gpu, what: &'static str, words: u64, usage: Usage) -> Result<bool, GpuError> {
+        if self.buffer.is_some() && self.words >= words {
+            return Ok(false);
+        }
+        let limit = gpu.limits.max_buffer_size / 4;
+        let words = words.max(1).next_multiple_of(GRAIN).min(limit.max(words));
+        self.buffer = None;
+        self.buffer = Some(gpu.buffer(what, words * 4, usage)?);
+        self.words = words;
+        Ok(true)
+    }
+
+    fn get(&self) -> &wgpu::Buffer {
+        self.buffer.as_ref().expect("memory is fitted before it is used")
+    }
+}
+
+/// An array of words cut into bindings.
+#[derive(Default)]
+struct Cut {
+    buffers: Vec<wgpu::Buffer>,
+    words: u64,
+    /// Words of a binding.
+    size: u64,
+}
+
+impl Cut {
+    fn fit(&mut self, gpu: &Gpu, what: &'static str, (words, size): (u64, u64)) -> Result<bool, GpuError> {
+        if !self.buffers.is_empty() && self.words >= words && self.size == size {
+            return Ok(false);
+        }
+        // Within the bindings that the words take anyway.
+        let room = words.max(1).div_ceil(size) * size;
+        let words = words.max(1).next_multiple_of(GRAIN).min(room);
+        *self = Self::default();
+        let mut buffers = Vec::new();
+        for start in (0..words).step_by(size as usize) {
+            let bytes = size.min(words - start) * 4;
+            let usage = Usage::STORAGE | Usage::COPY_DST | Usage::COPY_SRC;
+            buffers.push(gpu.buffer(what, bytes, usage)?);
+        }
+        *self = Self { buffers, words, size };
+        Ok(true)
+    }
+
+    /// The pieces of a run of words: the buffer, the first byte in it, and which words of the run.
+    fn pieces(&self, at: u64, words: u64) -> impl Iterator<Item = (&wgpu::Buffer, u64, Range<u64>)> {
+        let mut done = 0;
+        std::iter::from_fn(move || {
+            let left = words - done;
+            let (buffer, offset) = ((at + done) / self.size, (at + done) % self.size);
+            let len = left.min(self.size - offset);
+            let piece = (self.buffers.get(buffer as usize)?, offset * 4, done..done + len);
+            done += len;
+            (left > 0).then_some(piece)
+        })
+    }
+
+    fn write(&self, gpu: &Gpu, at: u64, words: &[u32]) {
+        for (buffer, byte, range) in self.pieces(at, words.len() as u64) {
+            let piece = &words[range.start as usize..range.end as usize];
+            gpu.queue.write_buffer(buffer, byte, bytemuck::cast_slice(piece));
+        }
+    }
+}
+
+/// What lives on the device between plays.
+#[derive(Default)]
+pub(super) struct Memory {
+    arena: Cut,
+    params: Cut,
+    cuts: Option<Cuts>,
+    /// Per store that is there how many elements it has and their version.
+    held: Vec<(usize, u64)>,
+    tables: Growing,
+    plays: Growing,
+    play_stride: u64,
+    staging: Growing,
+    /// Words that go up, kept so that a play allocates little.
+    numbers: Vec<u32>,
+    bound: Option<wgpu::BindGroup>,
+}
+
+impl Memory {
+    /// Makes room for a plan.
+    pub(super) fn fit(&mut self, gpu: &Gpu, target: Target, compiled: &Compiled) -> Result<(), GpuError> {
+        let size = target.binding / 4;
+        // What is there already and larger is used as it is, if both still fit the bindings.
+        let arena = compiled.layout.words().max(self.arena.words);
+        let params = compiled.layout.params().max(self.params.words);
+        let (arena, params) = match target.cuts(arena, params) {
+            Ok(_) => (arena, params),
+            Err(_) => {
+                (self.arena, self.params) = (Cut::default(), Cut::default());
+                (compiled.layout.words(), compiled.layout.params())
+            }
+        };
+        self.cuts = Some(target.cuts(arena, params)?);
+        let mut other = self.arena.fit(gpu, "the rows of the plan", (arena, size))?;
+        if self.params.fit(gpu, "the parameters", (params, size))? {
+            self.held.clear();
+            other = true;
+        }
+        let usage = Usage::STORAGE | Usage::COPY_DST;
+        other |= self.tables.fit(gpu, "the tables", compiled.tables.len() as u64, usage)?;
+        self.play_stride = u64::from(gpu.limits.min_uniform_buffer_offset_alignment).max(PLAY_WORDS * 4) / 4;
+        let words = self.play_stride * compiled.dispatches.len().max(1) as u64;
+        let usage = Usage::UNIFORM | Usage::COPY_DST;
+        other |= self.plays.fit(gpu, "the numbers of dispatches", words, usage)?;
+        if other {
+            self.bound = None;
+        }
+        Ok(())
+    }
+
+    /// How the arena and the parameters are cut.
+    pub(super) fn cuts(&self) -> Cuts {
+        let cuts = self.cuts.expect("memory is fitted before it is used");
+        Cuts { arena: self.arena.buffers.len() as u32, params: self.params.buffers.len() as u32, ..cuts }
+    }
+
+    /// Writes the parameters that changed; gives how many bytes went up.
+    pub(super) fn bring_parameters(
+        &mut self,
+        gpu: &Gpu,
+        plan: &Plan,
+        stores: &dyn Stores,
+    ) -> Result<u64, GpuError> {
+        let given = plan.given_stores();
+        let sizes = plan.stores[..given].iter().map(|store| store.ty.shape.elements());
+        if !self.held.iter().map(|held| held.0).eq(sizes.clone()) {
+            self.held = sizes.map(|elements| (elements, 0)).collect();
+        }
+        let (mut at, mut bytes) = (0, 0);
+        for (number, held) in self.held.iter_mut().enumerate() {
+            let store = StoreId(number as u32);
+            if held.1 != stores.version(store) {
+                let values = stores.values(store);
+                self.params.write(gpu, at, bytemuck::cast_slice(values));
+                held.1 = stores.version(store);
+                bytes += values.len() as u64 * 4;
+            }
+            at += held.0 as u64;
+        }
+        gpu.heard()?;
+        Ok(bytes)
+    }
+
+    /// Writes tables, bound numbers and the numbers of dispatches; gives how many bytes went up.
+    pub(super) fn bring_numbers(&mut self, gpu: &Gpu, compiled: &Compiled, bound: Bound<'_>) -> u64 {
+        let numbers = &mut self.numbers;
+        gpu.queue.write_buffer(self.tables.get(), 0, bytemuck::cast_slice(&compiled.tables));
+        let mut bytes = compiled.tables.len() as u64 * 4;
+
+        numbers.clear();
+        numbers.resize(HEAD as usize, 0);
+        if let Noise::On { seed, step } = bound.noise {
+            let halves = [1, seed as u32, (seed >> 32) as u32, step as u32, (step >> 32) as u32];
+            numbers[..5].copy_from_slice(&halves);
+        }
+        let words = (compiled.layout.bound_floats() - compiled.layout.bound_words()) as usize;
+        numbers.extend_from_slice(&bound.words[..words]);
+        let floats = compiled.layout.floats() as usize;
+        numbers.extend_from_slice(bytemuck::cast_slice(&bound.floats[..floats]));
+        numbers.extend_from_slice(&compiled.constants);
+        self.arena.write(gpu, 0, numbers);
+        bytes += numbers.len() as u64 * 4;
+
+        numbers.clear();
+        for dispatch in &compiled.dispatches {
+            let start = numbers.len();
+            numbers.extend([dispatch.record, dispatch.threads, dispatch.first, 0]);
+            numbers.resize(start + self.play_stride as usize, 0);
+        }
+        gpu.queue.write_buffer(self.plays.get(), 0, bytemuck::cast_slice(numbers));
+        bytes + numbers.len() as u64 * 4
+    }
+
+    /// Where the numbers of a dispatch are, in bytes.
+    pub(super) fn play_offset(&self, dispatch: usize) -> u32 {
+        (dispatch as u64 * self.play_stride * 4) as u32
+    }
+
+    pub(super) fn bind_group(&mut self, gpu: &Gpu, layouts: &Layouts) -> wgpu::BindGroup {
+        if let Some(bound) = &self.bound {
+            return bound.clone();
+        }
+        let play = wgpu::BufferBinding {
+            buffer: self.plays.get(),
+            offset: 0,
+            size: std::num::NonZeroU64::new(PLAY_WORDS * 4),
+        };
+        let mut entries = vec![
+            wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(play) },
+            wgpu::BindGroupEntry { binding: 1, resource: self.tables.get().as_entire_binding() },
+        ];
+        for (number, buffer) in self.arena.buffers.iter().chain(&self.params.buffers).enumerate() {
+            let resource = buffer.as_entire_binding();
+            entries.push(wgpu::BindGroupEntry { binding: 2 + number as u32, resource });
+        }
+        let bound = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some("a plan"),
+            layout: &layouts.group,
+            entries: &entries,
+        });
+        self.bound = Some(bound.clone());
+        bound
+    }
+
+    /// The first commands of a play: parameters that kernels take whole go into the arena, gradients
+    /// become zero.
+    pub(super) fn begin(&self, gpu: &Gpu, compiled: &Compiled) -> wgpu::CommandEncoder {
+        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        for copy in &compiled.copies {
+            for (from, byte, range) in self.params.pieces(copy.from, copy.words) {
+                let mut done = 0;
+                for (to, at, piece) in self.arena.pieces(copy.to + range.start, range.end - range.start) {
+                    let bytes = (piece.end - piece.start) * 4;
+                    encoder.copy_buffer_to_buffer(from, byte + done, to, at, bytes);
+                    done += bytes;
+                }
+            }
+        }
+        let (at, words) = compiled.layout.gradients();
+        for (buffer, byte, range) in self.arena.pieces(at, words) {
+            encoder.clear_buffer(buffer, byte, Some((range.end - range.start) * 4));
+        }
+        encoder
+    }
+
+    /// Submits what was encoded and reads a run of the arena's words.
+    pub(super) fn read(
+        &mut self,
+        gpu: &Gpu,
+        mut encoder: wgpu::CommandEncoder,
+        (at, words): (u64, u64),
+        patience: Duration,
+    ) -> Result<Vec<u32>, GpuError> {
+        self.staging.fit(gpu, "what comes back", words, Usage::MAP_READ | Usage::COPY_DST)?;
+        let staging = self.staging.get();
+        for (buffer, byte, range) in self.arena.pieces(at, words) {
+            let bytes = (range.end - range.start) * 4;
+            encoder.copy_buffer_to_buffer(buffer, byte, staging, range.start * 4, bytes);
+        }
+        let index = gpu.queue.submit([encoder.finish()]);
+        gpu.heard()?;
+        let (said, answer) = mpsc::channel();
+        let slice = staging.slice(..(words * 4).max(4));
+        slice.map_async(wgpu::MapMode::Read, move |mapped| {
+            // Nobody may be waiting any more; then nobody wants to know.
+            let _ = said.send(mapped);
+        });
+        let waited =
+            gpu.device.poll(wgpu::PollType::Wait { submission_index: Some(index), timeout: Some(patience) });
+        gpu.heard()?;
+        match (waited, answer.try_recv()) {
+            (Err(wgpu::PollError::Timeout), _) | (Ok(_), Err(_)) => {
+                // A buffer that may still be mapped cannot be used again.
+                self.staging = Growing::default();
+                return Err(GpuError::Silent { seconds: patience.as_secs() });
+            }
+            (Err(error), _) => return Err(GpuError::Rejected { reason: error.to_string() }),
+            (Ok(_), Ok(Err(error))) => return Err(GpuError::Rejected { reason: error.to_string() }),
+            (Ok(_), Ok(Ok(()))) => {}
+        }
+        let read = {
+            let view = slice.get_mapped_range().map_err(|error| GpuError::Rejected { reason: error.to_string() })?;
+            bytemuck::pod_collect_to_vec(&view[..(words * 4) as usize])
+        };
+        staging.unmap();
+        Ok(read)
+    }
+}

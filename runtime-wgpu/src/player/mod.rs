@@ -1,0 +1,280 @@
+//! Plays plans on a device.
+//!
+//! A [`Player`] keeps what lasts longer than a plan: the device, pipelines by content, the arena, and the
+//! parameters, which go up again only when their version changes. If the device is lost, the play fails
+//! with [`GpuError::Lost`] and the next one opens it anew: the values of parameters are the caller's, so
+//! nothing but the time is gone.
+
+mod memory;
+mod pipelines;
+
+use crate::border;
+use crate::compile::{Compiled, DEFAULT_SCRATCH, Layout, Target, compile};
+use crate::counters::Counters;
+use crate::device::{Gpu, Options};
+use crate::error::GpuError;
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{FieldId, Plan, StoreId, Verified};
+use autobatch_ir::{ParamId, Weights};
+use memory::Memory;
+use pipelines::Pipelines;
+use std::fmt;
+use std::time::Duration;
+
+/// Multiply-adds that one submission holds, about: half a second of a slow device, so that no watchdog
+/// takes it for hung.
+const SUBMISSION_WORK: u64 = 1 << 39;
+
+/// Parameter values by store, with a version that changes whenever they do.
+pub trait Stores {
+    /// The elements of a store.
+    fn values(&self, store: StoreId) -> &[f32];
+    /// A number that changes with the elements, and is never used for others.
+    fn version(&self, store: StoreId) -> u64;
+}
+
+impl Stores for Weights {
+    fn values(&self, store: StoreId) -> &[f32] {
+        self.get(ParamId::new(store.index()))
+    }
+    fn version(&self, store: StoreId) -> u64 {
+        self.version(ParamId::new(store.index()))
+    }
+}
+
+/// The numbers that are bound for one run.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound<'a> {
+    /// Indices and other words.
+    pub words: &'a [u32],
+    /// Float inputs.
+    pub floats: &'a [f32],
+    /// Whether dropout draws noise.
+    pub noise: Noise,
+}
+
+/// What lives on the device.
+struct Resident {
+    gpu: Gpu,
+    memory: Memory,
+    pipelines: Pipelines,
+}
+
+/// Plays plans on a GPU.
+pub struct Player {
+    options: Options,
+    resident: Option<Resident>,
+    outputs: Vec<u32>,
+    places: Vec<(usize, usize)>,
+    layout: Option<Layout>,
+    counters: Counters,
+}
+
+impl fmt::Debug for Player {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let adapter = self.gpu().map(|gpu| gpu.facts().name.as_str());
+        f.debug_struct("Player").field("adapter", &adapter).finish_non_exhaustive()
+    }
+}
+
+impl Player {
+    /// Opens a device.
+    ///
+    /// # Errors
+    /// If no adapter fits, or gives no device.
+    pub fn new(options: Options) -> Result<Self, GpuError> {
+        let mut player = Self {
+            options,
+            resident: None,
+            outputs: Vec::new(),
+            places: Vec::new(),
+            layout: None,
+            counters: Counters::default(),
+        };
+        player.open()?;
+        Ok(player)
+    }
+
+    /// The open device; nothing after it was lost and before the next play.
+    #[must_use]
+    pub fn gpu(&self) -> Option<&Gpu> {
+        self.resident.as_ref().map(|resident| &resident.gpu)
+    }
+
+    /// What the last play did.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// What plans are compiled for.
+    ///
+    /// # Errors
+    /// If the device was lost and cannot be opened again.
+    pub fn target(&mut self) -> Result<Target, GpuError> {
+        let scratch = self.options.budget.scratch.map_or(DEFAULT_SCRATCH, |bytes| (bytes / 4).max(1));
+        let gpu = &self.open()?.gpu;
+        Ok(Target { binding: gpu.binding(), bindings: gpu.bindings(), scratch })
+    }
+
+    fn open(&mut self) -> Result<&mut Resident, GpuError> {
+        if self.resident.as_ref().is_some_and(|resident| resident.gpu.is_lost()) {
+            self.resident = None;
+        }
+        if self.resident.is_none() {
+            let gpu = Gpu::open(self.options.clone())?;
+            let (memory, pipelines) = (Memory::default(), Pipelines::new(&gpu));
+            self.resident = Some(Resident { gpu, memory, pipelines });
+        }
+        Ok(self.resident.as_mut().expect("it was opened just now"))
+    }
+
+    /// Plays a plan. Afterwards [`output`](Self::output) reads its results.
+    ///
+    /// # Errors
+    /// If bindings or stores do not fit the plan, the plan does not fit the device, or the device fails.
+    pub fn play(
+        &mut self,
+        plan: &Verified<Plan>,
+        stores: &dyn Stores,
+        bound: Bound<'_>,
+    ) -> Result<(), GpuError> {
+        border::check(plan, stores, bound)?;
+        // A device that was lost between plays is told of, once; the next play opens it.
+        if let Some(lost) = self.resident.take_if(|resident| resident.gpu.is_lost()) {
+            lost.gpu.heard()?;
+        }
+        let compiled = compile(plan, self.target()?)?;
+        self.outputs.clear();
+        self.places.clear();
+        self.layout = None;
+        let played = self.on_device(plan, &compiled, stores, bound);
+        if let Err(error) = played {
+            if self.resident.as_ref().is_some_and(|resident| resident.gpu.is_lost()) {
+                self.resident = None;
+            }
+            return Err(error);
+        }
+        let widths = plan.outputs.iter().map(|output| plan.field(output.field).width() as usize);
+        self.places = compiled.outputs.iter().map(|&at| at as usize).zip(widths).collect();
+        self.layout = Some(compiled.layout);
+        Ok(())
+    }
+
+    fn on_device(
+        &mut self,
+        plan: &Plan,
+        compiled: &Compiled,
+        stores: &dyn Stores,
+        bound: Bound<'_>,
+    ) -> Result<(), GpuError> {
+        let patience = Duration::from_secs(self.options.patience.max(1));
+        let target = self.target()?;
+        let mut counters = Counters {
+            of_steps: compiled.steps.iter().map(|range| range.end - range.start).collect(),
+            dispatches: compiled.dispatches.len() as u32,
+            ..Counters::default()
+        };
+        let Resident { gpu, memory, pipelines } = self.open()?;
+        memory.fit(gpu, target, compiled)?;
+        counters.parameters = memory.bring_parameters(gpu, plan, stores)?;
+        let before = pipelines.made();
+        let cuts = memory.cuts();
+        for program in &compiled.programs {
+            pipelines.prepare(gpu, program, cuts)?;
+        }
+        counters.pipelines = pipelines.made() - before;
+        counters.uploaded = memory.bring_numbers(gpu, compiled, bound);
+        let bind_group = memory.bind_group(gpu, pipelines.layouts(gpu, cuts));
+
+        let mut encoder = memory.begin(gpu, compiled);
+        let mut next = 0;
+        while next < compiled.dispatches.len() {
+            let end = one_submission(compiled, next);
+            {
+                let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+                let mut current = None;
+                for (number, dispatch) in compiled.dispatches.iter().enumerate().take(end).skip(next) {
+                    if current != Some(dispatch.program) {
+                        let program = &compiled.programs[dispatch.program as usize];
+                        pass.set_pipeline(pipelines.get(program, cuts));
+                        current = Some(dispatch.program);
+                    }
+                    pass.set_bind_group(0, &bind_group, &[memory.play_offset(number)]);
+                    pass.dispatch_workgroups(dispatch.groups[0], dispatch.groups[1], 1);
+                }
+            }
+            next = end;
+            if next < compiled.dispatches.len() {
+                let descriptor = wgpu::CommandEncoderDescriptor::default();
+                let rest = gpu.device.create_command_encoder(&descriptor);
+                gpu.queue.submit([std::mem::replace(&mut encoder, rest).finish()]);
+                counters.submissions += 1;
+            }
+        }
+        let (at, words) = compiled.layout.outputs();
+        let outputs = memory.read(gpu, encoder, (at, words), patience)?;
+        counters.submissions += 1;
+        counters.read = words * 4;
+        self.outputs = outputs;
+        self.counters = counters;
+        Ok(())
+    }
+
+    /// The elements of an output of the plan that was played last, as floats (words by their bits).
+    ///
+    /// # Panics
+    /// If the plan has no such output, or none was played.
+    #[must_use]
+    pub fn output(&self, number: usize) -> &[f32] {
+        let (at, width) = self.places[number];
+        &bytemuck::cast_slice(&self.outputs)[at..at + width]
+    }
+
+    /// Reads the gradient of a store that the last play made; nothing for other stores.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn gradient(&mut self, store: StoreId) -> Result<Option<Vec<f32>>, GpuError> {
+        let run = self.layout.as_ref().and_then(|layout| layout.gradient(store));
+        let Some(run) = run else { return Ok(None) };
+        Ok(Some(bytemuck::cast_slice(&self.words(run)?).to_vec()))
+    }
+
+    /// Reads a row of a field as the last play left it; nothing if there is no such field.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn row(&mut self, plan: &Plan, field: FieldId, row: u32) -> Result<Option<Vec<u32>>, GpuError> {
+        let Some(layout) = self.layout.as_ref().filter(|_| field.index() < plan.fields.len()) else {
+            return Ok(None);
+        };
+        let (base, width) = layout.field(field);
+        let at = u64::from(base) + u64::from(row) * u64::from(width);
+        if row >= plan.slabs[plan.field(field).slab.index()].rows {
+            return Ok(None);
+        }
+        self.words((at, u64::from(width))).map(Some)
+    }
+
+    fn words(&mut self, run: (u64, u64)) -> Result<Vec<u32>, GpuError> {
+        let patience = Duration::from_secs(self.options.patience.max(1));
+        let Some(Resident { gpu, memory, .. }) = &mut self.resident else {
+            return Err(GpuError::Lost { reason: "rows of the last play went with it".to_owned() });
+        };
+        let encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        memory.read(gpu, encoder, run, patience)
+    }
+}
+
+/// The end of the dispatches that go into one submission from one on: all, unless they are much work.
+fn one_submission(compiled: &Compiled, first: usize) -> usize {
+    let mut work = 0u64;
+    for (number, dispatch) in compiled.dispatches.iter().enumerate().skip(first) {
+        work = work.saturating_add(dispatch.work);
+        if work > SUBMISSION_WORK && number > first {
+            return number;
+        }
+    }
+    compiled.dispatches.len()
+}

@@ -1,0 +1,133 @@
+//! The library: declarations by name, and the closure of those that a text mentions.
+
+use crate::{ACCESS, EXACT, FUNCTIONS, NATIVE, THREAD, Template};
+use std::collections::BTreeMap;
+
+/// Declarations by name: functions, structs and variables of groups.
+#[derive(Clone, Debug)]
+pub struct Library {
+    items: BTreeMap<&'static str, &'static str>,
+}
+
+impl Library {
+    /// The library, with the arithmetic of the device or with an exact one.
+    #[must_use]
+    pub fn new(exact: bool) -> Self {
+        let arithmetic = if exact { EXACT } else { NATIVE };
+        let files = FUNCTIONS.into_iter().chain([arithmetic]);
+        Self { items: files.flat_map(declarations).collect() }
+    }
+
+    /// A module: the template with its holes filled, what every module begins with, and the functions
+    /// that these mention, in the order of their names.
+    #[must_use]
+    pub fn module(&self, template: Template, memory: &str, body: &str) -> String {
+        let main = fill(&fill(template.text, "thread", THREAD), "body", body);
+        let mut module = fill(ACCESS, "memory", memory);
+        for text in self.closure(&main).values() {
+            module.push('\n');
+            module.push_str(text);
+            module.push('\n');
+        }
+        module.push('\n');
+        module.push_str(&main);
+        module
+    }
+
+    /// The names of all declarations.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.items.keys().copied()
+    }
+
+    fn closure(&self, text: &str) -> BTreeMap<&'static str, &'static str> {
+        let mut found = BTreeMap::new();
+        let mut open: Vec<(&'static str, &'static str)> = Vec::new();
+        let mention = |text: &str, open: &mut Vec<(&'static str, &'static str)>| {
+            let names = words(text).filter_map(|word| self.items.get_key_value(word));
+            open.extend(names.map(|(&name, &text)| (name, text)));
+        };
+        mention(text, &mut open);
+        while let Some((name, text)) = open.pop() {
+            if found.insert(name, text).is_none() {
+                mention(text, &mut open);
+            }
+        }
+        found
+    }
+}
+
+/// The words of a text that may be names, comments left out.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or(""));
+    code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
+        .filter(|word| !word.is_empty())
+}
+
+/// A text with a marked line replaced.
+fn fill(text: &str, hole: &str, with: &str) -> String {
+    let mark = format!("//~ {hole}\n");
+    text.replace(&mark, with)
+}
+
+/// The top-level declarations of a file by name. Each begins at the margin with `fn`, `struct` or `var`
+/// and ends with `}` or `;` there.
+fn declarations(file: &'static str) -> Vec<(&'static str, &'static str)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    let mut open: Option<(&'static str, usize)> = None;
+    for line in file.split_inclusive('\n') {
+        let end = at + line.len();
+        if open.is_none() {
+            open = name_of(line).map(|name| (name, at));
+        }
+        let closes = line.starts_with('}') || (line.starts_with("var") && line.trim_end().ends_with(';'));
+        if closes && let Some((name, start)) = open.take() {
+            found.push((name, file[start..end].trim_end()));
+        }
+        at = end;
+    }
+    found
+}
+
+/// The name that a line at the margin declares.
+fn name_of(line: &'static str) -> Option<&'static str> {
+    let rest = line
+        .strip_prefix("fn ")
+        .or_else(|| line.strip_prefix("struct "))
+        .or_else(|| line.strip_prefix("var<workgroup> "))?;
+    rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ROW, TEMPLATES};
+
+    #[test]
+    fn a_module_has_the_functions_that_it_calls_and_no_others() {
+        let module = Library::new(false).module(ROW, "", "    play_softmax(row);\n");
+        for wanted in ["fn play_softmax", "fn row_max", "fn op_max", "fn mad(", "struct Row", "lanes: array"] {
+            assert!(module.contains(wanted), "{wanted} is missing");
+        }
+        for other in ["fn op_tanh", "fn play_dot", "places: array", "fn philox"] {
+            assert!(!module.contains(other), "{other} is not called");
+        }
+    }
+
+    #[test]
+    fn no_hole_is_left() {
+        let library = Library::new(true);
+        for &template in TEMPLATES {
+            let module = library.module(template, "", "");
+            assert!(!module.contains("//~"), "{}", template.name);
+        }
+    }
+
+    #[test]
+    fn both_kinds_of_arithmetic_declare_the_same() {
+        let native: Vec<&str> = declarations(NATIVE).into_iter().map(|(name, _)| name).collect();
+        let exact = Library::new(true);
+        assert!(native.iter().all(|name| exact.items.contains_key(name)));
+        assert!(Library::new(false).names().any(|name| name == "op_tanh"));
+    }
+}

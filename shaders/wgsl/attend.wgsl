@@ -1,0 +1,64 @@
+// Attention of a query over a list, a group of threads a lane: sixteen threads a key for the scores, then
+// a thread an element of the result. The scores of a lane are kept in memory of its own in between.
+//
+// Record: 0 one, 1 width of a key, 2 width of a value, 3 scale, 4 the first word of the scores, 5..9 the
+// query, 9..14 the keys, 14..19 the values, 19..23 the result.
+
+@compute @workgroup_size(64)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let number_of_lane = group.y * groups.x + group.x;
+    if number_of_lane >= play.threads {
+        return;
+    }
+    let lane = play.first + number_of_lane;
+    let count = list_len(9u, lane);
+    let scores = r(4u) + list_before(9u, lane);
+    for (var first = 0u; first < count; first = first + 4u) {
+        let item = first + local / 16u;
+        let key = list_item(9u, lane, min(item, count - 1u));
+        let live = item < count;
+        let row = Row(key, row_of(5u, lane), 0u, r(1u), local % 16u, local, live);
+        // The query is the first factor of each product; products commute.
+        var mine = 0.0;
+        for (var i = row.v; i < row.width; i = i + 16u) {
+            mine = mad(ldf(row.y + i), ldf(row.x + i), mine);
+        }
+        let dot = joined_sum(row, mine);
+        if live && row.v == 0u {
+            stf(scores + item, dot * bitcast<f32>(r(3u)));
+        }
+    }
+    storageBarrier();
+    workgroupBarrier();
+    var top = 0.0;
+    for (var i = 0u; i < count; i++) {
+        let s = ldf(scores + i);
+        if i == 0u {
+            top = s;
+        } else {
+            top = op_max(top, s);
+        }
+    }
+    var total = 0.0;
+    for (var i = 0u; i < count; i++) {
+        let e = op_exp(ldf(scores + i) - top);
+        if i == 0u {
+            total = e;
+        } else {
+            total = total + e;
+        }
+    }
+    let scale = quotient(1.0, total);
+    for (var element = local; element < r(2u); element = element + 64u) {
+        var sum = 0.0;
+        for (var i = 0u; i < count; i++) {
+            let weight = op_exp(ldf(scores + i) - top) * scale;
+            sum = mad(weight, ldf(list_item(14u, lane, i) + element), sum);
+        }
+        stf(row_of(19u, lane) + element, sum);
+    }
+}

@@ -1,0 +1,102 @@
+// What comes back from attention, a group of threads a lane. The weights of a lane and the gradients of its
+// scores are kept in memory of its own in between.
+//
+// Record: 0 one, 1 width of a key, 2 width of a value, 3 scale, 4 the first word of the weights, 5 the first
+// word of the scores' gradients, 6..10 the query, 10..15 the keys, 15..20 the values, 20..24 the gradient of
+// the result, 24 whether the gradient of the query is wanted, 25..29 where it goes, 29 whether and 30 at
+// which word the edges of the keys are wanted, 31 where the tables of their offsets begin, 32..35 the same
+// of the values.
+
+fn dot_of(x: u32, y: u32, width: u32, local: u32) -> f32 {
+    let row = Row(x, y, 0u, width, local % 16u, local, true);
+    var mine = 0.0;
+    for (var i = row.v; i < width; i = i + 16u) {
+        mine = mad(ldf(x + i), ldf(y + i), mine);
+    }
+    return joined_sum(row, mine);
+}
+
+@compute @workgroup_size(64)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let number_of_lane = group.y * groups.x + group.x;
+    if number_of_lane >= play.threads {
+        return;
+    }
+    let lane = play.first + number_of_lane;
+    let count = list_len(10u, lane);
+    let before = list_before(10u, lane);
+    let weights = r(4u) + before;
+    let slopes = r(5u) + before;
+    let query = row_of(6u, lane);
+    let dy = row_of(20u, lane);
+    let factor = bitcast<f32>(r(3u));
+    for (var first = 0u; first < count; first = first + 4u) {
+        let item = first + local / 16u;
+        let bounded = min(item, count - 1u);
+        let score = dot_of(query, list_item(10u, lane, bounded), r(1u), local);
+        let slope = dot_of(dy, list_item(15u, lane, bounded), r(2u), local);
+        if item < count && local % 16u == 0u {
+            stf(weights + item, score * factor);
+            stf(slopes + item, slope);
+        }
+    }
+    storageBarrier();
+    workgroupBarrier();
+    if local == 0u {
+        var top = 0.0;
+        for (var i = 0u; i < count; i++) {
+            let s = ldf(weights + i);
+            if i == 0u {
+                top = s;
+            } else {
+                top = op_max(top, s);
+            }
+        }
+        var total = 0.0;
+        for (var i = 0u; i < count; i++) {
+            let s = op_exp(ldf(weights + i) - top);
+            if i == 0u {
+                total = s;
+            } else {
+                total = total + s;
+            }
+        }
+        let scale = quotient(1.0, total);
+        var common = 0.0;
+        for (var i = 0u; i < count; i++) {
+            let w = op_exp(ldf(weights + i) - top) * scale;
+            stf(weights + i, w);
+            common = mad(w, ldf(slopes + i), common);
+        }
+        for (var i = 0u; i < count; i++) {
+            stf(slopes + i, (ldf(weights + i) * (ldf(slopes + i) - common)) * factor);
+        }
+    }
+    storageBarrier();
+    workgroupBarrier();
+    if r(24u) == 1u {
+        for (var e = local; e < r(1u); e = e + 64u) {
+            var sum = 0.0;
+            for (var i = 0u; i < count; i++) {
+                sum = mad(ldf(slopes + i), ldf(list_item(10u, lane, i) + e), sum);
+            }
+            stf(row_of(25u, lane) + e, sum);
+        }
+    }
+    if r(29u) == 1u {
+        let to_at = r(30u) + tables[r(31u) + lane] * r(1u);
+        for (var i = local; i < count * r(1u); i = i + 64u) {
+            stf(to_at + i, ldf(slopes + i / r(1u)) * ldf(query + i % r(1u)));
+        }
+    }
+    if r(32u) == 1u {
+        let to_at = r(33u) + tables[r(34u) + lane] * r(2u);
+        for (var i = local; i < count * r(2u); i = i + 64u) {
+            stf(to_at + i, ldf(weights + i / r(2u)) * ldf(dy + i % r(2u)));
+        }
+    }
+}

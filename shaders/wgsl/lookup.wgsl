@@ -1,0 +1,15 @@
+// Rows of tables, a thread an element. An index past the end is cut to the last.
+//
+// Record: 0 elements a lane, 1 the first word of the table, 2 its last row, 3..7 the index, 7..11 the
+// result.
+
+@compute @workgroup_size(64)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+//~ thread
+    let row = min(ld(row_of(3u, lane)), r(2u));
+    st(row_of(7u, lane) + element, param(r(1u) + row * r(0u) + element));
+}

@@ -1,0 +1,25 @@
+// Products of two values and outer products, a thread an element.
+//
+// Record: 0 elements a lane, 1 columns, 2 depth (0 for an outer product), 3..7 the left operand, 7..11 the
+// right one, 11..15 the result.
+
+@compute @workgroup_size(64)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+//~ thread
+    let columns = r(1u);
+    let depth = r(2u);
+    let x = row_of(3u, lane);
+    let y = row_of(7u, lane) + element % columns;
+    var sum = 0.0;
+    if depth == 0u {
+        sum = ldf(x + element / columns) * ldf(y);
+    }
+    for (var k = 0u; k < depth; k++) {
+        sum = mad(ldf(x + (element / columns) * depth + k), ldf(y + k * columns), sum);
+    }
+    stf(row_of(11u, lane) + element, sum);
+}

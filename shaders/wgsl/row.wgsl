@@ -1,0 +1,26 @@
+// Ops that see a row of a value as a whole, sixteen threads a row.
+//
+// Record: 0 rows a lane, 1 width of a row, 2 width of a row of the result, 3 an attribute, 4 words of the
+// second operand a row, 5 whether it is a label, 6..10 the value, 10..14 the second operand, 14..18 the
+// result.
+
+@compute @workgroup_size(64)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let wanted = (group.y * groups.x + group.x) * 4u + local / 16u;
+    // Threads past the end play the last row again and keep nothing, so that all meet at barriers.
+    let index = min(wanted, play.threads - 1u);
+    let lane = play.first + index / r(0u);
+    let of_lane = index % r(0u);
+    let x = row_of(6u, lane) + of_lane * r(1u);
+    var y = row_of(10u, lane) + of_lane * r(4u);
+    if r(5u) == 1u {
+        y = ld(y);
+    }
+    let result = row_of(14u, lane) + of_lane * r(2u);
+    let row = Row(x, y, result, r(1u), local % 16u, local, wanted < play.threads);
+//~ body
+}

@@ -1,0 +1,282 @@
+// Folds of rows over sixteen virtual lanes: a thread a lane, four rows a group of threads. Lane `v` takes
+// the elements `v, v + 16, ..` in ascending order, then lanes are joined as a tree: the bits of the
+// language's definition.
+
+struct Row {
+    // The first words of the row and of the second operand's; for labels the label itself.
+    x: u32,
+    y: u32,
+    // The first word of the result.
+    result: u32,
+    width: u32,
+    // The virtual lane, the thread in its group, and whether the row exists.
+    v: u32,
+    local: u32,
+    live: bool,
+}
+
+var<workgroup> lanes: array<f32, 64>;
+var<workgroup> places: array<u32, 64>;
+
+fn joined_sum(row: Row, mine: f32) -> f32 {
+    lanes[row.local] = mine;
+    workgroupBarrier();
+    for (var width = 8u; width > 0u; width = width / 2u) {
+        if row.v < width {
+            lanes[row.local] = lanes[row.local] + lanes[row.local + width];
+        }
+        workgroupBarrier();
+    }
+    let result = lanes[row.local - row.v];
+    workgroupBarrier();
+    return result;
+}
+
+fn joined_max(row: Row, mine: f32) -> f32 {
+    lanes[row.local] = mine;
+    workgroupBarrier();
+    for (var width = 8u; width > 0u; width = width / 2u) {
+        if row.v < width {
+            lanes[row.local] = op_max(lanes[row.local], lanes[row.local + width]);
+        }
+        workgroupBarrier();
+    }
+    let result = lanes[row.local - row.v];
+    workgroupBarrier();
+    return result;
+}
+
+fn joined_min(row: Row, mine: f32) -> f32 {
+    lanes[row.local] = mine;
+    workgroupBarrier();
+    for (var width = 8u; width > 0u; width = width / 2u) {
+        if row.v < width {
+            lanes[row.local] = op_min(lanes[row.local], lanes[row.local + width]);
+        }
+        workgroupBarrier();
+    }
+    let result = lanes[row.local - row.v];
+    workgroupBarrier();
+    return result;
+}
+
+fn exceeds(a: f32, b: f32) -> bool {
+    return a > b || (is_nan(a) && !is_nan(b));
+}
+
+fn row_sum(row: Row) -> f32 {
+    var mine = 0.0;
+    for (var i = row.v; i < row.width; i = i + 16u) {
+        mine = mine + ldf(row.x + i);
+    }
+    return joined_sum(row, mine);
+}
+
+fn row_max(row: Row) -> f32 {
+    var mine = -infinity();
+    for (var i = row.v; i < row.width; i = i + 16u) {
+        mine = op_max(mine, ldf(row.x + i));
+    }
+    return joined_max(row, mine);
+}
+
+fn row_min(row: Row) -> f32 {
+    var mine = infinity();
+    for (var i = row.v; i < row.width; i = i + 16u) {
+        mine = op_min(mine, ldf(row.x + i));
+    }
+    return joined_min(row, mine);
+}
+
+fn row_log_sum(row: Row, top: f32) -> f32 {
+    var mine = 0.0;
+    for (var i = row.v; i < row.width; i = i + 16u) {
+        mine = mine + op_exp(ldf(row.x + i) - top);
+    }
+    return op_log(joined_sum(row, mine));
+}
+
+fn number(row: Row, x: f32) {
+    if row.live && row.v == 0u {
+        stf(row.result, x);
+    }
+}
+
+fn play_sum(row: Row) {
+    number(row, row_sum(row));
+}
+
+fn play_mean(row: Row) {
+    number(row, quotient(row_sum(row), f32(row.width)));
+}
+
+fn play_max(row: Row) {
+    number(row, row_max(row));
+}
+
+fn play_min(row: Row) {
+    number(row, row_min(row));
+}
+
+fn play_argmax(row: Row) {
+    var best = 0.0;
+    var place = TABLED;
+    for (var i = row.v; i < row.width; i = i + 16u) {
+        let x = ldf(row.x + i);
+        if place == TABLED || exceeds(x, best) {
+            best = x;
+            place = i;
+        }
+    }
+    lanes[row.local] = best;
+    places[row.local] = place;
+    workgroupBarrier();
+    for (var width = 8u; width > 0u; width = width / 2u) {
+        if row.v < width {
+            let other = lanes[row.local + width];
+            let other_place = places[row.local + width];
+            let mine = lanes[row.local];
+            let tie = !exceeds(mine, other) && other_place < places[row.local];
+            if other_place != TABLED && (exceeds(other, mine) || tie) {
+                lanes[row.local] = other;
+                places[row.local] = other_place;
+            }
+        }
+        workgroupBarrier();
+    }
+    if row.live && row.v == 0u {
+        st(row.result, places[row.local]);
+    }
+}
+
+fn play_softmax(row: Row) {
+    let top = row_max(row);
+    var mine = 0.0;
+    for (var i = row.v; i < row.width; i = i + 16u) {
+        mine = mine + op_exp(ldf(row.x + i) - top);
+    }
+    let scale = quotient(1.0, joined_sum(row, mine));
+    if row.live {
+        for (var i = row.v; i < row.width; i = i + 16u) {
+            stf(row.result + i, op_exp(ldf(row.x + i) - top) * scale);
+        }
+    }
+}
+
+fn play_log_softmax(row: Row) {
+    let top = row_max(row);
+    let total = row_log_sum(row, top);
+    if row.live {
+        for (var i = row.v; i < row.width; i = i + 16u) {
+            stf(row.result + i, (ldf(row.x + i) - top) - total);
+        }
+    }
+}
+
+fn play_logsumexp(row: Row) {
+    let top = row_max(row);
+    let total = row_log_sum(row, top);
+    if magnitude(top) == infinity() {
+        number(row, top);
+    } else {
+        number(row, top + total);
+    }
+}
+
+fn play_norm(row: Row) {
+    var mine = 0.0;
+    for (var i = row.v; i < row.width; i = i + 16u) {
+        let x = ldf(row.x + i);
+        mine = mad(x, x, mine);
+    }
+    number(row, root(joined_sum(row, mine)));
+}
+
+fn play_layer_norm(row: Row) {
+    let count = f32(row.width);
+    let centre = quotient(row_sum(row), count);
+    var mine = 0.0;
+    for (var i = row.v; i < row.width; i = i + 16u) {
+        let d = ldf(row.x + i) - centre;
+        mine = mad(d, d, mine);
+    }
+    let variance = quotient(joined_sum(row, mine), count);
+    let factor = op_rsqrt(variance + bitcast<f32>(r(3u)));
+    if row.live {
+        for (var i = row.v; i < row.width; i = i + 16u) {
+            stf(row.result + i, (ldf(row.x + i) - centre) * factor);
+        }
+    }
+}
+
+fn play_pick_neg_log_softmax(row: Row) {
+    let top = row_max(row);
+    let total = row_log_sum(row, top);
+    let picked = ldf(row.x + min(row.y, row.width - 1u));
+    number(row, total - (picked - top));
+}
+
+fn play_hinge(row: Row) {
+    let index = min(row.y, row.width - 1u);
+    let offset = bitcast<f32>(r(3u)) - ldf(row.x + index);
+    var mine = 0.0;
+    for (var i = row.v; i < row.width; i = i + 16u) {
+        var violation = op_relu(offset + ldf(row.x + i));
+        if i == index {
+            violation = 0.0;
+        }
+        mine = mine + violation;
+    }
+    number(row, joined_sum(row, mine));
+}
+
+fn play_dot(row: Row) {
+    var mine = 0.0;
+    for (var i = row.v; i < row.width; i = i + 16u) {
+        mine = mad(ldf(row.x + i), ldf(row.y + i), mine);
+    }
+    number(row, joined_sum(row, mine));
+}
+
+fn play_cross_entropy(row: Row) {
+    let top = row_max(row);
+    let total = row_log_sum(row, top);
+    var mine = 0.0;
+    for (var i = row.v; i < row.width; i = i + 16u) {
+        let t = ldf(row.y + i);
+        if t != 0.0 {
+            mine = mad(t, total - (ldf(row.x + i) - top), mine);
+        }
+    }
+    number(row, joined_sum(row, mine));
+}
+
+fn play_kl_div(row: Row) {
+    var mine = 0.0;
+    for (var i = row.v; i < row.width; i = i + 16u) {
+        let t = ldf(row.y + i);
+        if t != 0.0 {
+            mine = mad(t, op_log(t) - ldf(row.x + i), mine);
+        }
+    }
+    number(row, joined_sum(row, mine));
+}
+
+fn play_mse(row: Row) {
+    var mine = 0.0;
+    for (var i = row.v; i < row.width; i = i + 16u) {
+        let d = ldf(row.x + i) - ldf(row.y + i);
+        mine = mad(d, d, mine);
+    }
+    number(row, quotient(joined_sum(row, mine), f32(row.width)));
+}
+
+fn play_bce(row: Row) {
+    var mine = 0.0;
+    for (var i = row.v; i < row.width; i = i + 16u) {
+        let x = ldf(row.x + i);
+        let linear = mad(flipped(x), ldf(row.y + i), op_relu(x));
+        mine = mine + (linear + log1p_of_unit(op_exp(flipped(magnitude(x)))));
+    }
+    number(row, quotient(joined_sum(row, mine), f32(row.width)));
+}

@@ -1,0 +1,39 @@
+// What comes back from sums, means and maxima over a list: a thread an element, the values of its lane one
+// after the other.
+//
+// Record: 0 elements a lane, 1 which (0 sum, 1 mean, 2 maximum), 2..7 the list, 7..11 the gradient of the
+// result, 11 the first word of the edges, 12 where the tables of the edges' offsets begin.
+
+@compute @workgroup_size(64)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+//~ thread
+    let count = list_len(2u, lane);
+    let dy = ldf(row_of(7u, lane) + element);
+    var winner = 0u;
+    if r(1u) == 2u {
+        var best = 0.0;
+        for (var i = 0u; i < count; i++) {
+            let x = ldf(list_item(2u, lane, i) + element);
+            if i == 0u || exceeds(x, best) {
+                best = x;
+                winner = i;
+            }
+        }
+    }
+    var to_at = r(11u) + tables[r(12u) + lane] * r(0u) + element;
+    for (var i = 0u; i < count; i++) {
+        var dx = dy;
+        if r(1u) == 1u {
+            dx = quotient(dy, f32(count));
+        }
+        if r(1u) == 2u && i != winner {
+            dx = 0.0;
+        }
+        stf(to_at, dx);
+        to_at = to_at + r(0u);
+    }
+}

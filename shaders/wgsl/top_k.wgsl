@@ -1,0 +1,34 @@
+// The greatest elements of each row of a value and where they are, a thread a row: descending, ties by
+// ascending index, NaN before all numbers.
+//
+// Record: 0 rows a lane, 1 width, 2 how many, 3..7 the value, 7..11 the greatest, 11..15 their indices.
+
+@compute @workgroup_size(64)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+//~ thread
+    let x = row_of(3u, lane) + element * r(1u);
+    let values = row_of(7u, lane) + element * r(2u);
+    let indices = row_of(11u, lane) + element * r(2u);
+    var last = 0.0;
+    var last_index = TABLED;
+    for (var k = 0u; k < r(2u); k++) {
+        var best = 0.0;
+        var best_index = TABLED;
+        for (var i = 0u; i < r(1u); i++) {
+            let e = ldf(x + i);
+            let later = last_index == TABLED || exceeds(last, e) || (!exceeds(e, last) && i > last_index);
+            if later && (best_index == TABLED || exceeds(e, best)) {
+                best = e;
+                best_index = i;
+            }
+        }
+        stf(values + k, best);
+        st(indices + k, best_index);
+        last = best;
+        last_index = best_index;
+    }
+}

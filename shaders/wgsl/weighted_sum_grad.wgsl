@@ -1,0 +1,100 @@
+// What comes back from weighted sums over a list, a group of threads a lane. With scores of width 1 the
+// coefficients' gradients are dots, sixteen threads each; with wide scores a thread plays an element. The
+// weights of a lane and the gradients of its weights are kept in memory of its own in between.
+//
+// Record: 0 one, 1 whether weights are a softmax, 2 width of a score, 3 width of a value, 4 the first word
+// of the weights, 5 the first word of their gradients, 6..11 the scores, 11..16 the values, 16..20 the
+// gradient of the result, 20 whether and 21 at which word the edges of the scores are wanted, 22 where the
+// tables of their offsets begin, 23..26 the same of the values.
+
+@compute @workgroup_size(64)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let number_of_lane = group.y * groups.x + group.x;
+    if number_of_lane >= play.threads {
+        return;
+    }
+    let lane = play.first + number_of_lane;
+    let count = list_len(6u, lane);
+    let wide = r(2u);
+    let before = list_before(6u, lane) * wide;
+    let weights = r(4u) + before;
+    let slopes = r(5u) + before;
+    let dy = row_of(16u, lane);
+    if wide == 1u {
+        for (var first = 0u; first < count; first = first + 4u) {
+            let item = first + local / 16u;
+            let value = list_item(11u, lane, min(item, count - 1u));
+            let live = item < count;
+            let row = Row(dy, value, 0u, r(3u), local % 16u, local, live);
+            var mine = 0.0;
+            for (var i = row.v; i < row.width; i = i + 16u) {
+                mine = mad(ldf(row.x + i), ldf(row.y + i), mine);
+            }
+            let dot = joined_sum(row, mine);
+            if live && row.v == 0u {
+                stf(slopes + item, dot);
+            }
+        }
+    }
+    storageBarrier();
+    workgroupBarrier();
+    for (var e = local; e < wide; e = e + 64u) {
+        var top = 0.0;
+        for (var i = 0u; i < count; i++) {
+            let s = ldf(list_item(6u, lane, i) + e);
+            stf(weights + i * wide + e, s);
+            if wide > 1u {
+                stf(slopes + i * wide + e, ldf(dy + e) * ldf(list_item(11u, lane, i) + e));
+            }
+            if i == 0u {
+                top = s;
+            } else {
+                top = op_max(top, s);
+            }
+        }
+        if r(1u) == 1u {
+            var total = 0.0;
+            for (var i = 0u; i < count; i++) {
+                let s = op_exp(ldf(weights + i * wide + e) - top);
+                if i == 0u {
+                    total = s;
+                } else {
+                    total = total + s;
+                }
+            }
+            let scale = quotient(1.0, total);
+            var common = 0.0;
+            for (var i = 0u; i < count; i++) {
+                let at = i * wide + e;
+                let w = op_exp(ldf(weights + at) - top) * scale;
+                stf(weights + at, w);
+                common = mad(w, ldf(slopes + at), common);
+            }
+            for (var i = 0u; i < count; i++) {
+                let at = i * wide + e;
+                stf(slopes + at, ldf(weights + at) * (ldf(slopes + at) - common));
+            }
+        }
+    }
+    storageBarrier();
+    workgroupBarrier();
+    if r(20u) == 1u {
+        let to_at = r(21u) + tables[r(22u) + lane] * wide;
+        for (var i = local; i < count * wide; i = i + 64u) {
+            stf(to_at + i, ldf(slopes + i));
+        }
+    }
+    if r(23u) == 1u {
+        let width = r(3u);
+        let to_at = r(24u) + tables[r(25u) + lane] * width;
+        for (var i = local; i < count * width; i = i + 64u) {
+            let e = i % width;
+            let c = ldf(weights + (i / width) * wide + select(0u, e, wide > 1u));
+            stf(to_at + i, c * ldf(dy + e));
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Values agree with the reference interpreter.
+
+use crate::common::{SEED, STEP, Within, bound, exact, player, weights};
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::ValueId;
+use autobatch_ir::plan::Mode;
+use autobatch_ir::reference;
+use autobatch_ir::types::DType;
+use autobatch_planner::schedule::Policy;
+use autobatch_planner::{Planner, Request, RowOrder};
+use autobatch_runtime_wgpu::Player;
+use autobatch_tests::random::{Options, Profile, check};
+use std::cell::RefCell;
+
+/// With exact arithmetic all but sine, cosine and powers have the bits of the reference, save for double
+/// rounding; a network magnifies what there is.
+pub(crate) const EXACT: Within = Within(2e-5);
+
+fn readable(graph: &GraphData) -> Vec<ValueId> {
+    (0..graph.arena.values()).map(ValueId::new).filter(|&value| !graph.type_of(value).is_list).collect()
+}
+
+pub(crate) fn agrees(
+    graph: &GraphData,
+    training: bool,
+    player: &mut Player,
+    within: Within,
+) -> Result<(), String> {
+    let weights = weights(graph);
+    let wanted = readable(graph);
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let mode = match training {
+        true => reference::Noise::On { seed: SEED, step: STEP },
+        false => reference::Noise::Off,
+    };
+    let run = reference::forward::<f32>(graph, &weights, mode).map_err(|error| error.to_string())?;
+    for (policy, mode, rows) in [
+        ("auto", Mode::Infer, RowOrder::Propagated),
+        ("depth", Mode::Train, RowOrder::Batch),
+    ] {
+        let policy: Policy = policy.parse().expect("a policy");
+        let mut planner = Planner::new(policy.load().expect("no file"));
+        let request = Request { wanted: &wanted, mode, training, rows, ..Request::default() };
+        let plan = planner.plan(graph, &request).map_err(|error| error.to_string())?;
+        let plan = plan.verify().map_err(|errors| errors.to_string())?;
+        player.play(&plan, &weights, bound(graph, training)).map_err(|error| error.to_string())?;
+        let counters = player.counters();
+        for (number, (step, &dispatches)) in plan.steps.iter().zip(&counters.of_steps).enumerate() {
+            let most = plan.kernel(step).stages.len() as u32 + 1;
+            if dispatches > most {
+                return Err(format!("step f{number} is {dispatches} dispatches, expected {most} at most"));
+            }
+        }
+        let first = plan.outputs.len() - wanted.len();
+        for (number, &value) in wanted.iter().enumerate() {
+            let found = player.output(first + number);
+            let same = match graph.type_of(value).dtype {
+                DType::F32 => within.holds(found, run.floats(value).ok_or("no such value")?),
+                _ => {
+                    let words: Vec<u32> = found.iter().map(|x| x.to_bits()).collect();
+                    run.words(value) == Some(&words)
+                }
+            };
+            if !same {
+                let app = graph.arena.producer(value);
+                let callee = graph.module.callee_name(graph.signature(app).callee);
+                return Err(format!(
+                    "{mode:?}: {value} of {callee} is {found:?}, the reference says {:?} {:?}",
+                    run.floats(value),
+                    run.words(value)
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn sweep(property: &str, options: Options, training: bool) {
+    let Some(player) = player(exact()) else { return };
+    let player = RefCell::new(player);
+    check(property, options, 14, |graph| agrees(graph, training, &mut player.borrow_mut(), EXACT));
+}
+
+#[test]
+fn small_graphs_agree_with_the_reference() {
+    sweep("small graphs agree on the gpu", Options::new(Profile::Small), false);
+}
+
+#[test]
+fn medium_graphs_agree_with_the_reference() {
+    sweep("medium graphs agree on the gpu", Options::new(Profile::Medium), false);
+}
+
+#[test]
+fn medium_graphs_agree_with_noise_drawn() {
+    sweep("medium graphs agree on the gpu in training", Options::new(Profile::Medium), true);
+}
+
+#[test]
+fn trees_agree_with_the_reference() {
+    sweep("trees agree on the gpu", Options::new(Profile::Trees), false);
+}
+
+#[test]
+fn chains_agree_with_the_reference() {
+    sweep("chains agree on the gpu", Options::new(Profile::Chains), false);
+}
+
+#[test]
+fn lattices_agree_with_the_reference() {
+    sweep("lattices agree on the gpu", Options::new(Profile::Lattices), false);
+}

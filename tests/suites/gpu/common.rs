@@ -1,0 +1,59 @@
+//! One device a thread, and what two results may differ by.
+
+use autobatch_ir::Weights;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_runtime_wgpu::{Arithmetic, Bound, GpuError, Options, Player};
+
+/// The seed and step that noise is drawn with.
+pub(crate) const SEED: u64 = 7;
+/// See [`SEED`].
+pub(crate) const STEP: u64 = 3;
+
+/// A player, or nothing where there is no adapter and none is required.
+pub(crate) fn player(options: Options) -> Option<Player> {
+    match Player::new(options) {
+        Ok(player) => Some(player),
+        Err(error @ GpuError::NoAdapter { .. }) => {
+            let required = std::env::var_os("AUTOBATCH_REQUIRE_GPU").is_some_and(|value| value == "1");
+            assert!(!required, "AUTOBATCH_REQUIRE_GPU is 1: {error}");
+            skipped(&error.to_string());
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a test that was skipped says so")]
+fn skipped(why: &str) {
+    eprintln!("SKIPPED, nothing was tested on a GPU: {why}");
+}
+
+pub(crate) fn exact() -> Options {
+    Options { arithmetic: Arithmetic::Exact, ..Options::default() }
+}
+
+pub(crate) fn bound(graph: &GraphData, training: bool) -> Bound<'_> {
+    let noise = if training { Noise::On { seed: SEED, step: STEP } } else { Noise::Off };
+    Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
+}
+
+pub(crate) fn weights(graph: &GraphData) -> Weights {
+    Weights::init(&graph.module, 11)
+}
+
+/// How far apart two results may be, as a share of the largest element of the row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Within(pub(crate) f32);
+
+impl Within {
+    pub(crate) fn holds(self, found: &[f32], expected: &[f32]) -> bool {
+        let largest = expected.iter().filter(|x| x.is_finite()).fold(0f32, |most, x| most.max(x.abs()));
+        // Denormals may be flushed to zero by a device.
+        let bound = (self.0 * largest).max(f32::MIN_POSITIVE);
+        found.len() == expected.len()
+            && found.iter().zip(expected).all(|(&a, &b)| {
+                a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()) || (a - b).abs() <= bound
+            })
+    }
+}

@@ -1,0 +1,106 @@
+//! Gradients of values and parameters agree with the naive player of the same plan.
+
+use crate::agreement::EXACT;
+use crate::common::{bound, exact, player, weights};
+use autobatch_ir::graph::{GraphData, OutputKind};
+use autobatch_ir::id::{ParamId, ValueId};
+use autobatch_ir::plan::interp;
+use autobatch_ir::plan::{Mode, Plan, Verified};
+use autobatch_ir::types::DType;
+use autobatch_ir::Weights;
+use autobatch_planner::{Gradients, Planner, Request};
+use autobatch_runtime_wgpu::Player;
+use autobatch_tests::random::{Options, Profile, check};
+use std::cell::RefCell;
+
+fn plan(graph: &GraphData) -> Result<Option<Verified<Plan>>, String> {
+    let losses: Vec<(ValueId, f32)> = graph
+        .outputs
+        .iter()
+        .filter(|output| output.kind == OutputKind::Loss)
+        .enumerate()
+        .map(|(number, output)| (output.value, [1.0, 0.5, -2.0][number % 3]))
+        .collect();
+    if losses.is_empty() {
+        return Ok(None);
+    }
+    let all = (0..graph.arena.values()).map(ValueId::new);
+    let values: Vec<ValueId> = all
+        .filter(|&value| graph.type_of(value).dtype == DType::F32 && !graph.type_of(value).is_list)
+        .collect();
+    let gradients = Gradients { losses: &losses, params: None, values: &values };
+    let request = Request { mode: Mode::Train, training: true, gradients: Some(gradients), ..Request::default() };
+    let plan = Planner::default().plan(graph, &request).map_err(|error| error.to_string())?;
+    plan.verify().map(Some).map_err(|errors| errors.to_string())
+}
+
+/// Plays a plan here and on the device; every output and every gradient must agree.
+pub(crate) fn same_as_naive(
+    player: &mut Player,
+    plan: &Verified<Plan>,
+    graph: &GraphData,
+    weights: &Weights,
+) -> Result<(), String> {
+    let bound = bound(graph, true);
+    let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
+    let played = interp::play(plan, &stores, bound.words, bound.floats, bound.noise)
+        .map_err(|error| error.to_string())?;
+    player.play(plan, weights, bound).map_err(|error| error.to_string())?;
+    for (number, output) in plan.outputs.iter().enumerate() {
+        let expected: Vec<f32> =
+            played.output(number).expect("an output").iter().map(|&word| f32::from_bits(word)).collect();
+        let found = player.output(number);
+        if !EXACT.holds(found, &expected) {
+            return Err(format!(
+                "output {number} ({}) is {found:?}, the naive player says {expected:?}",
+                output.name
+            ));
+        }
+    }
+    for number in 0..graph.module.params.len() {
+        let Some(store) = plan.gradient_of(ParamId::new(number)) else { continue };
+        let expected = played.gradient(store).expect("the plan makes it");
+        let found = player.gradient(store).map_err(|error| error.to_string())?.expect("the plan makes it");
+        if !EXACT.holds(&found, expected) {
+            return Err(format!(
+                "gradient of @{} is {found:?}, the naive player says {expected:?}",
+                graph.module.params[number].name
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn sweep(property: &str, profile: Profile) {
+    let Some(player) = player(exact()) else { return };
+    let player = RefCell::new(player);
+    check(property, Options::new(profile).differentiable(), 6, |graph| {
+        let Some(plan) = plan(graph)? else { return Ok(()) };
+        same_as_naive(&mut player.borrow_mut(), &plan, graph, &weights(graph))
+    });
+}
+
+#[test]
+fn small_graphs_have_the_gradients_of_the_naive_player() {
+    sweep("gradients of small graphs on the gpu", Profile::Small);
+}
+
+#[test]
+fn medium_graphs_have_the_gradients_of_the_naive_player() {
+    sweep("gradients of medium graphs on the gpu", Profile::Medium);
+}
+
+#[test]
+fn trees_have_the_gradients_of_the_naive_player() {
+    sweep("gradients of trees on the gpu", Profile::Trees);
+}
+
+#[test]
+fn chains_have_the_gradients_of_the_naive_player() {
+    sweep("gradients of chains on the gpu", Profile::Chains);
+}
+
+#[test]
+fn lattices_have_the_gradients_of_the_naive_player() {
+    sweep("gradients of lattices on the gpu", Profile::Lattices);
+}

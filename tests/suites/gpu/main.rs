@@ -1,0 +1,9 @@
+//! The GPU runtime: agreement with the definition, forward and backward; bits that do not depend on the
+//! batch; limits; faults; and that every module translates.
+//!
+//! Without an adapter each test says that it was skipped and passes; `AUTOBATCH_REQUIRE_GPU=1` makes that
+//! a failure.
+
+mod agreement;
+mod common;
+mod gradients;
