@@ -154,7 +154,7 @@ fn rules_are_numbered_in_order() {
     for (place, rule) in Rule::ALL.iter().enumerate() {
         assert_eq!(rule.to_string(), format!("G{}", place + 1));
     }
-    let doc = include_str!("mod.rs");
+    let doc = include_str!("../mod.rs");
     for rule in Rule::ALL {
         assert!(doc.contains(&format!("* **{rule}** ")), "{rule} is not in the list: {}", rule.statement());
     }
