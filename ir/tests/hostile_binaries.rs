@@ -123,6 +123,19 @@ fn mutated_files_are_refused_or_sound() {
 }
 
 #[test]
+fn a_file_that_is_cut_off_is_refused_at_every_byte() {
+    for bytes in corpus() {
+        for end in (0..bytes.len()).step_by(1 + bytes.len() / 3000) {
+            let mut cut = bytes[..end].to_vec();
+            assert!(GraphData::from_bytes(&cut).is_err(), "{end} bytes");
+            reseal(&mut cut);
+            let (result, peak) = measured(|| GraphData::from_bytes(&cut));
+            assert!(result.is_err() && peak <= bound(&cut), "{end} bytes, resealed: {peak} bytes held");
+        }
+    }
+}
+
+#[test]
 fn every_forged_length_costs_little() {
     let bytes = corpus().swap_remove(0);
     for at in (HEADER..bytes.len() - 8).step_by(2) {

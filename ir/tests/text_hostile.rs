@@ -190,3 +190,32 @@ fn a_module_of_nothing_but_types_takes_at_most_twice_as_much() {
     let text = repeated("cell@c(%z:f32", 70_000, |t, n| put!(t, ",%{n:x}:f32[{}]", n + 1)) + "){return}";
     assert!(parse_within(2 * limit(text.len()), text.as_bytes(), &"types of a module").is_some());
 }
+
+#[test]
+fn every_prefix_of_a_text_is_read_or_refused() {
+    for (file, text) in corpus().iter().enumerate() {
+        for end in (0..text.len()).step_by(1 + text.len() / 2000) {
+            parse(&text[..end], &format_args!("file {file}, {end} bytes"));
+        }
+    }
+}
+
+#[test]
+fn attributes_that_are_no_numbers_are_refused() {
+    let ops = [
+        "leaky_relu{slope=NUMBER}(%x)",
+        "elu{alpha=NUMBER}(%x)",
+        "clamp{low=NUMBER high=2}(%x)",
+        "clamp{low=0 high=NUMBER}(%x)",
+        "layer_norm{eps=NUMBER}(%x)",
+        "scale_gradient{by=NUMBER}(%x)",
+    ];
+    for op in ops {
+        let with = |number: &str| {
+            let op = op.replace("NUMBER", number);
+            parse(format!("{HEAD}graph\n%x = fill f32[4] {{value=1}}\n%y = {op}\n").as_bytes(), &op)
+        };
+        assert!(with("0.5").is_some(), "{op}");
+        assert!(with("0x7fc00001").is_none(), "{op}");
+    }
+}

@@ -3,53 +3,23 @@
 //! `cargo run --release -p autobatch-runtime-cpu --example play_trees [hidden] [trees] [threads] [rounds]`
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
+#[path = "../../ir/examples/common/tree_lstm.rs"]
+mod tree_lstm;
+
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::{Cell, Graph, INDEX, Init, Module, ModuleBuilder, Param, Value, Weights, f32};
+use autobatch_ir::{Graph, Weights};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
 use autobatch_runtime_cpu::{Bound, Player};
-use std::sync::Arc;
 use std::time::Instant;
-
-struct Model {
-    leaf: Cell<1, 2>,
-    node: Cell<4, 2>,
-    out: Param,
-    out_bias: Param,
-}
-
-fn model(h: usize) -> (Arc<Module>, Model) {
-    let mut m = ModuleBuilder::new("treelstm");
-    let embed = m.table("embed", [1000, h], Init::Uniform(0.1));
-    let weight = m.param("w", [2 * h, 5 * h], Init::Glorot(1.0));
-    let bias = m.param("b", [5 * h], Init::ZEROS);
-    let out = m.param("out", [h, 5], Init::Glorot(1.0));
-    let out_bias = m.param("out.b", [5], Init::Glorot(1.0));
-    let leaf = m.cell("leaf", [INDEX], |g, [word]| [embed.row(word), g.zeros([h])]);
-    let node = m.cell("node", [f32([h]); 4], |g, [lh, lc, rh, rc]| {
-        let [a, i, l, r, o] = g.affine([lh, rh], weight, Some(bias)).split();
-        let c = a.tanh() * i.sigmoid() + l.sigmoid() * lc + r.sigmoid() * rc;
-        [o.sigmoid() * c.tanh(), c]
-    });
-    (m.build().expect("the model is well typed"), Model { leaf, node, out, out_bias })
-}
-
-fn tree<'g>(g: &'g Graph, model: &Model, leaves: usize, random: &mut u64) -> [Value<'g>; 2] {
-    *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    if leaves == 1 {
-        return g.call(model.leaf, (*random >> 33) as u32 % 1000);
-    }
-    let left = 1 + (*random >> 33) as usize % (leaves - 1);
-    let [lh, lc] = tree(g, model, left, random);
-    let [rh, rc] = tree(g, model, leaves - left, random);
-    g.call(model.node, [lh, lc, rh, rc])
-}
+use tree_lstm::{Tree, TreeLstm};
 
 fn main() {
     let mut arguments = std::env::args().skip(1).map_while(|word| word.parse::<usize>().ok());
     let (h, trees) = (arguments.next().unwrap_or(100), arguments.next().unwrap_or(128));
     let (threads, rounds) = (arguments.next().unwrap_or(1), arguments.next().unwrap_or(21));
-    let (module, model) = model(h);
+    let (module, model) = TreeLstm::new(h);
+    let examples = Tree::many(trees, 7);
     let weights = Weights::init(&module, 1);
     let mut graph = Graph::new(&module);
     let mut player = Player::new(threads).expect("an instruction set");
@@ -61,13 +31,11 @@ fn main() {
         let mut nodes = 0;
         for _ in 0..=rounds {
             graph.clear();
-            let mut random = 7;
             let start = Instant::now();
             let mut logits = Vec::with_capacity(trees);
-            for key in 0..trees {
+            for (key, tree) in examples.iter().enumerate() {
                 graph.instance(key as u64);
-                let [hidden, _] = tree(&graph, &model, 20, &mut random);
-                logits.extend(hidden.affine(model.out, Some(model.out_bias)).id());
+                logits.extend(model.logits(&graph, tree).id());
             }
             times[0].push(start.elapsed().as_secs_f64());
             let data = graph.data();

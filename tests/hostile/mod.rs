@@ -7,6 +7,7 @@
 //! seed.
 
 #![allow(dead_code, unused_imports, reason = "each test takes what it needs")]
+#![allow(clippy::print_stdout, reason = "a failing test shows the seed")]
 
 mod counting;
 mod mutation;

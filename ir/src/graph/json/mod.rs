@@ -9,165 +9,25 @@
 //! type, and every result is listed where it is made: a signature with many results costs nothing
 //! where a document does not spell them out. What nests deeper than 128 levels is refused.
 
+mod document;
+#[cfg(test)]
+mod tests;
+
 use crate::codec::LoadError;
 use crate::graph::{
-    App, Arena, Bindings, Cut, Float, GraphData, Operand, OperandKind, Output, Signature, Signatures, Site,
+    App, Arena, Bindings, Float, GraphData, Operand, OperandKind, Signature, Signatures, Site,
 };
-use crate::id::{AppId, MAX_INDEX, SigId, SiteId, TypeId, ValueId};
-use crate::module::{Body, CellDecl, Export, Init, Module, ParamDecl, ParamKind};
+use crate::id::{AppId, MAX_INDEX};
+use crate::module::{Body, CellDecl, Export, Init, Module, ParamDecl};
 use crate::types::{Type, Types};
-use serde::de::{SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::fmt;
+use document::{
+    Application, CellDoc, Document, ExportDoc, InitDoc, ModuleDoc, Numbers, OperandDoc, ParamDoc,
+    SignatureDoc, Tables,
+};
 use std::sync::Arc;
 
 const FORMAT: &str = "autobatch graph";
 const VERSION: u32 = 1;
-
-#[derive(Serialize, Deserialize)]
-struct Document {
-    format: String,
-    version: u32,
-    module: ModuleDoc,
-    tables: Tables,
-    applications: Vec<Application>,
-    cuts: Vec<Cut>,
-    outputs: Vec<Output>,
-    shared: Vec<ValueId>,
-    alone: Vec<AppId>,
-    words: Vec<u32>,
-    floats: Vec<Float>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ModuleDoc {
-    name: String,
-    tables: Tables,
-    params: Vec<ParamDoc>,
-    cells: Vec<CellDoc>,
-    exports: Vec<ExportDoc>,
-}
-
-/// The entries after those of an older table.
-#[derive(Serialize, Deserialize)]
-struct Tables {
-    types: Vec<Type>,
-    signatures: Vec<SignatureDoc>,
-    sites: Vec<Site>,
-}
-
-#[derive(Serialize)]
-struct SignatureDoc {
-    name: String,
-    #[serde(flatten)]
-    signature: Signature,
-}
-
-/// Not derived: a flattened struct is buffered, at thirty bytes a digit.
-impl<'de> Deserialize<'de> for SignatureDoc {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self { name: String::new(), signature: Signature::deserialize(deserializer)? })
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-struct ParamDoc {
-    name: String,
-    kind: ParamKind,
-    #[serde(rename = "type")]
-    ty: Type,
-    init: InitDoc,
-    site: SiteId,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum InitDoc {
-    Constant(Float),
-    Uniform(Float),
-    Normal(Float),
-    Glorot(Float),
-    He,
-    Saxe(Float),
-    Values(Vec<Float>),
-}
-
-#[derive(Serialize, Deserialize)]
-struct CellDoc {
-    name: String,
-    ports: usize,
-    noise: bool,
-    param_types: Vec<TypeId>,
-    applications: Vec<Application>,
-    results: Vec<ValueId>,
-    site: SiteId,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ExportDoc {
-    name: String,
-    signature: SigId,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Application {
-    #[serde(skip_deserializing)]
-    name: String,
-    signature: SigId,
-    operands: Vec<OperandDoc>,
-    results: Numbers,
-    site: SiteId,
-}
-
-/// Ascending numbers without a gap, as a list; read without being kept.
-#[derive(Clone, Copy)]
-struct Numbers {
-    first: u32,
-    count: u32,
-}
-
-impl Serialize for Numbers {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.first..self.first + self.count)
-    }
-}
-
-impl<'de> Deserialize<'de> for Numbers {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Numbers;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of ascending numbers without a gap")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Numbers, A::Error> {
-                let mut numbers = Numbers { first: 0, count: 0 };
-                while let Some(next) = items.next_element::<u32>()? {
-                    if numbers.count == 0 {
-                        numbers.first = next;
-                    } else if numbers.first.checked_add(numbers.count) != Some(next) {
-                        let message = format!("the results of an application are numbered on, found {next}");
-                        return Err(serde::de::Error::custom(message));
-                    }
-                    numbers.count += 1;
-                }
-                Ok(numbers)
-            }
-        }
-        deserializer.deserialize_seq(Reader)
-    }
-}
-
-/// `{"value": 3}`, `{"words": 0}`: a value, or a place in a pool.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum OperandDoc {
-    Value(ValueId),
-    Words(u32),
-    Floats(u32),
-}
 
 impl GraphData {
     /// The graph with its module as a JSON document, indented where `pretty`.
@@ -406,103 +266,4 @@ fn read_arena(applications: &[Application], sigs: &Signatures) -> Result<Arena, 
         }
     }
     Arena::from_parts(apps, operands, types).map_err(LoadError::malformed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::graph::Graph;
-    use crate::module::ModuleBuilder;
-    use crate::types::{INDEX, f32, list};
-
-    fn sample() -> GraphData {
-        let mut m = ModuleBuilder::new("sample");
-        let embed = m.table("embed", [3, 2], Init::Values(vec![0.1, -0.0, 1e-40, 3.0, 4.0, 1e30].into()));
-        let w = m.param("w", [2, 2], Init::He);
-        let leaf = m.cell("leaf", [INDEX], |_, [word]| [embed.row(word).dropout(0.1)]);
-        let mix =
-            m.cell("mix", [list(f32([2]))], |_, [v]| [v.sum().affine(w, None).clamp(-1.0, f32::INFINITY)]);
-        let g = Graph::new(&m.build().unwrap());
-        let common = g.input(&[f32::INFINITY, -0.0]).shared();
-        for key in [u64::MAX, 7] {
-            g.instance(key);
-            let [x] = g.call(leaf, 2);
-            let [z] = g.call(mix, g.list([x, common]));
-            g.loss(&format!("loss{key}"), z.alone().cross_entropy(1));
-        }
-        g.finish().unwrap()
-    }
-
-    #[test]
-    fn a_document_is_read_back() {
-        let data = sample();
-        for pretty in [false, true] {
-            let read = GraphData::from_json(&data.to_json(pretty).unwrap()).unwrap();
-            assert_eq!(read, data);
-            assert_eq!(read.structure(), data.structure());
-        }
-    }
-
-    #[test]
-    fn documents_are_readable() {
-        let mut m = ModuleBuilder::new("small");
-        let cell = m.cell("half", [f32([2])], |_, [x]| [x.dropout(0.5)]);
-        let g = Graph::new(&m.build().unwrap());
-        g.instance(1);
-        let [y] = g.call(cell, g.input(&[0.5, f32::NAN]));
-        g.output("y", y);
-        let document: serde_json::Value =
-            serde_json::from_str(&g.finish().unwrap().to_json(false).unwrap()).unwrap();
-        assert_eq!(document["module"]["tables"]["types"][1], "f32[2]");
-        assert_eq!(document["applications"][1]["name"], "@half");
-        assert_eq!(document["applications"][1]["operands"][0]["value"], 0);
-        assert_eq!(document["floats"], serde_json::json!([0.5, "nan(0x7fc00000)"]));
-        assert_eq!(document["outputs"][0], serde_json::json!({"name": "y", "value": 1, "kind": "value"}));
-    }
-
-    #[test]
-    fn every_float_survives() {
-        let mut state = 1u32;
-        for _ in 0..20_000 {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let float = Float::new(f32::from_bits(state));
-            let text = serde_json::to_string(&float).unwrap();
-            assert_eq!(serde_json::from_str::<Float>(&text).unwrap(), float, "{text}");
-        }
-    }
-
-    #[test]
-    fn damaged_documents_do_not_panic() {
-        let text = sample().to_json(false).unwrap();
-        let digits: Vec<usize> =
-            text.bytes().enumerate().filter(|(_, b)| b.is_ascii_digit()).map(|(at, _)| at).collect();
-        let (mut passed, mut state) = (0, 3u32);
-        for _ in 0..3000 {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let at = digits[(state >> 8) as usize % digits.len()];
-            let digit = ["0", "1", "7", "99", "-1", "4294967295", "18446744073709551615", ""]
-                [(state >> 5) as usize % 8];
-            let edited = [&text[..at], digit, &text[at + 1..]].concat();
-            if let Ok(data) = GraphData::from_json(&edited) {
-                passed += usize::from(data.depths().len() == data.arena.len());
-            }
-        }
-        assert!((1..3000).contains(&passed), "{passed} documents passed");
-    }
-
-    #[test]
-    fn edited_documents_are_refused() {
-        let text = sample().to_json(false).unwrap();
-        let refusal = |from: &str, to: &str| {
-            assert!(text.contains(from), "{from}");
-            GraphData::from_json(&text.replacen(from, to, 1)).expect_err("the edit is refused").to_string()
-        };
-        assert!(refusal("autobatch graph", "a poem").contains("the field format must be"));
-        assert!(refusal("\"version\":1", "\"version\":2").contains("format version 2"));
-        assert!(refusal("\"f32[3,2]\"", "\"f32[3,0]\"").contains("extent 1 of a shape is zero"));
-        assert!(refusal("\"f32[3,2]\"", "\"f32[2]\"").contains("appears twice"));
-        assert!(refusal("{\"words\":0}", "{\"words\":1000}").contains("G14"));
-        assert!(refusal("{\"words\":0}", "{\"words\":4000000000}").contains("no place in a pool"));
-        assert!(GraphData::from_json("{").is_err());
-    }
 }

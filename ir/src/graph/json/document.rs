@@ -1,0 +1,154 @@
+//! What a JSON document says, field by field.
+
+use crate::graph::{Cut, Float, Output, Signature, Site};
+use crate::id::{AppId, SigId, SiteId, TypeId, ValueId};
+use crate::module::ParamKind;
+use crate::types::Type;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Document {
+    pub(super) format: String,
+    pub(super) version: u32,
+    pub(super) module: ModuleDoc,
+    pub(super) tables: Tables,
+    pub(super) applications: Vec<Application>,
+    pub(super) cuts: Vec<Cut>,
+    pub(super) outputs: Vec<Output>,
+    pub(super) shared: Vec<ValueId>,
+    pub(super) alone: Vec<AppId>,
+    pub(super) words: Vec<u32>,
+    pub(super) floats: Vec<Float>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct ModuleDoc {
+    pub(super) name: String,
+    pub(super) tables: Tables,
+    pub(super) params: Vec<ParamDoc>,
+    pub(super) cells: Vec<CellDoc>,
+    pub(super) exports: Vec<ExportDoc>,
+}
+
+/// The entries after those of an older table.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Tables {
+    pub(super) types: Vec<Type>,
+    pub(super) signatures: Vec<SignatureDoc>,
+    pub(super) sites: Vec<Site>,
+}
+
+#[derive(Serialize)]
+pub(super) struct SignatureDoc {
+    pub(super) name: String,
+    #[serde(flatten)]
+    pub(super) signature: Signature,
+}
+
+/// Not derived: a flattened struct is buffered, at thirty bytes a digit.
+impl<'de> Deserialize<'de> for SignatureDoc {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self { name: String::new(), signature: Signature::deserialize(deserializer)? })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct ParamDoc {
+    pub(super) name: String,
+    pub(super) kind: ParamKind,
+    #[serde(rename = "type")]
+    pub(super) ty: Type,
+    pub(super) init: InitDoc,
+    pub(super) site: SiteId,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum InitDoc {
+    Constant(Float),
+    Uniform(Float),
+    Normal(Float),
+    Glorot(Float),
+    He,
+    Saxe(Float),
+    Values(Vec<Float>),
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct CellDoc {
+    pub(super) name: String,
+    pub(super) ports: usize,
+    pub(super) noise: bool,
+    pub(super) param_types: Vec<TypeId>,
+    pub(super) applications: Vec<Application>,
+    pub(super) results: Vec<ValueId>,
+    pub(super) site: SiteId,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct ExportDoc {
+    pub(super) name: String,
+    pub(super) signature: SigId,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Application {
+    #[serde(skip_deserializing)]
+    pub(super) name: String,
+    pub(super) signature: SigId,
+    pub(super) operands: Vec<OperandDoc>,
+    pub(super) results: Numbers,
+    pub(super) site: SiteId,
+}
+
+/// Ascending numbers without a gap, as a list; read without being kept.
+#[derive(Clone, Copy)]
+pub(super) struct Numbers {
+    pub(super) first: u32,
+    pub(super) count: u32,
+}
+
+impl Serialize for Numbers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.first..self.first + self.count)
+    }
+}
+
+impl<'de> Deserialize<'de> for Numbers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Numbers;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of ascending numbers without a gap")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Numbers, A::Error> {
+                let mut numbers = Numbers { first: 0, count: 0 };
+                while let Some(next) = items.next_element::<u32>()? {
+                    if numbers.count == 0 {
+                        numbers.first = next;
+                    } else if numbers.first.checked_add(numbers.count) != Some(next) {
+                        let message = format!("the results of an application are numbered on, found {next}");
+                        return Err(serde::de::Error::custom(message));
+                    }
+                    numbers.count += 1;
+                }
+                Ok(numbers)
+            }
+        }
+        deserializer.deserialize_seq(Reader)
+    }
+}
+
+/// `{"value": 3}`, `{"words": 0}`: a value, or a place in a pool.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum OperandDoc {
+    Value(ValueId),
+    Words(u32),
+    Floats(u32),
+}

@@ -1,0 +1,268 @@
+//! Rules of modules and bodies: a broken graph each.
+
+use super::*;
+
+#[test]
+fn g1_tables_of_a_graph_begin_with_its_modules() {
+    assert_snapshot!(broken(Rule::Tables, |data| data.types = Types::default()), @r"
+    the rules of graphs are broken in 1 place
+       1. G1 the graph's tables: the types must begin with those of module sample
+    ");
+    assert_snapshot!(broken(Rule::Tables, |data| {
+        let mut types = data.types.items().to_vec();
+        types.swap(0, 1);
+        module(data).types = types.iter().copied().collect();
+        data.types = types.into_iter().collect();
+    }), @r"
+    the rules of graphs are broken in 10 places
+       1. G1 module sample: the first type must be u32
+       2. G5 signature 0 (port): expected results (u32), found (f32[10,4])
+       3. G5 signature 1 (lookup): the index must be u32, found f32[10,4]
+       4. G7 signature 2 (cell @leaf): parameter argument 0 was declared f32[10,4], found u32
+       5. G5 signature 11 (dropout): a noise key is two u32 numbers
+       6. G5 signature 13 (fork_noise): a noise key is two u32 numbers
+       7. G5 signature 14 (fork_noise): a noise key is two u32 numbers
+       8. G5 signature 26 (pick_neg_log_softmax): labels must be u32, one a row of f32[4], found f32[10,4]
+       9. G18 cell @drop: a body that draws noise has two last ports of type u32 for the key
+      10. G18 cell @twice: a body that draws noise has two last ports of type u32 for the key
+    ");
+}
+
+#[test]
+fn g2_names_are_well_formed_and_unique() {
+    assert_snapshot!(broken(Rule::Names, |data| {
+        let module = module(data);
+        module.params[0].name = "white space".to_owned();
+        module.params[2].name = "w".to_owned();
+        module.cells[0].name = "x".repeat(256);
+        data.outputs[1].name = "loss0".to_owned();
+    }), @r#"
+    the rules of graphs are broken in 4 places
+       1. G2 module sample: a name begins with a letter and holds at most 255 letters, digits, '_', '.' and '-', found parameter "white space"
+       2. G2 module sample: the name "w" has two parameters
+       3. G2 module sample: a name begins with a letter and holds at most 255 letters, digits, '_', '.' and '-', found cell "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.."
+       4. G2 module sample: the name "loss0" has two outputs
+    "#);
+}
+
+#[test]
+fn g3_parameters_are_stored_floats() {
+    assert_snapshot!(broken(Rule::Params, |data| {
+        let module = module(data);
+        module.params[0].ty = INDEX;
+        module.params[1].init = Init::Values(vec![0.0; 3].into());
+        module.params[2].kind = ParamKind::Table;
+    }), @r"
+    the rules of graphs are broken in 5 places
+       1. G3 parameter @embed: a parameter is stored as f32, f16 or bf16, found u32
+       2. G3 parameter @embed: a table has the shape [rows, width], found []
+       3. G3 parameter @w: the shape [8,4] wants 32 values, found 3
+       4. G3 parameter @b: a table has the shape [rows, width], found [4]
+       5. G7 signature 2 (cell @leaf): parameter argument 0 was declared u32, found f32[10,4]
+    ");
+}
+
+#[test]
+fn g4_ids_lie_inside_their_tables() {
+    assert_snapshot!(broken(Rule::Ids, |data| {
+        data.arena = changed(&data.arena, |apps, _, _| {
+            apps[0].sig = SigId::new(999);
+            apps[1].site = SiteId::new(999);
+        });
+        module(data).params[0].site = SiteId::new(999);
+        module(data).exports[0].sig = SigId::new(999);
+    }), @r"
+    the rules of graphs are broken in 4 places
+       1. G4 parameter @embed: !999 is not among 28 sites
+       2. G4 export @leaf: sig999 is not among 16 signatures
+       3. G4 a0: sig999 is not among 27 signatures
+       4. G4 a1 (unknown line): !999 is not among 28 sites
+    ");
+    assert_snapshot!(broken(Rule::Ids, |data| {
+        let [leaf, node] = ["@leaf", "@node"].map(|name| data.arena.app(find_cell(data, name)).sig);
+        set_sig(data, leaf, |sig| sig.callee = Callee::Cell(CellId::new(99)));
+        set_sig(data, node, |sig| sig.params[0] = ParamArg::Module(ParamId::new(99)));
+    }), @r"
+    the rules of graphs are broken in 2 places
+       1. G4 signature 2 (cell99): cell99 is not among 5 cells
+       2. G4 signature 6 (cell @node): param99 is not among 3 parameters
+    ");
+    assert_snapshot!(broken(Rule::Ids, |data| {
+        body(data, "leaf").param_types[0] = TypeId::new(99);
+    }), @r"
+    the rules of graphs are broken in 2 places
+       1. G4 cell @leaf: type99 is not among 9 types
+       2. G6 signature 2 (cell @leaf): the body of the cell is broken
+    ");
+    assert_snapshot!(broken(Rule::Ids, |data| data.types.truncate(data.module.types.items().len())), @r#"
+    the rules of graphs are broken in 11 places
+       1. G4 signature 17 (reduce): type6 is not among 6 types
+       2. G4 signature 18 (reshape): type6 is not among 6 types
+       3. G4 signature 19 (reduce): type6 is not among 6 types
+       4. G4 signature 20 (list): type7 is not among 6 types
+       5. G4 signature 22 (input): type8 is not among 6 types
+       6. G4 signature 23 (fill): type6 is not among 6 types
+       7. G4 signature 24 (broadcast): type6 is not among 6 types
+       8. G4 signature 25 (select): type8 is not among 6 types
+       9. G4 signature 26 (pick_neg_log_softmax): type6 is not among 6 types
+      10. G23 output "loss0": %15 has no type
+      11. G23 output "loss1": %30 has no type
+    "#);
+}
+
+#[test]
+fn g5_results_of_ops_are_inferred() {
+    assert_snapshot!(broken(Rule::Inference, |data| {
+        let scalar = type_id(data, f32([]));
+        let sig = data.arena.app(find_op(data, "list")).sig;
+        set_sig(data, sig, |sig| sig.results[0] = scalar);
+        let sig = data.arena.app(find_op(data, "select")).sig;
+        set_sig(data, sig, |sig| sig.operands[0] = scalar);
+        let sig = data.arena.app(find_op(data, "reduce")).sig;
+        set_sig(data, sig, |sig| sig.callee = Callee::Op(Op::Split { axis: 0, parts: 1 << 16 }));
+    }), @r"
+    the rules of graphs are broken in 3 places
+       1. G5 signature 17 (split): 65536 parts are 65536 results, found 1
+       2. G5 signature 20 (list): expected results (list f32[1]), found (f32)
+       3. G5 signature 25 (select): the condition must be bool, found f32
+    ");
+}
+
+#[test]
+fn g6_signatures_of_cells_have_the_types_of_the_body() {
+    assert_snapshot!(broken(Rule::CellSignature, |data| {
+        let sig = data.arena.app(find_cell(data, "@node")).sig;
+        set_sig(data, sig, |sig| sig.results = Box::default());
+        module(data).exports[0].sig = SigId::new(0);
+    }), @r"
+    the rules of graphs are broken in 2 places
+       1. G6 signature 6 (cell @node): the results must have the types of the body's
+       2. G6 export @leaf: an export is a signature of a cell
+    ");
+}
+
+#[test]
+fn g7_parameter_arguments_have_their_declared_types() {
+    assert_snapshot!(broken(Rule::ParamTypes, |data| {
+        let sig = data.arena.app(find_cell(data, "@node")).sig;
+        set_sig(data, sig, |sig| sig.params[1] = ParamArg::Module(ParamId::new(0)));
+    }), @r"
+    the rules of graphs are broken in 1 place
+       1. G7 signature 6 (cell @node): parameter argument 1 was declared f32[10,4], found f32[4]
+    ");
+    assert_snapshot!(broken(Rule::ParamTypes, |data| module(data).params[0].kind = ParamKind::Param), @r"
+    the rules of graphs are broken in 1 place
+       1. G7 signature 2 (cell @leaf): rows are looked up in tables, @embed is a dense parameter
+    ");
+}
+
+#[test]
+fn g8_bodies_take_parameters_through_ports() {
+    assert_snapshot!(broken(Rule::ParamSource, |data| {
+        let affine = body(data, "node").arena.app(AppId::new(2)).sig;
+        set_sig(data, affine, |sig| sig.params[0] = ParamArg::Module(ParamId::new(1)));
+    }), @r"
+    the rules of graphs are broken in 1 place
+       1. G8 a2 of cell @node: parameter argument 0 must be a port of the body, found one of the module
+    ");
+    assert_snapshot!(broken(Rule::ParamSource, |data| {
+        let affine = body(data, "node").arena.app(AppId::new(2)).sig;
+        set_sig(data, affine, |sig| sig.params[0] = ParamArg::Port(7));
+    }), @r"
+    the rules of graphs are broken in 1 place
+       1. G8 a2 of cell @node: the body has 2 parameter ports, found @7
+    ");
+    assert_snapshot!(broken(Rule::ParamSource, |data| {
+        let sig = data.arena.app(find_cell(data, "@node")).sig;
+        set_sig(data, sig, |sig| sig.params[0] = ParamArg::Port(0));
+    }), @r"
+    the rules of graphs are broken in 3 places
+       1. G8 export @node: an export names parameters of the module, found a port
+       2. G8 a2: a graph names parameters of the module, found a port
+       3. G8 a17: a graph names parameters of the module, found a port
+    ");
+}
+
+#[test]
+fn g17_ports_stand_at_the_head_of_bodies() {
+    assert_snapshot!(broken(Rule::Ports, |data| {
+        body(data, "node").ports = 1;
+    }), @r"
+    the rules of graphs are broken in 2 places
+       1. G6 signature 6 (cell @node): the operands must have the types of the body's
+       2. G17 a1 of cell @node: the first 1 applications are the ports, and no others
+    ");
+    assert_snapshot!(broken(Rule::Ports, |data| {
+        let port = body(data, "node").arena.app(AppId::new(0)).sig;
+        data.arena = changed(&data.arena, |apps, operands, _| {
+            apps[0].sig = port;
+            operands.remove(0);
+            apps.iter_mut().skip(1).for_each(|app| app.operands -= 1);
+        });
+    }), @r"
+    the rules of graphs are broken in 1 place
+       1. G17 a0: a graph has no ports; numbers enter it through input
+    ");
+    assert_snapshot!(broken(Rule::Ports, |data| body(data, "node").ports = 99), @r"
+    the rules of graphs are broken in 2 places
+       1. G17 cell @node: the body has 99 ports and 4 applications
+       2. G6 signature 6 (cell @node): the body of the cell is broken
+    ");
+}
+
+#[test]
+fn g18_noise_ports_are_the_last_two() {
+    assert_snapshot!(broken(Rule::NoisePorts, |data| body(data, "node").noise = true), @r"
+    the rules of graphs are broken in 5 places
+       1. G18 cell @node: a body that draws noise has two last ports of type u32 for the key
+       2. G15 a2: %1 is no half of a noise key
+       3. G15 a2: %0 is no half of a noise key
+       4. G15 a17: %16 is no half of a noise key
+       5. G15 a17: %0 is no half of a noise key
+    ");
+}
+
+#[test]
+fn g19_bodies_call_earlier_cells_only() {
+    assert_snapshot!(broken(Rule::CallOrder, |data| {
+        let cells = &mut module(data).cells;
+        let last = cells.len() - 1;
+        cells.swap(last, last - 1);
+    }), @r"
+    the rules of graphs are broken in 2 places
+       1. G19 a4 of cell @twice: cell @twice is not declared before
+       2. G19 a6 of cell @twice: cell @twice is not declared before
+    ");
+}
+
+#[test]
+fn g20_bodies_nest_and_grow_within_limits() {
+    let mut m = ModuleBuilder::new("deep");
+    let mut cell = m.cell("c0", [f32([1])], |_, [x]| [x.tanh().exp()]);
+    for level in 1..70 {
+        let inner = cell;
+        cell = m.cell(&format!("c{level}"), [f32([1])], |g, [x]| {
+            let [x] = g.call(inner, x);
+            g.call(inner, x)
+        });
+    }
+    let errors = m.build().unwrap().verify().expect_err("the last inlines to 2^70 applications");
+    let first = &errors.findings()[0];
+    assert_eq!(first.rule, Rule::Nesting);
+    assert_snapshot!(first, @"G20 cell @c19: calls nest at most 64 deep and inline to at most 1048576 applications, found 20 and 2097151");
+    assert_snapshot!(errors.findings().last().unwrap(), @"G20 cell @c69: calls nest at most 64 deep and inline to at most 1048576 applications, found 70 and 18446744073709551615");
+}
+
+#[test]
+fn g21_results_of_bodies_are_values() {
+    assert_snapshot!(broken(Rule::BodyResults, |data| {
+        body(data, "mix").results[0] = ValueId::new(0);
+        body(data, "node").results[0] = ValueId::new(99);
+    }), @r"
+    the rules of graphs are broken in 4 places
+       1. G21 cell @node: the result %99 is not among 4 values
+       2. G6 signature 6 (cell @node): the body of the cell is broken
+       3. G6 signature 10 (cell @mix): the results must have the types of the body's
+       4. G21 cell @mix: a cell returns values, %0 is a list
+    ");
+}
