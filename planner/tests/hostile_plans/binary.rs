@@ -1,6 +1,6 @@
 //! Mutations of `.abp` files, most of them with a checksum that fits.
 
-use crate::corpus;
+use crate::{corpus, played};
 use crate::counting::{SplitMix64, limit, measured, rounds};
 use autobatch_ir::codec::LoadError;
 use autobatch_ir::hash::hash_bytes;
@@ -68,6 +68,7 @@ fn mutated_files_are_refused_or_sound() {
     let (rounds, files, seed) = (rounds(), files(), 0x5eed_0003);
     let mut random = SplitMix64(seed);
     let mut outcomes = [0usize; 8];
+    let mut reverse = 0;
     for round in 0..rounds {
         let bytes = mutate(&mut random, &files);
         let (result, peak) = measured(|| Plan::from_bytes(&bytes));
@@ -75,6 +76,7 @@ fn mutated_files_are_refused_or_sound() {
         assert!(peak <= limit, "seed {seed:#x}, round {round}: {} bytes took {peak}", bytes.len());
         outcomes[match result {
             Ok(plan) => {
+                reverse += usize::from(played(&plan).is_some() && !plan.finals.is_empty());
                 let mut normal = plan.into_inner();
                 let again = Plan::from_bytes(&normal.to_bytes()).expect("what was read can be written");
                 assert!(*again == normal, "seed {seed:#x}, round {round}");
@@ -99,6 +101,7 @@ fn mutated_files_are_refused_or_sound() {
             }
         }] += 1;
     }
+    assert!(reverse > 0, "none of the sound plans has finals");
     assert!(outcomes.iter().all(|&count| count > 0), "every outcome is met: {outcomes:?}");
 }
 

@@ -1,6 +1,6 @@
 //! Mutations of committed plans, and texts made to cost as much as they can.
 
-use crate::corpus;
+use crate::{corpus, played};
 use crate::counting::{SplitMix64, limit, measured, rounds};
 use autobatch_ir::plan::Plan;
 use std::fmt::{Display, Write as _};
@@ -122,7 +122,7 @@ fn mutate(random: &mut SplitMix64, corpus: &[String]) -> Vec<u8> {
 fn mutated_texts_parse_or_are_refused_within_bounds() {
     let (rounds, corpus, seed) = (rounds(), corpus(), 0x5eed_0002);
     let mut random = SplitMix64(seed);
-    let (mut parsed, mut sound) = (0, 0);
+    let (mut parsed, mut sound, mut reverse) = (0, 0, 0);
     for round in 0..rounds {
         let text = mutate(&mut random, &corpus);
         let Some(plan) = parse(&text, &format_args!("seed {seed:#x}, round {round}")) else { continue };
@@ -131,8 +131,12 @@ fn mutated_texts_parse_or_are_refused_within_bounds() {
         let back = Plan::from_text(&printed)
             .unwrap_or_else(|error| panic!("seed {seed:#x}, round {round}: {error}\n{printed}"));
         assert!(back == plan && back.to_text() == printed, "seed {seed:#x}, round {round}:\n{printed}");
-        sound += usize::from(plan.verify().is_ok());
+        if let Ok(plan) = plan.verify() {
+            sound += 1;
+            reverse += usize::from(played(&plan).is_some() && !plan.finals.is_empty());
+        }
     }
+    assert!(reverse > 0, "none of the sound plans has finals");
     assert!(parsed > rounds / 50 && parsed < rounds / 2, "{parsed} of {rounds} texts were plans");
     assert!(sound > 0 && sound < parsed, "{sound} of {parsed} were sound");
 }

@@ -46,11 +46,35 @@ pub struct Wanted<'a> {
     pub training: bool,
 }
 
-/// Proves that a plan computes what a verified graph says.
+/// Proves that a plan computes what a verified graph says. Of a plan with a reverse, the losses are
+/// those that it has seeds for; see [`Proof::losses`]. Where an application has several results
+/// that may be losses, which seed is whose is told by order alone: [`check_losses`] knows.
 ///
 /// # Errors
 /// Everything that the two disagree about, up to [`MAX_DISAGREEMENTS`].
 pub fn check(plan: &Verified<Plan>, graph: &GraphData, wanted: Wanted<'_>) -> Result<Proof, Disagreements> {
+    prove(plan, graph, wanted, None)
+}
+
+/// As [`check`], of a plan whose reverse must begin with these losses and their factors.
+///
+/// # Errors
+/// Everything that the two disagree about, up to [`MAX_DISAGREEMENTS`].
+pub fn check_losses(
+    plan: &Verified<Plan>,
+    graph: &GraphData,
+    wanted: Wanted<'_>,
+    losses: &[(ValueId, f32)],
+) -> Result<Proof, Disagreements> {
+    prove(plan, graph, wanted, Some(losses))
+}
+
+fn prove(
+    plan: &Verified<Plan>,
+    graph: &GraphData,
+    wanted: Wanted<'_>,
+    losses: Option<&[(ValueId, f32)]>,
+) -> Result<Proof, Disagreements> {
     let mut report = Disagreements::default();
     structure(plan, graph, &mut report);
     parameters(plan, graph, &mut report);
@@ -59,7 +83,7 @@ pub fn check(plan: &Verified<Plan>, graph: &GraphData, wanted: Wanted<'_>) -> Re
         named.chain(wanted.values.iter().map(|&value| (value.to_string(), value))).collect();
     let mut proof = Proof::default();
     if report.found().is_empty() {
-        proof = Lanes::new(plan, graph, wanted.training, &mut report).play(&outputs);
+        proof = Lanes::new(plan, graph, wanted.training, &mut report).play(&outputs, losses);
         let known = |value: &ValueId| value.index() < graph.arena.values();
         let of_gradients = proof.losses.iter().map(|loss| loss.0).chain(proof.values.iter().copied());
         let wanted = outputs.iter().map(|output| output.1).chain(of_gradients);
