@@ -117,7 +117,11 @@ fn a_parser_grows_its_plan_and_keeps_its_rows() {
     let (then, run) = agrees("parser_then");
     for (number, step) in first.plan.steps.iter().enumerate() {
         let same = &then.plan.steps[number];
-        assert_eq!(first.plan.lanes(step), then.plan.lanes(same), "step {number} plays the same applications");
+        assert_eq!(
+            first.plan.lanes(step),
+            then.plan.lanes(same),
+            "step {number} plays the same applications"
+        );
         assert_eq!(first.plan.places(step), then.plan.places(same), "step {number} writes the same rows");
     }
     // What was read off the first plan is still where it was.

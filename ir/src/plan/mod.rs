@@ -422,11 +422,11 @@ impl Plan {
         // Numbers of applications are dense; those of a file that lies are few.
         let mut dense = vec![0u64; if largest / 64 <= self.lanes.len() { largest / 64 + 1 } else { 0 }];
         let mut sparse = std::collections::BTreeSet::new();
-        let is_known = |dense: &[u64], sparse: &std::collections::BTreeSet<AppId>, app: AppId| {
-            match dense.get(app.index() / 64) {
-                Some(word) => word >> (app.index() % 64) & 1 == 1,
-                None => sparse.contains(&app),
-            }
+        let is_known = |dense: &[u64], sparse: &std::collections::BTreeSet<AppId>, app: AppId| match dense
+            .get(app.index() / 64)
+        {
+            Some(word) => word >> (app.index() % 64) & 1 == 1,
+            None => sparse.contains(&app),
         };
         let again = |step: &Step| {
             let lanes = self.lanes.get(step.lanes.start as usize..step.lanes.end as usize).unwrap_or(&[]);

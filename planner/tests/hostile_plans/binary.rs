@@ -1,7 +1,7 @@
 //! Mutations of `.abp` files, most of them with a checksum that fits.
 
-use crate::{corpus, played};
 use crate::counting::{SplitMix64, limit, measured, rounds};
+use crate::{corpus, played};
 use autobatch_ir::codec::LoadError;
 use autobatch_ir::hash::hash_bytes;
 use autobatch_ir::plan::Plan;

@@ -1,7 +1,7 @@
 //! Mutations of committed plans, and texts made to cost as much as they can.
 
-use crate::{corpus, played};
 use crate::counting::{SplitMix64, limit, measured, rounds};
+use crate::{corpus, played};
 use autobatch_ir::plan::Plan;
 use std::fmt::{Display, Write as _};
 

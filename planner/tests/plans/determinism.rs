@@ -20,7 +20,8 @@ fn digest() -> u64 {
         for policy in ["depth", "agenda", "auto", "none"] {
             for rows in [RowOrder::Batch, RowOrder::Propagated] {
                 let infer = Request { rows, ..Request::default() };
-                let plan = planner(policy).plan(&graph, &infer).unwrap_or_else(|error| panic!("{name}: {error}"));
+                let plan =
+                    planner(policy).plan(&graph, &infer).unwrap_or_else(|error| panic!("{name}: {error}"));
                 bytes.extend(plan.to_bytes());
                 let float = |value: &ValueId| {
                     let ty = graph.type_of(*value);
@@ -30,7 +31,8 @@ fn digest() -> u64 {
                 let losses: Vec<(ValueId, f32)> = outputs.map(|value| (value, 1.0)).collect();
                 let gradients = Some(Gradients { losses: &losses, params: None, values: &[] });
                 let train = Request { mode: Mode::Train, rows, gradients, ..Request::default() };
-                let plan = planner(policy).plan(&graph, &train).unwrap_or_else(|error| panic!("{name}: {error}"));
+                let plan =
+                    planner(policy).plan(&graph, &train).unwrap_or_else(|error| panic!("{name}: {error}"));
                 bytes.extend(plan.to_bytes());
             }
         }

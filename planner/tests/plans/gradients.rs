@@ -126,8 +126,7 @@ impl Case<'_> {
         values: &[ValueId],
     ) -> Result<(), String> {
         let wanted = Wanted { values: &[], training: self.training };
-        let proof =
-            check_losses(plan, self.graph, wanted, losses).map_err(|error| error.to_string())?;
+        let proof = check_losses(plan, self.graph, wanted, losses).map_err(|error| error.to_string())?;
         let params = (0..self.graph.module.params.len()).map(ParamId::new);
         if proof.losses != losses || proof.values != values {
             return Err(format!("asked for {losses:?} and {values:?}, proven is {proof:?}"));

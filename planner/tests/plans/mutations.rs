@@ -100,9 +100,9 @@ fn at<'a>(json: &'a mut Json, path: &[String]) -> &'a mut Json {
 
 /// Equal, or equal but for the order of a sum.
 fn close(a: &[u32], b: &[u32]) -> bool {
-    let near = |a: f32, b: f32| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-4 * (1.0 + a.abs());
-    a.len() == b.len()
-        && a.iter().zip(b).all(|(&a, &b)| a == b || near(f32::from_bits(a), f32::from_bits(b)))
+    let near =
+        |a: f32, b: f32| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-4 * (1.0 + a.abs());
+    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| a == b || near(f32::from_bits(a), f32::from_bits(b)))
 }
 
 /// A plan as it was made, and what it computes.

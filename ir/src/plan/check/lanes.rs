@@ -61,11 +61,7 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    pub(super) fn play(
-        mut self,
-        outputs: &[(String, ValueId)],
-        losses: Option<&[(ValueId, f32)]>,
-    ) -> Proof {
+    pub(super) fn play(mut self, outputs: &[(String, ValueId)], losses: Option<&[(ValueId, f32)]>) -> Proof {
         let mut reverse = Reverse::of(self.plan, self.graph, self.training, losses);
         if let Some(reverse) = &mut reverse {
             reverse.names = vec![Name::Nothing; self.held.len()];

@@ -8,14 +8,19 @@
 //!   place holds the wanted value.
 //! * **Kernels.** Once per kernel and signature, both are expanded to terms in a normal form and
 //!   compared; see `terms`. Cells are inlined, so the comparison is against what the model wrote.
+//! * **The reverse**, of plans that make gradients: every use of a value contributes once, in graph
+//!   order; see `reverse`. What a derivative kernel computes is *compared*, with the reference's reverse mode of
+//!   the one application, bit for bit on random numbers; it is not proved for all numbers, and
+//!   [`Proof`] says so.
 //! * **Promises.** Parameter arguments, applications of their own, shared values, outputs, and the
 //!   certificate's bound.
 //!
-//! Terms that are equal have equal bits by the definitions of [`numeric`](crate::numeric), so a plan
-//! that passes has the bits of the graph. The converse does not hold: a plan may be right in a way
+//! Terms that are equal have equal bits by the definitions of [`numeric`](crate::numeric), so the
+//! forward part of a plan that passes has the bits of the graph. The converse does not hold: a plan may be right in a way
 //! that the normal form does not see, and is refused.
 //!
-//! *Cost.* One look per operand and lane; a row's name stands in a flat table.
+//! *Cost.* One look per operand and lane; a row's name stands in a flat table. A derivative kernel is
+//! played a few times, whatever the number of its lanes.
 
 mod body;
 mod bound;

@@ -136,10 +136,7 @@ impl Printer<'_> {
 
     fn certificate(&mut self, certificate: &Certificate) {
         let Certificate { batches, reverse_batches, bound, copied, tabled, direct, slab_bytes } = certificate;
-        put(
-            &mut self.out,
-            format_args!("\ncertificate batches {batches} bound {bound}"),
-        );
+        put(&mut self.out, format_args!("\ncertificate batches {batches} bound {bound}"));
         if *reverse_batches > 0 {
             put(&mut self.out, format_args!(" | reverse {reverse_batches}"));
         }

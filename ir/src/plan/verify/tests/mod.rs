@@ -163,7 +163,15 @@ fn good() -> Plan {
         tables: vec![0, 1, 3, 2, 0, 1, 1, 2, 2],
         finals: Vec::new(),
         outputs: vec![output("h", 1, 1), output("total", 2, 0)],
-        certificate: Certificate { batches: 2, reverse_batches: 0, bound: 2, copied: 0, tabled: 6, direct: 2, slab_bytes: 56 },
+        certificate: Certificate {
+            batches: 2,
+            reverse_batches: 0,
+            bound: 2,
+            copied: 0,
+            tabled: 6,
+            direct: 2,
+            slab_bytes: 56,
+        },
     }
 }
 
