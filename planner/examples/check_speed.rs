@@ -3,10 +3,11 @@
 //! `cargo run --release -p autobatch-planner --example check_speed [trees]`
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
+use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
 use autobatch_ir::plan::check::{Wanted, check};
 use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, Value, f32};
-use autobatch_planner::{Planner, Request, RowOrder};
+use autobatch_planner::{Gradients, Planner, Request, RowOrder};
 use std::time::Instant;
 
 fn main() {
@@ -37,8 +38,14 @@ fn main() {
         g.output(&format!("root{key}"), open[0][0]);
     }
     let graph = g.finish().expect("the graph is well typed");
-    for (mode, rows) in [(Mode::Infer, RowOrder::Propagated), (Mode::Train, RowOrder::Batch)] {
-        let request = Request { mode, rows, ..Request::default() };
+    let losses: Vec<(ValueId, f32)> = graph.outputs.iter().map(|output| (output.value, 1.0)).collect();
+    let all = Gradients { losses: &losses, params: None, values: &[] };
+    for (mode, rows, gradients) in [
+        (Mode::Infer, RowOrder::Propagated, None),
+        (Mode::Train, RowOrder::Batch, None),
+        (Mode::Train, RowOrder::Propagated, Some(all)),
+    ] {
+        let request = Request { mode, rows, gradients, ..Request::default() };
         let plan = Planner::default().plan(&graph, &request).expect("roots are wanted");
         let (mut verifying, mut proving) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..5 {
@@ -51,7 +58,8 @@ fn main() {
             proving = proving.min(start.elapsed().as_secs_f64());
         }
         println!(
-            "{mode:?} {rows:?}: {} applications, verify {:.2} ms, check {:.2} ms",
+            "{mode:?} {rows:?}{}: {} applications, verify {:.2} ms, check {:.2} ms",
+            if gradients.is_some() { " with a reverse" } else { "" },
             graph.arena.len(),
             verifying * 1e3,
             proving * 1e3

@@ -8,6 +8,7 @@ use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData, OperandKind, OutputKind};
 use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::module::{Init, ModuleBuilder};
+use autobatch_ir::plan::check::{Wanted, check_losses};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_ir::reference;
@@ -141,6 +142,11 @@ fn agrees(graph: &GraphData, players: &mut [Player]) -> Result<(), String> {
             let gradients = Gradients { losses: &losses, params: None, values: &values };
             let plan =
                 plan_of(graph, policy, rows, gradients).map_err(|error| format!("{policy}: {error}"))?;
+            let proof = check_losses(&plan, graph, Wanted { values: &[], training: true }, &losses)
+                .map_err(|report| format!("{policy} {rows:?}: {report}"))?;
+            if proof.values != values || proof.params.len() != graph.module.params.len() {
+                return Err(format!("{policy} {rows:?}: other gradients are proven: {proof}"));
+            }
             let mut first: Option<Vec<Vec<f32>>> = None;
             for player in &mut *players {
                 player.play(&plan, &weights, bound(graph)).map_err(|error| error.to_string())?;

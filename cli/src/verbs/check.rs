@@ -11,7 +11,7 @@ use crate::words::{count, plural, sparkline};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{AppId, ValueId};
 use autobatch_ir::plan::Mode;
-use autobatch_ir::plan::check::{Wanted, check as prove};
+use autobatch_ir::plan::check::{PROBES, Wanted, check as prove};
 use autobatch_planner::Nodes;
 use autobatch_planner::schedule::{self, Batches, Policy, Scratch, Why, path_sum_bound};
 use serde::Deserialize;
@@ -38,8 +38,10 @@ fn check_plan(
     let plan = load_plan(path)?;
     let wanted = Wanted { values: &[], training: plan.mode == Mode::Train };
     match prove(&plan, graph, wanted) {
-        Ok(_) => {
-            let applications: u64 = computing(&plan).map(|(_, step)| u64::from(step.rows)).sum();
+        Ok(proof) => {
+            let forward = plan.forward_steps();
+            let computing = computing(&plan).filter(|(number, _)| *number < forward);
+            let applications: u64 = computing.map(|(_, step)| u64::from(step.rows)).sum();
             let reads = plan.certificate.direct + plan.certificate.tabled;
             writeln!(
                 console,
@@ -48,6 +50,21 @@ fn check_plan(
                 plural(reads, "operand read"),
                 plural(plan.kernels.len() as u64, "kernel"),
             )?;
+            if proof.has_reverse() {
+                writeln!(
+                    console,
+                    "reverse by structure: {}, gradients of {} and {}, {} followed",
+                    plural(proof.losses.len() as u64, "loss").replace("losss", "losses"),
+                    plural(proof.params.len() as u64, "parameter"),
+                    plural(proof.values.len() as u64, "value"),
+                    plural(proof.reverse_rows, "operand row"),
+                )?;
+                writeln!(
+                    console,
+                    "derivatives by example: {} equal to the reference on {PROBES} random lanes each",
+                    plural(proof.derivatives as u64, "kernel"),
+                )?;
+            }
             let certificate = &plan.certificate;
             writeln!(
                 console,

@@ -55,6 +55,7 @@ fn plans(a: &Plan, b: &Plan) -> Vec<Vec<String>> {
         words("structure", brief(a.structure), brief(b.structure)),
         words("mode", format!("{:?}", a.mode).to_lowercase(), format!("{:?}", b.mode).to_lowercase()),
         line("batches", one.batches.into(), two.batches.into()),
+        line("batches in reverse", one.reverse_batches.into(), two.reverse_batches.into()),
         line("bound", one.bound.into(), two.bound.into()),
         words("gap", gap_of(a), gap_of(b)),
         line("rows copied", one.copied, two.copied),

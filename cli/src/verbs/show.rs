@@ -83,6 +83,10 @@ pub(super) fn summary(plan: &Plan) -> String {
         plural(rows, "row"),
         bytes_in_words(plan.certificate.slab_bytes),
     );
+    if plan.certificate.reverse_batches > 0 {
+        let _ =
+            writeln!(text, "  in reverse: {}", plural(u64::from(plan.certificate.reverse_batches), "step"));
+    }
     let kinds = Kinds::of(plan);
     for (kind, name) in kinds.names().iter().enumerate() {
         let rows: u64 = kinds.steps(plan, kind).map(|(_, step)| u64::from(step.rows)).sum();

@@ -20,6 +20,22 @@ fn a_plan_is_proven_against_its_graph() {
 }
 
 #[test]
+fn a_plan_for_training_is_proven_and_says_what_was_proven_how() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/files/handwritten");
+    let (graph, plan) = (format!("{folder}/tree.graph"), format!("{folder}/tree.plan"));
+    let said = says(&["check", &graph, &plan]);
+    assert!(said.starts_with("proven: ") && said.contains("10 applications"), "{said}");
+    assert!(
+        said.contains("reverse by structure: 2 losses, gradients of 4 parameters and 0 values"),
+        "{said}"
+    );
+    assert!(
+        said.contains("derivatives by example: 3 kernels equal to the reference on 6 random lanes"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_plan_of_another_graph_is_not_proven() {
     let plan = planned(NAMES, "foreign.plan", &[]);
     let said = without_folder(&says(&["check", ORDER, &plan]));

@@ -20,7 +20,7 @@ struct RawPlan<'a> {
     #[serde(borrow)]
     text: Blob<'a>,
     /// Length of the module's name, mode, structure from the lowest word on, bound words and floats,
-    /// batches, bound, then four numbers of two words each.
+    /// forward and reverse batches, bound, then four numbers of two words each.
     head: Blob<'a>,
     /// Length of the name, kind, the store it belongs to, five words of type.
     stores: Blob<'a>,
@@ -50,7 +50,7 @@ struct RawPlan<'a> {
     update_names: Blob<'a>,
 }
 
-const HEAD: usize = 18;
+const HEAD: usize = 19;
 
 fn halves(number: u64) -> [u32; 2] {
     [number as u32, (number >> 32) as u32]
@@ -121,10 +121,10 @@ impl<'a> RawPlan<'a> {
             outputs,
             certificate,
         } = plan;
-        let Certificate { batches, bound, copied, tabled, direct, slab_bytes } = certificate;
+        let Certificate { batches, reverse_batches, bound, copied, tabled, direct, slab_bytes } = certificate;
         let mut head = vec![module.len() as u32, *mode as u32];
         head.extend([*structure as u64, (*structure >> 64) as u64].into_iter().flat_map(halves));
-        head.extend([*words, *floats, *batches, *bound]);
+        head.extend([*words, *floats, *batches, *reverse_batches, *bound]);
         head.extend([*copied, *tabled, *direct, *slab_bytes].into_iter().flat_map(halves));
         let mut text = module.clone();
         let mut store_blob = Vec::with_capacity(8 * stores.len());
@@ -201,7 +201,7 @@ impl RawPlan<'_> {
         let mut text = Text::new(&self.text)?;
         let mut head = self.head.reader("head")?;
         let head: [u32; HEAD] = head.array().and_then(|words| head.end().map(|()| words))?;
-        let [module, mode, a, b, c, d, words, floats, batches, bound, rest @ ..] = head;
+        let [module, mode, a, b, c, d, words, floats, batches, reverse_batches, bound, rest @ ..] = head;
         let Some(&mode) = Mode::ALL.get(mode as usize) else {
             return Err(LoadError::malformed(format!("{mode} is no mode")));
         };
@@ -228,6 +228,7 @@ impl RawPlan<'_> {
             outputs: self.read_outputs(&mut text)?,
             certificate: Certificate {
                 batches,
+                reverse_batches,
                 bound,
                 copied: long(0),
                 tabled: long(1),

@@ -51,9 +51,8 @@ fn cells(graph: &GraphData) -> Checked<Vec<Cost>> {
 /// How many elements each signature of a checked graph makes when it is applied once.
 pub(crate) fn of_signatures(graph: &GraphData) -> Checked<Vec<u64>> {
     let cells = cells(graph)?;
-    let of_types = |ids: &[TypeId]| {
-        ids.iter().map(|&ty| graph.ty(ty)).map(|ty| ty.shape.elements() as u64).sum::<u64>()
-    };
+    let of_types =
+        |ids: &[TypeId]| ids.iter().map(|&ty| graph.ty(ty)).map(|ty| ty.shape.elements() as u64).sum::<u64>();
     let cost = |signature: &Signature| {
         let own = of_types(&signature.operands) + of_types(&signature.results);
         match signature.callee {

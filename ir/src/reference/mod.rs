@@ -46,8 +46,8 @@ mod single;
 mod uses;
 
 pub(crate) use datum::Argument;
-pub(crate) use derivative::Partial;
 pub use datum::{Datum, Run, Words};
+pub(crate) use derivative::Partial;
 pub use error::{Place, RunError, RunFault};
 pub(crate) use frame::Call;
 pub use reverse::Gradients;

@@ -17,6 +17,7 @@ pub(crate) mod fuse;
 use autobatch_ir::graph::{Arena, Callee, Op, OperandKind, ParamArg, Signature, Signatures};
 use autobatch_ir::id::{AppId, SigId, ValueId};
 use autobatch_ir::module::Module;
+use autobatch_ir::plan::row_ops::{Template, template};
 use autobatch_ir::plan::{
     Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View,
 };
@@ -163,69 +164,44 @@ impl<'a> Builder<'a> {
         args: &[u32],
         results: Vec<Type>,
     ) -> Vec<Value> {
-        match op {
-            Op::Port(_) => unreachable!("ports are bound before a body is walked"),
-            Op::Input(_) => operands,
-            Op::Fill { ty, bits } => vec![Value::Pieces(vec![self.reg(RegKind::Const(bits), ty)], ty)],
-            Op::Param => vec![Value::Pieces(vec![self.reg(RegKind::Param(args[0]), results[0])], results[0])],
-            Op::List => {
+        match (template(op), op) {
+            (Template::Source, Op::Fill { ty, bits }) => {
+                vec![Value::Pieces(vec![self.reg(RegKind::Const(bits), ty)], ty)]
+            }
+            (Template::Source, Op::Param) => {
+                vec![Value::Pieces(vec![self.reg(RegKind::Param(args[0]), results[0])], results[0])]
+            }
+            (Template::Source, _) => operands,
+            (Template::List, _) => {
                 let element = results[0].element();
                 let views = operands.into_iter().map(|value| self.one_view(value)).collect();
                 vec![Value::List(ListSource::Views(views), element)]
             }
-            Op::StopGradient | Op::ScaleGradient { .. } => operands,
-            Op::Dropout { .. } if !self.options.training => operands.into_iter().take(1).collect(),
-            Op::Unary(_)
-            | Op::LeakyRelu { .. }
-            | Op::Elu { .. }
-            | Op::Clamp { .. }
-            | Op::Binary(_)
-            | Op::Compare(_)
-            | Op::Select
-            | Op::Cast(_) => self.elementwise(op, operands, results[0]),
-            Op::Affine { bias, transposed } => self.affine(bias, transposed, operands, args, results[0]),
-            Op::Concat { axis: 0 } | Op::Stack => vec![side_by_side(operands, results[0])],
-            Op::Reshape(_) => vec![side_by_side(operands, results[0])],
-            Op::Split { axis: 0, .. } => split(&operands[0], &results),
-            Op::Slice { axis: 0, start, .. } => {
-                let row = (results[0].shape.elements() as u32) / results[0].shape.dims()[0];
-                vec![Value::Pieces(range(pieces(&operands[0]), start * row, results[0]), results[0])]
+            (Template::View, Op::Reshape(_) | Op::Stack) => vec![side_by_side(operands, results[0])],
+            (Template::View, _) => operands,
+            (Template::Map, _) => self.elementwise(op, operands, results[0]),
+            (Template::Prod, Op::Affine { bias, transposed }) => {
+                self.affine(bias, transposed, operands, args, results[0])
             }
-            Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. } => {
-                self.fold(op, operands, results[0])
-            }
-            Op::Lookup { .. } => {
+            (Template::Prod, _) => unreachable!("affine alone is a product"),
+            (Template::Seg, _) => self.fold(op, operands, results[0]),
+            (Template::Lookup, _) => {
                 let index = self.one_view(operands[0].clone());
                 let dst = self.temp(results[0]);
                 self.stages.push(Stage::Lookup { param: args[0], index, dst });
                 vec![Value::Pieces(vec![dst], results[0])]
             }
-            Op::Broadcast(_)
-            | Op::Matmul
-            | Op::Dot
-            | Op::Outer
-            | Op::Concat { .. }
-            | Op::Split { .. }
-            | Op::Slice { .. }
-            | Op::Transpose(_)
-            | Op::Pick
-            | Op::Reduce { .. }
-            | Op::ArgMax
-            | Op::TopK { .. }
-            | Op::Softmax
-            | Op::LogSoftmax
-            | Op::LogSumExp
-            | Op::Norm
-            | Op::LayerNorm { .. }
-            | Op::OneHot { .. }
-            | Op::PickNegLogSoftmax
-            | Op::CrossEntropy
-            | Op::KlDiv
-            | Op::Mse
-            | Op::Bce
-            | Op::Hinge { .. }
-            | Op::Dropout { .. }
-            | Op::ForkNoise { .. } => self.row(op, operands, results),
+            // Some of the ops that a row stage could play are ranges of elements here.
+            (Template::Row, Op::Dropout { .. }) if !self.options.training => {
+                operands.into_iter().take(1).collect()
+            }
+            (Template::Row, Op::Concat { axis: 0 }) => vec![side_by_side(operands, results[0])],
+            (Template::Row, Op::Split { axis: 0, .. }) => split(&operands[0], &results),
+            (Template::Row, Op::Slice { axis: 0, start, .. }) => {
+                let row = (results[0].shape.elements() as u32) / results[0].shape.dims()[0];
+                vec![Value::Pieces(range(pieces(&operands[0]), start * row, results[0]), results[0])]
+            }
+            (Template::Row, _) => self.row(op, operands, results),
         }
     }
 

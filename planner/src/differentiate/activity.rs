@@ -1,8 +1,8 @@
 //! Activity: which values get gradients.
 //!
 //! A value *needs* a gradient if it depends, through ops that have derivatives, on a parameter or a
-//! value whose gradient is asked for. An application is *live* if a result of it that needs a
-//! gradient leads to a loss. Both are decided for the whole graph, once. A kernel in reverse serves
+//! value whose gradient is asked for. An application is *live* if something that it reads needs a
+//! gradient, and a result of it leads to a loss. Both are decided for the whole graph, once. A kernel in reverse serves
 //! all live lanes of its signature, so it makes the gradient of an operand if any lane needs it;
 //! what lanes that do not need it contribute is listed nowhere.
 
@@ -18,6 +18,8 @@ use autobatch_ir::types::DType;
 pub(super) struct Needs {
     /// Per value.
     pub(super) values: Vec<bool>,
+    /// Per application whether it hands gradients on: an operand or parameter needs one.
+    apps: Vec<bool>,
     /// Per signature that some planned application has.
     pub(super) sigs: Vec<Option<Wanted>>,
 }
@@ -39,12 +41,14 @@ pub(super) fn needs(
     for value in request.values {
         values[value.index()] = true;
     }
+    let mut apps = Vec::with_capacity(graph.arena.len());
     for app in graph.arena.ids() {
         let signature = graph.signature(app);
         let sig = graph.arena.app(app).sig;
         let wants = |arg: &ParamArg| matches!(arg, ParamArg::Module(param) if params[param.index()]);
         let mut any = signature.params.iter().any(wants);
         for_each_read(graph, app, |value| any |= values[value.index()]);
+        apps.push(any);
         if is_planned(graph, clusters, app) && !signature.is_list() {
             let wanted = sigs[sig.index()].get_or_insert_with(|| Wanted {
                 operands: vec![false; signature.operands.len()],
@@ -69,7 +73,7 @@ pub(super) fn needs(
             }
         }
     }
-    Needs { values, sigs }
+    Needs { values, apps, sigs }
 }
 
 fn mark_operands(graph: &GraphData, app: AppId, values: &[bool], operands: &mut [bool]) {
@@ -98,7 +102,8 @@ pub(super) fn live<E>(
         values[value.index()] = needs.values[value.index()];
     }
     for app in graph.arena.ids().rev() {
-        if graph.signature(app).is_list() || !graph.arena.results(app).any(|slot| values[slot]) {
+        let reached = graph.arena.results(app).any(|slot| values[slot]);
+        if graph.signature(app).is_list() || !needs.apps[app.index()] || !reached {
             continue;
         }
         live[app.index()] = true;

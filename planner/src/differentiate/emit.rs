@@ -72,6 +72,7 @@ pub(super) fn emit(
     let values = field_of_values(plan, graph);
     work.collect(plan)?;
     work.save(plan)?;
+    let forward_steps = plan.steps.len();
     let seeds = work.seeds(plan, request, &values)?;
     let contributions = work.contributions(&seeds, request);
     let forward_waves: Vec<std::ops::Range<usize>> = plan.waves().collect();
@@ -85,7 +86,7 @@ pub(super) fn emit(
     work.outputs(plan, request, &contributions, &values)?;
     work.finals(plan);
     plan.normalise();
-    recount(plan);
+    recount(plan, forward_steps);
     Ok(())
 }
 
@@ -648,13 +649,14 @@ fn fold_kernel(ty: Type) -> Kernel {
     }
 }
 
-/// The certificate of the whole plan.
-fn recount(plan: &mut Plan) {
+/// The certificate of the whole plan, of which so many steps are forward.
+fn recount(plan: &mut Plan, forward: usize) {
     let mut own = autobatch_ir::plan::Certificate { bound: plan.certificate.bound, ..Default::default() };
     own.slab_bytes = plan.slab_bytes();
-    for step in &plan.steps {
+    for (number, step) in plan.steps.iter().enumerate() {
         let (kernel, rows) = (plan.kernel(step), u64::from(step.rows));
-        own.batches += u32::from(!kernel.source);
+        let batches = if number < forward { &mut own.batches } else { &mut own.reverse_batches };
+        *batches += u32::from(!kernel.source);
         if kernel.only_moves() {
             own.copied += rows * step.places.len() as u64;
         }

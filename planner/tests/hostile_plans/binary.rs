@@ -1,7 +1,7 @@
 //! Mutations of `.abp` files, most of them with a checksum that fits.
 
-use crate::corpus;
 use crate::hostile::{HEADER, campaign, limit, measured, mutated_bytes, reseal};
+use crate::{corpus, played};
 use autobatch_ir::codec::LoadError;
 use autobatch_ir::plan::Plan;
 
@@ -14,6 +14,7 @@ fn mutated_files_are_refused_or_sound() {
     let (seed, rounds, mut random) = campaign(0x5eed_0003);
     let files = files();
     let mut outcomes = [0usize; 8];
+    let mut reverse = 0;
     for round in 0..rounds {
         let bytes = mutated_bytes(&mut random, &files);
         let (result, peak) = measured(|| Plan::from_bytes(&bytes));
@@ -21,6 +22,7 @@ fn mutated_files_are_refused_or_sound() {
         assert!(peak <= limit, "seed {seed:#x}, round {round}: {} bytes took {peak}", bytes.len());
         outcomes[match result {
             Ok(plan) => {
+                reverse += usize::from(played(&plan).is_some() && !plan.finals.is_empty());
                 let mut normal = plan.into_inner();
                 let again = Plan::from_bytes(&normal.to_bytes()).expect("what was read can be written");
                 assert!(*again == normal, "seed {seed:#x}, round {round}");
@@ -45,6 +47,7 @@ fn mutated_files_are_refused_or_sound() {
             }
         }] += 1;
     }
+    assert!(reverse > 0, "none of the sound plans has finals");
     assert!(outcomes.iter().all(|&count| count > 0), "every outcome is met: {outcomes:?}");
 }
 

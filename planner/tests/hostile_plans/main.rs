@@ -6,15 +6,44 @@ mod binary;
 mod hostile;
 mod text;
 
+use autobatch_ir::plan::interp::play;
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Plan, Verified};
 use std::path::Path;
 
-/// The committed plans.
+/// The committed plans: printed ones, and those written by hand, which have a reverse and finals.
 fn corpus() -> Vec<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/files/plans");
-    let entries = std::fs::read_dir(folder).expect("the corpus is there");
-    let mut files: Vec<_> = entries.map(|entry| entry.expect("a file").path()).collect();
+    let mut files = Vec::new();
+    for folder in ["plans", "handwritten"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/files").join(folder);
+        let entries = std::fs::read_dir(folder).expect("the corpus is there");
+        files.extend(entries.map(|entry| entry.expect("a file").path()));
+    }
     files.sort();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "plan"));
-    assert!(files.len() > 8, "the corpus is there");
-    files.iter().map(|path| std::fs::read_to_string(path).expect("a text")).collect()
+    let texts: Vec<String> =
+        files.iter().map(|path| std::fs::read_to_string(path).expect("a text")).collect();
+    assert!(texts.iter().filter(|text| text.contains(".grad wgrad")).count() > 4, "some have finals");
+    texts
+}
+
+/// Plays a plan that the verifier accepted: whatever it reads must be there, or this panics.
+/// `None` of one that asks for much memory or work.
+fn played(plan: &Verified<Plan>) -> Option<()> {
+    const MUCH: u64 = 1 << 16;
+    let elements: u64 = plan.stores.iter().map(|store| store.ty.shape.elements() as u64).sum();
+    let kernels = plan.kernels.iter().flat_map(|kernel| &kernel.regs);
+    let registers: u64 = kernels.map(|reg| reg.ty.shape.elements() as u64).sum();
+    let rows: u64 = plan.steps.iter().map(|step| u64::from(step.rows)).sum();
+    let taken = plan.finals.iter().flat_map(|sum| &sum.parts).map(|part| u64::from(part.lanes));
+    let bound = u64::from(plan.words) + u64::from(plan.floats);
+    let all = [elements, registers, rows, bound, plan.certificate.slab_bytes, taken.sum()];
+    if all.iter().any(|&much| much > MUCH) {
+        return None;
+    }
+    let given = &plan.stores[..plan.given_stores()];
+    let stores: Vec<Vec<f32>> = given.iter().map(|store| vec![0.5; store.ty.shape.elements()]).collect();
+    let (words, floats) = (vec![0; plan.words as usize], vec![0.25; plan.floats as usize]);
+    play(plan, &stores, &words, &floats, Noise::On { seed: 1, step: 1 }).expect("zeros are in range");
+    Some(())
 }

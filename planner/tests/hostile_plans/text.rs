@@ -1,7 +1,7 @@
 //! Mutations of committed plans, and texts made to cost as much as they can.
 
-use crate::corpus;
 use crate::hostile::{campaign, limit, measured, mutated_text};
+use crate::{corpus, played};
 use autobatch_ir::plan::Plan;
 use std::fmt::{Display, Write as _};
 
@@ -84,7 +84,7 @@ const TOKENS: [&str; 56] = [
 fn mutated_texts_parse_or_are_refused_within_bounds() {
     let (seed, rounds, mut random) = campaign(0x5eed_0002);
     let corpus: Vec<Vec<u8>> = corpus().into_iter().map(String::into_bytes).collect();
-    let (mut parsed, mut sound) = (0, 0);
+    let (mut parsed, mut sound, mut reverse) = (0, 0, 0);
     for round in 0..rounds {
         let text = mutated_text(&mut random, &corpus, &TOKENS);
         let Some(plan) = parse(&text, &format_args!("seed {seed:#x}, round {round}")) else { continue };
@@ -93,8 +93,12 @@ fn mutated_texts_parse_or_are_refused_within_bounds() {
         let back = Plan::from_text(&printed)
             .unwrap_or_else(|error| panic!("seed {seed:#x}, round {round}: {error}\n{printed}"));
         assert!(back == plan && back.to_text() == printed, "seed {seed:#x}, round {round}:\n{printed}");
-        sound += usize::from(plan.verify().is_ok());
+        if let Ok(plan) = plan.verify() {
+            sound += 1;
+            reverse += usize::from(played(&plan).is_some() && !plan.finals.is_empty());
+        }
     }
+    assert!(reverse > 0, "none of the sound plans has finals");
     assert!(parsed > rounds / 50 && parsed < rounds / 2, "{parsed} of {rounds} texts were plans");
     assert!(sound > 0 && sound < parsed, "{sound} of {parsed} were sound");
 }

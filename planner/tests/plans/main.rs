@@ -3,6 +3,7 @@
 mod agreement;
 mod bodies;
 mod caching;
+mod determinism;
 mod gradients;
 mod graphs;
 mod mutations;

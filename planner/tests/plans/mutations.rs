@@ -4,11 +4,13 @@
 use crate::agreement::{planner, played, same_words};
 use crate::graphs::{MODELS, Random};
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::check::{Wanted, check};
+use autobatch_ir::id::ValueId;
+use autobatch_ir::plan::check::{Proof, Wanted, check_losses};
 use autobatch_ir::plan::interp::Played;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Mode, Plan};
-use autobatch_planner::{Request, RowOrder};
+use autobatch_ir::plan::{Mode, Plan, Verified};
+use autobatch_ir::types::DType;
+use autobatch_planner::{Gradients, Request, RowOrder};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
@@ -34,7 +36,7 @@ macro_rules! parts {
 
 fn parts(plan: &Plan) -> Vec<Part> {
     parts![plan; stores, words, floats, slabs, fields, kernels, steps, waves, operands, places,
-        store_args, lanes, tables, outputs, certificate]
+        store_args, lanes, tables, finals, outputs, certificate]
 }
 
 /// Paths to everything in a part that is no list and no record.
@@ -96,25 +98,105 @@ fn at<'a>(json: &'a mut Json, path: &[String]) -> &'a mut Json {
     })
 }
 
-/// What stopped a changed plan, or that nothing had to.
-fn verdict(plan: Plan, graph: &GraphData, original: &Played) -> &'static str {
-    let Ok(plan) = plan.verify() else { return "verify" };
-    if check(&plan, graph, Wanted { values: &[], training: false }).is_err() {
-        return "check";
+/// Equal, or equal but for the order of a sum.
+fn close(a: &[u32], b: &[u32]) -> bool {
+    let near =
+        |a: f32, b: f32| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-4 * (1.0 + a.abs());
+    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| a == b || near(f32::from_bits(a), f32::from_bits(b)))
+}
+
+/// A plan as it was made, and what it computes.
+struct Sound<'a> {
+    graph: &'a GraphData,
+    plan: Verified<Plan>,
+    training: bool,
+    losses: &'a [(ValueId, f32)],
+    proof: Proof,
+    run: Played,
+}
+
+impl<'a> Sound<'a> {
+    fn new(plan: Plan, graph: &'a GraphData, training: bool, losses: &'a [(ValueId, f32)]) -> Self {
+        let plan = plan.verify().expect("sound");
+        let proof = check_losses(&plan, graph, Wanted { values: &[], training }, losses).expect("right");
+        let run = played(&plan, graph, Self::noise(training));
+        Self { graph, plan, training, losses, proof, run }
     }
-    let run = played(&plan, graph, Noise::Off);
-    let equal = (0..original.outputs()).all(|output| {
-        let (a, b) = (original.output(output), run.output(output));
-        same_words(a.expect("an output"), b.expect("an output"))
-    });
-    if equal { "same" } else { "WRONG" }
+
+    fn noise(training: bool) -> Noise {
+        if training { Noise::On { seed: 5, step: 2 } } else { Noise::Off }
+    }
+
+    /// What stopped a changed plan, or that nothing had to.
+    fn verdict(&self, plan: Plan) -> &'static str {
+        let Ok(plan) = plan.verify() else { return "verify" };
+        let wanted = Wanted { values: &[], training: self.training };
+        let Ok(proof) = check_losses(&plan, self.graph, wanted, self.losses) else {
+            return "check";
+        };
+        let of = |proof: &Proof| (proof.params.clone(), proof.values.clone());
+        if of(&proof) != of(&self.proof) {
+            return "other gradients";
+        }
+        let run = played(&plan, self.graph, Self::noise(self.training));
+        let outputs = (0..self.run.outputs()).all(|output| {
+            let (a, b) = (self.run.output(output), run.output(output));
+            let (a, b) = (a.expect("an output"), b.expect("an output"));
+            let is_gradient = self.plan.outputs[output].name.starts_with("grad ");
+            if is_gradient { close(a, b) } else { same_words(a, b) }
+        });
+        let gradients = self.proof.params.iter().all(|&param| {
+            let of = |plan: &Plan, run: &Played| {
+                let gradient = run.gradient(plan.gradient_of(param).expect("proven")).expect("made");
+                gradient.iter().map(|x| x.to_bits()).collect::<Vec<u32>>()
+            };
+            close(&of(&self.plan, &self.run), &of(&plan, &run))
+        });
+        if outputs && gradients { "same" } else { "WRONG" }
+    }
+
+    /// Changes some leaves of every part; counts what stopped each.
+    fn mutate(
+        &self,
+        name: &str,
+        changes: usize,
+        random: &mut Random,
+        counts: &mut BTreeMap<(&'static str, &'static str), u32>,
+    ) {
+        for part in parts(&self.plan) {
+            let (mut found, mut words) = (Vec::new(), Vec::new());
+            leaves(&part.json, &mut Vec::new(), &mut found);
+            strings(&part.json, &mut words);
+            for _ in 0..if found.is_empty() { 0 } else { changes } {
+                let path = &found[random.below(found.len())];
+                let mut json = part.json.clone();
+                let leaf = at(&mut json, path);
+                let other = changed(leaf, &words, random);
+                if *leaf == other {
+                    continue;
+                }
+                let what = format!("{name}: {} {} from {leaf} to {other}", part.name, path.join("."));
+                *leaf = other;
+                let mut mutant = (*self.plan).clone();
+                let verdict = match (part.put)(&mut mutant, json) {
+                    Ok(()) => self.verdict(mutant),
+                    Err(_) => "no plan",
+                };
+                assert_ne!(verdict, "WRONG", "{what} passes and computes something else");
+                *counts.entry((part.name, verdict)).or_default() += 1;
+            }
+        }
+    }
+}
+
+fn is_long() -> bool {
+    std::env::var_os("AUTOBATCH_TEST").is_some_and(|value| value == "long")
 }
 
 #[test]
 fn a_changed_plan_is_refused_or_computes_the_same() {
-    let long = std::env::var_os("AUTOBATCH_TEST").is_some_and(|value| value == "long");
-    let (plans, changes) = if long { (1000, 200) } else { (200, 8) };
-    let mut counts: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+    let (plans, changes) = if is_long() { (1000, 200) } else { (200, 8) };
+    let mut counts = BTreeMap::new();
     for number in 0..plans {
         let (name, model) = MODELS[number % MODELS.len()];
         let mut random = Random(number as u64);
@@ -124,35 +206,50 @@ fn a_changed_plan_is_refused_or_computes_the_same() {
         let policy = ["depth", "agenda", "auto", "none"][random.below(4)];
         let request = Request { mode, rows, ..Request::default() };
         let plan = planner(policy).plan(&graph, &request).expect("outputs are wanted");
-        let original = played(&plan.clone().verify().expect("sound"), &graph, Noise::Off);
-        for part in parts(&plan) {
-            let (mut found, mut words) = (Vec::new(), Vec::new());
-            leaves(&part.json, &mut Vec::new(), &mut found);
-            strings(&part.json, &mut words);
-            for _ in 0..if found.is_empty() { 0 } else { changes } {
-                let path = &found[random.below(found.len())];
-                let mut json = part.json.clone();
-                let leaf = at(&mut json, path);
-                let other = changed(leaf, &words, &mut random);
-                if *leaf == other {
-                    continue;
-                }
-                let what =
-                    format!("{name} {number}: {} {} from {leaf} to {other}", part.name, path.join("."));
-                *leaf = other;
-                let mut mutant = plan.clone();
-                let verdict = match (part.put)(&mut mutant, json) {
-                    Ok(()) => verdict(mutant, &graph, &original),
-                    Err(_) => "no plan",
-                };
-                assert_ne!(verdict, "WRONG", "{what} passes and gives other outputs");
-                *counts.entry((part.name, verdict)).or_default() += 1;
-            }
-        }
+        let sound = Sound::new(plan, &graph, false, &[]);
+        sound.mutate(&format!("{name} {number}"), changes, &mut random, &mut counts);
     }
     for (part, verdict) in
         [("operands", "check"), ("tables", "check"), ("kernels", "check"), ("steps", "verify")]
     {
+        assert!(counts.contains_key(&(part, verdict)), "no change of {part} met {verdict}: {counts:?}");
+    }
+}
+
+#[test]
+fn a_changed_plan_for_training_is_refused_or_gives_the_same_gradients() {
+    let (plans, changes) = if is_long() { (200, 400) } else { (48, 40) };
+    let mut counts = BTreeMap::new();
+    for number in 0..plans {
+        let (name, model) = MODELS[number % MODELS.len()];
+        let mut random = Random(1000 + number as u64);
+        let graph = model(&mut random);
+        let floats = |value: &ValueId| {
+            let ty = graph.type_of(*value);
+            ty.dtype == DType::F32 && !ty.is_list
+        };
+        let outputs = graph.outputs.iter().map(|output| output.value).filter(floats);
+        let losses: Vec<(ValueId, f32)> = outputs.zip([1.0, -0.5, 0.75].into_iter().cycle()).collect();
+        let all = (0..graph.arena.values()).map(ValueId::new).filter(floats);
+        let values: Vec<ValueId> = all.filter(|_| random.below(3) == 0).collect();
+        let gradients = Some(Gradients { losses: &losses, params: None, values: &values });
+        let rows = [RowOrder::Batch, RowOrder::Propagated][random.below(2)];
+        let training = random.below(2) == 0;
+        let request = Request { mode: Mode::Train, rows, training, gradients, wanted: &[] };
+        let policy = ["depth", "agenda", "auto", "none"][random.below(4)];
+        let plan = planner(policy).plan(&graph, &request).expect("every op has a derivative");
+        let sound = Sound::new(plan, &graph, training, &losses);
+        sound.mutate(&format!("{name} {number} for training"), changes, &mut random, &mut counts);
+    }
+    for (part, verdict) in [
+        ("operands", "check"),
+        ("places", "check"),
+        ("tables", "check"),
+        ("kernels", "check"),
+        ("finals", "check"),
+        ("finals", "verify"),
+        ("stores", "other gradients"),
+    ] {
         assert!(counts.contains_key(&(part, verdict)), "no change of {part} met {verdict}: {counts:?}");
     }
 }

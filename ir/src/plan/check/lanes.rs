@@ -61,8 +61,11 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    pub(super) fn play(mut self, outputs: &[(String, ValueId)]) -> Proof {
-        let mut reverse = Reverse::of(self.plan, self.graph, self.training, self.held.len());
+    pub(super) fn play(mut self, outputs: &[(String, ValueId)], losses: Option<&[(ValueId, f32)]>) -> Proof {
+        let mut reverse = Reverse::of(self.plan, self.graph, self.training, losses);
+        if let Some(reverse) = &mut reverse {
+            reverse.names = vec![Name::Nothing; self.held.len()];
+        }
         for &(sig, app) in reverse.iter().flat_map(|reverse| reverse.unknown()) {
             self.report.push(Disagreement::Unknown { sig, app });
         }

@@ -8,14 +8,19 @@
 //!   place holds the wanted value.
 //! * **Kernels.** Once per kernel and signature, both are expanded to terms in a normal form and
 //!   compared; see `terms`. Cells are inlined, so the comparison is against what the model wrote.
+//! * **The reverse**, of plans that make gradients: every use of a value contributes once, in graph
+//!   order; see `reverse`. What a derivative kernel computes is *compared*, with the reference's reverse mode of
+//!   the one application, bit for bit on random numbers; it is not proved for all numbers, and
+//!   [`Proof`] says so.
 //! * **Promises.** Parameter arguments, applications of their own, shared values, outputs, and the
 //!   certificate's bound.
 //!
-//! Terms that are equal have equal bits by the definitions of [`numeric`](crate::numeric), so a plan
-//! that passes has the bits of the graph. The converse does not hold: a plan may be right in a way
+//! Terms that are equal have equal bits by the definitions of [`numeric`](crate::numeric), so the
+//! forward part of a plan that passes has the bits of the graph. The converse does not hold: a plan may be right in a way
 //! that the normal form does not see, and is refused.
 //!
-//! *Cost.* One look per operand and lane; a row's name stands in a flat table.
+//! *Cost.* One look per operand and lane; a row's name stands in a flat table. A derivative kernel is
+//! played a few times, whatever the number of its lanes.
 
 mod body;
 mod bound;
@@ -46,11 +51,35 @@ pub struct Wanted<'a> {
     pub training: bool,
 }
 
-/// Proves that a plan computes what a verified graph says.
+/// Proves that a plan computes what a verified graph says. Of a plan with a reverse, the losses are
+/// those that it has seeds for; see [`Proof::losses`]. Where an application has several results
+/// that may be losses, which seed is whose is told by order alone: [`check_losses`] knows.
 ///
 /// # Errors
 /// Everything that the two disagree about, up to [`MAX_DISAGREEMENTS`].
 pub fn check(plan: &Verified<Plan>, graph: &GraphData, wanted: Wanted<'_>) -> Result<Proof, Disagreements> {
+    prove(plan, graph, wanted, None)
+}
+
+/// As [`check`], of a plan whose reverse must begin with these losses and their factors.
+///
+/// # Errors
+/// Everything that the two disagree about, up to [`MAX_DISAGREEMENTS`].
+pub fn check_losses(
+    plan: &Verified<Plan>,
+    graph: &GraphData,
+    wanted: Wanted<'_>,
+    losses: &[(ValueId, f32)],
+) -> Result<Proof, Disagreements> {
+    prove(plan, graph, wanted, Some(losses))
+}
+
+fn prove(
+    plan: &Verified<Plan>,
+    graph: &GraphData,
+    wanted: Wanted<'_>,
+    losses: Option<&[(ValueId, f32)]>,
+) -> Result<Proof, Disagreements> {
     let mut report = Disagreements::default();
     structure(plan, graph, &mut report);
     parameters(plan, graph, &mut report);
@@ -59,7 +88,7 @@ pub fn check(plan: &Verified<Plan>, graph: &GraphData, wanted: Wanted<'_>) -> Re
         named.chain(wanted.values.iter().map(|&value| (value.to_string(), value))).collect();
     let mut proof = Proof::default();
     if report.found().is_empty() {
-        proof = Lanes::new(plan, graph, wanted.training, &mut report).play(&outputs);
+        proof = Lanes::new(plan, graph, wanted.training, &mut report).play(&outputs, losses);
         let known = |value: &ValueId| value.index() < graph.arena.values();
         let of_gradients = proof.losses.iter().map(|loss| loss.0).chain(proof.values.iter().copied());
         let wanted = outputs.iter().map(|output| output.1).chain(of_gradients);

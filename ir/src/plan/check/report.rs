@@ -306,7 +306,10 @@ impl fmt::Display for Disagreement {
                 "{app}: what it contributes to the gradient of {param} must be taken by finals exactly once"
             ),
             Self::Gradient { store, of } => {
-                write!(f, "{store}: it is the gradient of {of}, which is no parameter or has another gradient")
+                write!(
+                    f,
+                    "{store}: it is the gradient of {of}, which is no parameter or has another gradient"
+                )
             }
             Self::GradientOutput { output, value } => {
                 write!(f, "output {output}: it does not hold the gradient of {value}")

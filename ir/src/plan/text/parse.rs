@@ -385,7 +385,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// `certificate batches 4 bound 4 | rows copied 0 tabled 0 direct 14 | slabs 512 bytes`
+    /// `certificate batches 4 bound 4 | reverse 3 | rows copied 0 tabled 0 direct 14 | slabs 512 bytes`
     fn certificate(&mut self) -> Parsed<()> {
         self.keyword("certificate")?;
         self.keyword("batches")?;
@@ -393,6 +393,11 @@ impl<'t> Parser<'t> {
         self.keyword("bound")?;
         let bound = self.cursor.number()?;
         self.cursor.expect_mark(b'|')?;
+        let mut reverse_batches = 0;
+        if self.cursor.eat_word("reverse") {
+            reverse_batches = self.cursor.number()?;
+            self.cursor.expect_mark(b'|')?;
+        }
         self.keyword("rows")?;
         self.keyword("copied")?;
         let copied = self.cursor.long_number()?;
@@ -404,7 +409,8 @@ impl<'t> Parser<'t> {
         self.keyword("slabs")?;
         let slab_bytes = self.cursor.long_number()?;
         self.keyword("bytes")?;
-        self.plan.certificate = Certificate { batches, bound, copied, tabled, direct, slab_bytes };
+        self.plan.certificate =
+            Certificate { batches, reverse_batches, bound, copied, tabled, direct, slab_bytes };
         Ok(())
     }
 }

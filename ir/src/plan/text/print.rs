@@ -138,11 +138,12 @@ impl Printer<'_> {
     }
 
     fn certificate(&mut self, certificate: &Certificate) {
-        let Certificate { batches, bound, copied, tabled, direct, slab_bytes } = certificate;
-        put(
-            &mut self.out,
-            format_args!("\ncertificate batches {batches} bound {bound} | rows copied {copied} "),
-        );
+        let Certificate { batches, reverse_batches, bound, copied, tabled, direct, slab_bytes } = certificate;
+        put(&mut self.out, format_args!("\ncertificate batches {batches} bound {bound}"));
+        if *reverse_batches > 0 {
+            put(&mut self.out, format_args!(" | reverse {reverse_batches}"));
+        }
+        put(&mut self.out, format_args!(" | rows copied {copied} "));
         put(&mut self.out, format_args!("tabled {tabled} direct {direct} | slabs {slab_bytes} bytes\n"));
     }
 }

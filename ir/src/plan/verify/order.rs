@@ -178,9 +178,11 @@ fn for_operand_runs(plan: &Plan, step: &Step, operand: Operand, mut run: impl Fn
 fn certificate(plan: &Plan, findings: &mut VerifyErrors) {
     let mut own = Certificate { bound: plan.certificate.bound, ..Certificate::default() };
     own.slab_bytes = super::memory::slab_bytes(plan).unwrap_or(u64::MAX);
-    for step in &plan.steps {
+    let forward = plan.forward_steps();
+    for (number, step) in plan.steps.iter().enumerate() {
         let (kernel, rows) = (plan.kernel(step), u64::from(step.rows));
-        own.batches += u32::from(!kernel.source);
+        let batches = if number < forward { &mut own.batches } else { &mut own.reverse_batches };
+        *batches += u32::from(!kernel.source);
         if kernel.only_moves() {
             own.copied += rows * plan.places(step).len() as u64;
         }

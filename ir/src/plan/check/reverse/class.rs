@@ -280,8 +280,7 @@ impl Class {
             match &probe.returned.params[number].share {
                 Share::Product { x: own_x, width, dy: own_dy, transposed, .. } => {
                     let each = own_x.len() / width;
-                    let (of_rows, of_columns) =
-                        if *transposed { (own_dy, own_x) } else { (own_x, own_dy) };
+                    let (of_rows, of_columns) = if *transposed { (own_dy, own_x) } else { (own_x, own_dy) };
                     same_x.compare(&x, &cut(of_rows, each, block.rows));
                     same_dy.compare(&dy, &cut(of_columns, each, block.columns));
                 }

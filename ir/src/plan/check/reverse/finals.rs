@@ -173,7 +173,10 @@ impl Lanes<'_> {
         let signature = self.graph.signature(app);
         let operands = (0..signature.operands.len() as u32).map(Taken::Operand);
         let results = (0..signature.results.len() as u32).map(Taken::Result);
-        operands.chain(results).filter(|&taken| self.takes(Some(operand), lane, app, taken, reverse)).collect()
+        operands
+            .chain(results)
+            .filter(|&taken| self.takes(Some(operand), lane, app, taken, reverse))
+            .collect()
     }
 
     /// Whether of every application that a gradient reaches everything is taken once.

@@ -40,11 +40,22 @@ use uses::Expected;
 pub(super) enum Name {
     Nothing,
     /// A register that the forward step of an application saved.
-    Save { app: u32, number: u32 },
+    Save {
+        app: u32,
+        number: u32,
+    },
     /// A result in reverse; of edges, that of one value of the list.
-    Made { class: u32, app: u32, result: u16, item: u32 },
+    Made {
+        class: u32,
+        app: u32,
+        result: u16,
+        item: u32,
+    },
     /// The gradient of results of an application, by the bits of their numbers.
-    Sum { app: u32, results: u64 },
+    Sum {
+        app: u32,
+        results: u64,
+    },
     /// The gradient that a loss begins with.
     Seed(u32),
 }
@@ -102,14 +113,26 @@ fn is_training(plan: &Plan, graph: &GraphData) -> bool {
 
 impl<'a> Reverse<'a> {
     /// What the reverse of a plan must be; `None` of a plan that makes no gradients.
-    pub(super) fn of(plan: &Plan, graph: &'a GraphData, training: bool, rows: usize) -> Option<Self> {
+    pub(super) fn of(
+        plan: &Plan,
+        graph: &'a GraphData,
+        training: bool,
+        losses: Option<&[(ValueId, f32)]>,
+    ) -> Option<Self> {
         if !is_training(plan, graph) {
             return None;
         }
+        let float = |&(value, _): &(ValueId, f32)| {
+            value.index() < graph.arena.values() && graph.type_of(value).dtype == crate::types::DType::F32
+        };
+        let losses = match losses {
+            Some(losses) => losses.iter().copied().filter(float).collect(),
+            None => uses::losses(plan, graph),
+        };
         let mut truths = Truths::new(graph, training);
-        let expected = Expected::new(graph, &mut truths, uses::losses(plan, graph));
+        let expected = Expected::new(graph, &mut truths, losses);
         Some(Self {
-            names: vec![Name::Nothing; rows],
+            names: Vec::new(),
             forward: vec![u32::MAX; graph.arena.len()],
             truths,
             expected,

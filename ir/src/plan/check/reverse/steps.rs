@@ -14,7 +14,12 @@ const TRIALS: usize = 64;
 
 impl Lanes<'_> {
     /// A step whose lanes were played before: seeds, a fold of gradients, or a derivative.
-    pub(in crate::plan::check) fn reverse_step(&mut self, id: StepId, step: &Step, reverse: &mut Reverse<'_>) {
+    pub(in crate::plan::check) fn reverse_step(
+        &mut self,
+        id: StepId,
+        step: &Step,
+        reverse: &mut Reverse<'_>,
+    ) {
         let Some(sig) = self.played_before(id, step, reverse) else { return };
         let kernel = self.plan.kernel(step);
         if let Some(bits) = seed_bits(kernel) {
@@ -259,7 +264,8 @@ impl Lanes<'_> {
         let first = self.plan.lanes(step)[0];
         let Some(sig) = sig else { return Err(Disagreement::Signature { step: id, app: first }) };
         let forward = &self.plan.steps[reverse.forward[first.index()] as usize];
-        let saves = self.plan.kernel(forward).results.len().saturating_sub(self.graph.sigs.get(sig).results.len());
+        let saves =
+            self.plan.kernel(forward).results.len().saturating_sub(self.graph.sigs.get(sig).results.len());
         let mut ports = Vec::with_capacity(kernel.ports as usize);
         for port in 0..kernel.ports as usize {
             let roles = self.roles(step, sig, saves, port, reverse);

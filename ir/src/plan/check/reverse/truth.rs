@@ -66,7 +66,9 @@ impl Truth {
     /// How many elements of its parameter a use adds to, as finals count: sums of rows are one.
     pub(super) fn area(&self, uses: &Uses) -> u64 {
         match &self.probes[0].returned.params[uses.first].share {
-            Share::Product { x, width, dy, .. } => (*width as u64) * (dy.len() * width / x.len().max(1)) as u64,
+            Share::Product { x, width, dy, .. } => {
+                (*width as u64) * (dy.len() * width / x.len().max(1)) as u64
+            }
             Share::Rows(_) | Share::Row { .. } => 1,
         }
     }
@@ -153,13 +155,7 @@ impl<'a> Truths<'a> {
         Some(())
     }
 
-    fn probe(
-        &self,
-        sig: SigId,
-        signature: &Signature,
-        number: usize,
-        random: &mut Random,
-    ) -> Option<Probe> {
+    fn probe(&self, sig: SigId, signature: &Signature, number: usize, random: &mut Random) -> Option<Probe> {
         let operands: Vec<Argument<f32>> = signature
             .operands
             .iter()
@@ -167,9 +163,7 @@ impl<'a> Truths<'a> {
                 let ty = self.graph.ty(ty);
                 match ty.is_list {
                     false => Argument::One(random.datum(ty, number)),
-                    true => {
-                        Argument::Many((0..LENGTHS[number]).map(|_| random.datum(ty, number)).collect())
-                    }
+                    true => Argument::Many((0..LENGTHS[number]).map(|_| random.datum(ty, number)).collect()),
                 }
             })
             .collect();
@@ -232,7 +226,8 @@ fn uses(probes: &[Probe]) -> Option<Vec<Uses>> {
     let all = &probes[0].returned.params;
     let alike = |a: &Probe, b: &Probe| {
         let (a, b) = (&a.returned.params, &b.returned.params);
-        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.param == b.param && same_kind(&a.share, &b.share))
+        a.len() == b.len()
+            && a.iter().zip(b).all(|(a, b)| a.param == b.param && same_kind(&a.share, &b.share))
     };
     if !probes.iter().all(|probe| alike(&probes[0], probe)) {
         return None;
@@ -260,7 +255,10 @@ fn same_kind(a: &Share<f32>, b: &Share<f32>) -> bool {
         (
             Share::Product { x, width, dy, first, transposed },
             Share::Product { x: x2, width: width2, dy: dy2, first: first2, transposed: transposed2 },
-        ) => (x.len(), dy.len(), width, first, transposed) == (x2.len(), dy2.len(), width2, first2, transposed2),
+        ) => {
+            (x.len(), dy.len(), width, first, transposed)
+                == (x2.len(), dy2.len(), width2, first2, transposed2)
+        }
         (Share::Rows(a), Share::Rows(b)) => a.len() == b.len(),
         (Share::Row { dy: a, .. }, Share::Row { dy: b, .. }) => a.len() == b.len(),
         _ => false,

@@ -165,7 +165,15 @@ fn good() -> Plan {
         finals: Vec::new(),
         updates: Vec::new(),
         outputs: vec![output("h", 1, 1), output("total", 2, 0)],
-        certificate: Certificate { batches: 2, bound: 2, copied: 0, tabled: 6, direct: 2, slab_bytes: 56 },
+        certificate: Certificate {
+            batches: 2,
+            reverse_batches: 0,
+            bound: 2,
+            copied: 0,
+            tabled: 6,
+            direct: 2,
+            slab_bytes: 56,
+        },
     }
 }
 

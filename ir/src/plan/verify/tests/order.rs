@@ -53,7 +53,7 @@ fn the_certificate_is_counted_anew() {
     let message = refused(Rule::Certificate, |plan| plan.certificate.tabled = 5);
     insta::assert_snapshot!(message, @r#"
     the plan breaks its rules in 1 place
-       1. P27 the certificate: it must be Certificate { batches: 2, bound: 2, copied: 0, tabled: 6, direct: 2, slab_bytes: 56 }, found Certificate { batches: 2, bound: 2, copied: 0, tabled: 5, direct: 2, slab_bytes: 56 }
+       1. P27 the certificate: it must be Certificate { batches: 2, reverse_batches: 0, bound: 2, copied: 0, tabled: 6, direct: 2, slab_bytes: 56 }, found Certificate { batches: 2, reverse_batches: 0, bound: 2, copied: 0, tabled: 5, direct: 2, slab_bytes: 56 }
     "#);
 }
 
