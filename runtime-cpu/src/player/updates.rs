@@ -88,20 +88,18 @@ impl Arrays<'_> {
         let states = plan.given_stores() - first;
         if self.weights.len() != first || self.states.len() != states {
             let (expected, found) = (plan.given_stores(), self.weights.len() + self.states.len());
-            return Err(RunError::Missing { what: "parameters and states", expected, found });
+            return Err(RunError::States { expected, found });
         }
         for (number, store) in plan.stores.iter().enumerate() {
             let (expected, found) = (store.ty.shape.elements(), self.elements(StoreId(number as u32)).len());
             if expected != found {
                 return Err(RunError::Store { name: store.name.clone(), expected, found });
             }
-            if let StoreKind::Grad(of) = store.kind
-                && let Some(rows) = self.gradients.touched(ParamId::new(of.index()))
-                && let Some(&row) = rows.last()
-                && row >= store.ty.shape.dims().first().copied().unwrap_or(1)
-            {
-                let expected = store.ty.shape.dims().first().copied().unwrap_or(1) as usize;
-                return Err(RunError::Store { name: store.name.clone(), expected, found: row as usize + 1 });
+            let StoreKind::Grad(of) = store.kind else { continue };
+            let rows = store.ty.shape.dims().first().copied().unwrap_or(1);
+            let touched = self.gradients.touched(ParamId::new(of.index())).unwrap_or(&[]);
+            if let Some(&row) = touched.iter().find(|&&row| row >= rows) {
+                return Err(RunError::Touched { name: store.name.clone(), row, rows });
             }
         }
         Ok(())
@@ -126,12 +124,7 @@ impl Arrays<'_> {
 
 impl Updates {
     /// Plays all updates in order. The arrays were checked.
-    pub(super) fn play(
-        &mut self,
-        isa: Isa,
-        threads: usize,
-        mut arrays: Arrays<'_>,
-    ) -> Result<(), RunError> {
+    pub(super) fn play(&mut self, isa: Isa, threads: usize, mut arrays: Arrays<'_>) -> Result<(), RunError> {
         if self.lines.len() > MOST_LINES {
             self.lines.clear();
         }
@@ -141,7 +134,8 @@ impl Updates {
         for update in &plan.updates {
             match update {
                 Update::Sumsq { stores } => {
-                    let sums = stores.iter().map(|&of| sum_of_squares(isa, &mut self.sums, arrays.elements(of)));
+                    let sums =
+                        stores.iter().map(|&of| sum_of_squares(isa, &mut self.sums, arrays.elements(of)));
                     let sum = store::sum_over_stores(sums);
                     self.scalars.push(sum);
                 }
@@ -343,7 +337,10 @@ impl Stream<'_> {
     /// As for [`Stream::play`].
     unsafe fn part(self, elements: std::ops::Range<usize>, scratch: &mut Aligned) {
         let Self { isa, line, ports, targets } = self;
-        let from = |port: &Port| Port { base: port.base.wrapping_add(if port.single { 0 } else { elements.start }), ..*port };
+        let from = |port: &Port| Port {
+            base: port.base.wrapping_add(if port.single { 0 } else { elements.start }),
+            ..*port
+        };
         let to = |target: &*mut f32| target.wrapping_add(elements.start);
         if ports.len() <= MOST && targets.len() <= MOST {
             let mut own_ports = [Port { base: std::ptr::null(), single: true }; MOST];
