@@ -52,7 +52,7 @@ pub(crate) fn mutated_bytes(random: &mut SplitMix64, files: &[Vec<u8>]) -> Vec<u
             break;
         }
         // Mostly behind the header, of which each field is guarded by itself.
-        let in_header = random.below(20) == 0;
+        let in_header = random.below(10) == 0;
         let at = if in_header { random.below(HEADER) } else { HEADER + random.below(bytes.len() - HEADER) };
         let word_at = if random.below(2) == 0 { at & !3 } else { at };
         match if gentle { 8 } else { random.below(9) } {
