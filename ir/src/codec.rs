@@ -14,9 +14,9 @@ mod kernels;
 mod modules;
 mod plans;
 mod tables;
-mod updates;
 #[cfg(test)]
 mod tests;
+mod updates;
 
 use crate::graph::VerifyErrors;
 use crate::hash::hash_bytes;

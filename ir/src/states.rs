@@ -64,7 +64,10 @@ impl fmt::Display for StatesError {
                 write!(f, "{name}: expected {expected} values, found {found}; give one for each element")
             }
             Self::Memory { name, bytes } => {
-                write!(f, "{name} takes {bytes} bytes, which cannot be had; choose an optimiser with fewer states")
+                write!(
+                    f,
+                    "{name} takes {bytes} bytes, which cannot be had; choose an optimiser with fewer states"
+                )
             }
         }
     }

@@ -68,7 +68,9 @@ impl<'a> Arrays<'a> {
         let view = self.file.tensor(name).ok()?;
         let shape = view.shape().to_vec();
         let values = match view.dtype() {
-            Dtype::F32 => view.data().as_chunks::<4>().0.iter().map(|word| f32::from_le_bytes(*word)).collect(),
+            Dtype::F32 => {
+                view.data().as_chunks::<4>().0.iter().map(|word| f32::from_le_bytes(*word)).collect()
+            }
             Dtype::F16 => halves(view.data(), half::f16_to_f32),
             Dtype::BF16 => halves(view.data(), half::bf16_to_f32),
             other => return Some(Err(format!("expected F32, F16 or BF16, found {other}"))),

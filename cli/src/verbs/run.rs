@@ -73,7 +73,12 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     Ok(if same && proven { Answer::Yes } else { Answer::No })
 }
 
-fn head(args: &RunArgs, problem: &Problem, runner: &Runner<'_>, console: &mut Console<'_>) -> Result<(), Failure> {
+fn head(
+    args: &RunArgs,
+    problem: &Problem,
+    runner: &Runner<'_>,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
     let entry = problem.entry;
     let parameters: usize = runner.weights.iter().map(|param| param.values().len()).sum();
     let hidden = args.hidden.unwrap_or(entry.hidden);
@@ -190,7 +195,11 @@ fn write_files(
         file("plan").display()
     )?;
     let why = apart(&plan, graph).map_or_else(String::new, |[a, b]| format!(" --why {a} {b}"));
-    writeln!(console, "try               autobatch explain {}{why}     autobatch train {alias}", file("plan").display())?;
+    writeln!(
+        console,
+        "try               autobatch explain {}{why}     autobatch train {alias}",
+        file("plan").display()
+    )?;
     Ok(())
 }
 
@@ -269,8 +278,7 @@ impl<'p> Runner<'p> {
         };
         let planned = Instant::now();
         let plan = known.or(fresh.as_ref()).ok_or_else(|| Failure::input("nothing was planned"))?;
-        let bound =
-            Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
+        let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
         self.player.play(plan, &self.weights, bound).map_err(autobatch::Error::from)?;
         let rows = (0..plan.outputs.len()).map(|number| self.player.output(plan, number));
         let outputs: Vec<f32> = rows.flatten().copied().collect();

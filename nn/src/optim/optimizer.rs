@@ -3,9 +3,7 @@
 use super::rule::{Element, Rule, WeightDecay, flushed};
 use super::schedule::Schedule;
 use autobatch_ir::module::{ParamDecl, ParamKind};
-use autobatch_ir::recipe::{
-    AVERAGE, ParamRecipe, SharedNumber, StateInit, StateRecipe, UpdateRecipe,
-};
+use autobatch_ir::recipe::{AVERAGE, ParamRecipe, SharedNumber, StateInit, StateRecipe, UpdateRecipe};
 use autobatch_ir::types::{DType, Type};
 use autobatch_ir::{EmitError, Module, ModuleBuilder, ParamId, SigId};
 use std::fmt;

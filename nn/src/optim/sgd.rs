@@ -31,7 +31,10 @@ impl Rule for Sgd {
         vec![learning_rate]
     }
 
-    fn step<'g>(&self, Element { value, gradient, numbers, .. }: Element<'_, 'g>) -> (Value<'g>, Vec<Value<'g>>) {
+    fn step<'g>(
+        &self,
+        Element { value, gradient, numbers, .. }: Element<'_, 'g>,
+    ) -> (Value<'g>, Vec<Value<'g>>) {
         (value - numbers[0] * gradient, Vec::new())
     }
 }

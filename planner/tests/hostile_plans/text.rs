@@ -218,7 +218,10 @@ fn large_texts_of_the_densest_kind_stay_within_bounds() {
         ("sums of squares", repeated(&[BIND], N, |t, n| put!(t, "sumsq->c{n}<-"), "")),
         ("updates", repeated(&[BIND, KERNEL], N, |t, _| t.push_str("update k0-><-"), "")),
         ("scalars", repeated(&[BIND, KERNEL, "update k0-><-"], N, |t, _| t.push_str("c1 "), "")),
-        ("targets", repeated(&["store@a param f32 ", BIND, KERNEL, "update k0->"], N, |t, _| t.push_str("@a"), "<-")),
+        (
+            "targets",
+            repeated(&["store@a param f32 ", BIND, KERNEL, "update k0->"], N, |t, _| t.push_str("@a"), "<-"),
+        ),
         ("outputs", repeated(&[BIND, SLAB], N, |t, _| t.push_str("output\"\"s0.a[0]"), "")),
         ("a name", repeated(&[BIND, "kernel k0\""], 300_000, |t, _| t.push_str("\\n"), "\"(){return}")),
     ];

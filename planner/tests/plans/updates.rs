@@ -3,7 +3,9 @@
 use autobatch_ir::module::ParamKind;
 use autobatch_ir::plan::{Plan, Update};
 use autobatch_ir::{DType, Init, Module, ModuleBuilder, ParamId};
-use autobatch_nn::optim::{Adadelta, Adagrad, Adam, AdamW, AmsGrad, Momentum, Nesterov, Optimize, Optimizer, RmsProp, Sgd};
+use autobatch_nn::optim::{
+    Adadelta, Adagrad, Adam, AdamW, AmsGrad, Momentum, Nesterov, Optimize, Optimizer, RmsProp, Sgd,
+};
 use autobatch_planner::update_plan;
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +42,8 @@ fn optimizers() -> Vec<Optimizer> {
 #[test]
 fn every_optimiser_gives_a_sound_plan_that_text_bytes_and_json_keep() {
     for optimizer in optimizers() {
-        let plan = plan(optimizer.clone()).verify().unwrap_or_else(|errors| panic!("{optimizer:?}: {errors}"));
+        let plan =
+            plan(optimizer.clone()).verify().unwrap_or_else(|errors| panic!("{optimizer:?}: {errors}"));
         let text = plan.to_text();
         let read = Plan::from_text(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         assert!(read == *plan && read.to_text() == text, "{text}");

@@ -100,9 +100,11 @@ impl Line {
                     let base = scratch.wrapping_add(slot as usize * RUN);
                     Elements { base, stride: len, single: false }
                 }
-                Home::Target(target) => {
-                    Elements { base: targets[target as usize].wrapping_add(first), stride: len, single: false }
-                }
+                Home::Target(target) => Elements {
+                    base: targets[target as usize].wrapping_add(first),
+                    stride: len,
+                    single: false,
+                },
             };
             for instr in &self.instrs {
                 let inputs = instr.inputs.map(input);

@@ -126,12 +126,7 @@ impl Arrays<'_> {
 
 impl Updates {
     /// Plays all updates in order. The arrays were checked.
-    pub(super) fn play(
-        &mut self,
-        isa: Isa,
-        threads: usize,
-        mut arrays: Arrays<'_>,
-    ) -> Result<(), RunError> {
+    pub(super) fn play(&mut self, isa: Isa, threads: usize, mut arrays: Arrays<'_>) -> Result<(), RunError> {
         if self.lines.len() > MOST_LINES {
             self.lines.clear();
         }
@@ -141,7 +136,8 @@ impl Updates {
         for update in &plan.updates {
             match update {
                 Update::Sumsq { stores } => {
-                    let sums = stores.iter().map(|&of| sum_of_squares(isa, &mut self.sums, arrays.elements(of)));
+                    let sums =
+                        stores.iter().map(|&of| sum_of_squares(isa, &mut self.sums, arrays.elements(of)));
                     let sum = store::sum_over_stores(sums);
                     self.scalars.push(sum);
                 }
@@ -343,7 +339,10 @@ impl Stream<'_> {
     /// As for [`Stream::play`].
     unsafe fn part(self, elements: std::ops::Range<usize>, scratch: &mut Aligned) {
         let Self { isa, line, ports, targets } = self;
-        let from = |port: &Port| Port { base: port.base.wrapping_add(if port.single { 0 } else { elements.start }), ..*port };
+        let from = |port: &Port| Port {
+            base: port.base.wrapping_add(if port.single { 0 } else { elements.start }),
+            ..*port
+        };
         let to = |target: &*mut f32| target.wrapping_add(elements.start);
         if ports.len() <= MOST && targets.len() <= MOST {
             let mut own_ports = [Port { base: std::ptr::null(), single: true }; MOST];

@@ -31,7 +31,10 @@ fn close(found: &[Vec<f64>], expected: impl Fn(usize, usize) -> f64) {
     for (param, found) in found.iter().enumerate() {
         for (at, found) in found.iter().enumerate() {
             let expected = expected(param, at);
-            assert!((found - expected).abs() < 1e-6, "element {at} of parameter {param}: {found} for {expected}");
+            assert!(
+                (found - expected).abs() < 1e-6,
+                "element {at} of parameter {param}: {found} for {expected}"
+            );
         }
     }
 }

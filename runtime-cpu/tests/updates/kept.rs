@@ -84,7 +84,8 @@ fn a_parameter_of_sixteen_bits_is_the_rounded_copy_of_its_master() {
     let mut lab = Lab::new(&module, Adam::new(1e-3).average(0.99));
     let names: Vec<&str> = lab.states.iter().map(|state| state.name()).collect();
     let all = ["master", "m", "v", "average"];
-    let wanted: Vec<String> = ["h", "g"].iter().flat_map(|of| all.map(|role| format!("{of}.{role}"))).collect();
+    let wanted: Vec<String> =
+        ["h", "g"].iter().flat_map(|of| all.map(|role| format!("{of}.{role}"))).collect();
     assert_eq!(names[..8], wanted.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(names[8..], ["w.m", "w.v", "w.average"]);
     let mut random = Random(8);
@@ -123,7 +124,8 @@ fn rows_that_were_not_touched_stay_as_they_are() {
     };
     assert_eq!(changed(before.0.get(table), lab.weights.get(table)), [1, 2, 3, 10]);
     for state in ["t.m", "t.v", "t.average"] {
-        let [old, new] = [&before.1, &lab.states].map(|states| states.get(state).expect("it is kept").values());
+        let [old, new] =
+            [&before.1, &lab.states].map(|states| states.get(state).expect("it is kept").values());
         assert_eq!(changed(old, new), [1, 2, 3, 10], "{state}");
     }
     assert!(before.0.get(ParamId::new(0)).iter().zip(lab.weights.get(ParamId::new(0))).all(|(a, b)| a != b));

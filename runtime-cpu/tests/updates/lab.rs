@@ -74,7 +74,11 @@ impl Lab {
         Self::training(module, optimizer, &all(module))
     }
 
-    pub(crate) fn training(module: &Arc<Module>, optimizer: impl Into<Optimizer>, trained: &[ParamId]) -> Self {
+    pub(crate) fn training(
+        module: &Arc<Module>,
+        optimizer: impl Into<Optimizer>,
+        trained: &[ParamId],
+    ) -> Self {
         let optimizer = optimizer.into();
         let recipe = optimizer.recipe(module, trained).expect("the rule is well typed");
         let plan = update_plan(module, &recipe).expect("something is updated");
@@ -137,7 +141,8 @@ impl Lab {
 /// So many states of the module's only parameter.
 pub(crate) fn states_of(module: &Arc<Module>, weights: &Weights, count: usize) -> States {
     let state = |number| StateRecipe { role: format!("s{number}"), init: StateInit::Fill(0.0) };
-    let mut recipe = Optimizer::from(Sgd::new(0.1)).recipe(module, &all(module)).expect("the rule is well typed");
+    let mut recipe =
+        Optimizer::from(Sgd::new(0.1)).recipe(module, &all(module)).expect("the rule is well typed");
     recipe.params[0].states = (0..count).map(state).collect();
     recipe.states(weights, module).expect("there is memory")
 }

@@ -1,9 +1,9 @@
 //! Kernels that no optimiser makes: results that are ports, constants, each other, or come early.
 
+use crate::lab::{Given, Random};
 use autobatch_ir::plan::{Plan, interp};
 use autobatch_ir::{Init, Module, ModuleBuilder, ParamId, Weights};
 use autobatch_runtime_cpu::Player;
-use crate::lab::{Given, Random};
 use std::sync::Arc;
 
 fn module(len: usize) -> Arc<Module> {
@@ -53,7 +53,10 @@ fn agrees(kernel: &str, updates: &str) {
 #[test]
 fn stores_may_be_exchanged() {
     agrees("kernel k0 f (%0: f32, %1: f32) { return %1, %0 }", "update k0 -> @w.a @w.b <- @w.a @w.b");
-    agrees("kernel k0 f (%0: f32, %1: f32, %2: f32) { return %1, %2, %0 }", "update k0 -> @w @w.a @w.b <- @w @w.a @w.b");
+    agrees(
+        "kernel k0 f (%0: f32, %1: f32, %2: f32) { return %1, %2, %0 }",
+        "update k0 -> @w @w.a @w.b <- @w @w.a @w.b",
+    );
 }
 
 #[test]

@@ -37,7 +37,8 @@ impl Model {
         let graph = g.finish().expect("the graph is well typed");
         let losses: Vec<_> = graph.outputs.iter().map(|output| (output.value, 1.0)).collect();
         let gradients = Gradients { losses: &losses, params: None, values: &[] };
-        let request = Request { mode: Mode::Train, training: true, gradients: Some(gradients), ..Request::default() };
+        let request =
+            Request { mode: Mode::Train, training: true, gradients: Some(gradients), ..Request::default() };
         let plan = Planner::default().plan(&graph, &request).expect("everything has a derivative");
         let plan = plan.verify().unwrap_or_else(|errors| panic!("{errors}"));
         (graph, plan)
@@ -54,8 +55,7 @@ fn items(random: &mut Random, count: usize, words: u64) -> Vec<(u32, u32)> {
 }
 
 fn play(player: &mut Player, lab: &Lab, (graph, plan): &(GraphData, Verified<Plan>)) -> f32 {
-    let bound =
-        Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
+    let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
     player.play(plan, &lab.weights, bound).expect("everything is bound");
     (0..plan.outputs.len()).map(|number| player.output(plan, number)[0]).sum()
 }

@@ -75,7 +75,9 @@ fn the_naive_player_refuses_the_same() {
     assert!(refuse(&mut stores, &[], &[]).starts_with("the plan wants 2 bound floats, found 0"));
     let mut touched = vec![None; count];
     touched[count - 1] = Some(vec![11]);
-    assert!(refuse(&mut stores, &floats, &touched).starts_with("store @t.grad has 11 rows, row 11 was touched"));
+    assert!(
+        refuse(&mut stores, &floats, &touched).starts_with("store @t.grad has 11 rows, row 11 was touched")
+    );
 }
 
 #[test]

@@ -42,7 +42,8 @@ fn every_length_is_played_to_its_end() {
     for len in [1, 2, 15, 16, 17, 511, 512, 513, 1023, 1025] {
         let mut m = ModuleBuilder::new("lengths");
         m.param("w", [len], Init::Uniform(1.0));
-        let mut lab = Lab::new(&m.build().expect("the module is well formed"), Adam::new(0.01).clip_norm(0.1));
+        let mut lab =
+            Lab::new(&m.build().expect("the module is well formed"), Adam::new(0.01).clip_norm(0.1));
         let given = lab.gradients(&mut Random(len as u64));
         let mut player = Player::new(1).expect("the machine has an instruction set");
         (0..3).for_each(|_| lab.update(&mut player, &given, 1.0));

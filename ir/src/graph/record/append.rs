@@ -88,7 +88,11 @@ impl Recorder {
                 data.cuts.push(cut);
             }
             let mark = data.arena.operand_mark();
-            part.data.arena.operands(app).iter().for_each(|operand| data.arena.push_operand(shifted(operand)));
+            part.data
+                .arena
+                .operands(app)
+                .iter()
+                .for_each(|operand| data.arena.push_operand(shifted(operand)));
             let recorded = part.data.arena.app(app);
             let (sig, site) = (names.sigs[recorded.sig.index()], names.sites[recorded.site.index()]);
             let operands = data.arena.operand_pool()[mark as usize..].iter().map(|operand| operand.word());

@@ -74,7 +74,8 @@ impl Run<'_> {
                     }),
                     Some(rows) => {
                         let width = shape.elements() / shape.dims()[0] as usize;
-                        for at in rows.iter().flat_map(|&row| (0..width).map(move |i| row as usize * width + i))
+                        for at in
+                            rows.iter().flat_map(|&row| (0..width).map(move |i| row as usize * width + i))
                         {
                             self.apply(*kernel, sources, targets, stores, at);
                         }

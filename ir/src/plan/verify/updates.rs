@@ -102,7 +102,10 @@ impl Walk<'_> {
                 self.report(Rule::UpdateScalars, message);
             }
             UpdateSource::Float(float) if float >= floats => {
-                self.report(Rule::UpdateScalars, format!("it reads float {float} of {floats} that are bound"));
+                self.report(
+                    Rule::UpdateScalars,
+                    format!("it reads float {float} of {floats} that are bound"),
+                );
             }
             UpdateSource::Scalar(_) | UpdateSource::Float(_) => {}
         }
@@ -152,8 +155,7 @@ impl Walk<'_> {
             let message = format!("it changes what belongs to {param}, @{} belongs to another", brief(name));
             self.report(Rule::UpdateStores, message);
         }
-        let is_gradient =
-            |store: &StoreId| matches!(plan.stores[store.index()].kind, StoreKind::Grad(_));
+        let is_gradient = |store: &StoreId| matches!(plan.stores[store.index()].kind, StoreKind::Grad(_));
         if targets.iter().any(is_gradient) {
             self.report(Rule::UpdateStores, "a gradient is read, and only finals write it");
         }

@@ -123,10 +123,7 @@ fn p32_kernels_of_updates_compute_on_one_element() {
 #[test]
 fn p33_an_update_changes_what_belongs_to_one_parameter() {
     let other = broken(|plan| sources(plan, 2)[1] = UpdateSource::Store(StoreId(4)));
-    assert_eq!(
-        other,
-        ["P33 update 2: it changes what belongs to store0, @t.grad belongs to another"]
-    );
+    assert_eq!(other, ["P33 update 2: it changes what belongs to store0, @t.grad belongs to another"]);
     let gradient = broken(|plan| targets(plan, 2)[1] = StoreId(3));
     assert_eq!(gradient, ["P33 update 2: a gradient is read, and only finals write it"]);
     let twice = broken(|plan| targets(plan, 2)[1] = StoreId(0));
@@ -153,10 +150,7 @@ fn p35_touched_rows_are_those_of_a_gradient_of_a_table() {
         Update::Apply { touched, .. } => *touched = true,
         other => panic!("{other:?}"),
     });
-    assert_eq!(
-        weight,
-        ["P35 update 2: touched rows are those of a table's gradient, store0 has none here"]
-    );
+    assert_eq!(weight, ["P35 update 2: touched rows are those of a table's gradient, store0 has none here"]);
     let rule = broken(|plan| sources(plan, 3)[1] = UpdateSource::Store(StoreId(1)));
     assert_eq!(rule, ["P35 update 3: touched rows are those of a table's gradient, store1 has none here"]);
 }
