@@ -47,13 +47,14 @@ fn what_does_not_fit_the_plan_changes_nothing() {
     let found = refused(&given, None, &floats[1..]);
     assert!(found.starts_with("the plan reads 3 bound floats, found 2"), "{found}");
     let found = refused(&given, Some(States::default()), &floats);
-    assert!(found.starts_with("the plan reads 9 bound parameters and states, found 3"), "{found}");
+    assert!(found.starts_with("the plan updates 9 parameters and states, found 3"), "{found}");
     let mut short = given.clone();
     short.gradients[1].pop();
     assert_eq!(refused(&short, None, &floats), "store @b.grad must hold 5 elements, found 4");
     let mut beyond = given.clone();
     beyond.touched = vec![None, None, Some(vec![3, 11])];
-    assert_eq!(refused(&beyond, None, &floats), "store @t.grad must hold 11 elements, found 12");
+    let found = refused(&beyond, None, &floats);
+    assert_eq!(found, "store @t.grad has 11 rows, row 11 was touched; list rows that exist");
     // A player that played nothing has no gradients.
     let mut states = lab.states.clone();
     let missing = player().update(&lab.plan, &mut lab.weights, &mut states, &floats).unwrap_err();
