@@ -118,19 +118,13 @@ fn times(
         fresh.push(runner.step(None)?.times);
         known.push(runner.step(Some(single))?.times);
     }
-    let median = |rounds: &[[Duration; 3]], part: fn(&[Duration; 3]) -> Duration| {
-        let mut all: Vec<Duration> = rounds.iter().map(part).collect();
-        all.sort_unstable();
-        all[all.len() / 2]
-    };
-    let total: fn(&[Duration; 3]) -> Duration = |times| times.iter().sum();
     let mut rows = vec![["", "one by one", "batched", ""].map(str::to_owned).to_vec()];
-    let parts: [(&str, fn(&[Duration; 3]) -> Duration); 3] =
-        [("emit", |times| times[0]), ("plan", |times| times[1]), ("play", |times| times[2])];
-    for (name, part) in parts {
-        let alone = if name == "plan" { "-".to_owned() } else { console.time(median(&known, part)) };
-        rows.push(vec![name.to_owned(), alone, console.time(median(&fresh, part)), String::new()]);
+    for (part, name) in ["emit", "plan", "play"].iter().enumerate() {
+        let of = |times: &Times| times[part];
+        let alone = if *name == "plan" { "-".to_owned() } else { console.time(median(&known, of)) };
+        rows.push(vec![(*name).to_owned(), alone, console.time(median(&fresh, of)), String::new()]);
     }
+    let total = |times: &Times| times.iter().sum();
     let (alone, together) = (median(&known, total), median(&fresh, total));
     let gain = match console.millis(together) {
         Some(_) => {
@@ -143,6 +137,12 @@ fn times(
     rows.push(vec!["total".to_owned(), console.time(alone), console.time(together), gain]);
     console.write_all(table(&rows, &[0, 3]).as_bytes())?;
     Ok(())
+}
+
+fn median(rounds: &[Times], part: impl Fn(&Times) -> Duration) -> Duration {
+    let mut all: Vec<Duration> = rounds.iter().map(part).collect();
+    all.sort_unstable();
+    all[all.len() / 2]
 }
 
 /// Proves the plan of the graph whose outputs have names.
@@ -214,10 +214,13 @@ fn apart(plan: &Plan, graph: &GraphData) -> Option<[ValueId; 2]> {
     Some([first(steps[number])?, first(later(number)?)?])
 }
 
-/// What a step gave, and how long emitting, planning and playing took.
+/// How long emitting, planning and playing took.
+type Times = [Duration; 3];
+
+/// What a step gave, and how long it took.
 struct Stepped {
     outputs: Vec<f32>,
-    times: [Duration; 3],
+    times: Times,
 }
 
 /// Emits, plans and plays all instances.

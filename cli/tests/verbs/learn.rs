@@ -3,8 +3,9 @@
 use super::{says, scratch};
 
 /// A small run of training.
-fn trains(model: &str, more: &[&str]) -> String {
-    let mut words = vec!["train", model, "--count", "24", "--hidden", "8", "--epochs", "3"];
+fn trains(model: &str, epochs: u32, more: &[&str]) -> String {
+    let epochs = epochs.to_string();
+    let mut words = vec!["train", model, "--count", "24", "--hidden", "8", "--epochs", &epochs];
     words.extend(more);
     says(&words)
 }
@@ -12,7 +13,7 @@ fn trains(model: &str, more: &[&str]) -> String {
 #[test]
 fn training_says_every_epoch_and_writes_curves() {
     let [svg, csv, json] = ["curve.svg", "curve.csv", "curve.json"].map(scratch);
-    let said = trains("names", &["--curve", &svg, "--curve", &csv, "--curve", &json]);
+    let said = trains("names", 3, &["--curve", &svg, "--curve", &csv, "--curve", &json]);
     assert!(said.contains("24 names to learn from, 4 held out (generated, seed 1)"), "{said}");
     for words in
         ["epoch   1   loss ", "epoch   3   loss ", "accuracy", "top 3", "(bound ", "best        epoch "]
@@ -30,9 +31,9 @@ fn training_says_every_epoch_and_writes_curves() {
 
 #[test]
 fn threads_change_nothing_that_training_says() {
-    let once = trains("treelstm", &["--threads", "1"]);
-    assert_eq!(once, trains("treelstm", &["--threads", "2"]));
-    assert_ne!(once, trains("treelstm", &["--seed", "2"]));
+    let once = trains("treelstm", 3, &["--threads", "1"]);
+    assert_eq!(once, trains("treelstm", 3, &["--threads", "2"]));
+    assert_ne!(once, trains("treelstm", 3, &["--seed", "2"]));
 }
 
 /// The lines of epochs.
@@ -43,30 +44,30 @@ fn epochs(said: &str) -> Vec<&str> {
 #[test]
 fn a_resumed_run_says_what_the_uninterrupted_one_says() {
     let path = scratch("resume.safetensors");
-    let whole = trains("tagger", &["--bucket"]);
-    let first = trains("tagger", &["--bucket", "--epochs", "1", "--save", &path]);
-    let rest = trains("tagger", &["--bucket", "--resume", &path]);
+    let whole = trains("tagger", 3, &["--bucket"]);
+    let first = trains("tagger", 1, &["--bucket", "--save", &path]);
+    let rest = trains("tagger", 3, &["--bucket", "--resume", &path]);
     assert!(rest.contains("epoch 2, 0 minibatches into it"), "{rest}");
     let parts: Vec<&str> = epochs(&first).into_iter().chain(epochs(&rest)).collect();
     assert_eq!(parts, epochs(&whole));
-    let other = trains("names", &["--resume", &path]);
+    let other = trains("names", 3, &["--resume", &path]);
     assert!(other.contains("it is of another model") && other.contains("[exit 3]"), "{other}");
 }
 
 #[test]
 fn a_run_without_time_stops_at_once_and_can_be_resumed() {
     let path = scratch("late.safetensors");
-    let late = trains("names", &["--max-minutes", "0", "--save", &path]);
+    let late = trains("names", 3, &["--max-minutes", "0", "--save", &path]);
     assert!(late.contains("time is up in epoch 1, 0 minibatches into it; go on with --resume"), "{late}");
-    let resumed = trains("names", &["--resume", &path]);
-    assert_eq!(epochs(&resumed), epochs(&trains("names", &[])));
+    let resumed = trains("names", 3, &["--resume", &path]);
+    assert_eq!(epochs(&resumed), epochs(&trains("names", 3, &[])));
 }
 
 #[test]
 fn a_parser_decodes_and_others_do_not() {
-    let said = trains("parser", &["--epochs", "1", "--decode"]);
+    let said = trains("parser", 1, &["--decode"]);
     assert!(said.contains("decoded     4 sentences greedily"), "{said}");
-    let said = trains("names", &["--epochs", "1", "--decode"]);
+    let said = trains("names", 1, &["--decode"]);
     assert!(said.contains("model names decodes nothing"), "{said}");
 }
 
@@ -78,7 +79,7 @@ fn options_that_make_no_sense_are_refused() {
         (&["--data", "nowhere"], "nowhere"),
         (&["--embedding", "3"], "has none of its own"),
     ] {
-        let said = trains("names", more);
+        let said = trains("names", 3, more);
         assert!(said.contains(words) && said.contains("[exit "), "{more:?}: {said}");
     }
     assert!(says(&["train", "nothing"]).contains("unknown model `nothing`"));
