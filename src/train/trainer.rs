@@ -153,10 +153,23 @@ impl Trainer {
         &mut self.session
     }
 
+    /// The module that is trained.
+    #[must_use]
+    pub fn module(&self) -> &Arc<Module> {
+        self.session.module()
+    }
+
     /// The parameters' values.
     #[must_use]
     pub fn weights(&self) -> &Arc<Weights> {
         self.session.weights()
+    }
+
+    /// The parameters with their moving averages in the place of their values, if the optimiser keeps
+    /// averages: what is often better to ship, and to measure with a session of its own.
+    #[must_use]
+    pub fn averages(&self) -> Option<Weights> {
+        self.updater.states().averages(self.weights())
     }
 
     /// Exchanges the parameters' values. The optimiser's state stays.

@@ -20,6 +20,7 @@ const ALLOWED: &[&str] = &[
 
 /// Crates in several versions, with the reason. `deny.toml` says the same.
 const DUPLICATES: &[(&str, &str)] = &[
+    ("foldhash", "the hashers of the versions of hashbrown"),
     (
         "hashbrown",
         "petgraph wants 0.15 itself and another through indexmap, safetensors wants 0.16; none is on a hot path",
