@@ -4,9 +4,9 @@
 //! and appends. The checks of a cell call compare words: its signature was fixed when the cell was
 //! traced. While a cell is traced, parameters become ports and noise comes from noise ports.
 
-mod append;
 mod faults;
 mod noise;
+mod parts;
 mod signatures;
 
 use crate::graph::arena::Operand;
