@@ -11,52 +11,76 @@ use autobatch::nn::{Linear, Lstm};
 use autobatch::prelude::*;
 
 const LETTERS: usize = 27;
-const LANGUAGES: [&str; 4] = ["English", "Nepali", "Polish", "Turkish"];
+const LANGUAGES: [&str; 4] = ["English", "Japanese", "Polish", "Turkish"];
+
+#[rustfmt::skip]
+const NAMES: [&[&str]; 4] = [
+    &["Smith", "Taylor", "Walker", "Wright", "Harrison", "Cooper", "Bennett", "Marshall", "Thornton", "Whitfield",
+      "Ashworth", "Barker", "Caldwell", "Dawson", "Fletcher", "Hughes", "Jennings", "Lawson", "Norton", "Palmer"],
+    &["Tanaka", "Suzuki", "Watanabe", "Yamamoto", "Nakamura", "Kobayashi", "Saito", "Kimura", "Hayashi", "Shimizu",
+      "Matsumoto", "Inoue", "Yamaguchi", "Mori", "Ikeda", "Hashimoto", "Ogawa", "Fujita", "Okada", "Murakami"],
+    &["Nowak", "Kowalski", "Wojcik", "Kaminski", "Lewandowski", "Zielinski", "Szymanski", "Wozniak", "Dabrowski",
+      "Kozlowski", "Jankowski", "Mazur", "Kwiatkowski", "Krawczyk", "Piotrowski", "Grabowski", "Pawlak", "Michalski",
+      "Nowicki", "Adamczyk"],
+    &["Yilmaz", "Kaya", "Demir", "Celik", "Sahin", "Yildiz", "Ozturk", "Aydin", "Arslan", "Dogan", "Kilic", "Aslan",
+      "Cetin", "Kara", "Koc", "Kurt", "Ozdemir", "Simsek", "Polat", "Erdogan"],
+];
 
 struct Names {
     lstm: Lstm,
     out: Linear,
+    letters: usize,
 }
 
 impl Names {
-    fn new(m: &mut ModuleBuilder) -> Self {
-        Names { lstm: Lstm::new(m, "lstm", LETTERS, 64), out: Linear::new(m, "out", 64, LANGUAGES.len()) }
+    fn new(m: &mut ModuleBuilder, letters: usize, width: usize, classes: usize) -> Self {
+        let (lstm, out) = (Lstm::new(m, "lstm", letters, width), Linear::new(m, "out", width, classes));
+        Names { lstm, out, letters }
     }
 
-    fn languages<'g>(&self, g: &'g Graph, name: &str) -> Value<'g> {
-        let last = self.lstm.last(g, name.chars().map(|letter| g.one_hot(index(letter), LETTERS)));
-        self.out.on(last).softmax()
+    fn logits<'g>(&self, g: &'g Graph, name: &str) -> Value<'g> {
+        let last = self.lstm.last(g, name.chars().map(|c| g.one_hot(letter(c), self.letters)));
+        self.out.on(last)
     }
 }
 
 /// 0 stands for everything that is no letter.
-fn index(letter: char) -> u32 {
-    match letter.to_ascii_lowercase() {
-        letter @ 'a'..='z' => 1 + letter as u32 - 'a' as u32,
+fn letter(c: char) -> u32 {
+    match c.to_ascii_lowercase() {
+        c @ 'a'..='z' => 1 + c as u32 - 'a' as u32,
         _ => 0,
     }
 }
 
 fn main() -> autobatch::Result<()> {
-    let mut m = ModuleBuilder::new("names");
-    let model = Names::new(&mut m);
-    let mut session = Session::new(&m.build()?, Device::Cpu)?;
+    let languages = (0..).zip(NAMES);
+    let all: Vec<(&str, u32)> =
+        languages.flat_map(|(language, names)| names.iter().map(move |&name| (name, language))).collect();
+    // Every fifth name is held out.
+    let (valid, train): (Vec<_>, Vec<_>) = all.iter().enumerate().partition(|(number, _)| number % 5 == 4);
+    let [train, valid] =
+        [train, valid].map(|part| part.into_iter().map(|(_, &name)| name).collect::<Vec<_>>());
 
-    let names = ["Shyam", "Ram", "Kowalczyk", "O'Hara", "Yildirim"];
-    let graph = session.graph();
-    let languages: Vec<Value<'_>> = names.iter().map(|name| model.languages(&graph, name)).collect();
-    print!("{}", graph.summary());
-    let run = session.run(&graph, &languages)?;
-    println!("the weights were drawn, not trained: every language is about as likely");
-    for (name, &value) in names.iter().zip(&languages) {
-        let best: Vec<String> = run[value]
-            .top_k(2)
-            .into_iter()
-            .map(|place| format!("{} {:.3}", LANGUAGES[place], run[value][place]))
-            .collect();
-        println!("{name:10} {}", best.join(", "));
+    let mut m = ModuleBuilder::new("names");
+    let names = Names::new(&mut m, LETTERS, 48, LANGUAGES.len());
+    let mut trainer = Trainer::new(m.build()?, Adam::new(1e-2))?.on("cpu".parse()?);
+    for batch in train.sample(32, 1).take(80) {
+        trainer.step(batch, |g, (name, language)| names.logits(g, name).cross_entropy(*language))?;
     }
-    let certificate = run.plan().certificate;
-    println!("{} batches, bound {}", certificate.batches, certificate.bound);
+    for k in [1, 2] {
+        let right = trainer.evaluate(
+            &valid,
+            |g, (name, _)| names.logits(g, name),
+            |(_, language), p| p.top_k(k).contains(&(*language as usize)),
+        )?;
+        println!("of {} names held out {:.0} % are among the best {k}", right.count(), 100.0 * right.mean());
+    }
+    let unseen = ["Yamada", "Wisniewski", "Yavuz", "Robertson"];
+    let p = trainer.session().predict(unseen, |g, name| names.logits(g, name).softmax())?;
+    for (name, p) in unseen.iter().zip(&p) {
+        let best: Vec<String> =
+            p.top_k(2).into_iter().map(|place| format!("{} {:.3}", LANGUAGES[place], p[place])).collect();
+        println!("{name:12} {}", best.join(", "));
+    }
     Ok(())
 }

@@ -1,4 +1,7 @@
-//! A binary tree LSTM, written for one tree and run over many.
+//! A binary tree LSTM, written for one tree and trained on many.
+//!
+//! The trees are made up, and so is what is to be learnt: a tree is large if most of its words are
+//! large numbers.
 //!
 //! ```text
 //! cargo run --release --example treelstm
@@ -8,6 +11,7 @@
 
 use autobatch::nn::Linear;
 use autobatch::prelude::*;
+use autobatch::random::Random;
 
 enum Tree {
     Leaf(u32),
@@ -54,37 +58,61 @@ impl TreeLstm {
     }
 }
 
-/// Trees of 2 to 40 words, shaped by a fixed sequence of numbers.
-struct Trees(u64);
+/// Trees with their classes.
+struct Data {
+    train: Vec<(Tree, u32)>,
+    valid: Vec<(Tree, u32)>,
+}
 
-impl Trees {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
+const WORDS: usize = 100;
+const CLASSES: usize = 5;
 
-    fn tree(&mut self, leaves: u64) -> Tree {
-        if leaves <= 1 {
-            return Tree::Leaf(self.below(1000) as u32);
-        }
-        let left = 1 + self.below(leaves - 1);
-        Tree::Node(Box::new([self.tree(left), self.tree(leaves - left)]))
+impl Data {
+    fn generate(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let mut some = |count: usize| -> Vec<(Tree, u32)> {
+            let mut one = |_| {
+                let leaves = 2 + random.index(19);
+                let mut large = 0;
+                let tree = grow(&mut random, leaves, &mut large);
+                (tree, (large * CLASSES / (leaves + 1)) as u32)
+            };
+            (0..count).map(&mut one).collect()
+        };
+        Data { train: some(1600), valid: some(400) }
     }
 }
 
-fn main() -> autobatch::Result<()> {
-    let mut m = ModuleBuilder::new("treelstm");
-    let model = TreeLstm::new(&mut m, 1000, 100, 5);
-    let mut session = Session::new(&m.build()?, Device::Cpu)?;
+/// A tree of random shape, and how many of its words are large.
+fn grow(random: &mut Random, leaves: usize, large: &mut usize) -> Tree {
+    if leaves == 1 {
+        let word = random.index(WORDS);
+        *large += usize::from(word >= WORDS / 2);
+        return Tree::Leaf(word as u32);
+    }
+    let left = 1 + random.index(leaves - 1);
+    Tree::Node(Box::new([left, leaves - left].map(|leaves| grow(random, leaves, large))))
+}
 
-    let mut source = Trees(1);
-    let trees: Vec<Tree> =
-        (0..128).map(|_| 2 + source.below(39)).map(|leaves| Trees(leaves).tree(leaves)).collect();
-    let logits = session.predict(&trees, |g, tree| model.logits(g, tree))?;
-    let plan = session.last_plan().expect("a plan was just played");
-    let certificate = plan.certificate;
-    println!("{} trees, {} applications", trees.len(), plan.lanes.len());
-    println!("{} batches; no schedule has fewer than {}", certificate.batches, certificate.bound);
-    println!("scores of the first tree: {:?}", logits[0]);
+fn main() -> autobatch::Result<()> {
+    let data = Data::generate(1);
+    let mut m = ModuleBuilder::new("treelstm");
+    let model = TreeLstm::new(&mut m, WORDS, 64, CLASSES);
+    let mut trainer = Trainer::new(m.build()?, Adam::new(2e-3))?.on(Device::best());
+    let checkpoint = std::env::temp_dir().join("treelstm.safetensors");
+    for epoch in 0..8 {
+        let mut bar = Bar::new(&format!("epoch {epoch}"), data.train.len().div_ceil(32));
+        for batch in data.train.batches(32).shuffled(epoch) {
+            let step = trainer.step(batch, |g, (tree, label)| model.logits(g, tree).cross_entropy(*label))?;
+            bar.report(&step);
+        }
+        let acc = trainer.evaluate(
+            &data.valid,
+            |g, (t, _)| model.logits(g, t),
+            |(_, y), p| p.argmax() == *y as usize,
+        )?;
+        println!("epoch {epoch}: accuracy {:.1} %", 100.0 * acc.mean());
+        trainer.save(&checkpoint)?;
+    }
     Ok(())
 }

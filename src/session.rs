@@ -394,4 +394,3 @@ impl Index<Value<'_>> for Run<'_> {
         self.get(value).expect("the value was not among those that were run")
     }
 }
-

@@ -1,7 +1,7 @@
 //! Workload f, sequences: an LSTM reads words and a linear layer classifies what it ends with.
 
-use crate::scores::Scores;
 use crate::Model;
+use crate::scores::Scores;
 use autobatch::prelude::*;
 use autobatch_nn::{Embedding, Linear, Lstm};
 

@@ -1,7 +1,7 @@
 //! Workload d with characters: a tagger that spells the words it does not know well.
 
-use crate::scores::Scores;
 use crate::Model;
+use crate::scores::Scores;
 use crate::tagger::{Head, Widths};
 use autobatch::prelude::*;
 use autobatch_nn::{BiLstm, Embedding, losses};

@@ -1,7 +1,7 @@
 //! A tag for every character of a sentence without spaces, from a lattice LSTM (Zhang & Yang 2018).
 
-use crate::scores::Scores;
 use crate::Model;
+use crate::scores::Scores;
 use autobatch::prelude::*;
 use autobatch_nn::{Embedding, LatticeLstm, LatticeWord, Linear, losses};
 

@@ -1,8 +1,8 @@
 //! Workload a: a perceptron with two hidden layers on images of 28 × 28.
 
-use crate::scores::Scores;
 use crate::Model;
 use crate::data::peers::Images;
+use crate::scores::Scores;
 use autobatch::prelude::*;
 use autobatch_nn::{Activation, Mlp};
 

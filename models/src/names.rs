@@ -1,7 +1,7 @@
 //! Workload e: the language of a name, from an LSTM over its letters.
 
-use crate::scores::Scores;
 use crate::Model;
+use crate::scores::Scores;
 use autobatch::prelude::*;
 use autobatch_nn::{Linear, Lstm, losses};
 

@@ -1,8 +1,8 @@
 //! Sentiment of every phrase of a sentence: a binary tree LSTM with a label at each node.
 
-use crate::scores::Scores;
 use crate::Model;
 use crate::data::binary_tree::BinaryTree;
+use crate::scores::Scores;
 use crate::spinn::Spinn;
 use autobatch::prelude::*;
 use autobatch_nn::{Linear, losses};

@@ -1,8 +1,8 @@
 //! Workload c: how alike two sentences are, from their dependency trees (Tai et al. 2015).
 
-use crate::scores::Scores;
 use crate::Model;
 use crate::data::peers::Dependencies;
+use crate::scores::Scores;
 use autobatch::prelude::*;
 use autobatch_nn::recurrent::Hoist;
 use autobatch_nn::{ChildSumTreeLstm, Embedding, Linear, losses};
@@ -84,7 +84,8 @@ impl Model for Similarity {
     /// The rating that is expected, against the one that was given.
     fn score(&self, (.., wanted): &Self::Instance, outputs: &[&Row], scores: &mut Scores) {
         for output in outputs {
-            let rating: f64 = (1..).zip(output.iter()).map(|(rating, p)| f64::from(rating) * f64::from(p.exp())).sum();
+            let rating: f64 =
+                (1..).zip(output.iter()).map(|(rating, p)| f64::from(rating) * f64::from(p.exp())).sum();
             scores.pair("pearson", rating, *wanted);
             scores.number("squared error", (rating - wanted).powi(2));
         }

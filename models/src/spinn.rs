@@ -1,8 +1,8 @@
 //! Workload b: a binary tree LSTM whose root is classified, as SPINN encodes parses.
 
-use crate::scores::Scores;
 use crate::Model;
 use crate::data::binary_tree::BinaryTree;
+use crate::scores::Scores;
 use autobatch::prelude::*;
 use autobatch_nn::{Linear, TreeLstm};
 

@@ -1,7 +1,7 @@
 //! Workload d: a tag for every word, from a bidirectional LSTM.
 
-use crate::scores::Scores;
 use crate::Model;
+use crate::scores::Scores;
 use autobatch::prelude::*;
 use autobatch_nn::{BiLstm, Embedding, Linear, losses};
 

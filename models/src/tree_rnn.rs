@@ -1,8 +1,8 @@
 //! Workload f, trees: the simple recursive network, its root classified.
 
-use crate::scores::Scores;
 use crate::Model;
 use crate::data::binary_tree::BinaryTree;
+use crate::scores::Scores;
 use autobatch::prelude::*;
 use autobatch_nn::{Embedding, Linear, TreeRnn};
 

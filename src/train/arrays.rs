@@ -33,6 +33,9 @@ pub(crate) fn little_endian(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
+/// The shape and values of an array.
+pub(crate) type Loaded = (Vec<usize>, Vec<f32>);
+
 /// A file of arrays.
 pub(crate) struct Arrays<'a> {
     file: SafeTensors<'a>,
@@ -64,11 +67,13 @@ impl<'a> Arrays<'a> {
     }
 
     /// The shape and values of an array; why not, in words, if it holds no floats.
-    pub(crate) fn get(&self, name: &str) -> Option<Result<(Vec<usize>, Vec<f32>), String>> {
+    pub(crate) fn get(&self, name: &str) -> Option<Result<Loaded, String>> {
         let view = self.file.tensor(name).ok()?;
         let shape = view.shape().to_vec();
         let values = match view.dtype() {
-            Dtype::F32 => view.data().as_chunks::<4>().0.iter().map(|word| f32::from_le_bytes(*word)).collect(),
+            Dtype::F32 => {
+                view.data().as_chunks::<4>().0.iter().map(|word| f32::from_le_bytes(*word)).collect()
+            }
             Dtype::F16 => halves(view.data(), half::f16_to_f32),
             Dtype::BF16 => halves(view.data(), half::bf16_to_f32),
             other => return Some(Err(format!("expected F32, F16 or BF16, found {other}"))),

@@ -1,4 +1,4 @@
-//! [`Bar`]: shows how training goes; a bar on a terminal, plain lines otherwise.
+//! [`Bar`]: shows how training goes; a bar on a terminal, elsewhere a plain line every ten seconds.
 
 use crate::train::report::Step;
 use std::io::{IsTerminal, Write};
@@ -63,7 +63,7 @@ impl Bar {
             bar.set_message(line);
             return;
         }
-        if !self.silent && (self.said.elapsed() >= QUIET || self.done == self.steps) {
+        if !self.silent && self.said.elapsed() >= QUIET {
             self.said = Instant::now();
             // Progress that cannot be shown is no reason to stop.
             let _ = writeln!(std::io::stderr(), "{} {}/{}  {line}", self.what, self.done, self.steps);

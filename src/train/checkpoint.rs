@@ -96,11 +96,14 @@ impl fmt::Display for CheckpointError {
             Self::Damaged(what) => {
                 write!(f, "the file is damaged or no safetensors file: {what}; take an older checkpoint")
             }
-            Self::NoCheckpoint => f.write_str(
-                "expected a checkpoint, found arrays only; read them with train::read_weights",
-            ),
+            Self::NoCheckpoint => {
+                f.write_str("expected a checkpoint, found arrays only; read them with train::read_weights")
+            }
             Self::Version { found, known } => {
-                write!(f, "expected version {known} of checkpoints, found {found}; use the program that wrote it")
+                write!(
+                    f,
+                    "expected version {known} of checkpoints, found {found}; use the program that wrote it"
+                )
             }
             Self::OtherOptimizer { expected, found } => {
                 write!(f, "expected a checkpoint of {expected}, found one of {found}; use the same optimiser")
@@ -113,7 +116,10 @@ impl fmt::Display for CheckpointError {
                 write!(f, "the module has no parameter {name}, which the file holds: it is of another model")
             }
             Self::Shape { name, expected, found } => {
-                write!(f, "{name}: expected the shape {expected:?}, found {found:?}; give the model the same sizes")
+                write!(
+                    f,
+                    "{name}: expected the shape {expected:?}, found {found:?}; give the model the same sizes"
+                )
             }
         }
     }
@@ -188,8 +194,7 @@ pub(crate) fn save(trainer: &Trainer, path: &Path) -> Result<(), CheckpointError
 
 /// Takes a checkpoint; the trainer is unchanged if it is refused.
 pub(crate) fn load(trainer: &mut Trainer, path: &Path) -> Result<(), CheckpointError> {
-    let bytes =
-        std::fs::read(path).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })?;
+    let bytes = std::fs::read(path).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })?;
     let arrays = Arrays::read(&bytes).map_err(CheckpointError::damaged)?;
     let head = head_of(&arrays)?;
     let expected = trainer.updater.name();

@@ -64,7 +64,10 @@ impl fmt::Display for TrainError {
                 write!(f, "all {frozen} parameters are frozen, nothing is left to train; freeze fewer")
             }
             Self::NoParam(name) => {
-                write!(f, "expected a parameter or a layer of the module, found {name:?}; give a declared name")
+                write!(
+                    f,
+                    "expected a parameter or a layer of the module, found {name:?}; give a declared name"
+                )
             }
             Self::NoScalar { item: number, found } => {
                 item(f, number.map(|number| number as u64))?;

@@ -28,8 +28,7 @@ pub fn write_weights(path: impl AsRef<Path>, weights: &Weights) -> Result<(), Ch
 /// that is no checkpoint every array must be a parameter.
 pub fn read_weights(path: impl AsRef<Path>, module: &Module) -> Result<Weights, CheckpointError> {
     let path = path.as_ref();
-    let bytes =
-        std::fs::read(path).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })?;
+    let bytes = std::fs::read(path).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })?;
     let arrays = Arrays::read(&bytes).map_err(CheckpointError::damaged)?;
     if arrays.remark().is_none() {
         let stranger = arrays.names().into_iter().find(|name| module.param(name).is_none());

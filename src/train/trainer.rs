@@ -12,8 +12,8 @@ use crate::train::report::{Evaluation, Step};
 use crate::train::update::Updater;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{ParamId, ValueId};
-use autobatch_ir::plan::Mode;
 use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Mode, Plan};
 use autobatch_ir::types::{DType, Type};
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_nn::optim::Optimizer;
@@ -130,9 +130,8 @@ impl Trainer {
     /// If there is no such parameter or layer, or nothing is left to train.
     pub fn freeze(&mut self, name: &str) -> Result<()> {
         let module = Arc::clone(self.session.module());
-        let belongs = |param: &str| {
-            param == name || param.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
-        };
+        let belongs =
+            |param: &str| param == name || param.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
         let mut frozen = self.frozen.clone();
         let chosen: Vec<usize> =
             (0..frozen.len()).filter(|&number| belongs(&module.params[number].name)).collect();
@@ -154,10 +153,23 @@ impl Trainer {
         &mut self.session
     }
 
+    /// The module that is trained.
+    #[must_use]
+    pub fn module(&self) -> &Arc<Module> {
+        self.session.module()
+    }
+
     /// The parameters' values.
     #[must_use]
     pub fn weights(&self) -> &Arc<Weights> {
         self.session.weights()
+    }
+
+    /// The parameters with their moving averages in the place of their values, if the optimiser keeps
+    /// averages: what is often better to ship, and to measure with a session of its own.
+    #[must_use]
+    pub fn averages(&self) -> Option<Weights> {
+        self.updater.states().averages(self.weights())
     }
 
     /// Exchanges the parameters' values. The optimiser's state stays.
@@ -256,7 +268,13 @@ impl Trainer {
 
     /// Plans and plays a minibatch of `count` items of which these, from number `first` on, are emitted;
     /// `None` if it was emitted freely.
-    fn play(&mut self, losses: &[ValueKey], first: Option<usize>, count: usize, start: Instant) -> Result<Step> {
+    fn play(
+        &mut self,
+        losses: &[ValueKey],
+        first: Option<usize>,
+        count: usize,
+        start: Instant,
+    ) -> Result<Step> {
         let Self { session, updater, emitter, seed, steps, .. } = self;
         let item = |number: usize| first.map(|first| first + number);
         let data = emitter.graph().data();
@@ -288,7 +306,7 @@ impl Trainer {
             loss: 0.0,
             losses,
             outputs: outputs.map(|(number, output)| (output.name.clone(), read(number).to_vec())).collect(),
-            batches: plan.certificate.batches,
+            batches: forward_batches(&plan),
             bound: plan.certificate.bound,
             emit,
             plan: planning,
@@ -303,7 +321,8 @@ impl Trainer {
         self.updater.update(&mut self.session)?;
         self.steps += 1;
         step.update = updating.elapsed();
-        step.loss = (step.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() / step.losses.len() as f64) as f32;
+        step.loss =
+            (step.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() / step.losses.len() as f64) as f32;
         Ok(step)
     }
 
@@ -355,16 +374,20 @@ impl Trainer {
     }
 }
 
+/// The batches before the reverse. Its kernels are the only ones with a `'` in their names, which no
+/// cell's name may have; its first step makes the gradients of the losses.
+fn forward_batches(plan: &Plan) -> u32 {
+    let forward =
+        plan.steps.iter().map(|step| plan.kernel(step)).take_while(|kernel| !kernel.name.ends_with('\''));
+    forward.filter(|kernel| !kernel.source).count() as u32
+}
+
 /// The parameters that are not frozen.
 fn trained(frozen: &[bool]) -> Vec<ParamId> {
     (0..frozen.len()).filter(|&number| !frozen[number]).map(ParamId::new).collect()
 }
 
-fn check_scalars(
-    data: &GraphData,
-    losses: &[ValueKey],
-    item: impl Fn(usize) -> Option<usize>,
-) -> Result<()> {
+fn check_scalars(data: &GraphData, losses: &[ValueKey], item: impl Fn(usize) -> Option<usize>) -> Result<()> {
     for (number, key) in losses.iter().enumerate() {
         let found = data.type_of(key.id());
         if found.element() != Type::scalar(DType::F32) || found.is_list {

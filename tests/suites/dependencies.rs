@@ -20,7 +20,11 @@ const ALLOWED: &[&str] = &[
 
 /// Crates in several versions, with the reason. `deny.toml` says the same.
 const DUPLICATES: &[(&str, &str)] = &[
-    ("hashbrown", "petgraph wants 0.15 itself and another through indexmap; neither is on a hot path"),
+    ("foldhash", "the hashers of the versions of hashbrown"),
+    (
+        "hashbrown",
+        "petgraph wants 0.15 itself and another through indexmap, safetensors wants 0.16; none is on a hot path",
+    ),
     ("syn", "macro crates move from 2 to 3 one by one; it is used while compiling only"),
 ];
 

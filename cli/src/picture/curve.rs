@@ -34,8 +34,10 @@ pub fn curve(title: &str, measures: &[Line], losses: &[Line]) -> String {
 
 /// One panel with its axes; colours are numbered from `first`.
 fn panel(svg: &mut Svg, top: f64, lines: &[Line], last: f64, first: usize) {
-    let values = || lines.iter().flat_map(|line| &line.points).map(|&(_, value)| value).filter(|v| v.is_finite());
-    let (low, high) = scale(values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+    let values =
+        || lines.iter().flat_map(|line| &line.points).map(|&(_, value)| value).filter(|v| v.is_finite());
+    let (low, high) =
+        scale(values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
     let width = WIDTH - LEFT - RIGHT;
     let x = |epoch: f64| LEFT + width * epoch / last;
     let y = |value: f64| top + PANEL * (1.0 - (value - low) / (high - low));
@@ -65,7 +67,13 @@ fn panel(svg: &mut Svg, top: f64, lines: &[Line], last: f64, first: usize) {
         let at = top + 12.0 + 30.0 * number as f64;
         svg.text([LEFT + width + 12.0, at], 11.0, &colour, Anchor::Start, &line.name);
         if let Some((_, value)) = line.points.last() {
-            svg.text([LEFT + width + 12.0, at + 13.0], 10.0, SOFT, Anchor::Start, &format!("last {value:.4}"));
+            svg.text(
+                [LEFT + width + 12.0, at + 13.0],
+                10.0,
+                SOFT,
+                Anchor::Start,
+                &format!("last {value:.4}"),
+            );
         }
     }
 }
@@ -97,7 +105,11 @@ mod tests {
 
     #[test]
     fn every_line_is_drawn_with_its_name_inside_the_picture() {
-        let picture = curve("a <model>", &[line("accuracy", &[(1.0, 0.2), (2.0, 0.7)])], &[line("loss", &[(0.5, 3.0), (2.0, 1.0)])]);
+        let picture = curve(
+            "a <model>",
+            &[line("accuracy", &[(1.0, 0.2), (2.0, 0.7)])],
+            &[line("loss", &[(0.5, 3.0), (2.0, 1.0)])],
+        );
         assert_eq!(picture.matches("<polyline").count(), 2);
         assert!(picture.contains(">accuracy<") && picture.contains("a &lt;model&gt;"));
         assert!(!picture.contains("NaN") && !picture.contains("inf"));

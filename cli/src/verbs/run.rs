@@ -73,7 +73,12 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     Ok(if same && proven { Answer::Yes } else { Answer::No })
 }
 
-fn head(args: &RunArgs, problem: &Problem, runner: &Runner<'_>, console: &mut Console<'_>) -> Result<(), Failure> {
+fn head(
+    args: &RunArgs,
+    problem: &Problem,
+    runner: &Runner<'_>,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
     let entry = problem.entry;
     let parameters: usize = runner.weights.iter().map(|param| param.values().len()).sum();
     let hidden = args.hidden.unwrap_or(entry.hidden);
@@ -113,19 +118,13 @@ fn times(
         fresh.push(runner.step(None)?.times);
         known.push(runner.step(Some(single))?.times);
     }
-    let median = |rounds: &[[Duration; 3]], part: fn(&[Duration; 3]) -> Duration| {
-        let mut all: Vec<Duration> = rounds.iter().map(part).collect();
-        all.sort_unstable();
-        all[all.len() / 2]
-    };
-    let total: fn(&[Duration; 3]) -> Duration = |times| times.iter().sum();
     let mut rows = vec![["", "one by one", "batched", ""].map(str::to_owned).to_vec()];
-    let parts: [(&str, fn(&[Duration; 3]) -> Duration); 3] =
-        [("emit", |times| times[0]), ("plan", |times| times[1]), ("play", |times| times[2])];
-    for (name, part) in parts {
-        let alone = if name == "plan" { "-".to_owned() } else { console.time(median(&known, part)) };
-        rows.push(vec![name.to_owned(), alone, console.time(median(&fresh, part)), String::new()]);
+    for (part, name) in ["emit", "plan", "play"].iter().enumerate() {
+        let of = |times: &Times| times[part];
+        let alone = if *name == "plan" { "-".to_owned() } else { console.time(median(&known, of)) };
+        rows.push(vec![(*name).to_owned(), alone, console.time(median(&fresh, of)), String::new()]);
     }
+    let total = |times: &Times| times.iter().sum();
     let (alone, together) = (median(&known, total), median(&fresh, total));
     let gain = match console.millis(together) {
         Some(_) => {
@@ -138,6 +137,12 @@ fn times(
     rows.push(vec!["total".to_owned(), console.time(alone), console.time(together), gain]);
     console.write_all(table(&rows, &[0, 3]).as_bytes())?;
     Ok(())
+}
+
+fn median(rounds: &[Times], part: impl Fn(&Times) -> Duration) -> Duration {
+    let mut all: Vec<Duration> = rounds.iter().map(part).collect();
+    all.sort_unstable();
+    all[all.len() / 2]
 }
 
 /// Proves the plan of the graph whose outputs have names.
@@ -190,7 +195,11 @@ fn write_files(
         file("plan").display()
     )?;
     let why = apart(&plan, graph).map_or_else(String::new, |[a, b]| format!(" --why {a} {b}"));
-    writeln!(console, "try               autobatch explain {}{why}     autobatch train {alias}", file("plan").display())?;
+    writeln!(
+        console,
+        "try               autobatch explain {}{why}     autobatch train {alias}",
+        file("plan").display()
+    )?;
     Ok(())
 }
 
@@ -205,10 +214,13 @@ fn apart(plan: &Plan, graph: &GraphData) -> Option<[ValueId; 2]> {
     Some([first(steps[number])?, first(later(number)?)?])
 }
 
-/// What a step gave, and how long emitting, planning and playing took.
+/// How long emitting, planning and playing took.
+type Times = [Duration; 3];
+
+/// What a step gave, and how long it took.
 struct Stepped {
     outputs: Vec<f32>,
-    times: [Duration; 3],
+    times: Times,
 }
 
 /// Emits, plans and plays all instances.
@@ -269,8 +281,7 @@ impl<'p> Runner<'p> {
         };
         let planned = Instant::now();
         let plan = known.or(fresh.as_ref()).ok_or_else(|| Failure::input("nothing was planned"))?;
-        let bound =
-            Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
+        let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
         self.player.play(plan, &self.weights, bound).map_err(autobatch::Error::from)?;
         let rows = (0..plan.outputs.len()).map(|number| self.player.output(plan, number));
         let outputs: Vec<f32> = rows.flatten().copied().collect();

@@ -7,6 +7,7 @@ mod check;
 mod emit;
 mod exit_codes;
 mod json;
+mod learn;
 mod look;
 mod pictures;
 mod reduce;

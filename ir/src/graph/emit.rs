@@ -81,7 +81,8 @@ impl Graph {
     #[must_use]
     pub fn appended(&self, part: ValueKey, shift: u32) -> Option<ValueKey> {
         let id = ValueId::try_new(part.id.index().checked_add(shift as usize)?)?;
-        (id.index() < self.inner.borrow().data().arena.values()).then_some(ValueKey { graph: self.number, id })
+        (id.index() < self.inner.borrow().data().arena.values())
+            .then_some(ValueKey { graph: self.number, id })
     }
 
     /// What was recorded so far.

@@ -33,11 +33,8 @@ pub(super) fn similarity(course: &mut Course<'_>) -> Opened {
     let tokens = |pair: &'_ sick::Pair| -> Vec<String> { [&*pair.a.tokens, &*pair.b.tokens].concat() };
     let read: Vec<String> = parts.train.iter().flat_map(tokens).map(|word| word.to_lowercase()).collect();
     let words = Vocab::build(read.iter().map(String::as_str), KNOWN);
-    let widths = similarities::Widths {
-        embedding: course.embedding,
-        memory: course.hidden,
-        hidden: COMPARISON,
-    };
+    let widths =
+        similarities::Widths { embedding: course.embedding, memory: course.hidden, hidden: COMPARISON };
     let model = Similarity::new(course.m, words.size(), widths);
     let number = |pair: &sick::Pair| {
         let [a, b] = [&pair.a, &pair.b].map(|sentence| from_root(sentence, &words));
@@ -72,8 +69,12 @@ pub(super) fn parser(course: &mut Course<'_>) -> Opened {
     // The arc-standard system derives projective trees only.
     parts.train.retain(|sentence| sentence.heads.is_projective());
     parts.valid.retain(|sentence| sentence.heads.is_projective());
-    let read: Vec<String> =
-        parts.train.iter().flat_map(|sentence| &sentence.words).map(|word| word.form.to_lowercase()).collect();
+    let read: Vec<String> = parts
+        .train
+        .iter()
+        .flat_map(|sentence| &sentence.words)
+        .map(|word| word.form.to_lowercase())
+        .collect();
     let words = Vocab::build(read.iter().map(String::as_str), KNOWN);
     let widths = parser::Widths { embedding: course.embedding, action: ACTION, hidden: course.hidden };
     let model = Parser::new(course.m, words.size(), widths);

@@ -77,7 +77,8 @@ pub(super) fn lattice(course: &mut Course<'_>) -> Opened {
     let spell = |sentence: &lattices_of::Sentence| -> String { sentence.chars.iter().collect() };
     let texts: Vec<String> = parts.train.iter().map(spell).collect();
     let chars = Vocab::build_chars(texts.iter().map(String::as_str), KNOWN);
-    let spans = |s: &lattices_of::Sentence| -> Vec<String> { s.spans.iter().map(|&span| s.text(span)).collect() };
+    let spans =
+        |s: &lattices_of::Sentence| -> Vec<String> { s.spans.iter().map(|&span| s.text(span)).collect() };
     let found: Vec<String> = parts.train.iter().flat_map(spans).collect();
     let words = Vocab::build(found.iter().map(String::as_str), KNOWN);
     let labels: Vec<String> = parts.train.iter().flat_map(|s| &s.labels).map(ToString::to_string).collect();

@@ -46,7 +46,11 @@ pub fn measure(session: &mut Session, parsing: &Parsing) -> autobatch::Result<At
 ///
 /// # Errors
 /// As [`Session::run`].
-pub fn parse(session: &mut Session, parser: &Parser, sentences: &[&[u32]]) -> autobatch::Result<Vec<Vec<u32>>> {
+pub fn parse(
+    session: &mut Session,
+    parser: &Parser,
+    sentences: &[&[u32]],
+) -> autobatch::Result<Vec<Vec<u32>>> {
     let mut actions: Vec<Vec<u32>> = vec![Vec::new(); sentences.len()];
     loop {
         let finished = |number: usize| actions[number].len() + 1 >= 2 * sentences[number].len();
@@ -54,7 +58,8 @@ pub fn parse(session: &mut Session, parser: &Parser, sentences: &[&[u32]]) -> au
         if open.is_empty() {
             return Ok(actions);
         }
-        let scores = session.predict(&open, |g, &number| parser.next(g, sentences[number], &actions[number]))?;
+        let scores =
+            session.predict(&open, |g, &number| parser.next(g, sentences[number], &actions[number]))?;
         for (&number, scores) in open.iter().zip(&scores) {
             let best = best(scores, sentences[number].len(), &actions[number]);
             actions[number].push(best);

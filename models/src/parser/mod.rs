@@ -2,8 +2,8 @@
 
 pub mod greedy;
 
-use crate::scores::Scores;
 use crate::Model;
+use crate::scores::Scores;
 use autobatch::prelude::*;
 use autobatch_nn::recurrent::LstmKind;
 use autobatch_nn::{Embedding, Linear, Lstm, State, losses};

@@ -93,7 +93,12 @@ pub(crate) fn bits(trainer: &Trainer) -> Vec<u32> {
 }
 
 /// Trains from where the trainer stands; the losses' bits.
-pub(crate) fn train(model: &Model, trainer: &mut Trainer, data: &[(Tree, u32)], epochs: std::ops::Range<u64>) -> Vec<u32> {
+pub(crate) fn train(
+    model: &Model,
+    trainer: &mut Trainer,
+    data: &[(Tree, u32)],
+    epochs: std::ops::Range<u64>,
+) -> Vec<u32> {
     let mut losses = Vec::new();
     for epoch in epochs {
         for batch in data.batches(16).shuffled(epoch) {

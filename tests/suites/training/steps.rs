@@ -44,7 +44,8 @@ fn dropout_differs_from_step_to_step_and_is_off_in_evaluation() {
     }
     losses.dedup();
     assert!(losses.len() > 1, "noise repeats: {losses:?}");
-    let quiet = |trainer: &mut Trainer| trainer.session().predict([&item], |g, item| model.loss(g, item)).unwrap();
+    let quiet =
+        |trainer: &mut Trainer| trainer.session().predict([&item], |g, item| model.loss(g, item)).unwrap();
     assert_eq!(quiet(&mut trainer), quiet(&mut trainer));
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 fn parameters_go_through_safetensors_and_through_checkpoints() {
     let (model, mut trained) = trainer(1);
     train(&model, &mut trained, &data(1, 32), 0..1);
-    let module = Arc::clone(trained.session().module());
+    let module = Arc::clone(trained.module());
     write_weights(file("params.safetensors"), trained.weights()).unwrap();
     trained.save(file("whole.safetensors")).unwrap();
     for name in ["params.safetensors", "whole.safetensors"] {
@@ -34,4 +34,23 @@ fn a_module_file_holds_what_was_learnt_and_damage_is_found() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 4;
     assert!(Module::from_bytes(&bytes).is_err());
+}
+
+#[test]
+fn averages_lag_behind_the_weights_and_come_back_from_a_checkpoint() {
+    let (model, plain) = trainer(1);
+    assert_eq!(plain.averages(), None);
+    let module = Arc::clone(plain.module());
+    let make = || {
+        let optimizer = Adam::new(0.02).average(0.9);
+        Trainer::with_options(Arc::clone(&module), optimizer, SessionOptions::default(), 7).unwrap()
+    };
+    let mut averaging = make();
+    train(&model, &mut averaging, &data(1, 64), 0..2);
+    let averages = averaging.averages().unwrap();
+    assert_ne!(averages, **averaging.weights());
+    averaging.save(file("averages.safetensors")).unwrap();
+    let mut again = make();
+    again.load(file("averages.safetensors")).unwrap();
+    assert_eq!(again.averages(), Some(averages));
 }

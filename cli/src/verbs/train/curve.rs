@@ -120,7 +120,9 @@ impl Curve {
             points: self.epochs.iter().map(|epoch| (epoch.number as f64, value(epoch))).collect(),
         };
         let of = |place: usize| {
-            move |epoch: &Epoch| epoch.measured.scores.numbers().get(place).map_or(f64::NAN, |number| number.1)
+            move |epoch: &Epoch| {
+                epoch.measured.scores.numbers().get(place).map_or(f64::NAN, |number| number.1)
+            }
         };
         let measures: Vec<Line> =
             self.names().iter().enumerate().map(|(place, name)| line(name, &of(place))).collect();
@@ -148,8 +150,13 @@ impl Curve {
             .epochs
             .iter()
             .map(|epoch| {
-                let scores: serde_json::Map<String, serde_json::Value> =
-                    epoch.measured.scores.numbers().iter().map(|(name, number)| ((*name).to_owned(), json!(number))).collect();
+                let scores: serde_json::Map<String, serde_json::Value> = epoch
+                    .measured
+                    .scores
+                    .numbers()
+                    .iter()
+                    .map(|(name, number)| ((*name).to_owned(), json!(number)))
+                    .collect();
                 let seconds: Vec<f64> = epoch.taught.times.iter().map(Duration::as_secs_f64).collect();
                 json!({
                     "epoch": epoch.number, "training_loss": epoch.taught.mean_loss(),

@@ -240,7 +240,8 @@ impl<'a> Run<'a> {
 
 /// `names.best.safetensors` for `names.safetensors`.
 fn best_path(path: &str) -> String {
-    let extension = Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("safetensors");
+    let extension =
+        Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("safetensors");
     Path::new(path).with_extension(format!("best.{extension}")).to_string_lossy().into_owned()
 }
 

@@ -7,11 +7,11 @@
 //! What is emitted millions of times, calls of cells and ops on values, knows its numbers of operands
 //! and results when it is compiled: arrays are compared and appended without loops.
 
-mod adopt;
 mod append;
 mod call;
 mod faults;
 mod noise;
+mod parts;
 mod signatures;
 
 use crate::graph::data::{Cut, GraphData, Output, OutputKind, hash_cut};

@@ -86,7 +86,11 @@ impl Recorder {
                 data.cuts.push(cut);
             }
             let mark = data.arena.operand_mark();
-            part.data.arena.operands(app).iter().for_each(|operand| data.arena.push_operand(shifted(operand)));
+            part.data
+                .arena
+                .operands(app)
+                .iter()
+                .for_each(|operand| data.arena.push_operand(shifted(operand)));
             let recorded = part.data.arena.app(app);
             let (sig, site) = (names.sigs[recorded.sig.index()], names.sites[recorded.site.index()]);
             hash_app(&mut data.hash, data.sigs.hash(sig), &data.arena.operand_pool()[mark as usize..]);
@@ -110,7 +114,7 @@ impl Recorder {
         }
         self.data.shared.extend(part.data.shared.iter().map(|&value| shifted(value)));
         self.data.alone.extend(part.data.alone.iter().map(|app| AppId::new(app.index() + apps)));
-        if !part.data.cuts.is_empty() || part.data.arena.len() > 0 {
+        if !part.data.cuts.is_empty() || !part.data.arena.is_empty() {
             self.instance = part.instance;
             self.noise_ordinal = part.noise_ordinal;
         }

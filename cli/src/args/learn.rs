@@ -1,0 +1,131 @@
+//! Options of the verbs that play models: `run` and `train`.
+
+use autobatch_planner::schedule::Policy;
+use clap::{Args, ValueEnum};
+
+/// Options of `run`.
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// mnist treelstm similarity tagger chartagger names acceptor treernn parser lattice sentiment, or as
+    /// benchmarks call them.
+    pub model: String,
+    /// A JSON file of instances; without it they are generated.
+    #[arg(long)]
+    pub data: Option<String>,
+    /// Instances in a graph.
+    #[arg(long)]
+    pub batch: Option<usize>,
+    /// The width of states.
+    #[arg(long)]
+    pub hidden: Option<usize>,
+    /// The width of word vectors.
+    #[arg(long)]
+    pub embedding: Option<usize>,
+    /// Of generated instances and of weights.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Threads that play; 0 means one a core.
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+    /// Where plans are played.
+    #[arg(long, default_value = "cpu")]
+    pub device: autobatch::Device,
+    /// How batches are chosen.
+    #[arg(long, default_value = "auto")]
+    pub policy: Policy,
+    /// How often both take their turn.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// The folder for plan, graph and picture.
+    #[arg(long, default_value = "target/autobatch")]
+    pub output: String,
+}
+
+/// Options of `train`.
+#[derive(Args, Debug)]
+pub struct TrainArgs {
+    /// mnist treelstm similarity tagger chartagger names acceptor treernn parser lattice sentiment, or as
+    /// benchmarks call them.
+    pub model: String,
+    /// The folder of the model's corpus; without it instances are generated.
+    #[arg(long)]
+    pub data: Option<String>,
+    /// Instances to learn from: how many are generated, or the first ones of the corpus.
+    #[arg(long)]
+    pub count: Option<usize>,
+    /// Instances in a minibatch.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub batch: Option<u32>,
+    /// The width of states.
+    #[arg(long)]
+    pub hidden: Option<usize>,
+    /// The width of word vectors.
+    #[arg(long)]
+    pub embedding: Option<usize>,
+    /// Of generated instances, weights, noise and the order of minibatches.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Threads that emit and play; 0 means one a core.
+    #[arg(long, default_value_t = 0)]
+    pub threads: usize,
+    /// Where plans are played.
+    #[arg(long, default_value = "cpu")]
+    pub device: autobatch::Device,
+    /// How batches are chosen.
+    #[arg(long, default_value = "auto")]
+    pub policy: Policy,
+    /// Epochs in all, those of a resumed run included.
+    #[arg(long)]
+    pub epochs: Option<u64>,
+    /// Stop after so many minutes, in the middle of an epoch if need be.
+    #[arg(long)]
+    pub max_minutes: Option<f64>,
+    /// The learning rate.
+    #[arg(long)]
+    pub lr: Option<f64>,
+    /// The rule of updates.
+    #[arg(long, value_enum, default_value_t)]
+    pub optimizer: OptimizerArg,
+    /// The largest norm of the whole gradient; larger ones are scaled down. 0 leaves them.
+    #[arg(long, default_value_t = 5.0)]
+    pub clip: f64,
+    /// Weight decay.
+    #[arg(long, default_value_t = 0.0)]
+    pub decay: f64,
+    /// Stop after so many epochs that were no better; 0 never does.
+    #[arg(long, default_value_t = 0)]
+    pub patience: usize,
+    /// Bring instances of like size together in minibatches.
+    #[arg(long)]
+    pub bucket: bool,
+    /// Where to write the learning curve: .svg, .csv or .json; may be given more than once.
+    #[arg(long)]
+    pub curve: Vec<String>,
+    /// Where to write a checkpoint after every epoch; the best epoch's goes to NAME.best.safetensors.
+    #[arg(long)]
+    pub save: Option<String>,
+    /// A checkpoint to go on from.
+    #[arg(long)]
+    pub resume: Option<String>,
+    /// Decode the parser greedily on the instances to be measured on, in the end.
+    #[arg(long)]
+    pub decode: bool,
+}
+
+/// A rule of updates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OptimizerArg {
+    /// Plain steps along the gradient.
+    Sgd,
+    /// Steps along a decaying sum of gradients.
+    Momentum,
+    /// Steps scaled by both moments.
+    #[default]
+    Adam,
+    /// Adam with decoupled weight decay.
+    Adamw,
+    /// Steps scaled by all squares so far.
+    Adagrad,
+    /// Steps scaled by recent squares.
+    Rmsprop,
+}

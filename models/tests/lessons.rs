@@ -1,0 +1,136 @@
+//! Every lesson: generated or from a folder it trains, and its scores are numbers.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use autobatch::prelude::*;
+use autobatch_models::catalogue::{ENTRIES, Entry};
+use autobatch_models::data::generate::{
+    digits, expressions, lattices, sentiment, similarity, surnames, tagged, treebank,
+};
+use autobatch_models::data::{conllu, idx, lattice, listops, names, sick, sst, wikiner};
+use autobatch_models::lessons::{self, Lesson};
+use autobatch_models::scores::Scores;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+fn small(entry: &Entry, data: Option<PathBuf>) -> Lesson {
+    let options = lessons::Options {
+        data,
+        seed: 3,
+        count: Some(12),
+        hidden: Some(6),
+        embedding: (entry.embedding > 0).then_some(8),
+    };
+    lessons::open(entry.alias, &options).unwrap()
+}
+
+fn scored(trainer: &mut Trainer, lesson: &Lesson) -> Scores {
+    let session = trainer.session();
+    let mut scores = Scores::default();
+    for instance in lesson.valid() {
+        let graph = session.graph();
+        let mut outputs = Vec::new();
+        lesson.workload.emit(&graph, instance, &mut outputs);
+        let run = session.run(&graph, &outputs).unwrap();
+        let rows: Vec<&Row> = outputs.iter().map(|&output| &run[output]).collect();
+        lesson.workload.score(instance, &rows, &mut scores);
+    }
+    scores
+}
+
+#[test]
+fn every_model_learns_from_generated_instances() {
+    for entry in &ENTRIES {
+        let lesson = small(entry, None);
+        assert_eq!((lesson.train, lesson.sizes.len()), (12, lesson.workload.instances()), "{}", entry.alias);
+        let module = Arc::clone(&lesson.module);
+        let mut trainer = Trainer::new(module, Adam::new(0.01).clip_norm(5.0)).unwrap();
+        let train = lesson.train();
+        let mut losses = Vec::new();
+        for _ in 0..12 {
+            let step = trainer.step(&train, |g, &instance| lesson.workload.loss(g, instance)).unwrap();
+            losses.push(step.loss);
+        }
+        assert!(losses[11] < 0.97 * losses[0], "{}: {losses:?}", entry.alias);
+        let scores = scored(&mut trainer, &lesson);
+        assert!(scores.main().is_some(), "{}", entry.alias);
+        for (name, number) in scores.numbers() {
+            assert!(number.is_finite() && number >= -1.0, "{} {name}: {number}", entry.alias);
+        }
+    }
+}
+
+/// Writes a corpus as it is published.
+fn publish(folder: &Path, alias: &str) {
+    std::fs::create_dir_all(folder).unwrap();
+    let write = |name: &str, text: String| std::fs::write(folder.join(name), text).unwrap();
+    match alias {
+        "mnist" => {
+            let digits = digits::digits(1, 30);
+            let bytes = [idx::write_images(&digits.images), idx::write_labels(&digits.labels)];
+            for (name, bytes) in ["images-idx3-ubyte", "labels-idx1-ubyte"].iter().zip(bytes) {
+                std::fs::write(folder.join(name), bytes).unwrap();
+            }
+        }
+        "treelstm" => {
+            write("d8.tsv", listops::write(&expressions::expressions(1, 30, expressions::Limits::D8)));
+        }
+        "similarity" => {
+            for part in ["train", "valid"] {
+                std::fs::create_dir_all(folder.join(part)).unwrap();
+                let contents = sick::write(&similarity::pairs(1, 15, similarity::LENGTHS));
+                for (name, content) in sick::FILES.iter().zip(contents) {
+                    write(&format!("{part}/{name}"), content);
+                }
+            }
+        }
+        "tagger" | "chartagger" => {
+            for (seed, name) in [(1, "train.txt"), (2, "valid.txt")] {
+                write(name, wikiner::write(&tagged::sentences(seed, 15, tagged::LENGTHS)));
+            }
+        }
+        "names" => {
+            let all = surnames::names(1, 60, surnames::LENGTHS);
+            for (number, language) in all.languages.iter().enumerate() {
+                write(&format!("{language}.txt"), names::write(&all, number as u32));
+            }
+        }
+        "parser" => {
+            for (seed, name) in [(1, "train.conllu"), (2, "valid.conllu")] {
+                write(name, conllu::write(&treebank::sentences(seed, 15, treebank::LENGTHS)));
+            }
+        }
+        "lattice" => write("train.txt", lattice::write(&lattices::sentences(1, 30, lattices::LENGTHS))),
+        _ => {
+            for (seed, name) in [(1, "train.txt"), (2, "valid.txt")] {
+                write(name, sst::write(&sentiment::trees(seed, 15, sentiment::LENGTHS)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_corpus_in_its_published_form_is_a_lesson_too() {
+    let root = std::env::temp_dir().join(format!("autobatch-lessons-{}", std::process::id()));
+    for entry in &ENTRIES {
+        let folder = root.join(entry.alias);
+        publish(&folder, entry.alias);
+        let lesson = small(entry, Some(folder));
+        let valid = lesson.valid();
+        assert!(lesson.train <= 12 && !valid.is_empty(), "{}: {lesson:?}", entry.alias);
+        let session = Session::new(&lesson.module, Device::Cpu).unwrap();
+        let graph = session.graph();
+        for instance in 0..lesson.workload.instances() {
+            graph.instance(instance as u64);
+            let _ = lesson.workload.loss(&graph, instance);
+        }
+        graph.check().unwrap();
+        assert_eq!(
+            lesson.parsing.as_ref().map(|parsing| parsing.sentences.len()),
+            (entry.alias == "parser").then_some(valid.len())
+        );
+    }
+    let missing = lessons::Options { data: Some(root.join("missing")), ..lessons::Options::default() };
+    assert!(lessons::open("names", &missing).unwrap_err().to_string().contains("missing"));
+    std::fs::remove_dir_all(root).unwrap();
+}
