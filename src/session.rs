@@ -34,6 +34,9 @@ pub struct SessionOptions {
     pub threads: usize,
     /// How many plans are kept for graphs of the same structure.
     pub cached_plans: usize,
+    /// How many bytes the rows of a plan may take; a graph that needs more is an error that says so.
+    /// `None` is as many as can be had.
+    pub memory_limit: Option<u64>,
 }
 
 impl Default for SessionOptions {
@@ -45,6 +48,7 @@ impl Default for SessionOptions {
             passes: None,
             threads: 0,
             cached_plans: 64,
+            memory_limit: None,
         }
     }
 }
@@ -106,6 +110,8 @@ impl Session {
             0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
             threads => threads,
         };
+        let mut player = Player::new(threads)?;
+        player.set_memory_limit(options.memory_limit);
         Ok(Self {
             module: Arc::clone(module),
             weights,
@@ -113,7 +119,7 @@ impl Session {
             rows: options.rows,
             passes: options.passes,
             cache: PlanCache::new(options.cached_plans),
-            player: Player::new(threads)?,
+            player,
             dump: Dump::from_environment(),
             last: None,
         })

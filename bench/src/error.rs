@@ -40,7 +40,10 @@ impl fmt::Display for BenchError {
             Self::Step(error) => error.fmt(f),
             Self::Mode(word) => write!(f, "unknown mode `{word}`: expected infer or train"),
             Self::Verb(words) => {
-                write!(f, "expected a model's name, or `sweep` and a model's name, found `{words}`")
+                write!(
+                    f,
+                    "expected a model's name, perhaps after `sweep`, `peak` or `threads`, found `{words}`"
+                )
             }
             Self::TrainingIsMissing => {
                 f.write_str("mode `train` cannot be measured yet: there is no trainer; use --mode infer")

@@ -9,14 +9,24 @@
 //!
 //! [`run`] makes a [`Report`], which displays itself as a table and serialises as JSON whose
 //! `seconds_per_step`, `mode` and `threads` are what the scripts of other systems read, so that
-//! ours can be timed between theirs. [`sweep`] goes through batch sizes.
+//! ours can be timed between theirs. [`sweep`] goes through batch sizes, [`effort`] measures against the
+//! peak of the processor, [`pairs`] measures several threads against one, and [`calibrate`] fits the cost
+//! table that policies predict with.
 
+mod arguments;
+mod calibrate;
+mod effort;
 mod error;
+mod pairs;
 mod report;
 mod step;
 mod sweep;
 
+pub use arguments::BenchArgs;
+pub use calibrate::{Calibration, calibrate};
+pub use effort::{Effort, effort};
 pub use error::BenchError;
+pub use pairs::{Pairs, pairs};
 pub use report::{PlanFacts, Report, Split};
 pub use sweep::{Sweep, SweepRow, sweep};
 
@@ -76,6 +86,17 @@ pub struct Options {
     pub policy: Policy,
     /// Whether to measure one by one, too, and to compare the bits.
     pub one_by_one: bool,
+    /// How many bytes the slabs of a plan may take; `None` is as many as can be had.
+    pub memory_limit: Option<u64>,
+}
+
+impl Options {
+    fn check(&self) -> Result<(), BenchError> {
+        if (1..=MOST_ROUNDS).contains(&self.rounds) {
+            return Ok(());
+        }
+        Err(BenchError::Rounds { most: MOST_ROUNDS, found: self.rounds })
+    }
 }
 
 impl Default for Options {
@@ -88,6 +109,7 @@ impl Default for Options {
             turn: Duration::from_millis(100),
             policy: Policy::default(),
             one_by_one: true,
+            memory_limit: None,
         }
     }
 }
@@ -105,18 +127,16 @@ pub fn run(name: &str, options: &Options) -> Result<Report, BenchError> {
     if options.mode == Mode::Train {
         return Err(BenchError::TrainingIsMissing);
     }
-    if !(1..=MOST_ROUNDS).contains(&options.rounds) {
-        return Err(BenchError::Rounds { most: MOST_ROUNDS, found: options.rounds });
-    }
+    options.check()?;
     let problem = catalogue::open(name, &options.sizes)?;
     if problem.workload.instances() == 0 {
         return Err(BenchError::NoInstances);
     }
-    let mut batched = Runner::new(&problem, &options.policy, options.threads)?;
+    let mut batched = Runner::new(&problem, &options.policy, options)?;
     let facts = batched.facts()?;
     let mut single = match options.one_by_one {
         true => {
-            let mut runner = Runner::new(&problem, &Policy::Unbatched, options.threads)?;
+            let mut runner = Runner::new(&problem, &Policy::Unbatched, options)?;
             let prepared = runner.prepare()?;
             Some((runner, prepared))
         }

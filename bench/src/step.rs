@@ -1,5 +1,6 @@
 //! One step, and how long its parts take.
 
+use crate::Options;
 use crate::chunks;
 use crate::error::BenchError;
 use crate::report::PlanFacts;
@@ -70,17 +71,19 @@ fn timed<T>(spent: &mut Duration, part: impl FnOnce() -> T) -> T {
 }
 
 impl<'p> Runner<'p> {
-    pub(crate) fn new(problem: &'p Problem, policy: &Policy, threads: usize) -> Result<Self, BenchError> {
-        let threads = match threads {
+    pub(crate) fn new(problem: &'p Problem, policy: &Policy, options: &Options) -> Result<Self, BenchError> {
+        let threads = match options.threads {
             0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
             threads => threads,
         };
+        let mut player = Player::new(threads)?;
+        player.set_memory_limit(options.memory_limit);
         Ok(Self {
             problem,
             graph: Graph::new(&problem.module),
             weights: Weights::init(&problem.module, 0),
             planner: Planner::new(policy.load()?),
-            player: Player::new(threads)?,
+            player,
             wanted: Vec::new(),
             outputs: Vec::new(),
         })
@@ -136,6 +139,25 @@ impl<'p> Runner<'p> {
             facts.add(&plan, applications);
         }
         Ok(facts)
+    }
+
+    /// Emits and plans the first graph, which stays.
+    pub(crate) fn first_plan(&mut self) -> Result<Verified<Plan>, BenchError> {
+        let first = chunks(self.problem).next().ok_or(BenchError::NoInstances)?;
+        self.planned(first).map(|(plan, _)| plan)
+    }
+
+    /// Plays the plan of the graph that was emitted last, and says how long that took.
+    pub(crate) fn replay(&mut self, plan: &Verified<Plan>) -> Result<Duration, BenchError> {
+        let mut spent = Measured::default();
+        self.outputs.clear();
+        self.play(plan, &mut spent)?;
+        Ok(spent.play)
+    }
+
+    /// Who plays.
+    pub(crate) fn player(&mut self) -> &mut Player {
+        &mut self.player
     }
 
     fn planned(&mut self, instances: Range<usize>) -> Result<(Verified<Plan>, usize), BenchError> {
