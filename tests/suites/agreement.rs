@@ -1,9 +1,8 @@
 //! Batched equals unbatched, bit for bit: every policy, mode and row order gives the bits of the
 //! reference interpreter, on one thread and on two.
 //!
-//! Three hundred graphs a run (`AUTOBATCH_TEST=long`: ten times as many), each under every policy. What a
-//! graph is played with besides takes turns, so that neighbouring graphs meet all of it: the
-//! instruction set, and three of the six pairs of mode and row order.
+//! Three hundred graphs a run (`AUTOBATCH_TEST=long`: ten times as many), each under every policy, mode
+//! and row order; instruction sets take turns from graph to graph.
 
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
@@ -74,7 +73,7 @@ fn difference(
     Ok(())
 }
 
-/// What takes turns from graph to graph.
+/// The players, which take turns from graph to graph.
 struct Turns {
     number: usize,
     /// By instruction set: on one thread and on two.
@@ -107,18 +106,16 @@ impl Turns {
         if wanted.is_empty() {
             return Ok(());
         }
-        let number = self.number;
-        self.number += 1;
         let sets = self.players.len();
-        let players = &mut self.players[number % sets];
+        let players = &mut self.players[self.number % sets];
+        self.number += 1;
         let expected = expected(graph, &weights, &wanted, training)?;
         let noise = if training { Noise::On { seed: SEED, step: STEP } } else { Noise::Off };
         let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
-        for (place, policy) in POLICIES.iter().enumerate() {
+        for policy in POLICIES {
             let policy: Policy = policy.parse().expect("a policy");
             let mut planner = Planner::new(policy.load().expect("no file"));
-            for turn in 0..PAIRS.len() / 2 {
-                let (mode, rows) = PAIRS[(2 * turn + number / sets + place) % PAIRS.len()];
+            for (mode, rows) in PAIRS {
                 let request = Request { wanted: &wanted, mode, training, rows, ..Request::default() };
                 let plan = planner.plan(graph, &request).map_err(|error| error.to_string())?;
                 let plan = plan.verify().map_err(|errors| format!("{policy} {mode:?} {rows:?}: {errors}"))?;
