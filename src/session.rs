@@ -36,6 +36,20 @@ pub struct SessionOptions {
     pub cached_plans: usize,
     /// How many bytes the rows of a plan may take; a graph that needs more is an error that says so.
     /// `None` is as many as can be had.
+    ///
+    /// ```
+    /// use autobatch::prelude::*;
+    /// use std::sync::Arc;
+    ///
+    /// let module = ModuleBuilder::new("sums").build().expect("an empty module");
+    /// let weights = Arc::new(Weights::init(&module, 0));
+    /// let options = SessionOptions { memory_limit: Some(100), ..SessionOptions::default() };
+    /// let mut session = Session::with_options(&module, weights, options).expect("weights fit");
+    /// let graph = session.graph();
+    /// let x = graph.input(&[1.0; 64]);
+    /// let error = session.value(x + x).expect_err("64 floats are 256 bytes").to_string();
+    /// assert!(error.contains("the memory limit is 100; plan a smaller minibatch"), "{error}");
+    /// ```
     pub memory_limit: Option<u64>,
 }
 

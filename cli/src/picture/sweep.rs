@@ -21,7 +21,7 @@ pub fn sweep(sweep: &Sweep) -> String {
     let [left, top, right, bottom] = PLOT;
     let title = format!("{workload}: {unit} a second by batch size");
     svg.styled_text([left, 34.0], 18.0, INK, Anchor::Start, "font-weight=\"bold\"", &title);
-    let about = format!("{instances} {unit} at each size, everything included; one core");
+    let about = format!("{instances} {unit} at each size, everything included");
     svg.text([left, 56.0], 12.0, SOFT, Anchor::Start, &about);
     svg.rect([left, top, right - left, bottom - top], WASH, "");
     let most = rounded_up(rows.iter().map(|row| row.per_second).fold(0.0, f64::max));
@@ -68,11 +68,11 @@ fn places(rows: &[SweepRow]) -> Vec<f64> {
     rows.iter().map(place).collect()
 }
 
-/// The next 1, 2, 2.5 or 5 times a power of ten, with room for a label above.
+/// The next round number with room for a label above.
 fn rounded_up(most: f64) -> f64 {
     let wanted = (1.12 * most).max(1e-9);
     let power = 10f64.powf(wanted.log10().floor());
-    let steps = [1.0, 2.0, 2.5, 5.0, 10.0];
+    let steps = [1.0, 1.2, 1.6, 2.0, 2.4, 3.2, 4.0, 5.0, 6.0, 8.0, 10.0];
     steps.iter().map(|step| step * power).find(|step| *step >= wanted).unwrap_or(10.0 * power)
 }
 

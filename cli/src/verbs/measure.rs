@@ -6,12 +6,14 @@ use crate::failure::{Answer, Failure};
 use crate::files::write;
 use crate::picture;
 use autobatch_bench::{BenchArgs, BenchError, Calibration, calibrate as measure};
+use autobatch_models::catalogue::OpenError;
 use std::io::Write;
 use std::time::Duration;
 
 /// What was asked for does not make sense, or a file of data does not.
 fn refused(error: &BenchError) -> Failure {
     match error {
+        BenchError::Open(OpenError::Unknown(_) | OpenError::Size { .. }) => Failure::usage(error.to_string()),
         BenchError::Open(_) | BenchError::NoInstances => Failure::input(error.to_string()),
         _ => Failure::usage(error.to_string()),
     }
