@@ -39,6 +39,9 @@ pub fn run(cli: &Cli, console: &mut Console<'_>) -> Result<Answer, Failure> {
         Verb::Emit(args) => verbs::emit(args, console),
         Verb::Run(args) => verbs::run(args, console),
         Verb::Train(args) => verbs::train(args, console),
+        Verb::Bench(args) => verbs::bench(args, console),
+        Verb::Sweep(args) => verbs::sweep(args, console),
+        Verb::Calibrate(args) => verbs::calibrate(args, console),
         Verb::Devices => verbs::devices(console),
         Verb::Completions { shell } => verbs::completions(*shell, console),
     }

@@ -44,7 +44,7 @@ fn products_of_two_values_have_the_bits_of_the_reference_batched_and_shared() {
         let wanted: Vec<_> = wanted.into_iter().flatten().collect();
         let data = graph.data();
         let expected =
-            reference::forward::<f32>(&data, &weights, reference::Mode::Eval).expect("it evaluates");
+            reference::forward::<f32>(&data, &weights, reference::Noise::Off).expect("it evaluates");
         for policy in ["none", "auto"] {
             let policy: Policy = policy.parse().expect("a policy");
             let mut planner = Planner::new(policy.load().expect("no file"));

@@ -212,9 +212,8 @@ impl Gpu {
             memory_hints: wgpu::MemoryHints::Performance,
             trace: wgpu::Trace::Off,
         };
-        let (device, queue) = block_on(adapter.request_device(&descriptor)).map_err(|error| {
-            GpuError::Refused { adapter: facts.name.clone(), reason: error.to_string() }
-        })?;
+        let (device, queue) = block_on(adapter.request_device(&descriptor))
+            .map_err(|error| GpuError::Refused { adapter: facts.name.clone(), reason: error.to_string() })?;
         let said = Arc::new(Mutex::new(Said::default()));
         let (on_error, on_loss) = (Arc::clone(&said), Arc::clone(&said));
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {

@@ -21,7 +21,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("autobatch-models", &["autobatch", "autobatch-nn", "autobatch-ir"]),
-    ("autobatch-cli", &["autobatch", "autobatch-models", "autobatch-ir", "autobatch-planner"]),
+    (
+        "autobatch-cli",
+        &["autobatch", "autobatch-bench", "autobatch-models", "autobatch-ir", "autobatch-planner"],
+    ),
     ("autobatch-bench", &["*"]),
     ("autobatch-tests", &["*"]),
 ];
@@ -36,8 +39,6 @@ const LONG: &[(&str, &str)] = &[
     ("planner/src/differentiate/kernel.rs", "one tape: the ops of a cell and what their reverse reads"),
     ("planner/src/differentiate/rules.rs", "one table: the derivative of every op"),
     ("ir/src/plan/row_ops.rs", "one table: what every stage of a kernel computes"),
-    ("runtime-cpu/src/player/tile.rs", "one walk: the stages of a step on a tile of lanes"),
-    ("runtime-cpu/src/kernels/elementwise.rs", "one table: every elementwise instruction with its loops"),
 ];
 
 /// Emitting files of the `ir` crate.

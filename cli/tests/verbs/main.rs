@@ -9,6 +9,7 @@ mod exit_codes;
 mod json;
 mod learn;
 mod look;
+mod measure;
 mod pictures;
 mod reduce;
 mod why;

@@ -15,27 +15,36 @@ use std::ops::Range;
 use std::time::Instant;
 
 /// Floating-point operations below which a wave is played by one thread: about 30 µs of one core.
-const SHARED_WORK: usize = 3_000_000;
+pub(super) const SHARED_WORK: usize = 3_000_000;
+
+/// How waves are played.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    /// Floating-point operations from which a wave is shared, one at least.
+    pub(super) shared_work: usize,
+    /// Whether what steps write is looked at.
+    pub(super) watched: bool,
+}
 
 /// Plays all waves, counting and watching where that is asked for.
 pub(super) fn play(
     context: &PlayContext<'_>,
     threads: &mut [TileMemory],
-    watched: bool,
+    how: How,
     counters: Option<&mut Counters>,
 ) -> Result<(), RunError> {
     let clock = counters.is_some().then(Instant::now);
     // A play that was stopped may have left some.
     threads.iter_mut().for_each(|memory| memory.spans.clear());
     for wave in context.plan.waves() {
-        if watched {
+        if how.watched {
             // One step after the other, so that the first fault is found first.
             for step in wave {
-                play_wave(context, step..step + 1, threads, clock);
+                play_wave(context, step..step + 1, how.shared_work, threads, clock);
                 watch::check(context, step)?;
             }
         } else {
-            play_wave(context, wave, threads, clock);
+            play_wave(context, wave, how.shared_work, threads, clock);
         }
     }
     if let Some(counters) = counters {
@@ -50,12 +59,13 @@ pub(super) fn play(
 fn play_wave(
     context: &PlayContext<'_>,
     wave: Range<usize>,
+    shared_work: usize,
     threads: &mut [TileMemory],
     clock: Option<Instant>,
 ) {
     let parts = match threads.len() {
         1 => 1,
-        most => (wave.clone().map(|step| work(context, step)).sum::<usize>() / SHARED_WORK + 1).min(most),
+        most => (wave.clone().map(|step| work(context, step)).sum::<usize>() / shared_work + 1).min(most),
     };
     if parts <= 1 {
         for step in wave {

@@ -294,7 +294,8 @@ impl Memory {
             (Ok(_), Ok(Ok(()))) => {}
         }
         let read = {
-            let view = slice.get_mapped_range().map_err(|error| GpuError::Rejected { reason: error.to_string() })?;
+            let view =
+                slice.get_mapped_range().map_err(|error| GpuError::Rejected { reason: error.to_string() })?;
             bytemuck::pod_collect_to_vec(&view[..(words * 4) as usize])
         };
         staging.unmap();

@@ -36,10 +36,9 @@ pub(crate) fn agrees(
         false => reference::Noise::Off,
     };
     let run = reference::forward::<f32>(graph, &weights, mode).map_err(|error| error.to_string())?;
-    for (policy, mode, rows) in [
-        ("auto", Mode::Infer, RowOrder::Propagated),
-        ("depth", Mode::Train, RowOrder::Batch),
-    ] {
+    for (policy, mode, rows) in
+        [("auto", Mode::Infer, RowOrder::Propagated), ("depth", Mode::Train, RowOrder::Batch)]
+    {
         let policy: Policy = policy.parse().expect("a policy");
         let mut planner = Planner::new(policy.load().expect("no file"));
         let request = Request { wanted: &wanted, mode, training, rows, ..Request::default() };

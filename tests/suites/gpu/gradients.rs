@@ -2,12 +2,12 @@
 
 use crate::agreement::EXACT;
 use crate::common::{bound, exact, player, weights};
+use autobatch_ir::Weights;
 use autobatch_ir::graph::{GraphData, OutputKind};
 use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::plan::interp;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_ir::types::DType;
-use autobatch_ir::Weights;
 use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_wgpu::Player;
 use autobatch_tests::random::{Options, Profile, check};
@@ -29,7 +29,8 @@ fn plan(graph: &GraphData) -> Result<Option<Verified<Plan>>, String> {
         .filter(|&value| graph.type_of(value).dtype == DType::F32 && !graph.type_of(value).is_list)
         .collect();
     let gradients = Gradients { losses: &losses, params: None, values: &values };
-    let request = Request { mode: Mode::Train, training: true, gradients: Some(gradients), ..Request::default() };
+    let request =
+        Request { mode: Mode::Train, training: true, gradients: Some(gradients), ..Request::default() };
     let plan = Planner::default().plan(graph, &request).map_err(|error| error.to_string())?;
     plan.verify().map(Some).map_err(|errors| errors.to_string())
 }
