@@ -61,7 +61,7 @@ fn agrees(name: &str) -> (Example, Played) {
     let stores: Vec<Vec<f32>> = weights.iter().map(|param| param.values().to_vec()).collect();
     let bound = &graph.bindings;
     let run = play(plan, &stores, &bound.words, &bound.floats, Noise::Off).expect("sound");
-    let mode = reference::Mode::Eval;
+    let mode = reference::Noise::Off;
     let values = reference::forward::<f32>(graph, &weights, mode).expect("sound");
     for (number, output) in graph.outputs.iter().enumerate() {
         let found = floats(run.output(number).expect("an output"));
