@@ -21,7 +21,9 @@
 //! signature.
 
 mod activity;
+mod contributions;
 mod cut;
+mod edit;
 mod emit;
 mod kernel;
 mod lists;
@@ -69,9 +71,8 @@ pub(crate) fn differentiate(
             };
             entry.insert(derivative);
         }
-        Ok(derivatives[&sig]
-            .as_ref()
-            .map_or_else(Vec::new, |found| found.gradients.iter().map(|of| of.operand).collect()))
+        let operands = |found: &Arc<Derivative>| found.gradients.iter().map(|of| of.operand).collect();
+        Ok(derivatives[&sig].as_ref().map_or_else(Vec::new, operands))
     })?;
     emit::emit(
         plan,

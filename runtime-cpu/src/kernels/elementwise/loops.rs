@@ -114,21 +114,16 @@ impl Work<'_> {
     /// As for [`super::run`].
     #[inline(always)]
     pub(super) unsafe fn map3(self, f: impl Fn(f32, f32, f32) -> f32 + Copy) {
-        let sources = [self.sources[0], self.sources[1], self.sources[2]];
+        let [first, second, third] = [self.sources[0], self.sources[1], self.sources[2]];
         for row in 0..self.rows {
             let out = self.out.base.wrapping_add(row * self.out.stride);
             for i in (0..self.width).step_by(BLOCK) {
                 let len = (self.width - i).min(BLOCK);
                 // SAFETY: elements `i..i + len` of row `row` of each are readable or writable.
                 unsafe {
-                    let [a, b, c] = sources.map(|e| {
-                        let x = e.base.wrapping_add(row * e.stride);
-                        match e.single {
-                            true => [*x; BLOCK],
-                            false if len == BLOCK => load(x.add(i)),
-                            false => self.load_some(x.add(i), len),
-                        }
-                    });
+                    let a = self.load_block(first, row, i, len);
+                    let b = self.load_block(second, row, i, len);
+                    let c = self.load_block(third, row, i, len);
                     let mut result = [0.0; BLOCK];
                     for (lane, result) in result.iter_mut().enumerate() {
                         *result = f(a[lane], b[lane], c[lane]);
@@ -138,6 +133,23 @@ impl Work<'_> {
                         _ => self.store_some(out.add(i), result, len),
                     }
                 }
+            }
+        }
+    }
+
+    /// Elements `i..i + len` of a row, or so many times its one element.
+    ///
+    /// # Safety
+    /// They are readable; `len` is at most a block.
+    #[inline(always)]
+    unsafe fn load_block(&self, from: Elements, row: usize, i: usize, len: usize) -> [f32; BLOCK] {
+        let x = from.base.wrapping_add(row * from.stride);
+        // SAFETY: as for this function.
+        unsafe {
+            match from.single {
+                true => [*x; BLOCK],
+                false if len == BLOCK => load(x.add(i)),
+                false => self.load_some(x.add(i), len),
             }
         }
     }

@@ -112,7 +112,7 @@ impl Work<'_> {
                 Code::Binary(binary) if float => self.binary(binary),
                 Code::Binary(binary) => self.integer_binary(binary),
                 Code::Compare(compare) => self.compare(compare),
-                Code::Select => self.map3(|c, a, b| if c.to_bits() != 0 { a } else { b }),
+                Code::Select => self.map3(chosen),
                 Code::Cast(to) => self.cast(to),
             }
         }
@@ -225,7 +225,15 @@ impl Work<'_> {
                 DType::U32 | DType::Bool => {
                     self.map2(|a, b| truth(ordered(compare, &a.to_bits(), &b.to_bits())))
                 }
-                _ => self.map2(|a, b| truth(ordered(compare, &a, &b))),
+                // An arm each, so that none asks in its loop which comparison it is.
+                _ => match compare {
+                    Compare::Eq => self.map2(|a, b| truth(a == b)),
+                    Compare::Ne => self.map2(|a, b| truth(a != b)),
+                    Compare::Lt => self.map2(|a, b| truth(a < b)),
+                    Compare::Le => self.map2(|a, b| truth(a <= b)),
+                    Compare::Gt => self.map2(|a, b| truth(a > b)),
+                    Compare::Ge => self.map2(|a, b| truth(a >= b)),
+                },
             }
         }
     }
@@ -248,6 +256,13 @@ fn ordered<T: PartialOrd>(compare: Compare, a: &T, b: &T) -> bool {
         Compare::Gt => a > b,
         Compare::Ge => a >= b,
     }
+}
+
+/// `a` where the word of `c` is not 0, else `b`, without a branch: compilers make a vector of it.
+#[inline(always)]
+fn chosen(c: f32, a: f32, b: f32) -> f32 {
+    let mask = 0u32.wrapping_sub(u32::from(c.to_bits() != 0));
+    f32::from_bits((a.to_bits() & mask) | (b.to_bits() & !mask))
 }
 
 /// Conversion of one word: Rust's `as` between numbers, which saturates; anything but zero is true, and truth is 1.
