@@ -112,7 +112,7 @@ impl Work<'_> {
                 Code::Binary(binary) if float => self.binary(binary),
                 Code::Binary(binary) => self.integer_binary(binary),
                 Code::Compare(compare) => self.compare(compare),
-                Code::Select => self.map3(chosen),
+                Code::Select => self.select(),
                 Code::Cast(to) => self.cast(to),
             }
         }
@@ -256,13 +256,6 @@ fn ordered<T: PartialOrd>(compare: Compare, a: &T, b: &T) -> bool {
         Compare::Gt => a > b,
         Compare::Ge => a >= b,
     }
-}
-
-/// `a` where the word of `c` is not 0, else `b`, without a branch: compilers make a vector of it.
-#[inline(always)]
-fn chosen(c: f32, a: f32, b: f32) -> f32 {
-    let mask = 0u32.wrapping_sub(u32::from(c.to_bits() != 0));
-    f32::from_bits((a.to_bits() & mask) | (b.to_bits() & !mask))
 }
 
 /// Conversion of one word: Rust's `as` between numbers, which saturates; anything but zero is true, and truth is 1.
