@@ -89,3 +89,41 @@ fn the_second_play_of_a_plan_allocates_nothing() {
         assert_eq!(allocations() - before, 0, "{policy}: {} steps", plan.steps.len());
     }
 }
+
+/// A gradient that is there already.
+struct Given(Vec<Vec<f32>>);
+
+impl autobatch_runtime_cpu::GradientSource for Given {
+    fn gradient(&self, param: autobatch_ir::ParamId) -> Option<&[f32]> {
+        self.0.get(param.index()).map(Vec::as_slice)
+    }
+
+    fn touched(&self, param: autobatch_ir::ParamId) -> Option<&[u32]> {
+        (param.index() == 1).then_some(&[0, 1, 5, 49])
+    }
+}
+
+#[test]
+fn the_second_update_allocates_nothing() {
+    use autobatch_nn::optim::{Adam, Optimize};
+    let mut m = ModuleBuilder::new("steady");
+    m.param("w", [120, 100], Init::Glorot(1.0));
+    m.table("embed", [50, 12], Init::Uniform(0.1));
+    let module = m.build().expect("the model is well typed");
+    let optimizer = Adam::new(1e-3).clip_norm(1.0).average(0.99).touched_rows();
+    let recipe = optimizer.recipe(&module, &optimizer.all(&module)).expect("the rule is well typed");
+    let plan = autobatch_planner::update_plan(&module, &recipe).expect("something is updated");
+    let plan = plan.verify().expect("plans are sound");
+    let mut weights = Weights::init(&module, 1);
+    let mut states = recipe.states(&weights, &module).expect("there is memory");
+    let given = Given(vec![vec![0.1; 12_000], vec![0.2; 600]]);
+    let mut player = Player::new(1).expect("the machine has an instruction set");
+    let mut update = |number| {
+        let floats = optimizer.floats(number, 1.0);
+        let before = allocations();
+        player.update_with(&plan, &given, &mut weights, &mut states, &floats).expect("everything fits");
+        allocations() - before
+    };
+    assert!(update(1) > 0);
+    assert_eq!([update(2), update(3)], [0, 0]);
+}

@@ -34,7 +34,7 @@ fn mutate(random: &mut SplitMix64, files: &[Vec<u8>]) -> Vec<u8> {
             break;
         }
         // Mostly behind the header: that is guarded by few bytes.
-        let at = if random.below(20) == 0 { 0 } else { HEADER };
+        let at = if random.below(10) == 0 { 0 } else { HEADER };
         let at = at + random.below(bytes.len() - at);
         match random.below(7) {
             0 => bytes[at] ^= 1 << random.below(8),

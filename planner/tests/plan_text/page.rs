@@ -15,7 +15,7 @@ const TAIL: &str = "certificate batches 0 bound 0 | rows copied 0 tabled 0 direc
 
 /// The text around an example of each kind.
 const SETTINGS: [(&str, usize, &str, &str); 4] = [
-    ("plan", 1, "", ""),
+    ("plan", 2, "", ""),
     ("memory", 1, HEAD, TAIL),
     (
         "stage",

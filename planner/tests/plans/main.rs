@@ -7,4 +7,5 @@ mod gradients;
 mod graphs;
 mod mutations;
 mod refusals;
+mod updates;
 mod vocabulary;

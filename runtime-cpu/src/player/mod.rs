@@ -103,6 +103,22 @@ pub enum RunError {
     IsUpdate,
     /// A plan that updates no stores was played as one that does.
     NoUpdate,
+    /// An update plan names other parameters and states than are given.
+    States {
+        /// How many parameters and states the plan names.
+        expected: usize,
+        /// How many are given.
+        found: usize,
+    },
+    /// A touched row is none of its table's.
+    Touched {
+        /// The name of the gradient store.
+        name: String,
+        /// The row.
+        row: u32,
+        /// How many rows there are.
+        rows: u32,
+    },
     /// Gradients are kept and the next plan makes those of other parameters.
     OtherGradients,
     /// The slabs take more than the player may hold.
@@ -154,6 +170,13 @@ impl fmt::Display for RunError {
             ),
             Self::IsUpdate => f.write_str("the plan updates stores; play it with update"),
             Self::NoUpdate => f.write_str("the plan updates no stores; play it with play"),
+            Self::States { expected, found } => write!(
+                f,
+                "the plan updates {expected} parameters and states, found {found}; give the weights and states of its recipe"
+            ),
+            Self::Touched { name, row, rows } => {
+                write!(f, "store @{name} has {rows} rows, row {row} was touched; list rows that exist")
+            }
             Self::OtherGradients => f.write_str(
                 "gradients are kept, but this plan makes those of other parameters; ask every plan for the same ones",
             ),

@@ -88,20 +88,18 @@ impl Arrays<'_> {
         let states = plan.given_stores() - first;
         if self.weights.len() != first || self.states.len() != states {
             let (expected, found) = (plan.given_stores(), self.weights.len() + self.states.len());
-            return Err(RunError::Missing { what: "parameters and states", expected, found });
+            return Err(RunError::States { expected, found });
         }
         for (number, store) in plan.stores.iter().enumerate() {
             let (expected, found) = (store.ty.shape.elements(), self.elements(StoreId(number as u32)).len());
             if expected != found {
                 return Err(RunError::Store { name: store.name.clone(), expected, found });
             }
-            if let StoreKind::Grad(of) = store.kind
-                && let Some(rows) = self.gradients.touched(ParamId::new(of.index()))
-                && let Some(&row) = rows.last()
-                && row >= store.ty.shape.dims().first().copied().unwrap_or(1)
-            {
-                let expected = store.ty.shape.dims().first().copied().unwrap_or(1) as usize;
-                return Err(RunError::Store { name: store.name.clone(), expected, found: row as usize + 1 });
+            let StoreKind::Grad(of) = store.kind else { continue };
+            let rows = store.ty.shape.dims().first().copied().unwrap_or(1);
+            let touched = self.gradients.touched(ParamId::new(of.index())).unwrap_or(&[]);
+            if let Some(&row) = touched.iter().find(|&&row| row >= rows) {
+                return Err(RunError::Touched { name: store.name.clone(), row, rows });
             }
         }
         Ok(())

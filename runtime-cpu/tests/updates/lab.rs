@@ -2,17 +2,18 @@
 
 use autobatch_ir::plan::interp;
 use autobatch_ir::plan::{Plan, StoreKind, Verified};
-use autobatch_ir::{Init, Module, ModuleBuilder, ParamId, States, UpdateRecipe, Weights};
-use autobatch_nn::optim::Optimizer;
+use autobatch_ir::recipe::{StateInit, StateRecipe};
+use autobatch_ir::{Init, Module, ModuleBuilder, ParamId, States, Weights};
+use autobatch_nn::optim::{Optimizer, Sgd};
 use autobatch_planner::update_plan;
 use autobatch_runtime_cpu::{GradientSource, Player};
 use std::sync::Arc;
 
 /// SplitMix64
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,20 +22,20 @@ impl Random {
     }
 
     /// In -1..1.
-    pub fn float(&mut self) -> f32 {
+    pub(crate) fn float(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
     }
 
-    pub fn floats(&mut self, count: usize) -> Vec<f32> {
+    pub(crate) fn floats(&mut self, count: usize) -> Vec<f32> {
         (0..count).map(|_| self.float()).collect()
     }
 }
 
 /// Gradients by parameter, and touched rows.
 #[derive(Clone, Default)]
-pub struct Given {
-    pub gradients: Vec<Vec<f32>>,
-    pub touched: Vec<Option<Vec<u32>>>,
+pub(crate) struct Given {
+    pub(crate) gradients: Vec<Vec<f32>>,
+    pub(crate) touched: Vec<Option<Vec<u32>>>,
 }
 
 impl GradientSource for Given {
@@ -48,7 +49,7 @@ impl GradientSource for Given {
 }
 
 /// A matrix, a bias whose length is no multiple of anything, and a table.
-pub fn module() -> Arc<Module> {
+pub(crate) fn module() -> Arc<Module> {
     let mut m = ModuleBuilder::new("lab");
     m.param("w", [37, 29], Init::Uniform(1.0));
     m.param("b", [5], Init::Uniform(1.0));
@@ -56,45 +57,48 @@ pub fn module() -> Arc<Module> {
     m.build().expect("the module is well formed")
 }
 
-pub fn all(module: &Module) -> Vec<ParamId> {
+pub(crate) fn all(module: &Module) -> Vec<ParamId> {
     (0..module.params.len()).map(ParamId::new).collect()
 }
 
-pub struct Lab {
-    pub module: Arc<Module>,
-    pub recipe: UpdateRecipe,
-    pub plan: Verified<Plan>,
-    pub weights: Weights,
-    pub states: States,
-    pub optimizer: Optimizer,
+pub(crate) struct Lab {
+    pub(crate) module: Arc<Module>,
+    pub(crate) plan: Verified<Plan>,
+    pub(crate) weights: Weights,
+    pub(crate) states: States,
+    pub(crate) optimizer: Optimizer,
 }
 
 impl Lab {
-    pub fn new(module: &Arc<Module>, optimizer: impl Into<Optimizer>) -> Self {
+    pub(crate) fn new(module: &Arc<Module>, optimizer: impl Into<Optimizer>) -> Self {
         Self::training(module, optimizer, &all(module))
     }
 
-    pub fn training(module: &Arc<Module>, optimizer: impl Into<Optimizer>, trained: &[ParamId]) -> Self {
+    pub(crate) fn training(
+        module: &Arc<Module>,
+        optimizer: impl Into<Optimizer>,
+        trained: &[ParamId],
+    ) -> Self {
         let optimizer = optimizer.into();
         let recipe = optimizer.recipe(module, trained).expect("the rule is well typed");
         let plan = update_plan(module, &recipe).expect("something is updated");
         let plan = plan.verify().unwrap_or_else(|errors| panic!("{errors}"));
         let weights = Weights::init(module, 7);
         let states = recipe.states(&weights, module).expect("there is memory");
-        Self { module: Arc::clone(module), recipe, plan, weights, states, optimizer }
+        Self { module: Arc::clone(module), plan, weights, states, optimizer }
     }
 
-    pub fn gradients(&self, random: &mut Random) -> Given {
+    pub(crate) fn gradients(&self, random: &mut Random) -> Given {
         let sizes = self.module.params.iter().map(|decl| decl.ty.shape.elements());
         Given { gradients: sizes.map(|size| random.floats(size)).collect(), touched: Vec::new() }
     }
 
-    pub fn next_floats(&self, scale: f64) -> Vec<f32> {
+    pub(crate) fn next_floats(&self, scale: f64) -> Vec<f32> {
         self.optimizer.floats(self.states.updates() + 1, scale)
     }
 
     /// The stores of the plan, as the naive player wants them.
-    pub fn stores(&self, given: &Given) -> (Vec<Vec<f32>>, Vec<Option<Vec<u32>>>) {
+    pub(crate) fn stores(&self, given: &Given) -> (Vec<Vec<f32>>, Vec<Option<Vec<u32>>>) {
         let mut states = self.states.iter();
         let mut touched = Vec::new();
         let stores = self.plan.stores.iter().enumerate().map(|(number, store)| {
@@ -112,14 +116,14 @@ impl Lab {
     }
 
     /// One update by the naive player, without changing anything here.
-    pub fn naive(&self, given: &Given, floats: &[f32]) -> Vec<Vec<f32>> {
+    pub(crate) fn naive(&self, given: &Given, floats: &[f32]) -> Vec<Vec<f32>> {
         let (mut stores, touched) = self.stores(given);
         interp::update(&self.plan, &mut stores, floats, &touched).expect("everything fits");
         stores
     }
 
     /// One update by a player, which must give the bits of the naive one.
-    pub fn update(&mut self, player: &mut Player, given: &Given, scale: f64) {
+    pub(crate) fn update(&mut self, player: &mut Player, given: &Given, scale: f64) {
         let floats = self.next_floats(scale);
         let expected = self.naive(given, &floats);
         player
@@ -132,4 +136,13 @@ impl Lab {
             assert!(bits(found) == bits(expected), "@{name} after update {}", self.states.updates());
         }
     }
+}
+
+/// So many states of the module's only parameter.
+pub(crate) fn states_of(module: &Arc<Module>, weights: &Weights, count: usize) -> States {
+    let state = |number| StateRecipe { role: format!("s{number}"), init: StateInit::Fill(0.0) };
+    let mut recipe =
+        Optimizer::from(Sgd::new(0.1)).recipe(module, &all(module)).expect("the rule is well typed");
+    recipe.params[0].states = (0..count).map(state).collect();
+    recipe.states(weights, module).expect("there is memory")
 }

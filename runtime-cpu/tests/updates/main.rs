@@ -1,6 +1,11 @@
 //! Optimisers: what they compute, against formulas in `f64`; and that the player's bits are those of
-//! the naive one.
+//! the naive one, for every instruction set and number of threads.
 
 mod clips;
+mod kept;
 mod lab;
+mod lines;
+mod minibatches;
+mod refusals;
 mod rules;
+mod threads;

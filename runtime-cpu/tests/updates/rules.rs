@@ -2,7 +2,7 @@
 
 use crate::lab::{Lab, Random, module};
 use autobatch_nn::optim::{
-    Adadelta, Adagrad, Adam, AdamW, AmsGrad, Momentum, Nesterov, Optimize, Optimizer, RmsProp, Sgd,
+    Adadelta, Adagrad, Adam, AdamW, AmsGrad, Momentum, Nesterov, Optimize, Optimizer, RmsProp, Schedule, Sgd,
 };
 use autobatch_runtime_cpu::Player;
 
@@ -45,15 +45,132 @@ fn sgd_goes_against_the_gradient() {
     follows(Sgd::new(0.1), |_, g, w, _| *w -= 0.1 * g, 1e-5);
 }
 
-fn adam(decay: f64, t: f64, g: f64, w: &mut f64, [m, v, _]: &mut [f64; 3]) {
-    *w *= 1.0 - 0.01 * decay;
+#[test]
+fn momentum_adds_up_gradients() {
+    let formula: Formula = |_, g, w, [b, ..]| {
+        *b = 0.9 * *b + g;
+        *w -= 0.05 * *b;
+    };
+    follows(Momentum::new(0.05, 0.9), formula, 1e-5);
+}
+
+#[test]
+fn nesterov_looks_ahead() {
+    let formula: Formula = |_, g, w, [b, ..]| {
+        *b = 0.9 * *b + g;
+        *w -= 0.05 * (g + 0.9 * *b);
+    };
+    follows(Nesterov::new(0.05, 0.9), formula, 1e-5);
+}
+
+#[test]
+fn adagrad_divides_by_all_gradients_there_were() {
+    let formula: Formula = |t, g, w, [s, ..]| {
+        *s += g * g;
+        *w -= 0.1 / (1.0 + (t - 1.0) * 0.01) * g / ((*s + 0.5).sqrt() + 1e-10);
+    };
+    follows(Adagrad::new(0.1).learning_rate_decay(0.01).first_sum(0.5), formula, 1e-5);
+}
+
+#[test]
+fn adadelta_measures_steps_in_steps() {
+    let formula: Formula = |_, g, w, [s, e, _]| {
+        *s = 0.9 * *s + 0.1 * g * g;
+        let d = (*e + 1e-6).sqrt() / (*s + 1e-6).sqrt() * g;
+        *e = 0.9 * *e + 0.1 * d * d;
+        *w -= d;
+    };
+    follows(Adadelta::new(1.0), formula, 1e-5);
+}
+
+#[test]
+fn rmsprop_divides_by_the_root_of_the_mean_square() {
+    let formula: Formula = |_, g, w, [s, ..]| {
+        *s = 0.99 * *s + 0.01 * g * g;
+        *w -= 0.01 * g / (s.sqrt() + 1e-8);
+    };
+    follows(RmsProp::new(0.01), formula, 1e-5);
+}
+
+#[test]
+fn centred_rmsprop_with_momentum_divides_by_the_deviation() {
+    let formula: Formula = |_, g, w, [s, c, b]| {
+        *s = 0.95 * *s + 0.05 * g * g;
+        *c = 0.95 * *c + 0.05 * g;
+        *b = 0.8 * *b + g / ((*s - *c * *c).sqrt() + 1e-6);
+        *w -= 0.01 * *b;
+    };
+    follows(RmsProp::new(0.01).alpha(0.95).eps(1e-6).centred().momentum(0.8), formula, 2e-5);
+}
+
+/// With learning rate 0.01 and betas 0.9 and 0.999.
+fn adam(t: f64, g: f64, w: &mut f64, [m, v, x]: &mut [f64; 3], ams: bool) {
     *m = 0.9 * *m + 0.1 * g;
     *v = 0.999 * *v + 0.001 * g * g;
-    let (m, v) = (*m / (1.0 - 0.9f64.powf(t)), *v / (1.0 - 0.999f64.powf(t)));
+    *x = if ams { x.max(*v) } else { *v };
+    let (m, v) = (*m / (1.0 - 0.9f64.powf(t)), *x / (1.0 - 0.999f64.powf(t)));
     *w -= 0.01 * m / (v.sqrt() + 1e-8);
 }
 
 #[test]
 fn adam_corrects_its_moments_and_adds_eps_outside_the_root() {
-    follows(Adam::new(0.01), |t, g, w, kept| adam(0.0, t, g, w, kept), 1e-5);
+    follows(Adam::new(0.01), |t, g, w, kept| adam(t, g, w, kept, false), 1e-5);
+}
+
+#[test]
+fn a_large_eps_shows_where_it_is_added() {
+    let formula: Formula = |t, g, w, [m, v, _]| {
+        *m = 0.8 * *m + 0.2 * g;
+        *v = 0.9 * *v + 0.1 * g * g;
+        let v = *v / (1.0 - 0.9f64.powf(t));
+        *w -= 0.01 * *m / (1.0 - 0.8f64.powf(t)) / (v.sqrt() + 0.3);
+    };
+    follows(Adam::new(0.01).betas(0.8, 0.9).eps(0.3), formula, 1e-5);
+}
+
+#[test]
+fn amsgrad_never_shrinks_its_divisor() {
+    follows(AmsGrad::new(0.01), |t, g, w, kept| adam(t, g, w, kept, true), 1e-5);
+}
+
+#[test]
+fn the_decay_of_adam_is_part_of_the_gradient() {
+    let formula: Formula = |t, g, w, kept| adam(t, g + 0.1 * *w, w, kept, false);
+    follows(Adam::new(0.01).weight_decay(0.1), formula, 1e-5);
+}
+
+#[test]
+fn the_decay_of_adamw_is_apart_from_its_moments() {
+    follows(
+        AdamW::new(0.01),
+        |t, g, w, kept| {
+            *w *= 1.0 - 0.01 * 0.01;
+            adam(t, g, w, kept, false);
+        },
+        1e-5,
+    );
+    follows(
+        AdamW::new(0.01).weight_decay(0.3),
+        |t, g, w, kept| {
+            *w *= 1.0 - 0.01 * 0.3;
+            adam(t, g, w, kept, false);
+        },
+        1e-5,
+    );
+}
+
+#[test]
+fn every_rule_can_decay_apart_from_its_gradient() {
+    let formula: Formula = |_, g, w, _| *w = *w * (1.0 - 0.1 * 0.2) - 0.1 * g;
+    follows(Sgd::new(0.1).decoupled_weight_decay(0.2), formula, 1e-5);
+}
+
+#[test]
+fn learning_rates_follow_their_schedule_without_another_plan() {
+    let formula: Formula = |t, g, w, _| {
+        let factor = if t <= 10.0 { t / 10.0 } else { 0.5f64.powf(((t - 11.0) / 8.0).floor()) };
+        *w -= 0.1 * factor * g;
+    };
+    let schedule = Schedule::warm_up(10, Schedule::step(8, 0.5));
+    follows(Sgd::new(0.1).schedule(schedule), formula, 1e-5);
 }

@@ -14,6 +14,7 @@ mod kernels;
 mod memory;
 mod order;
 mod steps;
+mod updates;
 
 use super::Rule;
 use crate::AppId;

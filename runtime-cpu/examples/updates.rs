@@ -1,0 +1,70 @@
+//! Updates of five million parameters, to be counted and timed: `updates [rule] [updates] [threads]`.
+//!
+//! Prints nanoseconds an element and the bytes that went through memory each second. For instructions
+//! an element, run it below `valgrind --tool=callgrind` with `AUTOBATCH_CPU=avx2` and two numbers of
+//! updates, and divide the difference.
+
+#![allow(clippy::print_stdout, reason = "this is a program")]
+
+use autobatch_ir::{Init, ModuleBuilder, ParamId, Weights};
+use autobatch_nn::optim::{Adam, AdamW, Momentum, Optimize, Optimizer, Sgd};
+use autobatch_planner::update_plan;
+use autobatch_runtime_cpu::{GradientSource, Player};
+use std::time::Instant;
+
+const ELEMENTS: usize = 5_000_000;
+
+struct Given(Vec<f32>);
+
+impl GradientSource for Given {
+    fn gradient(&self, _: ParamId) -> Option<&[f32]> {
+        Some(&self.0)
+    }
+
+    fn touched(&self, _: ParamId) -> Option<&[u32]> {
+        None
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let rule = args.next().unwrap_or_else(|| "adam".to_owned());
+    let updates: u64 = args.next().map_or(Ok(20), |word| word.parse())?;
+    let threads: usize = args.next().map_or(Ok(1), |word| word.parse())?;
+    let optimizer: Optimizer = match rule.as_str() {
+        "sgd" => Sgd::new(0.1).into(),
+        "momentum" => Momentum::new(0.1, 0.9).into(),
+        "adam" => Adam::new(1e-3).into(),
+        "adam-clipped" => Adam::new(1e-3).clip_norm(1.0),
+        "adamw-average" => AdamW::new(1e-3).average(0.999),
+        other => {
+            return Err(format!(
+                "expected sgd, momentum, adam, adam-clipped or adamw-average, found {other}"
+            )
+            .into());
+        }
+    };
+    let mut m = ModuleBuilder::new("updates");
+    m.param("w", [ELEMENTS], Init::ZEROS);
+    let module = m.build()?;
+    let recipe = optimizer.recipe(&module, &optimizer.all(&module))?;
+    let plan = update_plan(&module, &recipe)?.verify()?;
+    let mut weights = Weights::init(&module, 1);
+    let mut states = recipe.states(&weights, &module)?;
+    let given = Given((0..ELEMENTS).map(|i| (i % 1000) as f32 * 1e-3 - 0.5).collect());
+    let mut player = Player::new(threads)?;
+    let arrays = 3 + 2 * states.len();
+    let start = Instant::now();
+    for number in 1..=updates {
+        let floats = optimizer.floats(number, 1.0);
+        player.update_with(&plan, &given, &mut weights, &mut states, &floats)?;
+    }
+    let seconds = start.elapsed().as_secs_f64() / updates as f64;
+    println!(
+        "{rule}, {threads} threads, {}: {:.3} ns an element, {:.1} GB/s",
+        player.isa(),
+        seconds * 1e9 / ELEMENTS as f64,
+        (4 * arrays * ELEMENTS) as f64 / seconds / 1e9
+    );
+    Ok(())
+}

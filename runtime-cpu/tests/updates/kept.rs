@@ -1,0 +1,190 @@
+//! What optimisers keep: flushed moments, averages, masters, touched rows; and that it can be saved.
+
+use crate::lab::{Lab, Random, module};
+use autobatch_ir::module::ParamKind;
+use autobatch_ir::numeric::half;
+use autobatch_ir::states::StatesError;
+use autobatch_ir::{DType, Init, ModuleBuilder, ParamId};
+use autobatch_nn::optim::{
+    Adadelta, Adagrad, Adam, AdamW, AmsGrad, Momentum, Nesterov, Optimize, Optimizer, RmsProp, Sgd,
+};
+use autobatch_runtime_cpu::Player;
+
+fn player() -> Player {
+    Player::new(1).expect("the machine has an instruction set")
+}
+
+fn every_rule() -> Vec<Optimizer> {
+    vec![
+        Sgd::new(0.1).into(),
+        Momentum::new(0.1, 0.9).into(),
+        Nesterov::new(0.1, 0.9).into(),
+        Adagrad::new(0.1).into(),
+        Adadelta::new(1.0).into(),
+        RmsProp::new(0.1).centred().momentum(0.5).into(),
+        Adam::new(0.1).into(),
+        AdamW::new(0.1).into(),
+        AmsGrad::new(0.1).average(0.5),
+    ]
+}
+
+#[test]
+fn nothing_that_is_kept_is_ever_below_the_smallest_normal_number() {
+    for optimizer in every_rule() {
+        let name = format!("{optimizer:?}");
+        let mut lab = Lab::new(&module(), optimizer);
+        let mut random = Random(3);
+        let mut given = lab.gradients(&mut random);
+        given.gradients.iter_mut().flatten().for_each(|g| *g *= 3e-19);
+        lab.update(&mut player(), &given, 1.0);
+        given.gradients.iter_mut().for_each(|gradient| gradient.fill(0.0));
+        // The next decay of a moment goes below the smallest normal number.
+        for state in lab.states.as_mut_slice() {
+            state.values_mut().iter_mut().for_each(|x| *x = f32::MIN_POSITIVE);
+        }
+        for _ in 0..3 {
+            lab.update(&mut player(), &given, 1.0);
+            let mut values = lab.states.iter().flat_map(|state| state.values());
+            assert!(values.all(|x| *x == 0.0 || x.abs() >= f32::MIN_POSITIVE), "{name}");
+        }
+        let mut decaying = lab.states.iter().filter(|state| ["m", "v", "b", "c"].contains(&state.role()));
+        assert!(decaying.all(|state| state.values().iter().all(|x| *x == 0.0)), "{name}");
+    }
+}
+
+#[test]
+fn an_average_follows_its_parameter_and_can_be_evaluated() {
+    let module = module();
+    let mut lab = Lab::new(&module, Sgd::new(0.1).average(0.9));
+    let mut random = Random(5);
+    let mut expected: Vec<Vec<f64>> =
+        lab.weights.iter().map(|param| param.values().iter().map(|&x| f64::from(x)).collect()).collect();
+    for _ in 0..20 {
+        let given = lab.gradients(&mut random);
+        lab.update(&mut player(), &given, 1.0);
+        for (average, param) in expected.iter_mut().zip(lab.weights.iter()) {
+            average.iter_mut().zip(param.values()).for_each(|(a, &w)| *a = 0.9 * *a + 0.1 * f64::from(w));
+        }
+    }
+    let averages = lab.states.averages(&lab.weights).expect("averages are kept");
+    for (found, expected) in averages.iter().zip(&expected) {
+        let off = found.values().iter().zip(expected).map(|(&x, y)| (f64::from(x) - y).abs());
+        assert!(off.fold(0.0, f64::max) < 1e-6);
+    }
+    assert_eq!(Lab::new(&module, Sgd::new(0.1)).states.averages(&lab.weights), None);
+}
+
+#[test]
+fn a_parameter_of_sixteen_bits_is_the_rounded_copy_of_its_master() {
+    let mut m = ModuleBuilder::new("halves");
+    m.param_stored_as("h", ParamKind::Param, DType::F16, [9, 7], Init::Uniform(1.0));
+    m.param_stored_as("g", ParamKind::Table, DType::BF16, [5, 3], Init::Uniform(1.0));
+    m.param("w", [4], Init::Uniform(1.0));
+    let module = m.build().expect("the module is well formed");
+    let mut lab = Lab::new(&module, Adam::new(1e-3).average(0.99));
+    let names: Vec<&str> = lab.states.iter().map(|state| state.name()).collect();
+    let all = ["master", "m", "v", "average"];
+    let wanted: Vec<String> =
+        ["h", "g"].iter().flat_map(|of| all.map(|role| format!("{of}.{role}"))).collect();
+    assert_eq!(names[..8], wanted.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(names[8..], ["w.m", "w.v", "w.average"]);
+    let mut random = Random(8);
+    let first = lab.states.get("g.master").expect("it has a master").values().to_vec();
+    for _ in 0..5 {
+        let given = lab.gradients(&mut random);
+        lab.update(&mut player(), &given, 1.0);
+    }
+    let rounds: [fn(f32) -> f32; 2] =
+        [|x| half::f16_to_f32(half::f32_to_f16(x)), |x| half::bf16_to_f32(half::f32_to_bf16(x))];
+    for (number, (name, round)) in ["h.master", "g.master"].into_iter().zip(rounds).enumerate() {
+        let master = lab.states.get(name).expect("it has a master").values();
+        let rounded: Vec<f32> = master.iter().map(|&x| round(x)).collect();
+        assert_eq!(lab.weights.get(ParamId::new(number)), rounded, "{name}");
+        assert!(master.iter().zip(&rounded).any(|(x, y)| x != y), "{name} is finer");
+    }
+    let moved = lab.states.get("g.master").expect("it has a master").values();
+    assert!(first.iter().zip(moved).all(|(a, b)| a != b), "steps below the resolution add up");
+}
+
+#[test]
+fn rows_that_were_not_touched_stay_as_they_are() {
+    let module = module();
+    let mut lab = Lab::new(&module, Adam::new(0.1).weight_decay(0.1).average(0.9).touched_rows());
+    let table = ParamId::new(2);
+    let mut random = Random(9);
+    let given = lab.gradients(&mut random);
+    lab.update(&mut player(), &given, 1.0);
+    let before = (lab.weights.clone(), lab.states.clone());
+    let mut given = lab.gradients(&mut random);
+    given.touched = vec![None, None, Some(vec![1, 2, 3, 10])];
+    lab.update(&mut player(), &given, 1.0);
+    let changed = |old: &[f32], new: &[f32]| -> Vec<usize> {
+        let rows = old.chunks(6).zip(new.chunks(6)).enumerate();
+        rows.filter(|(_, (old, new))| old != new).map(|(row, _)| row).collect()
+    };
+    assert_eq!(changed(before.0.get(table), lab.weights.get(table)), [1, 2, 3, 10]);
+    for state in ["t.m", "t.v", "t.average"] {
+        let [old, new] =
+            [&before.1, &lab.states].map(|states| states.get(state).expect("it is kept").values());
+        assert_eq!(changed(old, new), [1, 2, 3, 10], "{state}");
+    }
+    assert!(before.0.get(ParamId::new(0)).iter().zip(lab.weights.get(ParamId::new(0))).all(|(a, b)| a != b));
+    let untouched = (lab.weights.clone(), lab.states.clone());
+    given.touched = vec![None, None, Some(vec![])];
+    lab.update(&mut player(), &given, 1.0);
+    assert_eq!(untouched.0.get(table), lab.weights.get(table));
+    given.touched = Vec::new();
+    lab.update(&mut player(), &given, 1.0);
+    assert_eq!(changed(untouched.0.get(table), lab.weights.get(table)).len(), 11, "without a list, all rows");
+}
+
+#[test]
+fn rules_without_memory_do_the_same_to_touched_rows_as_to_all() {
+    let module = module();
+    for rule in [Optimizer::from(Sgd::new(0.1)), Optimizer::from(Adagrad::new(0.1))] {
+        let mut all = Lab::new(&module, rule.clone());
+        let mut some = Lab::new(&module, rule.touched_rows());
+        let mut random = Random(10);
+        for round in 0..5 {
+            let mut given = all.gradients(&mut random);
+            let rows: Vec<u32> = (0..11).filter(|row| (row + round) % 3 == 0).collect();
+            for (row, gradient) in given.gradients[2].chunks_mut(6).enumerate() {
+                if !rows.contains(&(row as u32)) {
+                    gradient.fill(0.0);
+                }
+            }
+            given.touched = vec![None, None, Some(rows)];
+            all.update(&mut player(), &given, 1.0);
+            some.update(&mut player(), &given, 1.0);
+        }
+        assert_eq!(all.weights, some.weights);
+        assert_eq!(all.states, some.states);
+    }
+}
+
+#[test]
+fn training_goes_on_bit_for_bit_from_what_was_saved() {
+    let module = module();
+    let mut whole = Lab::new(&module, RmsProp::new(0.01).momentum(0.9).clip_norm(1.0));
+    let mut random = Random(12);
+    for _ in 0..3 {
+        let given = whole.gradients(&mut random);
+        whole.update(&mut player(), &given, 1.0);
+    }
+    let saved: Vec<(String, Vec<f32>)> =
+        whole.states.iter().map(|state| (state.name().to_owned(), state.values().to_vec())).collect();
+    let mut again = Lab::new(&module, RmsProp::new(0.01).momentum(0.9).clip_norm(1.0));
+    again.weights = whole.weights.clone();
+    for (name, values) in &saved {
+        again.states.set(name, values).expect("the same optimiser keeps the same");
+    }
+    again.states.set_updates(whole.states.updates());
+    let given = whole.gradients(&mut random);
+    whole.update(&mut player(), &given, 1.0);
+    again.update(&mut player(), &given, 1.0);
+    assert_eq!((whole.weights, &whole.states), (again.weights, &again.states));
+    let refused = again.states.set("w.m", &[0.0]).unwrap_err();
+    assert_eq!(refused, StatesError::Unknown("w.m".to_owned()));
+    let refused = again.states.set("b.s", &[0.0]).unwrap_err();
+    assert_eq!(refused.to_string(), "b.s: expected 5 values, found 1; give one for each element");
+}
