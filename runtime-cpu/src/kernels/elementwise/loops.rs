@@ -139,12 +139,7 @@ impl Work<'_> {
     /// # Safety
     /// As for [`super::run`].
     #[inline(always)]
-    unsafe fn choose(
-        &self,
-        condition: [f32; BLOCK],
-        a: [f32; BLOCK],
-        b: [f32; BLOCK],
-    ) -> [f32; BLOCK] {
+    unsafe fn choose(&self, condition: [f32; BLOCK], a: [f32; BLOCK], b: [f32; BLOCK]) -> [f32; BLOCK] {
         // Left to themselves, compilers take these vectors apart lane by lane.
         #[cfg(target_arch = "x86_64")]
         if self.masks {
@@ -152,7 +147,8 @@ impl Work<'_> {
             // SAFETY: the instruction set has masks; a vector is a block of words.
             return unsafe {
                 let words = transmute::<[f32; BLOCK], __m512i>(condition);
-                let (a, b) = (transmute::<[f32; BLOCK], Vector512>(a), transmute::<[f32; BLOCK], Vector512>(b));
+                let (a, b) =
+                    (transmute::<[f32; BLOCK], Vector512>(a), transmute::<[f32; BLOCK], Vector512>(b));
                 let mask = _mm512_test_epi32_mask(words, words);
                 transmute::<Vector512, [f32; BLOCK]>(_mm512_mask_blend_ps(mask, b, a))
             };
