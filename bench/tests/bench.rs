@@ -44,6 +44,26 @@ fn the_last_line_and_the_json_hold_what_other_scripts_read() {
 }
 
 #[test]
+fn training_goes_back_and_updates_and_says_what_its_phases_took() {
+    let report = run("b", &Options { mode: Mode::Train, phases: true, ..quick() }).unwrap();
+    assert_eq!(report.numbers, 6, "a loss an instance");
+    let (parts, phases) = (report.batched, report.phases.unwrap());
+    assert!(parts.update > 0.0 && phases.reverse > 0.0 && phases.finals > 0.0 && phases.forward > 0.0);
+    assert!(report.kernels.iter().any(|kernel| kernel.name.ends_with('\'')), "{:?}", report.kernels);
+    let shown = report.to_string();
+    assert!(shown.contains("reverse") && shown.contains("update"), "{shown}");
+    assert!(report.agreed_line().contains(r#""mode": "train""#));
+}
+
+#[test]
+fn training_moves_the_weights_so_that_batched_and_one_by_one_part_by_rounding_only() {
+    let options = Options { mode: Mode::Train, touched_rows: true, ..quick() };
+    let report = run("e", &options).unwrap();
+    assert_eq!(report.numbers, 6);
+    assert!(report.one_by_one.unwrap().update > 0.0);
+}
+
+#[test]
 fn two_threads_give_the_bits_of_one() {
     let report = run("g", &Options { threads: 2, ..quick() }).unwrap();
     assert_eq!(report.same_bits, Some(true));
@@ -63,10 +83,6 @@ fn a_sweep_goes_through_the_same_instances_at_each_batch_size() {
 #[test]
 fn what_cannot_be_measured_is_refused_with_a_remedy() {
     let say = |name: &str, options: Options| run(name, &options).unwrap_err().to_string();
-    assert_eq!(
-        say("b", Options { mode: Mode::Train, ..quick() }),
-        "mode `train` cannot be measured yet: there is no trainer; use --mode infer"
-    );
     assert_eq!(say("b", Options { rounds: 0, ..quick() }), "rounds must be 1 to 10000, found 0");
     assert!(say("x", quick()).starts_with("unknown model `x`: expected one of a, b"));
     assert!(matches!("tran".parse::<Mode>(), Err(BenchError::Mode(_))));

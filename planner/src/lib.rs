@@ -128,7 +128,7 @@ impl fmt::Display for PlanError {
             Self::NoParam(param) => write!(f, "the module has no parameter {param}"),
             Self::NotDifferentiable { op, site } => write!(
                 f,
-                "{op} at {site} has no derivative in plans; keep it off the way from the losses, or put stop_gradient after it"
+                "{op} at {site} has no derivative in plans where one list comes through a port and another is made in the cell; hand all its lists in through ports, make all of them in the cell, or put stop_gradient after it"
             ),
             Self::NotShared { value, other, callee } => {
                 write!(f, "{value} was promised to be shared, but a batch of {callee} takes ")?;

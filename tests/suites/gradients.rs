@@ -12,7 +12,7 @@ use autobatch_ir::plan::check::{Wanted, check_losses};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_ir::reference;
-use autobatch_ir::types::{DType, f32};
+use autobatch_ir::types::{DType, INDEX, f32};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request, RowOrder};
 use autobatch_runtime_cpu::kernels::Isa;
@@ -278,20 +278,28 @@ fn every_op_has_the_slopes_of_its_forward_values() {
     assert!(failures.is_empty(), "{} entries fail:\n{}", failures.len(), failures.join("\n"));
 }
 
-#[test]
-fn gradients_that_threads_share_have_the_bits_of_one_thread() {
+/// A product and a table, both with so many rows that threads share their sums.
+fn wide(shift: u32) -> GraphData {
     let mut m = ModuleBuilder::new("wide");
     let w = m.param("w", [96, 160], Init::Glorot(1.0));
     let b = m.param("b", 160, Init::ZEROS);
+    let t = m.table("t", [50, 320], Init::Uniform(1.0));
     let cell = m.cell("cell", [f32(96)], |g, [x]| [g.affine([x], w, Some(b)).tanh()]);
+    let look = m.cell("look", [INDEX], |_, [index]| [t.row(index).tanh()]);
     let g = Graph::new(&m.build().expect("sound"));
     for key in 0..400u32 {
         g.instance(u64::from(key));
         let x: Vec<f32> = (0..96).map(|i| ((key * 97 + i) as f32 * 0.37).sin()).collect();
         let [y] = g.call(cell, g.input(&x));
-        g.loss(&format!("loss{key}"), y.sum());
+        let [z] = g.call(look, key % 20 + shift);
+        g.loss(&format!("loss{key}"), y.sum() + z.sum());
     }
-    let graph = g.finish().expect("sound");
+    g.finish().expect("sound")
+}
+
+#[test]
+fn gradients_that_threads_share_have_the_bits_of_one_thread() {
+    let graph = wide(0);
     let weights = Weights::init(&graph.module, 5);
     let losses = losses(&graph);
     let gradients = Gradients { losses: &losses, params: None, values: &[] };
@@ -304,7 +312,27 @@ fn gradients_that_threads_share_have_the_bits_of_one_thread() {
             all.push(parameter_gradients(&player, &plan, &graph));
         }
     }
-    assert!(all[0][0].iter().any(|x| *x != 0.0));
+    assert!(all[0].iter().all(|gradient| gradient.iter().any(|x| *x != 0.0)));
     assert!(all.iter().all(|found| *found == all[0]), "threads and runs agree");
     parameters_agree(&all[0], &graph, &expected(&graph, &weights, &losses).expect("sound")).expect("right");
+}
+
+#[test]
+fn gradients_of_a_table_forget_the_rows_of_the_play_before() {
+    let mut used = Player::with_isa(Isa::best(), 1);
+    for shift in [0, 30, 15, 0] {
+        let graph = wide(shift);
+        let weights = Weights::init(&graph.module, 5);
+        let losses = losses(&graph);
+        let gradients = Gradients { losses: &losses, params: None, values: &[] };
+        let plan = plan_of(&graph, "auto", RowOrder::Propagated, gradients).expect("differentiable");
+        let found = [&mut used, &mut Player::with_isa(Isa::best(), 1)].map(|player| {
+            player.play(&plan, &weights, bound(&graph)).expect("sound");
+            let table = graph.module.param("t").expect("a table").id().expect("of the module");
+            let touched: Vec<u32> = player.touched_rows(table).expect("listed").to_vec();
+            assert_eq!(touched, (shift..shift + 20).collect::<Vec<u32>>());
+            parameter_gradients(player, &plan, &graph)
+        });
+        assert_eq!(found[0], found[1], "rows from {shift} on");
+    }
 }

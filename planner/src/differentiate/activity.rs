@@ -97,6 +97,7 @@ pub(super) fn live<E>(
     mut gradients: impl FnMut(SigId, AppId) -> Result<Vec<u32>, E>,
 ) -> Result<Vec<bool>, E> {
     let mut live = vec![false; graph.arena.len()];
+    let mut known: Vec<Option<Vec<u32>>> = vec![None; graph.sigs.items().len()];
     let mut values = vec![false; graph.arena.values()];
     for &(value, _) in request.losses {
         values[value.index()] = needs.values[value.index()];
@@ -107,7 +108,12 @@ pub(super) fn live<E>(
             continue;
         }
         live[app.index()] = true;
-        for place in gradients(graph.arena.app(app).sig, app)? {
+        let sig = graph.arena.app(app).sig;
+        let places = match &mut known[sig.index()] {
+            Some(places) => places,
+            unknown => unknown.insert(gradients(sig, app)?),
+        };
+        for &place in &*places {
             let Some(value) = graph.arena.operands(app)[place as usize].as_value() else { continue };
             if graph.arena.is_list(value, &graph.sigs) {
                 let items = graph.arena.operands(graph.arena.producer(value));

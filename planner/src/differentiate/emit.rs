@@ -1,17 +1,22 @@
 //! The steps in reverse: rows for contributions, operands, waves, finals.
 
 use super::Gradients;
+use super::contributions::Contributions;
+use super::edit::{
+    add_slab, close_wave, drop_unused_kernels, edges_before, fold_kernel, gradient_name, grow, kernel_id,
+    only_lanes, operand_field, push_step, recount, segments,
+};
 use super::kernel::{Derivative, From};
 use crate::PlanError;
-use crate::lower::{Run, progression};
-use autobatch_ir::graph::{GraphData, ListFold, Op};
+use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{AppId, SigId, ValueId};
 use autobatch_ir::plan::{
-    Field, FieldId, Final, FinalPart, FinalSum, Kernel, KernelId, ListSource, Operand, Place, Plan,
-    PlanOutput, Reg, RegKind, Slab, SlabId, SlabKind, Stage, Step, Store, StoreId, StoreKind, View,
+    FieldId, Final, FinalPart, FinalSum, Kernel, Operand, Place, Plan, PlanOutput, Reg, RegKind, Store,
+    StoreId, StoreKind, View,
 };
 use autobatch_ir::types::{DType, Type};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What was decided before rows are numbered.
@@ -29,7 +34,7 @@ pub(super) struct Parts<'a> {
 const NONE: u32 = u32::MAX;
 
 /// A forward step and its reverse.
-struct Back {
+pub(super) struct Back {
     /// The forward step.
     step: usize,
     sig: SigId,
@@ -37,7 +42,9 @@ struct Back {
     /// The live lanes.
     lanes: Vec<u32>,
     /// Per gradient of an operand where its contributions are.
-    rows: Vec<Rows>,
+    pub(super) rows: Vec<Rows>,
+    /// The gradients by operand, ascending.
+    pub(super) groups: Vec<Group>,
     /// The first row of what it keeps for finals.
     kept: u32,
     /// The first row of what the forward step saves.
@@ -45,11 +52,18 @@ struct Back {
 }
 
 /// Rows of contributions that a result in reverse writes.
-struct Rows {
+pub(super) struct Rows {
     field: FieldId,
-    first: u32,
+    pub(super) first: u32,
     /// Of edges, how many come before each lane.
-    before: Vec<u32>,
+    pub(super) before: Vec<u32>,
+}
+
+/// The results in reverse that contribute to one operand.
+pub(super) struct Group {
+    pub(super) operand: u32,
+    pub(super) list: bool,
+    pub(super) uses: Range<usize>,
 }
 
 /// Fields that differentiation adds.
@@ -74,13 +88,16 @@ pub(super) fn emit(
     work.save(plan)?;
     let forward_steps = plan.steps.len();
     let seeds = work.seeds(plan, request, &values)?;
-    let contributions = work.contributions(&seeds, request);
-    let forward_waves: Vec<std::ops::Range<usize>> = plan.waves().collect();
+    let contributions = Contributions::new(&work, &seeds, request);
+    let forward_waves: Vec<Range<usize>> = plan.waves().collect();
     work.seed_steps(plan, &seeds, request);
+    // Backs stand in descending order of their steps, and waves are played in that of their backs.
+    let mut ahead = 0..work.backs.len();
     for wave in forward_waves.into_iter().rev() {
-        let backs: Vec<usize> =
-            (0..work.backs.len()).filter(|&back| wave.contains(&work.backs[back].step)).collect();
-        backs.iter().for_each(|&back| work.step(plan, back, &contributions, &values));
+        while let Some(back) = ahead.clone().next().filter(|&back| work.backs[back].step >= wave.start) {
+            work.step(plan, back, &contributions, &values);
+            ahead.start += 1;
+        }
         close_wave(plan);
     }
     work.outputs(plan, request, &contributions, &values)?;
@@ -107,26 +124,13 @@ fn field_of_values(plan: &Plan, graph: &GraphData) -> Vec<(FieldId, u32)> {
     values
 }
 
-/// Contributions to the gradients of values, in the order of the graph.
-struct Contributions {
-    /// Where those of each value begin, and where the last one's end.
-    start: Vec<u32>,
-    rows: Vec<u32>,
-}
-
-impl Contributions {
-    fn of(&self, value: ValueId) -> &[u32] {
-        &self.rows[self.start[value.index()] as usize..self.start[value.index() + 1] as usize]
-    }
-}
-
-struct Work<'a> {
-    graph: &'a GraphData,
-    parts: &'a Parts<'a>,
+pub(super) struct Work<'a> {
+    pub(super) graph: &'a GraphData,
+    pub(super) parts: &'a Parts<'a>,
     fields: NewFields,
-    backs: Vec<Back>,
+    pub(super) backs: Vec<Back>,
     /// Per application its back step and its lane there.
-    at: Vec<(u32, u32)>,
+    pub(super) at: Vec<(u32, u32)>,
 }
 
 impl Work<'_> {
@@ -170,7 +174,8 @@ impl Work<'_> {
                 };
             let kept = own(|fields| &mut fields.kept, &derivative.kept, lanes.len() as u32)?;
             let saved = own(|fields| &mut fields.saved, &derivative.saves, step.rows)?;
-            self.backs.push(Back { step: number, sig, derivative, lanes, rows, kept, saved });
+            let groups = groups(self.graph, sig, &derivative);
+            self.backs.push(Back { step: number, sig, derivative, lanes, rows, groups, kept, saved });
         }
         Ok(())
     }
@@ -256,60 +261,6 @@ impl Work<'_> {
             push_step(plan, &Arc::new(kernel), &lanes, Vec::new(), vec![Place::Rows { field, start }], &[]);
         }
         close_wave(plan);
-    }
-
-    /// Every use of every value, in the order of the graph.
-    fn contributions(&self, seeds: &[Option<(FieldId, u32)>], request: &Gradients<'_>) -> Contributions {
-        let mut start = vec![0u32; self.graph.arena.values() + 1];
-        self.for_each_contribution(seeds, request, |value, _| start[value.index() + 1] += 1);
-        for value in 1..start.len() {
-            start[value] += start[value - 1];
-        }
-        let mut next = start.clone();
-        let mut rows = vec![0; start.last().copied().unwrap_or(0) as usize];
-        self.for_each_contribution(seeds, request, |value, row| {
-            rows[next[value.index()] as usize] = row;
-            next[value.index()] += 1;
-        });
-        Contributions { start, rows }
-    }
-
-    fn for_each_contribution(
-        &self,
-        seeds: &[Option<(FieldId, u32)>],
-        request: &Gradients<'_>,
-        mut each: impl FnMut(ValueId, u32),
-    ) {
-        let graph = self.graph;
-        for app in graph.arena.ids() {
-            let (back, lane) = self.at[app.index()];
-            let Some(back) = self.backs.get(back as usize) else { continue };
-            let mut uses = back.derivative.gradients.iter().zip(&back.rows).peekable();
-            while let Some((of, _)) = uses.peek() {
-                let place = of.operand;
-                let of_place = std::iter::from_fn(|| uses.next_if(|(of, _)| of.operand == place));
-                let rows: Vec<&Rows> = of_place.map(|(_, rows)| rows).collect();
-                let Some(value) = graph.arena.operands(app)[place as usize].as_value() else { continue };
-                if !graph.arena.is_list(value, &graph.sigs) {
-                    if self.parts.needs[value.index()] {
-                        each(value, rows[0].first + lane);
-                    }
-                    continue;
-                }
-                let items = graph.arena.operands(graph.arena.producer(value));
-                for (number, item) in items.iter().filter_map(|item| item.as_value()).enumerate() {
-                    for rows in rows.iter().filter(|_| self.parts.needs[item.index()]) {
-                        let edge = rows.before.get(lane as usize).map(|before| before + number as u32);
-                        each(item, rows.first + edge.unwrap_or(lane));
-                    }
-                }
-            }
-        }
-        for (&(value, _), seed) in request.losses.iter().zip(seeds) {
-            if let Some((_, row)) = seed {
-                each(value, *row);
-            }
-        }
     }
 
     fn step(
@@ -459,217 +410,17 @@ impl Work<'_> {
     }
 }
 
-/// A name that no store has yet.
-fn gradient_name(plan: &Plan, param: &str) -> String {
-    let mut name = format!("{param}.grad");
-    while plan.stores.iter().any(|store| store.name == name) {
-        name.push('_');
-    }
-    name
-}
-
-/// The field that an operand reads rows of.
-fn operand_field(operand: Operand) -> Option<FieldId> {
-    match operand {
-        Operand::Rows { field, .. } | Operand::Table { field, .. } | Operand::Segments { field, .. } => {
-            Some(field)
-        }
-        _ => None,
-    }
-}
-
-/// How many edges come before each lane, and how many rows there are in all.
-fn edges_before(plan: &Plan, operand: Operand, edges: bool, lanes: &[u32]) -> (Vec<u32>, u32) {
-    let Operand::Segments { offsets, .. } = operand else { return (Vec::new(), lanes.len() as u32) };
-    if !edges {
-        return (Vec::new(), lanes.len() as u32);
-    }
-    let mut total = 0;
-    let mut before = Vec::with_capacity(lanes.len());
-    for &lane in lanes {
-        let offset = |at: u32| plan.tables[(offsets + at) as usize];
-        before.push(total);
-        total += offset(lane + 1) - offset(lane);
-    }
-    (before, total)
-}
-
-/// A slab of one row after the other with these fields; gives the first.
-fn add_slab(plan: &mut Plan, types: &[Type]) -> FieldId {
-    let first = plan.fields.len() as u32;
-    let slab = SlabId(plan.slabs.len() as u32);
-    for (number, &ty) in types.iter().enumerate() {
-        plan.fields.push(Field { slab, name: format!("g{number}"), ty });
-    }
-    plan.slabs.push(Slab { kind: SlabKind::App, rows: 0, fields: first..plan.fields.len() as u32 });
-    FieldId(first)
-}
-
-/// The first of so many new rows of a field's slab.
-fn grow(plan: &mut Plan, field: FieldId, rows: u32) -> Result<u32, PlanError> {
-    let slab = plan.field(field).slab;
-    let slab = &mut plan.slabs[slab.index()];
-    let first = slab.rows;
-    slab.rows = first.checked_add(rows).ok_or(PlanError::TooLarge)?;
-    Ok(first)
-}
-
-fn kernel_id(plan: &mut Plan, kernel: &Arc<Kernel>) -> KernelId {
-    let known = plan.kernels.iter().position(|known| known == kernel);
-    KernelId(known.unwrap_or_else(|| {
-        plan.kernels.push(Arc::clone(kernel));
-        plan.kernels.len() - 1
-    }) as u32)
-}
-
-/// Forgets kernels that no step plays any more.
-fn drop_unused_kernels(plan: &mut Plan) {
-    let mut used = vec![false; plan.kernels.len()];
-    plan.steps.iter().for_each(|step| used[step.kernel.index()] = true);
-    let mut renumbered = Vec::with_capacity(used.len());
-    let mut kept = 0;
-    for &used in &used {
-        renumbered.push(kept);
-        kept += u32::from(used);
-    }
-    let mut number = 0;
-    plan.kernels.retain(|_| {
-        number += 1;
-        used[number - 1]
-    });
-    plan.steps.iter_mut().for_each(|step| step.kernel = KernelId(renumbered[step.kernel.index()]));
-}
-
-fn push_step(
-    plan: &mut Plan,
-    kernel: &Arc<Kernel>,
-    lanes: &[AppId],
-    operands: Vec<Operand>,
-    places: Vec<Place>,
-    stores: &[StoreId],
-) {
-    let kernel = kernel_id(plan, kernel);
-    let starts = [plan.operands.len(), plan.places.len(), plan.store_args.len(), plan.lanes.len()];
-    plan.operands.extend(operands);
-    plan.places.extend(places);
-    plan.store_args.extend_from_slice(stores);
-    plan.lanes.extend_from_slice(lanes);
-    let range = |start: usize, end: usize| start as u32..end as u32;
-    plan.steps.push(Step {
-        kernel,
-        rows: lanes.len() as u32,
-        operands: range(starts[0], plan.operands.len()),
-        places: range(starts[1], plan.places.len()),
-        stores: range(starts[2], plan.store_args.len()),
-        lanes: range(starts[3], plan.lanes.len()),
-    });
-}
-
-/// Ends a wave, unless nothing was added to it.
-fn close_wave(plan: &mut Plan) {
-    let end = plan.steps.len() as u32;
-    if plan.waves.last().copied().unwrap_or(0) < end {
-        plan.waves.push(end);
-    }
-}
-
-fn segments<'a>(plan: &mut Plan, field: FieldId, lists: impl Iterator<Item = &'a [u32]> + Clone) -> Operand {
-    let offsets = plan.tables.len() as u32;
-    let mut total = 0;
-    plan.tables.push(0);
-    for list in lists.clone() {
-        total += list.len() as u32;
-        plan.tables.push(total);
-    }
-    let items = plan.tables.len() as u32;
-    lists.for_each(|list| plan.tables.extend_from_slice(list));
-    Operand::Segments { field, offsets, items }
-}
-
-/// An operand of some lanes of a step of `rows` rows.
-fn only_lanes(plan: &mut Plan, operand: Operand, lanes: &[u32], rows: u32) -> Operand {
-    if lanes.len() == rows as usize {
-        return operand;
-    }
-    let steady = |start: u32, stride: u32| move |&lane: &u32| start + lane * stride;
-    let own: Vec<u32> = match operand {
-        Operand::Rows { start, stride, .. }
-        | Operand::Words { start, stride }
-        | Operand::Floats { start, stride } => lanes.iter().map(steady(start, stride)).collect(),
-        Operand::Table { at, .. } | Operand::WordTable { at } | Operand::FloatTable { at } => {
-            lanes.iter().map(|&lane| plan.tables[(at + lane) as usize]).collect()
-        }
-        Operand::Segments { field, offsets, items } => {
-            let lists: Vec<Vec<u32>> = lanes
-                .iter()
-                .map(|&lane| {
-                    let range = |at: u32| (items + plan.tables[(offsets + at) as usize]) as usize;
-                    plan.tables[range(lane)..range(lane + 1)].to_vec()
-                })
-                .collect();
-            return segments(plan, field, lists.iter().map(Vec::as_slice));
-        }
-    };
-    let run = progression(plan, own.into_iter());
-    match (operand, run) {
-        (Operand::Rows { field, .. } | Operand::Table { field, .. }, Run::Steady { start, stride }) => {
-            Operand::Rows { field, start, stride }
-        }
-        (Operand::Rows { field, .. } | Operand::Table { field, .. }, Run::Table(at)) => {
-            Operand::Table { field, at }
-        }
-        (Operand::Words { .. } | Operand::WordTable { .. }, Run::Steady { start, stride }) => {
-            Operand::Words { start, stride }
-        }
-        (Operand::Words { .. } | Operand::WordTable { .. }, Run::Table(at)) => Operand::WordTable { at },
-        (_, Run::Steady { start, stride }) => Operand::Floats { start, stride },
-        (_, Run::Table(at)) => Operand::FloatTable { at },
-    }
-}
-
-/// The sum of the contributions to a gradient.
-fn fold_kernel(ty: Type) -> Kernel {
-    let whole = View { reg: 1, start: 0, width: ty.shape.elements() as u32 };
-    let list = Reg { kind: RegKind::Port, ty: Type { is_list: true, ..ty } };
-    let op = Op::ListFold(ListFold::Sum);
-    Kernel {
-        name: "gradient".to_owned(),
-        ports: 1,
-        params: Vec::new(),
-        regs: vec![list, Reg { kind: RegKind::Temp, ty }],
-        stages: vec![Stage::Seg {
-            op,
-            query: None,
-            lists: vec![ListSource::Port(0)],
-            elements: vec![ty],
-            dst: whole,
-        }],
-        results: vec![whole],
-        source: false,
-    }
-}
-
-/// The certificate of the whole plan, of which so many steps are forward.
-fn recount(plan: &mut Plan, forward: usize) {
-    let mut own = autobatch_ir::plan::Certificate { bound: plan.certificate.bound, ..Default::default() };
-    own.slab_bytes = plan.slab_bytes();
-    for (number, step) in plan.steps.iter().enumerate() {
-        let (kernel, rows) = (plan.kernel(step), u64::from(step.rows));
-        let batches = if number < forward { &mut own.batches } else { &mut own.reverse_batches };
-        *batches += u32::from(!kernel.source);
-        if kernel.only_moves() {
-            own.copied += rows * step.places.len() as u64;
-        }
-        for operand in plan.operands(step) {
-            match *operand {
-                Operand::Rows { .. } => own.direct += rows,
-                Operand::Table { .. } => own.tabled += rows,
-                Operand::Segments { offsets, .. } => {
-                    own.tabled += u64::from(plan.tables[offsets as usize + step.rows as usize]);
-                }
-                _ => {}
+/// The gradients of a signature by operand. A derivative lists them in ascending order.
+fn groups(graph: &GraphData, sig: SigId, derivative: &Derivative) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (number, of) in derivative.gradients.iter().enumerate() {
+        match groups.last_mut() {
+            Some(last) if last.operand == of.operand => last.uses.end = number + 1,
+            _ => {
+                let list = graph.ty(graph.sigs.get(sig).operands[of.operand as usize]).is_list;
+                groups.push(Group { operand: of.operand, list, uses: number..number + 1 });
             }
         }
     }
-    plan.certificate = own;
+    groups
 }

@@ -80,7 +80,7 @@ fn fold(op: Op, query: &[f32], [first, second]: [&[&[f32]]; 2], out: &mut [f32],
 /// `list::softmax` of scores of width 1 that stand side by side. Exponentials are computed in whole groups; what fills the last one up is cut
 /// off before the sum.
 #[inline(always)]
-fn softmax_of_numbers(scores: &mut Vec<f32>) {
+pub(super) fn softmax_of_numbers(scores: &mut Vec<f32>) {
     let Some(top) = scores.iter().copied().reduce(scalar::max) else { return };
     let count = scores.len();
     scores.resize(count.next_multiple_of(row::LANES), top);
@@ -97,7 +97,7 @@ fn softmax_of_numbers(scores: &mut Vec<f32>) {
 
 /// `list::softmax` of wider scores: `weights` receives one row per score.
 #[inline(always)]
-fn softmax_of_rows(scores: &[&[f32]], width: usize, weights: &mut Vec<f32>) {
+pub(super) fn softmax_of_rows(scores: &[&[f32]], width: usize, weights: &mut Vec<f32>) {
     // Two more rows: the maxima, then the sums.
     weights.resize((scores.len() + 2) * width, 0.0);
     let (rows, rest) = weights.split_at_mut(scores.len() * width);

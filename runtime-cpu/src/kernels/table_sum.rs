@@ -79,6 +79,15 @@ impl TableSum<'_> {
     }
 }
 
+/// Adds a row to another: `sums = sums + from`.
+///
+/// # Safety
+/// The machine has `isa`; `from` is readable and `sums` readable and writable for `columns` floats, apart from each other.
+pub(crate) unsafe fn add_row_unchecked(isa: Isa, from: *const f32, sums: *mut f32, columns: usize) {
+    // SAFETY: the caller vouches for rows and instruction set.
+    unsafe { (Twin::of(isa).row_sum)(&RowSum { from, stride: 0, rows: 1, columns, sums }) };
+}
+
 /// # Safety
 /// The lane exists.
 unsafe fn row_from(rows: &Rows<'_>, lane: usize, column: usize) -> *const f32 {

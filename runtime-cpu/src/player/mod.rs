@@ -10,6 +10,7 @@
 mod border;
 mod counters;
 mod finals;
+mod folds;
 mod gradients;
 mod map;
 mod memory;

@@ -7,12 +7,11 @@ use super::Bound;
 use super::counters::Span;
 use super::memory::FieldMemory;
 use super::program::{Home, Program, Task};
-use super::ready::{Ready, recycled};
-use crate::kernels::lists::run as run_fold;
+use super::ready::Ready;
+use crate::kernels::list_gradients::FoldSpace;
 use crate::kernels::{Aligned, Isa, PackedWeights, Scratch};
-use autobatch_ir::graph::Op;
-use autobatch_ir::plan::row_ops::{Noise, seg_grad};
-use autobatch_ir::plan::{Kernel, ListSource, Operand, Place, Plan, Stage, View};
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Kernel, Operand, Place, Plan, Stage, View};
 use autobatch_ir::types::Type;
 use std::ops::Range;
 use std::sync::Arc;
@@ -63,8 +62,9 @@ pub(super) struct Space {
     pub(super) strips: Vec<Strip>,
     pub(super) operands: Vec<(&'static [u32], Type)>,
     pub(super) results: Vec<&'static mut [u32]>,
-    lists: [Vec<&'static [f32]>; 2],
-    weights: Vec<f32>,
+    pub(super) lists: [Vec<&'static [f32]>; 2],
+    pub(super) weights: Vec<f32>,
+    pub(super) fold: FoldSpace,
 }
 
 /// Strided rows of words: row `i` of the tile begins at `base + i * stride`.
@@ -207,7 +207,7 @@ impl Tile<'_> {
         }
     }
 
-    fn field_row(&self, field: usize, row: usize) -> *const f32 {
+    pub(super) fn field_row(&self, field: usize, row: usize) -> *const f32 {
         let field = self.step.fields[field];
         field.base.wrapping_add(row * field.width)
     }
@@ -254,7 +254,7 @@ impl Tile<'_> {
     }
 
     /// Where a lane's result begins; of edges the first.
-    fn result_row(&self, result: usize, lane: usize) -> *mut f32 {
+    pub(super) fn result_row(&self, result: usize, lane: usize) -> *mut f32 {
         let row = match self.step.places[result] {
             Place::Rows { start, .. } => start as usize + lane,
             Place::Table { at, .. } => self.step.tables[at as usize + lane] as usize,
@@ -273,119 +273,10 @@ impl Tile<'_> {
                 Stage::Seg { op, query, lists, elements, dst } => {
                     self.seg(*op, *query, lists, elements, *dst, space);
                 }
-                Stage::SegGrad { .. } => self.fold_gradient(stage),
+                Stage::SegGrad { .. } => self.fold_gradient(stage, space),
                 Stage::Lookup { param, index, dst } => self.lookup(*param as usize, *index, *dst),
                 Stage::Prod { .. } | Stage::Map { .. } => unreachable!("these are tasks of their own"),
             }
-        }
-    }
-
-    unsafe fn seg(
-        &self,
-        op: Op,
-        query: Option<View>,
-        lists: &[ListSource],
-        elements: &[Type],
-        dst: View,
-        space: &mut Space,
-    ) {
-        // SAFETY: as for this function.
-        let to = unsafe { self.strip(dst) };
-        // SAFETY: as for this function.
-        let query = query.map(|view| (unsafe { self.strip(view) }, view.width as usize));
-        let mut items = std::mem::take(&mut space.lists).map(recycled::<_, &[f32]>);
-        for row in 0..self.lanes.len() {
-            for ((list, element), items) in lists.iter().zip(elements).zip(&mut items) {
-                items.clear();
-                // SAFETY: as for this function.
-                unsafe { self.list_items(list, row, element.shape.elements(), items) };
-            }
-            // SAFETY: as for this function; the result of a lane is its own.
-            unsafe {
-                let query = query.map_or(&[][..], |(strip, width)| {
-                    std::slice::from_raw_parts(strip.base.add(row * strip.stride), width)
-                });
-                let base = to.base.wrapping_add(row * to.stride);
-                let out = std::slice::from_raw_parts_mut(base, dst.width as usize);
-                run_fold(self.step.isa, op, query, [&items[0], &items[1]], out, &mut space.weights);
-            }
-        }
-        space.lists = items.map(recycled);
-    }
-
-    unsafe fn fold_gradient(&self, stage: &Stage) {
-        let Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } = stage else { return };
-        // SAFETY: as for this function, for all strips.
-        let strip = |view: &View| unsafe { self.strip(*view) };
-        let (query, dy_strip, query_to) =
-            (query.as_ref().map(strip), strip(dy), query_dst.as_ref().map(strip));
-        let mut items: [Vec<&[f32]>; 2] = [Vec::new(), Vec::new()];
-        for row in 0..self.lanes.len() {
-            for ((&list, element), items) in lists.iter().zip(elements).zip(&mut items) {
-                items.clear();
-                // SAFETY: as for this function.
-                unsafe { self.list_items(&ListSource::Port(list), row, element.shape.elements(), items) };
-            }
-            let (width, query_width) = (dy.width as usize, elements[0].shape.elements());
-            // SAFETY: as for this function: rows are read by nobody else, and results are the lane's own.
-            unsafe {
-                let dy = std::slice::from_raw_parts(dy_strip.base.add(row * dy_strip.stride), width);
-                let query = query.map_or(&[][..], |strip| {
-                    std::slice::from_raw_parts(strip.base.add(row * strip.stride), query_width)
-                });
-                let query_out = query_to.map_or(&mut [][..], |strip| {
-                    std::slice::from_raw_parts_mut(strip.base.add(row * strip.stride), query_width)
-                });
-                let mut outs: Vec<&mut [f32]> = Vec::with_capacity(dsts.len());
-                for ((dst, element), items) in dsts.iter().zip(elements).zip(&items) {
-                    let (base, floats) = self.edge_rows(*dst, row, items.len() * element.shape.elements());
-                    outs.push(std::slice::from_raw_parts_mut(base, floats));
-                }
-                let lists: Vec<&[&[f32]]> = items[..lists.len()].iter().map(Vec::as_slice).collect();
-                seg_grad(*op, query, &lists, dy, query_out, &mut outs);
-            }
-        }
-    }
-
-    /// Where a lane's edges go, and how many floats they are: none where they are not wanted.
-    fn edge_rows(&self, reg: Option<u32>, row: usize, floats: usize) -> (*mut f32, usize) {
-        let nowhere = (std::ptr::NonNull::dangling().as_ptr(), 0);
-        let Some(reg) = reg else { return nowhere };
-        match self.step.program.homes[reg as usize] {
-            Home::Edges(result) if result != u32::MAX && floats > 0 => {
-                (self.result_row(result as usize, self.lanes.start + row), floats)
-            }
-            _ => nowhere,
-        }
-    }
-
-    unsafe fn list_items<'t>(
-        &'t self,
-        list: &ListSource,
-        row: usize,
-        width: usize,
-        items: &mut Vec<&'t [f32]>,
-    ) {
-        match list {
-            ListSource::Port(port) => {
-                let Operand::Segments { field, offsets, items: at } = self.step.operands[*port as usize]
-                else {
-                    unreachable!("list ports take segments (plan rule on operand kinds)")
-                };
-                let offsets = &self.step.tables[offsets as usize + self.lanes.start + row..];
-                for &number in &self.step.tables[(at + offsets[0]) as usize..(at + offsets[1]) as usize] {
-                    let base = self.field_row(field.index(), number as usize);
-                    // SAFETY: as for this function.
-                    items.push(unsafe { std::slice::from_raw_parts(base, width) });
-                }
-            }
-            ListSource::Views(views) => items.extend(views.iter().map(|&view| {
-                // SAFETY: as for this function.
-                unsafe {
-                    let strip = self.strip(view);
-                    std::slice::from_raw_parts(strip.base.add(row * strip.stride), width)
-                }
-            })),
         }
     }
 

@@ -113,31 +113,62 @@ impl Work<'_> {
     /// # Safety
     /// As for [`super::run`].
     #[inline(always)]
-    pub(super) unsafe fn map3(self, f: impl Fn(f32, f32, f32) -> f32 + Copy) {
-        let sources = [self.sources[0], self.sources[1], self.sources[2]];
+    pub(super) unsafe fn select(self) {
+        let [first, second, third] = [self.sources[0], self.sources[1], self.sources[2]];
         for row in 0..self.rows {
             let out = self.out.base.wrapping_add(row * self.out.stride);
             for i in (0..self.width).step_by(BLOCK) {
                 let len = (self.width - i).min(BLOCK);
                 // SAFETY: elements `i..i + len` of row `row` of each are readable or writable.
                 unsafe {
-                    let [a, b, c] = sources.map(|e| {
-                        let x = e.base.wrapping_add(row * e.stride);
-                        match e.single {
-                            true => [*x; BLOCK],
-                            false if len == BLOCK => load(x.add(i)),
-                            false => self.load_some(x.add(i), len),
-                        }
-                    });
-                    let mut result = [0.0; BLOCK];
-                    for (lane, result) in result.iter_mut().enumerate() {
-                        *result = f(a[lane], b[lane], c[lane]);
-                    }
+                    let a = self.load_block(first, row, i, len);
+                    let b = self.load_block(second, row, i, len);
+                    let c = self.load_block(third, row, i, len);
+                    let result = self.choose(a, b, c);
                     match len {
                         BLOCK => store(out.add(i), result),
                         _ => self.store_some(out.add(i), result, len),
                     }
                 }
+            }
+        }
+    }
+
+    /// Lane by lane `a` where the word of `condition` is not 0, else `b`.
+    ///
+    /// # Safety
+    /// As for [`super::run`].
+    #[inline(always)]
+    unsafe fn choose(&self, condition: [f32; BLOCK], a: [f32; BLOCK], b: [f32; BLOCK]) -> [f32; BLOCK] {
+        // Left to themselves, compilers take these vectors apart lane by lane.
+        #[cfg(target_arch = "x86_64")]
+        if self.masks {
+            use std::arch::x86_64::{__m512i, _mm512_mask_blend_ps, _mm512_test_epi32_mask};
+            // SAFETY: the instruction set has masks; a vector is a block of words.
+            return unsafe {
+                let words = transmute::<[f32; BLOCK], __m512i>(condition);
+                let (a, b) =
+                    (transmute::<[f32; BLOCK], Vector512>(a), transmute::<[f32; BLOCK], Vector512>(b));
+                let mask = _mm512_test_epi32_mask(words, words);
+                transmute::<Vector512, [f32; BLOCK]>(_mm512_mask_blend_ps(mask, b, a))
+            };
+        }
+        std::array::from_fn(|lane| if condition[lane].to_bits() != 0 { a[lane] } else { b[lane] })
+    }
+
+    /// Elements `i..i + len` of a row, or so many times its one element.
+    ///
+    /// # Safety
+    /// They are readable; `len` is at most a block.
+    #[inline(always)]
+    unsafe fn load_block(&self, from: Elements, row: usize, i: usize, len: usize) -> [f32; BLOCK] {
+        let x = from.base.wrapping_add(row * from.stride);
+        // SAFETY: as for this function.
+        unsafe {
+            match from.single {
+                true => [*x; BLOCK],
+                false if len == BLOCK => load(x.add(i)),
+                false => self.load_some(x.add(i), len),
             }
         }
     }

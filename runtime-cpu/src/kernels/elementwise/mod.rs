@@ -112,7 +112,7 @@ impl Work<'_> {
                 Code::Binary(binary) if float => self.binary(binary),
                 Code::Binary(binary) => self.integer_binary(binary),
                 Code::Compare(compare) => self.compare(compare),
-                Code::Select => self.map3(|c, a, b| if c.to_bits() != 0 { a } else { b }),
+                Code::Select => self.select(),
                 Code::Cast(to) => self.cast(to),
             }
         }
@@ -225,7 +225,15 @@ impl Work<'_> {
                 DType::U32 | DType::Bool => {
                     self.map2(|a, b| truth(ordered(compare, &a.to_bits(), &b.to_bits())))
                 }
-                _ => self.map2(|a, b| truth(ordered(compare, &a, &b))),
+                // An arm each, so that none asks in its loop which comparison it is.
+                _ => match compare {
+                    Compare::Eq => self.map2(|a, b| truth(a == b)),
+                    Compare::Ne => self.map2(|a, b| truth(a != b)),
+                    Compare::Lt => self.map2(|a, b| truth(a < b)),
+                    Compare::Le => self.map2(|a, b| truth(a <= b)),
+                    Compare::Gt => self.map2(|a, b| truth(a > b)),
+                    Compare::Ge => self.map2(|a, b| truth(a >= b)),
+                },
             }
         }
     }

@@ -1,0 +1,120 @@
+//! Derivatives of products: with parameters, and of two values.
+
+use super::{Partial, floats, shape, sub, value};
+use crate::compile::{Value, type_of};
+use crate::differentiate::kernel::{Deriver, PendingFinal};
+use crate::differentiate::tape::Applied;
+use autobatch_ir::graph::{Op, Permutation};
+use autobatch_ir::plan::{FinalSum, Part, ProdInit, Stage, View};
+use autobatch_ir::types::{DType, Type};
+
+/// Columns that the widest register tiles compute together.
+const PANEL: u32 = 32;
+
+impl Deriver<'_> {
+    /// A parameter that was added gets the rows of `dy`.
+    pub(super) fn sum_rows(&mut self, param: u32, dy: Value, each: u32) {
+        if self.params[param as usize] {
+            let dy = self.b.one_view(dy);
+            let dy = self.keep(dy);
+            self.finals.push(PendingFinal {
+                param,
+                sum: FinalSum::Colsum,
+                each,
+                x: None,
+                dy,
+                swapped: false,
+            });
+        }
+    }
+
+    pub(super) fn affine(&mut self, at: &Applied, dy: Value, bias: bool, transposed: bool) -> Vec<Partial> {
+        let ty = type_of(&dy);
+        let (rows, n) = (ty.shape.rows() as u32, ty.shape.width() as u32);
+        let dy_view = self.b.one_view(dy.clone());
+        if self.params[at.args[0] as usize] {
+            let kept = self.keep(dy_view);
+            for part in &at.parts {
+                let k = part.source.width / rows;
+                let sum = match transposed {
+                    true => FinalSum::Wgrad { row: 0, col: part.row, k: n, n: k },
+                    false => FinalSum::Wgrad { row: part.row, col: 0, k, n },
+                };
+                let (param, x) = (at.args[0], Some(part.source));
+                self.finals.push(PendingFinal { param, sum, each: rows, x, dy: kept, swapped: transposed });
+            }
+        }
+        if bias {
+            self.sum_rows(at.args[1], dy, rows);
+        }
+        if let Some(partials) = self.one_product(at, dy_view, rows, transposed) {
+            return partials;
+        }
+        let mut col = 0;
+        let mut partials = Vec::new();
+        for (operand, &needs) in at.operands.iter().zip(&at.needs) {
+            let ty = type_of(operand);
+            let width = ty.shape.width() as u32;
+            partials.push(match needs {
+                true => {
+                    let dst = self.b.temp(ty);
+                    let part =
+                        Part { source: dy_view, param: at.args[0], row: 0, col, transposed: !transposed };
+                    self.b.stages.push(Stage::Prod { dst, rows, init: ProdInit::Zero, parts: vec![part] });
+                    Partial::One(value(dst, ty))
+                }
+                false => Partial::None,
+            });
+            col += width;
+        }
+        partials
+    }
+
+    /// The gradients of several vectors that met one weight, as ranges of one product: the chains are
+    /// the same. Products are computed in panels of columns, so this pays where panels of their own
+    /// would be emptier; elsewhere it would only copy the ranges to where they belong.
+    fn one_product(&mut self, at: &Applied, dy: View, rows: u32, transposed: bool) -> Option<Vec<Partial>> {
+        let panels = |width: u32| width.div_ceil(PANEL);
+        let widths = at.operands.iter().map(|operand| type_of(operand).shape.elements() as u32);
+        let (total, apart): (u32, u32) =
+            widths.fold((0, 0), |(sum, count), width| (sum + width, count + panels(width)));
+        let pays = rows == 1 && at.needs.iter().all(|&needs| needs) && panels(total) < apart;
+        if !pays {
+            return None;
+        }
+        let whole = self.b.temp(floats(total));
+        let part = Part { source: dy, param: at.args[0], row: 0, col: 0, transposed: !transposed };
+        self.b.stages.push(Stage::Prod { dst: whole, rows, init: ProdInit::Zero, parts: vec![part] });
+        let mut start = 0;
+        let ranges = at.operands.iter().map(|operand| {
+            let ty = type_of(operand);
+            let width = ty.shape.elements() as u32;
+            start += width;
+            Partial::One(value(sub(whole, start - width, width), ty))
+        });
+        Some(ranges.collect())
+    }
+
+    /// The rules of `[m, k] · [k, n]`.
+    pub(super) fn products(&mut self, at: &Applied, dy: Value, (m, k, n): (u32, u32, u32)) -> Vec<Partial> {
+        let matrix = |a: u32, b: u32| Type::new(DType::F32, shape(&[a, b]));
+        let dy = self.b.one_view(dy);
+        self.for_operands(at, |this, place| {
+            let ty = type_of(&at.operands[place]);
+            let other = this.b.one_view(at.operands[1 - place].clone());
+            let (rows, columns) = if place == 0 { (k, n) } else { (m, k) };
+            let swapped = Op::Transpose(Permutation::SWAP);
+            let turned = match rows == 1 || columns == 1 {
+                true => other,
+                false => this.row_stage(swapped, vec![(other, matrix(rows, columns))], matrix(columns, rows)),
+            };
+            let turned = (turned, matrix(columns, rows));
+            let sources = match place {
+                0 => vec![(dy, matrix(m, n)), turned],
+                _ => vec![turned, (dy, matrix(m, n))],
+            };
+            let result = if place == 0 { matrix(m, k) } else { matrix(k, n) };
+            value(this.row_stage(Op::Matmul, sources, result), ty)
+        })
+    }
+}
