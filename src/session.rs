@@ -3,6 +3,7 @@
 use crate::device::Device;
 use crate::dump::Dump;
 use crate::error::{Error, Result};
+use crate::player::AnyPlayer;
 use autobatch_ir::graph::{Callee, GraphData};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
@@ -11,7 +12,7 @@ use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{CacheStats, PlanCache, Planner, Request, RowOrder};
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::Bound;
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
@@ -57,7 +58,7 @@ pub struct Session {
     rows: RowOrder,
     passes: Option<Selection>,
     cache: PlanCache,
-    player: Player,
+    player: AnyPlayer,
     dump: Dump,
     last: Option<Arc<Verified<Plan>>>,
 }
@@ -75,7 +76,8 @@ impl Session {
     /// A session with freshly drawn weights (seed 0) and default options.
     ///
     /// # Errors
-    /// If the environment names an unknown policy or an instruction set that is not available.
+    /// If the environment names an unknown policy or an instruction set that is not available, or there is
+    /// no such device.
     pub fn new(module: &Arc<Module>, device: Device) -> Result<Self> {
         let weights = Arc::new(Weights::init(module, 0));
         Self::with_options(module, weights, SessionOptions { device, ..SessionOptions::default() })
@@ -113,7 +115,7 @@ impl Session {
             rows: options.rows,
             passes: options.passes,
             cache: PlanCache::new(options.cached_plans),
-            player: Player::new(threads)?,
+            player: AnyPlayer::new(&options.device, threads)?,
             dump: Dump::from_environment(),
             last: None,
         })
@@ -240,7 +242,7 @@ fn is_made_of_ops(graph: &GraphData) -> bool {
 
 /// The values of a run, in the session's memory.
 pub struct Run<'s> {
-    player: &'s Player,
+    player: &'s AnyPlayer,
     plan: Arc<Verified<Plan>>,
     graph: u32,
     rows: HashMap<ValueId, usize>,

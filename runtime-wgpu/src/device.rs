@@ -80,6 +80,8 @@ pub struct Budget {
     pub bindings: Option<u32>,
     /// Bytes of rows that stages leave for one another; steps that need more are played in pieces.
     pub scratch: Option<u64>,
+    /// Bytes of rows and parameters together.
+    pub memory: Option<u64>,
 }
 
 /// How a device is opened.
@@ -212,9 +214,8 @@ impl Gpu {
             memory_hints: wgpu::MemoryHints::Performance,
             trace: wgpu::Trace::Off,
         };
-        let (device, queue) = block_on(adapter.request_device(&descriptor)).map_err(|error| {
-            GpuError::Refused { adapter: facts.name.clone(), reason: error.to_string() }
-        })?;
+        let (device, queue) = block_on(adapter.request_device(&descriptor))
+            .map_err(|error| GpuError::Refused { adapter: facts.name.clone(), reason: error.to_string() })?;
         let said = Arc::new(Mutex::new(Said::default()));
         let (on_error, on_loss) = (Arc::clone(&said), Arc::clone(&said));
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {

@@ -111,10 +111,16 @@ impl fmt::Display for GpuError {
                 found.join(", ")
             ),
             Self::Missing { adapter, what } => {
-                write!(f, "{adapter} lacks {what}; update its driver, choose another adapter, or play on the cpu")
+                write!(
+                    f,
+                    "{adapter} lacks {what}; update its driver, choose another adapter, or play on the cpu"
+                )
             }
             Self::Refused { adapter, reason } => {
-                write!(f, "{adapter} gave no device: {reason}; close other programs that use it, or play on the cpu")
+                write!(
+                    f,
+                    "{adapter} gave no device: {reason}; close other programs that use it, or play on the cpu"
+                )
             }
             Self::Memory { what, bytes } => write!(
                 f,
@@ -137,7 +143,10 @@ impl fmt::Display for GpuError {
                 "the device did not answer for {seconds} seconds; plan fewer instances at once, or set a longer patience"
             ),
             Self::Rejected { reason } => {
-                write!(f, "a call was rejected: {reason}; play on the cpu, and report this with the adapter's name")
+                write!(
+                    f,
+                    "a call was rejected: {reason}; play on the cpu, and report this with the adapter's name"
+                )
             }
             Self::Unbound { what, expected, found } => write!(
                 f,

@@ -134,9 +134,7 @@ impl Cuts {
     fn memory(self) -> String {
         let mut text = String::new();
         let mut binding = 2;
-        for (name, count, access) in
-            [("arena", self.arena, "read_write"), ("params", self.params, "read")]
-        {
+        for (name, count, access) in [("arena", self.arena, "read_write"), ("params", self.params, "read")] {
             for number in 0..count {
                 let _ = writeln!(
                     text,
@@ -159,7 +157,8 @@ impl Cuts {
             let mask = (1u32 << self.shift) - 1;
             let _ = writeln!(text, "    let word = at & {mask}u;\n    switch at >> {}u {{", self.shift);
             for number in 0..count {
-                let label = if number + 1 == count { "default".to_owned() } else { format!("case {number}u") };
+                let label =
+                    if number + 1 == count { "default".to_owned() } else { format!("case {number}u") };
                 let act = act.replace("{}", &format!("{name}{number}[word]"));
                 let _ = writeln!(text, "        {label}: {{ {act} }}");
             }

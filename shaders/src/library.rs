@@ -106,7 +106,8 @@ mod tests {
     #[test]
     fn a_module_has_the_functions_that_it_calls_and_no_others() {
         let module = Library::new(false).module(ROW, "", "    play_softmax(row);\n");
-        for wanted in ["fn play_softmax", "fn row_max", "fn op_max", "fn mad(", "struct Row", "lanes: array"] {
+        for wanted in ["fn play_softmax", "fn row_max", "fn op_max", "fn mad(", "struct Row", "lanes: array"]
+        {
             assert!(module.contains(wanted), "{wanted} is missing");
         }
         for other in ["fn op_tanh", "fn play_dot", "places: array", "fn philox"] {

@@ -17,9 +17,11 @@ pub(super) fn lower(build: &mut Build<'_>, sum: &Final) -> Result<(), GpuError> 
     let (at, columns) = (at as u32, shape.width() as u32);
     let parts = sum.parts.len() as u32;
     let (program, mut record, each) = match sum.sum {
-        FinalSum::Wgrad { row, col, k, n } => {
-            (WGRAD, Record::new(&[k * n, n, at + row * columns + col, columns, parts]), u64::from(k) * u64::from(n))
-        }
+        FinalSum::Wgrad { row, col, k, n } => (
+            WGRAD,
+            Record::new(&[k * n, n, at + row * columns + col, columns, parts]),
+            u64::from(k) * u64::from(n),
+        ),
         FinalSum::Colsum => (COLSUM, Record::new(&[elements as u32, at, parts]), elements),
         FinalSum::Tgrad => {
             let rests = RESTS.min(shape.rows() as u32);

@@ -56,10 +56,8 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuE
 pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuError> {
     let Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } = stage else { return Ok(()) };
     let ports: Vec<ListSource> = lists.iter().map(|&port| ListSource::Port(port)).collect();
-    let edges: Vec<[u32; 3]> = dsts
-        .iter()
-        .map(|&reg| lanes.edges(reg).map_or([0; 3], |(at, offsets)| [1, at, offsets]))
-        .collect();
+    let edges: Vec<[u32; 3]> =
+        dsts.iter().map(|&reg| lanes.edges(reg).map_or([0; 3], |(at, offsets)| [1, at, offsets])).collect();
     let dy_at = lanes.spot(*dy);
     match (*op, ports.as_slice(), edges.as_slice()) {
         (Op::ListFold(fold), [values], [[1, at, offsets]]) => {

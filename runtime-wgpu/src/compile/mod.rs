@@ -180,12 +180,20 @@ impl<'a> Build<'a> {
         }
         let (across, down) = (groups.min(MOST_GROUPS), groups.div_ceil(MOST_GROUPS));
         if threads > MOST_THREADS || groups * GROUP > 2 * MOST_THREADS || down > MOST_GROUPS {
-            return Err(GpuError::TooLarge { what: "the elements of a lane", needed: threads, limit: MOST_THREADS });
+            return Err(GpuError::TooLarge {
+                what: "the elements of a lane",
+                needed: threads,
+                limit: MOST_THREADS,
+            });
         }
         let at = u32::try_from(self.tables.len()).ok();
         let end = self.tables.len() as u64 + record.words().len() as u64;
         let Some(at) = at.filter(|_| end <= u64::from(u32::MAX)) else {
-            return Err(GpuError::TooLarge { what: "the tables", needed: end * 4, limit: u64::from(u32::MAX) * 4 });
+            return Err(GpuError::TooLarge {
+                what: "the tables",
+                needed: end * 4,
+                limit: u64::from(u32::MAX) * 4,
+            });
         };
         self.tables.extend_from_slice(record.words());
         let next = self.programs.len() as u32;

@@ -182,9 +182,7 @@ impl Lanes<'_, '_> {
 
     fn product(&mut self, dst: View, rows: u32, init: ProdInit, parts: &[Part]) -> Result<(), GpuError> {
         let columns = dst.width / rows;
-        let base = |param: u32| {
-            self.build.layout.store(self.build.plan.stores(self.step)[param as usize])
-        };
+        let base = |param: u32| self.build.layout.store(self.build.plan.stores(self.step)[param as usize]);
         let mut record = Record::new(&[dst.width, columns, parts.len() as u32]);
         match init {
             ProdInit::Zero => record.all(&[0; 5]),

@@ -126,6 +126,10 @@ impl Memory {
             }
         };
         self.cuts = Some(target.cuts(arena, params)?);
+        let bytes = (arena + params) * 4;
+        if gpu.options().budget.memory.is_some_and(|budget| bytes > budget) {
+            return Err(GpuError::Memory { what: "the rows and parameters of the plan", bytes });
+        }
         let mut other = self.arena.fit(gpu, "the rows of the plan", (arena, size))?;
         if self.params.fit(gpu, "the parameters", (params, size))? {
             self.held.clear();
@@ -294,7 +298,8 @@ impl Memory {
             (Ok(_), Ok(Ok(()))) => {}
         }
         let read = {
-            let view = slice.get_mapped_range().map_err(|error| GpuError::Rejected { reason: error.to_string() })?;
+            let view =
+                slice.get_mapped_range().map_err(|error| GpuError::Rejected { reason: error.to_string() })?;
             bytemuck::pod_collect_to_vec(&view[..(words * 4) as usize])
         };
         staging.unmap();

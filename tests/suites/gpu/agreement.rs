@@ -14,7 +14,7 @@ use std::cell::RefCell;
 
 /// With exact arithmetic all but sine, cosine and powers have the bits of the reference, save for double
 /// rounding; a network magnifies what there is.
-pub(crate) const EXACT: Within = Within(2e-5);
+const EXACT: Within = Within { row: 2e-5, least: f32::MIN_POSITIVE };
 
 fn readable(graph: &GraphData) -> Vec<ValueId> {
     (0..graph.arena.values()).map(ValueId::new).filter(|&value| !graph.type_of(value).is_list).collect()
@@ -36,10 +36,9 @@ pub(crate) fn agrees(
         false => reference::Mode::Eval,
     };
     let run = reference::forward::<f32>(graph, &weights, mode).map_err(|error| error.to_string())?;
-    for (policy, mode, rows) in [
-        ("auto", Mode::Infer, RowOrder::Propagated),
-        ("depth", Mode::Train, RowOrder::Batch),
-    ] {
+    for (policy, mode, rows) in
+        [("auto", Mode::Infer, RowOrder::Propagated), ("depth", Mode::Train, RowOrder::Batch)]
+    {
         let policy: Policy = policy.parse().expect("a policy");
         let mut planner = Planner::new(policy.load().expect("no file"));
         let request = Request { wanted: &wanted, mode, training, rows, ..Request::default() };

@@ -5,5 +5,12 @@
 //! a failure.
 
 mod agreement;
+mod batches;
+mod bounds;
 mod common;
+mod faults;
+mod files;
 mod gradients;
+mod limits;
+mod models;
+mod translate;
