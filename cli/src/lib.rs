@@ -38,6 +38,7 @@ pub fn run(cli: &Cli, console: &mut Console<'_>) -> Result<Answer, Failure> {
         Verb::FsmTrain(args) => verbs::fsm_train(args, console),
         Verb::Emit(args) => verbs::emit(args, console),
         Verb::Devices => verbs::devices(console),
+        Verb::Doctor { device } => verbs::doctor(device, console),
         Verb::Completions { shell } => verbs::completions(*shell, console),
     }
 }

@@ -16,16 +16,16 @@ use std::cell::RefCell;
 type Row = (&'static str, f32, u32, u32, for<'g> fn(Value<'g>) -> Value<'g>);
 
 const ROWS: [Row; 17] = [
-    ("exp", 80.0, 3, 0, |x| x.exp()),
+    ("exp", 80.0, 3, 1, |x| x.exp()),
     ("log", 1e6, 3, 1, |x| x.abs().log()),
     ("sqrt", 1e6, 1, 0, |x| x.abs().sqrt()),
     ("rsqrt", 1e6, 3, 0, |x| x.abs().rsqrt()),
     ("recip", 1e6, 1, 0, |x| x.recip()),
-    ("tanh", 12.0, 4, 0, |x| x.tanh()),
-    ("sigmoid", 80.0, 4, 0, |x| x.sigmoid()),
-    ("gelu", 3.0, 24, 1, |x| x.gelu()),
-    ("silu", 40.0, 5, 0, |x| x.silu()),
-    ("softplus", 40.0, 4, 1, |x| x.softplus()),
+    ("tanh", 12.0, 4, 1, |x| x.tanh()),
+    ("sigmoid", 80.0, 4, 2, |x| x.sigmoid()),
+    ("gelu above 0", 9.0, 8, 4, |x| x.abs().gelu()),
+    ("silu", 40.0, 5, 3, |x| x.silu()),
+    ("softplus", 40.0, 4, 2, |x| x.softplus()),
     ("erf", 5.0, 4, 1, |x| x.erf()),
     ("sin", 3000.0, 4, 4, |x| x.sin()),
     ("sin far out", 1e9, 4, 4, |x| x.sin()),

@@ -43,7 +43,8 @@ fn plans_of_the_corpus_leave_the_rows_of_the_naive_player() {
         let mut player = player(exact()).expect("as before");
         let bound = Bound { words: &words, floats: &floats, noise };
         player.play(&plan, &Drawn(stores), bound).expect("plays");
-        let within = Within { row: 1e-5, least: f32::MIN_POSITIVE };
+        // Rows are of order one; losses among them are small differences of such numbers.
+        let within = Within { row: 1e-5, least: 5e-6 };
         for (number, field) in plan.fields.iter().enumerate() {
             for row in 0..plan.slabs[field.slab.index()].rows {
                 let id = FieldId(number as u32);

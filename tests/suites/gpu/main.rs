@@ -13,4 +13,5 @@ mod files;
 mod gradients;
 mod limits;
 mod models;
+mod session;
 mod translate;
