@@ -9,7 +9,7 @@ use std::fmt;
 
 /// A player on some device.
 pub(crate) enum AnyPlayer {
-    Cpu(autobatch_runtime_cpu::Player),
+    Cpu(Box<autobatch_runtime_cpu::Player>),
     #[cfg(feature = "gpu")]
     Gpu(Box<autobatch_runtime_wgpu::Player>),
 }
@@ -28,7 +28,7 @@ impl AnyPlayer {
     /// A player on a device; threads are the CPU's.
     pub(crate) fn new(device: &Device, threads: usize) -> Result<Self> {
         match device {
-            Device::Cpu => Ok(Self::Cpu(autobatch_runtime_cpu::Player::new(threads)?)),
+            Device::Cpu => Ok(Self::Cpu(Box::new(autobatch_runtime_cpu::Player::new(threads)?))),
             #[cfg(feature = "gpu")]
             Device::Gpu(selector) => {
                 let options = autobatch_runtime_wgpu::Options {

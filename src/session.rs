@@ -173,7 +173,7 @@ impl Session {
         let data = graph.data();
         let plan = self.plan(&data, &wanted)?;
         let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
-        self.player.play(&plan, &*self.weights, bound)?;
+        self.player.play(&plan, &self.weights, bound)?;
         let first = plan.outputs.len() - wanted.len();
         let rows = wanted.iter().enumerate().map(|(number, &value)| (value, first + number)).collect();
         self.last = Some(Arc::clone(&plan));
