@@ -3,19 +3,46 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A device, as options and command lines name it: `cpu`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// A device, as options and command lines name it: `cpu`, and with the feature `gpu` also `gpu`, `gpu:0`
+/// and `gpu:part-of-a-name`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Device {
     /// The processor that the program runs on.
     #[default]
     Cpu,
+    /// A GPU.
+    #[cfg(feature = "gpu")]
+    Gpu(autobatch_runtime_wgpu::Selector),
 }
 
 impl Device {
-    /// The fastest device of this machine that this build plays plans on.
+    /// The fastest device of this machine, by a rule and not by a measurement: the first discrete or
+    /// integrated GPU, if this build plays on GPUs and there is one, else the CPU. Software adapters are
+    /// slower than the CPU player and never the best.
     #[must_use]
-    pub const fn best() -> Self {
-        Self::Cpu
+    pub fn best() -> Self {
+        Self::best_and_why().0
+    }
+
+    /// [`best`](Self::best), and the reason in a line.
+    #[must_use]
+    pub fn best_and_why() -> (Self, String) {
+        #[cfg(feature = "gpu")]
+        {
+            let adapters = autobatch_runtime_wgpu::device::adapters();
+            let real = |kind: &str| matches!(kind, "discrete" | "integrated");
+            match adapters.iter().find(|adapter| real(adapter.kind)) {
+                Some(adapter) => {
+                    let why = format!("{} is the first {} GPU", adapter.name, adapter.kind);
+                    (Self::Gpu(autobatch_runtime_wgpu::Selector::Number(adapter.number)), why)
+                }
+                None => (Self::Cpu, "there is no discrete or integrated GPU".to_owned()),
+            }
+        }
+        #[cfg(not(feature = "gpu"))]
+        {
+            (Self::Cpu, "this build plays on the cpu alone".to_owned())
+        }
     }
 }
 
@@ -29,10 +56,14 @@ impl FromStr for Device {
     type Err = UnknownDevice;
 
     fn from_str(word: &str) -> Result<Self, UnknownDevice> {
-        match word {
-            "cpu" => Ok(Self::Cpu),
-            _ => Err(UnknownDevice { found: word.to_owned() }),
+        if word == "cpu" {
+            return Ok(Self::Cpu);
         }
+        #[cfg(feature = "gpu")]
+        if let Ok(selector) = word.parse() {
+            return Ok(Self::Gpu(selector));
+        }
+        Err(UnknownDevice { found: word.to_owned() })
     }
 }
 
@@ -40,13 +71,20 @@ impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cpu => f.write_str("cpu"),
+            #[cfg(feature = "gpu")]
+            Self::Gpu(selector) => selector.fmt(f),
         }
     }
 }
 
 impl fmt::Display for UnknownDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no device is called {:?}; this build plays plans on: cpu", self.found)
+        let known = if cfg!(feature = "gpu") {
+            "cpu, gpu, gpu:0, gpu:part-of-a-name"
+        } else {
+            "cpu (build with the feature `gpu` for more)"
+        };
+        write!(f, "no device is called {:?}; this build plays plans on: {known}", self.found)
     }
 }
 

@@ -26,6 +26,9 @@ pub enum Error {
     Verify(VerifyErrors),
     /// The plan could not be played.
     Run(RunError),
+    /// The plan could not be played on a GPU.
+    #[cfg(feature = "gpu")]
+    Gpu(autobatch_runtime_wgpu::GpuError),
     /// A policy's word is unknown.
     Policy(ParsePolicyError),
     /// A policy's file could not be read.
@@ -65,6 +68,8 @@ impl fmt::Display for Error {
             Self::Plan(error) => error.fmt(f),
             Self::Verify(errors) => write!(f, "the planner made a faulty plan, please report it: {errors}"),
             Self::Run(error) => error.fmt(f),
+            #[cfg(feature = "gpu")]
+            Self::Gpu(error) => error.fmt(f),
             Self::Policy(error) => error.fmt(f),
             Self::PolicyFile(error) => error.fmt(f),
             Self::Device(error) => error.fmt(f),
@@ -106,4 +111,11 @@ from! {
     Train(TrainError),
     States(StatesError),
     Checkpoint(CheckpointError),
+}
+
+#[cfg(feature = "gpu")]
+impl From<autobatch_runtime_wgpu::GpuError> for Error {
+    fn from(error: autobatch_runtime_wgpu::GpuError) -> Self {
+        Self::Gpu(error)
+    }
 }

@@ -53,6 +53,7 @@
 mod device;
 mod dump;
 mod error;
+mod player;
 pub mod random;
 mod row;
 pub mod sampling;
@@ -69,6 +70,8 @@ pub use autobatch_ir as ir;
 pub use autobatch_nn as nn;
 pub use autobatch_planner as planner;
 pub use autobatch_runtime_cpu as runtime_cpu;
+#[cfg(feature = "gpu")]
+pub use autobatch_runtime_wgpu as runtime_wgpu;
 
 /// What a model and its program name.
 pub mod prelude {

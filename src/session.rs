@@ -3,6 +3,7 @@
 use crate::device::Device;
 use crate::dump::Dump;
 use crate::error::{Error, Result};
+use crate::player::AnyPlayer;
 use crate::row::{Row, RowBuf};
 use autobatch_ir::graph::{Callee, GraphData};
 use autobatch_ir::id::ValueId;
@@ -12,7 +13,7 @@ use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{CacheStats, PlanCache, Planner, Request, RowOrder};
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::Bound;
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
@@ -77,7 +78,7 @@ pub struct Session {
     rows: RowOrder,
     passes: Option<Selection>,
     cache: PlanCache,
-    player: Player,
+    player: AnyPlayer,
     dump: Dump,
     last: Option<Arc<Verified<Plan>>>,
 }
@@ -95,7 +96,8 @@ impl Session {
     /// A session with freshly drawn weights (seed 0) and default options.
     ///
     /// # Errors
-    /// If the environment names an unknown policy or an instruction set that is not available.
+    /// If the environment names an unknown policy or an instruction set that is not available, or there is
+    /// no such device.
     pub fn new(module: &Arc<Module>, device: Device) -> Result<Self> {
         let weights = Arc::new(Weights::init(module, 0));
         Self::with_options(module, weights, SessionOptions { device, ..SessionOptions::default() })
@@ -119,8 +121,6 @@ impl Session {
             0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
             threads => threads,
         };
-        let mut player = Player::new(threads)?;
-        player.set_memory_limit(options.memory_limit);
         Ok(Self {
             module: Arc::clone(module),
             weights,
@@ -128,7 +128,7 @@ impl Session {
             rows: options.rows,
             passes: options.passes,
             cache: PlanCache::new(options.cached_plans),
-            player,
+            player: AnyPlayer::new(&options.device, threads, options.memory_limit)?,
             dump: Dump::from_environment(),
             last: None,
         })
@@ -163,7 +163,7 @@ impl Session {
 
     /// What plays, and the values that it may change. Whoever else holds the weights keeps them as
     /// they are.
-    pub(crate) fn updating(&mut self) -> (&mut Player, &mut Weights) {
+    pub(crate) fn updating(&mut self) -> (&mut AnyPlayer, &mut Weights) {
         (&mut self.player, Arc::make_mut(&mut self.weights))
     }
 
@@ -242,7 +242,7 @@ impl Session {
     }
 
     /// What plays, with the results of the last play.
-    pub(crate) fn player(&self) -> &Player {
+    pub(crate) fn player(&self) -> &AnyPlayer {
         &self.player
     }
 
@@ -273,11 +273,12 @@ impl Session {
     }
 
     /// Plays on another device from now on. Weights stay.
-    #[must_use]
-    pub fn on(self, device: Device) -> Self {
-        match device {
-            Device::Cpu => self,
-        }
+    ///
+    /// # Errors
+    /// If there is no such device, or it gives no access.
+    pub fn on(mut self, device: Device) -> Result<Self> {
+        self.player.move_to(&device)?;
+        Ok(self)
     }
 
     /// The elements of one value.
@@ -338,7 +339,7 @@ fn is_made_of_ops(graph: &GraphData) -> bool {
 
 /// The values of a run, in the session's memory.
 pub struct Run<'s> {
-    player: &'s Player,
+    player: &'s AnyPlayer,
     plan: Arc<Verified<Plan>>,
     graph: u32,
     rows: HashMap<ValueId, usize>,

@@ -94,6 +94,13 @@ pub enum Verb {
     /// Show what this machine has for playing plans.
     #[command(after_help = "Example:  autobatch devices")]
     Devices,
+    /// Look at the adapters of this machine and play a small plan on one: what fits, what is right, what to do.
+    #[command(after_help = "Examples:  autobatch doctor\n           autobatch doctor gpu:0")]
+    Doctor {
+        /// The device: gpu, gpu:0, gpu:part-of-a-name.
+        #[arg(default_value = "gpu")]
+        device: String,
+    },
     /// Print a completion script.
     #[command(after_help = "Example:  autobatch completions bash > autobatch.bash")]
     Completions {

@@ -43,6 +43,7 @@ pub fn run(cli: &Cli, console: &mut Console<'_>) -> Result<Answer, Failure> {
         Verb::Sweep(args) => verbs::sweep(args, console),
         Verb::Calibrate(args) => verbs::calibrate(args, console),
         Verb::Devices => verbs::devices(console),
+        Verb::Doctor { device } => verbs::doctor(device, console),
         Verb::Completions { shell } => verbs::completions(*shell, console),
     }
 }

@@ -80,6 +80,8 @@ pub struct Budget {
     pub bindings: Option<u32>,
     /// Bytes of rows that stages leave for one another; steps that need more are played in pieces.
     pub scratch: Option<u64>,
+    /// Bytes of rows and parameters together.
+    pub memory: Option<u64>,
 }
 
 /// How a device is opened.

@@ -28,8 +28,10 @@ pub mod device;
 mod error;
 pub mod module;
 mod player;
+mod self_test;
 
 pub use counters::Counters;
 pub use device::{AdapterFacts, Arithmetic, Budget, Gpu, Options, Selector, UnknownSelector};
 pub use error::GpuError;
 pub use player::{Bound, Player, Stores};
+pub use self_test::{SelfTest, self_test};

@@ -66,14 +66,14 @@ fn main(
             }
         }
         let scale = quotient(1.0, total);
-        var common = 0.0;
+        var weighted = 0.0;
         for (var i = 0u; i < count; i++) {
             let w = op_exp(ldf(weights + i) - top) * scale;
             stf(weights + i, w);
-            common = mad(w, ldf(slopes + i), common);
+            weighted = mad(w, ldf(slopes + i), weighted);
         }
         for (var i = 0u; i < count; i++) {
-            stf(slopes + i, (ldf(weights + i) * (ldf(slopes + i) - common)) * factor);
+            stf(slopes + i, (ldf(weights + i) * (ldf(slopes + i) - weighted)) * factor);
         }
     }
     storageBarrier();

@@ -67,16 +67,16 @@ fn main(
                 }
             }
             let scale = quotient(1.0, total);
-            var common = 0.0;
+            var weighted = 0.0;
             for (var i = 0u; i < count; i++) {
                 let at = i * wide + e;
                 let w = op_exp(ldf(weights + at) - top) * scale;
                 stf(weights + at, w);
-                common = mad(w, ldf(slopes + at), common);
+                weighted = mad(w, ldf(slopes + at), weighted);
             }
             for (var i = 0u; i < count; i++) {
                 let at = i * wide + e;
-                stf(slopes + at, ldf(weights + at) * (ldf(slopes + at) - common));
+                stf(slopes + at, ldf(weights + at) * (ldf(slopes + at) - weighted));
             }
         }
     }

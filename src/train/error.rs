@@ -36,6 +36,8 @@ pub enum TrainError {
         /// The loss.
         loss: f32,
     },
+    /// The optimiser updates touched rows only, which needs the processor to compute the gradients.
+    TouchedRows,
     /// A bound index is out of range: a label, say, or a word.
     Index {
         /// The item that bound it; `None` for what is common to all.
@@ -81,6 +83,9 @@ impl fmt::Display for TrainError {
                     "expected a finite loss, found {loss}; take smaller steps, clip gradients, or watch with Session::set_watch"
                 )
             }
+            Self::TouchedRows => f.write_str(
+                "updates of touched rows need gradients of the cpu; train there, or leave touched_rows out",
+            ),
             Self::Index { item: number, site, found, limit } => {
                 item(f, *number)?;
                 write!(f, "index {found} bound at {site} is out of range, it must be below {limit}")

@@ -39,7 +39,7 @@ const EVALUATED_TOGETHER: usize = 256;
 /// # fn main() -> autobatch::Result<()> {
 /// let mut m = ModuleBuilder::new("line");
 /// let line = Linear::new(&mut m, "line", 1, 1);
-/// let mut trainer = Trainer::new(m.build()?, Adam::new(0.05))?.on(Device::best());
+/// let mut trainer = Trainer::new(m.build()?, Adam::new(0.05))?.on(Device::best())?;
 /// let data: Vec<(f32, f32)> = (0..32).map(|i| i as f32 / 16.0 - 1.0).map(|x| (x, 3.0 * x - 1.0)).collect();
 /// for epoch in 0..80 {
 ///     for batch in data.batches(8).shuffled(epoch) {
@@ -106,11 +106,14 @@ impl Trainer {
         Ok(Self { session, updater, seed, steps: 0, progress: Progress::default(), emitter, threads, frozen })
     }
 
-    /// Plays on another device from now on. Weights and the optimiser's state stay.
-    #[must_use]
-    pub fn on(mut self, device: Device) -> Self {
-        self.session = self.session.on(device);
-        self
+    /// Plays on another device from now on. Weights and the optimiser's state stay; updates are made
+    /// by the processor, whichever device computes the gradients.
+    ///
+    /// # Errors
+    /// If there is no such device, or it gives no access.
+    pub fn on(mut self, device: Device) -> Result<Self> {
+        self.session = self.session.on(device)?;
+        Ok(self)
     }
 
     /// Emits on exactly so many threads, where it is normally as many as pay: results are the same.

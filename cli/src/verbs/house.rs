@@ -74,6 +74,7 @@ pub fn devices(console: &mut Console<'_>) -> Result<Answer, Failure> {
     let features = cpu_features();
     let features = if features.is_empty() { "scalar".to_owned() } else { features.join(" ") };
     writeln!(console, "cpu  {}, {threads} threads, {features}", std::env::consts::ARCH)?;
+    super::gpu::list(console)?;
     Ok(Answer::Yes)
 }
 

@@ -44,6 +44,10 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     if problem.workload.instances() == 0 {
         return Err(Failure::input("there are no instances to run"));
     }
+    if args.device != Device::Cpu {
+        let help = "autobatch doctor plays on a GPU and compares; autobatch train --device trains on one";
+        return Err(Failure::usage("run compares bits, which is a promise of the cpu").help(help));
+    }
     let mut runner = Runner::new(args, &problem)?;
     let batched = runner.step(None)?;
     let single_plan = runner.planned(&mut Planner::new(planning::policy(&Policy::Unbatched)?))?;
@@ -97,11 +101,7 @@ fn head(
         entry.unit,
     )?;
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let device = match args.device {
-        Device::Cpu => format!("CPU  {}  {} of {cores} threads", runner.player.isa(), runner.threads),
-        #[allow(unreachable_patterns, reason = "devices come with features")]
-        other => other.to_string(),
-    };
+    let device = format!("CPU  {}  {} of {cores} threads", runner.player.isa(), runner.threads);
     writeln!(console, "device    {device}    (autobatch devices)")?;
     Ok(())
 }

@@ -82,6 +82,7 @@ fn every_verb_has_help_with_an_example() {
         "fsm-train",
         "emit",
         "devices",
+        "doctor",
     ] {
         let output = autobatch(&[verb, "--help"]);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -170,7 +170,7 @@ impl Layout {
 
     /// Words of the arena.
     #[must_use]
-    pub fn words(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.end
     }
 

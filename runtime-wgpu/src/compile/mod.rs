@@ -242,7 +242,7 @@ impl<'a> Build<'a> {
         if bytes > target.binding {
             return Err(GpuError::TooLarge { what: "the tables", needed: bytes, limit: target.binding });
         }
-        target.cuts(self.layout.words(), self.layout.params())?;
+        target.cuts(self.layout.total(), self.layout.params())?;
         Ok(Compiled {
             copies: self.layout.copies(),
             constants: self.layout.constants(),

@@ -116,16 +116,20 @@ impl Memory {
     pub(super) fn fit(&mut self, gpu: &Gpu, target: Target, compiled: &Compiled) -> Result<(), GpuError> {
         let size = target.binding / 4;
         // What is there already and larger is used as it is, if both still fit the bindings.
-        let arena = compiled.layout.words().max(self.arena.words);
+        let arena = compiled.layout.total().max(self.arena.words);
         let params = compiled.layout.params().max(self.params.words);
         let (arena, params) = match target.cuts(arena, params) {
             Ok(_) => (arena, params),
             Err(_) => {
                 (self.arena, self.params) = (Cut::default(), Cut::default());
-                (compiled.layout.words(), compiled.layout.params())
+                (compiled.layout.total(), compiled.layout.params())
             }
         };
         self.cuts = Some(target.cuts(arena, params)?);
+        let bytes = (arena + params) * 4;
+        if gpu.options().budget.memory.is_some_and(|budget| bytes > budget) {
+            return Err(GpuError::Memory { what: "the rows and parameters of the plan", bytes });
+        }
         let mut other = self.arena.fit(gpu, "the rows of the plan", (arena, size))?;
         if self.params.fit(gpu, "the parameters", (params, size))? {
             self.held.clear();

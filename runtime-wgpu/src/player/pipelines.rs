@@ -65,7 +65,10 @@ impl Pipelines {
         let said = (block_on(validation.pop()), block_on(internal.pop()));
         gpu.heard()?;
         if let (Some(error), _) | (_, Some(error)) = said {
-            return Err(GpuError::Shader { template: name.to_owned(), reason: error.to_string() });
+            return Err(GpuError::Shader {
+                template: name.to_owned(),
+                reason: error.to_string().trim().to_owned(),
+            });
         }
         self.made.insert((program.clone(), cuts), pipeline);
         Ok(())

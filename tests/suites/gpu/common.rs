@@ -42,18 +42,26 @@ pub(crate) fn weights(graph: &GraphData) -> Weights {
     Weights::init(&graph.module, 11)
 }
 
-/// How far apart two results may be, as a share of the largest element of the row.
+/// How far apart two results may be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Within(pub(crate) f32);
+pub(crate) struct Within {
+    /// As a share of the largest element of the row.
+    pub(crate) row: f32,
+    /// At least.
+    pub(crate) least: f32,
+}
 
 impl Within {
     pub(crate) fn holds(self, found: &[f32], expected: &[f32]) -> bool {
-        let largest = expected.iter().filter(|x| x.is_finite()).fold(0f32, |most, x| most.max(x.abs()));
-        // Denormals may be flushed to zero by a device.
-        let bound = (self.0 * largest).max(f32::MIN_POSITIVE);
+        let bound = (self.row * largest(expected)).max(self.least);
         found.len() == expected.len()
             && found.iter().zip(expected).all(|(&a, &b)| {
                 a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()) || (a - b).abs() <= bound
             })
     }
+}
+
+/// The largest finite magnitude.
+pub(crate) fn largest(row: &[f32]) -> f32 {
+    row.iter().filter(|x| x.is_finite()).fold(0f32, |most, x| most.max(x.abs()))
 }

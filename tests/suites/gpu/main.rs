@@ -5,5 +5,13 @@
 //! a failure.
 
 mod agreement;
+mod batches;
+mod bounds;
 mod common;
+mod faults;
+mod files;
 mod gradients;
+mod limits;
+mod models;
+mod session;
+mod translate;

@@ -62,15 +62,14 @@ impl<'a> Run<'a> {
             return Err(Failure::usage(format!("--lr must be above 0, found {rate}")));
         }
         let options = SessionOptions {
-            device: args.device,
+            device: args.device.clone(),
             policy: args.policy.clone(),
             threads: args.threads,
             cached_plans: 8,
             ..SessionOptions::default()
         };
         let module = std::sync::Arc::clone(&lesson.module);
-        let mut trainer =
-            Trainer::with_options(module, optimizer(args, rate), options, args.seed)?.on(args.device);
+        let mut trainer = Trainer::with_options(module, optimizer(args, rate), options, args.seed)?;
         if let Some(path) = &args.resume {
             trainer.load(path).map_err(|error| refused(path, &error))?;
         }

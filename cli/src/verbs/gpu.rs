@@ -1,0 +1,81 @@
+//! What this machine has for playing plans beside the CPU: the lines of `devices`, and `doctor`.
+
+use crate::console::Console;
+use crate::failure::{Answer, Failure};
+#[cfg(feature = "gpu")]
+use crate::files::bytes_in_words;
+use autobatch::Device;
+#[cfg(feature = "gpu")]
+use autobatch::runtime_wgpu::{Options, Selector, SelfTest, device::adapters, self_test};
+use std::io::Write;
+
+/// Lists the adapters, and says which device is the best and by what rule.
+pub(super) fn list(console: &mut Console<'_>) -> Result<(), Failure> {
+    #[cfg(feature = "gpu")]
+    for adapter in adapters() {
+        let (number, kind, backend) = (adapter.number, adapter.kind, &adapter.backend);
+        let (buffer, binding) = (bytes_in_words(adapter.buffer), bytes_in_words(adapter.binding));
+        writeln!(
+            console,
+            "gpu:{number}  {}, {kind}, {backend}, {} bindings of {binding}, buffers of {buffer}",
+            adapter.name, adapter.bindings
+        )?;
+    }
+    let (best, why) = Device::best_and_why();
+    writeln!(console, "best: {best} ({why}; the rule: the first discrete or integrated GPU, else the cpu)")?;
+    Ok(())
+}
+
+/// Plays a small plan on an adapter and says what was found.
+#[cfg(feature = "gpu")]
+pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    super::devices(console)?;
+    let selector: Selector = device.parse().map_err(|error| Failure::usage(format!("{error}")))?;
+    let found = match self_test(Options { selector, ..Options::default() }) {
+        Ok(found) => found,
+        Err(error) => {
+            writeln!(console, "self-test: not played; {error}")?;
+            return Ok(Answer::No);
+        }
+    };
+    for line in findings(&found) {
+        writeln!(console, "{line}")?;
+    }
+    Ok(if found.is_healthy() { Answer::Yes } else { Answer::No })
+}
+
+/// Says that there is nothing to look at.
+#[cfg(not(feature = "gpu"))]
+pub fn doctor(_: &str, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    super::devices(console)?;
+    writeln!(
+        console,
+        "self-test: not played; this build plays on the cpu alone: build with the feature gpu"
+    )?;
+    Ok(Answer::No)
+}
+
+#[cfg(feature = "gpu")]
+fn findings(found: &SelfTest) -> Vec<String> {
+    let SelfTest { adapter, same_bits, off, first, again } = found;
+    let (first, again) = (first.as_millis(), again.as_millis());
+    let mut lines = vec![
+        format!("self-test: {}, driver {}", adapter.name, adapter.driver),
+        format!("  first play {first} ms with opening and compiling, second {again} ms"),
+    ];
+    lines.push(match (found.is_healthy(), same_bits) {
+        (true, true) => "  right: the bits of the cpu".to_owned(),
+        (true, false) => format!(
+            "  right: off by {off:.1e} of the largest element; the device does not fuse or divide as the cpu does"
+        ),
+        (false, _) => format!("  WRONG: off by {off:.1e} of the largest element"),
+    });
+    lines.push(match (found.is_healthy(), adapter.kind) {
+        (false, _) => "advice: update the driver, choose another adapter, or play on the cpu".to_owned(),
+        (true, "software") => "advice: software adapters check results; play on the cpu for speed".to_owned(),
+        (true, _) => {
+            format!("advice: play with `gpu:{}`; models whose rows are many gain most", adapter.number)
+        }
+    });
+    lines
+}

@@ -1,0 +1,107 @@
+//! The player of a session, whichever device it is on.
+
+use crate::device::Device;
+use crate::error::Result;
+use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::{States, Weights};
+use autobatch_runtime_cpu::{Bound, Player};
+use std::fmt;
+
+#[cfg(feature = "gpu")]
+mod gpu;
+
+/// A player on some device. Updates are always made by the processor.
+pub(crate) struct AnyPlayer {
+    host: Player,
+    #[cfg(feature = "gpu")]
+    gpu: Option<Box<gpu::GpuPlayer>>,
+    #[cfg(feature = "gpu")]
+    memory_limit: Option<u64>,
+}
+
+impl fmt::Debug for AnyPlayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &self.gpu {
+            return gpu.fmt(f);
+        }
+        self.host.fmt(f)
+    }
+}
+
+impl AnyPlayer {
+    /// A player on a device; threads are the processor's.
+    pub(crate) fn new(device: &Device, threads: usize, memory_limit: Option<u64>) -> Result<Self> {
+        let mut host = Player::new(threads)?;
+        host.set_memory_limit(memory_limit);
+        let mut player = Self {
+            host,
+            #[cfg(feature = "gpu")]
+            gpu: None,
+            #[cfg(feature = "gpu")]
+            memory_limit,
+        };
+        player.move_to(device)?;
+        Ok(player)
+    }
+
+    /// Plays on another device from now on.
+    pub(crate) fn move_to(&mut self, device: &Device) -> Result<()> {
+        match device {
+            Device::Cpu => {
+                #[cfg(feature = "gpu")]
+                {
+                    self.gpu = None;
+                }
+            }
+            #[cfg(feature = "gpu")]
+            Device::Gpu(selector) => {
+                self.gpu = Some(Box::new(gpu::GpuPlayer::new(selector, self.memory_limit)?));
+            }
+        }
+        Ok(())
+    }
+
+    /// Plays a plan.
+    pub(crate) fn play(&mut self, plan: &Verified<Plan>, weights: &Weights, bound: Bound<'_>) -> Result<()> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &mut self.gpu {
+            return gpu.play(plan, weights, bound);
+        }
+        Ok(self.host.play(plan, weights, bound)?)
+    }
+
+    /// The elements of an output of the plan that was played last.
+    pub(crate) fn output<'a>(&'a self, plan: &Plan, number: usize) -> &'a [f32] {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &self.gpu {
+            return gpu.output(number);
+        }
+        self.host.output(plan, number)
+    }
+
+    /// Whether the gradients of the next play are added to those of the last.
+    pub(crate) fn set_keep_gradients(&mut self, keep: bool) {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &mut self.gpu {
+            gpu.set_keep_gradients(keep);
+        }
+        self.host.set_keep_gradients(keep);
+    }
+
+    /// Plays an update plan on the gradients that were played last.
+    pub(crate) fn update(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &mut Weights,
+        states: &mut States,
+        floats: &[f32],
+    ) -> Result<()> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &self.gpu {
+            gpu::check_update(plan)?;
+            return Ok(self.host.update_with(plan, gpu.gradients(), weights, states, floats)?);
+        }
+        Ok(self.host.update(plan, weights, states, floats)?)
+    }
+}

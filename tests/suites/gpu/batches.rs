@@ -1,0 +1,78 @@
+//! On one device the bits of a row do not depend on its batch, whichever kernel plays the batch.
+
+use crate::common::{bound, player};
+use autobatch_ir::Weights;
+use autobatch_ir::graph::{Graph, GraphData};
+use autobatch_ir::id::ValueId;
+use autobatch_ir::module::{Init, ModuleBuilder};
+use autobatch_ir::types::f32;
+use autobatch_planner::{Planner, Request};
+use autobatch_runtime_wgpu::{Options, Player};
+
+/// So many equal cells with different inputs; those of the first are always the same.
+pub(crate) fn cells(instances: u32, width: usize) -> (GraphData, Vec<ValueId>) {
+    let mut m = ModuleBuilder::new("cells");
+    let w = m.param("w", [2 * width, width], Init::Glorot(1.0));
+    let b = m.param("b", [width], Init::Uniform(0.1));
+    let cell = m.cell("cell", [f32([width]); 2], |g, [x, y]| {
+        let h = g.affine([x, y], w, Some(b)).tanh();
+        [h.softmax() + x.sigmoid() * h]
+    });
+    let g = Graph::new(&m.build().expect("sound"));
+    let input = |seed: u32| -> Vec<f32> {
+        (0..width as u32).map(|i| ((seed * 31 + i) as f32 * 0.37).sin()).collect()
+    };
+    let mut values = Vec::new();
+    for key in 0..instances {
+        g.instance(u64::from(key));
+        let [y] = g.call(cell, [g.input(&input(2 * key)), g.input(&input(2 * key + 1))]);
+        let [z] = g.call(cell, [y, g.input(&input(7))]);
+        values.extend(z.id());
+    }
+    (g.finish().expect("sound"), values)
+}
+
+/// The bits of every value.
+pub(crate) fn bits(player: &mut Player, graph: &GraphData, wanted: &[ValueId]) -> Vec<Vec<u32>> {
+    let weights = Weights::init(&graph.module, 3);
+    let request = Request { wanted, ..Request::default() };
+    let plan = Planner::default().plan(graph, &request).expect("plans").verify().expect("verifies");
+    player.play(&plan, &weights, bound(graph, false)).expect("plays");
+    let first = plan.outputs.len() - wanted.len();
+    (0..wanted.len()).map(|at| player.output(first + at).iter().map(|x| x.to_bits()).collect()).collect()
+}
+
+#[test]
+fn a_row_has_the_same_bits_in_a_batch_of_any_size() {
+    let Some(mut player) = player(Options::default()) else { return };
+    for width in [5, 70] {
+        let (graph, values) = cells(1, width);
+        let alone = bits(&mut player, &graph, &values)[0].clone();
+        // Fifteen rows are played by the kernel of few rows, seventeen by tiles, seventy by two of them.
+        for instances in [2, 15, 17, 70] {
+            let (graph, values) = cells(instances, width);
+            let together = bits(&mut player, &graph, &values);
+            assert_eq!(together[0], alone, "width {width}, {instances} instances");
+        }
+    }
+}
+
+#[test]
+fn playing_twice_gives_the_same_bits_and_uploads_no_parameters() {
+    let Some(mut player) = player(Options::default()) else { return };
+    let (graph, values) = cells(9, 6);
+    let weights = Weights::init(&graph.module, 3);
+    let request = Request { wanted: &values, ..Request::default() };
+    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let mut seen: Vec<Vec<u32>> = Vec::new();
+    for turn in 0..2 {
+        player.play(&plan, &weights, bound(&graph, false)).expect("plays");
+        let counters = player.counters().clone();
+        assert_eq!(counters.submissions, 1, "a plan is one submission");
+        assert_eq!(counters.parameters > 0, turn == 0, "parameters go up once");
+        assert_eq!(counters.pipelines > 0, turn == 0, "pipelines are made once");
+        assert_eq!(counters.read, values.len() as u64 * 6 * 4, "outputs alone come back");
+        seen.push(player.output(0).iter().map(|x| x.to_bits()).collect());
+    }
+    assert_eq!(seen[0], seen[1]);
+}

@@ -1,0 +1,52 @@
+//! A device that goes away in the middle of the work.
+
+use crate::batches::cells;
+use crate::common::{bound, player};
+use autobatch_ir::Weights;
+use autobatch_ir::graph::Graph;
+use autobatch_ir::module::{Init, ModuleBuilder};
+use autobatch_planner::{Planner, Request};
+use autobatch_runtime_wgpu::{GpuError, Options};
+
+#[test]
+fn a_lost_device_is_an_error_and_the_next_play_opens_it_again() {
+    let Some(mut player) = player(Options::default()) else { return };
+    let (graph, values) = cells(9, 6);
+    let weights = Weights::init(&graph.module, 3);
+    let request = Request { wanted: &values, ..Request::default() };
+    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    player.play(&plan, &weights, bound(&graph, false)).expect("plays");
+    let before = player.output(0).to_vec();
+    player.gpu().expect("open").destroy();
+    let error = player.play(&plan, &weights, bound(&graph, false)).expect_err("the device is gone");
+    assert!(matches!(error, GpuError::Lost { .. }), "{error:?}");
+    assert!(error.to_string().contains("play again"), "{error}");
+    assert!(player.gpu().is_none());
+    player.play(&plan, &weights, bound(&graph, false)).expect("plays on a new device");
+    assert_eq!(player.output(0), before, "with the parameters as they were given");
+    assert!(player.counters().parameters > 0, "which went up again");
+}
+
+#[test]
+fn an_index_out_of_range_is_named_before_anything_is_played() {
+    let Some(mut player) = player(Options::default()) else { return };
+    let mut m = ModuleBuilder::new("tables");
+    let table = m.table("embed", [5, 3], Init::Uniform(1.0));
+    let g = Graph::new(&m.build().expect("sound"));
+    g.instance(0);
+    let row = table.look(&g, 4);
+    let wanted = [row.id().expect("sound")];
+    let graph = g.finish().expect("sound");
+    let weights = Weights::init(&graph.module, 1);
+    let request = Request { wanted: &wanted, ..Request::default() };
+    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let mut words = graph.bindings.words.clone();
+    words[0] = 5;
+    let mut numbers = bound(&graph, false);
+    numbers.words = &words;
+    let error = player.play(&plan, &weights, numbers).expect_err("there are five rows");
+    assert!(matches!(error, GpuError::Index { found: 5, limit: 5, word: 0, .. }), "{error:?}");
+    numbers.words = &[];
+    let error = player.play(&plan, &weights, numbers).expect_err("nothing is bound");
+    assert!(error.to_string().contains("expected 1") || error.to_string().contains("reads 1"), "{error}");
+}

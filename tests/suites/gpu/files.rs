@@ -1,0 +1,70 @@
+//! The plans of the corpus of texts: every row, every output.
+
+use crate::common::{SEED, STEP, Within, exact, player};
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{FieldId, Plan, StoreId, interp};
+use autobatch_ir::types::DType;
+use autobatch_runtime_wgpu::{Bound, Stores};
+
+struct Drawn(Vec<Vec<f32>>);
+
+impl Stores for Drawn {
+    fn values(&self, store: StoreId) -> &[f32] {
+        &self.0[store.index()]
+    }
+    fn version(&self, store: StoreId) -> u64 {
+        // Drawn anew for every plan, so never those of the plan before.
+        self.0[store.index()].as_ptr() as u64 | 1
+    }
+}
+
+#[test]
+fn plans_of_the_corpus_leave_the_rows_of_the_naive_player() {
+    let Some(_) = player(exact()) else { return };
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("files/plans");
+    let mut played = 0;
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).expect("there").map(|file| file.expect("read").path()).collect();
+    files.sort();
+    for path in files.iter().filter(|path| path.extension().is_some_and(|end| end == "plan")) {
+        let source = std::fs::read_to_string(path).expect("read");
+        let plan = Plan::from_text(&source).expect("parses").verify().expect("verifies");
+        let draw = |store: usize, at: usize| ((store * 7919 + at * 31) as f32 * 0.013).sin() * 0.5;
+        let stores: Vec<Vec<f32>> = plan.stores[..plan.given_stores()]
+            .iter()
+            .enumerate()
+            .map(|(number, store)| (0..store.ty.shape.elements()).map(|at| draw(number, at)).collect())
+            .collect();
+        let words: Vec<u32> = (0..plan.words).map(|at| at % 2).collect();
+        let floats: Vec<f32> = (0..plan.floats).map(|at| draw(3, at as usize)).collect();
+        let noise = Noise::On { seed: SEED, step: STEP };
+        let naive = interp::play(&plan, &stores, &words, &floats, noise).expect("plays");
+        // A player of its own for each plan: rows that a plan does not write are zero then, as here.
+        let mut player = player(exact()).expect("as before");
+        let bound = Bound { words: &words, floats: &floats, noise };
+        player.play(&plan, &Drawn(stores), bound).expect("plays");
+        // Rows are of order one; losses among them are small differences of such numbers.
+        let within = Within { row: 1e-5, least: 5e-6 };
+        for (number, field) in plan.fields.iter().enumerate() {
+            for row in 0..plan.slabs[field.slab.index()].rows {
+                let id = FieldId(number as u32);
+                let found = player.row(&plan, id, row).expect("read").expect("a row");
+                let expected = naive.row(id, row).expect("a row");
+                let floats =
+                    |words: &[u32]| -> Vec<f32> { words.iter().map(|&w| f32::from_bits(w)).collect() };
+                let same = match field.ty.dtype {
+                    DType::F32 => within.holds(&floats(&found), &floats(expected)),
+                    _ => found == expected,
+                };
+                assert!(
+                    same,
+                    "{}: row {row} of {}: {found:?}, expected {expected:?}",
+                    path.display(),
+                    field.name
+                );
+            }
+        }
+        played += 1;
+    }
+    assert!(played >= 10, "the corpus is there");
+}

@@ -1,0 +1,56 @@
+//! Every model of the catalogue, small: outputs and gradients.
+
+use crate::common::{player, weights};
+use crate::gradients::same_as_naive;
+use autobatch_ir::graph::{Graph, GraphData};
+use autobatch_ir::id::ValueId;
+use autobatch_ir::plan::{Mode, Plan, Verified};
+use autobatch_models::catalogue::{ENTRIES, Entry, Options, open};
+use autobatch_planner::{Gradients, Planner, Request};
+
+/// Two instances of a model, with their losses.
+pub(crate) fn graph(entry: &Entry) -> (GraphData, Vec<(ValueId, f32)>) {
+    let options = Options {
+        seed: 1,
+        count: Some(2),
+        batch: Some(2),
+        hidden: Some(6),
+        embedding: (entry.embedding > 0).then_some(5),
+        ..Options::default()
+    };
+    let problem = open(entry.name, &options).expect("opens");
+    let g = Graph::new(&problem.module);
+    let mut losses = Vec::new();
+    for instance in 0..problem.workload.instances() {
+        g.instance(instance as u64);
+        losses.extend(problem.workload.loss(&g, instance).id().map(|id| (id, 1.0)));
+    }
+    (g.finish().expect("sound"), losses)
+}
+
+/// The plan that trains it.
+pub(crate) fn training(graph: &GraphData, losses: &[(ValueId, f32)]) -> Verified<Plan> {
+    let wanted: Vec<ValueId> = losses.iter().map(|loss| loss.0).collect();
+    let gradients = Gradients { losses, params: None, values: &[] };
+    let request = Request {
+        wanted: &wanted,
+        mode: Mode::Train,
+        training: true,
+        gradients: Some(gradients),
+        ..Request::default()
+    };
+    Planner::default().plan(graph, &request).expect("plans").verify().expect("verifies")
+}
+
+#[test]
+fn every_model_has_the_losses_and_gradients_of_the_naive_player() {
+    let Some(mut player) = player(autobatch_runtime_wgpu::Options::default()) else { return };
+    for entry in &ENTRIES {
+        let (graph, losses) = graph(entry);
+        let plan = training(&graph, &losses);
+        let weights = weights(&graph);
+        if let Err(error) = same_as_naive(&mut player, &plan, &graph, &weights) {
+            panic!("{}: {error}", entry.name);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The facade plays on a GPU.
+
+use crate::common::player;
+use autobatch::prelude::*;
+use autobatch_runtime_wgpu::{Options, self_test};
+
+fn sums(device: Device) -> autobatch::Result<Vec<Vec<f32>>> {
+    let mut m = ModuleBuilder::new("sums");
+    let words = m.table("words", [9, 4], Init::Uniform(0.5));
+    let w = m.param("w", [4, 4], Init::Glorot(1.0));
+    let cell = m.cell("cell", [f32([4]); 2], |g, [x, h]| [(g.affine([x], w, None) + h).tanh()]);
+    let mut session = Session::new(&m.build()?, device)?;
+    let sentences: [&[u32]; 3] = [&[1, 2, 3], &[8], &[4, 0]];
+    let rows = session.predict(sentences, |g, sentence| {
+        sentence.iter().fold(g.zeros([4]), |h, &word| {
+            let [h] = g.call(cell, [words.look(g, word), h]);
+            h
+        })
+    })?;
+    Ok(rows.into_iter().map(|row| row.into_vec()).collect())
+}
+
+#[test]
+fn a_session_predicts_on_a_gpu_what_it_predicts_on_the_cpu() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    let (here, there) =
+        (sums(Device::Cpu).expect("plays"), sums("gpu".parse().expect("a device")).expect("plays"));
+    let close = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
+    assert!(here.iter().zip(&there).all(|(a, b)| close(a, b)), "{here:?}\n{there:?}");
+}
+
+#[test]
+fn words_name_devices() {
+    for word in ["cpu", "gpu", "gpu:1", "gpu:radeon"] {
+        assert_eq!(word.parse::<Device>().expect("a device").to_string(), word);
+    }
+    for word in ["", "gpu:", "GPU", "cuda", "cpu:1"] {
+        let error = word.parse::<Device>().expect_err("no device");
+        assert!(error.to_string().contains("gpu:part-of-a-name"), "{error}");
+    }
+    let (best, why) = Device::best_and_why();
+    assert!(best == Device::best() && !why.is_empty());
+}
+
+#[test]
+fn the_self_test_finds_a_healthy_device() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    let found = self_test(Options::default()).expect("plays");
+    assert!(found.is_healthy() && found.off < 1e-5, "{found:?}");
+    assert!(found.same_bits || found.off > 0.0, "{found:?}");
+}

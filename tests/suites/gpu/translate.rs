@@ -1,0 +1,105 @@
+//! Every module translates to SPIR-V, MSL and HLSL and keeps to the limits that all devices have. It is a
+//! statement about texts: nothing here says that a driver runs them.
+
+use crate::models::{graph, training};
+use autobatch_models::catalogue::ENTRIES;
+use autobatch_runtime_wgpu::compile::{Target, compile};
+use autobatch_runtime_wgpu::module::{Cuts, Program};
+use autobatch_shaders::Library;
+use naga::back::{hlsl, msl, spv};
+use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+/// Bytes of group memory, threads of a group and storage buffers of a stage that every device has.
+const LEAST: (u32, u32, usize) = (16 << 10, 256, 8);
+
+fn validated(program: &Program, text: &str) -> Result<(naga::Module, ModuleInfo), String> {
+    let name = program.template().name;
+    let module =
+        naga::front::wgsl::parse_str(text).map_err(|error| error.emit_to_string_with_path(text, name))?;
+    let info = Validator::new(ValidationFlags::all(), Capabilities::empty())
+        .validate(&module)
+        .map_err(|error| error.emit_to_string_with_path(text, name))?;
+    Ok((module, info))
+}
+
+fn keeps_to_limits(module: &naga::Module) -> Result<(), String> {
+    let mut sizes = naga::proc::Layouter::default();
+    sizes.update(module.to_ctx()).map_err(|error| error.to_string())?;
+    let of_group = |space| space == naga::AddressSpace::WorkGroup;
+    let in_group: u32 = module
+        .global_variables
+        .iter()
+        .filter(|(_, variable)| of_group(variable.space))
+        .map(|(_, variable)| sizes[variable.ty].size)
+        .sum();
+    let storage = |space| matches!(space, naga::AddressSpace::Storage { .. });
+    let buffers = module.global_variables.iter().filter(|(_, variable)| storage(variable.space)).count();
+    let threads: u32 = module.entry_points[0].workgroup_size.iter().product();
+    match in_group <= LEAST.0 && threads <= LEAST.1 && buffers <= LEAST.2 {
+        true => Ok(()),
+        false => Err(format!("{in_group} bytes of group memory, {threads} threads, {buffers} buffers")),
+    }
+}
+
+fn translated(module: &naga::Module, info: &ModuleInfo) -> Result<Vec<u32>, String> {
+    let words =
+        spv::write_vec(module, info, &spv::Options::default(), None).map_err(|error| error.to_string())?;
+    let options = msl::Options { fake_missing_bindings: true, ..msl::Options::default() };
+    msl::write_string(module, info, &options, &msl::PipelineOptions::default())
+        .map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    let options = hlsl::Options::default();
+    hlsl::Writer::new(&mut text, &options, &hlsl::PipelineOptions::default())
+        .write(module, info, None)
+        .map_err(|error| error.to_string())?;
+    Ok(words)
+}
+
+/// Whether `spirv-val` accepts the words; nothing where it is not installed.
+fn accepted(words: &[u32]) -> Option<Result<(), String>> {
+    let mut child = Command::new("spirv-val")
+        .args(["--target-env", "vulkan1.1", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .ok()?;
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    child.stdin.take()?.write_all(&bytes).ok()?;
+    let output = child.wait_with_output().ok()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Some(if output.status.success() { Ok(()) } else { Err(said) })
+}
+
+#[test]
+fn every_module_translates_and_keeps_to_the_least_limits() {
+    let mut programs: BTreeSet<Program> = Program::fixed().into_iter().collect();
+    for entry in &ENTRIES {
+        let (graph, losses) = graph(entry);
+        let compiled = compile(&training(&graph, &losses), Target::LEAST).expect("fits the least device");
+        programs.extend(compiled.programs);
+    }
+    assert!(programs.iter().filter(|program| matches!(program, Program::Map(_))).count() >= 10);
+    let cut = Cuts { arena: 4, params: 3, shift: 20 };
+    for exact in [false, true] {
+        let library = Library::new(exact);
+        for program in &programs {
+            for cuts in [Cuts::ONE, cut] {
+                let text = program.text(&library, cuts);
+                let checked = validated(program, &text).and_then(|(module, info)| {
+                    keeps_to_limits(&module)?;
+                    let words = translated(&module, &info)?;
+                    // One of the four kinds of each text is enough for the tool, which is a process each.
+                    let known = if !exact && cuts == Cuts::ONE { accepted(&words) } else { None };
+                    known.unwrap_or(Ok(()))
+                });
+                if let Err(error) = checked {
+                    panic!("{}: {error}\n{text}", program.template().name);
+                }
+            }
+        }
+    }
+}
