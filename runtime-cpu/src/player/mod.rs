@@ -31,6 +31,7 @@ use finals::{Gradients, Played};
 use memory::Memory;
 use ready::{Ready, recycled};
 use std::fmt;
+use std::sync::Mutex;
 use tile::{PlayContext, TileMemory};
 
 /// Parameter values by store, with a version that changes whenever they do.
@@ -182,7 +183,7 @@ pub struct Player {
     pool: Option<rayon::ThreadPool>,
     memory: Memory,
     gradients: Gradients,
-    threads: Vec<TileMemory>,
+    threads: Vec<Mutex<TileMemory>>,
     ready: Ready,
     params: Vec<&'static [f32]>,
     origins: Origins,
@@ -224,7 +225,7 @@ impl Player {
             pool,
             memory: Memory::default(),
             gradients: Gradients::default(),
-            threads: (0..threads).map(|_| TileMemory::default()).collect(),
+            threads: (0..threads).map(|_| Mutex::default()).collect(),
             ready: Ready::default(),
             params: Vec::new(),
             origins: Origins::default(),
