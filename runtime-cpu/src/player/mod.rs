@@ -37,6 +37,7 @@ use gradients::Gradients;
 use memory::Memory;
 use ready::{Ready, recycled};
 use std::fmt;
+use std::sync::Mutex;
 use std::time::Instant;
 use tile::{PlayContext, TileMemory};
 use updates::{Arrays, Updates};
@@ -226,7 +227,7 @@ pub struct Player {
     gradients: Gradients,
     keep_gradients: bool,
     updates: Updates,
-    threads: Vec<TileMemory>,
+    threads: Vec<Mutex<TileMemory>>,
     ready: Ready,
     params: Vec<&'static [f32]>,
     origins: Origins,
@@ -270,7 +271,7 @@ impl Player {
             gradients: Gradients::default(),
             keep_gradients: false,
             updates: Updates::default(),
-            threads: (0..threads).map(|_| TileMemory::default()).collect(),
+            threads: (0..threads).map(|_| Mutex::default()).collect(),
             ready: Ready::default(),
             params: Vec::new(),
             origins: Origins::default(),

@@ -91,6 +91,7 @@ struct Work<'a> {
     sources: &'a [Elements],
     out: ElementsMut,
     /// Whether the ends of rows are read and written under a mask, which AVX-512 has. A constant wherever it is asked.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 asks"))]
     masks: bool,
 }
 
