@@ -11,6 +11,7 @@
 
 pub mod elementwise;
 mod error;
+mod fused;
 mod isa;
 mod lanes;
 pub(crate) mod line;
