@@ -74,7 +74,7 @@ impl Graph {
     /// If a graph is appended to itself.
     #[track_caller]
     pub fn append(&self, part: &Self) -> Option<u32> {
-        self.inner.borrow_mut().append(&part.inner.borrow(), Location::caller())
+        self.inner.borrow_mut().append_part(&part.inner.borrow(), Location::caller())
     }
 
     /// The key here of a value of a part that was appended with this shift.

@@ -16,10 +16,10 @@ use crate::id::{AppId, MAX_INDEX, SigId, SiteId, TypeId, ValueId};
 impl Recorder {
     /// Appends what `part` recorded; by how much the numbers of its values grow. Nothing is appended
     /// if it is of another module, or too long.
-    pub(crate) fn append(&mut self, part: &Self, caller: Caller) -> Option<u32> {
+    pub(crate) fn append_part(&mut self, part: &Self, caller: Caller) -> Option<u32> {
         if part.data.module.tag != self.data.module.tag {
             let message = "the graph to append belongs to another module".to_owned();
-            self.refuse("append", message, caller);
+            self.fail("append", message, None, &[], caller);
             return None;
         }
         if let (None, Some(error)) = (&self.error, &part.error) {
@@ -35,7 +35,7 @@ impl Recorder {
         ];
         if sizes.iter().any(|(own, other)| own + other > MAX_INDEX) {
             let message = "the graph is full: it holds 2^30 applications, operands and numbers".to_owned();
-            self.refuse("append", message, caller);
+            self.fail("append", message, None, &[], caller);
             return None;
         }
         let shift = own.arena.values() as u32;
