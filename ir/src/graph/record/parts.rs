@@ -16,7 +16,7 @@ use crate::id::{AppId, MAX_INDEX, SigId, SiteId, TypeId, ValueId};
 impl Recorder {
     /// Appends what `part` recorded; by how much the numbers of its values grow. Nothing is appended
     /// if it is of another module, or too long.
-    pub(crate) fn adopt(&mut self, part: &Self, caller: Caller) -> Option<u32> {
+    pub(crate) fn append_part(&mut self, part: &Self, caller: Caller) -> Option<u32> {
         if part.data.module.tag != self.data.module.tag {
             let message = "the graph to append belongs to another module".to_owned();
             return self.refuse("append", message, caller);
