@@ -33,9 +33,11 @@ fn mutate(random: &mut SplitMix64, files: &[Vec<u8>]) -> Vec<u8> {
         if bytes.len() <= HEADER {
             break;
         }
-        // Mostly behind the header: that is guarded by few bytes.
-        let at = if random.below(20) == 0 { 0 } else { HEADER };
-        let at = at + random.below(bytes.len() - at);
+        // Mostly behind the header, which is a few bytes.
+        let at = match random.below(20) {
+            0 => random.below(HEADER),
+            _ => HEADER + random.below(bytes.len() - HEADER),
+        };
         match random.below(7) {
             0 => bytes[at] ^= 1 << random.below(8),
             1 => bytes[at] = random.next() as u8,
