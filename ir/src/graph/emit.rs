@@ -8,7 +8,7 @@ use crate::graph::args::Args;
 use crate::graph::data::{GraphData, OutputKind};
 use crate::graph::error::EmitError;
 use crate::graph::op::Op;
-use crate::graph::record::{Caller, Raw, Recorder, Traced};
+use crate::graph::record::{Caller, Made, Raw, Recorder, Traced};
 use crate::graph::value::{Value, ValueKey};
 use crate::id::{TypeId, ValueId};
 use crate::module::{Cell, Module, Param};
@@ -156,14 +156,31 @@ impl Graph {
     ) -> [Value<'g>; OUT] {
         let caller = Location::caller();
         let args = args.into_args();
-        let mut inner = self.inner.borrow_mut();
-        let first = inner.call(cell.sig, cell.module, &args, caller);
-        let Some(first) = first else { return [Value::poison(self); OUT] };
-        let types = inner.data().arena.value_types();
-        std::array::from_fn(|place| {
-            let id = first as usize + place;
-            Value::new(self, ValueId::new(id), types[id])
-        })
+        let made = self.inner.borrow_mut().call(self, cell, &args, caller);
+        self.made(made)
+    }
+
+    /// The values that an application made; poison if it was refused.
+    #[inline]
+    fn made<const OUT: usize>(&self, made: Option<Made<OUT>>) -> [Value<'_>; OUT] {
+        let Some((first, types)) = made else { return [Value::poison(self); OUT] };
+        std::array::from_fn(|place| Value::new(self, ValueId::new(first as usize + place), types[place]))
+    }
+
+    /// Applies an op to values.
+    #[inline]
+    pub(crate) fn apply_values<const IN: usize, const OUT: usize>(
+        &self,
+        op: &Op,
+        values: &[Value<'_>; IN],
+        caller: Caller,
+    ) -> [Value<'_>; OUT] {
+        if let Some(&foreign) = values.iter().find(|value| !value.is_of(self)) {
+            self.refuse_other_graph(foreign, caller);
+            return [Value::poison(self); OUT];
+        }
+        let made = self.inner.borrow_mut().apply_values(op, values, caller);
+        self.made(made)
     }
 
     /// Applies an op; the number of its first result, or nothing if there was a fault.

@@ -1,6 +1,10 @@
-//! What a plan says of its own quality.
+//! The certificate: how good a plan is, in numbers that others recompute. It compares like with
+//! like: the bound is one on forward batches, so the batches of the reverse are counted apart.
 
+use super::{Plan, Step};
+use crate::id::AppId;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// How good the plan is, in numbers that the verifier recomputes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,5 +33,36 @@ impl Certificate {
     #[must_use]
     pub fn gap(&self) -> f64 {
         if self.bound == 0 { 0.0 } else { f64::from(self.batches) / f64::from(self.bound) - 1.0 }
+    }
+}
+
+impl Plan {
+    /// How many steps come before the reverse: it begins with the first step whose first lane was
+    /// played before. All of them, if there is none.
+    #[must_use]
+    pub fn forward_steps(&self) -> usize {
+        let largest = self.lanes.iter().map(|app| app.index()).max().unwrap_or(0);
+        // Numbers of applications are dense; those of a file that lies are few.
+        let mut dense = vec![0u64; if largest / 64 <= self.lanes.len() { largest / 64 + 1 } else { 0 }];
+        let mut sparse = BTreeSet::new();
+        let is_known = |dense: &[u64], sparse: &BTreeSet<AppId>, app: AppId| match dense.get(app.index() / 64)
+        {
+            Some(word) => word >> (app.index() % 64) & 1 == 1,
+            None => sparse.contains(&app),
+        };
+        let again = |step: &Step| {
+            let lanes = self.lanes.get(step.lanes.start as usize..step.lanes.end as usize).unwrap_or(&[]);
+            if lanes.first().is_some_and(|&app| is_known(&dense, &sparse, app)) {
+                return true;
+            }
+            for &app in lanes {
+                match dense.get_mut(app.index() / 64) {
+                    Some(word) => *word |= 1 << (app.index() % 64),
+                    None => drop(sparse.insert(app)),
+                }
+            }
+            false
+        };
+        self.steps.iter().position(again).unwrap_or(self.steps.len())
     }
 }

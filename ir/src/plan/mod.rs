@@ -391,36 +391,6 @@ impl Plan {
         starts.zip(&self.waves).map(|(start, &end)| start as usize..end as usize)
     }
 
-    /// How many steps come before the reverse: it begins with the first step whose first lane was
-    /// played before. All of them, if there is none.
-    #[must_use]
-    pub fn forward_steps(&self) -> usize {
-        let largest = self.lanes.iter().map(|app| app.index()).max().unwrap_or(0);
-        // Numbers of applications are dense; those of a file that lies are few.
-        let mut dense = vec![0u64; if largest / 64 <= self.lanes.len() { largest / 64 + 1 } else { 0 }];
-        let mut sparse = std::collections::BTreeSet::new();
-        let is_known = |dense: &[u64], sparse: &std::collections::BTreeSet<AppId>, app: AppId| match dense
-            .get(app.index() / 64)
-        {
-            Some(word) => word >> (app.index() % 64) & 1 == 1,
-            None => sparse.contains(&app),
-        };
-        let again = |step: &Step| {
-            let lanes = self.lanes.get(step.lanes.start as usize..step.lanes.end as usize).unwrap_or(&[]);
-            if lanes.first().is_some_and(|&app| is_known(&dense, &sparse, app)) {
-                return true;
-            }
-            for &app in lanes {
-                match dense.get_mut(app.index() / 64) {
-                    Some(word) => *word |= 1 << (app.index() % 64),
-                    None => drop(sparse.insert(app)),
-                }
-            }
-            false
-        };
-        self.steps.iter().position(again).unwrap_or(self.steps.len())
-    }
-
     /// How many stores must be given to play the plan: all but the gradients, which come last.
     #[must_use]
     pub fn given_stores(&self) -> usize {
