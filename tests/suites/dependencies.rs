@@ -20,6 +20,7 @@ const ALLOWED: &[&str] = &[
 
 /// Crates in several versions, with the reason. `deny.toml` says the same.
 const DUPLICATES: &[(&str, &str)] = &[
+    ("foldhash", "each hashbrown brings its own"),
     ("hashbrown", "petgraph wants 0.15 itself and another through indexmap; neither is on a hot path"),
     ("syn", "macro crates move from 2 to 3 one by one; it is used while compiling only"),
 ];
