@@ -13,6 +13,7 @@ mod cluster;
 mod compile;
 mod content;
 mod differentiate;
+mod grow;
 mod heap;
 pub mod layout;
 mod lower;
@@ -28,6 +29,7 @@ mod storage;
 pub use cache::{CacheStats, PlanCache};
 pub use compile::CompileOptions;
 pub use differentiate::Gradients;
+pub use grow::{Delta, Grown};
 pub use nodes::Nodes;
 pub use order::RowOrder;
 pub use passes::{Optimized, Selection};
@@ -42,6 +44,7 @@ use autobatch_ir::types::Type;
 use cluster::Clusters;
 use compile::Tables;
 use differentiate::{Derivative, Wanted};
+use grow::Placed;
 use lower::Lowering;
 use order::Order;
 use schedule::{Auto, Schedule, Scratch, Why, path_sum_bound};
@@ -284,6 +287,16 @@ impl Planner {
     /// # Errors
     /// If nothing is wanted, or what is wanted cannot be.
     pub fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Plan, PlanError> {
+        self.plan_after(graph, request, (None, &mut Placed::default()))
+    }
+
+    /// The plan of a graph of which a part is planned already: that plan, longer.
+    fn plan_after(
+        &mut self,
+        graph: &GraphData,
+        request: &Request<'_>,
+        (earlier, placed): (Option<&Plan>, &mut Placed),
+    ) -> Result<Plan, PlanError> {
         let outputs = wanted_outputs(graph, request)?;
         let mut wanted: Vec<ValueId> = outputs.iter().map(|output| output.1).collect();
         if let Some(gradients) = &request.gradients {
@@ -305,7 +318,8 @@ impl Planner {
             let losses = gradients.losses.iter().map(|loss| &loss.0);
             losses.chain(gradients.values).any(is_constant)
         });
-        self.clusters.fill(graph, &wanted, &mut self.storage, split);
+        let growing = request.mode == Mode::Grow;
+        self.clusters.fill(graph, &wanted, &mut self.storage, split && !growing, placed);
         let clusters = &self.clusters;
         let (kernels, of_sig) = (&mut self.kernels, &mut self.kernel_of_sig);
         of_sig.clear();
@@ -323,15 +337,23 @@ impl Planner {
         let batches = self.policy.schedule(&problem, &mut self.scratch);
         let bound = batches.bound.unwrap_or_else(|| path_sum_bound(&problem, &mut self.scratch).total);
         self.why.clone_from(&batches.why);
-        self.storage.finish(graph, clusters);
+        if growing {
+            let known = earlier.map_or((&[][..], &[][..]), |plan| (&plan.slabs[..], &plan.fields[..]));
+            self.storage.finish_by_type(graph, clusters, known);
+        } else {
+            self.storage.finish(graph, clusters);
+        }
         let layout = (request.rows, request.mode);
         self.order
-            .fill(graph, clusters, &self.storage, &batches, &wanted, layout)
+            .fill(graph, clusters, &self.storage, &batches, (&wanted, placed), layout)
             .map_err(|_| PlanError::TooLarge)?;
         promises(graph, &self.order)?;
         let lowering =
             Lowering { graph, storage: &self.storage, order: &self.order, mode: request.mode, bound };
-        let mut plan = lowering.plan(outputs, kernel_of);
+        let mut plan = lowering.plan(outputs, (earlier, placed), kernel_of);
+        if growing {
+            grow::note(&plan, graph, earlier.map_or(0, |plan| plan.steps.len()), placed);
+        }
         if let Some(gradients) = &request.gradients {
             let known = &mut self.derivatives;
             differentiate::differentiate(&mut plan, graph, clusters, gradients, |sig, wanted| {
@@ -423,9 +445,26 @@ fn promises(graph: &GraphData, order: &Order) -> Result<(), PlanError> {
     Ok(())
 }
 
+/// The spelling of a value, as [`Display`](fmt::Display) has it: a minibatch asks for thousands, and formatting them would
+/// be a tenth of planning.
+fn spelled(value: ValueId) -> String {
+    let mut bytes = [0; 11];
+    let (mut at, mut rest) = (bytes.len(), value.index());
+    loop {
+        at -= 1;
+        bytes[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 || at == 1 {
+            break;
+        }
+    }
+    bytes[at - 1] = b'%';
+    std::str::from_utf8(&bytes[at - 1..]).map_or_else(|_| value.to_string(), str::to_owned)
+}
+
 fn wanted_outputs(graph: &GraphData, request: &Request<'_>) -> Result<Vec<(String, ValueId)>, PlanError> {
     let named = graph.outputs.iter().map(|output| (output.name.clone(), output.value));
-    let asked = request.wanted.iter().map(|&value| (value.to_string(), value));
+    let asked = request.wanted.iter().map(|&value| (spelled(value), value));
     let outputs: Vec<(String, ValueId)> = named.chain(asked).collect();
     if outputs.is_empty() && request.gradients.is_none() {
         return Err(PlanError::NothingWanted);
@@ -433,5 +472,18 @@ fn wanted_outputs(graph: &GraphData, request: &Request<'_>) -> Result<Vec<(Strin
     match outputs.iter().find(|output| graph.type_of(output.1).is_list) {
         Some(list) => Err(PlanError::WantedList(list.1)),
         None => Ok(outputs),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_spelled_as_they_display() {
+        for number in [0, 7, 10, 99, 100, 123_456_789, u32::MAX as usize - 1] {
+            let value = ValueId::new(number);
+            assert_eq!(spelled(value), value.to_string());
+        }
     }
 }

@@ -13,6 +13,7 @@
 //! of a size allocates nothing.
 
 use crate::cluster::{Clusters, NONE};
+use crate::grow::Placed;
 use crate::heap::Heaps;
 use crate::layout::{self, Budget, KnownSlot, LayoutError, Memory};
 use crate::schedule::Batches;
@@ -88,12 +89,16 @@ impl Order {
         clusters: &Clusters,
         storage: &Storage,
         batches: &Batches,
-        wanted: &[ValueId],
+        (wanted, placed): (&[ValueId], &Placed),
         request: (RowOrder, Mode),
     ) -> Result<(), LayoutError> {
-        let (row_order, mode) = request;
+        let (mut row_order, mode) = request;
+        if mode == Mode::Grow && row_order == RowOrder::Planned {
+            // That search would move rows that are there.
+            row_order = RowOrder::Propagated;
+        }
         self.collect(graph, clusters, storage, batches);
-        self.pose(graph, storage)?;
+        self.pose(graph, storage, placed)?;
         let reuse = mode == Mode::Infer && row_order != RowOrder::Planned;
         self.memory.forget();
         if row_order == RowOrder::Batch {
@@ -171,10 +176,15 @@ impl Order {
     }
 
     /// Poses the layout problem: rows in batch order, and the rows that each operand reads.
-    fn pose(&mut self, graph: &GraphData, storage: &Storage) -> Result<(), LayoutError> {
+    fn pose(&mut self, graph: &GraphData, storage: &Storage, placed: &Placed) -> Result<(), LayoutError> {
+        let before: Vec<u32> = storage.slabs.iter().map(|slab| slab.rows).collect();
         self.count_slab_rows(storage)?;
-        self.problem.restart(&self.slab_rows)?;
+        self.problem.restart(&self.slab_rows, &before)?;
         self.row_of.resize(graph.arena.values(), NONE);
+        for (value, field, row) in placed.values() {
+            let slab = storage.fields[field.index()].slab;
+            self.row_of[value] = self.problem.span(layout::SlabId(slab.0)).start as u32 + row;
+        }
         self.slot_waves.clear();
         self.last_waves.clear();
         let (mut results, mut operands, mut places) = (Vec::new(), Vec::new(), Vec::new());
@@ -223,7 +233,7 @@ impl Order {
 
     fn count_slab_rows(&mut self, storage: &Storage) -> Result<(), LayoutError> {
         self.slab_rows.clear();
-        self.slab_rows.resize(storage.slabs.len(), 0);
+        self.slab_rows.extend(storage.slabs.iter().map(|slab| slab.rows));
         for batch in &self.batches {
             for block in storage.sigs[batch.sig.index()].blocks_of(batch.home) {
                 let rows = &mut self.slab_rows[block.slab.index()];

@@ -292,13 +292,26 @@ fn follow_operands(
         let order = &mut lanes[batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize];
         let rows = problem.slot_rows(widest, batch.lanes);
         let old: Vec<u32> = order.to_vec();
-        keyed.clear();
-        keyed.extend(
-            old.iter().map(|&lane| (u64::from(places[rows[lane as usize] as usize]) << 32) | u64::from(lane)),
-        );
-        keyed.sort_unstable();
-        for (place, &entry) in order.iter_mut().zip(&*keyed) {
-            *place = entry as u32;
+        let place = |lane: u32| places[rows[lane as usize] as usize];
+        let (low, high) = old.iter().fold((u32::MAX, 0), |(low, high), &lane| {
+            let place = place(lane);
+            (low.min(place), high.max(place))
+        });
+        let places_between = (high - low) as usize + 1;
+        if places_between <= 4 * old.len() {
+            // No two lanes read one place, so they are put where they read and picked up in order.
+            block.clear();
+            block.resize(places_between, u32::MAX);
+            old.iter().for_each(|&lane| block[(place(lane) - low) as usize] = lane);
+            let read = block.iter().copied().filter(|&lane| lane != u32::MAX);
+            order.iter_mut().zip(read).for_each(|(own, lane)| *own = lane);
+        } else {
+            keyed.clear();
+            keyed.extend(old.iter().map(|&lane| (u64::from(place(lane)) << 32) | u64::from(lane)));
+            keyed.sort_unstable();
+            for (place, &entry) in order.iter_mut().zip(&*keyed) {
+                *place = entry as u32;
+            }
         }
         if *old == *order {
             continue;

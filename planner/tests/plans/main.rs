@@ -5,6 +5,7 @@ mod bodies;
 mod caching;
 mod gradients;
 mod graphs;
+mod growing;
 mod mutations;
 mod refusals;
 mod vocabulary;

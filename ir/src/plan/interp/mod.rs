@@ -113,6 +113,44 @@ pub fn play<S: AsRef<[f32]>>(
     Ok(Played { fields: run.fields, outputs, gradients, clamped: run.clamped })
 }
 
+/// Plays the steps of a plan from `first` on, over the rows that a run of the steps before left.
+///
+/// Everything else is as for [`play`]; a plan in mode `grow` that grew is played so.
+///
+/// # Errors
+/// As for [`play`].
+pub fn resume<S: AsRef<[f32]>>(
+    plan: &Verified<Plan>,
+    (before, first): (&Played, usize),
+    stores: &[S],
+    words: &[u32],
+    floats: &[f32],
+    noise: Noise,
+) -> Result<Played, RunError> {
+    error::check_pools(plan, stores, words, floats)?;
+    let border = Border::new(plan);
+    let mut fields = allocate(plan)?;
+    for (field, old) in fields.iter_mut().zip(&before.fields) {
+        let (kept, known) =
+            (field.words.len().min(old.words.len()), field.origin.len().min(old.origin.len()));
+        field.words[..kept].copy_from_slice(&old.words[..kept]);
+        field.origin[..known].copy_from_slice(&old.origin[..known]);
+    }
+    let mut run = Run { plan, stores, words, floats, noise, fields, clamped: 0 };
+    let mut lane = Lane::default();
+    let mut scratch = Scratch::default();
+    for (number, step) in plan.steps.iter().enumerate().skip(first) {
+        border.check(&run, number, step)?;
+        lane.fit(plan.kernel(step))?;
+        for at in 0..step.rows {
+            run.lane(step, at, &mut lane, &mut scratch);
+        }
+    }
+    let outputs = plan.outputs.iter().map(|output| (output.name.clone(), output.field, output.row));
+    let (outputs, gradients) = (outputs.collect(), finals::play(&run)?);
+    Ok(Played { fields: run.fields, outputs, gradients, clamped: run.clamped })
+}
+
 fn allocate(plan: &Plan) -> Result<Vec<Rows>, RunError> {
     let mut fields = Vec::with_capacity(plan.fields.len());
     for field in &plan.fields {
