@@ -250,21 +250,6 @@ impl Problem {
         slots.push(slot);
     }
 
-    /// Whether the results that one batch has in a slab come right before those of another, in batch order. Only problems of
-    /// [`Problem::add_known`] know.
-    pub(crate) fn is_side_by_side(&self, batches: [u32; 2], slab: SlabId) -> bool {
-        let block = |batch: u32| {
-            let batch = self.all_batches().get(batch as usize)?;
-            let mut slots = self.batch_slots(batch).iter();
-            let slot = slots.find(|slot| slot.role == Role::Result && slot.slab == slab)?;
-            self.slot_rows(slot, batch.lanes).first().map(|&first| (first, batch.lanes))
-        };
-        match batches.map(block) {
-            [Some((low, lanes)), Some((high, _))] => self.in_order && low + lanes == high,
-            _ => false,
-        }
-    }
-
     /// Whether rows are numbered in batch order, so that batch order leaves each row where it is.
     pub(crate) fn is_in_order(&self) -> bool {
         self.in_order
