@@ -207,9 +207,29 @@ pub struct PlanArgs {
     /// Show every step.
     #[arg(long)]
     pub all: bool,
+    /// Let passes rewrite the graph first, and print it after each, after those that changed it, or after one.
+    #[arg(long, value_name = "each|changed|PASS")]
+    pub print_after: Option<String>,
+    /// Let only the first so many passes rewrite the graph.
+    #[arg(long, value_name = "N")]
+    pub stop_after: Option<usize>,
+    /// Let passes rewrite the graph first, and check it after each.
+    #[arg(long)]
+    pub verify: Option<VerifyArg>,
     /// Answer in JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// What is checked after each pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum VerifyArg {
+    /// Nothing.
+    Off,
+    /// That the graph keeps the rules of graphs.
+    Each,
+    /// That, and that every value left is the value that it was.
+    Prove,
 }
 
 /// Options of `explain`.
@@ -226,6 +246,12 @@ pub struct ExplainArgs {
     /// Why two values do not share a batch.
     #[arg(long, num_args = 2, value_names = ["%A", "%B"], conflicts_with_all = ["lanes", "site", "gathers"])]
     pub why: Option<Vec<String>>,
+    /// With --why: let passes rewrite the graph first, as a session does with graphs made of ops.
+    #[arg(long, requires = "why")]
+    pub passes: bool,
+    /// With --why: a value that was read before the rest of the graph was emitted.
+    #[arg(long, value_name = "%C", requires = "why")]
+    pub forced: Option<String>,
     /// The packed picture: instances against steps.
     #[arg(long, conflicts_with_all = ["site", "gathers"])]
     pub lanes: bool,

@@ -5,7 +5,7 @@
 //! values and options it was made for: all of them enter a key of 128 bits. *Cost.* The cache holds
 //! a bounded number of plans and forgets the one unused for longest.
 
-use crate::{Gradients, Request};
+use crate::{Gradients, Request, Selection};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::hash::{StructureHash, hash_of};
 use autobatch_ir::plan::{Plan, Verified};
@@ -50,7 +50,21 @@ impl PlanCache {
         policy: &str,
         plan: impl FnOnce() -> Result<Verified<Plan>, E>,
     ) -> Result<Arc<Verified<Plan>>, E> {
-        let key = key(graph, request, policy);
+        self.get_or_plan_after(graph, request, (policy, None), plan)
+    }
+
+    /// The same for a plan of the graph after these passes, if any: plans made with other passes are others.
+    ///
+    /// # Errors
+    /// Those of `plan`.
+    pub fn get_or_plan_after<E>(
+        &mut self,
+        graph: &GraphData,
+        request: &Request<'_>,
+        (policy, passes): (&str, Option<&Selection>),
+        plan: impl FnOnce() -> Result<Verified<Plan>, E>,
+    ) -> Result<Arc<Verified<Plan>>, E> {
+        let key = key(graph, request, policy, passes);
         self.clock += 1;
         if let Some((used, plan)) = self.plans.get_mut(&key) {
             *used = self.clock;
@@ -96,7 +110,7 @@ impl PlanCache {
 
 /// Everything that a plan depends on, exhaustively: a new field of a request must decide whether it
 /// is part of the key.
-fn key(graph: &GraphData, request: &Request<'_>, policy: &str) -> u128 {
+fn key(graph: &GraphData, request: &Request<'_>, policy: &str, passes: Option<&Selection>) -> u128 {
     let Request { wanted, mode, training, rows, gradients } = request;
     let mut hash = StructureHash::default();
     let structure = graph.structure();
@@ -105,6 +119,7 @@ fn key(graph: &GraphData, request: &Request<'_>, policy: &str) -> u128 {
     hash.push(graph.module.identity());
     hash.push(hash_of(policy));
     hash.push(hash_of(&(mode, training, rows)));
+    hash.push(hash_of(&passes));
     // Names of outputs are part of a plan, but not of a structure.
     for output in &graph.outputs {
         hash.push(hash_of(&output.name));
@@ -133,8 +148,9 @@ fn key(graph: &GraphData, request: &Request<'_>, policy: &str) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Planner;
-    use autobatch_ir::{Graph, ModuleBuilder};
+    use crate::{Planner, RowOrder};
+    use autobatch_ir::plan::Mode;
+    use autobatch_ir::{Graph, ModuleBuilder, ValueId};
 
     fn graph(module: &Arc<autobatch_ir::Module>, numbers: &[f32], twice: bool) -> GraphData {
         let g = Graph::new(module);
@@ -174,5 +190,97 @@ mod tests {
         assert_eq!(cache.stats(), CacheStats { hits: 2, misses: 3, evicted: 1 });
         get(&mut cache, &graphs[1]);
         assert_eq!((cache.stats().misses, cache.len()), (4, 2));
+    }
+
+    #[test]
+    fn whatever_a_plan_depends_on_is_in_the_key() {
+        let module = ModuleBuilder::new("m").build().unwrap();
+        let graph = graph(&module, &[1.0, 2.0], true);
+        let wanted = [ValueId::new(0)];
+        let plain = Request::default();
+        let passes = Selection::none();
+        let mut across = passes.clone();
+        across.across_instances = true;
+        let mut keys = vec![
+            key(&graph, &plain, "auto", None),
+            key(&graph, &plain, "depth", None),
+            key(&graph, &plain, "auto", Some(&passes)),
+            key(&graph, &plain, "auto", Some(&passes.clone().with("cse", true).unwrap())),
+            key(&graph, &plain, "auto", Some(&across)),
+            key(&graph, &Request { mode: Mode::Grow, ..plain.clone() }, "auto", None),
+            key(&graph, &Request { training: true, ..plain.clone() }, "auto", None),
+            key(&graph, &Request { rows: RowOrder::Batch, ..plain.clone() }, "auto", None),
+            key(&graph, &Request { wanted: &wanted, ..plain }, "auto", None),
+        ];
+        let number = keys.len();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), number, "two requests share a key");
+    }
+
+    /// Applications of a graph: which op, and which earlier values it reads.
+    type Recipe = Vec<(u8, u8, u8)>;
+
+    /// The graph of a recipe; `bound` decides what no plan depends on.
+    fn cooked(module: &Arc<autobatch_ir::Module>, recipe: &Recipe, bound: u64) -> GraphData {
+        let g = Graph::new(module);
+        let mut known = vec![g.input(&[bound as f32, 1.0])];
+        for &(op, a, b) in recipe {
+            let [a, b] = [a, b].map(|at| known[usize::from(at) % known.len()]);
+            known.push(match op {
+                0 => a + b,
+                1 => a * b,
+                2 => a.tanh(),
+                3 => g.list([a, b]).sum(),
+                _ => g.input(&[0.5, bound as f32]),
+            });
+        }
+        g.output("y", *known.last().expect("an input"));
+        g.finish().unwrap()
+    }
+
+    /// What a recipe says, without what its ops do not look at.
+    fn meaning(recipe: &Recipe) -> Recipe {
+        let mut known = 1;
+        let reads = |&(op, a, b): &(u8, u8, u8)| {
+            known += 1;
+            let [a, b] = [a, b].map(|at| (usize::from(at) % (known - 1)) as u8);
+            match op {
+                0 | 1 | 3 => (op, a, b),
+                2 => (op, a, 0),
+                _ => (4, 0, 0),
+            }
+        };
+        recipe.iter().map(reads).collect()
+    }
+
+    #[test]
+    fn of_a_hundred_thousand_pairs_of_similar_graphs_none_is_a_wrong_hit() {
+        let module = ModuleBuilder::new("m").build().unwrap();
+        let (mut random, request) = (7u64, Request::default());
+        let mut below = |limit: u8| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) as u8 % limit
+        };
+        let base: Recipe = (0..8).map(|_| (below(5), below(8), below(8))).collect();
+        let cooked: Vec<(u128, Recipe)> = (0..450)
+            .map(|bound| {
+                // One or two decisions of the same graph, so that most pairs differ in little or nothing.
+                let mut recipe = base.clone();
+                for _ in 0..1 + below(2) {
+                    let at = usize::from(below(8));
+                    recipe[at] = (below(5), below(8), below(8));
+                }
+                (key(&cooked(&module, &recipe, bound), &request, "auto", None), meaning(&recipe))
+            })
+            .collect();
+        let (mut pairs, mut hits) = (0, 0);
+        for (number, (key, recipe)) in cooked.iter().enumerate() {
+            for (other_key, other) in &cooked[..number] {
+                assert_eq!(key == other_key, recipe == other, "{recipe:?} and {other:?}");
+                (pairs, hits) = (pairs + 1, hits + u32::from(key == other_key));
+            }
+        }
+        assert!(pairs > 100_000 && hits > 100, "{hits} hits in {pairs} pairs");
     }
 }

@@ -12,6 +12,7 @@
 //!
 //! *Cost.* Linear in applications and operands.
 
+use crate::grow::Placed;
 use crate::schedule::Problem;
 use crate::storage::Storage;
 use autobatch_ir::graph::{Callee, GraphData, Op, Operand};
@@ -90,15 +91,27 @@ pub(crate) fn is_source(callee: Callee) -> bool {
 impl Clusters {
     /// Fills the clusters anew, and tells `storage` which results meet; memory is kept.
     ///
-    /// `split` as for [`Storage::begin`].
-    pub(crate) fn fill(&mut self, graph: &GraphData, wanted: &[ValueId], storage: &mut Storage, split: bool) {
-        self.mark_needed(graph, wanted);
+    /// `split` as for [`Storage::begin`]. For what is `there` already nothing needs to be done.
+    pub(crate) fn fill(
+        &mut self,
+        graph: &GraphData,
+        wanted: &[ValueId],
+        storage: &mut Storage,
+        split: bool,
+        there: &Placed,
+    ) {
+        self.mark_needed(graph, wanted, there);
         self.clear(graph);
         storage.begin(graph, split);
         let (apps, pool) = (graph.arena.apps(), graph.arena.operand_pool());
         let mut mixed = MixedTypes::new();
         for (index, app) in apps.iter().enumerate() {
             if !self.needed[index] {
+                if there.has(app.results) {
+                    let results = self.sigs[app.sig.index()].results;
+                    let end = apps.get(index + 1).map_or(graph.arena.values(), |next| next.results as usize);
+                    number_results(&mut self.values[app.results as usize..end], NONE, results);
+                }
                 continue;
             }
             let (operands_end, results_end) =
@@ -172,7 +185,7 @@ impl Clusters {
         }
     }
 
-    fn mark_needed(&mut self, graph: &GraphData, wanted: &[ValueId]) {
+    fn mark_needed(&mut self, graph: &GraphData, wanted: &[ValueId], there: &Placed) {
         let (apps, pool) = (graph.arena.apps(), graph.arena.operand_pool());
         self.needed.clear();
         self.needed.resize(apps.len(), false);
@@ -182,7 +195,9 @@ impl Clusters {
         let mut end = pool.len();
         for (index, app) in apps.iter().enumerate().rev() {
             let start = app.operands as usize;
-            if self.needed[index] {
+            if there.has(app.results) {
+                self.needed[index] = false;
+            } else if self.needed[index] {
                 for value in pool[start..end].iter().filter_map(|operand| operand.as_value()) {
                     self.needed[graph.arena.producer(value).index()] = true;
                 }

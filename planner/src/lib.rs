@@ -13,6 +13,8 @@ mod cluster;
 mod compile;
 mod content;
 mod differentiate;
+mod error;
+mod grow;
 mod heap;
 pub mod layout;
 mod lower;
@@ -21,6 +23,7 @@ mod order;
 pub mod passes;
 mod price;
 mod rewrite;
+mod rows;
 pub mod schedule;
 pub mod stages;
 mod storage;
@@ -29,6 +32,8 @@ mod update;
 pub use cache::{CacheStats, PlanCache};
 pub use compile::CompileOptions;
 pub use differentiate::Gradients;
+pub use error::PlanError;
+pub use grow::{Delta, Grown};
 pub use nodes::Nodes;
 pub use order::RowOrder;
 pub use passes::{Optimized, Selection};
@@ -38,12 +43,13 @@ pub use update::update_plan;
 
 use autobatch_ir::graph::{Callee, GraphData, Op, ParamArg, Signature};
 use autobatch_ir::hash::BuildMix;
-use autobatch_ir::id::{AppId, ParamId, SigId, TypeId, ValueId};
+use autobatch_ir::id::{AppId, SigId, TypeId, ValueId};
 use autobatch_ir::plan::{Kernel, Mode, Plan};
 use autobatch_ir::types::Type;
 use cluster::Clusters;
 use compile::Tables;
 use differentiate::{Derivative, Wanted};
+use grow::Placed;
 use lower::Lowering;
 use order::Order;
 use schedule::{Auto, Schedule, Scratch, Why, path_sum_bound};
@@ -72,77 +78,6 @@ impl Default for Request<'_> {
         Self { wanted: &[], mode: Mode::Infer, training: false, rows: RowOrder::default(), gradients: None }
     }
 }
-
-/// Why a graph has no plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PlanError {
-    /// Nothing is wanted: the graph has no outputs and the request names no values.
-    NothingWanted,
-    /// A wanted value is a list, which has no storage.
-    WantedList(ValueId),
-    /// The graph holds more rows than a plan can number.
-    TooLarge,
-    /// A pass broke the graph: a fault of the pass, found by checking after it.
-    Pass(passes::PassFailure),
-    /// Gradients are asked of a plan that does not keep its rows.
-    NotTraining(Mode),
-    /// A loss, or a value whose gradient is wanted, is no float value of the graph.
-    NoFloat(ValueId),
-    /// The gradient of a parameter is wanted that the module does not have.
-    NoParam(ParamId),
-    /// An op on the way from a loss has no derivative rule in plans.
-    NotDifferentiable {
-        /// The op.
-        op: &'static str,
-        /// Where the model applied it, or the cell that does.
-        site: String,
-    },
-    /// A value that was promised to be shared is not taken by all rows of a batch that takes it.
-    NotShared {
-        /// The value that `.shared()` was asked for.
-        value: ValueId,
-        /// What another row of the batch takes in its place, if it takes a value.
-        other: Option<ValueId>,
-        /// What the batch applies.
-        callee: String,
-    },
-}
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NothingWanted => {
-                f.write_str("nothing is wanted: name an output with g.output(name, value)")
-            }
-            Self::WantedList(value) => write!(f, "{value} is a list; ask for its elements or a fold of it"),
-            Self::TooLarge => {
-                f.write_str("the graph holds more than 2^32 rows; plan fewer instances at once")
-            }
-            Self::Pass(failure) => failure.fmt(f),
-            Self::NotTraining(mode) => {
-                write!(f, "gradients need a plan of mode train, found {mode:?}; ask for Mode::Train")
-            }
-            Self::NoFloat(value) => {
-                write!(f, "{value} is no float value of the graph; losses and values with gradients are")
-            }
-            Self::NoParam(param) => write!(f, "the module has no parameter {param}"),
-            Self::NotDifferentiable { op, site } => write!(
-                f,
-                "{op} at {site} has no derivative in plans where one list comes through a port and another is made in the cell; hand all its lists in through ports, make all of them in the cell, or put stop_gradient after it"
-            ),
-            Self::NotShared { value, other, callee } => {
-                write!(f, "{value} was promised to be shared, but a batch of {callee} takes ")?;
-                match other {
-                    Some(other) => write!(f, "{other} as well")?,
-                    None => f.write_str("a bound number as well")?,
-                }
-                f.write_str("; drop .shared(), or keep the others apart with .alone()")
-            }
-        }
-    }
-}
-
-impl std::error::Error for PlanError {}
 
 /// Plans graphs. Keeps its working memory and the kernels it compiled, so the second plan of a size
 /// allocates little but its output.
@@ -286,6 +221,16 @@ impl Planner {
     /// # Errors
     /// If nothing is wanted, or what is wanted cannot be.
     pub fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Plan, PlanError> {
+        self.plan_after(graph, request, (None, &mut Placed::default()))
+    }
+
+    /// The plan of a graph of which a part is planned already: that plan, longer.
+    fn plan_after(
+        &mut self,
+        graph: &GraphData,
+        request: &Request<'_>,
+        (earlier, placed): (Option<&Plan>, &mut Placed),
+    ) -> Result<Plan, PlanError> {
         let outputs = wanted_outputs(graph, request)?;
         let mut wanted: Vec<ValueId> = outputs.iter().map(|output| output.1).collect();
         if let Some(gradients) = &request.gradients {
@@ -307,7 +252,8 @@ impl Planner {
             let losses = gradients.losses.iter().map(|loss| &loss.0);
             losses.chain(gradients.values).any(is_constant)
         });
-        self.clusters.fill(graph, &wanted, &mut self.storage, split);
+        let growing = request.mode == Mode::Grow;
+        self.clusters.fill(graph, &wanted, &mut self.storage, split && !growing, placed);
         let clusters = &self.clusters;
         let (kernels, of_sig) = (&mut self.kernels, &mut self.kernel_of_sig);
         of_sig.clear();
@@ -325,15 +271,23 @@ impl Planner {
         let batches = self.policy.schedule(&problem, &mut self.scratch);
         let bound = batches.bound.unwrap_or_else(|| path_sum_bound(&problem, &mut self.scratch).total);
         self.why.clone_from(&batches.why);
-        self.storage.finish(graph, clusters);
+        if growing {
+            let known = earlier.map_or((&[][..], &[][..]), |plan| (&plan.slabs[..], &plan.fields[..]));
+            self.storage.finish_by_type(graph, clusters, known);
+        } else {
+            self.storage.finish(graph, clusters);
+        }
         let layout = (request.rows, request.mode);
         self.order
-            .fill(graph, clusters, &self.storage, &batches, &wanted, layout)
+            .fill(graph, clusters, &self.storage, &batches, (&wanted, placed), layout)
             .map_err(|_| PlanError::TooLarge)?;
         promises(graph, &self.order)?;
         let lowering =
             Lowering { graph, storage: &self.storage, order: &self.order, mode: request.mode, bound };
-        let mut plan = lowering.plan(outputs, kernel_of);
+        let mut plan = lowering.plan(outputs, (earlier, placed), kernel_of);
+        if growing {
+            grow::note(&plan, graph, earlier.map_or(0, |plan| plan.steps.len()), placed);
+        }
         if let Some(gradients) = &request.gradients {
             let known = &mut self.derivatives;
             differentiate::differentiate(&mut plan, graph, clusters, gradients, |sig, wanted| {
@@ -425,9 +379,26 @@ fn promises(graph: &GraphData, order: &Order) -> Result<(), PlanError> {
     Ok(())
 }
 
+/// The spelling of a value, as [`Display`](fmt::Display) has it: a minibatch asks for thousands, and formatting them would
+/// be a tenth of planning.
+fn spelled(value: ValueId) -> String {
+    let mut bytes = [0; 11];
+    let (mut at, mut rest) = (bytes.len(), value.index());
+    loop {
+        at -= 1;
+        bytes[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 || at == 1 {
+            break;
+        }
+    }
+    bytes[at - 1] = b'%';
+    std::str::from_utf8(&bytes[at - 1..]).map_or_else(|_| value.to_string(), str::to_owned)
+}
+
 fn wanted_outputs(graph: &GraphData, request: &Request<'_>) -> Result<Vec<(String, ValueId)>, PlanError> {
     let named = graph.outputs.iter().map(|output| (output.name.clone(), output.value));
-    let asked = request.wanted.iter().map(|&value| (value.to_string(), value));
+    let asked = request.wanted.iter().map(|&value| (spelled(value), value));
     let outputs: Vec<(String, ValueId)> = named.chain(asked).collect();
     if outputs.is_empty() && request.gradients.is_none() {
         return Err(PlanError::NothingWanted);
@@ -435,5 +406,18 @@ fn wanted_outputs(graph: &GraphData, request: &Request<'_>) -> Result<Vec<(Strin
     match outputs.iter().find(|output| graph.type_of(output.1).is_list) {
         Some(list) => Err(PlanError::WantedList(list.1)),
         None => Ok(outputs),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_spelled_as_they_display() {
+        for number in [0, 7, 10, 99, 100, 123_456_789, 1_000_000_000] {
+            let value = ValueId::new(number);
+            assert_eq!(spelled(value), value.to_string());
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! constant distance apart, or all the same, is named without a table; every other has one. Lists
 //! become segments, in the order in which the model named them. *Cost.* Linear in operands.
 
+use crate::grow::Placed;
 use crate::order::{Batch, Order, field_of};
 use crate::storage::Storage;
 use autobatch_ir::graph::{GraphData, OperandKind, ParamArg};
@@ -24,12 +25,19 @@ pub(crate) struct Lowering<'a> {
 
 impl Lowering<'_> {
     /// The finished plan. `kernel_of` finds or compiles the kernel of a signature.
+    ///
+    /// If there is an `earlier` plan, its steps come first.
     pub(crate) fn plan(
         &self,
         outputs: Vec<(String, ValueId)>,
+        (earlier, placed): (Option<&Plan>, &Placed),
         mut kernel_of: impl FnMut(SigId) -> Arc<Kernel>,
     ) -> Plan {
         let mut plan = self.frame();
+        if let Some(earlier) = earlier {
+            continue_after(&mut plan, earlier);
+        }
+        let first_wave = plan.waves.len() as u32;
         let mut kernels: Vec<Option<KernelId>> = vec![None; self.graph.sigs.items().len()];
         let mut runs = Vec::new();
         for (number, batch) in self.order.batches.iter().enumerate() {
@@ -43,11 +51,11 @@ impl Lowering<'_> {
                 KernelId(number as u32)
             });
             match self.storage.sigs[batch.sig.index()].homes.is_empty() {
-                true => self.step(&mut plan, kernel, number, &mut runs),
-                false => self.bring_in(&mut plan, kernel, number),
+                true => self.step(&mut plan, kernel, (number, first_wave), &mut runs),
+                false => self.bring_in(&mut plan, kernel, (number, first_wave)),
             }
         }
-        self.finish(&mut plan, outputs);
+        self.finish(&mut plan, outputs, placed);
         plan
     }
 
@@ -87,7 +95,13 @@ impl Lowering<'_> {
     }
 
     /// Lowers a batch; `runs` is working memory.
-    fn step(&self, plan: &mut Plan, kernel: KernelId, number: usize, runs: &mut Vec<(usize, Run)>) {
+    fn step(
+        &self,
+        plan: &mut Plan,
+        kernel: KernelId,
+        (number, first_wave): (usize, u32),
+        runs: &mut Vec<(usize, Run)>,
+    ) {
         let batch = &self.order.batches[number];
         let signature = self.graph.sigs.get(batch.sig);
         let (operands, places) = (plan.operands.len() as u32, plan.places.len() as u32);
@@ -111,27 +125,33 @@ impl Lowering<'_> {
                 ParamArg::Port(_) => unreachable!("verified graphs name parameters of the module"),
             }
         }
-        self.push_step(plan, kernel, number, (operands, places, stores));
+        self.push_step(plan, kernel, (number, first_wave), (operands, places, stores));
     }
 
     /// Lowers a batch of constants with several homes: a step for each field of its block.
-    fn bring_in(&self, plan: &mut Plan, kernel: KernelId, number: usize) {
+    fn bring_in(&self, plan: &mut Plan, kernel: KernelId, (number, first_wave): (usize, u32)) {
         let batch = &self.order.batches[number];
         let slot = self.order.slots(number).start;
         for field in self.storage.sigs[batch.sig.index()].fields_of(batch.home) {
             let start = (plan.operands.len() as u32, plan.places.len() as u32, plan.store_args.len() as u32);
             plan.places.push(result_place(&mut plan.tables, field, self.order.slot_rows(batch, slot)));
-            self.push_step(plan, kernel, number, start);
+            self.push_step(plan, kernel, (number, first_wave), start);
         }
     }
 
     /// Appends the step of a batch, whose operands, places and store arguments begin at `start` and
-    /// are in the plan.
-    fn push_step(&self, plan: &mut Plan, kernel: KernelId, number: usize, start: (u32, u32, u32)) {
+    /// are in the plan. Waves are numbered from `first_wave` on.
+    fn push_step(
+        &self,
+        plan: &mut Plan,
+        kernel: KernelId,
+        (number, first_wave): (usize, u32),
+        start: (u32, u32, u32),
+    ) {
         let batch = &self.order.batches[number];
         let lanes = plan.lanes.len() as u32;
         plan.lanes.extend_from_slice(self.order.apps(batch));
-        if plan.waves.len() as u32 <= self.wave(number) {
+        if plan.waves.len() as u32 <= first_wave + self.wave(number) {
             plan.waves.push(plan.steps.len() as u32 + 1);
         } else if let Some(end) = plan.waves.last_mut() {
             *end += 1;
@@ -242,15 +262,16 @@ impl Lowering<'_> {
         Operand::Segments { field, offsets, items: items_at }
     }
 
-    fn finish(&self, plan: &mut Plan, outputs: Vec<(String, ValueId)>) {
-        plan.outputs = outputs
-            .into_iter()
-            .map(|(name, value)| PlanOutput {
-                name,
-                field: FieldId(field_of(self.graph, self.storage, value) as u32),
-                row: self.order.row(value),
-            })
-            .collect();
+    fn finish(&self, plan: &mut Plan, outputs: Vec<(String, ValueId)>, placed: &Placed) {
+        let place = |value| match placed.get(value) {
+            Some(place) => place,
+            None => (FieldId(field_of(self.graph, self.storage, value) as u32), self.order.row(value)),
+        };
+        let output = |(name, value)| {
+            let (field, row) = place(value);
+            PlanOutput { name, field, row }
+        };
+        plan.outputs = outputs.into_iter().map(output).collect();
         let batches = plan.steps.iter().filter(|step| !plan.kernel(step).source).count();
         let moving = plan.steps.iter().filter(|step| plan.kernel(step).only_moves());
         plan.certificate.copied = moving.map(|step| u64::from(step.rows) * step.places.len() as u64).sum();
@@ -259,6 +280,20 @@ impl Lowering<'_> {
         plan.certificate.slab_bytes = plan.slab_bytes();
         plan.tables.shrink_to_fit();
     }
+}
+
+/// Begins a plan with the steps of an earlier one; slabs and fields of it are in the plan.
+fn continue_after(plan: &mut Plan, earlier: &Plan) {
+    plan.kernels.clone_from(&earlier.kernels);
+    plan.steps.extend_from_slice(&earlier.steps);
+    plan.waves.clone_from(&earlier.waves);
+    plan.operands.clone_from(&earlier.operands);
+    plan.places.clone_from(&earlier.places);
+    plan.store_args.clone_from(&earlier.store_args);
+    plan.lanes.extend_from_slice(&earlier.lanes);
+    plan.tables.clone_from(&earlier.tables);
+    (plan.certificate.direct, plan.certificate.tabled) =
+        (earlier.certificate.direct, earlier.certificate.tabled);
 }
 
 /// Where a result goes: a range, or through a table that is appended.

@@ -6,6 +6,7 @@
 
 use crate::cluster::{Clusters, NONE};
 use crate::compile::{self, CompileOptions, Tables};
+use crate::grow::Placed;
 use crate::price::Work;
 use crate::schedule::{CostTable, Price, Problem};
 use crate::storage::Storage;
@@ -27,7 +28,7 @@ impl Nodes {
         let mut all: Vec<ValueId> = graph.outputs.iter().map(|output| output.value).collect();
         all.extend_from_slice(wanted);
         let mut clusters = Clusters::default();
-        clusters.fill(graph, &all, &mut Storage::default(), true);
+        clusters.fill(graph, &all, &mut Storage::default(), true, &Placed::default());
         Self { clusters, prices: Vec::new() }
     }
 

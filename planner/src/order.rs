@@ -13,8 +13,10 @@
 //! of a size allocates nothing.
 
 use crate::cluster::{Clusters, NONE};
+use crate::grow::Placed;
 use crate::heap::Heaps;
 use crate::layout::{self, Budget, KnownSlot, LayoutError, Memory};
+use crate::rows::{Rows, for_each_item, gather, number_results};
 use crate::schedule::Batches;
 use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
@@ -88,12 +90,16 @@ impl Order {
         clusters: &Clusters,
         storage: &Storage,
         batches: &Batches,
-        wanted: &[ValueId],
+        (wanted, placed): (&[ValueId], &Placed),
         request: (RowOrder, Mode),
     ) -> Result<(), LayoutError> {
-        let (row_order, mode) = request;
+        let (mut row_order, mode) = request;
+        if mode == Mode::Grow && row_order == RowOrder::Planned {
+            // That search would move rows that are there.
+            row_order = RowOrder::Propagated;
+        }
         self.collect(graph, clusters, storage, batches);
-        self.pose(graph, storage)?;
+        self.pose(graph, storage, placed)?;
         let reuse = mode == Mode::Infer && row_order != RowOrder::Planned;
         self.memory.forget();
         if row_order == RowOrder::Batch {
@@ -171,10 +177,15 @@ impl Order {
     }
 
     /// Poses the layout problem: rows in batch order, and the rows that each operand reads.
-    fn pose(&mut self, graph: &GraphData, storage: &Storage) -> Result<(), LayoutError> {
+    fn pose(&mut self, graph: &GraphData, storage: &Storage, placed: &Placed) -> Result<(), LayoutError> {
+        let before: Vec<u32> = storage.slabs.iter().map(|slab| slab.rows).collect();
         self.count_slab_rows(storage)?;
-        self.problem.restart(&self.slab_rows)?;
+        self.problem.restart(&self.slab_rows, &before)?;
         self.row_of.resize(graph.arena.values(), NONE);
+        for (value, field, row) in placed.values() {
+            let slab = storage.fields[field.index()].slab;
+            self.row_of[value] = self.problem.span(layout::SlabId(slab.0)).start as u32 + row;
+        }
         self.slot_waves.clear();
         self.last_waves.clear();
         let (mut results, mut operands, mut places) = (Vec::new(), Vec::new(), Vec::new());
@@ -223,7 +234,7 @@ impl Order {
 
     fn count_slab_rows(&mut self, storage: &Storage) -> Result<(), LayoutError> {
         self.slab_rows.clear();
-        self.slab_rows.resize(storage.slabs.len(), 0);
+        self.slab_rows.extend(storage.slabs.iter().map(|slab| slab.rows));
         for batch in &self.batches {
             for block in storage.sigs[batch.sig.index()].blocks_of(batch.home) {
                 let rows = &mut self.slab_rows[block.slab.index()];
@@ -341,77 +352,6 @@ impl Order {
     }
 }
 
-/// The rows of values in the problem.
-#[derive(Clone, Copy)]
-struct Rows<'a> {
-    row_of: &'a [u32],
-    copies: &'a [(u32, u32)],
-}
-
-impl Rows<'_> {
-    /// The row of a value in the slab that has these rows.
-    #[inline]
-    fn of(&self, value: ValueId, slab: &Range<usize>) -> u32 {
-        let row = self.row_of[value.index()];
-        if slab.contains(&(row as usize)) { row } else { self.copy(row, slab) }
-    }
-
-    #[cold]
-    fn copy(&self, row: u32, slab: &Range<usize>) -> u32 {
-        let first = self.copies.partition_point(|copy| copy.0 < row);
-        let own = self.copies[first..].iter().take_while(|copy| copy.0 == row).map(|copy| copy.1);
-        let mut here = own.filter(|&copy| slab.contains(&(copy as usize)));
-        here.next().expect("a constant has a home in every field that it is read in")
-    }
-}
-
-/// Writes, column after column, the rows that the lanes read at `places`.
-fn gather(
-    graph: &GraphData,
-    apps: &[AppId],
-    places: &[usize],
-    rows: &Rows<'_>,
-    slabs: &[Range<usize>],
-    columns: &mut [u32],
-) {
-    let (arena, pool) = (graph.arena.apps(), graph.arena.operand_pool());
-    for (lane, &app) in apps.iter().enumerate() {
-        let first = arena[app.index()].operands as usize;
-        let mut at = lane;
-        for (&place, slab) in places.iter().zip(slabs) {
-            let value = pool[first + place].as_value().expect("one type of node takes one kind of operand");
-            columns[at] = rows.of(value, slab);
-            at += apps.len();
-        }
-    }
-}
-
-/// Notes the rows of the results of the batch that was posed last.
-fn number_results(
-    graph: &GraphData,
-    own: &crate::storage::SigStorage,
-    home: u32,
-    apps: &[AppId],
-    problem: &layout::Problem,
-    (row_of, copies): (&mut [u32], &mut Vec<(u32, u32)>),
-) {
-    let Some(batch) = problem.all_batches().last() else { return };
-    let slots = problem.batch_slots(batch);
-    if home > 0 {
-        let rows = problem.slot_rows(&slots[0], batch.lanes);
-        let first = |app: AppId| row_of[graph.arena.app(app).results as usize];
-        copies.extend(apps.iter().zip(rows).map(|(&app, &row)| (first(app), row)));
-        copies.sort_unstable();
-        return;
-    }
-    for (place, &(_, block)) in own.results.iter().enumerate() {
-        let rows = problem.slot_rows(&slots[block as usize], batch.lanes);
-        for (&app, &row) in apps.iter().zip(rows) {
-            row_of[graph.arena.app(app).results as usize + place] = row;
-        }
-    }
-}
-
 /// A slot of a slab; of all fields of it if `width` does not say how many elements are read.
 fn known_slot(storage: &Storage, slab: SlabId, width: Option<u32>) -> KnownSlot {
     let bytes = match width {
@@ -429,19 +369,6 @@ fn known_slot(storage: &Storage, slab: SlabId, width: Option<u32>) -> KnownSlot 
 pub(crate) fn field_of(graph: &GraphData, storage: &Storage, value: ValueId) -> usize {
     let app = graph.arena.app(graph.arena.producer(value));
     storage.sigs[app.sig.index()].results[value.index() - app.results as usize].0.index()
-}
-
-/// Calls `read` for every element of a list that an application reads, with the slab it is read in.
-fn for_each_item(graph: &GraphData, storage: &Storage, app: AppId, mut read: impl FnMut(ValueId, SlabId)) {
-    let sig = graph.arena.app(app).sig;
-    for (place, operand) in graph.arena.operands(app).iter().enumerate() {
-        let list = operand.as_value().filter(|&value| graph.arena.is_list(value, &graph.sigs));
-        let Some(list) = list else { continue };
-        let items = graph.arena.operands(graph.arena.producer(list));
-        for item in items.iter().filter_map(|item| item.as_value()) {
-            read(item, storage.fields[storage.place_field(sig, place).index()].slab);
-        }
-    }
 }
 
 /// Calls `read` for every value that an application reads, elements of lists included.

@@ -79,7 +79,7 @@ pub const PASSES: &[Pass] = &[
 ];
 
 /// What is checked after each pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verify {
     /// Nothing.
     Off,
@@ -91,7 +91,7 @@ pub enum Verify {
 }
 
 /// Which passes run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Selection {
     on: [bool; PASSES.len()],
     /// Whether applications of different instances may become one. Needs plans that outlive no

@@ -14,6 +14,7 @@
 //! that met there; beyond the first 64 results of all signatures, one such operation an operand.
 
 use crate::cluster::Clusters;
+use autobatch_ir::Type;
 use autobatch_ir::graph::{Callee, GraphData, Op};
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::{Field, FieldId, Slab, SlabId, SlabKind};
@@ -145,6 +146,54 @@ impl Storage {
         let mut fields = self.class_fields(graph, &used);
         self.group(graph, &used, &mut fields);
         self.note_place_fields(&fields);
+    }
+
+    /// Decides for plans that grow: a field for each type, those that are there first.
+    ///
+    /// What meets later is not known yet, and rows do not move; but an operand has one type, so
+    /// whatever meets there will be in one field.
+    pub(crate) fn finish_by_type(
+        &mut self,
+        graph: &GraphData,
+        clusters: &Clusters,
+        known: (&[Slab], &[Field]),
+    ) {
+        self.slabs.clear();
+        self.slabs.extend_from_slice(known.0);
+        self.fields.clear();
+        self.fields.extend_from_slice(known.1);
+        self.sigs.clear();
+        self.sigs.resize(graph.sigs.items().len(), SigStorage::default());
+        for sig in used_sigs(graph, clusters) {
+            let mut storage = SigStorage::default();
+            for &ty in &graph.sigs.get(sig).results {
+                let field = self.field_of_type(graph.ty(ty));
+                let slab = self.fields[field.index()].slab;
+                let turn = storage.blocks.iter().filter(|block| block.slab == slab).count() as u32;
+                storage.results.push((field, storage.blocks.len() as u32));
+                storage.blocks.push(Block { slab, turn });
+            }
+            self.sigs[sig.index()] = storage;
+        }
+        self.place_fields.clear();
+        for signature in graph.sigs.items() {
+            for &ty in &signature.operands {
+                let ty = Type { is_list: false, ..graph.ty(ty) };
+                let known = self.fields.iter().position(|field| field.ty == ty);
+                self.place_fields.push(known.map_or(FieldId(NONE), |field| FieldId(field as u32)));
+            }
+        }
+    }
+
+    fn field_of_type(&mut self, ty: Type) -> FieldId {
+        let known = self.fields.iter().position(|field| field.ty == ty);
+        let number = known.unwrap_or_else(|| {
+            let (slab, field) = (SlabId(self.slabs.len() as u32), self.fields.len() as u32);
+            self.fields.push(Field { slab, name: field_name(0), ty });
+            self.slabs.push(Slab { kind: SlabKind::Value, rows: 0, fields: field..field + 1 });
+            field as usize
+        });
+        FieldId(number as u32)
     }
 
     /// The field that an operand place reads, if any value arrives there.
@@ -307,7 +356,7 @@ fn field_name(number: usize) -> String {
 /// A class of results that live in one field.
 #[derive(Debug)]
 struct ClassField {
-    ty: autobatch_ir::Type,
+    ty: Type,
     /// The result that stands for the class.
     root: u32,
     /// Its field, once it has one.

@@ -15,10 +15,29 @@ use autobatch_planner::{Planner, Request, RowOrder};
 use autobatch_tests::random::{Options, Profile, check};
 
 const POLICIES: [&str; 4] = ["none", "depth", "agenda", "auto"];
+const ALL_POLICIES: [&str; 7] = ["none", "depth", "agenda", "agenda:remaining", "ratio", "beam:4", "auto"];
+const ORDERS: [RowOrder; 3] = [RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned];
 const SEED: u64 = 3;
 const STEP: u64 = 9;
 
+/// Every policy of the first four in every mode and row order.
 fn holds(graph: &GraphData, training: bool) -> Result<(), String> {
+    holds_under(graph, training, &POLICIES, |_| true)
+}
+
+/// Every policy in one mode and row order, which the graph's structure chooses.
+fn holds_once_each(graph: &GraphData, training: bool) -> Result<(), String> {
+    let chosen = graph.structure() as usize;
+    holds_under(graph, training, &ALL_POLICIES, |number| (number + chosen).is_multiple_of(9))
+}
+
+/// Plans under the policies; of all combinations of policy, mode and row order those that are `chosen` by number.
+fn holds_under(
+    graph: &GraphData,
+    training: bool,
+    policies: &[&str],
+    chosen: impl Fn(usize) -> bool,
+) -> Result<(), String> {
     let weights = Weights::init(&graph.module, 5);
     let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
     let values: Vec<ValueId> =
@@ -28,12 +47,14 @@ fn holds(graph: &GraphData, training: bool) -> Result<(), String> {
     }
     let noise = if training { Noise::On { seed: SEED, step: STEP } } else { Noise::Off };
     let run = reference::forward::<f32>(graph, &weights, noise).map_err(|error| error.to_string())?;
-    for policy in POLICIES {
+    for (policy_number, policy) in policies.iter().enumerate() {
         let mut planner = Planner::new(policy.parse::<Policy>().expect("a policy").load().expect("no file"));
         // All values keep all rows; the outputs alone let rows be used again.
-        for (mode, wanted) in [(Mode::Train, &values[..]), (Mode::Infer, &[]), (Mode::Infer, &values[..1])] {
-            for rows in [RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned] {
-                if wanted.is_empty() && graph.outputs.is_empty() {
+        let modes = [(Mode::Train, &values[..]), (Mode::Infer, &[]), (Mode::Infer, &values[..1])];
+        for (mode_number, (mode, wanted)) in modes.into_iter().enumerate() {
+            for (order_number, rows) in ORDERS.into_iter().enumerate() {
+                let number = policy_number + 3 * mode_number + order_number;
+                if !chosen(number) || (wanted.is_empty() && graph.outputs.is_empty()) {
                     continue;
                 }
                 let what = format!("{policy} {mode:?} {rows:?}");
@@ -91,4 +112,13 @@ fn plans_of_trees_chains_and_lattices_are_proved() {
 #[test]
 fn plans_with_wild_numbers_are_proved() {
     sweep("plans of wild graphs", Options::new(Profile::Medium).wild(), false);
+}
+
+/// Five hundred graphs; ten thousand in the long tier.
+#[test]
+fn plans_of_many_graphs_are_proved_under_every_policy() {
+    for profile in [Profile::Small, Profile::Medium, Profile::Trees, Profile::Chains, Profile::Lattices] {
+        let property = format!("plans of many graphs, {profile:?}");
+        check(&property, Options::new(profile), 100, |graph| holds_once_each(graph, false));
+    }
 }

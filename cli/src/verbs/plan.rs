@@ -1,6 +1,6 @@
 //! `plan`: compiles a graph and says how good the plan is, step by step.
 
-use crate::args::PlanArgs;
+use crate::args::{PlanArgs, VerifyArg};
 use crate::console::Console;
 use crate::facts::{Kinds, Reads, besides_products, brief, computing, products};
 use crate::failure::{Answer, Failure};
@@ -10,9 +10,13 @@ use crate::planning::{self, Planned};
 use crate::words::{count, plural, table};
 use autobatch_ir::graph::{Callee, GraphData};
 use autobatch_ir::plan::Plan;
+use autobatch_planner::Selection;
+use autobatch_planner::passes::{self, Step, UnknownPass, Verify};
 use serde_json::json;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::ops::ControlFlow;
 
 /// Steps of one kernel in a row that are shown in full; the middle of longer runs is left out.
 const RUN: usize = 5;
@@ -22,7 +26,10 @@ const LAST_LINES: usize = 8;
 
 /// Plans a graph.
 pub fn plan(args: &PlanArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
-    let graph = load_graph(&args.graph)?;
+    let given = load_graph(&args.graph)?;
+    let mut told = String::new();
+    let graph = rewritten(args, &given, &mut told)?;
+    console.write_all(told.as_bytes())?;
     let planned = planning::plan(&args.graph, &graph, &args.wish.wish())?;
     if args.output.as_deref() != Some("-") {
         if args.json {
@@ -45,6 +52,50 @@ pub fn plan(args: &PlanArgs, console: &mut Console<'_>) -> Result<Answer, Failur
         None => {}
     }
     Ok(Answer::Yes)
+}
+
+/// The graph after the passes of its mode, if the options speak of any; `told` gets what they ask to see.
+fn rewritten<'g>(
+    args: &PlanArgs,
+    graph: &'g GraphData,
+    told: &mut String,
+) -> Result<Cow<'g, GraphData>, Failure> {
+    if args.print_after.is_none() && args.stop_after.is_none() && args.verify.is_none() {
+        return Ok(Cow::Borrowed(graph));
+    }
+    let mode = args.wish.wish().mode;
+    let mut selection = Selection::of_mode(mode);
+    let shown = args.print_after.as_deref().unwrap_or("");
+    if !["", "each", "changed"].contains(&shown) {
+        let unknown =
+            |error: UnknownPass| Failure::usage(error.to_string()).help("autobatch passes lists them");
+        selection = selection.with(shown, true).map_err(unknown)?;
+    }
+    match args.verify {
+        Some(VerifyArg::Off) => selection.verify = Verify::Off,
+        Some(VerifyArg::Each) => selection.verify = Verify::Each,
+        Some(VerifyArg::Prove) => selection.verify = Verify::Prove,
+        None => {}
+    }
+    let most = args.stop_after.unwrap_or(usize::MAX);
+    if most == 0 {
+        return Ok(Cow::Borrowed(graph));
+    }
+    let mut ran = 0;
+    let mut observe = |step: Step<'_>| {
+        ran += 1;
+        *told += &format!("after {}\n", step.line);
+        match (shown == "each" || shown == step.pass.name, shown == "changed", step.changed) {
+            (true, _, true) | (_, true, true) => *told += &step.graph.to_text(),
+            (true, _, false) => *told += "the same graph as before\n",
+            _ => {}
+        }
+        if ran == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let optimized = passes::optimize(graph, &[], mode, &selection, &mut observe);
+    let optimized = optimized.map_err(|failure| Failure::input(format!("{}: {failure}", args.graph)))?;
+    *told += "\n";
+    Ok(optimized.graph)
 }
 
 /// Facts of a graph that headers name.

@@ -116,3 +116,26 @@ fn a_plan_in_a_few_lines() {
     let plan = planned(ORDER, "summary.plan", &[]);
     insta::assert_snapshot!(says(&["show", &plan, "--format", "summary"]));
 }
+
+const MERGED: &str = "tests/files/merged.graph";
+
+#[test]
+fn a_graph_is_printed_after_each_pass_and_checked() {
+    insta::assert_snapshot!(says(&["plan", MERGED, "--print-after=each", "--verify=prove"]));
+}
+
+#[test]
+fn a_graph_is_printed_after_passes_that_changed_it_or_after_one() {
+    let changed = says(&["plan", MERGED, "--print-after=changed"]);
+    assert!(!changed.contains("the same graph as before"), "{changed}");
+    insta::assert_snapshot!(says(&["plan", MERGED, "--print-after=cse", "--verify=each"]));
+    let unknown = says(&["plan", MERGED, "--print-after=inline"]);
+    assert!(unknown.contains("there is no pass \"inline\""), "{unknown}");
+}
+
+#[test]
+fn passes_stop_where_they_are_told() {
+    insta::assert_snapshot!(says(&["plan", MERGED, "--stop-after=1", "--print-after=changed"]));
+    let none = says(&["plan", MERGED, "--stop-after=0"]);
+    assert!(!none.contains("after "), "no pass ran: {none}");
+}

@@ -84,14 +84,17 @@ fn a_renderer_that_knows_no_animation_shows_the_finished_picture() {
 fn rows_live_from_their_writer_to_their_last_reader() {
     let plan = load_plan(&planned(NAMES, "lives.plan", &[])).expect("just written");
     let lifetimes = Lifetimes::of(&plan);
-    // A state is two rows of three floats, h and c: both start from the same zero, so they share a
-    // field.
+    // A state is one row of two fields of three floats, h and c, which lives as a whole.
     let all: Vec<u64> = lifetimes.live.iter().map(|slabs| slabs.iter().sum()).collect();
     assert_eq!(all.len(), plan.steps.len());
     assert!(lifetimes.peak() <= plan.certificate.slab_bytes);
     assert!(all.iter().all(|&bytes| bytes > 0), "{all:?}");
     let last = all.last().expect("there are steps");
-    assert_eq!(*last, 2 * 4 * 4 + 2 * 3 * 4, "two outputs, and the h of both names, which they read");
+    assert_eq!(
+        *last,
+        2 * 4 * 4 + 2 * 2 * 3 * 4,
+        "two outputs, and the states of both names, which they read"
+    );
     let kept = load_plan(&planned(NAMES, "kept.plan", &["--mode", "train"])).expect("just written");
     assert_eq!(
         Lifetimes::of(&kept).peak(),

@@ -1,4 +1,4 @@
-//! `--why`: a test for each verdict that today's planner can give, and for each part of a signature.
+//! `--why`: a test for each verdict, and for each part of a signature.
 
 use crate::{ORDER, says};
 
@@ -75,4 +75,26 @@ fn signatures_differ_in_operand_types_and_in_where_indices_come_from() {
 fn values_that_are_not_there_are_refused() {
     insta::assert_snapshot!(why("auto", "%2", "%99"));
     insta::assert_snapshot!(why("auto", "two", "%1"));
+}
+
+const MERGED: &str = "tests/files/merged.graph";
+
+#[test]
+fn a_pass_made_them_one() {
+    insta::assert_snapshot!(says(&["explain", MERGED, "--why", "%3", "%4", "--passes"]));
+    let apart = says(&["explain", MERGED, "--why", "%3", "%4"]);
+    assert!(apart.contains("same-step"), "{apart}");
+}
+
+#[test]
+fn a_pass_computed_it() {
+    let folded = says(&["explain", MERGED, "--why", "%1", "%3", "--passes"]);
+    assert!(folded.contains("folded: %1") && folded.contains("depends on constants alone"), "{folded}");
+}
+
+#[test]
+fn one_was_forced_before_the_other_was_planned() {
+    insta::assert_snapshot!(says(&["explain", ORDER, "--why", "%3", "%15", "--forced", "%3"]));
+    let both = says(&["explain", ORDER, "--why", "%1", "%3", "--forced", "%4"]);
+    assert!(both.contains("depends"), "both are of one delta: {both}");
 }

@@ -169,8 +169,9 @@ impl Problem {
         Ok(id)
     }
 
-    /// Forgets everything but its memory and takes slabs of these sizes, for batches that [`Problem::add_known`] adds.
-    pub(crate) fn restart(&mut self, slabs: &[u32]) -> Result<(), LayoutError> {
+    /// Forgets everything but its memory and takes slabs of these sizes, for batches that [`Problem::add_known`] adds. Of each
+    /// slab so many rows are there `before`: nobody writes them.
+    pub(crate) fn restart(&mut self, slabs: &[u32], before: &[u32]) -> Result<(), LayoutError> {
         self.slab_base.clear();
         (self.rows, self.lanes) = (0, 0);
         self.batches.clear();
@@ -181,10 +182,14 @@ impl Problem {
         }
         // Batches come to name every row, so what a slot of the memory held before is never read.
         self.writers.resize(self.rows as usize, Writer::NOBODY);
-        self.written_rows = self.rows;
+        self.written_rows = self.rows - before.iter().sum::<u32>();
         self.seen.clear();
         self.seen.resize(self.rows as usize, u32::MAX);
         self.next_row.clone_from(&self.slab_base);
+        for (next, &rows) in self.next_row.iter_mut().zip(before) {
+            self.writers[*next as usize..(*next + rows) as usize].fill(Writer::NOBODY);
+            *next += rows;
+        }
         self.in_order = true;
         Ok(())
     }
@@ -243,21 +248,6 @@ impl Problem {
             }
         };
         slots.push(slot);
-    }
-
-    /// Whether the results that one batch has in a slab come right before those of another, in batch order. Only problems of
-    /// [`Problem::add_known`] know.
-    pub(crate) fn is_side_by_side(&self, batches: [u32; 2], slab: SlabId) -> bool {
-        let block = |batch: u32| {
-            let batch = self.all_batches().get(batch as usize)?;
-            let mut slots = self.batch_slots(batch).iter();
-            let slot = slots.find(|slot| slot.role == Role::Result && slot.slab == slab)?;
-            self.slot_rows(slot, batch.lanes).first().map(|&first| (first, batch.lanes))
-        };
-        match batches.map(block) {
-            [Some((low, lanes)), Some((high, _))] => self.in_order && low + lanes == high,
-            _ => false,
-        }
     }
 
     /// Whether rows are numbered in batch order, so that batch order leaves each row where it is.

@@ -13,7 +13,7 @@
 //! Cost: every slot entry is visited twice or thrice; only the batches that nobody reads are sorted.
 
 use super::problem::{Batch, Slot};
-use super::{Access, Layout, Problem, Role};
+use super::{Access, Layout, Problem, Role, SlabId};
 
 /// Working memory of [`propagated_with`], which later calls use again.
 #[derive(Debug, Default)]
@@ -164,6 +164,21 @@ fn writers(problem: &Problem, slot: &Slot, lanes: u32) -> Option<[u32; 2]> {
     Some([one.min(two), one.max(two)])
 }
 
+/// Whether the results that one batch has in a slab come right before those of another, in batch order. Only problems that are
+/// in order know.
+fn are_side_by_side(problem: &Problem, batches: [u32; 2], slab: SlabId) -> bool {
+    let block = |batch: u32| {
+        let batch = problem.all_batches().get(batch as usize)?;
+        let mut slots = problem.batch_slots(batch).iter();
+        let slot = slots.find(|slot| slot.role == Role::Result && slot.slab == slab)?;
+        problem.slot_rows(slot, batch.lanes).first().map(|&first| (first, batch.lanes))
+    };
+    match batches.map(block) {
+        [Some((low, lanes)), Some((high, _))] => problem.is_in_order() && low + lanes == high,
+        _ => false,
+    }
+}
+
 /// The widest slot of a batch that is a bridge between batches whose ends are free; notes what reads one batch alone.
 fn find_bridge(problem: &Problem, id: u32, ends: &[Ends], pure: &mut [bool]) -> Option<Bridge> {
     let batch = &problem.all_batches()[id as usize];
@@ -178,7 +193,7 @@ fn find_bridge(problem: &Problem, id: u32, ends: &[Ends], pure: &mut [bool]) -> 
             pure[from[0] as usize] = true;
         } else if low.last.is_none()
             && high.first.is_none()
-            && problem.is_side_by_side(from, found.slab)
+            && are_side_by_side(problem, from, found.slab)
             && best.is_none_or(|(bytes, _)| found.bytes > bytes)
         {
             best = Some((found.bytes, Bridge { slot, batch: id, from }));
@@ -292,13 +307,26 @@ fn follow_operands(
         let order = &mut lanes[batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize];
         let rows = problem.slot_rows(widest, batch.lanes);
         let old: Vec<u32> = order.to_vec();
-        keyed.clear();
-        keyed.extend(
-            old.iter().map(|&lane| (u64::from(places[rows[lane as usize] as usize]) << 32) | u64::from(lane)),
-        );
-        keyed.sort_unstable();
-        for (place, &entry) in order.iter_mut().zip(&*keyed) {
-            *place = entry as u32;
+        let place = |lane: u32| places[rows[lane as usize] as usize];
+        let (low, high) = old.iter().fold((u32::MAX, 0), |(low, high), &lane| {
+            let place = place(lane);
+            (low.min(place), high.max(place))
+        });
+        let places_between = high.checked_sub(low).map_or(0, |last| last as usize + 1);
+        if places_between <= 4 * old.len() {
+            // No two lanes read one place, so they are put where they read and picked up in order.
+            block.clear();
+            block.resize(places_between, u32::MAX);
+            old.iter().for_each(|&lane| block[(place(lane) - low) as usize] = lane);
+            let read = block.iter().copied().filter(|&lane| lane != u32::MAX);
+            order.iter_mut().zip(read).for_each(|(own, lane)| *own = lane);
+        } else {
+            keyed.clear();
+            keyed.extend(old.iter().map(|&lane| (u64::from(place(lane)) << 32) | u64::from(lane)));
+            keyed.sort_unstable();
+            for (place, &entry) in order.iter_mut().zip(&*keyed) {
+                *place = entry as u32;
+            }
         }
         if *old == *order {
             continue;

@@ -170,8 +170,8 @@ impl Default for CostTable {
             planning: PlanningCost {
                 application_ns: 60.0,
                 ratio_ns: 60.0,
-                beam_ns: 8.0,
-                gains: vec![BeamGain { width: 1, share: 0.35 }, BeamGain { width: 8, share: 0.7 }],
+                beam_ns: 12.0,
+                gains: vec![BeamGain { width: 1, share: 0.45 }, BeamGain { width: 8, share: 0.6 }],
             },
         }
     }

@@ -6,6 +6,7 @@ mod caching;
 mod determinism;
 mod gradients;
 mod graphs;
+mod growing;
 mod mutations;
 mod refusals;
 mod updates;

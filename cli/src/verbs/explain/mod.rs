@@ -83,7 +83,7 @@ pub fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<Answer, 
     let subject = Subject::load(args)?;
     let text = if let Some(values) = &args.why {
         let graph = subject.graph("--why")?;
-        why::report(graph, &subject.plan, &args.wish.wish().policy, &values[0], &values[1])?
+        why::report(graph, &subject.plan, args, &values[0], &values[1])?
     } else if args.lanes {
         lanes::report(subject.graph("--lanes")?, &subject.plan, args.kernel.as_deref(), args.labels)?
     } else if let Some(site) = &args.site {

@@ -5,13 +5,15 @@
 //! policy plan again with the two bound together.
 
 use super::spell;
+use crate::args::ExplainArgs;
 use crate::failure::Failure;
 use crate::planning;
-use autobatch_ir::graph::{Callee, GraphData};
+use autobatch_ir::graph::{Callee, GraphData, Op};
 use autobatch_ir::id::{AppId, SigId, ValueId};
-use autobatch_ir::plan::Plan;
-use autobatch_planner::Nodes;
+use autobatch_ir::plan::{Mode, Plan};
+use autobatch_planner::passes;
 use autobatch_planner::schedule::{Policy, Problem, Scratch};
+use autobatch_planner::{Nodes, Selection};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Write as _;
@@ -21,9 +23,9 @@ const SHOWN: usize = 4;
 
 /// Why two values do or do not share a batch.
 ///
-/// Two more reasons belong to the list: that applications were merged into one, and that one value
-/// was forced before the other was emitted. Today's planner merges nothing and plans no growing
-/// graphs, so no plan can give either answer.
+/// Two of the reasons belong to questions of their own: that applications were merged into one, to a
+/// graph that passes rewrite first; and that one was planned in an earlier delta, to a graph that
+/// grew after a value was forced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// They share a step.
@@ -42,6 +44,10 @@ pub(super) enum Verdict {
     Folded { app: AppId, what: &'static str },
     /// Nothing wanted needs this one.
     Dead { app: AppId },
+    /// A pass made them one application.
+    Merged,
+    /// One is needed by a value that was forced before the other was planned.
+    DifferentDelta { early: ValueId, late: ValueId, forced: ValueId },
 }
 
 /// What it would cost if the two met.
@@ -70,7 +76,7 @@ impl Meeting {
 pub(super) fn report(
     graph: &GraphData,
     plan: &Plan,
-    policy: &Policy,
+    args: &ExplainArgs,
     a: &str,
     b: &str,
 ) -> Result<String, Failure> {
@@ -84,9 +90,58 @@ pub(super) fn report(
         let callee = spell::callee(graph, graph.arena.app(app).sig);
         let _ = writeln!(text, "{value}  {callee}  {step}{site}   {}", spell::instance(graph, app));
     }
-    let verdict = judge(graph, &steps, policy, a, b)?;
+    let wish = args.wish.wish();
+    let mut verdict = if args.passes { after_passes(graph, wish.mode, a, b)? } else { None };
+    if let (None, Some(forced)) = (&verdict, &args.forced) {
+        verdict = in_deltas(graph, spell::value(graph, forced)?, a, b);
+    }
+    let verdict = match verdict {
+        Some(verdict) => verdict,
+        None => judge(graph, &steps, &wish.policy, a, b)?,
+    };
     text += &words(graph, &steps, a, b, &verdict);
     Ok(text)
+}
+
+/// The verdict if the passes of the mode decide: one application was made of both, or one is gone.
+fn after_passes(graph: &GraphData, mode: Mode, a: ValueId, b: ValueId) -> Result<Option<Verdict>, Failure> {
+    let optimized = passes::optimize(graph, &[], mode, &Selection::of_mode(mode), &mut passes::all)
+        .map_err(|failure| Failure::input(failure.to_string()))?;
+    let found = |value| optimized.renaming.get(value);
+    let producer = |value| graph.arena.producer(value);
+    if producer(a) != producer(b) && found(a).is_some() && found(a) == found(b) {
+        return Ok(Some(Verdict::Merged));
+    }
+    let constant = |graph: &GraphData, value| {
+        let callee = graph.sigs.get(graph.arena.app(graph.arena.producer(value)).sig).callee;
+        matches!(callee, Callee::Op(Op::Fill { .. }))
+    };
+    let folded = |&value: &ValueId| {
+        let now = found(value);
+        now.is_some_and(|now| constant(&optimized.graph, now) && !constant(graph, value))
+    };
+    let what = "a pass computed it when planning: it depends on constants alone";
+    Ok([a, b].into_iter().find(folded).map(|value| Verdict::Folded { app: producer(value), what }))
+}
+
+/// The verdict if one value was planned with `forced` and the other was not.
+fn in_deltas(graph: &GraphData, forced: ValueId, a: ValueId, b: ValueId) -> Option<Verdict> {
+    let mut first = vec![false; graph.arena.len()];
+    first[graph.arena.producer(forced).index()] = true;
+    let apps: Vec<AppId> = graph.arena.ids().collect();
+    for &app in apps.iter().rev() {
+        if first[app.index()] {
+            for value in graph.arena.operands(app).iter().filter_map(|operand| operand.as_value()) {
+                first[graph.arena.producer(value).index()] = true;
+            }
+        }
+    }
+    let is_first = |value| first[graph.arena.producer(value).index()];
+    match (is_first(a), is_first(b)) {
+        (true, false) => Some(Verdict::DifferentDelta { early: a, late: b, forced }),
+        (false, true) => Some(Verdict::DifferentDelta { early: b, late: a, forced }),
+        _ => None,
+    }
 }
 
 /// The verdict on two values.
@@ -321,6 +376,16 @@ fn words(graph: &GraphData, steps: &[Option<u32>], a: ValueId, b: ValueId, verdi
             format!("marked alone: the model asked that {} be a batch of its own\n", described(*app))
         }
         Verdict::Folded { app, what } => format!("folded: {} is in no batch; {what}\n", described(*app)),
+        Verdict::Merged => format!(
+            "merged (CSE): {a} and {b} are equal, so one application computes both  -> the question does not arise\n"
+        ),
+        Verdict::DifferentDelta { early, late, forced } => {
+            let place = spell::site(graph, graph.arena.producer(*forced));
+            let place = place.map_or_else(String::new, |site| format!(" at {site}"));
+            format!(
+                "different delta: {early} was planned when {forced}{place} was forced; {late} came later  -> never in one batch\nforce values later, or emit {late} before, and they may meet\n"
+            )
+        }
         Verdict::Dead { app } => {
             format!("dead: no output needs {}, so no step computes it\n", described(*app))
         }

@@ -107,11 +107,42 @@ pub fn play<S: AsRef<[f32]>>(
     noise: Noise,
 ) -> Result<Played, RunError> {
     error::check_pools(plan, stores, words, floats)?;
+    let fields = allocate(plan)?;
+    play_from(Run { plan, stores, words, floats, noise, fields, clamped: 0 }, 0)
+}
+
+/// Plays the steps of a plan from `first` on, over the rows that a run of the steps before left.
+///
+/// Everything else is as for [`play`]; a plan in mode `grow` that grew is played so.
+///
+/// # Errors
+/// As for [`play`].
+pub fn resume<S: AsRef<[f32]>>(
+    plan: &Verified<Plan>,
+    (before, first): (&Played, usize),
+    stores: &[S],
+    words: &[u32],
+    floats: &[f32],
+    noise: Noise,
+) -> Result<Played, RunError> {
+    error::check_pools(plan, stores, words, floats)?;
+    let mut fields = allocate(plan)?;
+    for (field, old) in fields.iter_mut().zip(&before.fields) {
+        let (kept, known) =
+            (field.words.len().min(old.words.len()), field.origin.len().min(old.origin.len()));
+        field.words[..kept].copy_from_slice(&old.words[..kept]);
+        field.origin[..known].copy_from_slice(&old.origin[..known]);
+    }
+    play_from(Run { plan, stores, words, floats, noise, fields, clamped: 0 }, first)
+}
+
+/// Plays the steps from `first` on, and what comes after all steps.
+fn play_from<S: AsRef<[f32]>>(mut run: Run<'_, S>, first: usize) -> Result<Played, RunError> {
+    let plan = run.plan;
     let border = Border::new(plan);
-    let mut run = Run { plan, stores, words, floats, noise, fields: allocate(plan)?, clamped: 0 };
     let mut lane = Lane::default();
     let mut scratch = Scratch::default();
-    for (number, step) in plan.steps.iter().enumerate() {
+    for (number, step) in plan.steps.iter().enumerate().skip(first) {
         border.check(&run, number, step)?;
         lane.fit(plan.kernel(step))?;
         for at in 0..step.rows {

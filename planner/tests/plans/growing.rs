@@ -1,0 +1,160 @@
+//! Plans that grow: the old steps and rows stay, and playing what is new gives the bits of playing all.
+
+use crate::agreement::{planner, played, same_words, verified};
+use crate::graphs::{Random, weights};
+use autobatch_ir::graph::{Graph, GraphData, Value};
+use autobatch_ir::module::{Cell, Init, Module, ModuleBuilder, Param, Table};
+use autobatch_ir::plan::check::{Wanted, check};
+use autobatch_ir::plan::interp::{Played, resume};
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Mode, Plan};
+use autobatch_ir::types::{INDEX, f32};
+use autobatch_ir::{ValueId, reference};
+use autobatch_planner::{Grown, Request, RowOrder};
+use std::sync::Arc;
+
+const H: usize = 3;
+
+/// A model whose values may meet everywhere: all vectors have one width.
+struct Model {
+    words: Table,
+    weight: Param,
+    node: Cell<4, 2>,
+    leaf: Cell<1, 2>,
+}
+
+fn model() -> (Arc<Module>, Model) {
+    let mut m = ModuleBuilder::new("growing");
+    let words = m.table("words", [11, H], Init::Uniform(1.0));
+    let weight = m.param("w", [2 * H, H], Init::Glorot(1.0));
+    let node = m.cell("node", [f32([H]); 4], |g, [lh, lc, rh, rc]| {
+        let c = g.affine([lh, rh], weight, None).tanh() + lc * rc;
+        [c.sigmoid(), c]
+    });
+    let leaf = m.cell("leaf", [INDEX], |g, [word]| [words.row(word), g.zeros([H])]);
+    (m.build().expect("the model is well typed"), Model { words, weight, node, leaf })
+}
+
+/// Appends a random application whose operands are any earlier values; its results join `known`.
+fn act<'g>(g: &'g Graph, model: &Model, known: &mut Vec<Value<'g>>, random: &mut Random) {
+    let any = |random: &mut Random| match known.get(random.below(known.len().max(1))) {
+        Some(&value) if random.below(8) > 0 => value,
+        _ => g.zeros([H]),
+    };
+    let made: Vec<Value<'g>> = match random.below(7) {
+        0 => g.call(model.leaf, random.below(11) as u32).to_vec(),
+        1 => vec![model.words.look(g, random.below(11) as u32)],
+        2 => vec![g.input(&random.floats(H))],
+        3 => vec![g.affine([any(random), any(random)], model.weight, None)],
+        4 => match random.below(4) {
+            0 => vec![any(random).tanh()],
+            items => vec![g.list(&(0..items).map(|_| any(random)).collect::<Vec<_>>()).sum()],
+        },
+        _ => g.call(model.node, [any(random), any(random), any(random), any(random)]).to_vec(),
+    };
+    known.extend(made);
+}
+
+/// The words of a value, by the reference.
+fn meant(graph: &GraphData, value: ValueId) -> Vec<u32> {
+    let run = reference::forward::<f32>(graph, &weights(graph), reference::Noise::Off).expect("in range");
+    run.floats(value).expect("a vector").iter().map(|x| x.to_bits()).collect()
+}
+
+fn resumed(plan: &Plan, graph: &GraphData, before: &Played, first: usize, what: &str) -> Played {
+    let (weights, bound) = (weights(graph), &graph.bindings);
+    let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
+    let plan = verified(plan.clone(), what);
+    resume(&plan, (before, first), &stores, &bound.words, &bound.floats, Noise::Off).expect("in range")
+}
+
+fn begins_with(plan: &Plan, earlier: &Plan) -> bool {
+    plan.steps.starts_with(&earlier.steps)
+        && plan.operands.starts_with(&earlier.operands)
+        && plan.places.starts_with(&earlier.places)
+        && plan.tables.starts_with(&earlier.tables)
+        && plan.lanes.starts_with(&earlier.lanes)
+        && plan.waves.starts_with(&earlier.waves)
+        && plan.fields.starts_with(&earlier.fields)
+}
+
+fn rounds() -> u64 {
+    if std::env::var_os("AUTOBATCH_TEST").is_some_and(|value| value == "long") { 5_000 } else { 150 }
+}
+
+#[test]
+fn a_plan_that_grew_plays_on_over_the_old_rows_with_the_bits_of_the_whole() {
+    let (module, model) = model();
+    let (mut deltas, mut old_rows_read) = (0, 0);
+    for seed in 0..rounds() {
+        let mut random = Random(seed);
+        let g = Graph::new(&module);
+        let mut known = Vec::new();
+        let mut planner = planner(["auto", "depth", "none"][random.below(3)]);
+        let rows = [RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned][random.below(3)];
+        let mut kept: Option<(Grown, Played)> = None;
+        for round in 0..1 + random.below(6) {
+            (0..1 + random.below(12)).for_each(|_| act(&g, &model, &mut known, &mut random));
+            let wanted: Vec<ValueId> =
+                (0..1 + random.below(3)).filter_map(|_| known[random.below(known.len())].id()).collect();
+            let what = format!("seed {seed} round {round} {rows:?}");
+            let graph = g.data();
+            let request = Request { wanted: &wanted, rows, ..Request::default() };
+            let (grown, run) = match kept.take() {
+                None => {
+                    let grown = planner.begin(&graph, &request).expect("values are wanted");
+                    let run = played(&verified(grown.plan().clone(), &what), &graph, Noise::Off);
+                    (grown, run)
+                }
+                Some((mut grown, before)) => {
+                    let earlier = grown.plan().clone();
+                    let delta = planner.grow(&graph, &request, &mut grown).expect("values are wanted");
+                    assert!(begins_with(grown.plan(), &earlier), "{what}: old steps changed");
+                    assert_eq!(delta.steps.start, earlier.steps.len(), "{what}");
+                    assert_eq!(delta.waves, earlier.waves.len()..grown.plan().waves.len(), "{what}");
+                    deltas += 1;
+                    old_rows_read += usize::from(wanted.iter().any(|&value| {
+                        grown.place(value).is_some_and(|(field, row)| {
+                            let slab = grown.plan().field(field).slab;
+                            earlier.slabs.get(slab.index()).is_some_and(|slab| row < slab.rows)
+                        })
+                    }));
+                    let run = resumed(grown.plan(), &graph, &before, delta.steps.start, &what);
+                    (grown, run)
+                }
+            };
+            let plan = verified(grown.plan().clone(), &what);
+            assert_eq!(plan.mode, Mode::Grow);
+            check(&plan, &graph, Wanted { values: &wanted, training: false })
+                .unwrap_or_else(|report| panic!("{what}: {report}"));
+            let whole = played(&plan, &graph, Noise::Off);
+            for (number, &value) in wanted.iter().enumerate() {
+                let found = run.output(number).expect("an output");
+                assert!(same_words(&meant(&graph, value), found), "{what}: {value} differs");
+                assert_eq!(whole.output(number), Some(found), "{what}: {value} by the whole plan");
+            }
+            kept = Some((grown, run));
+        }
+    }
+    assert!(deltas > 100 && old_rows_read > 20, "only {deltas} deltas, {old_rows_read} read old rows");
+}
+
+#[test]
+fn what_is_there_already_is_planned_no_more() {
+    let (module, model) = model();
+    let g = Graph::new(&module);
+    let [h, c] = g.call(model.leaf, 3);
+    let wanted: Vec<ValueId> = [h, c].iter().filter_map(|value| value.id()).collect();
+    let request = Request { wanted: &wanted, ..Request::default() };
+    let mut planner = planner("auto");
+    let mut grown = planner.begin(&g.data(), &request).expect("values are wanted");
+    let [root, _] = g.call(model.node, [h, c, h, c]);
+    let delta = planner.grow(&g.data(), &request, &mut grown).expect("values are wanted");
+    assert!(delta.steps.is_empty() && delta.waves.is_empty(), "nothing new is wanted: {delta:?}");
+    let wanted: Vec<ValueId> = root.id().into_iter().collect();
+    let request = Request { wanted: &wanted, ..Request::default() };
+    let delta = planner.grow(&g.data(), &request, &mut grown).expect("values are wanted");
+    assert_eq!((delta.steps.len(), delta.waves.len()), (1, 1), "one node is new");
+    let plan = verified(grown.into_plan(), "the grown plan");
+    check(&plan, &g.data(), Wanted { values: &wanted, training: false }).expect("it computes the root");
+}
