@@ -48,7 +48,7 @@ fn act<'g>(g: &'g Graph, model: &Model, known: &mut Vec<Value<'g>>, random: &mut
         3 => vec![g.affine([any(random), any(random)], model.weight, None)],
         4 => match random.below(4) {
             0 => vec![any(random).tanh()],
-            items => vec![g.list(&(0..items).map(|_| any(random)).collect::<Vec<_>>()).sum()],
+            items => vec![g.list((0..items).map(|_| any(random)).collect::<Vec<_>>()).sum()],
         },
         _ => g.call(model.node, [any(random), any(random), any(random), any(random)]).to_vec(),
     };
