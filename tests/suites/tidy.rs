@@ -35,12 +35,8 @@ const LONG: &[(&str, &str)] = &[
     ("ir/src/graph/op.rs", "one enum: the vocabulary with its attributes"),
     ("ir/src/plan/verify/tests.rs", "one test a rule, each with its rendered finding"),
     ("ir/src/plan/text/parse_kernel.rs", "one grammar: the program of a kernel"),
-    ("planner/src/differentiate/emit.rs", "one walk: the steps of a plan, backwards"),
-    ("planner/src/differentiate/kernel.rs", "one tape: the ops of a cell and what their reverse reads"),
-    ("planner/src/differentiate/rules.rs", "one table: the derivative of every op"),
     ("ir/src/plan/row_ops.rs", "one table: what every stage of a kernel computes"),
-    ("runtime-cpu/src/player/tile.rs", "one walk: the stages of a step on a tile of lanes"),
-    ("runtime-cpu/src/kernels/elementwise.rs", "one table: every elementwise instruction with its loops"),
+    ("ir/src/plan/mod.rs", "one page: the data that a plan is"),
 ];
 
 /// Emitting files of the `ir` crate.
