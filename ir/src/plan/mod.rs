@@ -8,6 +8,7 @@
 //! The plan fixes what is computed, in which order of roundings, and where it lives. Tile shapes,
 //! weight packing, threads and pipelines belong to the runtimes. No bound number is part of a plan.
 
+mod certificate;
 pub mod check;
 pub mod finals;
 mod hex;
@@ -27,6 +28,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use certificate::Certificate;
 pub use finals::{Final, FinalPart, FinalSum};
 pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
 pub use updates::{Update, UpdateSource};
@@ -292,32 +294,6 @@ impl Mode {
     }
 }
 
-/// How good the plan is, in numbers that the verifier recomputes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Certificate {
-    /// Steps that compute applications; those that only bring in bound numbers, constants and
-    /// parameters are not counted.
-    pub batches: u32,
-    /// No schedule has fewer batches than this.
-    pub bound: u32,
-    /// Rows moved by steps that do nothing else.
-    pub copied: u64,
-    /// Operand rows read through a table.
-    pub tabled: u64,
-    /// Operand rows read in place.
-    pub direct: u64,
-    /// Bytes of all slabs.
-    pub slab_bytes: u64,
-}
-
-impl Certificate {
-    /// How many batches more than the bound, as a share of the bound.
-    #[must_use]
-    pub fn gap(&self) -> f64 {
-        if self.bound == 0 { 0.0 } else { f64::from(self.batches) / f64::from(self.bound) - 1.0 }
-    }
-}
-
 /// Memory, kernels and steps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
@@ -428,17 +404,6 @@ impl Plan {
         let wanted = StoreKind::Grad(Self::store_of(param));
         let at = self.stores.iter().position(|store| store.kind == wanted)?;
         Some(StoreId(at as u32))
-    }
-
-    /// Whether it updates stores: see [`updates`].
-    #[must_use]
-    pub fn is_update(&self) -> bool {
-        !self.updates.is_empty()
-    }
-
-    /// How many results a kernel has; none if there is no such kernel.
-    pub(crate) fn kernel_results(&self, kernel: KernelId) -> usize {
-        self.kernels.get(kernel.index()).map_or(0, |kernel| kernel.results.len())
     }
 
     /// The store of a parameter.

@@ -36,7 +36,7 @@
 //!
 //! [`numeric::store`]: crate::numeric::store
 
-use super::{KernelId, StoreId};
+use super::{KernelId, Plan, StoreId};
 use serde::{Deserialize, Serialize};
 
 /// What a port of an update's kernel reads.
@@ -106,5 +106,18 @@ impl Update {
             Self::Sumsq { .. } => None,
             Self::Scalars { kernel, .. } | Self::Apply { kernel, .. } => Some(*kernel),
         }
+    }
+}
+
+impl Plan {
+    /// Whether it updates stores: see [`updates`](self).
+    #[must_use]
+    pub fn is_update(&self) -> bool {
+        !self.updates.is_empty()
+    }
+
+    /// How many results a kernel has; none if there is no such kernel.
+    pub(crate) fn kernel_results(&self, kernel: KernelId) -> usize {
+        self.kernels.get(kernel.index()).map_or(0, |kernel| kernel.results.len())
     }
 }

@@ -6,11 +6,15 @@
 //! last value of a result is written where it belongs at once, if nothing reads what was there any
 //! more; results that are left are copied when the run is done.
 //!
+//! Sums of products and flushed numbers are found and computed in one pass ([`fused`]).
+//!
 //! **Bits.** Elements are independent, and each instruction is that of [`elementwise`](super::elementwise).
 
 use super::elementwise::{Elements, ElementsMut, run};
+use super::fused::{self, Fused};
 use super::isa::Isa;
 use super::memory::Aligned;
+use autobatch_ir::graph::{Binary, Compare, Unary};
 use autobatch_ir::plan::{Code, Kernel, RegKind, Source, Stage, View};
 use autobatch_ir::types::DType;
 use std::collections::HashMap;
@@ -18,7 +22,7 @@ use std::collections::HashMap;
 /// Elements computed at once: 2 KiB a slot.
 const RUN: usize = 512;
 /// The most operands of an instruction.
-const OPERANDS: usize = 3;
+const OPERANDS: usize = 4;
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +33,16 @@ enum Home {
     Target(u32),
 }
 
+/// What an instruction computes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum What {
+    Plain(Code, DType),
+    Fused(Fused),
+}
+
 #[derive(Clone, Debug)]
 struct LineInstr {
-    code: Code,
-    dtype: DType,
+    what: What,
     inputs: [Home; OPERANDS],
     arity: usize,
     output: Home,
@@ -111,7 +121,14 @@ impl Line {
                 let out = ElementsMut { base: input(instr.output).base.cast_mut(), stride: len };
                 // SAFETY: inputs and output are ports, slots and targets, which the caller vouches for; an
                 // output overlaps an input only where both are the same elements.
-                unsafe { run(isa, instr.code, instr.dtype, (1, len), &inputs[..instr.arity], out) };
+                unsafe {
+                    match instr.what {
+                        What::Plain(code, dtype) => {
+                            run(isa, code, dtype, (1, len), &inputs[..instr.arity], out);
+                        }
+                        What::Fused(fused) => fused::run(isa, fused, len, &inputs, out),
+                    }
+                }
             }
             for &(home, target) in &self.copies {
                 let out = ElementsMut { base: targets[target as usize].wrapping_add(first), stride: len };
@@ -123,9 +140,16 @@ impl Line {
 }
 
 struct Value {
-    code: Code,
-    dtype: DType,
+    what: What,
     inputs: Vec<Home>,
+    /// Whether another value computes it on its way.
+    fused_away: bool,
+}
+
+impl Value {
+    const fn new(what: What, inputs: Vec<Home>) -> Self {
+        Self { what, inputs, fused_away: false }
+    }
 }
 
 /// While a line is made, a slot is the number of the instruction that computes it.
@@ -169,12 +193,89 @@ impl<'a> Builder<'a> {
                     Source::Const(bits) => self.constant(bits),
                 });
                 let inputs = inputs.collect();
-                self.values.push(Value { code: instr.code, dtype: instr.dtype, inputs });
+                self.values.push(Value::new(What::Plain(instr.code, instr.dtype), inputs));
                 if let Some(view) = instr.store {
                     self.stored.insert((view.reg, view.start), Home::Slot(first + number as u32));
                 }
             }
         }
+    }
+
+    /// The instruction with this code that computes a value, if nothing else reads it.
+    fn only_use(&self, uses: &[u32], home: Home, what: Code) -> Option<usize> {
+        let Home::Slot(slot) = home else { return None };
+        let value = &self.values[slot as usize];
+        let is_it = uses[slot as usize] == 1 && value.what == What::Plain(what, DType::F32);
+        is_it.then_some(slot as usize)
+    }
+
+    /// Joins sums of products and flushes: bits stay, because every rounding does.
+    fn fuse(&mut self, results: &[Home]) {
+        let mut uses = vec![0u32; self.values.len()];
+        let inputs = self.values.iter().flat_map(|value| &value.inputs);
+        for input in inputs.chain(results) {
+            if let Home::Slot(slot) = *input {
+                uses[slot as usize] += 1;
+            }
+        }
+        const MUL: Code = Code::Binary(Binary::Mul);
+        for number in 0..self.values.len() {
+            let (what, inputs) = (self.values[number].what, self.values[number].inputs.clone());
+            match (what, &*inputs) {
+                (What::Plain(Code::Binary(Binary::Add), DType::F32), &[a, b]) => {
+                    let products = [a, b].map(|term| self.only_use(&uses, term, MUL));
+                    let (fused, inputs) = match products {
+                        [Some(p), Some(q)] => {
+                            let both = [p, q].map(|at| self.take(at)).concat();
+                            (Fused::TwoProducts(None), both)
+                        }
+                        [Some(p), None] => (Fused::ProductAndTerm(None), [self.take(p), vec![b]].concat()),
+                        [None, Some(q)] => (Fused::ProductAndTerm(None), [self.take(q), vec![a]].concat()),
+                        [None, None] => continue,
+                    };
+                    self.values[number] = Value::new(What::Fused(fused), inputs);
+                }
+                (What::Plain(Code::Select, DType::F32), &[condition, zero, x]) => {
+                    self.fuse_flush(number, (condition, zero, x), &mut uses);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// `select(|x| < limit, 0, x)`
+    fn fuse_flush(&mut self, number: usize, (condition, zero, x): (Home, Home, Home), uses: &mut [u32]) {
+        let Some(less) = self.only_use(uses, condition, Code::Compare(Compare::Lt)) else { return };
+        let &[size, limit] = &*self.values[less].inputs else { return };
+        let Some(abs) = self.only_use(uses, size, Code::Unary(Unary::Abs)) else { return };
+        let (Home::Const(zero), Home::Const(limit)) = (zero, limit) else { return };
+        let (zero, limit) = (self.constants[zero as usize], self.constants[limit as usize]);
+        if zero.to_bits() != 0 || self.values[abs].inputs != [x] {
+            return;
+        }
+        self.values[less].fused_away = true;
+        self.values[abs].fused_away = true;
+        let mut fused = Value::new(What::Fused(Fused::Flush(limit)), vec![x]);
+        // The number itself was read by this and by its magnitude.
+        if let Home::Slot(slot) = x {
+            let sum = slot as usize;
+            uses[sum] -= 1;
+            let flushed = match self.values[sum].what {
+                What::Fused(Fused::ProductAndTerm(None)) => Some(Fused::ProductAndTerm(Some(limit))),
+                What::Fused(Fused::TwoProducts(None)) => Some(Fused::TwoProducts(Some(limit))),
+                What::Fused(_) | What::Plain(..) => None,
+            };
+            if let (Some(flushed), 1) = (flushed, uses[sum]) {
+                fused = Value::new(What::Fused(flushed), self.take(sum));
+            }
+        }
+        self.values[number] = fused;
+    }
+
+    /// The operands of a value that another one computes on its way.
+    fn take(&mut self, value: usize) -> Vec<Home> {
+        self.values[value].fused_away = true;
+        self.values[value].inputs.clone()
     }
 
     fn finish(mut self, aliases: &[Option<u32>]) -> Line {
@@ -186,16 +287,17 @@ impl<'a> Builder<'a> {
                 && let Some(other) = aliases.get(port as usize).copied().flatten()
                 && other as usize != target
             {
-                let aside = Value { code: Code::Copy, dtype: DType::F32, inputs: vec![*result] };
+                let aside = Value::new(What::Plain(Code::Copy, DType::F32), vec![*result]);
                 *result = Home::Slot(self.values.len() as u32);
                 self.values.push(aside);
             }
         }
+        self.fuse(&results);
         let count = self.values.len();
         // The last instruction that reads each value, and the last that reads each target's old elements.
         let mut last_use: Vec<usize> = (0..count).collect();
         let mut last_read = vec![None; results.len()];
-        for (number, value) in self.values.iter().enumerate() {
+        for (number, value) in self.values.iter().enumerate().filter(|(_, value)| !value.fused_away) {
             for input in &value.inputs {
                 match *input {
                     Home::Slot(slot) => last_use[slot as usize] = number,
@@ -226,10 +328,11 @@ impl<'a> Builder<'a> {
         }
         let slots = share_slots(&self.values, &last_use, &mut homes);
         let home = |home: Home| match home {
-            Home::Slot(slot) => homes[slot as usize].expect("every value got a home"),
+            Home::Slot(slot) => homes[slot as usize].expect("every value that is read got a home"),
             other => other,
         };
-        let instrs = self.values.iter().enumerate().map(|(number, value)| {
+        let live = self.values.iter().enumerate().filter(|(_, value)| !value.fused_away);
+        let instrs = live.map(|(number, value)| {
             let mut inputs = [Home::Const(0); OPERANDS];
             inputs.iter_mut().zip(&value.inputs).for_each(|(slot, &input)| *slot = home(input));
             if value.inputs.len() < OPERANDS {
@@ -237,8 +340,7 @@ impl<'a> Builder<'a> {
                 inputs[value.inputs.len()..].fill(filler);
             }
             LineInstr {
-                code: value.code,
-                dtype: value.dtype,
+                what: value.what,
                 inputs,
                 arity: value.inputs.len(),
                 output: home(Home::Slot(number as u32)),
@@ -265,7 +367,7 @@ fn share_slots(values: &[Value], last_use: &[usize], homes: &mut [Option<Home>])
             }
             last > number
         });
-        if homes[number].is_none() {
+        if homes[number].is_none() && !values[number].fused_away {
             let slot = free.pop().unwrap_or_else(|| {
                 slots += 1;
                 slots - 1

@@ -12,6 +12,7 @@
 
 pub mod elementwise;
 mod error;
+mod fused;
 mod isa;
 mod lanes;
 pub(crate) mod line;
