@@ -34,6 +34,23 @@ pub struct SessionOptions {
     pub threads: usize,
     /// How many plans are kept for graphs of the same structure.
     pub cached_plans: usize,
+    /// How many bytes the rows of a plan may take; a graph that needs more is an error that says so.
+    /// `None` is as many as can be had.
+    ///
+    /// ```
+    /// use autobatch::prelude::*;
+    /// use std::sync::Arc;
+    ///
+    /// let module = ModuleBuilder::new("sums").build().expect("an empty module");
+    /// let weights = Arc::new(Weights::init(&module, 0));
+    /// let options = SessionOptions { memory_limit: Some(100), ..SessionOptions::default() };
+    /// let mut session = Session::with_options(&module, weights, options).expect("weights fit");
+    /// let graph = session.graph();
+    /// let x = graph.input(&[1.0; 64]);
+    /// let error = session.value(x + x).expect_err("64 floats are 256 bytes").to_string();
+    /// assert!(error.contains("the memory limit is 100; plan a smaller minibatch"), "{error}");
+    /// ```
+    pub memory_limit: Option<u64>,
 }
 
 impl Default for SessionOptions {
@@ -45,6 +62,7 @@ impl Default for SessionOptions {
             passes: None,
             threads: 0,
             cached_plans: 64,
+            memory_limit: None,
         }
     }
 }
@@ -106,6 +124,8 @@ impl Session {
             0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
             threads => threads,
         };
+        let mut player = Player::new(threads)?;
+        player.set_memory_limit(options.memory_limit);
         Ok(Self {
             module: Arc::clone(module),
             weights,
@@ -113,7 +133,7 @@ impl Session {
             rows: options.rows,
             passes: options.passes,
             cache: PlanCache::new(options.cached_plans),
-            player: Player::new(threads)?,
+            player,
             dump: Dump::from_environment(),
             last: None,
         })

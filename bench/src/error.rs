@@ -41,7 +41,10 @@ impl fmt::Display for BenchError {
             Self::States(error) => error.fmt(f),
             Self::Mode(word) => write!(f, "unknown mode `{word}`: expected infer or train"),
             Self::Verb(words) => {
-                write!(f, "expected a model's name, or `sweep` and a model's name, found `{words}`")
+                write!(
+                    f,
+                    "expected a model's name, perhaps after `sweep`, `peak` or `threads`, found `{words}`"
+                )
             }
             Self::NoInstances => f.write_str(
                 "the data holds no instances; give a file with at least one, or none to generate some",

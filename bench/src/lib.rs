@@ -9,14 +9,24 @@
 //!
 //! [`run`] makes a [`Report`], which displays itself as a table and serialises as JSON whose
 //! `seconds_per_step`, `mode` and `threads` are what the scripts of other systems read, so that
-//! ours can be timed between theirs. [`sweep`] goes through batch sizes.
+//! ours can be timed between theirs. [`sweep`] goes through batch sizes, [`effort`] measures against the
+//! peak of the processor, [`pairs`] measures several threads against one, and [`calibrate`] fits the cost
+//! table that policies predict with.
 
+mod arguments;
+mod calibrate;
+mod effort;
 mod error;
+mod pairs;
 mod report;
 mod step;
 mod sweep;
 
+pub use arguments::BenchArgs;
+pub use calibrate::{Calibration, calibrate};
+pub use effort::{Effort, effort};
 pub use error::BenchError;
+pub use pairs::{Pairs, pairs};
 pub use report::{KernelShare, Phases, PlanFacts, Report, Split};
 pub use sweep::{Sweep, SweepRow, sweep};
 
@@ -80,6 +90,17 @@ pub struct Options {
     pub touched_rows: bool,
     /// Whether to split playing into its phases; costs two readings of the clock a step.
     pub phases: bool,
+    /// How many bytes the slabs of a plan may take; `None` is as many as can be had.
+    pub memory_limit: Option<u64>,
+}
+
+impl Options {
+    fn check(&self) -> Result<(), BenchError> {
+        if (1..=MOST_ROUNDS).contains(&self.rounds) {
+            return Ok(());
+        }
+        Err(BenchError::Rounds { most: MOST_ROUNDS, found: self.rounds })
+    }
 }
 
 impl Default for Options {
@@ -94,6 +115,7 @@ impl Default for Options {
             one_by_one: true,
             touched_rows: false,
             phases: false,
+            memory_limit: None,
         }
     }
 }
@@ -108,9 +130,7 @@ const MOST_REPEATS: usize = 1_000;
 /// # Errors
 /// If there is no such model, an option does not fit, or a step fails.
 pub fn run(name: &str, options: &Options) -> Result<Report, BenchError> {
-    if !(1..=MOST_ROUNDS).contains(&options.rounds) {
-        return Err(BenchError::Rounds { most: MOST_ROUNDS, found: options.rounds });
-    }
+    options.check()?;
     let problem = catalogue::open(name, &options.sizes)?;
     if problem.workload.instances() == 0 {
         return Err(BenchError::NoInstances);

@@ -120,6 +120,7 @@ impl<'p> Runner<'p> {
             threads => threads,
         };
         let mut player = Player::new(threads)?;
+        player.set_memory_limit(options.memory_limit);
         player.set_counting(options.phases);
         let weights = Weights::init(&problem.module, 0);
         let training = match options.mode {
@@ -191,6 +192,25 @@ impl<'p> Runner<'p> {
             facts.add(&plan, applications);
         }
         Ok(facts)
+    }
+
+    /// Emits and plans the first graph, which stays.
+    pub(crate) fn first_plan(&mut self) -> Result<Verified<Plan>, BenchError> {
+        let first = chunks(self.problem).next().ok_or(BenchError::NoInstances)?;
+        self.planned(first).map(|(plan, _)| plan)
+    }
+
+    /// Plays the plan of the graph that was emitted last, and says how long that took.
+    pub(crate) fn replay(&mut self, plan: &Verified<Plan>) -> Result<Duration, BenchError> {
+        let mut spent = Measured::default();
+        self.outputs.clear();
+        self.play(plan, &mut spent)?;
+        Ok(spent.of(Part::Play))
+    }
+
+    /// Who plays.
+    pub(crate) fn player(&mut self) -> &mut Player {
+        &mut self.player
     }
 
     fn planned(&mut self, instances: Range<usize>) -> Result<(Verified<Plan>, usize), BenchError> {

@@ -1,6 +1,6 @@
 //! Reports say what was asked for, in words and as JSON, and what cannot be measured is refused.
 
-use autobatch_bench::{BenchError, Mode, Options, run, sweep};
+use autobatch_bench::{BenchError, Calibration, Mode, Options, calibrate, effort, pairs, run, sweep};
 use autobatch_models::catalogue;
 use std::time::Duration;
 
@@ -93,4 +93,37 @@ fn what_cannot_be_measured_is_refused_with_a_remedy() {
     let found = say("b", options);
     std::fs::remove_file(&empty).unwrap();
     assert_eq!(found, "the data holds no instances; give a file with at least one, or none to generate some");
+}
+
+#[test]
+fn the_effort_is_a_part_of_the_peak() {
+    let effort = effort("b", &quick()).unwrap();
+    assert!(effort.steps > 3 && effort.product_flops > 0.0 && effort.seconds > 0.0, "{effort:?}");
+    assert!(effort.share() > 0.0 && effort.share() < 1.0, "{effort:?}");
+    assert!(effort.between_ns > 0.0 && effort.to_string().contains("% of the peak"), "{effort}");
+}
+
+#[test]
+fn pairs_of_plays_say_how_much_threads_gain_and_idle() {
+    let pairs = pairs("f1", &Options { threads: 2, ..quick() }).unwrap();
+    assert_eq!((pairs.threads, pairs.pairs), (2, 20));
+    assert!(pairs.single > 0.0 && pairs.several > 0.0 && pairs.speedup() > 0.0, "{pairs:?}");
+    // Nothing here is large enough to be shared.
+    assert!((0.5..=1.0).contains(&pairs.idle), "{pairs:?}");
+}
+
+#[test]
+fn a_plan_over_the_memory_limit_is_not_measured() {
+    let error = run("b", &Options { memory_limit: Some(100), ..quick() }).unwrap_err().to_string();
+    assert!(error.contains("the memory limit is 100"), "{error}");
+}
+
+#[test]
+fn a_calibration_gives_a_table_that_reads_back() {
+    let quick = Calibration { turn: Duration::ZERO, rows: vec![1, 8], widths: vec![4, 32] };
+    let table = calibrate(&quick).unwrap();
+    assert_eq!(autobatch_planner::CostTable::from_json(&table.to_json()), Ok(table.clone()));
+    assert!(table.step_ns > 0.0 && table.planning.application_ns > 0.0, "{table:?}");
+    assert!(table.classes.product.unit_ns + table.classes.product.row_ns > 0.0, "{table:?}");
+    assert!(table.machine.ends_with("1 thread"), "{}", table.machine);
 }

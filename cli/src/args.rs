@@ -64,6 +64,19 @@ pub enum Verb {
         after_help = "Examples:  autobatch emit trees --instances 32 -o trees.abg\n           autobatch emit lattice --data zh_lattice/train.txt --batch 3 -o lattice3.abg"
     )]
     Emit(EmitArgs),
+    /// Time whole steps of a model: emit, plan, verify, play, read.
+    #[command(
+        after_help = "Examples:  autobatch bench b --hidden 100\n           autobatch bench peak sst --hidden 512 --batch 256      (share of the processor's peak)\n           autobatch bench threads b --threads 2\n           AUTOBATCH_CPU=avx2 autobatch bench d --alone --json"
+    )]
+    Bench(autobatch_bench::BenchArgs),
+    /// Time a model at several batch sizes: a table, and a picture.
+    #[command(after_help = "Example:  autobatch sweep b --batch 1,4,16,64 -o sweep.svg")]
+    Sweep(SweepArgs),
+    /// Measure what steps and planning cost here, for policy auto.
+    #[command(
+        after_help = "Example:  autobatch calibrate -o costs.json\n          AUTOBATCH_COSTS=costs.json autobatch plan trees.abg"
+    )]
+    Calibrate(CalibrateArgs),
     /// Show what this machine has for playing plans.
     #[command(after_help = "Example:  autobatch devices")]
     Devices,
@@ -276,6 +289,28 @@ pub struct FsmArgs {
     /// Of the random choices.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+}
+
+/// Options of `sweep`.
+#[derive(Args, Debug)]
+pub struct SweepArgs {
+    /// What to measure.
+    #[command(flatten)]
+    pub bench: autobatch_bench::BenchArgs,
+    /// Where to draw the picture, .svg.
+    #[arg(short, long)]
+    pub output: Option<String>,
+}
+
+/// Options of `calibrate`.
+#[derive(Args, Debug)]
+pub struct CalibrateArgs {
+    /// Where to write the table.
+    #[arg(short, long, default_value = "costs.json")]
+    pub output: String,
+    /// Milliseconds that each of about a hundred points is played for.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    pub turn: u64,
 }
 
 /// A model to emit.

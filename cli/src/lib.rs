@@ -37,6 +37,9 @@ pub fn run(cli: &Cli, console: &mut Console<'_>) -> Result<Answer, Failure> {
         Verb::Reduce(args) => verbs::reduce(args, console),
         Verb::FsmTrain(args) => verbs::fsm_train(args, console),
         Verb::Emit(args) => verbs::emit(args, console),
+        Verb::Bench(args) => verbs::bench(args, console),
+        Verb::Sweep(args) => verbs::sweep(args, console),
+        Verb::Calibrate(args) => verbs::calibrate(args, console),
         Verb::Devices => verbs::devices(console),
         Verb::Completions { shell } => verbs::completions(*shell, console),
     }

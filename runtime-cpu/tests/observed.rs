@@ -133,7 +133,11 @@ fn a_trace_has_one_complete_event_a_step() {
 }
 
 #[test]
-fn two_threads_share_a_large_wave_and_the_trace_says_who_did_what() {
+fn a_large_wave_is_played_in_shares_and_the_trace_says_who_did_what() {
+    if cfg!(miri) {
+        // What is large enough to be shared takes an interpreter hours.
+        return;
+    }
     let mut m = ModuleBuilder::new("wide");
     let w = m.param("w", [256, 256], Init::Glorot(1.0));
     let layer = m.cell("layer", [f32([256])], |g, [x]| [g.affine([x], w, None)]);
@@ -155,10 +159,10 @@ fn two_threads_share_a_large_wave_and_the_trace_says_who_did_what() {
     let counters = player.counters().expect("they are counted");
     assert_eq!(counters.steps.len(), plan.steps.len());
     let largest = counters.steps.iter().max_by_key(|count| count.flops).expect("there are steps");
-    let threads: Vec<u32> =
-        counters.spans.iter().filter(|span| span.step == largest.step).map(|span| span.thread).collect();
-    assert_eq!(threads, [0, 1], "26 million operations are shared");
-    let sum = counters.spans.iter().filter(|span| span.step == largest.step).map(|span| span.time).sum();
+    let spans: Vec<_> = counters.spans.iter().filter(|span| span.step == largest.step).collect();
+    // How many of them the second thread gets depends on when it wakes.
+    assert!(spans.len() >= 2 && spans.iter().all(|span| span.thread < 2), "26 million operations are shared");
+    let sum = spans.iter().map(|span| span.time).sum();
     assert_eq!(largest.time, sum);
     assert!((0.0..1.0).contains(&counters.idle_share(2)));
     assert!(counters.idle_share(2) >= counters.idle_share(1));

@@ -21,7 +21,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("autobatch-models", &["autobatch", "autobatch-nn", "autobatch-ir"]),
-    ("autobatch-cli", &["autobatch", "autobatch-models", "autobatch-ir", "autobatch-planner"]),
+    (
+        "autobatch-cli",
+        &["autobatch", "autobatch-bench", "autobatch-models", "autobatch-ir", "autobatch-planner"],
+    ),
     ("autobatch-bench", &["*"]),
     ("autobatch-tests", &["*"]),
 ];
@@ -36,7 +39,6 @@ const LONG: &[(&str, &str)] = &[
     ("ir/src/plan/verify/tests.rs", "one test a rule, each with its rendered finding"),
     ("ir/src/plan/text/parse_kernel.rs", "one grammar: the program of a kernel"),
     ("ir/src/plan/row_ops.rs", "one table: what every stage of a kernel computes"),
-    ("ir/src/plan/mod.rs", "one page: the data that a plan is"),
 ];
 
 /// Emitting files of the `ir` crate.

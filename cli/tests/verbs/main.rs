@@ -8,6 +8,7 @@ mod emit;
 mod exit_codes;
 mod json;
 mod look;
+mod measure;
 mod pictures;
 mod reduce;
 mod why;

@@ -82,7 +82,7 @@ impl Counters {
         self.steps.clear();
         self.spans.clear();
         self.spans.extend(spans);
-        self.spans.sort_unstable_by_key(|span| (span.step, span.thread));
+        self.spans.sort_unstable_by_key(|span| (span.step, span.thread, span.start));
         let mut wave = 0;
         for spans in self.spans.chunk_by(|a, b| a.step == b.step) {
             let number = spans[0].step;

@@ -37,6 +37,7 @@ use gradients::Gradients;
 use memory::Memory;
 use ready::{Ready, recycled};
 use std::fmt;
+use std::sync::Mutex;
 use std::time::Instant;
 use tile::{PlayContext, TileMemory};
 use updates::{Arrays, Updates};
@@ -226,11 +227,12 @@ pub struct Player {
     gradients: Gradients,
     keep_gradients: bool,
     updates: Updates,
-    threads: Vec<TileMemory>,
+    threads: Vec<Mutex<TileMemory>>,
     ready: Ready,
     params: Vec<&'static [f32]>,
     origins: Origins,
     limit: Option<u64>,
+    shared_work: usize,
     watch: bool,
     counters: Option<Counters>,
 }
@@ -269,11 +271,12 @@ impl Player {
             gradients: Gradients::default(),
             keep_gradients: false,
             updates: Updates::default(),
-            threads: (0..threads).map(|_| TileMemory::default()).collect(),
+            threads: (0..threads).map(|_| Mutex::default()).collect(),
             ready: Ready::default(),
             params: Vec::new(),
             origins: Origins::default(),
             limit: None,
+            shared_work: waves::SHARED_WORK,
             watch: false,
             counters: None,
         }
@@ -296,6 +299,12 @@ impl Player {
     /// given back where it would not fit beside what a plan needs. Packed weights are not counted.
     pub fn set_memory_limit(&mut self, limit: Option<u64>) {
         self.limit = limit;
+    }
+
+    /// Floating-point operations from which a wave is shared by the threads; at first so many that a fork
+    /// and a join are a small part of them. Bits are the same whatever it is: 1 shares all, for tests.
+    pub fn set_shared_work(&mut self, flops: usize) {
+        self.shared_work = flops.max(1);
     }
 
     /// Whether [`play`](Self::play) looks at every result and stops with [`RunError::NotFinite`] at
@@ -347,11 +356,12 @@ impl Player {
         border::check_indices(plan, &self.ready, bound.words, &mut self.origins)?;
         let fields = self.memory.fit(plan).ok_or(RunError::Memory { bytes: plan.slab_bytes() })?;
         let context = PlayContext { isa: self.isa, plan, ready: &self.ready, params: &params, fields, bound };
-        let (watched, counters) = (self.watch, self.counters.as_mut());
+        let how = waves::How { shared_work: self.shared_work, watched: self.watch };
+        let counters = self.counters.as_mut();
         let threads = &mut self.threads;
         let played = match &self.pool {
-            None => waves::play(&context, threads, watched, counters),
-            Some(pool) => pool.install(|| waves::play(&context, threads, watched, counters)),
+            None => waves::play(&context, threads, how, counters),
+            Some(pool) => pool.install(|| waves::play(&context, threads, how, counters)),
         };
         self.params = recycled(params);
         played?;

@@ -159,14 +159,23 @@ impl Tile<'_> {
     /// Copies rows that come through a table next to each other, where stages want them so.
     unsafe fn gather(&self) {
         for (port, at) in self.step.program.gathers.iter().enumerate() {
-            let (Some(at), true) = (at, self.is_tabled(port)) else { continue };
+            let Some(at) = at else { continue };
             let width = self.step.program.widths[port];
             let to = self.at(*at);
-            for (row, lane) in self.lanes.clone().enumerate() {
+            let (from, stride, table) = match self.step.operands[port] {
+                Operand::Table { field, at } => {
+                    let field = self.step.fields[field.index()];
+                    (field.base.cast_const(), field.width, at)
+                }
+                Operand::WordTable { at } => (self.step.words.as_ptr().cast(), 1, at),
+                Operand::FloatTable { at } => (self.step.floats.as_ptr(), 1, at),
+                _ => continue,
+            };
+            let table = &self.step.tables[table as usize..][self.lanes.clone()];
+            for (row, &number) in table.iter().enumerate() {
+                let from = from.wrapping_add(number as usize * stride);
                 // SAFETY: as for this function; the tile has room for its rows.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(self.operand_row(port, lane), to.add(row * width), width)
-                };
+                unsafe { std::ptr::copy_nonoverlapping(from, to.add(row * width), width) };
             }
         }
     }

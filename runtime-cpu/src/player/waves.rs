@@ -1,8 +1,10 @@
 //! Plays the waves of a plan, alone or shared among threads.
 //!
 //! Inside a wave nothing waits, so its steps laid end to end are one long row of lanes. Where that is
-//! work enough, each thread plays a share of equal work: a wave of one large step is split, a wave of
-//! several steps overlaps, and there is one fork and one join a wave. Shares are cut at whole
+//! work enough, it is cut into shares of equal work: a wave of one large step is split, a wave of
+//! several steps overlaps, and there is one fork and one join a wave. There are a few shares for each
+//! thread, which takes the next when it has done one, so that a thread that started late or lost its
+//! core keeps the others waiting for one share and not for half of the wave. Shares are cut at whole
 //! register tiles of rows where a step has many. Who plays a lane changes no bit of it.
 
 use super::RunError;
@@ -10,37 +12,52 @@ use super::counters::{Counters, Span};
 use super::program::TILE_STEP;
 use super::tile::{PlayContext, TileMemory};
 use super::watch;
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Floating-point operations below which a wave is played by one thread: about 30 µs of one core.
-const SHARED_WORK: usize = 3_000_000;
+pub(super) const SHARED_WORK: usize = 3_000_000;
+
+/// Shares of a large wave for each thread.
+const SHARES: usize = 4;
+/// A share is at least one of so many parts of the work from which waves are shared, so that taking it costs little.
+const SHARE_PART: usize = 2;
+
+/// How waves are played.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    /// Floating-point operations from which a wave is shared, one at least.
+    pub(super) shared_work: usize,
+    /// Whether what steps write is looked at.
+    pub(super) watched: bool,
+}
 
 /// Plays all waves, counting and watching where that is asked for.
 pub(super) fn play(
     context: &PlayContext<'_>,
-    threads: &mut [TileMemory],
-    watched: bool,
+    threads: &mut [Mutex<TileMemory>],
+    how: How,
     counters: Option<&mut Counters>,
 ) -> Result<(), RunError> {
     let clock = counters.is_some().then(Instant::now);
     // A play that was stopped may have left some.
-    threads.iter_mut().for_each(|memory| memory.spans.clear());
+    threads.iter_mut().for_each(|memory| alone(memory).spans.clear());
     for wave in context.plan.waves() {
-        if watched {
+        if how.watched {
             // One step after the other, so that the first fault is found first.
             for step in wave {
-                play_wave(context, step..step + 1, threads, clock);
+                play_wave(context, step..step + 1, how.shared_work, threads, clock);
                 watch::check(context, step)?;
             }
         } else {
-            play_wave(context, wave, threads, clock);
+            play_wave(context, wave, how.shared_work, threads, clock);
         }
     }
     if let Some(counters) = counters {
         let spans = threads.iter_mut().enumerate().flat_map(|(thread, memory)| {
-            memory.spans.drain(..).map(move |span| Span { thread: thread as u32, ..span })
+            alone(memory).spans.drain(..).map(move |span| Span { thread: thread as u32, ..span })
         });
         counters.fill(context.plan, spans);
     }
@@ -50,32 +67,44 @@ pub(super) fn play(
 fn play_wave(
     context: &PlayContext<'_>,
     wave: Range<usize>,
-    threads: &mut [TileMemory],
+    shared_work: usize,
+    threads: &mut [Mutex<TileMemory>],
     clock: Option<Instant>,
 ) {
-    let parts = match threads.len() {
-        1 => 1,
-        most => (wave.clone().map(|step| work(context, step)).sum::<usize>() / SHARED_WORK + 1).min(most),
-    };
-    if parts <= 1 {
+    let whole: usize = wave.clone().map(|step| work(context, step)).sum();
+    if threads.len() == 1 || whole < shared_work {
+        let memory = alone(&mut threads[0]);
         for step in wave {
             let rows = context.plan.steps[step].rows as usize;
-            play_lanes(context, step, 0..rows, &mut threads[0], clock);
+            play_lanes(context, step, 0..rows, memory, clock);
         }
         return;
     }
-    let whole: usize = wave.clone().map(|step| work(context, step)).sum();
-    threads[..parts].par_iter_mut().with_max_len(1).enumerate().for_each(|(number, memory)| {
+    let threads = &*threads;
+    let parts = (whole / (shared_work / SHARE_PART).max(1)).clamp(2, SHARES * threads.len());
+    (0..parts).into_par_iter().with_max_len(1).for_each(|number| {
+        let mut memory = own(threads);
         let share = share(whole, number, parts)..share(whole, number + 1, parts);
         let mut begin = 0;
         for step in wave.clone() {
             let work = work(context, step);
             let rows = context.plan.steps[step].rows as usize;
             let lane = |at: usize| lane_at(rows, work, at.saturating_sub(begin));
-            play_lanes(context, step, lane(share.start)..lane(share.end), memory, clock);
+            play_lanes(context, step, lane(share.start)..lane(share.end), &mut memory, clock);
             begin += work;
         }
     });
+}
+
+/// The memory of a thread, while no other thread plays.
+fn alone(memory: &mut Mutex<TileMemory>) -> &mut TileMemory {
+    memory.get_mut().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The memory of this thread, which nobody else locks: a share calls nothing that could begin another on its thread.
+fn own(threads: &[Mutex<TileMemory>]) -> MutexGuard<'_, TileMemory> {
+    let number = rayon::current_thread_index().unwrap_or(0) % threads.len();
+    threads[number].lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn work(context: &PlayContext<'_>, step: usize) -> usize {

@@ -1,0 +1,129 @@
+//! The command line of the bench, for its own program and for the verbs `bench` and `sweep` of `autobatch`.
+
+use crate::{BenchError, Mode, Options, Sweep, effort, pairs, run, sweep};
+use autobatch_models::catalogue;
+use autobatch_planner::schedule::Policy;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Times whole steps: emit, plan, verify, play, read.
+#[derive(clap::Args, Clone, Debug)]
+pub struct BenchArgs {
+    /// a b c d dchar e f1 f2 g lattice sst; before it perhaps `sweep` (batch sizes), `peak` (share of the processor's) or
+    /// `threads` (one against several)
+    #[arg(num_args = 1..=2, required = true)]
+    pub workload: Vec<String>,
+    /// Instances as the scripts of other systems write them with --dump-data
+    #[arg(long)]
+    pub data: Option<PathBuf>,
+    /// infer or train
+    #[arg(long, default_value = "infer")]
+    pub mode: String,
+    /// How wide states are
+    #[arg(long)]
+    pub hidden: Option<usize>,
+    /// How wide word vectors are
+    #[arg(long, alias = "emb")]
+    pub embedding: Option<usize>,
+    /// Instances in a graph; for sweep several, comma-separated
+    #[arg(long, value_delimiter = ',')]
+    pub batch: Vec<usize>,
+    /// Instances to generate
+    #[arg(long)]
+    pub count: Option<usize>,
+    /// Length of all generated sentences of d
+    #[arg(long)]
+    pub same: Option<u32>,
+    /// Seed of generated instances
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Threads that play; 0 means one a core
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+    /// Turns of each variant
+    #[arg(long, default_value_t = 7)]
+    pub rounds: usize,
+    /// Milliseconds that a turn repeats the step for
+    #[arg(long, default_value_t = 100)]
+    pub turn: u64,
+    /// How batches are chosen
+    #[arg(long, default_value = "auto")]
+    pub policy: String,
+    /// Leave out one by one
+    #[arg(long)]
+    pub alone: bool,
+    /// Update only those rows of tables that the minibatch looked up
+    #[arg(long)]
+    pub touched_rows: bool,
+    /// Split playing into packing, forward, reverse, finals, update
+    #[arg(long)]
+    pub phases: bool,
+    /// Refuse plans whose slabs take more bytes
+    #[arg(long, value_name = "BYTES")]
+    pub memory_limit: Option<u64>,
+    /// Print one line of JSON only
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl BenchArgs {
+    /// What they ask to measure.
+    ///
+    /// # Errors
+    /// If a word is unknown.
+    pub fn options(&self) -> Result<Options, BenchError> {
+        let Self { hidden, embedding, count, same, seed, threads, rounds, .. } = *self;
+        let batch = self.batch.first().copied();
+        let data = self.data.clone();
+        Ok(Options {
+            sizes: catalogue::Options { data, seed, count, batch, hidden, embedding, same },
+            mode: self.mode.parse::<Mode>()?,
+            threads,
+            rounds,
+            turn: Duration::from_millis(self.turn),
+            policy: self.policy.parse::<Policy>()?,
+            one_by_one: !self.alone,
+            touched_rows: self.touched_rows,
+            phases: self.phases,
+            memory_limit: self.memory_limit,
+        })
+    }
+
+    /// Measures batch sizes: those asked for, or powers of two.
+    ///
+    /// # Errors
+    /// As [`sweep`].
+    pub fn sweep(&self, name: &str) -> Result<Sweep, BenchError> {
+        let usual = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+        let batches = if self.batch.is_empty() { &usual[..] } else { &self.batch };
+        sweep(name, batches, &self.options()?)
+    }
+
+    /// Measures what the words say, and says it in words or JSON.
+    ///
+    /// # Errors
+    /// If the words make no sense, or as what they ask for.
+    pub fn answer(&self) -> Result<String, BenchError> {
+        let options = self.options()?;
+        let chosen = |text: String, json: String| if self.json { json } else { text };
+        match self.workload.as_slice() {
+            [verb, name] if verb == "sweep" => {
+                let sweep = self.sweep(name)?;
+                Ok(chosen(sweep.to_string(), sweep.to_json()))
+            }
+            [verb, name] if verb == "peak" => {
+                let effort = effort(name, &options)?;
+                Ok(chosen(effort.to_string(), effort.to_json()))
+            }
+            [verb, name] if verb == "threads" => {
+                let pairs = pairs(name, &options)?;
+                Ok(chosen(pairs.to_string(), pairs.to_json()))
+            }
+            [name] => {
+                let report = run(name, &options)?;
+                Ok(chosen(format!("{report}{}", report.agreed_line()), report.to_json()))
+            }
+            _ => Err(BenchError::Verb(self.workload.join(" "))),
+        }
+    }
+}

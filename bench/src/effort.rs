@@ -1,0 +1,127 @@
+//! How much of what the processor could do at most goes into products, and what a player costs besides its kernels.
+//!
+//! The first graph of a model is planned once and played again and again. Right before and after each play the peak is measured
+//! in the same thread, because clocks change from moment to moment; the best play counts, against the best peak. Time in which the
+//! thread waited for a core is not the play's.
+
+use crate::step::Runner;
+use crate::{BenchError, Options};
+use autobatch_ir::plan::Plan;
+use autobatch_models::catalogue;
+use autobatch_planner::Work;
+use autobatch_planner::schedule::Class;
+use autobatch_runtime_cpu::kernels::peak_flops;
+use serde::Serialize;
+use std::fmt;
+use std::time::Duration;
+
+/// Plays of one plan on one thread against the peak of a core.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Effort {
+    /// The model's name.
+    pub workload: String,
+    /// The instruction set.
+    pub isa: String,
+    /// Steps of the plan.
+    pub steps: usize,
+    /// Floating-point operations of its products, two each multiply-add.
+    pub product_flops: f64,
+    /// Seconds of the best play, without waiting for a core.
+    pub seconds: f64,
+    /// Floating-point operations a second of a core at its best.
+    pub peak: f64,
+    /// Nanoseconds a step outside of kernels: the least over plays of the time between steps, reading clocks included.
+    pub between_ns: f64,
+}
+
+impl Effort {
+    /// The part of the peak that is useful work.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.product_flops / self.seconds / self.peak
+    }
+
+    /// The same as one line of JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("numbers and words have a spelling in JSON")
+    }
+}
+
+/// Plays the first graph of a model `options.rounds` times and more, on one thread.
+///
+/// # Errors
+/// As [`run`](crate::run).
+pub fn effort(name: &str, options: &Options) -> Result<Effort, BenchError> {
+    options.check()?;
+    let problem = catalogue::open(name, &options.sizes)?;
+    let mut runner = Runner::new(&problem, &options.policy, &Options { threads: 1, ..options.clone() })?;
+    let plan = runner.first_plan()?;
+    let isa = runner.player().isa();
+    let mut peak = 0.0f64;
+    let mut ask =
+        || peak_flops(isa).map(|found| peak = peak.max(found)).map_err(autobatch_runtime_cpu::RunError::Isa);
+    let mut best = Duration::MAX;
+    runner.replay(&plan)?;
+    for _ in 0..options.rounds.max(3) {
+        ask()?;
+        let waited = waited();
+        let played = runner.replay(&plan)?;
+        best = best.min(played.saturating_sub(self::waited().saturating_sub(waited)));
+    }
+    ask()?;
+    runner.player().set_counting(true);
+    let mut between = f64::INFINITY;
+    for _ in 0..options.rounds.max(3) {
+        let whole = runner.replay(&plan)?;
+        let counters = runner.player().counters();
+        let inside: Duration =
+            counters.iter().flat_map(|counters| &counters.spans).map(|span| span.time).sum();
+        between = between.min(whole.saturating_sub(inside).as_secs_f64());
+    }
+    Ok(Effort {
+        workload: name.to_owned(),
+        isa: isa.to_string(),
+        steps: plan.steps.len(),
+        product_flops: product_flops(&plan),
+        seconds: best.as_secs_f64(),
+        peak,
+        between_ns: between * 1e9 / plan.steps.len().max(1) as f64,
+    })
+}
+
+/// How long the thread has been ready but not running, where the system tells: on a shared machine that would lengthen plays of
+/// milliseconds and not the peak loop beside them.
+fn waited() -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = told.and_then(|text| text.split_whitespace().nth(1)?.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or(0))
+}
+
+fn product_flops(plan: &Plan) -> f64 {
+    let work: Vec<u64> =
+        plan.kernels.iter().map(|kernel| Work::of(kernel).class(Class::Product).units).collect();
+    let step = |step: &autobatch_ir::plan::Step| work[step.kernel.index()] as f64 * f64::from(step.rows);
+    2.0 * plan.steps.iter().map(step).sum::<f64>()
+}
+
+impl fmt::Display for Effort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { workload, isa, steps, product_flops, seconds, peak, between_ns } = self;
+        writeln!(f, "{workload}  first graph, {steps} steps, one thread, {isa}")?;
+        writeln!(
+            f,
+            "products    {:.2} GFLOP in {:.3} ms: {:.1} GFLOP/s, {:.0} % of the peak of {:.1}",
+            product_flops / 1e9,
+            1e3 * seconds,
+            product_flops / seconds / 1e9,
+            100.0 * self.share(),
+            peak / 1e9
+        )?;
+        writeln!(
+            f,
+            "besides     {between_ns:.0} ns a step outside of kernels, {:.1} % of the play",
+            100.0 * between_ns * 1e-9 * *steps as f64 / seconds
+        )
+    }
+}

@@ -1,0 +1,59 @@
+//! `bench`, `sweep` and `calibrate`: measuring, by the functions of the bench crate.
+
+use crate::args::{CalibrateArgs, SweepArgs};
+use crate::console::Console;
+use crate::failure::{Answer, Failure};
+use crate::files::write;
+use crate::picture;
+use autobatch_bench::{BenchArgs, BenchError, Calibration, calibrate as measure};
+use autobatch_models::catalogue::OpenError;
+use std::io::Write;
+use std::time::Duration;
+
+/// What was asked for does not make sense, or a file of data does not.
+fn refused(error: &BenchError) -> Failure {
+    match error {
+        BenchError::Open(OpenError::Unknown(_) | OpenError::Size { .. }) => Failure::usage(error.to_string()),
+        BenchError::Open(_) | BenchError::NoInstances => Failure::input(error.to_string()),
+        _ => Failure::usage(error.to_string()),
+    }
+}
+
+/// Times a model.
+pub fn bench(args: &BenchArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    let answer = args.answer().map_err(|error| refused(&error))?;
+    writeln!(console, "{}", answer.trim_end())?;
+    Ok(Answer::Yes)
+}
+
+/// Times a model at several batch sizes, and draws that.
+pub fn sweep(args: &SweepArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    let [name] = args.bench.workload.as_slice() else {
+        return Err(
+            Failure::usage("sweep takes one model").help("autobatch sweep b --batch 1,8,64 -o sweep.svg")
+        );
+    };
+    let found = args.bench.sweep(name).map_err(|error| refused(&error))?;
+    let text = if args.bench.json { format!("{}\n", found.to_json()) } else { found.to_string() };
+    write!(console, "{text}")?;
+    if let Some(output) = &args.output {
+        write(output, picture::sweep(&found).as_bytes(), console)?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// Measures what steps and planning cost on this machine.
+pub fn calibrate(args: &CalibrateArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    let options = Calibration { turn: Duration::from_millis(args.turn), ..Calibration::default() };
+    let table = measure(&options).map_err(|error| refused(&error))?;
+    write(&args.output, format!("{}\n", table.to_json()).as_bytes(), console)?;
+    if args.output != "-" {
+        writeln!(
+            console,
+            "{}: {:.0} ns a step, {:.4} ns a multiply-add, {:.0} ns to plan an application",
+            table.machine, table.step_ns, table.classes.product.unit_ns, table.planning.application_ns
+        )?;
+        writeln!(console, "wrote {0}.  Next: AUTOBATCH_COSTS={0} autobatch plan trees.abg", args.output)?;
+    }
+    Ok(Answer::Yes)
+}
