@@ -35,9 +35,6 @@ const LONGEST: usize = 450;
 const LONG: &[(&str, &str)] = &[
     ("ir/src/plan/verify/tests.rs", "one test a rule, each with its rendered finding"),
     ("ir/src/plan/text/parse_kernel.rs", "one grammar: the program of a kernel"),
-    ("planner/src/differentiate/emit.rs", "one walk: the steps of a plan, backwards"),
-    ("planner/src/differentiate/kernel.rs", "one tape: the ops of a cell and what their reverse reads"),
-    ("planner/src/differentiate/rules.rs", "one table: the derivative of every op"),
     ("ir/src/plan/row_ops.rs", "one table: what every stage of a kernel computes"),
 ];
 

@@ -1,0 +1,154 @@
+//! Why a plan was not played.
+
+use crate::kernels::{IsaError, KernelError};
+use autobatch_ir::AppId;
+use std::fmt;
+
+/// Why a plan was not played.
+#[derive(Debug)]
+pub enum RunError {
+    /// The instruction set asked for is not available.
+    Isa(IsaError),
+    /// Fewer words or floats are bound than the plan reads.
+    Missing {
+        /// What is missing: `words` or `floats`.
+        what: &'static str,
+        /// How many the plan reads.
+        expected: usize,
+        /// How many are bound.
+        found: usize,
+    },
+    /// A bound index is out of range.
+    Index {
+        /// The place of the word.
+        word: usize,
+        /// The step that reads it.
+        step: usize,
+        /// The name of its kernel.
+        kernel: String,
+        /// The index.
+        found: u32,
+        /// How many values it may take.
+        limit: u32,
+    },
+    /// A store holds another number of elements than the plan says.
+    Store {
+        /// The name of the store.
+        name: String,
+        /// How many the plan says.
+        expected: usize,
+        /// How many it holds.
+        found: usize,
+    },
+    /// The slabs do not fit in memory.
+    Memory {
+        /// How many bytes the slabs take.
+        bytes: u64,
+    },
+    /// A plan that updates stores was played as one that computes values.
+    IsUpdate,
+    /// A plan that updates no stores was played as one that does.
+    NoUpdate,
+    /// An update plan names other parameters and states than are given.
+    States {
+        /// How many parameters and states the plan names.
+        expected: usize,
+        /// How many are given.
+        found: usize,
+    },
+    /// A touched row is none of its table's.
+    Touched {
+        /// The name of the gradient store.
+        name: String,
+        /// The row.
+        row: u32,
+        /// How many rows there are.
+        rows: u32,
+    },
+    /// Gradients are kept and the next plan makes those of other parameters.
+    OtherGradients,
+    /// The slabs take more than the player may hold.
+    Limit {
+        /// How many bytes the slabs take.
+        needs: u64,
+        /// How many bytes they may take.
+        limit: u64,
+    },
+    /// A weight could not be packed.
+    Kernel(KernelError),
+    /// A step made NaN or an infinity of finite numbers; only a player that watches finds this.
+    NotFinite {
+        /// The first such step.
+        step: usize,
+        /// The name of its kernel.
+        kernel: String,
+        /// The lane.
+        lane: usize,
+        /// The application behind the lane, if one is.
+        app: Option<AppId>,
+        /// Which result of the kernel.
+        result: usize,
+        /// The first element of the result that is not finite.
+        element: usize,
+    },
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Isa(error) => error.fmt(f),
+            Self::Missing { what, expected, found } => {
+                write!(
+                    f,
+                    "the plan reads {expected} bound {what}, found {found}; bind the graph that it was planned for"
+                )
+            }
+            Self::Index { word, step, kernel, found, limit } => write!(
+                f,
+                "index {found} (bound word {word}) is out of range for {kernel} in step f{step}: it must be below {limit}"
+            ),
+            Self::Store { name, expected, found } => {
+                write!(f, "store @{name} must hold {expected} elements, found {found}")
+            }
+            Self::Memory { bytes } => write!(
+                f,
+                "the slabs of the plan take {bytes} bytes, which cannot be had; plan fewer instances at once"
+            ),
+            Self::IsUpdate => f.write_str("the plan updates stores; play it with update"),
+            Self::NoUpdate => f.write_str("the plan updates no stores; play it with play"),
+            Self::States { expected, found } => write!(
+                f,
+                "the plan updates {expected} parameters and states, found {found}; give the weights and states of its recipe"
+            ),
+            Self::Touched { name, row, rows } => {
+                write!(f, "store @{name} has {rows} rows, row {row} was touched; list rows that exist")
+            }
+            Self::OtherGradients => f.write_str(
+                "gradients are kept, but this plan makes those of other parameters; ask every plan for the same ones",
+            ),
+            Self::Limit { needs, limit } => write!(
+                f,
+                "the slabs of the plan take {needs} bytes, the memory limit is {limit}; plan a smaller minibatch, or raise the limit"
+            ),
+            Self::Kernel(error) => error.fmt(f),
+            Self::NotFinite { step, kernel, lane, app, result, element } => {
+                write!(f, "{kernel} in step f{step}, lane {lane}")?;
+                if let Some(app) = app {
+                    write!(f, " (application {app})")?;
+                }
+                write!(
+                    f,
+                    ", made NaN or an infinity of finite numbers: element {element} of result {result}; bound its operands, or guard its divisions and logarithms"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<KernelError> for RunError {
+    fn from(error: KernelError) -> Self {
+        Self::Kernel(error)
+    }
+}
