@@ -5,7 +5,7 @@
 //! thread would have recorded, byte by byte: types, signatures and source lines are numbered by
 //! first appearance, which is the same in both; values, bound numbers and instances are shifted by
 //! what stands before; and the structural hash is grown over what is appended. *Cost.* One pass over
-//! the part, a quarter of what emitting it took.
+//! the part, about a fifth of what emitting it took (`examples/append_speed.rs`).
 
 use super::{Caller, Recorder};
 use crate::graph::arena::{Operand, OperandKind};
