@@ -20,6 +20,11 @@ pub enum BenchError {
         /// The words.
         String,
     ),
+    /// There is no such device, or it does not play.
+    Gpu(
+        /// Why.
+        String,
+    ),
     /// Training steps cannot be measured yet.
     TrainingIsMissing,
     /// The data holds no instances.
@@ -42,6 +47,7 @@ impl fmt::Display for BenchError {
             Self::Verb(words) => {
                 write!(f, "expected a model's name, or `sweep` and a model's name, found `{words}`")
             }
+            Self::Gpu(why) => f.write_str(why),
             Self::TrainingIsMissing => {
                 f.write_str("mode `train` cannot be measured yet: there is no trainer; use --mode infer")
             }

@@ -12,6 +12,8 @@
 //! ours can be timed between theirs. [`sweep`] goes through batch sizes.
 
 mod error;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 mod report;
 mod step;
 mod sweep;

@@ -15,7 +15,7 @@ use std::time::Duration;
 #[command(name = "autobatch-bench", version)]
 struct Arguments {
     /// a b c d dchar e f1 f2 g lattice sst; or `sweep` and one of them
-    #[arg(num_args = 1..=2, required = true)]
+    #[arg(num_args = 1..=2, required_unless_present = "device")]
     workload: Vec<String>,
     /// Instances as the scripts of other systems write them with --dump-data
     #[arg(long)]
@@ -56,6 +56,10 @@ struct Arguments {
     /// Leave out one by one
     #[arg(long)]
     alone: bool,
+    /// Times products, moves and two models on a GPU instead: gpu, gpu:0, gpu:part-of-a-name; with
+    /// --hidden, products of this size
+    #[arg(long)]
+    device: Option<String>,
     /// Print one line of JSON only
     #[arg(long)]
     json: bool,
@@ -78,6 +82,12 @@ impl Arguments {
     }
 
     fn answer(&self) -> Result<String, BenchError> {
+        if let Some(device) = self.device.as_deref().filter(|device| *device != "cpu") {
+            #[cfg(feature = "gpu")]
+            return autobatch_bench::gpu::report(device, self.hidden);
+            #[cfg(not(feature = "gpu"))]
+            return Err(BenchError::Gpu(format!("{device}: build the bench with --features gpu")));
+        }
         let options = self.options()?;
         match self.workload.as_slice() {
             [verb, name] if verb == "sweep" => {
