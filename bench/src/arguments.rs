@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct BenchArgs {
     /// a b c d dchar e f1 f2 g lattice sst; before it perhaps `sweep` (batch sizes), `peak` (share of the processor's) or
     /// `threads` (one against several)
-    #[arg(num_args = 1..=2, required = true)]
+    #[arg(num_args = 1..=2, required_unless_present = "device")]
     pub workload: Vec<String>,
     /// Instances as the scripts of other systems write them with --dump-data
     #[arg(long)]
@@ -61,6 +61,10 @@ pub struct BenchArgs {
     /// Refuse plans whose slabs take more bytes
     #[arg(long, value_name = "BYTES")]
     pub memory_limit: Option<u64>,
+    /// Times products, moves and two models on a GPU instead: gpu, gpu:0, gpu:part-of-a-name; with
+    /// --hidden, products of this size
+    #[arg(long)]
+    pub device: Option<String>,
     /// Print one line of JSON only
     #[arg(long)]
     pub json: bool,
@@ -104,6 +108,12 @@ impl BenchArgs {
     /// # Errors
     /// If the words make no sense, or as what they ask for.
     pub fn answer(&self) -> Result<String, BenchError> {
+        if let Some(device) = self.device.as_deref().filter(|device| *device != "cpu") {
+            #[cfg(feature = "gpu")]
+            return crate::gpu::report(device, self.hidden);
+            #[cfg(not(feature = "gpu"))]
+            return Err(BenchError::Gpu(format!("{device}: build the bench with --features gpu")));
+        }
         let options = self.options()?;
         let chosen = |text: String, json: String| if self.json { json } else { text };
         match self.workload.as_slice() {

@@ -22,6 +22,11 @@ pub enum BenchError {
         /// The words.
         String,
     ),
+    /// There is no such device, or it does not play.
+    Gpu(
+        /// Why.
+        String,
+    ),
     /// The data holds no instances.
     NoInstances,
     /// The number of rounds is out of range.
@@ -46,6 +51,7 @@ impl fmt::Display for BenchError {
                     "expected a model's name, perhaps after `sweep`, `peak` or `threads`, found `{words}`"
                 )
             }
+            Self::Gpu(why) => f.write_str(why),
             Self::NoInstances => f.write_str(
                 "the data holds no instances; give a file with at least one, or none to generate some",
             ),

@@ -17,6 +17,8 @@ mod arguments;
 mod calibrate;
 mod effort;
 mod error;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 mod pairs;
 mod report;
 mod step;
