@@ -1,6 +1,6 @@
 //! The command line of the bench, for its own program and for the verbs `bench` and `sweep` of `autobatch`.
 
-use crate::{BenchError, Mode, Options, Sweep, effort, pairs, run, sweep};
+use crate::{BenchError, Mode, Options, Sweep, dump, effort, pairs, run, sweep};
 use autobatch_models::catalogue;
 use autobatch_planner::schedule::Policy;
 use std::path::PathBuf;
@@ -65,6 +65,9 @@ pub struct BenchArgs {
     /// --hidden, products of this size
     #[arg(long)]
     pub device: Option<String>,
+    /// Measure nothing: write one step's weights (drawn afresh), outputs and gradients into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub dump: Option<PathBuf>,
     /// Print one line of JSON only
     #[arg(long)]
     pub json: bool,
@@ -128,6 +131,10 @@ impl BenchArgs {
             [verb, name] if verb == "threads" => {
                 let pairs = pairs(name, &options)?;
                 Ok(chosen(pairs.to_string(), pairs.to_json()))
+            }
+            [name] if let Some(folder) = &self.dump => {
+                let paths = dump(name, &options.sizes, folder)?;
+                Ok(paths.map(|path| format!("wrote {}", path.display())).join("\n"))
             }
             [name] => {
                 let report = run(name, &options)?;

@@ -15,6 +15,7 @@
 
 mod arguments;
 mod calibrate;
+mod dump;
 mod effort;
 mod error;
 #[cfg(feature = "gpu")]
@@ -26,6 +27,7 @@ mod sweep;
 
 pub use arguments::BenchArgs;
 pub use calibrate::{Calibration, calibrate};
+pub use dump::dump;
 pub use effort::{Effort, effort};
 pub use error::BenchError;
 pub use pairs::{Pairs, pairs};

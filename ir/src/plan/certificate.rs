@@ -38,7 +38,8 @@ impl Certificate {
 
 impl Plan {
     /// How many steps come before the reverse: it begins with the first step whose first lane was
-    /// played before. All of them, if there is none.
+    /// computed before. All of them, if there is none. Constants are brought in as often as fields
+    /// want them, which computes nothing.
     #[must_use]
     pub fn forward_steps(&self) -> usize {
         let largest = self.lanes.iter().map(|app| app.index()).max().unwrap_or(0);
@@ -54,6 +55,9 @@ impl Plan {
             let lanes = self.lanes.get(step.lanes.start as usize..step.lanes.end as usize).unwrap_or(&[]);
             if lanes.first().is_some_and(|&app| is_known(&dense, &sparse, app)) {
                 return true;
+            }
+            if self.kernels.get(step.kernel.index()).is_some_and(|kernel| kernel.source) {
+                return false;
             }
             for &app in lanes {
                 match dense.get_mut(app.index() / 64) {

@@ -1,0 +1,112 @@
+//! One step in files, for another program to repeat: every parameter, every output, every gradient.
+//!
+//! All instances are one graph, whose loss is the mean over them. Parameters are drawn afresh, biases
+//! too, so that none of them can be forgotten unseen. Arrays are safetensors; outputs, which have no
+//! names, are 32-bit floats one after another.
+
+use crate::error::BenchError;
+use autobatch::random::Random;
+use autobatch::train::write_weights;
+use autobatch_ir::id::{ParamId, ValueId};
+use autobatch_ir::plan::Mode;
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::{Graph, Value, Weights};
+use autobatch_models::catalogue::{self, Problem};
+use autobatch_planner::schedule::Policy;
+use autobatch_planner::{Gradients, Planner, Request};
+use autobatch_runtime_cpu::{Bound, Player};
+use std::path::{Path, PathBuf};
+
+/// Parameters are drawn from `-WIDEST..WIDEST`: small enough that no gate is shut.
+const WIDEST: f32 = 0.2;
+
+/// Writes `weights.safetensors`, `outputs.f32` and `gradients.safetensors` of one step into a folder,
+/// and gives their paths.
+///
+/// # Errors
+/// If there is no such model, an option does not fit, the step fails or a file cannot be written.
+pub fn dump(name: &str, options: &catalogue::Options, folder: &Path) -> Result<[PathBuf; 3], BenchError> {
+    let problem = catalogue::open(name, options)?;
+    if problem.workload.instances() == 0 {
+        return Err(BenchError::NoInstances);
+    }
+    let weights = drawn(&problem);
+    let paths = ["weights.safetensors", "outputs.f32", "gradients.safetensors"].map(|file| folder.join(file));
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |error| BenchError::Step(autobatch::Error::Io { path, error })
+    };
+    std::fs::create_dir_all(folder).map_err(failed(folder))?;
+    write_weights(&paths[0], &weights).map_err(|error| BenchError::Step(error.into()))?;
+    let outputs = outputs(&problem, &weights)?;
+    let bytes: Vec<u8> = outputs.iter().flat_map(|x| x.to_le_bytes()).collect();
+    std::fs::write(&paths[1], bytes).map_err(failed(&paths[1]))?;
+    write_weights(&paths[2], &gradients(&problem, &weights)?)
+        .map_err(|error| BenchError::Step(error.into()))?;
+    Ok(paths)
+}
+
+fn drawn(problem: &Problem) -> Weights {
+    let mut weights = Weights::init(&problem.module, 0);
+    let mut random = Random::new(1);
+    for number in 0..weights.len() {
+        let id = ParamId::new(number);
+        let values: Vec<f32> =
+            weights.get(id).iter().map(|_| (2.0 * random.unit() as f32 - 1.0) * WIDEST).collect();
+        weights.set(id, &values).expect("as many values as there are");
+    }
+    weights
+}
+
+fn outputs(problem: &Problem, weights: &Weights) -> Result<Vec<f32>, BenchError> {
+    let graph = Graph::new(&problem.module);
+    let wanted = emit(problem, &graph, |graph, instance, into| problem.workload.emit(graph, instance, into))?;
+    let request = Request { wanted: &wanted, ..Request::default() };
+    Ok(play(&graph, &request, weights)?.1)
+}
+
+/// The gradients of the mean loss, as weights under the parameters' names.
+fn gradients(problem: &Problem, weights: &Weights) -> Result<Weights, BenchError> {
+    let graph = Graph::new(&problem.module);
+    let wanted =
+        emit(problem, &graph, |graph, instance, into| into.push(problem.workload.loss(graph, instance)))?;
+    let share = 1.0 / wanted.len() as f32;
+    let losses: Vec<(ValueId, f32)> = wanted.iter().map(|&loss| (loss, share)).collect();
+    let gradients = Some(Gradients { losses: &losses, params: None, values: &[] });
+    let request = Request { wanted: &wanted, mode: Mode::Train, gradients, ..Request::default() };
+    let (player, _) = play(&graph, &request, weights)?;
+    let mut found = Weights::init(&problem.module, 0);
+    for number in 0..found.len() {
+        let id = ParamId::new(number);
+        let zeros = vec![0.0; found.get(id).len()];
+        found
+            .set(id, player.gradient_of(id).unwrap_or(&zeros))
+            .expect("a gradient is as long as its parameter");
+    }
+    Ok(found)
+}
+
+fn emit(
+    problem: &Problem,
+    graph: &Graph,
+    instance: impl for<'g> Fn(&'g Graph, usize, &mut Vec<Value<'g>>),
+) -> Result<Vec<ValueId>, BenchError> {
+    let mut values = Vec::new();
+    for number in 0..problem.workload.instances() {
+        graph.instance(number as u64);
+        instance(graph, number, &mut values);
+    }
+    graph.check()?;
+    Ok(values.iter().filter_map(|value| value.id()).collect())
+}
+
+fn play(graph: &Graph, request: &Request<'_>, weights: &Weights) -> Result<(Player, Vec<f32>), BenchError> {
+    let data = graph.data();
+    let mut planner = Planner::new(Policy::default().load()?);
+    let plan = planner.plan(&data, request)?.verify()?;
+    let mut player = Player::new(1)?;
+    let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
+    player.play(&plan, weights, bound)?;
+    let outputs = (0..plan.outputs.len()).flat_map(|number| player.output(&plan, number)).copied().collect();
+    Ok((player, outputs))
+}
