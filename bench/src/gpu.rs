@@ -41,7 +41,11 @@ pub fn report(device: &str, size: Option<usize>) -> Result<String, BenchError> {
     let _ = writeln!(text, "product {size} x {size} x {size}: {product:?}, {:.1} GFLOP/s", flops / 1e9);
     let moved = one_of(&mut player, size, |value, _| value.relu())?;
     let bytes = 8.0 * (size as f64).powi(2) / moved.as_secs_f64();
-    let _ = writeln!(text, "elementwise over {size} x {size}: {moved:?}, {:.1} GB/s read and written", bytes / 1e9);
+    let _ = writeln!(
+        text,
+        "elementwise over {size} x {size}: {moved:?}, {:.1} GB/s read and written",
+        bytes / 1e9
+    );
     for name in ["b", "d"] {
         let (instances, time) = model(&mut player, name, software)?;
         let rate = instances as f64 / time.as_secs_f64();
