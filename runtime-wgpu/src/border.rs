@@ -4,7 +4,7 @@
 use crate::error::GpuError;
 use crate::player::{Bound, Stores};
 use autobatch_ir::graph::Op;
-use autobatch_ir::plan::{Kernel, Operand, Place, Plan, Stage, Step, StoreId, View};
+use autobatch_ir::plan::{Kernel, Operand, Place, Plan, Stage, Step, Store, StoreId, StoreKind, View};
 use autobatch_ir::types::DType;
 
 /// No bound word.
@@ -18,6 +18,11 @@ struct Use {
 
 /// Checks all that is bound.
 pub(crate) fn check(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) -> Result<(), GpuError> {
+    // A plan of an optimiser has stores to change and no steps; this player changes none.
+    let changes = |store: &Store| matches!(store.kind, StoreKind::Grad(_) | StoreKind::State(_));
+    if plan.steps.is_empty() && plan.stores.iter().any(changes) {
+        return Err(GpuError::Updates);
+    }
     let missing = |what, expected, found| GpuError::Unbound { what, expected, found };
     if bound.words.len() < plan.words as usize {
         return Err(missing("words", plan.words as usize, bound.words.len()));

@@ -65,6 +65,8 @@ pub enum GpuError {
         /// What was said.
         reason: String,
     },
+    /// The plan changes parameters, as those of optimisers do.
+    Updates,
     /// Fewer words or floats are bound than the plan reads.
     Unbound {
         /// What is missing: `words` or `floats`.
@@ -148,6 +150,9 @@ impl fmt::Display for GpuError {
                     "a call was rejected: {reason}; play on the cpu, and report this with the adapter's name"
                 )
             }
+            Self::Updates => f.write_str(
+                "the plan updates parameters, expected one that computes values; play updates on the cpu with the gradients that are read from here",
+            ),
             Self::Unbound { what, expected, found } => write!(
                 f,
                 "the plan reads {expected} bound {what}, found {found}; bind the graph that it was planned for"

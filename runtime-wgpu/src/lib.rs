@@ -2,7 +2,7 @@
 //!
 //! * [`device`]: finds adapters, opens one, and knows what it can hold.
 //! * [`compile`]: a plan becomes a list of dispatches: a pipeline, a record of numbers, a count of threads.
-//! * [`player`]: memory on the device, one upload and one submission a play, outputs read back.
+//! * [`Player`]: memory on the device, one upload and one submission a play, outputs read back.
 //!
 //! **Shape of a play.** The tables of a plan and a record a dispatch go up in one write, bound numbers in
 //! another. Every stage of a kernel is one dispatch over all lanes of its step; what a stage leaves behind

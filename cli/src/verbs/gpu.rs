@@ -58,10 +58,10 @@ pub fn doctor(_: &str, console: &mut Console<'_>) -> Result<Answer, Failure> {
 #[cfg(feature = "gpu")]
 fn findings(found: &SelfTest) -> Vec<String> {
     let SelfTest { adapter, same_bits, off, first, again } = found;
-    let (first, again) = (first.as_millis(), again.as_millis());
+    let (first, again) = (first.as_millis(), again.as_micros());
     let mut lines = vec![
         format!("self-test: {}, driver {}", adapter.name, adapter.driver),
-        format!("  first play {first} ms with opening and compiling, second {again} ms"),
+        format!("  first play {first} ms with opening and compiling, second {again} µs"),
     ];
     lines.push(match (found.is_healthy(), same_bits) {
         (true, true) => "  right: the bits of the cpu".to_owned(),

@@ -92,6 +92,20 @@ fn every_verb_has_help_with_an_example() {
 }
 
 #[test]
+fn devices_say_which_is_the_best_and_doctor_refuses_what_is_none() {
+    let output = autobatch(&["devices"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(said.starts_with("cpu  ") && said.contains("best: "), "{said}");
+    assert_eq!(autobatch(&["doctor", "cuda"]).status.code(), Some(2));
+    // No machine has a thousand adapters: the answer is no, with the remedy.
+    let output = autobatch(&["doctor", "gpu:1000"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("play on the cpu"), "{said}");
+}
+
+#[test]
 fn completions_speak_of_every_verb() {
     let output = autobatch(&["completions", "bash"]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

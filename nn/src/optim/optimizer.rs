@@ -208,7 +208,6 @@ impl Optimizer {
 
     /// Traces the cell of one element.
     #[track_caller]
-    #[track_caller]
     fn cell(&self, m: &mut ModuleBuilder, decay: Option<WeightDecay>) -> Option<SigId> {
         let states = self.rule.states().len();
         let floats = self.floats(1, 1.0).len() as u32;
@@ -242,7 +241,6 @@ impl Optimizer {
 }
 
 /// The cell of the factor of clipped gradients: `scale * min(1, norm / (scale * sqrt(sumsq) + 1e-6))`.
-#[track_caller]
 #[track_caller]
 fn clip_factor(m: &mut ModuleBuilder, floats: u32, norm: f64) -> Option<SigId> {
     let ports = vec![Type::scalar(DType::F32); 1 + floats as usize];

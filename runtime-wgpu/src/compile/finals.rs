@@ -1,7 +1,7 @@
 //! Finals: sums over all rows, each one dispatch in which every thread owns what it adds to.
 
-use super::Build;
 use super::record::Record;
+use super::{Build, MOST_THREADS};
 use crate::error::GpuError;
 use crate::module::Program;
 use autobatch_ir::plan::{Final, FinalSum};
@@ -24,7 +24,9 @@ pub(super) fn lower(build: &mut Build<'_>, sum: &Final) -> Result<(), GpuError> 
         ),
         FinalSum::Colsum => (COLSUM, Record::new(&[elements as u32, at, parts]), elements),
         FinalSum::Tgrad => {
-            let rests = RESTS.min(shape.rows() as u32);
+            // Of wide tables fewer, so that threads stay countable.
+            let most = (MOST_THREADS / u64::from(columns)).clamp(1, u64::from(RESTS)) as u32;
+            let rests = most.min(shape.rows() as u32);
             let last = shape.rows() as u32 - 1;
             let record = Record::new(&[columns * rests, columns, rests, at, last, parts]);
             (TGRAD, record, u64::from(columns) * u64::from(rests))

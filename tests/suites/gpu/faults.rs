@@ -5,6 +5,7 @@ use crate::common::{bound, player};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::Graph;
 use autobatch_ir::module::{Init, ModuleBuilder};
+use autobatch_ir::plan::Plan;
 use autobatch_planner::{Planner, Request};
 use autobatch_runtime_wgpu::{GpuError, Options};
 
@@ -49,4 +50,23 @@ fn an_index_out_of_range_is_named_before_anything_is_played() {
     numbers.words = &[];
     let error = player.play(&plan, &weights, numbers).expect_err("nothing is bound");
     assert!(error.to_string().contains("expected 1") || error.to_string().contains("reads 1"), "{error}");
+}
+
+#[test]
+fn a_plan_that_only_changes_parameters_is_refused_and_not_passed_over() {
+    let Some(mut player) = player(Options::default()) else { return };
+    let text = r#"
+        autobatch plan 1 module "model" structure 0x00000000000000000000000000000001 mode train
+        store @w param f32[4] store @w.m state @w f32[4]
+        bind words 0 floats 0
+        certificate batches 0 bound 0 | rows copied 0 tabled 0 direct 0 | slabs 0 bytes
+    "#;
+    let plan = Plan::from_text(text).expect("parses").verify().expect("verifies");
+    let mut m = ModuleBuilder::new("model");
+    let _ = (m.param("w", [4], Init::ZEROS), m.param("w.m", [4], Init::ZEROS));
+    let graph = Graph::new(&m.build().expect("sound")).finish().expect("sound");
+    let weights = Weights::init(&graph.module, 1);
+    let error = player.play(&plan, &weights, bound(&graph, false)).expect_err("is refused");
+    assert_eq!(error, GpuError::Updates);
+    assert!(error.to_string().contains("play updates on the cpu"), "{error}");
 }

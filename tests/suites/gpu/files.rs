@@ -1,10 +1,15 @@
-//! The plans of the corpus of texts: every row, every output.
+//! The corpus of texts: every row of its plans, every value of its graphs.
 
+use crate::agreement::agrees;
 use crate::common::{SEED, STEP, Within, exact, player};
+use autobatch_ir::GraphData;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{FieldId, Plan, StoreId, interp};
 use autobatch_ir::types::DType;
 use autobatch_runtime_wgpu::{Bound, Stores};
+
+/// Rows are of order one; losses among them are small differences of such numbers.
+const WITHIN: Within = Within { row: 1e-5, least: 5e-6 };
 
 struct Drawn(Vec<Vec<f32>>);
 
@@ -43,8 +48,6 @@ fn plans_of_the_corpus_leave_the_rows_of_the_naive_player() {
         let mut player = player(exact()).expect("as before");
         let bound = Bound { words: &words, floats: &floats, noise };
         player.play(&plan, &Drawn(stores), bound).expect("plays");
-        // Rows are of order one; losses among them are small differences of such numbers.
-        let within = Within { row: 1e-5, least: 5e-6 };
         for (number, field) in plan.fields.iter().enumerate() {
             for row in 0..plan.slabs[field.slab.index()].rows {
                 let id = FieldId(number as u32);
@@ -53,7 +56,7 @@ fn plans_of_the_corpus_leave_the_rows_of_the_naive_player() {
                 let floats =
                     |words: &[u32]| -> Vec<f32> { words.iter().map(|&w| f32::from_bits(w)).collect() };
                 let same = match field.ty.dtype {
-                    DType::F32 => within.holds(&floats(&found), &floats(expected)),
+                    DType::F32 => WITHIN.holds(&floats(&found), &floats(expected)),
                     _ => found == expected,
                 };
                 assert!(
@@ -63,6 +66,25 @@ fn plans_of_the_corpus_leave_the_rows_of_the_naive_player() {
                     field.name
                 );
             }
+        }
+        played += 1;
+    }
+    assert!(played >= 10, "the corpus is there");
+}
+
+#[test]
+fn graphs_of_the_corpus_agree_with_the_reference() {
+    let Some(mut player) = player(exact()) else { return };
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("files/graphs");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).expect("there").map(|file| file.expect("read").path()).collect();
+    files.sort();
+    let mut played = 0;
+    for path in files.iter().filter(|path| path.extension().is_some_and(|end| end == "graph")) {
+        let source = std::fs::read_to_string(path).expect("read");
+        let graph = GraphData::from_text(&source).expect("parses");
+        if let Err(error) = agrees(&graph, true, &mut player, WITHIN) {
+            panic!("{}: {error}", path.display());
         }
         played += 1;
     }
