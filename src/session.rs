@@ -213,7 +213,7 @@ impl Session {
         let plan = self.plan(graph, request)?;
         let planning = start.elapsed();
         let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
-        self.player.play(&plan, &*self.weights, bound)?;
+        self.player.play(&plan, &self.weights, bound)?;
         self.last = Some(Arc::clone(&plan));
         Ok(Played { plan, planning, playing: start.elapsed() - planning })
     }

@@ -84,7 +84,7 @@ fn a_sweep_goes_through_the_same_instances_at_each_batch_size() {
 fn what_cannot_be_measured_is_refused_with_a_remedy() {
     let say = |name: &str, options: Options| run(name, &options).unwrap_err().to_string();
     assert_eq!(say("b", Options { rounds: 0, ..quick() }), "rounds must be 1 to 10000, found 0");
-    assert!(say("x", quick()).starts_with("unknown model `x`: expected one of a, b"));
+    assert!(say("x", quick()).starts_with("unknown model `x`: expected one of "));
     assert!(matches!("tran".parse::<Mode>(), Err(BenchError::Mode(_))));
     let empty = std::env::temp_dir().join(format!("autobatch-bench-{}.json", std::process::id()));
     std::fs::write(&empty, r#"{"trees": [], "labels": []}"#).unwrap();

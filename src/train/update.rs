@@ -35,7 +35,7 @@ impl Updater {
     pub(crate) fn update(&mut self, session: &mut Session) -> Result<()> {
         let floats = self.optimizer.floats(self.states.updates() + 1, 1.0);
         let (player, weights) = session.updating();
-        Ok(player.update(&self.plan, weights, &mut self.states, &floats)?)
+        player.update(&self.plan, weights, &mut self.states, &floats)
     }
 
     pub(crate) fn optimizer(&self) -> &Optimizer {

@@ -217,7 +217,11 @@ fn with_outputs(graph: &GraphData, wanted: &[(ValueId, bool)]) -> Result<Option<
         let mut needed = needed.iter();
         list.retain(|_| needed.next().copied().unwrap_or(false));
         for application in list {
-            application["results"] = json!([]);
+            for result in application["results"].as_array_mut().into_iter().flatten() {
+                if let Some(value) = result.as_u64() {
+                    *result = json!(values[value as usize]);
+                }
+            }
             for operand in application["operands"].as_array_mut().into_iter().flatten() {
                 if let Some(value) = operand.get("value").and_then(Json::as_u64) {
                     operand["value"] = json!(values[value as usize]);

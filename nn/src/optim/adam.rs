@@ -30,6 +30,7 @@ impl Moments {
     }
 
     /// `w - lr' * m / (sqrt(v) * r + eps)`
+    #[track_caller]
     fn value<'g>(&self, element: Element<'_, 'g>, m: Value<'g>, v: Value<'g>) -> Value<'g> {
         let divisor = v.sqrt() * element.numbers[1] + self.eps as f32;
         element.value - element.numbers[0] * m / divisor

@@ -6,7 +6,7 @@ mod binary;
 mod hostile;
 mod text;
 
-use autobatch_ir::plan::interp::play;
+use autobatch_ir::plan::interp::{play, update};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use std::path::Path;
@@ -40,6 +40,13 @@ fn played(plan: &Verified<Plan>) -> Option<()> {
     let all = [elements, registers, rows, bound, plan.certificate.slab_bytes, taken.sum()];
     if all.iter().any(|&much| much > MUCH) {
         return None;
+    }
+    if plan.is_update() {
+        let mut stores: Vec<Vec<f32>> =
+            plan.stores.iter().map(|store| vec![0.5; store.ty.shape.elements()]).collect();
+        let (floats, touched) = (vec![0.25; plan.floats as usize], vec![None; plan.stores.len()]);
+        update(plan, &mut stores, &floats, &touched).expect("every store is there");
+        return Some(());
     }
     let given = &plan.stores[..plan.given_stores()];
     let stores: Vec<Vec<f32>> = given.iter().map(|store| vec![0.5; store.ty.shape.elements()]).collect();

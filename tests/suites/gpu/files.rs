@@ -6,7 +6,7 @@ use autobatch_ir::GraphData;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{FieldId, Plan, StoreId, interp};
 use autobatch_ir::types::DType;
-use autobatch_runtime_wgpu::{Bound, Stores};
+use autobatch_runtime_wgpu::{Bound, GpuError, Stores};
 
 /// Rows are of order one; losses among them are small differences of such numbers.
 const WITHIN: Within = Within { row: 1e-5, least: 5e-6 };
@@ -43,6 +43,13 @@ fn plans_of_the_corpus_leave_the_rows_of_the_naive_player() {
         let words: Vec<u32> = (0..plan.words).map(|at| at % 2).collect();
         let floats: Vec<f32> = (0..plan.floats).map(|at| draw(3, at as usize)).collect();
         let noise = Noise::On { seed: SEED, step: STEP };
+        if plan.is_update() {
+            let mut player = player(exact()).expect("as before");
+            let bound = Bound { words: &words, floats: &floats, noise };
+            let refused = player.play(&plan, &Drawn(stores), bound);
+            assert!(matches!(refused, Err(GpuError::Updates)), "{refused:?}");
+            continue;
+        }
         let naive = interp::play(&plan, &stores, &words, &floats, noise).expect("plays");
         // A player of its own for each plan: rows that a plan does not write are zero then, as here.
         let mut player = player(exact()).expect("as before");

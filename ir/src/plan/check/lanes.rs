@@ -76,7 +76,7 @@ impl<'a> Lanes<'a> {
             let id = StepId(number as u32);
             let first = self.plan.lanes(step)[0];
             match &mut reverse {
-                Some(reverse) if self.played.get(first.index()) == Some(&true) => {
+                Some(reverse) if self.is_played(first) && !self.is_brought_again(step, first) => {
                     self.reverse_step(id, step, reverse);
                 }
                 reverse => self.step(id, step, reverse.as_mut()),
@@ -130,6 +130,21 @@ impl<'a> Lanes<'a> {
         }
     }
 
+    fn is_played(&self, app: AppId) -> bool {
+        self.played.get(app.index()) == Some(&true)
+    }
+
+    /// Whether a step brings a constant into one more field; a gradient of a constant is computed.
+    fn is_brought_again(&self, step: &Step, first: AppId) -> bool {
+        self.plan.kernel(step).source && self.is_constant(first)
+    }
+
+    /// Whether an application of the graph is a constant.
+    fn is_constant(&self, app: AppId) -> bool {
+        let sig = self.graph.arena.app(app).sig;
+        matches!(self.graph.sigs.get(sig).callee, Callee::Op(Op::Fill { .. }))
+    }
+
     /// The signature of all lanes, each of which is played for the first time: but for constants, which
     /// are brought into every field that they are read in.
     fn signature(&mut self, id: StepId, step: &Step) -> Option<SigId> {
@@ -145,8 +160,7 @@ impl<'a> Lanes<'a> {
                 self.report.push(Disagreement::Signature { step: id, app });
                 return None;
             }
-            let constant = matches!(self.graph.sigs.get(own).callee, Callee::Op(Op::Fill { .. }));
-            if std::mem::replace(&mut self.played[app.index()], true) && !constant {
+            if std::mem::replace(&mut self.played[app.index()], true) && !self.is_constant(app) {
                 self.report.push(Disagreement::Twice { step: id, app });
             }
             if self.alone[app.index()] && lanes.len() > 1 {
