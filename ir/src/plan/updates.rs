@@ -7,7 +7,7 @@
 //! schedule ever makes a new plan; a caller computes them in `f64` and rounds once, which no kernel
 //! in `f32` could (`1 - 0.999^1` would keep four digits).
 //!
-//! An update plan is a [`Plan`](super::Plan) and not a type of its own, so that text, binary form,
+//! An update plan is a [`Plan`] and not a type of its own, so that text, binary form,
 //! verifier, tools and both runtimes know it.
 //!
 //! # What is played
