@@ -50,13 +50,29 @@ def tree(t, leaf, node):
     return node(tree(t[0], leaf, node), tree(t[1], leaf, node))
 
 
+MASK, GOLDEN = (1 << 64) - 1, 0x9e3779b97f4a7c15
+
+
+def splitmix(state):
+    """What SplitMix64 makes of a state."""
+    z = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9 & MASK
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb & MASK
+    return z ^ (z >> 31)
+
+
+def image(seed, number):
+    """The pixels and the class that autobatch draws for an image: a file of images holds but a seed."""
+    state = seed ^ splitmix((number ^ 0x6a09e667f3bcc908) + GOLDEN & MASK)
+    draws = [splitmix(state + k * GOLDEN & MASK) for k in range(1, 28 * 28 + 2)]
+    return torch.tensor([draw >> 40 for draw in draws[:-1]], dtype=torch.float32) / (1 << 24), draws[-1] * 10 >> 64
+
+
 def mnist(p, data):
-    count, rng = data['examples'], np.random.RandomState(data['seed'])
-    pixels, classes = rng.rand(count, 1, 28, 28).astype(np.float32), rng.randint(0, 10, count)
-    for x, y in zip(pixels, classes):
-        h = linear(p, 'mnist.0', torch.from_numpy(x).flatten()).relu()
+    for number in range(data['examples']):
+        x, y = image(data['seed'], number)
+        h = linear(p, 'mnist.0', x).relu()
         scores = linear(p, 'mnist.2', linear(p, 'mnist.1', h).relu())
-        yield [scores], F.cross_entropy(scores, torch.tensor(int(y)))
+        yield [scores], F.cross_entropy(scores, torch.tensor(y))
 
 
 def spinn(p, data):
@@ -85,7 +101,7 @@ def similarity(p, data):
             state = (o.sigmoid() * c.tanh(), c)
             if t['parent'][n] < 0: return c
             below[t['parent'][n]].append(state)
-    for l, r, s in zip(data['left'], data['right'], data['score']):
+    for l, r, s in data['pairs']:
         a, b = encode(l), encode(r)
         out = linear(p, 'out', linear(p, 'both', torch.cat([a * b, (a - b).abs()])).sigmoid()).log_softmax(0)
         wanted, low = torch.zeros(5), math.floor(s)
