@@ -120,6 +120,56 @@ pub enum Code {
     Cast(DType),
 }
 
+impl Code {
+    /// The elementwise function that an op is; `None` for an op that is none.
+    #[must_use]
+    pub const fn of(op: Op) -> Option<Self> {
+        Some(match op {
+            Op::Unary(unary) => Self::Unary(unary),
+            Op::LeakyRelu { slope } => Self::LeakyRelu(slope),
+            Op::Elu { alpha } => Self::Elu(alpha),
+            Op::Clamp { low, high } => Self::Clamp(low, high),
+            Op::Binary(binary) => Self::Binary(binary),
+            Op::Compare(compare) => Self::Compare(compare),
+            Op::Select => Self::Select,
+            Op::Cast(to) => Self::Cast(to),
+            _ => return None,
+        })
+    }
+
+    /// The op that is this function; `None` for a copy and for slopes.
+    #[must_use]
+    pub const fn op(self) -> Option<Op> {
+        Some(match self {
+            Self::Copy | Self::Slope(_) => return None,
+            Self::Unary(unary) => Op::Unary(unary),
+            Self::LeakyRelu(slope) => Op::LeakyRelu { slope },
+            Self::Elu(alpha) => Op::Elu { alpha },
+            Self::Clamp(low, high) => Op::Clamp { low, high },
+            Self::Binary(binary) => Op::Binary(binary),
+            Self::Compare(compare) => Op::Compare(compare),
+            Self::Select => Op::Select,
+            Self::Cast(to) => Op::Cast(to),
+        })
+    }
+
+    /// How many operands it takes.
+    #[must_use]
+    pub const fn arity(self) -> usize {
+        match self {
+            Self::Copy
+            | Self::Unary(_)
+            | Self::LeakyRelu(_)
+            | Self::Elu(_)
+            | Self::Clamp(..)
+            | Self::Slope(_)
+            | Self::Cast(_) => 1,
+            Self::Binary(_) | Self::Compare(_) => 2,
+            Self::Select => 3,
+        }
+    }
+}
+
 /// One elementwise instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Instr {

@@ -130,16 +130,7 @@ impl<'a> Builder<'a> {
         for id in arena.ids().skip(ports.len()) {
             let signature = self.tables.sigs.get(arena.app(id).sig);
             let operands = self.operands_of(arena, id, &values);
-            let params: Vec<u32> = signature
-                .params
-                .iter()
-                .map(|&arg| match arg {
-                    ParamArg::Port(port) => args[port as usize],
-                    ParamArg::Module(_) => {
-                        unreachable!("bodies of verified modules take parameters as ports")
-                    }
-                })
-                .collect();
+            let params = arguments(signature, args);
             values.extend(self.apply(signature, &operands, &params));
         }
         values
@@ -275,7 +266,8 @@ impl<'a> Builder<'a> {
         };
         let sources = operands.into_iter().map(|value| self.source(value, width)).collect();
         let dst = self.temp(result);
-        let instr = Instr { code: code(op), dtype, sources, store: Some(dst) };
+        let code = Code::of(op).unwrap_or_else(|| unreachable!("{} is not elementwise", op.spelling()));
+        let instr = Instr { code, dtype, sources, store: Some(dst) };
         self.stages.push(Stage::Map { width, code: vec![instr] });
         vec![Value::Pieces(vec![dst], result)]
     }
@@ -315,18 +307,13 @@ impl<'a> Builder<'a> {
     }
 }
 
-fn code(op: Op) -> Code {
-    match op {
-        Op::Unary(unary) => Code::Unary(unary),
-        Op::LeakyRelu { slope } => Code::LeakyRelu(slope),
-        Op::Elu { alpha } => Code::Elu(alpha),
-        Op::Clamp { low, high } => Code::Clamp(low, high),
-        Op::Binary(binary) => Code::Binary(binary),
-        Op::Compare(compare) => Code::Compare(compare),
-        Op::Select => Code::Select,
-        Op::Cast(to) => Code::Cast(to),
-        _ => unreachable!("{} is not elementwise", op.spelling()),
-    }
+/// The parameters that an application of a body takes, of those that the body is given.
+pub(crate) fn arguments(signature: &Signature, args: &[u32]) -> Vec<u32> {
+    let of = |arg: &ParamArg| match *arg {
+        ParamArg::Port(port) => args[port as usize],
+        ParamArg::Module(_) => unreachable!("bodies of verified modules take parameters as ports"),
+    };
+    signature.params.iter().map(of).collect()
 }
 
 pub(crate) fn type_of(value: &Value) -> Type {

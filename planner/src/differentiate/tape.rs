@@ -7,8 +7,8 @@
 
 use super::kernel::{Deriver, Refused};
 use super::rules::{Partial, floats, sub};
-use crate::compile::{Value, pieces, type_of};
-use autobatch_ir::graph::{Arena, Binary, Callee, Op, OperandKind, ParamArg, Signature};
+use crate::compile::{Value, arguments, pieces, type_of};
+use autobatch_ir::graph::{Arena, Binary, Callee, Op, OperandKind, Signature};
 use autobatch_ir::plan::{Code, Part, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, Type};
 
@@ -111,16 +111,7 @@ impl<'a> Deriver<'a> {
             let slots: Vec<usize> = operand_slots(arena, id);
             let operands: Vec<Value> = slots.iter().map(|&slot| values[slot].clone()).collect();
             let own_needs: Vec<bool> = slots.iter().map(|&slot| needs[slot]).collect();
-            let params: Vec<u32> = signature
-                .params
-                .iter()
-                .map(|&arg| match arg {
-                    ParamArg::Port(port) => args[port as usize],
-                    ParamArg::Module(_) => {
-                        unreachable!("bodies of verified modules take parameters as ports")
-                    }
-                })
-                .collect();
+            let params = arguments(signature, args);
             let (results, result_needs, tape) = self.forward(signature, &operands, &own_needs, &params);
             values.extend(results);
             needs.extend(result_needs);

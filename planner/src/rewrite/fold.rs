@@ -128,7 +128,7 @@ fn readers(graph: &GraphData, context: &Context<'_>) -> Vec<u32> {
 }
 
 fn fate(graph: &GraphData, context: &Context<'_>, app: AppId, op: Op, constants: &[Option<u32>]) -> Fate {
-    let Some(code) = code(op) else { return Fate::Stays };
+    let Some(code) = Code::of(op) else { return Fate::Stays };
     let operands = graph.arena.operands(app);
     let mut known = [None; 3];
     for (slot, operand) in known.iter_mut().zip(operands) {
@@ -155,21 +155,6 @@ fn fate(graph: &GraphData, context: &Context<'_>, app: AppId, op: Op, constants:
         }
         _ => Fate::Stays,
     }
-}
-
-/// The elementwise function that an op is.
-fn code(op: Op) -> Option<Code> {
-    Some(match op {
-        Op::Unary(unary) => Code::Unary(unary),
-        Op::LeakyRelu { slope } => Code::LeakyRelu(slope),
-        Op::Elu { alpha } => Code::Elu(alpha),
-        Op::Clamp { low, high } => Code::Clamp(low, high),
-        Op::Binary(binary) => Code::Binary(binary),
-        Op::Compare(compare) => Code::Compare(compare),
-        Op::Select => Code::Select,
-        Op::Cast(to) => Code::Cast(to),
-        _ => return None,
-    })
 }
 
 /// Whether the constant with these bits, in this place, leaves every other operand as it is.

@@ -144,5 +144,8 @@ pub fn long_files(sources: &[Source], most: usize, allowed: &[(&str, &str)]) -> 
             complaints.push(complain(source, lines, "no longer long; take it off the list"));
         }
     }
+    let is_gone = |path: &str| sources.iter().all(|source| source.path != path);
+    let gone = allowed.iter().filter(|(path, _)| is_gone(path));
+    complaints.extend(gone.map(|(path, _)| format!("{path}: is gone; take it off the list of long files")));
     complaints
 }

@@ -3,6 +3,7 @@
 use super::terms::{Factor, ListTerm, Operand, Piece, ProductStart, Seq, Term, Terms};
 use crate::graph::{Arena, Callee, GraphData, Op, OperandKind, ParamArg, Signature};
 use crate::plan::Code;
+use crate::plan::row_ops::{Template, template};
 use crate::types::{DType, Type};
 
 /// The terms of the results of a signature of a graph; `None` if the module cannot be read, or
@@ -93,77 +94,46 @@ impl Play<'_> {
         let results: Vec<Type> = signature.results.iter().map(|&ty| self.graph.ty(ty)).collect();
         let width = results.first().map_or(0, |ty| ty.shape.elements());
         let one = |seq: Seq| Some(vec![Value::Seq(seq)]);
-        let code = match op {
-            Op::Port(_) => return None,
-            Op::Input(_) | Op::StopGradient | Op::ScaleGradient { .. } => return Some(operands),
-            Op::Dropout { .. } if !self.training => {
+        match (template(op), op) {
+            (Template::Source, Op::Input(_))
+            | (Template::View, Op::StopGradient | Op::ScaleGradient { .. }) => Some(operands),
+            (Template::Row, Op::Dropout { .. }) if !self.training => {
                 operands.truncate(1);
-                return Some(operands);
+                Some(operands)
             }
-            Op::Fill { bits, .. } => return one(self.terms.whole(Term::Const(bits), width)),
-            Op::Param => return one(self.terms.whole(Term::Param(*args.first()?), width)),
-            Op::List => {
+            (Template::Source, Op::Fill { bits, .. }) => one(self.terms.whole(Term::Const(bits), width)),
+            (Template::Source, Op::Param) => one(self.terms.whole(Term::Param(*args.first()?), width)),
+            (Template::List, _) => {
                 let items = operands.into_iter().map(Value::seq).collect::<Option<Vec<Seq>>>()?;
-                return Some(vec![Value::List(ListTerm::Items(items))]);
+                Some(vec![Value::List(ListTerm::Items(items))])
             }
-            Op::Lookup { .. } => {
+            (Template::Lookup, _) => {
                 let index = operands.swap_remove(0).seq()?;
-                return one(self.terms.whole(Term::Lookup(*args.first()?, index), width));
+                one(self.terms.whole(Term::Lookup(*args.first()?, index), width))
             }
-            Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. } => {
-                return one(self.fold(op, operands, width));
-            }
-            Op::Affine { bias, transposed } => {
+            (Template::Seg, _) => one(self.fold(op, operands, width)),
+            (Template::Prod, Op::Affine { bias, transposed }) => {
                 let sources = operands.into_iter().map(Value::seq).collect::<Option<Vec<Seq>>>()?;
-                return one(self.affine(bias, transposed, &sources, &types, args, results[0])?);
+                one(self.affine(bias, transposed, &sources, &types, args, results[0])?)
             }
-            Op::Unary(unary) => Code::Unary(unary),
-            Op::LeakyRelu { slope } => Code::LeakyRelu(slope),
-            Op::Elu { alpha } => Code::Elu(alpha),
-            Op::Clamp { low, high } => Code::Clamp(low, high),
-            Op::Binary(binary) => Code::Binary(binary),
-            Op::Compare(compare) => Code::Compare(compare),
-            Op::Select => Code::Select,
-            Op::Cast(to) => Code::Cast(to),
-            Op::Broadcast(_)
-            | Op::Matmul
-            | Op::Dot
-            | Op::Outer
-            | Op::Concat { .. }
-            | Op::Split { .. }
-            | Op::Slice { .. }
-            | Op::Reshape(_)
-            | Op::Transpose(_)
-            | Op::Pick
-            | Op::Stack
-            | Op::Reduce { .. }
-            | Op::ArgMax
-            | Op::TopK { .. }
-            | Op::Softmax
-            | Op::LogSoftmax
-            | Op::LogSumExp
-            | Op::Norm
-            | Op::LayerNorm { .. }
-            | Op::OneHot { .. }
-            | Op::PickNegLogSoftmax
-            | Op::CrossEntropy
-            | Op::KlDiv
-            | Op::Mse
-            | Op::Bce
-            | Op::Hinge { .. }
-            | Op::Dropout { .. }
-            | Op::ForkNoise { .. } => {
+            (Template::Map, _) => {
+                let code = Code::of(op)?;
+                let dtype: DType = types.get(usize::from(code == Code::Select))?.dtype;
+                let operands: Vec<Operand> = operands
+                    .into_iter()
+                    .map(|value| value.seq().map(Operand::Value))
+                    .collect::<Option<_>>()?;
+                one(self.terms.elementwise(code, dtype, &operands, width as u32))
+            }
+            (Template::View | Template::Row, _) => {
                 let sources = operands.into_iter().zip(types);
                 let sources =
                     sources.map(|(value, ty)| Some((value.seq()?, ty))).collect::<Option<Vec<_>>>()?;
                 let seqs = self.terms.row(op, sources, &results);
-                return Some(seqs.into_iter().map(Value::Seq).collect());
+                Some(seqs.into_iter().map(Value::Seq).collect())
             }
-        };
-        let dtype: DType = types.get(usize::from(code == Code::Select))?.dtype;
-        let operands: Vec<Operand> =
-            operands.into_iter().map(|value| value.seq().map(Operand::Value)).collect::<Option<_>>()?;
-        one(self.terms.elementwise(code, dtype, &operands, width as u32))
+            (Template::Source | Template::Prod, _) => None,
+        }
     }
 
     fn fold(&mut self, op: Op, operands: Vec<Value>, width: usize) -> Seq {

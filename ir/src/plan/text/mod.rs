@@ -11,6 +11,7 @@
 
 mod parse;
 mod parse_kernel;
+mod parse_stage;
 mod parse_step;
 mod parse_update;
 mod print;

@@ -1,13 +1,13 @@
-//! Text to kernels; see [`print_kernel`](super::print_kernel) for what it looks like.
+//! Text to kernels; see [`print_kernel`](super::print_kernel) for what it looks like. Stages that take rows, lists
+//! and tables are read in [`parse_stage`](super::parse_stage).
 
 use super::parse::{Parser, is_mark};
-use super::print_kernel::{code_of, element_type, whole_type};
 use crate::graph::Op;
 use crate::graph::text::error::{Parsed, nearest};
 use crate::graph::text::lex::{Kind, THROUGH, TO, Token};
 use crate::graph::text::number::unsigned32;
 use crate::graph::text::vocabulary::{prototype, spellings};
-use crate::plan::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
+use crate::plan::{Code, Instr, Kernel, Part, ProdInit, Reg, RegKind, Source, Stage, View};
 use crate::types::{DType, Type};
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn is_one_of(&self, token: Token, words: &[&str]) -> bool {
+    pub(super) fn is_one_of(&self, token: Token, words: &[&str]) -> bool {
         token.kind == Kind::Word && words.contains(&self.cursor.spelling(token))
     }
 
@@ -118,7 +118,7 @@ impl Parser<'_> {
     }
 
     /// `@0`: a parameter port of the kernel.
-    fn param(&mut self, kernel: &Kernel) -> Parsed<u32> {
+    pub(super) fn param(&mut self, kernel: &Kernel) -> Parsed<u32> {
         let token = self.cursor.at_name("a parameter port such as @0")?;
         match unsigned32(self.cursor.name(token).as_bytes()) {
             Ok(number) if (number as usize) < kernel.params.len() => Ok(number),
@@ -153,7 +153,7 @@ impl Parser<'_> {
 
     /// `%4`, `%4[128..256]` or `%4[3]`
     #[inline]
-    fn view(&mut self, kernel: &Kernel) -> Parsed<View> {
+    pub(super) fn view(&mut self, kernel: &Kernel) -> Parsed<View> {
         let (reg, ty) = self.declared(kernel)?;
         if !self.cursor.eat(b'[') {
             return Ok(View { reg, start: 0, width: ty.shape.elements() as u32 });
@@ -170,7 +170,7 @@ impl Parser<'_> {
 
     /// `%4`: a register.
     #[inline]
-    fn declared(&mut self, kernel: &Kernel) -> Parsed<(u32, Type)> {
+    pub(super) fn declared(&mut self, kernel: &Kernel) -> Parsed<(u32, Type)> {
         let token = self.cursor.expect(Kind::Value, "a register such as %3")?;
         let number = unsigned32(self.cursor.name(token).as_bytes()).ok();
         match number.and_then(|number| Some((number, kernel.regs.get(number as usize)?.ty))) {
@@ -184,7 +184,7 @@ impl Parser<'_> {
     }
 
     /// Views between commas, at least one.
-    fn views(&mut self, kernel: &Kernel) -> Parsed<Vec<View>> {
+    pub(super) fn views(&mut self, kernel: &Kernel) -> Parsed<Vec<View>> {
         let mut views = vec![self.view(kernel)?];
         while self.cursor.eat(b',') {
             views.push(self.view(kernel)?);
@@ -194,7 +194,7 @@ impl Parser<'_> {
     }
 
     /// An op that is no instruction of a map, with its attributes.
-    fn stage_op(&mut self) -> Parsed<Op> {
+    pub(super) fn stage_op(&mut self) -> Parsed<Op> {
         let token = self.cursor.expect(Kind::Word, "an op")?;
         self.op(token)
     }
@@ -289,16 +289,16 @@ impl Parser<'_> {
         self.next_id('t', number)?;
         self.cursor.expect_mark(b'=')?;
         let token = self.cursor.expect(Kind::Word, "an elementwise op")?;
-        let (code, arity) = match self.cursor.spelling(token) {
-            "copy" => (Code::Copy, 1),
+        let code = match self.cursor.spelling(token) {
+            "copy" => Code::Copy,
             "slope" => match self.stage_op()? {
-                Op::Unary(unary) => (Code::Slope(unary), 1),
+                Op::Unary(unary) => Code::Slope(unary),
                 other => {
                     let message = format!("{} has no slope in a map", other.spelling());
                     return Err(self.cursor.at_token(token, message, "no slope"));
                 }
             },
-            _ => match code_of(self.op(token)?) {
+            _ => match Code::of(self.op(token)?) {
                 Some(found) => found,
                 None => {
                     let message = format!("{} is not elementwise", self.cursor.spelling(token));
@@ -308,8 +308,8 @@ impl Parser<'_> {
             },
         };
         let dtype = if self.cursor.eat(b'.') { self.cursor.dtype()? } else { DType::F32 };
-        let mut sources = Vec::with_capacity(arity);
-        for place in 0..arity {
+        let mut sources = Vec::with_capacity(code.arity());
+        for place in 0..code.arity() {
             if place > 0 {
                 self.cursor.expect_mark(b',')?;
             }
@@ -345,117 +345,7 @@ impl Parser<'_> {
     fn constant(&mut self, dtype: DType) -> Parsed<u32> {
         self.cursor.element(if dtype == DType::Bool { DType::U32 } else { dtype })
     }
-
-    /// `row %5, %6 = top_k{k=2} %4: f32[2,4]`
-    fn row(&mut self, kernel: &Kernel) -> Parsed<Stage> {
-        let dsts = self.views(kernel)?;
-        self.cursor.expect_mark(b'=')?;
-        let op = self.stage_op()?;
-        let ends = |token| self.is_one_of(token, &STAGES) || self.is_one_of(token, &["return"]);
-        let mut sources = Vec::with_capacity(self.room(ends, |token| token.kind == Kind::Value, 3));
-        while sources.is_empty() && self.cursor.at(Kind::Value)
-            || !sources.is_empty() && self.cursor.eat(b',')
-        {
-            let view = self.view(kernel)?;
-            let known = whole_type(kernel, view);
-            sources.push((view, self.told(known)?));
-        }
-        sources.shrink_to_fit();
-        Ok(Stage::Row { op, sources, dsts })
-    }
-
-    /// The type behind a colon, or the one that goes without saying.
-    fn told(&mut self, known: Option<Type>) -> Parsed<Type> {
-        match known {
-            Some(known) if !self.cursor.at(Kind::Mark(b':')) => Ok(known),
-            _ if self.cursor.at(Kind::Mark(b':')) => {
-                self.cursor.expect_mark(b':')?;
-                self.cursor.ty()
-            }
-            _ => Err(self.cursor.unexpected("':' and a type").help("a part of a register tells its type")),
-        }
-    }
-
-    /// `seg %5 = attend{scale=0.5} %4 over %0, [%1, %2]`
-    fn seg(&mut self, kernel: &Kernel) -> Parsed<Stage> {
-        let dst = self.view(kernel)?;
-        self.cursor.expect_mark(b'=')?;
-        let op = self.stage_op()?;
-        let query = if self.cursor.at(Kind::Value) { Some(self.view(kernel)?) } else { None };
-        self.keyword("over")?;
-        let (mut lists, mut elements) = (Vec::new(), Vec::new());
-        loop {
-            let list = self.list_source(kernel)?;
-            let known = element_type(kernel, &list);
-            elements.push(self.told(known)?);
-            lists.push(list);
-            if !self.cursor.eat(b',') {
-                break;
-            }
-            if lists.len() == MOST_LISTS {
-                return Err(self.cursor.unexpected("the end of the stage").help("no op takes so many lists"));
-            }
-        }
-        lists.shrink_to_fit();
-        elements.shrink_to_fit();
-        Ok(Stage::Seg { op, query, lists, elements, dst })
-    }
-
-    /// `unseg %8, none = wsum over %0, %1 from %7`
-    fn unseg(&mut self, kernel: &Kernel) -> Parsed<Stage> {
-        let mut taken = Vec::new();
-        loop {
-            taken.push(if self.cursor.eat_word("none") { None } else { Some(self.view(kernel)?) });
-            if !self.cursor.eat(b',') {
-                break;
-            }
-            if taken.len() == MOST_LISTS {
-                return Err(self.cursor.unexpected("the end of the stage").help("no op takes so many lists"));
-            }
-        }
-        self.cursor.expect_mark(b'=')?;
-        let op = self.stage_op()?;
-        let query = if self.cursor.at(Kind::Value) { Some(self.view(kernel)?) } else { None };
-        let query_dst = if query.is_some() { taken.remove(0) } else { None };
-        let dsts = taken.into_iter().map(|view| view.map(|view| view.reg)).collect();
-        self.keyword("over")?;
-        let (mut lists, mut elements) = (Vec::new(), Vec::new());
-        loop {
-            let list = self.declared(kernel)?.0;
-            elements.push(self.told(element_type(kernel, &ListSource::Port(list)))?);
-            lists.push(list);
-            if lists.len() == MOST_LISTS || !self.cursor.eat(b',') {
-                break;
-            }
-        }
-        self.keyword("from")?;
-        let dy = self.view(kernel)?;
-        Ok(Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts })
-    }
-
-    fn list_source(&mut self, kernel: &Kernel) -> Parsed<ListSource> {
-        if !self.cursor.eat(b'[') {
-            return Ok(ListSource::Port(self.declared(kernel)?.0));
-        }
-        let views = if self.cursor.at(Kind::Mark(b']')) { Vec::new() } else { self.views(kernel)? };
-        self.cursor.expect_mark(b']')?;
-        Ok(ListSource::Views(views))
-    }
-
-    /// `lookup %5 = @0[%4]`
-    fn lookup(&mut self, kernel: &Kernel) -> Parsed<Stage> {
-        let dst = self.view(kernel)?;
-        self.cursor.expect_mark(b'=')?;
-        let param = self.param(kernel)?;
-        self.cursor.expect_mark(b'[')?;
-        let index = self.view(kernel)?;
-        self.cursor.expect_mark(b']')?;
-        Ok(Stage::Lookup { param, index, dst })
-    }
 }
 
-/// More lists than any op folds.
-const MOST_LISTS: usize = 8;
-
 /// The words that begin stages.
-const STAGES: [&str; 6] = ["prod", "map", "row", "seg", "unseg", "lookup"];
+pub(super) const STAGES: [&str; 6] = ["prod", "map", "row", "seg", "unseg", "lookup"];

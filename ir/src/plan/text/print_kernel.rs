@@ -16,7 +16,6 @@
 //! the element type of an instruction if it is f32, columns from 0 on.
 
 use super::print::{COLUMNS, is_plain, put};
-use crate::graph::Op;
 use crate::graph::text::lex::is_name;
 use crate::graph::text::number::push_element;
 use crate::graph::text::write::{push_op, push_text};
@@ -217,7 +216,7 @@ fn map(out: &mut String, kernel: &Kernel, width: u32, code: &[Instr]) {
     let digits = code.len().saturating_sub(1).max(1).ilog10() as usize + 1;
     for (number, Instr { code, dtype, sources, store }) in code.iter().enumerate() {
         put(out, format_args!("{}t{number:<digits$} = ", if short { "" } else { "    " }));
-        match (op_of(*code), code) {
+        match (code.op(), code) {
             (Some(op), _) => push_op(out, op),
             (None, Code::Slope(unary)) => put(out, format_args!("slope {}", unary.spelling())),
             (None, _) => out.push_str("copy"),
@@ -244,36 +243,6 @@ fn map(out: &mut String, kernel: &Kernel, width: u32, code: &[Instr]) {
         out.push_str(if short { "" } else { "\n" });
     }
     out.push_str(if short { " }" } else { "  }" });
-}
-
-/// The op that computes what an instruction computes; `None` for a copy and for slopes.
-fn op_of(code: Code) -> Option<Op> {
-    Some(match code {
-        Code::Copy | Code::Slope(_) => return None,
-        Code::Unary(unary) => Op::Unary(unary),
-        Code::LeakyRelu(slope) => Op::LeakyRelu { slope },
-        Code::Elu(alpha) => Op::Elu { alpha },
-        Code::Clamp(low, high) => Op::Clamp { low, high },
-        Code::Binary(binary) => Op::Binary(binary),
-        Code::Compare(compare) => Op::Compare(compare),
-        Code::Select => Op::Select,
-        Code::Cast(to) => Op::Cast(to),
-    })
-}
-
-/// The instruction that computes what an op computes, and how many operands it takes.
-pub(super) fn code_of(op: Op) -> Option<(Code, usize)> {
-    Some(match op {
-        Op::Unary(unary) => (Code::Unary(unary), 1),
-        Op::LeakyRelu { slope } => (Code::LeakyRelu(slope), 1),
-        Op::Elu { alpha } => (Code::Elu(alpha), 1),
-        Op::Clamp { low, high } => (Code::Clamp(low, high), 1),
-        Op::Binary(binary) => (Code::Binary(binary), 2),
-        Op::Compare(compare) => (Code::Compare(compare), 2),
-        Op::Select => (Code::Select, 3),
-        Op::Cast(to) => (Code::Cast(to), 1),
-        _ => return None,
-    })
 }
 
 fn list_source(out: &mut String, kernel: &Kernel, list: &ListSource) {

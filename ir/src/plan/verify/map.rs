@@ -104,19 +104,13 @@ fn result(instr: &Instr, operands: &[Option<DType>]) -> Result<DType, String> {
     if !is_word_type(instr.dtype) {
         return Err(format!("computes in f32, i32, u32 or bool, found {}", instr.dtype));
     }
-    let op = match instr.code {
-        Code::Copy if operands.len() == 1 => return Ok(instr.dtype),
-        Code::Copy => return Err(format!("takes one operand, found {}", operands.len())),
-        Code::Unary(unary) => Op::Unary(unary),
-        Code::LeakyRelu(slope) => Op::LeakyRelu { slope },
-        Code::Elu(alpha) => Op::Elu { alpha },
-        Code::Clamp(low, high) => Op::Clamp { low, high },
-        Code::Slope(unary) if has_slope(unary) => Op::Unary(unary),
-        Code::Slope(unary) => return Err(format!("knows no slope of {}", unary.spelling())),
-        Code::Binary(binary) => Op::Binary(binary),
-        Code::Compare(compare) => Op::Compare(compare),
-        Code::Select => Op::Select,
-        Code::Cast(to) => Op::Cast(to),
+    let op = match (instr.code.op(), instr.code) {
+        (Some(op), _) => op,
+        (None, Code::Slope(unary)) if has_slope(unary) => Op::Unary(unary),
+        (None, Code::Slope(unary)) => return Err(format!("knows no slope of {}", unary.spelling())),
+        // A copy.
+        (None, _) if operands.len() == 1 => return Ok(instr.dtype),
+        (None, _) => return Err(format!("takes one operand, found {}", operands.len())),
     };
     match infer(&op, &types, &[]) {
         Ok(results) => Ok(results[0].dtype),

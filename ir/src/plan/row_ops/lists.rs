@@ -1,0 +1,212 @@
+//! Folds over lists, and what they hand back.
+
+use crate::graph::{ListFold, Op};
+use crate::numeric::{list, row, scalar};
+
+/// Buffers that folds over lists need; they grow to the largest list and stay.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    weights: Vec<f32>,
+}
+
+/// What a fold over lists computes: `out = op(query, lists)`. Only attention has a query. An op of
+/// another template changes nothing.
+pub fn seg_op(op: Op, query: &[f32], lists: &[&[&[f32]]], out: &mut [f32], scratch: &mut Scratch) {
+    match (op, lists) {
+        (Op::ListFold(ListFold::Sum), [values]) => list::sum(values, out),
+        (Op::ListFold(ListFold::Mean), [values]) => list::mean(values, out),
+        (Op::ListFold(ListFold::Max), [values]) => list::max(values, out),
+        (Op::WeightedSum { softmax: false }, [scores, values]) => list::weighted_sum(scores, values, out),
+        (Op::WeightedSum { softmax: true }, [scores, values]) => {
+            let weights = &mut scratch.weights;
+            weights.clear();
+            weights.resize(scores.iter().map(|score| score.len()).sum(), 0.0);
+            list::softmax(scores, weights);
+            weighted_by(weights, values, out);
+        }
+        (Op::Attend { scale }, [keys, values]) => {
+            let weights = &mut scratch.weights;
+            weights.clear();
+            weights.extend(keys.iter().map(|key| scalar::mul(row::dot(query, key), scale.get())));
+            softmax_of_numbers(weights);
+            weighted_by(weights, values, out);
+        }
+        _ => {}
+    }
+}
+
+/// What a fold over lists hands back, by the rules of [`reference::derivative`]: `outs` take the
+/// gradients of the values of its lists side by side, `query_out` that of the query. A slice without
+/// elements is not wanted.
+///
+/// [`reference::derivative`]: crate::reference::derivative
+pub fn seg_grad(
+    op: Op,
+    query: &[f32],
+    lists: &[&[&[f32]]],
+    dy: &[f32],
+    query_out: &mut [f32],
+    outs: &mut [&mut [f32]],
+) {
+    match (op, lists, outs) {
+        (Op::ListFold(fold), [values], [out]) => fold_grad(fold, values, dy, out),
+        (Op::WeightedSum { softmax }, [scores, values], [ds, dv]) => {
+            let width = scores.first().map_or(1, |score| score.len());
+            let mut weights: Vec<f32> = scores.concat();
+            let mut dc = coefficient_grads(width, values, dy);
+            if softmax {
+                list::softmax(scores, &mut weights);
+                dc = softmax_grads(&weights, &dc, width);
+            }
+            copy_wanted(&dc, ds);
+            value_grads(&weights, dy, dv);
+        }
+        (Op::Attend { scale }, [keys, values], [dk, dv]) => {
+            let score = |key: &&[f32]| scalar::mul(row::dot(query, key), scale.get());
+            let scores: Vec<f32> = keys.iter().map(score).collect();
+            let columns: Vec<&[f32]> = scores.chunks(1).collect();
+            let mut weights = scores.clone();
+            list::softmax(&columns, &mut weights);
+            let mut ds = softmax_grads(&weights, &coefficient_grads(1, values, dy), 1);
+            ds.iter_mut().for_each(|ds| *ds = scalar::mul(*ds, scale.get()));
+            value_grads(&weights, dy, dv);
+            value_grads(&ds, query, dk);
+            if !query_out.is_empty() {
+                let columns: Vec<&[f32]> = ds.chunks(1).collect();
+                list::weighted_sum(&columns, keys, query_out);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn copy_wanted(from: &[f32], to: &mut [f32]) {
+    if !to.is_empty() {
+        to.copy_from_slice(from);
+    }
+}
+
+fn fold_grad(fold: ListFold, values: &[&[f32]], dy: &[f32], out: &mut [f32]) {
+    let rows = out.chunks_exact_mut(dy.len());
+    match fold {
+        ListFold::Sum => rows.for_each(|row| row.copy_from_slice(dy)),
+        ListFold::Mean => {
+            let count = values.len() as f32;
+            rows.for_each(|row| row.iter_mut().zip(dy).for_each(|(dx, &dy)| *dx = scalar::div(dy, count)));
+        }
+        ListFold::Max => {
+            let mut winners = vec![0; dy.len()];
+            list::argmax(values, &mut winners);
+            for (number, row) in rows.enumerate() {
+                for ((dx, &dy), &winner) in row.iter_mut().zip(dy).zip(&winners) {
+                    *dx = if winner as usize == number { dy } else { 0.0 };
+                }
+            }
+        }
+    }
+}
+
+/// `dc_i = dot(dy, v_i)` for a coefficient of one element, else `dy * v_i`.
+fn coefficient_grads(width: usize, values: &[&[f32]], dy: &[f32]) -> Vec<f32> {
+    let mut made = Vec::with_capacity(values.len() * width);
+    for value in values {
+        match width {
+            1 => made.push(row::dot(dy, value)),
+            _ => made.extend(dy.iter().zip(*value).map(|(&dy, &v)| scalar::mul(dy, v))),
+        }
+    }
+    made
+}
+
+/// `ds_i = w_i * (dw_i - t)` with `t = chain over i from +0 of w_i * dw_i`, element by element.
+fn softmax_grads(weights: &[f32], dw: &[f32], width: usize) -> Vec<f32> {
+    let mut common = vec![0.0; width];
+    for (w, dw) in weights.chunks_exact(width).zip(dw.chunks_exact(width)) {
+        for ((t, &w), &dw) in common.iter_mut().zip(w).zip(dw) {
+            *t = scalar::fma(w, dw, *t);
+        }
+    }
+    let of = |((&w, &dw), t): ((&f32, &f32), &f32)| scalar::mul(w, scalar::sub(dw, *t));
+    weights.iter().zip(dw).zip(common.iter().cycle()).map(of).collect()
+}
+
+/// `dv_i = c_i * dy`.
+fn value_grads(coefficients: &[f32], dy: &[f32], out: &mut [f32]) {
+    if out.is_empty() {
+        return;
+    }
+    let width = coefficients.len() * dy.len() / out.len();
+    for (row, c) in out.chunks_exact_mut(dy.len()).zip(coefficients.chunks_exact(width.max(1))) {
+        for (e, (dv, &dy)) in row.iter_mut().zip(dy).enumerate() {
+            *dv = scalar::mul(if let [c] = c { *c } else { c[e] }, dy);
+        }
+    }
+}
+
+/// [`list::softmax`] of scores of width 1 that stand side by side.
+fn softmax_of_numbers(scores: &mut [f32]) {
+    let Some(top) = scores.iter().copied().reduce(scalar::max) else { return };
+    for score in &mut *scores {
+        *score = scalar::exp(scalar::sub(*score, top));
+    }
+    let total = scores.iter().copied().reduce(scalar::add).unwrap_or(0.0);
+    let scale = scalar::recip(total);
+    for score in scores {
+        *score = scalar::mul(*score, scale);
+    }
+}
+
+/// [`list::weighted_sum`] with weights that stand side by side.
+fn weighted_by(weights: &[f32], values: &[&[f32]], out: &mut [f32]) {
+    out.fill(0.0);
+    if values.is_empty() {
+        return;
+    }
+    for (weight, value) in weights.chunks_exact((weights.len() / values.len()).max(1)).zip(values) {
+        list_fma(weight, value, out);
+    }
+}
+
+fn list_fma(weight: &[f32], value: &[f32], out: &mut [f32]) {
+    if let [weight] = weight {
+        for (result, &x) in out.iter_mut().zip(value) {
+            *result = scalar::fma(*weight, x, *result);
+        }
+    } else {
+        for (result, (&c, &x)) in out.iter_mut().zip(weight.iter().zip(value)) {
+            *result = scalar::fma(c, x, *result);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Float;
+
+    #[test]
+    fn folds_with_scratch_have_the_bits_of_the_definitions() {
+        let rows: Vec<Vec<f32>> =
+            (0..5).map(|i| (0..3).map(|j| ((i * 7 + j * 3) as f32 * 0.37).sin()).collect()).collect();
+        let keys: Vec<Vec<f32>> =
+            (0..5).map(|i| (0..3).map(|j| ((i * 5 + j * 11) as f32 * 0.21).cos()).collect()).collect();
+        let query = [0.3f32, -1.2, 0.7];
+        let mut scratch = Scratch::default();
+        for len in [5, 1, 0, 3] {
+            let values: Vec<&[f32]> = rows[..len].iter().map(Vec::as_slice).collect();
+            let keys: Vec<&[f32]> = keys[..len].iter().map(Vec::as_slice).collect();
+            let narrow: Vec<&[f32]> = keys.iter().map(|key| &key[..1]).collect();
+            let (mut own, mut defined) = ([0f32; 3], [0f32; 3]);
+            let attend = Op::Attend { scale: Float::new(0.5) };
+            seg_op(attend, &query, &[&keys, &values], &mut own, &mut scratch);
+            list::attend(&query, &keys, &values, 0.5, &mut defined);
+            assert_eq!(own.map(f32::to_bits), defined.map(f32::to_bits), "attend over {len}");
+            for scores in [&keys, &narrow] {
+                let wsum = Op::WeightedSum { softmax: true };
+                seg_op(wsum, &[], &[scores, &values], &mut own, &mut scratch);
+                list::softmax_weighted_sum(scores, &values, &mut defined);
+                assert_eq!(own.map(f32::to_bits), defined.map(f32::to_bits), "softmax over {len}");
+            }
+        }
+    }
+}

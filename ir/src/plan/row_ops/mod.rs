@@ -1,0 +1,330 @@
+//! What the stages of a kernel compute, one value at a time, straight from [`numeric`].
+//!
+//! The plan interpreter is made of these functions, and a runtime may fall back on them wherever it
+//! has no kernel of its own. Values are runs of words; a float is its bits, so one type of buffer
+//! serves all element types. Nothing is allocated but the growth of a [`Scratch`], once.
+//!
+//! The widths of all runs are those that the types say; the verifier's rules P11 to P13 see to that
+//! for stages of a verified plan.
+//!
+//! [`numeric`]: crate::numeric
+
+mod elementwise;
+mod lists;
+
+pub use crate::numeric::noise::Noise;
+pub use elementwise::{has_slope, map_element};
+pub use lists::{Scratch, seg_grad, seg_op};
+
+use crate::graph::{Fold, Op, Over};
+use crate::hash::noise_key;
+use crate::numeric::noise::Stream;
+use crate::numeric::{loss, noise, product, row};
+use crate::types::{Shape, Type};
+
+/// Which part of a kernel plays an op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Template {
+    /// None: it is a port, or a kernel of its own that brings numbers in.
+    Source,
+    /// None: it is a range of its operands' elements, or the very same elements.
+    View,
+    /// None: it is a list of a fold.
+    List,
+    /// A map stage.
+    Map,
+    /// A product.
+    Prod,
+    /// A lookup.
+    Lookup,
+    /// A fold over lists.
+    Seg,
+    /// A row stage.
+    Row,
+}
+
+/// Which part of a kernel plays `op`.
+#[must_use]
+pub const fn template(op: Op) -> Template {
+    match op {
+        Op::Port(_) | Op::Input(_) | Op::Fill { .. } | Op::Param => Template::Source,
+        Op::Reshape(_) | Op::Stack | Op::StopGradient | Op::ScaleGradient { .. } => Template::View,
+        Op::List => Template::List,
+        Op::Unary(_)
+        | Op::LeakyRelu { .. }
+        | Op::Elu { .. }
+        | Op::Clamp { .. }
+        | Op::Binary(_)
+        | Op::Compare(_)
+        | Op::Select
+        | Op::Cast(_) => Template::Map,
+        Op::Affine { .. } => Template::Prod,
+        Op::Lookup { .. } => Template::Lookup,
+        Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. } => Template::Seg,
+        Op::Broadcast(_)
+        | Op::Matmul
+        | Op::Dot
+        | Op::Outer
+        | Op::Concat { .. }
+        | Op::Split { .. }
+        | Op::Slice { .. }
+        | Op::Transpose(_)
+        | Op::Pick
+        | Op::Reduce { .. }
+        | Op::ArgMax
+        | Op::TopK { .. }
+        | Op::Softmax
+        | Op::LogSoftmax
+        | Op::LogSumExp
+        | Op::Norm
+        | Op::LayerNorm { .. }
+        | Op::OneHot { .. }
+        | Op::PickNegLogSoftmax
+        | Op::CrossEntropy
+        | Op::KlDiv
+        | Op::Mse
+        | Op::Bce
+        | Op::Hinge { .. }
+        | Op::Dropout { .. }
+        | Op::ForkNoise { .. } => Template::Row,
+    }
+}
+
+fn floats(words: &[u32]) -> &[f32] {
+    bytemuck::cast_slice(words)
+}
+
+fn floats_mut(words: &mut [u32]) -> &mut [f32] {
+    bytemuck::cast_slice_mut(words)
+}
+
+/// What a row stage computes: `dsts = op(sources)`. An op of another template changes nothing.
+pub fn row_op(op: Op, noise: Noise, sources: &[(&[u32], Type)], dsts: &mut [&mut [u32]]) {
+    match (op, sources) {
+        (Op::Concat { axis }, _) => concat(axis, sources, &mut *dsts[0]),
+        (Op::Split { axis, .. }, [(whole, ty)]) => split(axis, whole, *ty, dsts),
+        (Op::ForkNoise { ordinal }, [(low, _), (high, _)]) => {
+            let key = noise_key([low[0], high[0]], ordinal);
+            dsts[0][0] = key[0];
+            dsts[1][0] = key[1];
+        }
+        (Op::TopK { k }, [(x, ty)]) => top_k(k as usize, floats(x), ty.shape.width(), dsts),
+        (Op::Dropout { rate, ordinal }, [(x, _), (low, _), (high, _)]) => match noise {
+            Noise::Off => dsts[0].copy_from_slice(x),
+            Noise::On { seed, step } => {
+                let [low, high] = noise_key([low[0], high[0]], ordinal);
+                let stream = Stream::new(seed, step, u64::from(high) << 32 | u64::from(low));
+                noise::dropout(floats(x), rate.get(), stream, floats_mut(dsts[0]));
+            }
+        },
+        (_, [(x, ty)]) => one_operand(op, x, *ty, dsts[0]),
+        (_, [(a, a_ty), (b, b_ty)]) => two_operands(op, (a, *a_ty), (b, *b_ty), dsts[0]),
+        _ => {}
+    }
+}
+
+/// Row by row: `each(row of x, row of the result)`, where a result row has `out.len() / rows` words.
+fn by_rows(x: &[u32], ty: Type, out: &mut [u32], each: impl Fn(&[f32], &mut [u32])) {
+    let out_width = out.len() / ty.shape.rows();
+    for (row, result) in floats(x).chunks_exact(ty.shape.width()).zip(out.chunks_exact_mut(out_width)) {
+        each(row, result);
+    }
+}
+
+fn one_operand(op: Op, x: &[u32], ty: Type, out: &mut [u32]) {
+    let number = |f: fn(&[f32]) -> f32| move |row: &[f32], out: &mut [u32]| out[0] = f(row).to_bits();
+    match op {
+        Op::Broadcast(shape) => broadcast(x, ty.shape, shape, out),
+        Op::Slice { axis, start, len } => slice(axis, start as usize, len as usize, x, ty.shape, out),
+        Op::Transpose(permutation) => transpose(permutation.0, x, ty.shape, out),
+        Op::Reduce { fold, over } => {
+            let f = match fold {
+                Fold::Sum => row::sum,
+                Fold::Mean => row::mean,
+                Fold::Max => row::max,
+                Fold::Min => row::min,
+            };
+            match over {
+                Over::Last => by_rows(x, ty, out, number(f)),
+                Over::All => out[0] = f(floats(x)).to_bits(),
+            }
+        }
+        Op::ArgMax => by_rows(x, ty, out, |row, out| out[0] = row::argmax(row)),
+        Op::Softmax => by_rows(x, ty, out, |row, out| row::softmax(row, floats_mut(out))),
+        Op::LogSoftmax => by_rows(x, ty, out, |row, out| row::log_softmax(row, floats_mut(out))),
+        Op::LogSumExp => by_rows(x, ty, out, number(row::logsumexp)),
+        Op::Norm => by_rows(x, ty, out, number(row::norm)),
+        Op::LayerNorm { eps } => {
+            by_rows(x, ty, out, |row, out| row::layer_norm(row, eps.get(), floats_mut(out)));
+        }
+        Op::OneHot { width } => {
+            out.fill(0f32.to_bits());
+            out[x[0].min(width - 1) as usize] = 1f32.to_bits();
+        }
+        _ => {}
+    }
+}
+
+fn two_operands(op: Op, (a, a_ty): (&[u32], Type), (b, b_ty): (&[u32], Type), out: &mut [u32]) {
+    let (x, y) = (floats(a), floats(b));
+    let labelled = |out: &mut [u32], f: &dyn Fn(&[f32], u32) -> f32| {
+        for ((row, &label), result) in x.chunks_exact(a_ty.shape.width()).zip(b).zip(out) {
+            *result = f(row, label).to_bits();
+        }
+    };
+    match op {
+        Op::Matmul => matmul(x, a_ty.shape, y, b_ty.shape, floats_mut(out)),
+        Op::Dot => out[0] = row::dot(x, y).to_bits(),
+        Op::Outer => product::outer(x, y, floats_mut(out)),
+        Op::Pick => {
+            let last = a_ty.shape.dims()[0] - 1;
+            let at = b[0].min(last) as usize * out.len();
+            out.copy_from_slice(&a[at..at + out.len()]);
+        }
+        Op::PickNegLogSoftmax => labelled(out, &|row, label| loss::pick_neg_log_softmax(row, label)),
+        Op::Hinge { margin } => labelled(out, &|row, label| loss::hinge(row, label, margin.get())),
+        Op::CrossEntropy => out[0] = loss::cross_entropy(x, y).to_bits(),
+        Op::KlDiv => out[0] = loss::kl_div(x, y).to_bits(),
+        Op::Mse => out[0] = loss::mse(x, y).to_bits(),
+        Op::Bce => out[0] = loss::bce(x, y).to_bits(),
+        _ => {}
+    }
+}
+
+/// A vector is a row on the left and a column on the right.
+fn matmul(x: &[f32], x_shape: Shape, y: &[f32], y_shape: Shape, out: &mut [f32]) {
+    let inner = x_shape.width();
+    let columns = if y_shape.rank() == 1 { 1 } else { y_shape.width() };
+    for (row, results) in x.chunks_exact(inner).zip(out.chunks_exact_mut(columns)) {
+        for (column, result) in results.iter_mut().enumerate() {
+            *result = product::prod_chain(0.0, &[product::Part::column(row, y, columns, 0, column)]);
+        }
+    }
+}
+
+/// Elements inside one step along an axis, and how many runs of them there are outside of it.
+fn around(shape: Shape, axis: u8) -> (usize, usize, usize) {
+    let axis = axis as usize;
+    let product = |dims: &[u32]| dims.iter().map(|&extent| extent as usize).product::<usize>();
+    let dims = shape.dims();
+    (product(&dims[..axis]), dims[axis] as usize, product(&dims[axis + 1..]))
+}
+
+fn concat(axis: u8, sources: &[(&[u32], Type)], out: &mut [u32]) {
+    let run = |ty: &Type| {
+        let (_, extent, inner) = around(ty.shape, axis);
+        extent * inner
+    };
+    let total: usize = sources.iter().map(|(_, ty)| run(ty)).sum();
+    let mut at = 0;
+    for (words, ty) in sources {
+        let run = run(ty);
+        for (from, to) in words.chunks_exact(run).zip(out.chunks_exact_mut(total)) {
+            to[at..at + run].copy_from_slice(from);
+        }
+        at += run;
+    }
+}
+
+fn split(axis: u8, whole: &[u32], ty: Type, dsts: &mut [&mut [u32]]) {
+    let (_, extent, _) = around(ty.shape, axis);
+    let len = extent / dsts.len();
+    for (number, dst) in dsts.iter_mut().enumerate() {
+        slice(axis, number * len, len, whole, ty.shape, dst);
+    }
+}
+
+fn slice(axis: u8, start: usize, len: usize, x: &[u32], shape: Shape, out: &mut [u32]) {
+    let (_, extent, inner) = around(shape, axis);
+    for (from, to) in x.chunks_exact(extent * inner).zip(out.chunks_exact_mut(len * inner)) {
+        to.copy_from_slice(&from[start * inner..(start + len) * inner]);
+    }
+}
+
+/// Per axis how far its neighbours lie apart.
+fn strides(shape: Shape) -> [usize; Shape::MAX_RANK] {
+    let mut strides = [0; Shape::MAX_RANK];
+    let mut step = 1;
+    for (axis, &extent) in shape.dims().iter().enumerate().rev() {
+        strides[axis] = step;
+        step *= extent as usize;
+    }
+    strides
+}
+
+/// Copies element by element: result axis `i` walks `x` in steps of `steps[i]`.
+fn walk(x: &[u32], dims: &[u32], steps: &[usize; Shape::MAX_RANK], out: &mut [u32]) {
+    let mut index = [0u32; Shape::MAX_RANK];
+    let mut at = 0;
+    for result in out {
+        *result = x[at];
+        for axis in (0..dims.len()).rev() {
+            index[axis] += 1;
+            at += steps[axis];
+            if index[axis] < dims[axis] {
+                break;
+            }
+            at -= steps[axis] * dims[axis] as usize;
+            index[axis] = 0;
+        }
+    }
+}
+
+fn broadcast(x: &[u32], from: Shape, to: Shape, out: &mut [u32]) {
+    let own = strides(from);
+    let mut steps = [0; Shape::MAX_RANK];
+    let new = to.rank() - from.rank();
+    for (axis, &extent) in from.dims().iter().enumerate() {
+        steps[new + axis] = if extent == 1 { 0 } else { own[axis] };
+    }
+    walk(x, to.dims(), &steps, out);
+}
+
+fn transpose(permutation: [u8; Shape::MAX_RANK], x: &[u32], from: Shape, out: &mut [u32]) {
+    let own = strides(from);
+    let (mut steps, mut dims) = ([0; Shape::MAX_RANK], [0; Shape::MAX_RANK]);
+    for axis in 0..from.rank() {
+        let source = permutation[axis] as usize;
+        (steps[axis], dims[axis]) = (own[source], from.dims()[source]);
+    }
+    walk(x, &dims[..from.rank()], &steps, out);
+}
+
+fn top_k(k: usize, x: &[f32], width: usize, dsts: &mut [&mut [u32]]) {
+    let [values, indices] = dsts else { return };
+    let results = values.chunks_exact_mut(k).zip(indices.chunks_exact_mut(k));
+    for (row, (values, indices)) in x.chunks_exact(width).zip(results) {
+        row::top_k(row, indices);
+        for (value, &index) in values.iter_mut().zip(&*indices) {
+            *value = row[index as usize].to_bits();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::DType;
+
+    #[test]
+    fn axes_are_moved_repeated_and_cut() {
+        let ty = |dims: &[u32]| Type::new(DType::U32, Shape::new(dims).unwrap());
+        let x: Vec<u32> = (0..6).collect();
+        let play = |op: Op, sources: &[(&[u32], Type)], len: usize| {
+            let mut out = vec![9; len];
+            row_op(op, Noise::Off, sources, &mut [&mut out]);
+            out
+        };
+        let matrix = (&x[..], ty(&[2, 3]));
+        let transpose = Op::Transpose(crate::graph::Permutation::SWAP);
+        assert_eq!(play(transpose, &[matrix], 6), [0, 3, 1, 4, 2, 5]);
+        assert_eq!(play(Op::Slice { axis: 1, start: 1, len: 2 }, &[matrix], 4), [1, 2, 4, 5]);
+        let column = (&x[..2], ty(&[2, 1]));
+        assert_eq!(
+            play(Op::Broadcast(Shape::new(&[2, 2, 2]).unwrap()), &[column], 8),
+            [0, 0, 1, 1, 0, 0, 1, 1]
+        );
+        assert_eq!(play(Op::Concat { axis: 1 }, &[column, matrix], 8), [0, 0, 1, 2, 1, 3, 4, 5]);
+        assert_eq!(play(Op::Pick, &[matrix, (&[7], crate::types::INDEX)], 3), [3, 4, 5]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Text to the stages of a kernel that take whole rows, lists or tables.
+
+use super::parse::Parser;
+use super::parse_kernel::STAGES;
+use super::print_kernel::{element_type, whole_type};
+use crate::graph::text::error::Parsed;
+use crate::graph::text::lex::Kind;
+use crate::plan::{Kernel, ListSource, Stage};
+use crate::types::Type;
+
+/// More lists than any op folds.
+const MOST_LISTS: usize = 8;
+
+impl Parser<'_> {
+    /// `row %5, %6 = top_k{k=2} %4: f32[2,4]`
+    pub(super) fn row(&mut self, kernel: &Kernel) -> Parsed<Stage> {
+        let dsts = self.views(kernel)?;
+        self.cursor.expect_mark(b'=')?;
+        let op = self.stage_op()?;
+        let ends = |token| self.is_one_of(token, &STAGES) || self.is_one_of(token, &["return"]);
+        let mut sources = Vec::with_capacity(self.room(ends, |token| token.kind == Kind::Value, 3));
+        while sources.is_empty() && self.cursor.at(Kind::Value)
+            || !sources.is_empty() && self.cursor.eat(b',')
+        {
+            let view = self.view(kernel)?;
+            let known = whole_type(kernel, view);
+            sources.push((view, self.told(known)?));
+        }
+        sources.shrink_to_fit();
+        Ok(Stage::Row { op, sources, dsts })
+    }
+
+    /// The type behind a colon, or the one that goes without saying.
+    fn told(&mut self, known: Option<Type>) -> Parsed<Type> {
+        match known {
+            Some(known) if !self.cursor.at(Kind::Mark(b':')) => Ok(known),
+            _ if self.cursor.at(Kind::Mark(b':')) => {
+                self.cursor.expect_mark(b':')?;
+                self.cursor.ty()
+            }
+            _ => Err(self.cursor.unexpected("':' and a type").help("a part of a register tells its type")),
+        }
+    }
+
+    /// `seg %5 = attend{scale=0.5} %4 over %0, [%1, %2]`
+    pub(super) fn seg(&mut self, kernel: &Kernel) -> Parsed<Stage> {
+        let dst = self.view(kernel)?;
+        self.cursor.expect_mark(b'=')?;
+        let op = self.stage_op()?;
+        let query = if self.cursor.at(Kind::Value) { Some(self.view(kernel)?) } else { None };
+        self.keyword("over")?;
+        let (mut lists, mut elements) = (Vec::new(), Vec::new());
+        loop {
+            let list = self.list_source(kernel)?;
+            let known = element_type(kernel, &list);
+            elements.push(self.told(known)?);
+            lists.push(list);
+            if !self.cursor.eat(b',') {
+                break;
+            }
+            if lists.len() == MOST_LISTS {
+                return Err(self.cursor.unexpected("the end of the stage").help("no op takes so many lists"));
+            }
+        }
+        lists.shrink_to_fit();
+        elements.shrink_to_fit();
+        Ok(Stage::Seg { op, query, lists, elements, dst })
+    }
+
+    /// `unseg %8, none = wsum over %0, %1 from %7`
+    pub(super) fn unseg(&mut self, kernel: &Kernel) -> Parsed<Stage> {
+        let mut taken = Vec::new();
+        loop {
+            taken.push(if self.cursor.eat_word("none") { None } else { Some(self.view(kernel)?) });
+            if !self.cursor.eat(b',') {
+                break;
+            }
+            if taken.len() == MOST_LISTS {
+                return Err(self.cursor.unexpected("the end of the stage").help("no op takes so many lists"));
+            }
+        }
+        self.cursor.expect_mark(b'=')?;
+        let op = self.stage_op()?;
+        let query = if self.cursor.at(Kind::Value) { Some(self.view(kernel)?) } else { None };
+        let query_dst = if query.is_some() { taken.remove(0) } else { None };
+        let dsts = taken.into_iter().map(|view| view.map(|view| view.reg)).collect();
+        self.keyword("over")?;
+        let (mut lists, mut elements) = (Vec::new(), Vec::new());
+        loop {
+            let list = self.declared(kernel)?.0;
+            elements.push(self.told(element_type(kernel, &ListSource::Port(list)))?);
+            lists.push(list);
+            if lists.len() == MOST_LISTS || !self.cursor.eat(b',') {
+                break;
+            }
+        }
+        self.keyword("from")?;
+        let dy = self.view(kernel)?;
+        Ok(Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts })
+    }
+
+    fn list_source(&mut self, kernel: &Kernel) -> Parsed<ListSource> {
+        if !self.cursor.eat(b'[') {
+            return Ok(ListSource::Port(self.declared(kernel)?.0));
+        }
+        let views = if self.cursor.at(Kind::Mark(b']')) { Vec::new() } else { self.views(kernel)? };
+        self.cursor.expect_mark(b']')?;
+        Ok(ListSource::Views(views))
+    }
+
+    /// `lookup %5 = @0[%4]`
+    pub(super) fn lookup(&mut self, kernel: &Kernel) -> Parsed<Stage> {
+        let dst = self.view(kernel)?;
+        self.cursor.expect_mark(b'=')?;
+        let param = self.param(kernel)?;
+        self.cursor.expect_mark(b'[')?;
+        let index = self.view(kernel)?;
+        self.cursor.expect_mark(b']')?;
+        Ok(Stage::Lookup { param, index, dst })
+    }
+}
