@@ -7,16 +7,34 @@ mod words;
 
 use autobatch_ir::GraphData;
 
-fn refusal(text: &str) -> String {
-    GraphData::from_text(text).expect_err("the text is wrong").in_file("model.graph").to_string()
+/// The first line of a text.
+const HEAD: &str = "autobatch graph 1";
+/// A cell, and parameters.
+const NODE: &str = "\
+param @w f32[4,4]
+param @b f32[4]
+cell @node[@0: f32[4,4]](%0: f32[4], %1: u32) {
+  %2 = affine[@0](%0)
+  return %2
+}";
+/// A weight and a bias.
+const WEIGHTS: &str = "param @w f32[4,2]\nparam @b f32[2]";
+/// Where the graph begins, with a value.
+const X: &str = "graph\n%x = input f32[4] (#[1, 2, 3, 4])";
+/// A narrower value.
+const Y: &str = "%y = input f32[2] (#[1, 2])";
+
+fn refusal(lines: &[&str]) -> String {
+    let text: String = lines.iter().flat_map(|line| [*line, "\n"]).collect();
+    GraphData::from_text(&text).expect_err("the text is wrong").in_file("model.graph").to_string()
 }
 
-/// Tests that a text is refused with just this message.
+/// Tests that a text of these lines is refused with just this message.
 macro_rules! shows {
-    ($($name:ident: $text:expr => @$shown:literal;)*) => {$(
+    ($($name:ident: $($lines:expr),* => @$shown:literal;)*) => {$(
         #[test]
         fn $name() {
-            insta::assert_snapshot!(crate::refusal($text), @$shown);
+            insta::assert_snapshot!(crate::refusal(&[$($lines),*]), @$shown);
         }
     )*};
 }

@@ -1,18 +1,9 @@
 //! Parameters, cells, ports and lists.
 
+use super::{HEAD, NODE, WEIGHTS, X, Y};
+
 super::shows! {
-    a_cell_called_like_an_op_is_explained: r#"autobatch graph 1
-param @w f32[4,4]
-param @b f32[4]
-cell @node[@0: f32[4,4]](%0: f32[4], %1: u32) {
-  %2 = affine[@0](%0)
-  return %2
-}
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-%y = input f32[2] (#[1, 2])
-%z = node[@w](%x, #1)
-"# => @r#"
+    a_cell_called_like_an_op_is_explained: HEAD, NODE, X, Y, "%z = node[@w](%x, #1)" => @r#"
     error: unknown op 'node'
       --> model.graph:11:6
        |
@@ -20,27 +11,15 @@ graph
        |      ^^^^ no op has this name
        = help: cells are called by 'call @node(..)'
     "#;
-    a_weight_of_the_wrong_shape_is_explained: r#"autobatch graph 1
-param @w f32[4,2]
-param @b f32[2]
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-%y = affine[@w](%x)
-%z = affine[@w](%y)
-"# => @r#"
+    a_weight_of_the_wrong_shape_is_explained:
+        HEAD, WEIGHTS, X, "%y = affine[@w](%x)", "%z = affine[@w](%y)" => @r#"
     error: affine: the value has 2 elements, the weight wants 4
      --> model.graph:7:6
       |
     7 | %z = affine[@w](%y)
       |      ^^^^^^ applied to f32[4,2], f32[2]
     "#;
-    an_unknown_parameter_is_explained: r#"autobatch graph 1
-param @w f32[4,2]
-param @b f32[2]
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-%y = affine[@v](%x)
-"# => @r#"
+    an_unknown_parameter_is_explained: HEAD, WEIGHTS, X, "%y = affine[@v](%x)" => @r#"
     error: unknown parameter @v
      --> model.graph:6:13
       |
@@ -48,18 +27,7 @@ graph
       |             ^^ not declared above
       = help: declare it: param @v f32[..] = glorot(1)
     "#;
-    an_unknown_cell_is_explained: r#"autobatch graph 1
-param @w f32[4,4]
-param @b f32[4]
-cell @node[@0: f32[4,4]](%0: f32[4], %1: u32) {
-  %2 = affine[@0](%0)
-  return %2
-}
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-%y = input f32[2] (#[1, 2])
-%z = call @nod[@w](%x, #1)
-"# => @r#"
+    an_unknown_cell_is_explained: HEAD, NODE, X, Y, "%z = call @nod[@w](%x, #1)" => @r#"
     error: unknown cell @nod
       --> model.graph:11:11
        |
@@ -67,82 +35,36 @@ graph
        |           ^^^^ not declared above
        = help: did you mean @node?
     "#;
-    a_port_of_another_type_is_explained: r#"autobatch graph 1
-param @w f32[4,4]
-param @b f32[4]
-cell @node[@0: f32[4,4]](%0: f32[4], %1: u32) {
-  %2 = affine[@0](%0)
-  return %2
-}
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-%y = input f32[2] (#[1, 2])
-%z = call @node[@w](%y, #1)
-"# => @r#"
+    a_port_of_another_type_is_explained: HEAD, NODE, X, Y, "%z = call @node[@w](%y, #1)" => @r#"
     error: port 0 of @node takes f32[4], found f32[2]
       --> model.graph:11:21
        |
     11 | %z = call @node[@w](%y, #1)
        |                     ^^ this is f32[2]
     "#;
-    too_few_operands_of_a_cell_is_explained: r#"autobatch graph 1
-param @w f32[4,4]
-param @b f32[4]
-cell @node[@0: f32[4,4]](%0: f32[4], %1: u32) {
-  %2 = affine[@0](%0)
-  return %2
-}
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-%y = input f32[2] (#[1, 2])
-%z = call @node[@w](%x)
-"# => @r#"
+    too_few_operands_of_a_cell_is_explained: HEAD, NODE, X, Y, "%z = call @node[@w](%x)" => @r#"
     error: @node has 2 ports, found 1 operands
       --> model.graph:11:11
        |
     11 | %z = call @node[@w](%x)
        |           ^^^^^ called here
     "#;
-    a_parameter_argument_of_another_type_is_explained: r#"autobatch graph 1
-param @w f32[4,4]
-param @b f32[4]
-cell @node[@0: f32[4,4]](%0: f32[4], %1: u32) {
-  %2 = affine[@0](%0)
-  return %2
-}
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-%y = input f32[2] (#[1, 2])
-%z = call @node[@b](%x, #1)
-"# => @r#"
+    a_parameter_argument_of_another_type_is_explained:
+        HEAD, NODE, X, Y, "%z = call @node[@b](%x, #1)" => @r#"
     error: parameter argument 0 of @node must be f32[4,4], found f32[4]
       --> model.graph:11:11
        |
     11 | %z = call @node[@b](%x, #1)
        |           ^^^^^ in brackets behind this name
     "#;
-    a_missing_parameter_argument_is_explained: r#"autobatch graph 1
-param @w f32[4,4]
-param @b f32[4]
-cell @node[@0: f32[4,4]](%0: f32[4], %1: u32) {
-  %2 = affine[@0](%0)
-  return %2
-}
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-%y = input f32[2] (#[1, 2])
-%z = call @node(%x, #1)
-"# => @r#"
+    a_missing_parameter_argument_is_explained: HEAD, NODE, X, Y, "%z = call @node(%x, #1)" => @r#"
     error: @node takes 1 parameter arguments, found 0
       --> model.graph:11:11
        |
     11 | %z = call @node(%x, #1)
        |           ^^^^^ in brackets behind this name
     "#;
-    an_empty_list_without_a_type_is_explained: r#"autobatch graph 1
-graph
-%l = list()
-"# => @r#"
+    an_empty_list_without_a_type_is_explained: HEAD, "graph", "%l = list()" => @r#"
     error: the element type of an empty list is unknown
      --> model.graph:3:6
       |
@@ -150,31 +72,15 @@ graph
       |      ^^^^ no elements
       = help: write list f32[4] ()
     "#;
-    a_list_of_two_types_is_explained: r#"autobatch graph 1
-param @w f32[4,4]
-param @b f32[4]
-cell @node[@0: f32[4,4]](%0: f32[4], %1: u32) {
-  %2 = affine[@0](%0)
-  return %2
-}
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-%y = input f32[2] (#[1, 2])
-%l = list(%x, %y)
-"# => @r#"
+    a_list_of_two_types_is_explained: HEAD, NODE, X, Y, "%l = list(%x, %y)" => @r#"
     error: element 1 must be f32[4] like the first, found f32[2]
       --> model.graph:11:15
        |
     11 | %l = list(%x, %y)
        |               ^^ this is f32[2]
     "#;
-    lists_of_two_lengths_is_explained: r#"autobatch graph 1
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-%a = list(%x, %x)
-%b = list(%x)
-%c = wsum(%a, %b)
-"# => @r#"
+    lists_of_two_lengths_is_explained:
+        HEAD, X, "%a = list(%x, %x)", "%b = list(%x)", "%c = wsum(%a, %b)" => @r#"
     error: the lists must be equally long, found 2 and 1 values
      --> model.graph:6:6
       |
@@ -182,12 +88,7 @@ graph
       |      ^^^^ over these lists
       = help: give each value its score
     "#;
-    a_list_where_a_value_is_taken_is_explained: r#"autobatch graph 1
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-%a = list(%x)
-%b = exp(%a)
-"# => @r#"
+    a_list_where_a_value_is_taken_is_explained: HEAD, X, "%a = list(%x)", "%b = exp(%a)" => @r#"
     error: exp: operand 0 must be a value, found list f32[4]
      --> model.graph:5:6
       |

@@ -1,14 +1,10 @@
 //! Declarations, bodies and statements.
 
+use super::{HEAD, NODE, WEIGHTS, X};
+
 super::shows! {
-    a_parameter_of_the_module_inside_a_cell_is_explained: r#"autobatch graph 1
-param @w f32[4,2]
-param @b f32[2]
-cell @f(%x: f32[4]) {
-  %y = affine[@w](%x)
-  return %y
-}
-"# => @r#"
+    a_parameter_of_the_module_inside_a_cell_is_explained:
+        HEAD, WEIGHTS, "cell @f(%x: f32[4]) {", "  %y = affine[@w](%x)", "  return %y", "}" => @r#"
     error: unknown parameter @w
      --> model.graph:5:15
       |
@@ -16,11 +12,7 @@ cell @f(%x: f32[4]) {
       |               ^^ not declared above
       = help: a cell takes its parameters as arguments: cell @name[@w: type](..)
     "#;
-    a_parameter_declared_twice_is_explained: r#"autobatch graph 1
-param @w f32[4,2]
-param @b f32[2]
-param @w f32
-"# => @r#"
+    a_parameter_declared_twice_is_explained: HEAD, WEIGHTS, "param @w f32" => @r#"
     error: the parameter @w is declared twice
      --> model.graph:4:7
       |
@@ -28,15 +20,7 @@ param @w f32
       |       ^^ here again
       = help: give each its own name
     "#;
-    a_cell_declared_twice_is_explained: r#"autobatch graph 1
-param @w f32[4,4]
-param @b f32[4]
-cell @node[@0: f32[4,4]](%0: f32[4], %1: u32) {
-  %2 = affine[@0](%0)
-  return %2
-}
-cell @node() { return }
-"# => @r#"
+    a_cell_declared_twice_is_explained: HEAD, NODE, "cell @node() { return }" => @r#"
     error: the cell @node is declared twice
      --> model.graph:8:6
       |
@@ -44,18 +28,14 @@ cell @node() { return }
       |      ^^^^^ here again
       = help: give each its own name
     "#;
-    a_table_that_is_no_matrix_is_explained: r#"autobatch graph 1
-table @t f32[4]
-"# => @r#"
+    a_table_that_is_no_matrix_is_explained: HEAD, "table @t f32[4]" => @r#"
     error: a table has the shape [rows, width], found [4]
      --> model.graph:2:7
       |
     2 | table @t f32[4]
       |       ^^ declared here
     "#;
-    an_initialiser_that_does_not_exist_is_explained: r#"autobatch graph 1
-param @w f32[4] = glorto(1)
-"# => @r#"
+    an_initialiser_that_does_not_exist_is_explained: HEAD, "param @w f32[4] = glorto(1)" => @r#"
     error: unknown initialiser 'glorto'
      --> model.graph:2:19
       |
@@ -63,24 +43,14 @@ param @w f32[4] = glorto(1)
       |                   ^^^^^^ no such initialiser
       = help: did you mean 'glorot'?
     "#;
-    an_initialiser_of_the_wrong_size_is_explained: r#"autobatch graph 1
-param @w f32[3] = values(1, 2)
-"# => @r#"
+    an_initialiser_of_the_wrong_size_is_explained: HEAD, "param @w f32[3] = values(1, 2)" => @r#"
     error: the shape [3] wants 3 values, found 2
      --> model.graph:2:7
       |
     2 | param @w f32[3] = values(1, 2)
       |       ^^ declared here
     "#;
-    declarations_out_of_order_is_explained: r#"autobatch graph 1
-param @w f32[4,4]
-param @b f32[4]
-cell @node[@0: f32[4,4]](%0: f32[4], %1: u32) {
-  %2 = affine[@0](%0)
-  return %2
-}
-param @late f32
-"# => @r#"
+    declarations_out_of_order_is_explained: HEAD, NODE, "param @late f32" => @r#"
     error: expected a declaration or 'graph', found 'param'
      --> model.graph:8:1
       |
@@ -88,11 +58,7 @@ param @late f32
       | ^^^^^ unexpected
       = help: the order is: module, sites, parameters and tables, cells, exports, graph
     "#;
-    an_unknown_statement_is_explained: r#"autobatch graph 1
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-outptu "y" %x
-"# => @r#"
+    an_unknown_statement_is_explained: HEAD, X, r#"outptu "y" %x"# => @r#"
     error: expected a statement such as %3 = add(%1, %2), found 'outptu'
      --> model.graph:4:1
       |
@@ -100,11 +66,7 @@ outptu "y" %x
       | ^^^^^^ unexpected
       = help: did you mean 'output'?
     "#;
-    an_op_without_a_result_name_is_explained: r#"autobatch graph 1
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-exp(%x)
-"# => @r#"
+    an_op_without_a_result_name_is_explained: HEAD, X, "exp(%x)" => @r#"
     error: expected a statement such as %3 = add(%1, %2), found 'exp'
      --> model.graph:4:1
       |
@@ -112,11 +74,7 @@ exp(%x)
       | ^^^ unexpected
       = help: name the result: %x = exp(..)
     "#;
-    a_loss_that_is_no_scalar_is_explained: r#"autobatch graph 1
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-loss "l" %x
-"# => @r#"
+    a_loss_that_is_no_scalar_is_explained: HEAD, X, r#"loss "l" %x"# => @r#"
     error: a loss is a scalar f32, found f32[4]
      --> model.graph:4:10
       |
@@ -124,22 +82,14 @@ loss "l" %x
       |          ^^ this is f32[4]
       = help: reduce it: %l = reduce{fold=sum over=all}(%x)
     "#;
-    an_output_name_that_is_taken_is_explained: r#"autobatch graph 1
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-output "o" %x output "o" %x
-"# => @r#"
+    an_output_name_that_is_taken_is_explained: HEAD, X, r#"output "o" %x output "o" %x"# => @r#"
     error: the output name "o" is taken
      --> model.graph:4:22
       |
     4 | output "o" %x output "o" %x
       |                      ^^^ here again
     "#;
-    an_unknown_site_is_explained: r#"autobatch graph 1
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-%y = exp(%x) !4
-"# => @r#"
+    an_unknown_site_is_explained: HEAD, X, "%y = exp(%x) !4" => @r#"
     error: unknown site !4
      --> model.graph:4:14
       |
@@ -147,9 +97,7 @@ graph
       |              ^^ not in the table of sites
       = help: declare it above: site !0 "src/model.rs" 31:21
     "#;
-    sites_out_of_order_is_explained: r#"autobatch graph 1
-site !1 "a.rs" 1:1
-"# => @r#"
+    sites_out_of_order_is_explained: HEAD, r#"site !1 "a.rs" 1:1"# => @r#"
     error: site !0 comes next, found !1
      --> model.graph:2:6
       |
@@ -157,12 +105,8 @@ site !1 "a.rs" 1:1
       |      ^^ out of order
       = help: sites count from !0
     "#;
-    bound_numbers_in_a_cell_is_explained: r#"autobatch graph 1
-cell @f(%x: f32[4]) {
-  %y = pick(%x, #1)
-  return %y
-}
-"# => @r#"
+    bound_numbers_in_a_cell_is_explained:
+        HEAD, "cell @f(%x: f32[4]) {", "  %y = pick(%x, #1)", "  return %y", "}" => @r#"
     error: a cell has no bound numbers of its own
      --> model.graph:3:17
       |
@@ -170,19 +114,15 @@ cell @f(%x: f32[4]) {
       |                 ^ bound here
       = help: take it as a port: cell @f(%i: u32)
     "#;
-    a_body_without_an_end_is_explained: r#"autobatch graph 1
-cell @f(%x: f32) {
-  %y = exp(%x)
-"# => @r#"
+    a_body_without_an_end_is_explained: HEAD, "cell @f(%x: f32) {", "  %y = exp(%x)" => @r#"
     error: expected an application or 'return', found the end of the text
      --> model.graph:4:1
       |
     4 |
       | ^ the text ends here
     "#;
-    a_cell_that_says_noise_without_a_key_is_explained: r#"autobatch graph 1
-cell @f(%x: f32) noise { return %x }
-"# => @r#"
+    a_cell_that_says_noise_without_a_key_is_explained:
+        HEAD, "cell @f(%x: f32) noise { return %x }" => @r#"
     error: a cell that draws noise ends its ports with the noise key, two u32
      --> model.graph:2:18
       |

@@ -1,9 +1,9 @@
 //! Versions, strings, numbers, types and stray characters.
 
+use super::{HEAD, X};
+
 super::shows! {
-    a_text_without_its_version_line_is_explained: r#"graph
-%x = fill f32 {value=1}
-"# => @r#"
+    a_text_without_its_version_line_is_explained: "graph", "%x = fill f32 {value=1}" => @r#"
     error: the version line is missing
      --> model.graph:1:1
       |
@@ -11,7 +11,7 @@ super::shows! {
       | ^^^^^ the text begins here
       = help: begin the text with 'autobatch graph 1'
     "#;
-    an_empty_text_is_explained: r#""# => @r#"
+    an_empty_text_is_explained: => @r#"
     error: the version line is missing
      --> model.graph:1:1
       |
@@ -19,9 +19,7 @@ super::shows! {
       | ^ the text begins here
       = help: begin the text with 'autobatch graph 1'
     "#;
-    a_newer_version_is_explained: r#"autobatch graph 2
-graph
-"# => @r#"
+    a_newer_version_is_explained: "autobatch graph 2", "graph" => @r#"
     error: this text has version 2, this reader knows version 1
      --> model.graph:1:17
       |
@@ -29,8 +27,7 @@ graph
       |                 ^ the version of the text
       = help: read it with a newer autobatch
     "#;
-    a_plan_is_explained: r#"autobatch plan 1
-"# => @r#"
+    a_plan_is_explained: "autobatch plan 1" => @r#"
     error: this is a plan, not a graph
      --> model.graph:1:11
       |
@@ -38,40 +35,28 @@ graph
       |           ^^^^ the kind of the text
       = help: plans are read by the plan reader
     "#;
-    a_number_too_large_is_explained: r#"autobatch graph 1
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-%y = pick(%x, #4294967296)
-"# => @r#"
+    a_number_too_large_is_explained: HEAD, X, "%y = pick(%x, #4294967296)" => @r#"
     error: the number 4294967296 is out of range
      --> model.graph:4:16
       |
     4 | %y = pick(%x, #4294967296)
       |                ^^^^^^^^^^ a number from 0 to 4294967295 goes here
     "#;
-    a_float_too_large_is_explained: r#"autobatch graph 1
-graph
-%x = fill f32 {value=1e39}
-"# => @r#"
+    a_float_too_large_is_explained: HEAD, "graph", "%x = fill f32 {value=1e39}" => @r#"
     error: the number 1e39 is out of range
      --> model.graph:3:22
       |
     3 | %x = fill f32 {value=1e39}
       |                      ^^^^ a float such as 0.5, -2e-3, inf or 0x7fc00000 goes here
     "#;
-    a_number_that_is_none_is_explained: r#"autobatch graph 1
-graph
-%x = input f32[2] (#[1.0, 2.o])
-"# => @r#"
+    a_number_that_is_none_is_explained: HEAD, "graph", "%x = input f32[2] (#[1.0, 2.o])" => @r#"
     error: expected a float such as 0.5, -2e-3, inf or 0x7fc00000, found '2.o'
      --> model.graph:3:27
       |
     3 | %x = input f32[2] (#[1.0, 2.o])
       |                           ^^^ not such a number
     "#;
-    a_string_without_an_end_is_explained: r#"autobatch graph 1
-module "tree
-"# => @r#"
+    a_string_without_an_end_is_explained: HEAD, r#"module "tree"# => @r#"
     error: the string has no end
      --> model.graph:2:8
       |
@@ -79,9 +64,7 @@ module "tree
       |        ^^^^^ it begins here
       = help: close it with '"' on the same line; a line break inside is written \n
     "#;
-    an_unknown_escape_is_explained: r#"autobatch graph 1
-module "a\qb"
-"# => @r#"
+    an_unknown_escape_is_explained: HEAD, r#"module "a\qb""# => @r#"
     error: unknown escape in a string
      --> model.graph:2:10
       |
@@ -89,9 +72,7 @@ module "a\qb"
       |          ^ it begins here
       = help: the escapes are \\ \" \n \t and \u{2603}
     "#;
-    an_unknown_element_type_is_explained: r#"autobatch graph 1
-param @w f23[4]
-"# => @r#"
+    an_unknown_element_type_is_explained: HEAD, "param @w f23[4]" => @r#"
     error: unknown element type 'f23'
      --> model.graph:2:10
       |
@@ -99,20 +80,14 @@ param @w f23[4]
       |          ^^^ no such type
       = help: the element types are f32, f16, bf16, i32, u32, bool
     "#;
-    an_impossible_shape_is_explained: r#"autobatch graph 1
-param @w f32[4,0]
-"# => @r#"
+    an_impossible_shape_is_explained: HEAD, "param @w f32[4,0]" => @r#"
     error: extent 1 of a shape is zero; extents start at 1
      --> model.graph:2:13
       |
     2 | param @w f32[4,0]
       |             ^^^^^ this shape
     "#;
-    a_sigil_without_a_name_is_explained: r#"autobatch graph 1
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-%y = exp(% x)
-"# => @r#"
+    a_sigil_without_a_name_is_explained: HEAD, X, "%y = exp(% x)" => @r#"
     error: a name must follow '%'
      --> model.graph:4:10
       |
@@ -120,11 +95,7 @@ graph
       |          ^ nothing follows
       = help: names hold letters, digits, '_', '.' and '-', as in %x or %12
     "#;
-    a_stray_character_is_explained: r#"autobatch graph 1
-graph
-%x = input f32[4] (#[1, 2, 3, 4])
-%y = exp(%x) § tail
-"# => @r#"
+    a_stray_character_is_explained: HEAD, X, "%y = exp(%x) § tail" => @r#"
     error: expected a statement such as %3 = add(%1, %2), found "§"
      --> model.graph:4:14
       |

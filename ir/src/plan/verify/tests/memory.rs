@@ -6,101 +6,54 @@ use crate::plan::verify::Rule;
 use crate::plan::{Field, FieldId, KernelId, Operand, Slab, SlabId, SlabKind, Store, StoreId, StoreKind};
 use crate::types::{DType, Shape, Type, f32};
 
-#[test]
-fn ranges_of_steps_tile_their_pools() {
-    let message = refused(Rule::Ranges, |plan| plan.steps[2].operands.start = 3);
-    insta::assert_snapshot!(message, @r#"
+shows! {
+    ranges_of_steps_tile_their_pools: refused(Rule::Ranges, |plan| plan.steps[2].operands.start = 3) => @r#"
     the plan breaks its rules in 1 place
        1. P1 step f2 (k2 @node): its operands must begin at 2, where those of the step before end, and lie inside 0..5, found 3..5
-    "#);
-}
-
-#[test]
-fn every_pool_entry_belongs_to_a_step() {
-    let message = refused(Rule::Ranges, |plan| plan.lanes.push(AppId::new(9)));
-    insta::assert_snapshot!(message, @r#"
+    "#;
+    every_pool_entry_belongs_to_a_step: refused(Rule::Ranges, |plan| plan.lanes.push(AppId::new(9))) => @r#"
     the plan breaks its rules in 1 place
        1. P1 the plan: every one of the 6 lanes must belong to a step, 5 do
-    "#);
-}
-
-#[test]
-fn fields_of_slabs_tile_the_fields() {
-    let message = refused(Rule::Ranges, |plan| plan.slabs[1].fields = 1..2);
-    insta::assert_snapshot!(message, @r#"
+    "#;
+    fields_of_slabs_tile_the_fields: refused(Rule::Ranges, |plan| plan.slabs[1].fields = 1..2) => @r#"
     the plan breaks its rules in 1 place
        1. P1 the plan: every one of the 3 fields must belong to a slab, 2 do
-    "#);
-}
-
-#[test]
-fn what_is_named_exists() {
-    let message = refused(Rule::Ids, |plan| {
+    "#;
+    what_is_named_exists: refused(Rule::Ids, |plan| {
         plan.operands[2] = Operand::Rows { field: FieldId(3), start: 0, stride: 1 }
-    });
-    insta::assert_snapshot!(message, @r#"
+    }) => @r#"
     the plan breaks its rules in 1 place
        1. P2 step f2 (k2 @node): there is no field3, only 3 of them
-    "#);
-}
-
-#[test]
-fn kernels_that_are_named_exist() {
-    let message = refused(Rule::Ids, |plan| plan.steps[0].kernel = KernelId(3));
-    insta::assert_snapshot!(message, @r#"
+    "#;
+    kernels_that_are_named_exist: refused(Rule::Ids, |plan| plan.steps[0].kernel = KernelId(3)) => @r#"
     the plan breaks its rules in 1 place
        1. P2 step f0: there is no kernel k3, only 3 of them
-    "#);
-}
-
-#[test]
-fn waves_ascend_and_cover_the_steps() {
-    let message = refused(Rule::Waves, |plan| plan.waves = vec![2, 2]);
-    insta::assert_snapshot!(message, @r#"
+    "#;
+    waves_ascend_and_cover_the_steps: refused(Rule::Waves, |plan| plan.waves = vec![2, 2]) => @r#"
     the plan breaks its rules in 2 places
        1. P3 wave 1: it must end after step 2, found 2
        2. P3 the plan: the waves must end with the last of 3 steps, found 2
-    "#);
-}
-
-#[test]
-fn fields_hold_words() {
-    let message =
-        refused(Rule::Storage, |plan| plan.fields[0].ty = Type::new(DType::F16, Shape::new(&[2]).unwrap()));
-    insta::assert_snapshot!(message, @r#"
+    "#;
+    fields_hold_words:
+        refused(Rule::Storage, |plan| plan.fields[0].ty = Type::new(DType::F16, Shape::new(&[2]).unwrap())) => @r#"
     the plan breaks its rules in 1 place
        1. P4 field 0: a field holds f32, i32, u32 or bool values, found f16[2]
-    "#);
-}
-
-#[test]
-fn states_belong_to_parameters() {
-    let message = refused(Rule::Storage, |plan| {
+    "#;
+    states_belong_to_parameters: refused(Rule::Storage, |plan| {
         plan.stores.push(Store { name: "m".to_owned(), ty: f32(4), kind: StoreKind::State(StoreId(2)) })
-    });
-    insta::assert_snapshot!(message, @r#"
+    }) => @r#"
     the plan breaks its rules in 1 place
        1. P4 store 3: it must have the shape of a parameter, found f32[4] for store2: f32[3]
-    "#);
-}
-
-#[test]
-fn slab_bytes_fit_in_64_bits() {
-    let message = refused(Rule::Sizes, |plan| {
+    "#;
+    slab_bytes_fit_in_64_bits: refused(Rule::Sizes, |plan| {
         plan.fields.extend((0..4).map(|_| Field { slab: SlabId(2), name: String::new(), ty: f32(1 << 29) }));
         plan.slabs.push(Slab { kind: SlabKind::Value, rows: u32::MAX, fields: 3..7 });
-    });
-    insta::assert_snapshot!(message, @r#"
+    }) => @r#"
     the plan breaks its rules in 1 place
        1. P5 the plan: its slabs take more than 2^64 bytes
-    "#);
-}
-
-#[test]
-fn no_slab_has_rows_that_no_step_writes() {
-    let message = refused(Rule::Rows, |plan| plan.slabs[0].rows = 4);
-    insta::assert_snapshot!(message, @r#"
+    "#;
+    no_slab_has_rows_that_no_step_writes: refused(Rule::Rows, |plan| plan.slabs[0].rows = 4) => @r#"
     the plan breaks its rules in 1 place
        1. P6 slab s0: it declares 4 rows, steps write 3 of them
-    "#);
+    "#;
 }

@@ -1,13 +1,23 @@
 //! One failing test per rule: a good plan, changed in one place, and the message.
 
-/// The stage of a kernel.
-macro_rules! stage {
-    ($kernel:expr, $number:literal, $pattern:pat => $change:expr) => {
-        match &mut $kernel.stages[$number] {
+/// The message for a plan in which a stage of a kernel was changed.
+macro_rules! refused_stage {
+    ($rule:expr, $kernel:literal, $stage:literal, $pattern:pat => $change:expr) => {
+        refused_kernel($rule, $kernel, |kernel| match &mut kernel.stages[$stage] {
             $pattern => $change,
             other => panic!("the stage is {other:?}"),
-        }
+        })
     };
+}
+
+/// Tests that a plan is refused with just this message.
+macro_rules! shows {
+    ($($name:ident: $refused:expr => @$shown:literal;)*) => {$(
+        #[test]
+        fn $name() {
+            insta::assert_snapshot!($refused, @$shown);
+        }
+    )*};
 }
 
 mod kernels;

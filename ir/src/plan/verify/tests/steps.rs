@@ -4,134 +4,73 @@ use super::{refused, refused_kernel};
 use crate::plan::verify::Rule;
 use crate::plan::{FieldId, Operand};
 
-#[test]
-fn sources_have_no_stages() {
-    let message = refused_kernel(Rule::Sources, 0, |kernel| kernel.source = true);
-    insta::assert_snapshot!(message, @r#"
+shows! {
+    sources_have_no_stages: refused_kernel(Rule::Sources, 0, |kernel| kernel.source = true) => @r#"
     the plan breaks its rules in 1 place
        1. P15 kernel k0 (lookup): a source has no stages, found 1
-    "#);
-}
-
-#[test]
-fn a_step_has_an_operand_for_each_port() {
-    let message = refused(Rule::Arity, |plan| {
+    "#;
+    a_step_has_an_operand_for_each_port: refused(Rule::Arity, |plan| {
         plan.steps[2].operands.end = 4;
         plan.operands.pop();
-    });
-    insta::assert_snapshot!(message, @r#"
+    }) => @r#"
     the plan breaks its rules in 1 place
        1. P16 step f2 (k2 @node): it must have 3 operands, found 2
-    "#);
-}
-
-#[test]
-fn a_step_has_a_lane_for_each_row() {
-    let message = refused(Rule::Arity, |plan| plan.steps[1].rows = 2);
-    insta::assert_snapshot!(message, @r#"
+    "#;
+    a_step_has_a_lane_for_each_row: refused(Rule::Arity, |plan| plan.steps[1].rows = 2) => @r#"
     the plan breaks its rules in 1 place
        1. P16 step f1 (k1 input): it must have 2 lanes, found 1
-    "#);
-}
-
-#[test]
-fn lists_are_segments() {
-    let message = refused(Rule::OperandTypes, |plan| {
+    "#;
+    lists_are_segments: refused(Rule::OperandTypes, |plan| {
         plan.operands[3] = Operand::Rows { field: FieldId(0), start: 0, stride: 1 }
-    });
-    insta::assert_snapshot!(message, @r#"
+    }) => @r#"
     the plan breaks its rules in 1 place
        1. P17 step f2 (k2 @node): operand 1 must be list f32[2], found rows of field0: f32[2]
-    "#);
-}
-
-#[test]
-fn words_are_not_bound_as_floats() {
-    let message =
-        refused(Rule::OperandTypes, |plan| plan.operands[0] = Operand::Floats { start: 0, stride: 0 });
-    insta::assert_snapshot!(message, @r#"
+    "#;
+    words_are_not_bound_as_floats:
+        refused(Rule::OperandTypes, |plan| plan.operands[0] = Operand::Floats { start: 0, stride: 0 }) => @r#"
     the plan breaks its rules in 1 place
        1. P17 step f0 (k0 lookup): operand 0 must be u32, found bound floats
-    "#);
-}
-
-#[test]
-fn places_have_the_types_of_results() {
-    let message = refused(Rule::PlaceTypes, |plan| plan.places.swap(2, 3));
-    insta::assert_snapshot!(message, @r#"
+    "#;
+    places_have_the_types_of_results: refused(Rule::PlaceTypes, |plan| plan.places.swap(2, 3)) => @r#"
     the plan breaks its rules in 2 places
        1. P18 step f2 (k2 @node): result 0 has 3 elements of f32, its place field2 takes f32
        2. P18 step f2 (k2 @node): result 1 has 1 elements of f32, its place field1 takes f32[3]
-    "#);
-}
-
-#[test]
-fn stores_have_the_types_of_parameter_ports() {
-    let message = refused(Rule::StoreTypes, |plan| plan.store_args.swap(1, 2));
-    insta::assert_snapshot!(message, @r#"
+    "#;
+    stores_have_the_types_of_parameter_ports: refused(Rule::StoreTypes, |plan| plan.store_args.swap(1, 2)) => @r#"
     the plan breaks its rules in 2 places
        1. P19 step f2 (k2 @node): parameter port 0 takes f32[4,3], store2 is f32[3]
        2. P19 step f2 (k2 @node): parameter port 1 takes f32[3], store1 is f32[4,3]
-    "#);
-}
-
-#[test]
-fn rows_lie_inside_slabs() {
-    let message = refused(Rule::Bounds, |plan| {
+    "#;
+    rows_lie_inside_slabs: refused(Rule::Bounds, |plan| {
         plan.operands[2] = Operand::Rows { field: FieldId(0), start: 1, stride: 2 }
-    });
-    insta::assert_snapshot!(message, @r#"
+    }) => @r#"
     the plan breaks its rules in 1 place
        1. P20 step f2 (k2 @node): operand 0 names row 3 of s0, which has 3 rows
-    "#);
-}
-
-#[test]
-fn table_ranges_lie_inside_the_tables() {
-    let message =
-        refused(Rule::Bounds, |plan| plan.operands[2] = Operand::Table { field: FieldId(0), at: u32::MAX });
-    insta::assert_snapshot!(message, @r#"
+    "#;
+    table_ranges_lie_inside_the_tables:
+        refused(Rule::Bounds, |plan| plan.operands[2] = Operand::Table { field: FieldId(0), at: u32::MAX }) => @r#"
     the plan breaks its rules in 1 place
        1. P20 step f2 (k2 @node): operand 0 reads the table entries 4294967295..4294967297 of 9
-    "#);
-}
-
-#[test]
-fn outputs_lie_inside_slabs() {
-    let message = refused(Rule::Bounds, |plan| plan.outputs[0].row = 2);
-    insta::assert_snapshot!(message, @r#"
+    "#;
+    outputs_lie_inside_slabs: refused(Rule::Bounds, |plan| plan.outputs[0].row = 2) => @r#"
     the plan breaks its rules in 1 place
        1. P20 output 0: row 2 must be below 2, the rows of field1
-    "#);
-}
-
-#[test]
-fn segment_offsets_ascend_from_0() {
-    let message = refused(Rule::Segments, |plan| plan.tables[1] = 4);
-    insta::assert_snapshot!(message, @r#"
+    "#;
+    segment_offsets_ascend_from_0: refused(Rule::Segments, |plan| plan.tables[1] = 4) => @r#"
     the plan breaks its rules in 2 places
        1. P21 step f2 (k2 @node): the offsets of operand 1 must ascend from 0
        2. P21 step f2 (k2 @node): the offsets of operand 2 must ascend from 0
-    "#);
-}
-
-#[test]
-fn lists_folded_together_are_equally_long() {
-    let message = refused(Rule::Lengths, |plan| {
+    "#;
+    lists_folded_together_are_equally_long: refused(Rule::Lengths, |plan| {
         plan.tables.extend([0, 2, 3]);
         plan.operands[4] = Operand::Segments { field: FieldId(0), offsets: 9, items: 6 };
-    });
-    insta::assert_snapshot!(message, @r#"
+    }) => @r#"
     the plan breaks its rules in 1 place
        1. P22 step f2 (k2 @node): lists that are folded together must be equally long in every lane
-    "#);
-}
-
-#[test]
-fn bound_numbers_lie_inside_their_pools() {
-    let message = refused(Rule::Bindings, |plan| plan.operands[1] = Operand::Floats { start: 1, stride: 1 });
-    insta::assert_snapshot!(message, @r#"
+    "#;
+    bound_numbers_lie_inside_their_pools:
+        refused(Rule::Bindings, |plan| plan.operands[1] = Operand::Floats { start: 1, stride: 1 }) => @r#"
     the plan breaks its rules in 1 place
        1. P23 step f1 (k1 input): operand 0 reads up to floats 3 of 2 that are bound
-    "#);
+    "#;
 }
