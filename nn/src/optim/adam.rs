@@ -1,20 +1,44 @@
 //! Rules with two moments: [`Adam`], [`AdamW`], [`AmsGrad`].
 
-use super::rule::{Element, Rule, WeightDecay, decayed, zeros};
+use super::rule::{Element, Rule, WeightDecay, as_the_rule_inside, decayed, zeros};
 use autobatch_ir::Value;
 use autobatch_ir::recipe::StateRecipe;
 
-/// What the three rules share.
+/// What tells the three rules apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Adam,
+    AdamW,
+    AmsGrad,
+}
+
+/// The three rules.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Moments {
+    kind: Kind,
     learning_rate: f64,
     betas: [f64; 2],
     eps: f64,
 }
 
-impl Moments {
-    const fn new(learning_rate: f64) -> Self {
-        Self { learning_rate, betas: [0.9, 0.999], eps: 1e-8 }
+impl Rule for Moments {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Adam => "adam",
+            Kind::AdamW => "adamw",
+            Kind::AmsGrad => "amsgrad",
+        }
+    }
+
+    fn learning_rate(&self) -> f64 {
+        self.learning_rate
+    }
+
+    fn states(&self) -> Vec<StateRecipe> {
+        match self.kind {
+            Kind::Adam | Kind::AdamW => vec![zeros("m"), zeros("v")],
+            Kind::AmsGrad => vec![zeros("m"), zeros("v"), zeros("x")],
+        }
     }
 
     /// `lr / (1 - beta1^t)` and `1 / sqrt(1 - beta2^t)`
@@ -23,27 +47,40 @@ impl Moments {
         vec![learning_rate / correction(self.betas[0]), 1.0 / correction(self.betas[1]).sqrt()]
     }
 
-    /// The new `m` and `v`.
-    fn moments<'g>(&self, element: Element<'_, 'g>) -> [Value<'g>; 2] {
-        let m = decayed(self.betas[0], element.states[0], element.gradient);
-        [m, decayed(self.betas[1], element.states[1], element.gradient.square())]
+    fn own_decay(&self) -> Option<WeightDecay> {
+        (self.kind == Kind::AdamW).then_some(WeightDecay::Decoupled(0.01))
     }
 
     /// `w - lr' * m / (sqrt(v) * r + eps)`
-    #[track_caller]
-    fn value<'g>(&self, element: Element<'_, 'g>, m: Value<'g>, v: Value<'g>) -> Value<'g> {
-        let divisor = v.sqrt() * element.numbers[1] + self.eps as f32;
-        element.value - element.numbers[0] * m / divisor
+    fn step<'g>(&self, element: Element<'_, 'g>) -> (Value<'g>, Vec<Value<'g>>) {
+        let Element { value, gradient, states, numbers } = element;
+        let m = decayed(self.betas[0], states[0], gradient);
+        let v = decayed(self.betas[1], states[1], gradient.square());
+        let mut new = vec![m, v];
+        let mut under_root = v;
+        if self.kind == Kind::AmsGrad {
+            under_root = states[2].maximum(v);
+            new.push(under_root);
+        }
+        let divisor = under_root.sqrt() * numbers[1] + self.eps as f32;
+        (value - numbers[0] * m / divisor, new)
     }
 }
 
-macro_rules! hyperparameters {
-    ($rule:ident) => {
+macro_rules! rules_with_moments {
+    ($($(#[$doc:meta])* $rule:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $rule {
+            moments: Moments,
+        }
+
         impl $rule {
             /// With this learning rate, betas 0.9 and 0.999, and eps 1e-8.
             #[must_use]
             pub const fn new(learning_rate: f64) -> Self {
-                Self { moments: Moments::new(learning_rate) }
+                let kind = Kind::$rule;
+                Self { moments: Moments { kind, learning_rate, betas: [0.9, 0.999], eps: 1e-8 } }
             }
 
             /// How much of the first and of the second moment an update keeps.
@@ -60,107 +97,20 @@ macro_rules! hyperparameters {
                 self
             }
         }
-    };
+
+        as_the_rule_inside! { $rule, moments }
+    )*};
 }
 
-/// `m = b1 * m + (1 - b1) * g`, `v = b2 * v + (1 - b2) * g * g`,
-/// `w = w - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)`.
-///
-/// Weight decay is coupled, as in the first publication; [`AdamW`] decouples it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Adam {
-    moments: Moments,
-}
-
-hyperparameters! { Adam }
-
-impl Rule for Adam {
-    fn name(&self) -> &'static str {
-        "adam"
-    }
-
-    fn learning_rate(&self) -> f64 {
-        self.moments.learning_rate
-    }
-
-    fn states(&self) -> Vec<StateRecipe> {
-        vec![zeros("m"), zeros("v")]
-    }
-
-    fn numbers(&self, number: u64, learning_rate: f64) -> Vec<f64> {
-        self.moments.numbers(number, learning_rate)
-    }
-
-    fn step<'g>(&self, element: Element<'_, 'g>) -> (Value<'g>, Vec<Value<'g>>) {
-        let [m, v] = self.moments.moments(element);
-        (self.moments.value(element, m, v), vec![m, v])
-    }
-}
-
-/// [`Adam`] with decoupled weight decay, 0.01 unless said otherwise:
-/// `w = w * (1 - lr * d)` before the step.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AdamW {
-    moments: Moments,
-}
-
-hyperparameters! { AdamW }
-
-impl Rule for AdamW {
-    fn name(&self) -> &'static str {
-        "adamw"
-    }
-
-    fn learning_rate(&self) -> f64 {
-        self.moments.learning_rate
-    }
-
-    fn states(&self) -> Vec<StateRecipe> {
-        vec![zeros("m"), zeros("v")]
-    }
-
-    fn numbers(&self, number: u64, learning_rate: f64) -> Vec<f64> {
-        self.moments.numbers(number, learning_rate)
-    }
-
-    fn own_decay(&self) -> Option<WeightDecay> {
-        Some(WeightDecay::Decoupled(0.01))
-    }
-
-    fn step<'g>(&self, element: Element<'_, 'g>) -> (Value<'g>, Vec<Value<'g>>) {
-        let [m, v] = self.moments.moments(element);
-        (self.moments.value(element, m, v), vec![m, v])
-    }
-}
-
-/// [`Adam`] whose divisor never shrinks: `x = max(x, v)` stands in the place of `v` under the root.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AmsGrad {
-    moments: Moments,
-}
-
-hyperparameters! { AmsGrad }
-
-impl Rule for AmsGrad {
-    fn name(&self) -> &'static str {
-        "amsgrad"
-    }
-
-    fn learning_rate(&self) -> f64 {
-        self.moments.learning_rate
-    }
-
-    fn states(&self) -> Vec<StateRecipe> {
-        vec![zeros("m"), zeros("v"), zeros("x")]
-    }
-
-    fn numbers(&self, number: u64, learning_rate: f64) -> Vec<f64> {
-        self.moments.numbers(number, learning_rate)
-    }
-
-    fn step<'g>(&self, element: Element<'_, 'g>) -> (Value<'g>, Vec<Value<'g>>) {
-        let [m, v] = self.moments.moments(element);
-        let x = element.states[2].maximum(v);
-        (self.moments.value(element, m, x), vec![m, v, x])
-    }
+rules_with_moments! {
+    /// `m = b1 * m + (1 - b1) * g`, `v = b2 * v + (1 - b2) * g * g`,
+    /// `w = w - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)`.
+    ///
+    /// Weight decay is coupled, as in the first publication; [`AdamW`] decouples it.
+    Adam;
+    /// [`Adam`] with decoupled weight decay, 0.01 unless said otherwise:
+    /// `w = w * (1 - lr * d)` before the step.
+    AdamW;
+    /// [`Adam`] whose divisor never shrinks: `x = max(x, v)` stands in the place of `v` under the root.
+    AmsGrad;
 }

@@ -110,10 +110,6 @@ impl Rule for Adadelta {
         vec![zeros("s"), zeros("e")]
     }
 
-    fn numbers(&self, _: u64, learning_rate: f64) -> Vec<f64> {
-        vec![learning_rate]
-    }
-
     fn step<'g>(&self, element: Element<'_, 'g>) -> (Value<'g>, Vec<Value<'g>>) {
         let eps = self.eps as f32;
         let s = decayed(self.rho, element.states[0], element.gradient.square());
@@ -187,10 +183,6 @@ impl Rule for RmsProp {
         states.extend(self.centred.then(|| zeros("c")));
         states.extend((self.momentum != 0.0).then(|| zeros("b")));
         states
-    }
-
-    fn numbers(&self, _: u64, learning_rate: f64) -> Vec<f64> {
-        vec![learning_rate]
     }
 
     fn step<'g>(&self, element: Element<'_, 'g>) -> (Value<'g>, Vec<Value<'g>>) {

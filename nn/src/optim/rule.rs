@@ -39,8 +39,12 @@ pub trait Rule: Debug + Send + Sync {
         Vec::new()
     }
 
-    /// The numbers that update `number` (from 1 on) takes at this learning rate: always as many.
-    fn numbers(&self, number: u64, learning_rate: f64) -> Vec<f64>;
+    /// The numbers that update `number` (from 1 on) takes at this learning rate: always as many. The
+    /// learning rate alone unless the rule says otherwise.
+    fn numbers(&self, number: u64, learning_rate: f64) -> Vec<f64> {
+        let _ = number;
+        vec![learning_rate]
+    }
 
     /// The weight decay that it has by itself.
     fn own_decay(&self) -> Option<WeightDecay> {
@@ -50,6 +54,38 @@ pub trait Rule: Debug + Send + Sync {
     /// Emits the update: the new value, then the new states. Elementwise ops only.
     fn step<'g>(&self, element: Element<'_, 'g>) -> (Value<'g>, Vec<Value<'g>>);
 }
+
+/// Makes a type with a rule in one field that rule.
+macro_rules! as_the_rule_inside {
+    ($outer:ident, $inside:ident) => {
+        impl Rule for $outer {
+            fn name(&self) -> &'static str {
+                self.$inside.name()
+            }
+
+            fn learning_rate(&self) -> f64 {
+                self.$inside.learning_rate()
+            }
+
+            fn states(&self) -> Vec<StateRecipe> {
+                self.$inside.states()
+            }
+
+            fn numbers(&self, number: u64, learning_rate: f64) -> Vec<f64> {
+                self.$inside.numbers(number, learning_rate)
+            }
+
+            fn own_decay(&self) -> Option<$crate::optim::WeightDecay> {
+                self.$inside.own_decay()
+            }
+
+            fn step<'g>(&self, element: Element<'_, 'g>) -> (Value<'g>, Vec<Value<'g>>) {
+                self.$inside.step(element)
+            }
+        }
+    };
+}
+pub(super) use as_the_rule_inside;
 
 /// A state that begins as zeros.
 pub(super) fn zeros(role: &str) -> StateRecipe {

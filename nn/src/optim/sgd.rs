@@ -1,6 +1,6 @@
 //! Rules along the gradient: [`Sgd`], [`Momentum`], [`Nesterov`].
 
-use super::rule::{Element, Rule, flushed, zeros};
+use super::rule::{Element, Rule, as_the_rule_inside, flushed, zeros};
 use autobatch_ir::Value;
 use autobatch_ir::recipe::StateRecipe;
 
@@ -27,10 +27,6 @@ impl Rule for Sgd {
         self.learning_rate
     }
 
-    fn numbers(&self, _: u64, learning_rate: f64) -> Vec<f64> {
-        vec![learning_rate]
-    }
-
     fn step<'g>(
         &self,
         Element { value, gradient, numbers, .. }: Element<'_, 'g>,
@@ -39,24 +35,27 @@ impl Rule for Sgd {
     }
 }
 
-/// `b = mu * b + g`, `w = w - lr * b`, with `b` 0 at first.
+/// What tells the rules with momentum apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Momentum,
+    Nesterov,
+}
+
+/// The rules with momentum.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Momentum {
+struct Moving {
+    kind: Kind,
     learning_rate: f64,
     momentum: f64,
 }
 
-impl Momentum {
-    /// With this learning rate and momentum `mu`.
-    #[must_use]
-    pub const fn new(learning_rate: f64, momentum: f64) -> Self {
-        Self { learning_rate, momentum }
-    }
-}
-
-impl Rule for Momentum {
+impl Rule for Moving {
     fn name(&self) -> &'static str {
-        "momentum"
+        match self.kind {
+            Kind::Momentum => "momentum",
+            Kind::Nesterov => "nesterov",
+        }
     }
 
     fn learning_rate(&self) -> f64 {
@@ -65,54 +64,43 @@ impl Rule for Momentum {
 
     fn states(&self) -> Vec<StateRecipe> {
         vec![zeros("b")]
-    }
-
-    fn numbers(&self, _: u64, learning_rate: f64) -> Vec<f64> {
-        vec![learning_rate]
-    }
-
-    fn step<'g>(&self, element: Element<'_, 'g>) -> (Value<'g>, Vec<Value<'g>>) {
-        let b = flushed(element.states[0] * self.momentum as f32 + element.gradient);
-        (element.value - element.numbers[0] * b, vec![b])
-    }
-}
-
-/// `b = mu * b + g`, `w = w - lr * (g + mu * b)`, with `b` 0 at first: Nesterov's momentum with the
-/// gradient taken where the parameter is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Nesterov {
-    learning_rate: f64,
-    momentum: f64,
-}
-
-impl Nesterov {
-    /// With this learning rate and momentum `mu`.
-    #[must_use]
-    pub const fn new(learning_rate: f64, momentum: f64) -> Self {
-        Self { learning_rate, momentum }
-    }
-}
-
-impl Rule for Nesterov {
-    fn name(&self) -> &'static str {
-        "nesterov"
-    }
-
-    fn learning_rate(&self) -> f64 {
-        self.learning_rate
-    }
-
-    fn states(&self) -> Vec<StateRecipe> {
-        vec![zeros("b")]
-    }
-
-    fn numbers(&self, _: u64, learning_rate: f64) -> Vec<f64> {
-        vec![learning_rate]
     }
 
     fn step<'g>(&self, element: Element<'_, 'g>) -> (Value<'g>, Vec<Value<'g>>) {
         let mu = self.momentum as f32;
         let b = flushed(element.states[0] * mu + element.gradient);
-        (element.value - element.numbers[0] * (element.gradient + b * mu), vec![b])
+        let along = match self.kind {
+            Kind::Momentum => b,
+            Kind::Nesterov => element.gradient + b * mu,
+        };
+        (element.value - element.numbers[0] * along, vec![b])
     }
+}
+
+macro_rules! rules_with_momentum {
+    ($($(#[$doc:meta])* $rule:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $rule {
+            moving: Moving,
+        }
+
+        impl $rule {
+            /// With this learning rate and momentum `mu`.
+            #[must_use]
+            pub const fn new(learning_rate: f64, momentum: f64) -> Self {
+                Self { moving: Moving { kind: Kind::$rule, learning_rate, momentum } }
+            }
+        }
+
+        as_the_rule_inside! { $rule, moving }
+    )*};
+}
+
+rules_with_momentum! {
+    /// `b = mu * b + g`, `w = w - lr * b`, with `b` 0 at first.
+    Momentum;
+    /// `b = mu * b + g`, `w = w - lr * (g + mu * b)`, with `b` 0 at first: Nesterov's momentum with the
+    /// gradient taken where the parameter is.
+    Nesterov;
 }

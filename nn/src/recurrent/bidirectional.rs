@@ -90,30 +90,3 @@ impl<R: Sequence> Bidirectional<R> {
         self.forward.output_width().saturating_add(self.backward.output_width())
     }
 }
-
-impl<R: Sequence> Sequence for Bidirectional<R> {
-    type Options = R::Options;
-
-    #[track_caller]
-    fn build(m: &mut ModuleBuilder, name: &str, input: usize, width: usize, options: &R::Options) -> Self {
-        Self::with(m, name, input, width, options)
-    }
-
-    fn input_width(&self) -> usize {
-        self.input()
-    }
-
-    fn output_width(&self) -> usize {
-        self.width()
-    }
-
-    #[track_caller]
-    fn outputs<'g>(&self, g: &'g Graph, xs: &[Value<'g>]) -> Vec<Value<'g>> {
-        self.run(g, xs)
-    }
-
-    #[track_caller]
-    fn summary<'g>(&self, g: &'g Graph, xs: &[Value<'g>]) -> Value<'g> {
-        self.last(g, xs)
-    }
-}

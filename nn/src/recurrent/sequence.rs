@@ -1,10 +1,10 @@
 //! [`Sequence`]: what layers over sequences have in common, so that they nest.
 
-use super::{Gru, GruOptions, Lstm, LstmOptions, Rnn, RnnOptions};
+use super::{Bidirectional, Gru, GruOptions, Lstm, LstmOptions, Rnn, RnnOptions, Stacked};
 use autobatch_ir::{Graph, ModuleBuilder, Value};
 
-/// A layer from a sequence of values to one as long. [`Bidirectional`](super::Bidirectional) and
-/// [`Stacked`](super::Stacked) take any, and are some.
+/// A layer from a sequence of values to one as long. [`Bidirectional`] and [`Stacked`] take any, and are
+/// some.
 pub trait Sequence: Copy {
     /// What the constructor may be asked for.
     type Options: Default;
@@ -28,9 +28,10 @@ pub trait Sequence: Copy {
     fn summary<'g>(&self, g: &'g Graph, xs: &[Value<'g>]) -> Value<'g>;
 }
 
+/// Makes layers sequences by methods of their own: generics, layer, options, and what `with` takes behind them.
 macro_rules! sequences {
-    ($($layer:ident $options:ident;)*) => {$(
-        impl Sequence for $layer {
+    ($([$($generics:tt)*] $layer:ty, $options:ty $(, $more:expr)*;)*) => {$(
+        impl<$($generics)*> Sequence for $layer {
             type Options = $options;
 
             #[track_caller]
@@ -41,7 +42,7 @@ macro_rules! sequences {
                 width: usize,
                 options: &$options,
             ) -> Self {
-                Self::with(m, name, input, width, options)
+                Self::with(m, name, input, width, options $(, $more)*)
             }
 
             fn input_width(&self) -> usize {
@@ -66,7 +67,9 @@ macro_rules! sequences {
 }
 
 sequences! {
-    Rnn RnnOptions;
-    Lstm LstmOptions;
-    Gru GruOptions;
+    [] Rnn, RnnOptions;
+    [] Lstm, LstmOptions;
+    [] Gru, GruOptions;
+    [R: Sequence] Bidirectional<R>, R::Options;
+    [R: Sequence, const LAYERS: usize] Stacked<R, LAYERS>, R::Options, 0.0;
 }

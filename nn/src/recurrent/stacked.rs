@@ -97,33 +97,6 @@ impl<R: Sequence, const LAYERS: usize> Stacked<R, LAYERS> {
     }
 }
 
-impl<R: Sequence, const LAYERS: usize> Sequence for Stacked<R, LAYERS> {
-    type Options = R::Options;
-
-    #[track_caller]
-    fn build(m: &mut ModuleBuilder, name: &str, input: usize, width: usize, options: &R::Options) -> Self {
-        Self::with(m, name, input, width, options, 0.0)
-    }
-
-    fn input_width(&self) -> usize {
-        self.input()
-    }
-
-    fn output_width(&self) -> usize {
-        self.width()
-    }
-
-    #[track_caller]
-    fn outputs<'g>(&self, g: &'g Graph, xs: &[Value<'g>]) -> Vec<Value<'g>> {
-        self.run(g, xs)
-    }
-
-    #[track_caller]
-    fn summary<'g>(&self, g: &'g Graph, xs: &[Value<'g>]) -> Value<'g> {
-        self.last(g, xs)
-    }
-}
-
 /// Where a stack stands after some inputs; see [`State`].
 #[derive(Clone, Copy, Debug)]
 pub struct StackedState<'g, K, const S: usize, const LAYERS: usize> {

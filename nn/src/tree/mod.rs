@@ -5,6 +5,36 @@
 //! one product; layers over any number take lists, and do per-child work in an *edge* cell, so
 //! that the number of children never splits a batch.
 
+/// How a layer whose nodes have one vector is called.
+macro_rules! nodes_with_a_vector {
+    ($layer:ident) => {
+        impl<const N: usize> $layer<N> {
+            /// A node over these children.
+            #[track_caller]
+            #[must_use]
+            pub fn node<'g>(&self, g: &'g Graph, children: [Value<'g>; N]) -> Value<'g> {
+                let [h] = self.cell.call(g, &children);
+                h
+            }
+
+            /// A node with an input of its own, for layers declared with one.
+            #[track_caller]
+            #[must_use]
+            pub fn node_with<'g>(&self, g: &'g Graph, x: Value<'g>, children: [Value<'g>; N]) -> Value<'g> {
+                let args: Vec<Value<'g>> = [x].into_iter().chain(children).collect();
+                let [h] = self.cell.call(g, &args);
+                h
+            }
+
+            /// How wide a node's vector is.
+            #[must_use]
+            pub const fn width(&self) -> usize {
+                self.width
+            }
+        }
+    };
+}
+
 mod child_sum;
 mod gru;
 mod lstm;

@@ -55,27 +55,6 @@ impl<const N: usize> TreeRnn<N> {
         });
         Self { cell, width }
     }
-
-    /// A node over these children.
-    #[track_caller]
-    #[must_use]
-    pub fn node<'g>(&self, g: &'g Graph, children: [Value<'g>; N]) -> Value<'g> {
-        let [h] = self.cell.call(g, &children);
-        h
-    }
-
-    /// A node with an input of its own, for layers declared with one.
-    #[track_caller]
-    #[must_use]
-    pub fn node_with<'g>(&self, g: &'g Graph, x: Value<'g>, children: [Value<'g>; N]) -> Value<'g> {
-        let args: Vec<Value<'g>> = [x].into_iter().chain(children).collect();
-        let [h] = self.cell.call(g, &args);
-        h
-    }
-
-    /// How wide a node's vector is.
-    #[must_use]
-    pub const fn width(&self) -> usize {
-        self.width
-    }
 }
+
+nodes_with_a_vector! { TreeRnn }
