@@ -20,39 +20,15 @@ fn main(
     for (var first = 0u; first < count; first = first + 4u) {
         let item = first + local / 16u;
         let key = list_item(9u, lane, min(item, count - 1u));
-        let live = item < count;
-        let row = Row(key, row_of(5u, lane), 0u, r(1u), local % 16u, local, live);
-        // The query is the first factor of each product; products commute.
-        var mine = 0.0;
-        for (var i = row.v; i < row.width; i = i + 16u) {
-            mine = mad(ldf(row.y + i), ldf(row.x + i), mine);
-        }
-        let dot = joined_sum(row, mine);
-        if live && row.v == 0u {
+        let dot = dot_of(row_of(5u, lane), key, r(1u), local);
+        if item < count && local % 16u == 0u {
             stf(scores + item, dot * bitcast<f32>(r(3u)));
         }
     }
     storageBarrier();
     workgroupBarrier();
-    var top = 0.0;
-    for (var i = 0u; i < count; i++) {
-        let s = ldf(scores + i);
-        if i == 0u {
-            top = s;
-        } else {
-            top = op_max(top, s);
-        }
-    }
-    var total = 0.0;
-    for (var i = 0u; i < count; i++) {
-        let e = op_exp(ldf(scores + i) - top);
-        if i == 0u {
-            total = e;
-        } else {
-            total = total + e;
-        }
-    }
-    let scale = quotient(1.0, total);
+    let top = top_score(scores, 1u, count);
+    let scale = softmax_scale(scores, 1u, count, top);
     for (var element = local; element < r(2u); element = element + 64u) {
         var sum = 0.0;
         for (var i = 0u; i < count; i++) {

@@ -7,15 +7,6 @@
 // which word the edges of the keys are wanted, 31 where the tables of their offsets begin, 32..35 the same
 // of the values.
 
-fn dot_of(x: u32, y: u32, width: u32, local: u32) -> f32 {
-    let row = Row(x, y, 0u, width, local % 16u, local, true);
-    var mine = 0.0;
-    for (var i = row.v; i < width; i = i + 16u) {
-        mine = mad(ldf(x + i), ldf(y + i), mine);
-    }
-    return joined_sum(row, mine);
-}
-
 @compute @workgroup_size(64)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -47,33 +38,9 @@ fn main(
     storageBarrier();
     workgroupBarrier();
     if local == 0u {
-        var top = 0.0;
+        softmax_and_back(weights, slopes, 1u, count);
         for (var i = 0u; i < count; i++) {
-            let s = ldf(weights + i);
-            if i == 0u {
-                top = s;
-            } else {
-                top = op_max(top, s);
-            }
-        }
-        var total = 0.0;
-        for (var i = 0u; i < count; i++) {
-            let s = op_exp(ldf(weights + i) - top);
-            if i == 0u {
-                total = s;
-            } else {
-                total = total + s;
-            }
-        }
-        let scale = quotient(1.0, total);
-        var weighted = 0.0;
-        for (var i = 0u; i < count; i++) {
-            let w = op_exp(ldf(weights + i) - top) * scale;
-            stf(weights + i, w);
-            weighted = mad(w, ldf(slopes + i), weighted);
-        }
-        for (var i = 0u; i < count; i++) {
-            stf(slopes + i, (ldf(weights + i) * (ldf(slopes + i) - weighted)) * factor);
+            stf(slopes + i, ldf(slopes + i) * factor);
         }
     }
     storageBarrier();

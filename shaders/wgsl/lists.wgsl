@@ -25,3 +25,53 @@ fn list_before(at: u32, lane: u32) -> u32 {
     }
     return (lane - play.first) * r(at);
 }
+
+// The dot of two rows, by sixteen threads of a group that holds four such dots; all sixteen get it.
+fn dot_of(x: u32, y: u32, width: u32, local: u32) -> f32 {
+    return row_dot(Row(x, y, 0u, width, local % 16u, local, true));
+}
+
+// The greatest of scores that lie `stride` words apart; 0 of none.
+fn top_score(scores: u32, stride: u32, count: u32) -> f32 {
+    var top = 0.0;
+    for (var i = 0u; i < count; i++) {
+        let s = ldf(scores + i * stride);
+        if i == 0u {
+            top = s;
+        } else {
+            top = op_max(top, s);
+        }
+    }
+    return top;
+}
+
+// What makes the exponentials of such scores, less the greatest, sum up to 1.
+fn softmax_scale(scores: u32, stride: u32, count: u32, top: f32) -> f32 {
+    var total = 0.0;
+    for (var i = 0u; i < count; i++) {
+        let e = op_exp(ldf(scores + i * stride) - top);
+        if i == 0u {
+            total = e;
+        } else {
+            total = total + e;
+        }
+    }
+    return quotient(1.0, total);
+}
+
+// Scores become their softmax, and the gradients of the weights those of the scores.
+fn softmax_and_back(scores: u32, slopes: u32, stride: u32, count: u32) {
+    let top = top_score(scores, stride, count);
+    let scale = softmax_scale(scores, stride, count, top);
+    var weighted = 0.0;
+    for (var i = 0u; i < count; i++) {
+        let at = i * stride;
+        let w = op_exp(ldf(scores + at) - top) * scale;
+        stf(scores + at, w);
+        weighted = mad(w, ldf(slopes + at), weighted);
+    }
+    for (var i = 0u; i < count; i++) {
+        let at = i * stride;
+        stf(slopes + at, ldf(scores + at) * (ldf(slopes + at) - weighted));
+    }
+}

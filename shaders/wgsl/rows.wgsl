@@ -72,6 +72,14 @@ fn row_sum(row: Row) -> f32 {
     return joined_sum(row, mine);
 }
 
+fn row_dot(row: Row) -> f32 {
+    var mine = 0.0;
+    for (var i = row.v; i < row.width; i = i + 16u) {
+        mine = mad(ldf(row.x + i), ldf(row.y + i), mine);
+    }
+    return joined_sum(row, mine);
+}
+
 fn row_max(row: Row) -> f32 {
     var mine = -infinity();
     for (var i = row.v; i < row.width; i = i + 16u) {
@@ -231,11 +239,7 @@ fn play_hinge(row: Row) {
 }
 
 fn play_dot(row: Row) {
-    var mine = 0.0;
-    for (var i = row.v; i < row.width; i = i + 16u) {
-        mine = mad(ldf(row.x + i), ldf(row.y + i), mine);
-    }
-    number(row, joined_sum(row, mine));
+    number(row, row_dot(row));
 }
 
 fn play_cross_entropy(row: Row) {

@@ -28,14 +28,8 @@ fn main(
         for (var first = 0u; first < count; first = first + 4u) {
             let item = first + local / 16u;
             let value = list_item(11u, lane, min(item, count - 1u));
-            let live = item < count;
-            let row = Row(dy, value, 0u, r(3u), local % 16u, local, live);
-            var mine = 0.0;
-            for (var i = row.v; i < row.width; i = i + 16u) {
-                mine = mad(ldf(row.x + i), ldf(row.y + i), mine);
-            }
-            let dot = joined_sum(row, mine);
-            if live && row.v == 0u {
+            let dot = dot_of(dy, value, r(3u), local);
+            if item < count && local % 16u == 0u {
                 stf(slopes + item, dot);
             }
         }
@@ -43,41 +37,14 @@ fn main(
     storageBarrier();
     workgroupBarrier();
     for (var e = local; e < wide; e = e + 64u) {
-        var top = 0.0;
         for (var i = 0u; i < count; i++) {
-            let s = ldf(list_item(6u, lane, i) + e);
-            stf(weights + i * wide + e, s);
+            stf(weights + i * wide + e, ldf(list_item(6u, lane, i) + e));
             if wide > 1u {
                 stf(slopes + i * wide + e, ldf(dy + e) * ldf(list_item(11u, lane, i) + e));
             }
-            if i == 0u {
-                top = s;
-            } else {
-                top = op_max(top, s);
-            }
         }
         if r(1u) == 1u {
-            var total = 0.0;
-            for (var i = 0u; i < count; i++) {
-                let s = op_exp(ldf(weights + i * wide + e) - top);
-                if i == 0u {
-                    total = s;
-                } else {
-                    total = total + s;
-                }
-            }
-            let scale = quotient(1.0, total);
-            var weighted = 0.0;
-            for (var i = 0u; i < count; i++) {
-                let at = i * wide + e;
-                let w = op_exp(ldf(weights + at) - top) * scale;
-                stf(weights + at, w);
-                weighted = mad(w, ldf(slopes + at), weighted);
-            }
-            for (var i = 0u; i < count; i++) {
-                let at = i * wide + e;
-                stf(slopes + at, ldf(weights + at) * (ldf(slopes + at) - weighted));
-            }
+            softmax_and_back(weights + e, slopes + e, wide, count);
         }
     }
     storageBarrier();
