@@ -12,4 +12,5 @@
 pub mod kernels;
 pub mod player;
 
-pub use player::{Bound, Counters, GradientSource, KernelCount, Player, RunError, Span, StepCount, Stores};
+pub use autobatch_ir::plan::{BindError, Bound, Stores};
+pub use player::{Counters, GradientSource, KernelCount, Player, RunError, Span, StepCount};

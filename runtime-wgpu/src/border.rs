@@ -2,9 +2,10 @@
 //! in range. Indices that a kernel computes are cut to the last by the templates instead.
 
 use crate::error::GpuError;
-use crate::player::{Bound, Stores};
 use autobatch_ir::graph::Op;
-use autobatch_ir::plan::{Kernel, Operand, Place, Plan, Stage, Step, Store, StoreId, StoreKind, View};
+use autobatch_ir::plan::{
+    BindError, Bound, Kernel, Operand, Place, Plan, Stage, Step, Store, StoreKind, Stores, View,
+};
 use autobatch_ir::types::DType;
 
 /// No bound word.
@@ -23,23 +24,11 @@ pub(crate) fn check(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) -> Resul
     if plan.steps.is_empty() && plan.stores.iter().any(changes) {
         return Err(GpuError::Updates);
     }
-    let missing = |what, expected, found| GpuError::Unbound { what, expected, found };
-    if bound.words.len() < plan.words as usize {
-        return Err(missing("words", plan.words as usize, bound.words.len()));
-    }
-    if bound.floats.len() < plan.floats as usize {
-        return Err(missing("floats", plan.floats as usize, bound.floats.len()));
-    }
-    for (number, store) in plan.stores[..plan.given_stores()].iter().enumerate() {
-        let (expected, found) = (store.ty.shape.elements(), stores.values(StoreId(number as u32)).len());
-        if expected != found {
-            return Err(GpuError::Store { name: store.name.clone(), expected, found });
-        }
-    }
-    indices(plan, bound.words)
+    bound.check(plan, stores)?;
+    Ok(indices(plan, bound.words)?)
 }
 
-fn indices(plan: &Plan, words: &[u32]) -> Result<(), GpuError> {
+fn indices(plan: &Plan, words: &[u32]) -> Result<(), BindError> {
     let uses: Vec<Vec<Use>> = plan.kernels.iter().map(|kernel| uses(kernel)).collect();
     let mut origins: Vec<Vec<u32>> = vec![Vec::new(); plan.fields.len()];
     for (number, step) in plan.steps.iter().enumerate() {
@@ -50,7 +39,7 @@ fn indices(plan: &Plan, words: &[u32]) -> Result<(), GpuError> {
                 let first = (first + used.view.start) as usize;
                 let found = &words[first..first + used.view.width as usize];
                 if let Some(place) = found.iter().position(|&word| word >= used.limit) {
-                    return Err(GpuError::Index {
+                    return Err(BindError::Index {
                         word: first + place,
                         step: number,
                         kernel: plan.kernel(step).name.clone(),

@@ -1,5 +1,6 @@
 //! Why a plan was not played on a GPU, and what to do about it.
 
+use autobatch_ir::plan::BindError;
 use std::fmt;
 
 /// Why a plan was not played on a GPU.
@@ -67,37 +68,8 @@ pub enum GpuError {
     },
     /// The plan changes parameters, as those of optimisers do.
     Updates,
-    /// Fewer words or floats are bound than the plan reads.
-    Unbound {
-        /// What is missing: `words` or `floats`.
-        what: &'static str,
-        /// How many the plan reads.
-        expected: usize,
-        /// How many are bound.
-        found: usize,
-    },
-    /// A bound index is out of range.
-    Index {
-        /// The place of the word.
-        word: usize,
-        /// The step that reads it.
-        step: usize,
-        /// The name of its kernel.
-        kernel: String,
-        /// The index.
-        found: u32,
-        /// What it must be below.
-        limit: u32,
-    },
-    /// A store holds another number of elements than the plan says.
-    Store {
-        /// The name of the store.
-        name: String,
-        /// How many the plan says.
-        expected: usize,
-        /// How many it holds.
-        found: usize,
-    },
+    /// What is given does not fit the plan.
+    Bound(BindError),
 }
 
 impl fmt::Display for GpuError {
@@ -153,20 +125,15 @@ impl fmt::Display for GpuError {
             Self::Updates => f.write_str(
                 "the plan updates parameters, expected one that computes values; play updates on the cpu with the gradients that are read from here",
             ),
-            Self::Unbound { what, expected, found } => write!(
-                f,
-                "the plan reads {expected} bound {what}, found {found}; bind the graph that it was planned for"
-            ),
-            Self::Index { word, step, kernel, found, limit } => write!(
-                f,
-                "index {found} (bound word {word}) is out of range for {kernel} in step f{step}: it must be below {limit}"
-            ),
-            Self::Store { name, expected, found } => write!(
-                f,
-                "store @{name} must hold {expected} elements, found {found}; give the parameters of the plan's module"
-            ),
+            Self::Bound(error) => error.fmt(f),
         }
     }
 }
 
 impl std::error::Error for GpuError {}
+
+impl From<BindError> for GpuError {
+    fn from(error: BindError) -> Self {
+        Self::Bound(error)
+    }
+}

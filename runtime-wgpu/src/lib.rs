@@ -30,8 +30,9 @@ pub mod module;
 mod player;
 mod self_test;
 
+pub use autobatch_ir::plan::{BindError, Bound, Stores};
 pub use counters::Counters;
 pub use device::{AdapterFacts, Arithmetic, Budget, Gpu, Options, Selector, UnknownSelector};
 pub use error::GpuError;
-pub use player::{Bound, Player, Stores};
+pub use player::Player;
 pub use self_test::{SelfTest, self_test};

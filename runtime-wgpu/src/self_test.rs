@@ -2,9 +2,9 @@
 
 use crate::device::{AdapterFacts, Options};
 use crate::error::GpuError;
-use crate::player::{Bound, Player, Stores};
+use crate::player::Player;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Plan, StoreId, Verified, interp};
+use autobatch_ir::plan::{Bound, Plan, StoreId, Stores, Verified, interp};
 use std::time::{Duration, Instant};
 
 /// Twenty lanes of a product (in tiles), `tanh`, softmax and a sum of squares.

@@ -50,8 +50,7 @@ impl GpuPlayer {
         if let Some(limit) = self.memory_limit.filter(|&limit| needs > limit) {
             return Err(RunError::Limit { needs, limit }.into());
         }
-        let Bound { words, floats, noise } = bound;
-        self.player.play(plan, weights, autobatch_runtime_wgpu::Bound { words, floats, noise })?;
+        self.player.play(plan, weights, bound)?;
         self.read_gradients(plan)
     }
 

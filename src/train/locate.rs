@@ -3,19 +3,25 @@
 use crate::error::Error;
 use crate::train::error::TrainError;
 use autobatch_ir::graph::{GraphData, OperandKind};
+use autobatch_ir::plan::BindError;
 use autobatch_runtime_cpu::RunError;
 
 /// An error of playing this graph, said in the words of the minibatch where that is possible.
 pub(crate) fn explained(graph: &GraphData, error: Error) -> Error {
-    let Error::Run(RunError::Index { word, found, limit, .. }) = &error else { return error };
-    let (found, limit) = (*found, *limit);
+    let misfit = match &error {
+        Error::Run(RunError::Bound(misfit)) => misfit,
+        #[cfg(feature = "gpu")]
+        Error::Gpu(autobatch_runtime_wgpu::GpuError::Bound(misfit)) => misfit,
+        _ => return error,
+    };
+    let &BindError::Index { word, found, limit, .. } = misfit else { return error };
     // Words are bound in the order of the applications that read them; an application may read a run.
     let reads = |app| {
         let slots = graph.arena.operands(app).iter().filter_map(|operand| match operand.kind() {
             Some(OperandKind::Index(slot)) => Some(slot as usize),
             _ => None,
         });
-        slots.min().is_some_and(|first| first <= *word)
+        slots.min().is_some_and(|first| first <= word)
     };
     let Some(app) = graph.arena.ids().rev().find(|&app| reads(app)) else { return error };
     let item = graph.cuts.iter().rev().find(|cut| cut.first as usize <= app.index()).and_then(|cut| cut.key);

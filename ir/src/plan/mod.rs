@@ -8,6 +8,7 @@
 //! The plan fixes what is computed, in which order of roundings, and where it lives. Tile shapes,
 //! weight packing, threads and pipelines belong to the runtimes. No bound number is part of a plan.
 
+pub mod bound;
 mod certificate;
 pub mod check;
 pub mod finals;
@@ -28,6 +29,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use bound::{BindError, Bound, Stores};
 pub use certificate::Certificate;
 pub use finals::{Final, FinalPart, FinalSum};
 pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};

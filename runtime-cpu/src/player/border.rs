@@ -1,34 +1,14 @@
-//! What is checked before a plan is played: that bindings and stores fit it, and that bound indices
-//! are in range.
+//! What is checked before a plan is played beside sizes: that bound indices are in range.
 //!
 //! An index is bound where it is used as it was bound: read from the words directly, or from a row
 //! that a source step brought in. Indices that a step computes are cut to the last instead.
 
 use super::ready::Ready;
-use super::{Bound, RunError, Stores};
-use autobatch_ir::plan::{Operand, Place, Plan, Step, StoreId};
+use autobatch_ir::plan::{BindError, Operand, Place, Plan, Step};
 use autobatch_ir::types::DType;
 
 /// No bound word.
 const COMPUTED: u32 = u32::MAX;
-
-/// Checks that enough is bound and that stores have the sizes that the plan says.
-pub(super) fn check_bound(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) -> Result<(), RunError> {
-    let missing = |what, expected, found| RunError::Missing { what, expected, found };
-    if bound.words.len() < plan.words as usize {
-        return Err(missing("words", plan.words as usize, bound.words.len()));
-    }
-    if bound.floats.len() < plan.floats as usize {
-        return Err(missing("floats", plan.floats as usize, bound.floats.len()));
-    }
-    for (number, store) in plan.stores[..plan.given_stores()].iter().enumerate() {
-        let (expected, found) = (store.ty.shape.elements(), stores.values(StoreId(number as u32)).len());
-        if found != expected {
-            return Err(RunError::Store { name: store.name.clone(), expected, found });
-        }
-    }
-    Ok(())
-}
 
 /// Per field of indices, the bound word that each row is; other fields stay empty.
 pub(super) type Origins = Vec<Vec<u32>>;
@@ -39,7 +19,7 @@ pub(super) fn check_indices(
     ready: &Ready,
     words: &[u32],
     origins: &mut Origins,
-) -> Result<(), RunError> {
+) -> Result<(), BindError> {
     let brings_indices = plan.steps.iter().any(|step| plan.kernel(step).source && writes_indices(plan, step));
     if brings_indices && origins.len() < plan.fields.len() {
         origins.resize(plan.fields.len(), Vec::new());
@@ -68,7 +48,7 @@ fn check_port(
     limit: u32,
     words: &[u32],
     origins: &[Vec<u32>],
-) -> Result<(), RunError> {
+) -> Result<(), BindError> {
     let kernel = plan.kernel(step);
     let width = kernel.whole(port as u32).width as usize;
     let operand = plan.operands(step)[port];
@@ -80,7 +60,7 @@ fn check_port(
         let indices = &words[first..first + width];
         if let Some(place) = indices.iter().position(|&word| word >= limit) {
             let (word, kernel) = (first + place, kernel.name.clone());
-            return Err(RunError::Index { word, step: number, kernel, found: words[word], limit });
+            return Err(BindError::Index { word, step: number, kernel, found: words[word], limit });
         }
     }
     Ok(())

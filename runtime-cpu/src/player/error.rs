@@ -2,6 +2,7 @@
 
 use crate::kernels::{IsaError, KernelError};
 use autobatch_ir::AppId;
+use autobatch_ir::plan::BindError;
 use std::fmt;
 
 /// Why a plan was not played.
@@ -9,37 +10,8 @@ use std::fmt;
 pub enum RunError {
     /// The instruction set asked for is not available.
     Isa(IsaError),
-    /// Fewer words or floats are bound than the plan reads.
-    Missing {
-        /// What is missing: `words` or `floats`.
-        what: &'static str,
-        /// How many the plan reads.
-        expected: usize,
-        /// How many are bound.
-        found: usize,
-    },
-    /// A bound index is out of range.
-    Index {
-        /// The place of the word.
-        word: usize,
-        /// The step that reads it.
-        step: usize,
-        /// The name of its kernel.
-        kernel: String,
-        /// The index.
-        found: u32,
-        /// How many values it may take.
-        limit: u32,
-    },
-    /// A store holds another number of elements than the plan says.
-    Store {
-        /// The name of the store.
-        name: String,
-        /// How many the plan says.
-        expected: usize,
-        /// How many it holds.
-        found: usize,
-    },
+    /// What is given does not fit the plan.
+    Bound(BindError),
     /// The slabs do not fit in memory.
     Memory {
         /// How many bytes the slabs take.
@@ -97,19 +69,7 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Isa(error) => error.fmt(f),
-            Self::Missing { what, expected, found } => {
-                write!(
-                    f,
-                    "the plan reads {expected} bound {what}, found {found}; bind the graph that it was planned for"
-                )
-            }
-            Self::Index { word, step, kernel, found, limit } => write!(
-                f,
-                "index {found} (bound word {word}) is out of range for {kernel} in step f{step}: it must be below {limit}"
-            ),
-            Self::Store { name, expected, found } => {
-                write!(f, "store @{name} must hold {expected} elements, found {found}")
-            }
+            Self::Bound(error) => error.fmt(f),
             Self::Memory { bytes } => write!(
                 f,
                 "the slabs of the plan take {bytes} bytes, which cannot be had; plan fewer instances at once"
@@ -150,5 +110,11 @@ impl std::error::Error for RunError {}
 impl From<KernelError> for RunError {
     fn from(error: KernelError) -> Self {
         Self::Kernel(error)
+    }
+}
+
+impl From<BindError> for RunError {
+    fn from(error: BindError) -> Self {
+        Self::Bound(error)
     }
 }

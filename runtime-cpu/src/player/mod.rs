@@ -30,8 +30,7 @@ pub use error::RunError;
 pub use updates::GradientSource;
 
 use crate::kernels::Isa;
-use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Plan, StoreId, Verified};
+use autobatch_ir::plan::{Bound, Plan, StoreId, Stores, Verified};
 use autobatch_ir::{ParamId, States, Weights};
 use border::Origins;
 use finals::Played;
@@ -43,34 +42,6 @@ use std::sync::Mutex;
 use std::time::Instant;
 use tile::{PlayContext, TileMemory};
 use updates::{Arrays, Updates};
-
-/// Parameter values by store, with a version that changes whenever they do.
-pub trait Stores {
-    /// The elements of a store.
-    fn values(&self, store: StoreId) -> &[f32];
-    /// A number that changes with the elements.
-    fn version(&self, store: StoreId) -> u64;
-}
-
-impl Stores for Weights {
-    fn values(&self, store: StoreId) -> &[f32] {
-        self.get(ParamId::new(store.index()))
-    }
-    fn version(&self, store: StoreId) -> u64 {
-        self.version(ParamId::new(store.index()))
-    }
-}
-
-/// The numbers that are bound for one run.
-#[derive(Clone, Copy, Debug)]
-pub struct Bound<'a> {
-    /// Indices and other words.
-    pub words: &'a [u32],
-    /// Float inputs.
-    pub floats: &'a [f32],
-    /// Whether dropout draws noise.
-    pub noise: Noise,
-}
 
 /// Plays plans on the CPU.
 pub struct Player {
@@ -192,7 +163,7 @@ impl Player {
         if plan.is_update() {
             return Err(RunError::IsUpdate);
         }
-        border::check_bound(plan, stores, bound)?;
+        bound.check(plan, stores)?;
         if let Some(limit) = self.limit {
             let needs = plan.slab_bytes();
             if needs > limit {

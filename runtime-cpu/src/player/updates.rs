@@ -12,7 +12,7 @@ use crate::kernels::rowwise::run as run_row;
 use crate::kernels::{Aligned, Isa};
 use autobatch_ir::graph::Op;
 use autobatch_ir::numeric::{row, store};
-use autobatch_ir::plan::{Kernel, KernelId, Plan, StoreId, StoreKind, Update, UpdateSource};
+use autobatch_ir::plan::{BindError, Kernel, KernelId, Plan, StoreId, StoreKind, Update, UpdateSource};
 use autobatch_ir::types::{DType, Shape, Type};
 use autobatch_ir::{ParamId, States, Weights};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl Arrays<'_> {
         let plan = self.plan;
         if self.floats.len() < plan.floats as usize {
             let (expected, found) = (plan.floats as usize, self.floats.len());
-            return Err(RunError::Missing { what: "floats", expected, found });
+            return Err(BindError::Missing { what: "floats", expected, found }.into());
         }
         let first = self.params();
         let states = plan.given_stores() - first;
@@ -93,7 +93,7 @@ impl Arrays<'_> {
         for (number, store) in plan.stores.iter().enumerate() {
             let (expected, found) = (store.ty.shape.elements(), self.elements(StoreId(number as u32)).len());
             if expected != found {
-                return Err(RunError::Store { name: store.name.clone(), expected, found });
+                return Err(BindError::Store { name: store.name.clone(), expected, found }.into());
             }
             let StoreKind::Grad(of) = store.kind else { continue };
             let rows = store.ty.shape.dims().first().copied().unwrap_or(1);

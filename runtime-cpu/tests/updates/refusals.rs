@@ -7,7 +7,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::{ParamId, States};
 use autobatch_nn::optim::{Adam, Optimize, Sgd};
 use autobatch_planner::{PlanError, Planner, Request, update_plan};
-use autobatch_runtime_cpu::{Bound, Player, RunError};
+use autobatch_runtime_cpu::{BindError, Bound, Player, RunError};
 
 fn player() -> Player {
     Player::new(1).expect("the machine has an instruction set")
@@ -50,7 +50,10 @@ fn what_does_not_fit_the_plan_changes_nothing() {
     assert!(found.starts_with("the plan updates 9 parameters and states, found 3"), "{found}");
     let mut short = given.clone();
     short.gradients[1].pop();
-    assert_eq!(refused(&short, None, &floats), "store @b.grad must hold 5 elements, found 4");
+    assert_eq!(
+        refused(&short, None, &floats),
+        "store @b.grad must hold 5 elements, found 4; give the arrays of the plan's module"
+    );
     let mut beyond = given.clone();
     beyond.touched = vec![None, None, Some(vec![3, 11])];
     let found = refused(&beyond, None, &floats);
@@ -58,7 +61,10 @@ fn what_does_not_fit_the_plan_changes_nothing() {
     // A player that played nothing has no gradients.
     let mut states = lab.states.clone();
     let missing = player().update(&lab.plan, &mut lab.weights, &mut states, &floats).unwrap_err();
-    assert!(matches!(missing, RunError::Store { expected: 1073, found: 0, .. }), "{missing}");
+    assert!(
+        matches!(missing, RunError::Bound(BindError::Store { expected: 1073, found: 0, .. })),
+        "{missing}"
+    );
     assert_eq!((lab.weights, lab.states), before);
 }
 

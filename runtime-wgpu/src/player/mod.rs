@@ -13,9 +13,7 @@ use crate::compile::{Compiled, DEFAULT_SCRATCH, Layout, Target, compile};
 use crate::counters::Counters;
 use crate::device::{Gpu, Options};
 use crate::error::GpuError;
-use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{FieldId, Plan, StoreId, Verified};
-use autobatch_ir::{ParamId, Weights};
+use autobatch_ir::plan::{Bound, FieldId, Plan, StoreId, Stores, Verified};
 use memory::Memory;
 use pipelines::Pipelines;
 use std::fmt;
@@ -24,34 +22,6 @@ use std::time::Duration;
 /// Multiply-adds that one submission holds, about: half a second of a slow device, so that no watchdog
 /// takes it for hung.
 const SUBMISSION_WORK: u64 = 1 << 39;
-
-/// Parameter values by store, with a version that changes whenever they do.
-pub trait Stores {
-    /// The elements of a store.
-    fn values(&self, store: StoreId) -> &[f32];
-    /// A number that changes with the elements, and is never used for others.
-    fn version(&self, store: StoreId) -> u64;
-}
-
-impl Stores for Weights {
-    fn values(&self, store: StoreId) -> &[f32] {
-        self.get(ParamId::new(store.index()))
-    }
-    fn version(&self, store: StoreId) -> u64 {
-        self.version(ParamId::new(store.index()))
-    }
-}
-
-/// The numbers that are bound for one run.
-#[derive(Clone, Copy, Debug)]
-pub struct Bound<'a> {
-    /// Indices and other words.
-    pub words: &'a [u32],
-    /// Float inputs.
-    pub floats: &'a [f32],
-    /// Whether dropout draws noise.
-    pub noise: Noise,
-}
 
 /// What lives on the device.
 struct Resident {

@@ -5,7 +5,7 @@ use crate::common::{bound, player};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::Graph;
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_ir::plan::Plan;
+use autobatch_ir::plan::{BindError, Plan};
 use autobatch_planner::{Planner, Request};
 use autobatch_runtime_wgpu::{GpuError, Options};
 
@@ -46,7 +46,10 @@ fn an_index_out_of_range_is_named_before_anything_is_played() {
     let mut numbers = bound(&graph, false);
     numbers.words = &words;
     let error = player.play(&plan, &weights, numbers).expect_err("there are five rows");
-    assert!(matches!(error, GpuError::Index { found: 5, limit: 5, word: 0, .. }), "{error:?}");
+    assert!(
+        matches!(error, GpuError::Bound(BindError::Index { found: 5, limit: 5, word: 0, .. })),
+        "{error:?}"
+    );
     numbers.words = &[];
     let error = player.play(&plan, &weights, numbers).expect_err("nothing is bound");
     assert!(error.to_string().contains("expected 1") || error.to_string().contains("reads 1"), "{error}");

@@ -1,0 +1,116 @@
+//! What a runtime is given beside a plan: parameters, bound numbers and noise; and what is wrong where
+//! they do not fit the plan.
+
+use super::row_ops::Noise;
+use super::{Plan, StoreId};
+use crate::id::ParamId;
+use crate::weights::Weights;
+use std::fmt;
+
+/// Parameter values by store, with a version that changes whenever they do.
+pub trait Stores {
+    /// The elements of a store.
+    fn values(&self, store: StoreId) -> &[f32];
+    /// A number that changes with the elements, and is never used for others.
+    fn version(&self, store: StoreId) -> u64;
+}
+
+impl Stores for Weights {
+    fn values(&self, store: StoreId) -> &[f32] {
+        self.get(ParamId::new(store.index()))
+    }
+    fn version(&self, store: StoreId) -> u64 {
+        self.version(ParamId::new(store.index()))
+    }
+}
+
+/// The numbers that are bound for one run.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound<'a> {
+    /// Indices and other words.
+    pub words: &'a [u32],
+    /// Float inputs.
+    pub floats: &'a [f32],
+    /// Whether dropout draws noise.
+    pub noise: Noise,
+}
+
+impl Bound<'_> {
+    /// Checks that enough is bound and that stores have the sizes that the plan says.
+    ///
+    /// # Errors
+    /// Says what does not fit.
+    pub fn check(&self, plan: &Plan, stores: &dyn Stores) -> Result<(), BindError> {
+        let missing = |what, expected, found| BindError::Missing { what, expected, found };
+        if self.words.len() < plan.words as usize {
+            return Err(missing("words", plan.words as usize, self.words.len()));
+        }
+        if self.floats.len() < plan.floats as usize {
+            return Err(missing("floats", plan.floats as usize, self.floats.len()));
+        }
+        for (number, store) in plan.stores[..plan.given_stores()].iter().enumerate() {
+            let (expected, found) = (store.ty.shape.elements(), stores.values(StoreId(number as u32)).len());
+            if found != expected {
+                return Err(BindError::Store { name: store.name.clone(), expected, found });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is given does not fit the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BindError {
+    /// Fewer words or floats are bound than the plan reads.
+    Missing {
+        /// What is missing: `words` or `floats`.
+        what: &'static str,
+        /// How many the plan reads.
+        expected: usize,
+        /// How many are bound.
+        found: usize,
+    },
+    /// A bound index is out of range.
+    Index {
+        /// The place of the word.
+        word: usize,
+        /// The step that reads it.
+        step: usize,
+        /// The name of its kernel.
+        kernel: String,
+        /// The index.
+        found: u32,
+        /// What it must be below.
+        limit: u32,
+    },
+    /// A store holds another number of elements than the plan says.
+    Store {
+        /// The name of the store.
+        name: String,
+        /// How many the plan says.
+        expected: usize,
+        /// How many it holds.
+        found: usize,
+    },
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { what, expected, found } => write!(
+                f,
+                "the plan reads {expected} bound {what}, found {found}; bind the graph that it was planned for"
+            ),
+            Self::Index { word, step, kernel, found, limit } => write!(
+                f,
+                "index {found} (bound word {word}) is out of range for {kernel} in step f{step}: it must be below {limit}"
+            ),
+            Self::Store { name, expected, found } => write!(
+                f,
+                "store @{name} must hold {expected} elements, found {found}; give the arrays of the plan's module"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BindError {}
