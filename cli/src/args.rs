@@ -2,7 +2,7 @@
 
 mod learn;
 
-pub use learn::{OptimizerArg, RunArgs, TrainArgs};
+pub use learn::{ModelArgs, OptimizerArg, RunArgs, TrainArgs};
 
 use crate::planning::Wish;
 use autobatch_ir::plan::Mode;

@@ -3,36 +3,45 @@
 use autobatch_planner::schedule::Policy;
 use clap::{Args, ValueEnum};
 
-/// Options of `run`.
+/// A model, and where it is played.
 #[derive(Args, Debug)]
-pub struct RunArgs {
+pub struct ModelArgs {
     /// mnist treelstm similarity tagger chartagger names acceptor treernn parser lattice sentiment, or as
     /// benchmarks call them.
-    pub model: String,
-    /// A JSON file of instances; without it they are generated.
-    #[arg(long)]
-    pub data: Option<String>,
-    /// Instances in a graph.
-    #[arg(long)]
-    pub batch: Option<usize>,
+    #[arg(value_name = "MODEL")]
+    pub name: String,
     /// The width of states.
     #[arg(long)]
     pub hidden: Option<usize>,
     /// The width of word vectors.
     #[arg(long)]
     pub embedding: Option<usize>,
-    /// Of generated instances and of weights.
+    /// Of generated instances, weights, noise and the order of minibatches.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Where plans are played: cpu, gpu, gpu:0, gpu:part-of-a-name.
+    #[arg(long, default_value = "cpu")]
+    pub device: autobatch::Device,
+    /// The batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:table.json, auto.
+    #[arg(long, default_value = "auto")]
+    pub policy: Policy,
+}
+
+/// Options of `run`.
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// What is run.
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// A JSON file of instances; without it they are generated.
+    #[arg(long)]
+    pub data: Option<String>,
+    /// Instances in a graph.
+    #[arg(long)]
+    pub batch: Option<usize>,
     /// Threads that play; 0 means one a core.
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
-    /// Where plans are played.
-    #[arg(long, default_value = "cpu")]
-    pub device: autobatch::Device,
-    /// How batches are chosen.
-    #[arg(long, default_value = "auto")]
-    pub policy: Policy,
     /// How often both take their turn.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
@@ -44,9 +53,9 @@ pub struct RunArgs {
 /// Options of `train`.
 #[derive(Args, Debug)]
 pub struct TrainArgs {
-    /// mnist treelstm similarity tagger chartagger names acceptor treernn parser lattice sentiment, or as
-    /// benchmarks call them.
-    pub model: String,
+    /// What is trained.
+    #[command(flatten)]
+    pub model: ModelArgs,
     /// The folder of the model's corpus; without it instances are generated.
     #[arg(long)]
     pub data: Option<String>,
@@ -56,24 +65,9 @@ pub struct TrainArgs {
     /// Instances in a minibatch.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub batch: Option<u32>,
-    /// The width of states.
-    #[arg(long)]
-    pub hidden: Option<usize>,
-    /// The width of word vectors.
-    #[arg(long)]
-    pub embedding: Option<usize>,
-    /// Of generated instances, weights, noise and the order of minibatches.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
     /// Threads that emit and play; 0 means one a core.
     #[arg(long, default_value_t = 0)]
     pub threads: usize,
-    /// Where plans are played.
-    #[arg(long, default_value = "cpu")]
-    pub device: autobatch::Device,
-    /// How batches are chosen.
-    #[arg(long, default_value = "auto")]
-    pub policy: Policy,
     /// Epochs in all, those of a resumed run included.
     #[arg(long)]
     pub epochs: Option<u64>,

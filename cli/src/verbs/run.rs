@@ -33,18 +33,18 @@ const DRAWN: usize = 3000;
 pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     let options = catalogue::Options {
         data: args.data.as_ref().map(Into::into),
-        seed: args.seed,
+        seed: args.model.seed,
         count: args.batch,
         batch: args.batch,
-        hidden: args.hidden,
-        embedding: args.embedding,
+        hidden: args.model.hidden,
+        embedding: args.model.embedding,
         same: None,
     };
-    let problem = catalogue::open(&args.model, &options)?;
+    let problem = catalogue::open(&args.model.name, &options)?;
     if problem.workload.instances() == 0 {
         return Err(Failure::input("there are no instances to run"));
     }
-    if args.device != Device::Cpu {
+    if args.model.device != Device::Cpu {
         let help = "autobatch doctor plays on a GPU and compares; autobatch train --device trains on one";
         return Err(Failure::usage("run compares bits, which is a promise of the cpu").help(help));
     }
@@ -85,11 +85,11 @@ fn head(
 ) -> Result<(), Failure> {
     let entry = problem.entry;
     let parameters: usize = runner.weights.iter().map(|param| param.values().len()).sum();
-    let hidden = args.hidden.unwrap_or(entry.hidden);
+    let hidden = args.model.hidden.unwrap_or(entry.hidden);
     let instances = runner.instances;
     let source = match &args.data {
         Some(path) => path.clone(),
-        None => format!("generated (--data FILE for yours), seed {}", args.seed),
+        None => format!("generated (--data FILE for yours), seed {}", args.model.seed),
     };
     writeln!(
         console,
@@ -185,7 +185,7 @@ fn write_files(
         few /= 2;
     }
     let drawn = runner.named_first(few)?;
-    let policy = args.policy.to_string();
+    let policy = args.model.policy.to_string();
     let drawn_plan = runner.problem_plan(&drawn)?;
     write("svg", picture::graph(&drawn, &drawn_plan, &policy).as_bytes())?;
     let all = if few == runner.instances { String::new() } else { format!(" of the first {few}") };
@@ -243,8 +243,8 @@ impl<'p> Runner<'p> {
         Ok(Self {
             problem,
             graph: Graph::new(&problem.module),
-            weights: Weights::init(&problem.module, args.seed),
-            planner: Planner::new(planning::policy(&args.policy)?),
+            weights: Weights::init(&problem.module, args.model.seed),
+            planner: Planner::new(planning::policy(&args.model.policy)?),
             player: Player::new(threads).map_err(autobatch::Error::from)?,
             threads,
             instances: problem.workload.instances().min(problem.batch),

@@ -29,12 +29,12 @@ const ORDER: u64 = 0x0de5_0000_0000_0000;
 pub fn train(args: &TrainArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     let options = lessons::Options {
         data: args.data.as_ref().map(Into::into),
-        seed: args.seed,
+        seed: args.model.seed,
         count: args.count,
-        hidden: args.hidden,
-        embedding: args.embedding,
+        hidden: args.model.hidden,
+        embedding: args.model.embedding,
     };
-    let lesson = lessons::open(&args.model, &options)?;
+    let lesson = lessons::open(&args.model.name, &options)?;
     let mut run = Run::new(args, &lesson)?;
     run.head(console)?;
     let finished = run.epochs(console)?;
@@ -62,14 +62,14 @@ impl<'a> Run<'a> {
             return Err(Failure::usage(format!("--lr must be above 0, found {rate}")));
         }
         let options = SessionOptions {
-            device: args.device.clone(),
-            policy: args.policy.clone(),
+            device: args.model.device.clone(),
+            policy: args.model.policy.clone(),
             threads: args.threads,
             cached_plans: 8,
             ..SessionOptions::default()
         };
         let module = std::sync::Arc::clone(&lesson.module);
-        let mut trainer = Trainer::with_options(module, optimizer(args, rate), options, args.seed)?;
+        let mut trainer = Trainer::with_options(module, optimizer(args, rate), options, args.model.seed)?;
         if let Some(path) = &args.resume {
             trainer.load(path).map_err(|error| refused(path, &error))?;
         }
@@ -105,7 +105,7 @@ impl<'a> Run<'a> {
             args.optimizer,
             args.lr.unwrap_or(lesson.habits.learning_rate),
             self.batch,
-            args.seed,
+            args.model.seed,
             self.epochs,
         )?;
         if let (Some(path), Progress { epoch, batches }) = (&args.resume, trainer.progress()) {
@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
     /// One epoch, or what is left of it; nothing if time ran out.
     fn epoch(&mut self, epoch: u64) -> Result<Option<curve::Taught>, Failure> {
         let train = self.lesson.train();
-        let seed = self.args.seed ^ ORDER ^ epoch.wrapping_mul(0x9e37_79b9);
+        let seed = self.args.model.seed ^ ORDER ^ epoch.wrapping_mul(0x9e37_79b9);
         let batches: Vec<Vec<&usize>> = match self.args.bucket {
             true => {
                 let like = train.shuffled(seed).bucket_by(|&number| self.lesson.sizes[number]);
