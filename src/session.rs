@@ -220,8 +220,8 @@ impl Session {
 
     fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Arc<Verified<Plan>>> {
         let (planner, dump, passes) = (&mut self.planner, &mut self.dump, &self.passes);
-        let policy = planner.policy().to_owned();
-        self.cache.get_or_plan(graph, request, &policy, || {
+        let policy = planner.policy();
+        self.cache.get_or_plan(graph, request, policy, passes.as_ref(), || {
             dump.graph(graph)?;
             let plan = match passes {
                 // Losses keep their names only if no pass runs.

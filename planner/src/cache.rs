@@ -2,15 +2,32 @@
 //!
 //! *Needs* nothing of a graph but its structure hash, which emitting already made; a hit costs as
 //! much as looking up a number. *Ensures* that a plan is given only for the structure, wanted
-//! values and options it was made for: all of them enter a key of 128 bits. *Cost.* The cache holds
-//! a bounded number of plans and forgets the one unused for longest.
+//! values and options it was made for, those of the policy and of passes among them: all of them enter a
+//! key of 128 bits. *Cost.* The cache holds a bounded number of plans and forgets the one unused for
+//! longest.
 
+use crate::schedule::Schedule;
 use crate::{Gradients, Request, Selection};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::hash::{StructureHash, hash_of};
 use autobatch_ir::plan::{Plan, Verified};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// A policy with all its options, as a number of 128 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyId(u128);
+
+impl PolicyId {
+    /// That of a policy.
+    #[must_use]
+    pub fn of(policy: &(impl Schedule + ?Sized)) -> Self {
+        let mut hash = StructureHash::default();
+        push_text(&mut hash, policy.name());
+        push_text(&mut hash, &policy.options());
+        Self(hash.value())
+    }
+}
 
 /// How often plans were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +56,8 @@ impl PlanCache {
         Self { plans: BTreeMap::new(), capacity, clock: 0, stats: CacheStats::default() }
     }
 
-    /// The plan of a graph and request under a policy, made by `plan` if it is not there.
+    /// The plan of a graph and request under a policy, after these passes if any; made by `plan` if it is not
+    /// there.
     ///
     /// # Errors
     /// Those of `plan`.
@@ -47,21 +65,8 @@ impl PlanCache {
         &mut self,
         graph: &GraphData,
         request: &Request<'_>,
-        policy: &str,
-        plan: impl FnOnce() -> Result<Verified<Plan>, E>,
-    ) -> Result<Arc<Verified<Plan>>, E> {
-        self.get_or_plan_after(graph, request, (policy, None), plan)
-    }
-
-    /// The same for a plan of the graph after these passes, if any: plans made with other passes are others.
-    ///
-    /// # Errors
-    /// Those of `plan`.
-    pub fn get_or_plan_after<E>(
-        &mut self,
-        graph: &GraphData,
-        request: &Request<'_>,
-        (policy, passes): (&str, Option<&Selection>),
+        policy: PolicyId,
+        passes: Option<&Selection>,
         plan: impl FnOnce() -> Result<Verified<Plan>, E>,
     ) -> Result<Arc<Verified<Plan>>, E> {
         let key = key(graph, request, policy, passes);
@@ -110,19 +115,20 @@ impl PlanCache {
 
 /// Everything that a plan depends on, exhaustively: a new field of a request must decide whether it
 /// is part of the key.
-fn key(graph: &GraphData, request: &Request<'_>, policy: &str, passes: Option<&Selection>) -> u128 {
+fn key(graph: &GraphData, request: &Request<'_>, policy: PolicyId, passes: Option<&Selection>) -> u128 {
     let Request { wanted, mode, training, rows, gradients } = request;
     let mut hash = StructureHash::default();
-    let structure = graph.structure();
-    hash.push(structure as u64);
-    hash.push((structure >> 64) as u64);
+    let PolicyId(policy) = policy;
+    for number in [graph.structure(), policy] {
+        hash.push(number as u64);
+        hash.push((number >> 64) as u64);
+    }
     hash.push(graph.module.identity());
-    hash.push(hash_of(policy));
     hash.push(hash_of(&(mode, training, rows)));
     hash.push(hash_of(&passes));
     // Names of outputs are part of a plan, but not of a structure.
     for output in &graph.outputs {
-        hash.push(hash_of(&output.name));
+        push_text(&mut hash, &output.name);
     }
     hash.push(wanted.len() as u64);
     for value in *wanted {
@@ -145,9 +151,20 @@ fn key(graph: &GraphData, request: &Request<'_>, policy: &str, passes: Option<&S
     hash.value()
 }
 
+/// Appends the whole of a text, so that nothing but all 128 bits stands between two of them.
+fn push_text(hash: &mut StructureHash, text: &str) {
+    hash.push(text.len() as u64);
+    for chunk in text.as_bytes().chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        hash.push(u64::from_le_bytes(word));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::{Agenda, Auto, Beam, CostTable, Depth, Fsm, Mean, Ratio, Table, Unbatched};
     use crate::{Planner, RowOrder};
     use autobatch_ir::plan::Mode;
     use autobatch_ir::{Graph, ModuleBuilder, ValueId};
@@ -160,9 +177,19 @@ mod tests {
     }
 
     fn get(cache: &mut PlanCache, graph: &GraphData) -> Arc<Verified<Plan>> {
+        get_by(cache, graph, &mut Planner::default(), None)
+    }
+
+    fn get_by(
+        cache: &mut PlanCache,
+        graph: &GraphData,
+        planner: &mut Planner,
+        passes: Option<&Selection>,
+    ) -> Arc<Verified<Plan>> {
         let request = Request::default();
-        let plan = || Planner::default().plan(graph, &request).unwrap().verify();
-        cache.get_or_plan(graph, &request, "auto", plan).unwrap()
+        let policy = planner.policy();
+        let plan = || planner.plan(graph, &request).unwrap().verify();
+        cache.get_or_plan(graph, &request, policy, passes, plan).unwrap()
     }
 
     #[test]
@@ -201,21 +228,71 @@ mod tests {
         let passes = Selection::none();
         let mut across = passes.clone();
         across.across_instances = true;
+        let auto = PolicyId::of(&Auto::default());
         let mut keys = vec![
-            key(&graph, &plain, "auto", None),
-            key(&graph, &plain, "depth", None),
-            key(&graph, &plain, "auto", Some(&passes)),
-            key(&graph, &plain, "auto", Some(&passes.clone().with("cse", true).unwrap())),
-            key(&graph, &plain, "auto", Some(&across)),
-            key(&graph, &Request { mode: Mode::Grow, ..plain.clone() }, "auto", None),
-            key(&graph, &Request { training: true, ..plain.clone() }, "auto", None),
-            key(&graph, &Request { rows: RowOrder::Batch, ..plain.clone() }, "auto", None),
-            key(&graph, &Request { wanted: &wanted, ..plain }, "auto", None),
+            key(&graph, &plain, auto, None),
+            key(&graph, &plain, PolicyId::of(&Depth), None),
+            key(&graph, &plain, auto, Some(&passes)),
+            key(&graph, &plain, auto, Some(&passes.clone().with("cse", true).unwrap())),
+            key(&graph, &plain, auto, Some(&across)),
+            key(&graph, &Request { mode: Mode::Grow, ..plain.clone() }, auto, None),
+            key(&graph, &Request { training: true, ..plain.clone() }, auto, None),
+            key(&graph, &Request { rows: RowOrder::Batch, ..plain.clone() }, auto, None),
+            key(&graph, &Request { wanted: &wanted, ..plain }, auto, None),
         ];
         let number = keys.len();
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), number, "two requests share a key");
+    }
+
+    #[test]
+    fn policies_with_other_options_are_others() {
+        let table = |value: i64| -> Table {
+            let text = format!(r#"[{{"ready": [0], "values": [[0, {value}]]}}]"#);
+            serde_json::from_str(&text).unwrap()
+        };
+        let mut dear = CostTable::default();
+        dear.planning.application_ns += 1.0;
+        let policies: [Box<dyn Schedule>; 12] = [
+            Box::new(Unbatched),
+            Box::new(Depth),
+            Box::new(Ratio),
+            Box::new(Agenda { mean: Mean::All }),
+            Box::new(Agenda { mean: Mean::Remaining }),
+            Box::new(Beam::default()),
+            Box::new(Beam { width: 9, ..Beam::default() }),
+            Box::new(Beam { budget: 1000, ..Beam::default() }),
+            Box::new(Fsm { table: table(1) }),
+            Box::new(Fsm { table: table(2) }),
+            Box::new(Auto { costs: dear, ..Auto::default() }),
+            Box::new(Auto { plays: 2.0, ..Auto::default() }),
+        ];
+        let ids: Vec<PolicyId> = policies.iter().map(|policy| PolicyId::of(&**policy)).collect();
+        for (number, id) in ids.iter().enumerate() {
+            assert_eq!(*id, PolicyId::of(&*policies[number]));
+            assert!(!ids[..number].contains(id), "{}", policies[number].options());
+            assert_ne!(*id, PolicyId::of(&Auto::default()), "{}", policies[number].options());
+        }
+    }
+
+    #[test]
+    fn policies_and_passes_with_other_options_share_no_plan() {
+        let module = ModuleBuilder::new("m").build().unwrap();
+        let graph = graph(&module, &[1.0, 2.0], true);
+        let mut cache = PlanCache::new(8);
+        let [mut narrow, mut wide] =
+            [4, 16].map(|width| Planner::new(Box::new(Beam { width, ..Beam::default() })));
+        let passes = [None, Some(Selection::none()), Some(Selection::none().with("cse", true).unwrap())];
+        let mut plans: Vec<Arc<Verified<Plan>>> = Vec::new();
+        for passes in &passes {
+            plans.push(get_by(&mut cache, &graph, &mut narrow, passes.as_ref()));
+            plans.push(get_by(&mut cache, &graph, &mut wide, passes.as_ref()));
+        }
+        assert_eq!(cache.stats(), CacheStats { hits: 0, misses: 6, evicted: 0 });
+        let again = get_by(&mut cache, &graph, &mut narrow, passes[2].as_ref());
+        assert!(Arc::ptr_eq(&again, &plans[4]));
+        assert_eq!(cache.stats(), CacheStats { hits: 1, misses: 6, evicted: 0 });
     }
 
     /// Applications of a graph: which op, and which earlier values it reads.
@@ -257,7 +334,7 @@ mod tests {
     #[test]
     fn of_a_hundred_thousand_pairs_of_similar_graphs_none_is_a_wrong_hit() {
         let module = ModuleBuilder::new("m").build().unwrap();
-        let (mut random, request) = (7u64, Request::default());
+        let (mut random, request, auto) = (7u64, Request::default(), PolicyId::of(&Auto::default()));
         let mut below = |limit: u8| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (random >> 33) as u8 % limit
@@ -271,7 +348,7 @@ mod tests {
                     let at = usize::from(below(8));
                     recipe[at] = (below(5), below(8), below(8));
                 }
-                (key(&cooked(&module, &recipe, bound), &request, "auto", None), meaning(&recipe))
+                (key(&cooked(&module, &recipe, bound), &request, auto, None), meaning(&recipe))
             })
             .collect();
         let (mut pairs, mut hits) = (0, 0);

@@ -27,9 +27,12 @@ mod rows;
 pub mod schedule;
 pub mod stages;
 mod storage;
+#[cfg(test)]
+#[path = "../../tests/trials.rs"]
+mod trials;
 mod update;
 
-pub use cache::{CacheStats, PlanCache};
+pub use cache::{CacheStats, PlanCache, PolicyId};
 pub use compile::CompileOptions;
 pub use differentiate::Gradients;
 pub use error::PlanError;
@@ -83,6 +86,7 @@ impl Default for Request<'_> {
 /// allocates little but its output.
 pub struct Planner {
     policy: Box<dyn Schedule + Send + Sync>,
+    policy_id: PolicyId,
     scratch: Scratch,
     clusters: Clusters,
     storage: Storage,
@@ -191,6 +195,7 @@ impl Planner {
     #[must_use]
     pub fn new(policy: Box<dyn Schedule + Send + Sync>) -> Self {
         Self {
+            policy_id: PolicyId::of(&*policy),
             policy,
             scratch: Scratch::default(),
             clusters: Clusters::default(),
@@ -204,10 +209,10 @@ impl Planner {
         }
     }
 
-    /// The name of the policy.
+    /// The policy with its options.
     #[must_use]
-    pub fn policy(&self) -> &str {
-        self.policy.name()
+    pub fn policy(&self) -> PolicyId {
+        self.policy_id
     }
 
     /// Why the policy stopped searching when it planned last.

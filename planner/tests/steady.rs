@@ -124,10 +124,10 @@ fn a_hit_of_the_cache_allocates_nothing() {
     emit(&g, &model, 200, &mut wanted);
     let request = Request { wanted: &wanted, ..Request::default() };
     let (mut planner, mut cache) = (Planner::default(), PlanCache::new(4));
-    let data = g.data();
+    let (data, policy) = (g.data(), planner.policy());
     let mut get = || {
         cache
-            .get_or_plan(&data, &request, "auto", || {
+            .get_or_plan(&data, &request, policy, None, || {
                 planner.plan(&data, &request).expect("values are wanted").verify()
             })
             .expect("the plan keeps the rules")

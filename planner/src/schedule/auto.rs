@@ -44,6 +44,10 @@ impl Schedule for Auto {
         "auto"
     }
 
+    fn options(&self) -> String {
+        format!("{self:?}")
+    }
+
     fn costs(&self) -> Option<&CostTable> {
         Some(&self.costs)
     }

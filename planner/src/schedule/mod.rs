@@ -75,6 +75,10 @@ pub trait Schedule {
     /// The name by which [`Policy`] knows it.
     fn name(&self) -> &str;
 
+    /// All that decides what it makes beside its name, in any words: policies of one name that may order a problem
+    /// differently say different things.
+    fn options(&self) -> String;
+
     /// The table by which the policy wants the types of problems [priced](Problem::with_prices), if it looks at prices.
     fn costs(&self) -> Option<&CostTable> {
         None

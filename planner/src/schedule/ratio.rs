@@ -27,6 +27,10 @@ impl Schedule for Ratio {
         "ratio"
     }
 
+    fn options(&self) -> String {
+        format!("{self:?}")
+    }
+
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         solve(problem, scratch, ratio_part)
     }
