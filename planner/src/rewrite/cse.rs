@@ -6,7 +6,8 @@
 //! plan is right for all bindings, so two slots that happen to hold one token stay two.
 //!
 //! *How.* Value numbering in arena order: one table from (signature, operands) to the first
-//! application that had them, compared in full. A call of a cell is one application like another.
+//! application that had them, compared in full; slots come from the process' own keys, so that a graph
+//! from elsewhere cannot make all meet in one. A call of a cell is one application like another.
 //! Most applications never come near the table: who reads a bound number, or a value that nobody
 //! else reads, has no twin. (A value gets a second reader when another value merges into it; its
 //! first reader enters the table then.)
@@ -30,14 +31,14 @@
 use super::{Change, Context, count, marked, stretches};
 use autobatch_ir::graph::rebuild::Rebuild;
 use autobatch_ir::graph::{Callee, GraphData, Op, Operand};
-use autobatch_ir::hash::Mix;
+use autobatch_ir::hash::BuildMix;
 use autobatch_ir::id::{AppId, ValueId};
 use autobatch_ir::plan::Mode;
-use std::hash::Hasher as _;
+use std::hash::{BuildHasher, Hasher as _};
 
 /// Merges duplicates.
 pub(crate) fn cse(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
-    let twins = Numbering::new(graph, context).twins();
+    let twins = Numbering::new(graph, context, BuildMix::default()).twins();
     let merged = twins.iter().flatten().count();
     if merged == 0 {
         return None;
@@ -58,7 +59,7 @@ pub(crate) fn cse(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
     Some(Change { graph, renaming, note: format!("{} merged", count(merged, "application")) })
 }
 
-struct Numbering<'a> {
+struct Numbering<'a, S> {
     graph: &'a GraphData,
     context: &'a Context<'a>,
     marked: Vec<bool>,
@@ -73,10 +74,13 @@ struct Numbering<'a> {
     slots: Vec<u32>,
     /// How many slots are full.
     full: usize,
+    hasher: S,
+    #[cfg(test)]
+    compared: std::rc::Rc<std::cell::Cell<usize>>,
 }
 
-impl<'a> Numbering<'a> {
-    fn new(graph: &'a GraphData, context: &'a Context<'a>) -> Self {
+impl<'a, S: BuildHasher> Numbering<'a, S> {
+    fn new(graph: &'a GraphData, context: &'a Context<'a>, hasher: S) -> Self {
         let values = graph.arena.values();
         let (mut readers, mut reader) = (vec![0; values], vec![0; values]);
         for app in graph.arena.ids() {
@@ -95,6 +99,9 @@ impl<'a> Numbering<'a> {
             reader,
             slots: vec![0; 64],
             full: 0,
+            hasher,
+            #[cfg(test)]
+            compared: std::rc::Rc::default(),
         }
     }
 
@@ -161,7 +168,7 @@ impl<'a> Numbering<'a> {
     }
 
     fn hash(&self, app: AppId) -> u64 {
-        let mut mix = Mix::default();
+        let mut mix = self.hasher.build_hasher();
         mix.write_u32(self.graph.arena.app(app).sig.index() as u32);
         mix.write_u32(self.scope(app));
         for &operand in self.graph.arena.operands(app) {
@@ -171,6 +178,8 @@ impl<'a> Numbering<'a> {
     }
 
     fn equal(&self, a: AppId, b: AppId) -> bool {
+        #[cfg(test)]
+        self.compared.set(self.compared.get() + 1);
         let arena = &self.graph.arena;
         let (left, right) = (arena.operands(a), arena.operands(b));
         arena.app(a).sig == arena.app(b).sig
@@ -216,5 +225,51 @@ impl<'a> Numbering<'a> {
             }
             self.slots[slot] = number;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use autobatch_ir::hash::Mix;
+    use autobatch_ir::{Graph, ModuleBuilder, Value};
+    use std::hash::BuildHasherDefault;
+
+    const INPUTS: u32 = 1024;
+
+    /// Sums of two inputs that meet in few slots if keys are fixed; inputs are the values below [`INPUTS`].
+    fn evil(sig: u32) -> (GraphData, usize) {
+        let g = Graph::new(&ModuleBuilder::new("evil").build().unwrap());
+        let inputs: Vec<Value<'_>> = (0..INPUTS).map(|_| g.input(&[0.0])).collect();
+        let meets = |&(a, b): &(u32, u32)| {
+            let mut mix = Mix::default();
+            [sig, u32::MAX, a, b].into_iter().for_each(|word| mix.write_u32(word));
+            mix.finish() & 0xffff < 64
+        };
+        let pairs = (0..INPUTS).flat_map(|a| (0..INPUTS).map(move |b| (a, b))).filter(meets);
+        let sums: Vec<Value<'_>> = pairs.map(|(a, b)| inputs[a as usize] + inputs[b as usize]).collect();
+        // Everything has company, so everything comes to the table.
+        for &x in &inputs {
+            let _ = (x.tanh(), x.sin());
+        }
+        let sums = sums.len();
+        (g.finish().unwrap(), sums)
+    }
+
+    #[test]
+    fn applications_that_would_meet_in_a_slot_of_fixed_keys_are_spread() {
+        // The inputs have the first signature, the sums the second.
+        let (graph, sums) = evil(1);
+        let context = Context { wanted: &[], mode: Mode::Infer, across_instances: true };
+        fn compared<S: BuildHasher>(graph: &GraphData, context: &Context<'_>, hasher: S) -> usize {
+            let numbering = Numbering::new(graph, context, hasher);
+            let compared = std::rc::Rc::clone(&numbering.compared);
+            assert!(numbering.twins().iter().all(Option::is_none));
+            compared.get()
+        }
+        let fixed = compared(&graph, &context, BuildHasherDefault::<Mix>::default());
+        let secret = compared(&graph, &context, BuildMix::default());
+        assert!(sums > 500 && fixed > sums * sums / 8, "{fixed} comparisons of {sums} sums by fixed keys");
+        assert!(secret < (sums + 2 * INPUTS as usize) * 20, "{secret} comparisons by secret keys");
     }
 }
