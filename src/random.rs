@@ -5,6 +5,8 @@
 //! or single IEEE operations (add, multiply, round), which every platform rounds alike: equal
 //! seeds give equal data everywhere. Not for secrets.
 
+use autobatch_ir::hash::split_mix;
+
 /// A small seeded generator; `Clone` forks it into two equal ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Random {
@@ -26,11 +28,7 @@ impl Random {
 
     /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        split_mix(&mut self.state)
     }
 
     /// A number below `bound`, each with the same probability; 0 when `bound` is 0.

@@ -18,6 +18,24 @@ const fn fold(a: u64, b: u64) -> u64 {
     (wide as u64) ^ ((wide >> 64) as u64)
 }
 
+/// A bijection of 64 bits with full avalanche: the finaliser of SplitMix64 (Steele, Lea, Flood, 2014;
+/// constants by Stafford).
+#[inline(always)]
+#[must_use]
+pub const fn avalanche(word: u64) -> u64 {
+    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+/// SplitMix64: the next 64 bits of a stream, whose state is one word. Small enough to be read, so that a
+/// seed means the same for ever.
+#[inline]
+pub const fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(K0);
+    avalanche(*state)
+}
+
 /// A running 64-bit hash.
 #[derive(Clone, Copy, Debug)]
 pub struct Mix {

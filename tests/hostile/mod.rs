@@ -9,18 +9,22 @@
 #![allow(dead_code, unused_imports, reason = "each test takes what it needs")]
 #![allow(clippy::print_stdout, reason = "a failing test shows the seed")]
 
+mod binaries;
 mod counting;
 mod mutation;
+#[path = "../trials.rs"]
+mod trials;
 
+pub(crate) use binaries::read_mutated;
 pub(crate) use counting::{allocations, held, limit, measured};
+use trials::{asked_seed, trials};
+
 pub(crate) use mutation::{HEADER, SplitMix64, mutated_bytes, mutated_text, reseal};
 
 /// The seed, the number of mutations to try and their source; printed, so that a failure names them.
 pub(crate) fn campaign(seed: u64) -> (u64, usize, SplitMix64) {
-    let asked = std::env::var("AUTOBATCH_SEED").ok().and_then(|word| word.parse().ok());
-    let seed = asked.unwrap_or(seed);
-    let long = std::env::var("AUTOBATCH_TEST").is_ok_and(|word| word == "long");
-    let rounds = if long { 200_000 } else { 20_000 };
+    let seed = asked_seed().unwrap_or(seed);
+    let rounds = trials(20_000, 200_000);
     println!("AUTOBATCH_SEED={seed}, {rounds} mutations");
     (seed, rounds, SplitMix64(seed))
 }

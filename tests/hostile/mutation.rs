@@ -1,6 +1,6 @@
 //! Good samples, damaged: binary files whose checksum mostly fits, texts with words in wrong places.
 
-use autobatch_ir::hash::hash_bytes;
+use autobatch_ir::hash::{hash_bytes, split_mix};
 
 /// Bytes of the header of a binary file.
 pub(crate) const HEADER: usize = 32;
@@ -9,11 +9,7 @@ pub(crate) struct SplitMix64(pub(crate) u64);
 
 impl SplitMix64 {
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        split_mix(&mut self.0)
     }
 
     pub(crate) fn below(&mut self, limit: usize) -> usize {

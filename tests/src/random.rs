@@ -28,9 +28,11 @@ mod tests;
 pub use act::{Act, CellName};
 pub use coverage::{Coverage, FACTS};
 pub use recipe::{Instance, Options, Profile, Reach, Recipe, Step};
-pub use rng::{Rng, mix};
+pub use rng::Rng;
 pub use shrink::shrink;
 
+use crate::trials::{asked_seed, trials};
+use autobatch_ir::hash::avalanche;
 use autobatch_ir::{GraphData, Module};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -38,12 +40,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// names.
 #[must_use]
 pub fn seeds(count: u64) -> Vec<u64> {
-    if let Some(seed) = std::env::var_os("AUTOBATCH_SEED") {
-        let seed = seed.to_str().and_then(|word| word.parse().ok());
-        return vec![seed.expect("AUTOBATCH_SEED must be a number of 64 bits")];
+    match asked_seed() {
+        Some(seed) => vec![seed],
+        None => (0..trials(count, 20 * count)).collect(),
     }
-    let long = std::env::var_os("AUTOBATCH_TEST").is_some_and(|word| word == "long");
-    (0..if long { 20 * count } else { count }).collect()
 }
 
 /// Checks a property of random graphs; a panic inside it is a failure like any other.
@@ -84,7 +84,7 @@ fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
 /// exact in every storage format but the narrowest.
 #[must_use]
 pub fn parameters(module: &Module, seed: u64) -> Vec<Vec<f32>> {
-    let mut rng = Rng::new(mix(seed));
+    let mut rng = Rng::new(avalanche(seed));
     module
         .params
         .iter()

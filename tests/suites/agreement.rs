@@ -17,6 +17,7 @@ use autobatch_planner::{Planner, Request, RowOrder};
 use autobatch_runtime_cpu::kernels::Isa;
 use autobatch_runtime_cpu::{Bound, Player};
 use autobatch_tests::random::{Options, Profile, check};
+use autobatch_tests::trials::trials;
 
 const POLICIES: [&str; 6] = ["none", "depth", "agenda", "ratio", "beam:4", "auto"];
 const SEED: u64 = 7;
@@ -130,13 +131,9 @@ impl Turns {
 /// So many graphs of a profile; a failing one is replayed by each instruction set in turn while it is made smaller.
 fn sweep(property: &str, options: Options, count: u64, training: bool) {
     // Long runs have twenty times as many seeds; ten times are asked for here.
-    let count = if long() { count.div_ceil(2) } else { count };
+    let count = trials(count, count.div_ceil(2));
     let turns = std::cell::RefCell::new(Turns::new());
     check(property, options, count, |graph| turns.borrow_mut().agrees(graph, training));
-}
-
-fn long() -> bool {
-    std::env::var_os("AUTOBATCH_TEST").is_some_and(|word| word == "long")
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! arithmetic on the host.
 
 use super::Real;
+use crate::hash::avalanche;
 
 /// The multiplier of a Philox2x32 round.
 pub const PHILOX_MULTIPLIER: u32 = 0xd256_d193;
@@ -67,7 +68,7 @@ impl Stream {
     pub fn new(seed: u64, step: u64, key: u64) -> Self {
         let mut state = 0x9e37_79b9_7f4a_7c15;
         for word in [seed, step, key] {
-            state = mix(state ^ mix(word.wrapping_add(0x9e37_79b9_7f4a_7c15)));
+            state = avalanche(state ^ avalanche(word.wrapping_add(0x9e37_79b9_7f4a_7c15)));
         }
         Stream { counter: state as u32, key: (state >> 32) as u32 }
     }
@@ -84,15 +85,6 @@ impl Stream {
         // Through i32, whose conversion is one vector instruction on every target.
         ((self.bits(element) >> 8) as i32) as f32 * (1.0 / 16_777_216.0)
     }
-}
-
-/// A bijection of 64 bits with full avalanche: the finalizer of SplitMix64 (Steele, Lea, Flood,
-/// 2014; constants by Stafford).
-#[inline(always)]
-fn mix(word: u64) -> u64 {
-    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
 }
 
 /// The uniform number in `[0, 1)` of one element; [`Stream`] is the form that computes the row's

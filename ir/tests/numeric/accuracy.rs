@@ -4,6 +4,7 @@
 use autobatch_ir::numeric::{Real, scalar};
 
 use crate::Random;
+use crate::trials::trials;
 use crate::vector::{Function, unary};
 
 /// 2^128, the first number beyond f32.
@@ -25,16 +26,12 @@ fn ulps(got: f32, want: f64) -> f64 {
     (got - want).abs() * f64::from_bits((2 * 1023 + 23 - exponent) << 52)
 }
 
-fn is_long() -> bool {
-    std::env::var("AUTOBATCH_TEST").is_ok_and(|value| value == "long")
-}
-
 /// The worst error of the function `name` over the inputs, with its input.
 #[expect(clippy::print_stdout, reason = "the measured errors are quoted in the docs")]
 fn worst(name: &str, oracle: impl Fn(f64) -> f64 + Sync) -> (f64, f32) {
     const BLOCK: u64 = 1 << 12;
     let function = unary(name);
-    let stride: u64 = if is_long() { 1 } else { 1023 };
+    let stride: u64 = trials(1023, 1);
     let count = (1u64 << 32).div_ceil(stride);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let examine = |thread: u64| {
@@ -145,7 +142,7 @@ fn pow_is_within_its_bound() {
     println!("seed {seed}");
     let mut random = Random(seed);
     let mut worst = 0f64;
-    let count = if is_long() { 100_000_000 } else { 500_000 };
+    let count = trials(500_000, 100_000_000);
     for i in 0..count {
         let x = f32::from_bits(random.bits() as u32);
         let y = match i % 4 {

@@ -13,15 +13,17 @@ mod real;
 mod special;
 mod vector;
 
+#[path = "../../../tests/trials.rs"]
+mod trials;
+
+use autobatch_ir::hash::split_mix;
+
 /// A SplitMix64 generator for test inputs.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     pub(crate) fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        split_mix(&mut self.0)
     }
 
     /// A number in `[-scale, scale)`.

@@ -3,7 +3,11 @@
 //! A reader may refuse damaged content or read it as something else, but it must return. Rounds
 //! are bounded; `AUTOBATCH_TEST=long` multiplies them.
 
+#[path = "../../../tests/trials.rs"]
+mod trials;
+
 use super::random::Random;
+use trials::trials;
 
 const PIECES: [&[u8]; 16] = [
     b"(",
@@ -51,12 +55,11 @@ fn damage(sample: &[u8], random: &mut Random) -> Vec<u8> {
 /// Calls `read` with every prefix of a short sample and with randomly damaged samples. A panic in
 /// `read` fails the test, which then shows the seed of the round.
 pub(crate) fn survives(sample: &[u8], read: impl Fn(&[u8])) {
-    let long = std::env::var("AUTOBATCH_TEST").is_ok_and(|value| value == "long");
     for end in 0..sample.len().min(600) {
         println!("prefix of {end} bytes");
         read(&sample[..end]);
     }
-    for seed in 0..if long { 200_000 } else { 3_000 } {
+    for seed in 0..trials(3_000, 200_000) {
         println!("seed {seed}");
         read(&damage(sample, &mut Random::new(seed)));
     }

@@ -1,6 +1,7 @@
 //! What the tests share: a module with random weights, evaluation by the reference interpreter, and
 //! the few pieces of linear algebra that formulae are written with.
 
+use autobatch_ir::hash::split_mix;
 use autobatch_ir::reference::{Noise, forward};
 use autobatch_ir::{Graph, Module, ModuleBuilder, Value, Weights};
 use std::sync::Arc;
@@ -62,14 +63,7 @@ impl Lab {
 /// Numbers in `-1..1` by SplitMix64; the seed is the whole state, so a failure repeats.
 pub(crate) fn row(seed: u64, width: usize) -> Vec<f32> {
     let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 40) as f32 / (1 << 23) as f32 - 1.0
-    };
-    (0..width).map(|_| next()).collect()
+    (0..width).map(|_| (split_mix(&mut state) >> 40) as f32 / (1 << 23) as f32 - 1.0).collect()
 }
 
 pub(crate) fn rows(seed: u64, count: usize, width: usize) -> Vec<Vec<f32>> {

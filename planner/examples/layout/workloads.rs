@@ -1,6 +1,7 @@
 //! Graphs of the three workloads, generated or read, and their batches as layout problems.
 
 use super::Failure;
+use autobatch_ir::hash::split_mix;
 use autobatch_planner::layout::{Problem, Role, SlabId, SlotSpec};
 use std::time::Instant;
 
@@ -115,11 +116,7 @@ pub(crate) struct SplitMix64(pub(crate) u64);
 
 impl SplitMix64 {
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
+        (split_mix(&mut self.0) % bound as u64) as usize
     }
 }
 

@@ -1,15 +1,14 @@
 //! Random input for the tests of this folder.
 
+use crate::trials::trials;
+use autobatch_ir::hash::split_mix;
+
 /// Seeded numbers.
 pub(super) struct SplitMix64(pub(super) u64);
 
 impl SplitMix64 {
     pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        split_mix(&mut self.0)
     }
 
     /// Less than the bound.
@@ -31,5 +30,5 @@ impl SplitMix64 {
 
 /// How often a random test runs: more when `AUTOBATCH_TEST=long` asks for it.
 pub(super) fn rounds(short: u64) -> u64 {
-    if std::env::var("AUTOBATCH_TEST").as_deref() == Ok("long") { short * 50 } else { short }
+    trials(short, short * 50)
 }

@@ -2,6 +2,7 @@
 //! reference interpreter.
 
 use crate::graphs::{MODELS, Random, weights};
+use crate::trials::trials;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::check::{Wanted, check};
@@ -19,7 +20,7 @@ pub(crate) fn planner(policy: &str) -> Planner {
 }
 
 fn rounds() -> usize {
-    if std::env::var_os("AUTOBATCH_TEST").is_some_and(|value| value == "long") { 200 } else { 6 }
+    trials(6, 200)
 }
 
 pub(crate) fn verified(plan: Plan, what: &str) -> Verified<Plan> {

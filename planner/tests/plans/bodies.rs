@@ -2,6 +2,7 @@
 
 use crate::agreement::{planner, played, proved, same_words, verified};
 use crate::graphs::Random;
+use crate::trials::trials;
 use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::module::{Cell, Init, ModuleBuilder, Param};
 use autobatch_ir::plan::row_ops::Noise;
@@ -122,9 +123,7 @@ fn graph(random: &mut Random) -> GraphData {
 
 #[test]
 fn kernels_of_random_cells_are_the_cells() {
-    let rounds =
-        if std::env::var_os("AUTOBATCH_TEST").is_some_and(|value| value == "long") { 20_000 } else { 300 };
-    for seed in 0..rounds {
+    for seed in 0..trials(300, 20_000) {
         let graph = graph(&mut Random(seed));
         let runs = ["none", "depth"].map(|policy| {
             let what = format!("bodies seed {seed} {policy}");

@@ -2,6 +2,7 @@
 
 use crate::vocabulary;
 use autobatch_ir::graph::{Graph, GraphData, Value};
+use autobatch_ir::hash::split_mix;
 use autobatch_ir::module::{Cell, Init, ModuleBuilder, Param, Table};
 use autobatch_ir::types::{INDEX, f32, list};
 use autobatch_ir::{ParamId, Weights};
@@ -11,11 +12,7 @@ pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     pub(crate) fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        split_mix(&mut self.0)
     }
 
     pub(crate) fn below(&mut self, bound: usize) -> usize {

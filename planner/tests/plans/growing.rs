@@ -2,6 +2,7 @@
 
 use crate::agreement::{planner, played, same_words, verified};
 use crate::graphs::{Random, weights};
+use crate::trials::trials;
 use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::module::{Cell, Init, Module, ModuleBuilder, Param, Table};
 use autobatch_ir::plan::check::{Wanted, check};
@@ -78,15 +79,11 @@ fn begins_with(plan: &Plan, earlier: &Plan) -> bool {
         && plan.fields.starts_with(&earlier.fields)
 }
 
-fn rounds() -> u64 {
-    if std::env::var_os("AUTOBATCH_TEST").is_some_and(|value| value == "long") { 5_000 } else { 150 }
-}
-
 #[test]
 fn a_plan_that_grew_plays_on_over_the_old_rows_with_the_bits_of_the_whole() {
     let (module, model) = model();
     let (mut deltas, mut old_rows_read) = (0, 0);
-    for seed in 0..rounds() {
+    for seed in 0..trials(150, 5_000) {
         let mut random = Random(seed);
         let g = Graph::new(&module);
         let mut known = Vec::new();

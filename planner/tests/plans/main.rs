@@ -11,3 +11,6 @@ mod mutations;
 mod refusals;
 mod updates;
 mod vocabulary;
+
+#[path = "../../../tests/trials.rs"]
+mod trials;

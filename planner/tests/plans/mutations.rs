@@ -3,6 +3,7 @@
 
 use crate::agreement::{planner, played, same_words};
 use crate::graphs::{MODELS, Random};
+use crate::trials::trials;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::check::{Proof, Wanted, check_losses};
@@ -189,13 +190,9 @@ impl<'a> Sound<'a> {
     }
 }
 
-fn is_long() -> bool {
-    std::env::var_os("AUTOBATCH_TEST").is_some_and(|value| value == "long")
-}
-
 #[test]
 fn a_changed_plan_is_refused_or_computes_the_same() {
-    let (plans, changes) = if is_long() { (1000, 200) } else { (200, 8) };
+    let (plans, changes) = trials((200, 8), (1000, 200));
     let mut counts = BTreeMap::new();
     for number in 0..plans {
         let (name, model) = MODELS[number % MODELS.len()];
@@ -218,7 +215,7 @@ fn a_changed_plan_is_refused_or_computes_the_same() {
 
 #[test]
 fn a_changed_plan_for_training_is_refused_or_gives_the_same_gradients() {
-    let (plans, changes) = if is_long() { (200, 100) } else { (44, 3) };
+    let (plans, changes) = trials((44, 3), (200, 100));
     let mut counts = BTreeMap::new();
     for number in 0..plans {
         let (name, model) = MODELS[number % MODELS.len()];

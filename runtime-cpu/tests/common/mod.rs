@@ -1,5 +1,10 @@
 //! What the kernel tests share: random numbers with a printed seed, and the number of cases.
 
+#[path = "../../../tests/trials.rs"]
+mod trials;
+
+use autobatch_ir::hash::split_mix;
+
 /// SplitMix64.
 pub(crate) struct Random {
     pub(crate) seed: u64,
@@ -10,17 +15,13 @@ impl Random {
     /// From `AUTOBATCH_SEED`, or else a fixed seed; assertions name it.
     #[allow(clippy::print_stdout, reason = "the seed of a failing run must be known")]
     pub(crate) fn seeded() -> Self {
-        let seed = std::env::var("AUTOBATCH_SEED").ok().and_then(|word| word.parse().ok()).unwrap_or(0x5eed);
+        let seed = trials::asked_seed().unwrap_or(0x5eed);
         println!("AUTOBATCH_SEED={seed}");
         Random { seed, state: seed }
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        split_mix(&mut self.state)
     }
 
     pub(crate) fn below(&mut self, limit: usize) -> usize {
@@ -35,13 +36,7 @@ impl Random {
 
 /// `count` cases, many more when `AUTOBATCH_TEST=long` asks for it, few under Miri.
 pub(crate) fn cases(count: usize) -> usize {
-    if cfg!(miri) {
-        3
-    } else if std::env::var("AUTOBATCH_TEST").is_ok_and(|word| word == "long") {
-        20 * count
-    } else {
-        count
-    }
+    if cfg!(miri) { 3 } else { trials::trials(count, 20 * count) }
 }
 
 pub(crate) fn bits(values: &[f32]) -> Vec<u32> {

@@ -1,5 +1,6 @@
 //! A module with some parameters, gradients from a generator, and updates on both players.
 
+use autobatch_ir::hash::split_mix;
 use autobatch_ir::plan::interp;
 use autobatch_ir::plan::{Plan, StoreKind, Verified};
 use autobatch_ir::recipe::{StateInit, StateRecipe};
@@ -14,11 +15,7 @@ pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        split_mix(&mut self.0)
     }
 
     /// In -1..1.

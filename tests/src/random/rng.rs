@@ -1,16 +1,10 @@
-//! SplitMix64: a generator small enough to be read, so that a seed means the same for ever.
+//! The generator of random graphs: SplitMix64.
+
+use autobatch_ir::hash::split_mix;
 
 /// A stream of pseudo-random numbers.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
-
-/// The finaliser of SplitMix64: spreads every bit of `word` over the result.
-#[must_use]
-pub const fn mix(word: u64) -> u64 {
-    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
-}
 
 impl Rng {
     /// The stream of a seed.
@@ -21,8 +15,7 @@ impl Rng {
 
     /// The next 64 bits.
     pub const fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
+        split_mix(&mut self.0)
     }
 
     /// A number below `end`, which must not be 0.

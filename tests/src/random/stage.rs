@@ -5,7 +5,8 @@
 
 use super::kit::Kit;
 use super::recipe::{Options, Reach, Step};
-use super::rng::{Rng, mix};
+use super::rng::Rng;
+use autobatch_ir::hash::avalanche;
 use autobatch_ir::{Arg, DType, Graph, INDEX, Type, Value, f32};
 
 /// The largest magnitude that floats are kept at.
@@ -89,8 +90,8 @@ impl<'g, 'k> Stage<'g, 'k> {
         let slot = if step.twin { 0 } else { slot };
         let fitting: Vec<usize> = (0..self.pool.len()).filter(|&at| fits(self.pool[at].ty)).collect();
         let near = fitting.len().saturating_sub(6);
-        let pick = mix(u64::from(step.pick) << 8 | u64::from(slot));
-        let lot = |&at: &usize| mix(pick ^ self.pool[at].name);
+        let pick = avalanche(u64::from(step.pick) << 8 | u64::from(slot));
+        let lot = |&at: &usize| avalanche(pick ^ self.pool[at].name);
         let unused = fitting.iter().copied().filter(|&at| self.pool[at].uses == 0);
         let by_lot = |from: &[usize]| from.iter().copied().min_by_key(lot);
         let at = match (step.reach, slot) {

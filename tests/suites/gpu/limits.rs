@@ -7,6 +7,7 @@ use autobatch_ir::graph::Graph;
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_planner::{Planner, Request};
 use autobatch_runtime_wgpu::{Budget, GpuError, Options};
+use autobatch_tests::trials::is_long;
 
 fn with(budget: Budget) -> Options {
     Options { budget, ..Options::default() }
@@ -69,8 +70,7 @@ fn memory_that_cannot_be_had_is_an_error_that_says_what_to_do() {
 #[test]
 fn a_table_larger_than_one_binding_is_looked_up() {
     // In long runs the table of the benchmarks, 150 MB, on the limits of the device itself.
-    let long = std::env::var_os("AUTOBATCH_TEST").is_some_and(|word| word == "long");
-    let (rows, width, budget) = match long {
+    let (rows, width, budget) = match is_long() {
         true => (18_280u32, 2048, Budget::default()),
         false => (500, 40, Budget { binding: Some(32 << 10), ..Budget::default() }),
     };

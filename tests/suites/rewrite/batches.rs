@@ -1,13 +1,14 @@
 //! Models written op by op reach the batches of the same models written with cells.
 
 use autobatch_ir::graph::Graph;
+use autobatch_ir::hash::avalanche;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Cell, Init, Module, ModuleBuilder, Param, Table};
 use autobatch_ir::plan::{Mode, Plan};
 use autobatch_ir::{INDEX, Value, f32};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request, Selection};
-use autobatch_tests::random::{Rng, mix};
+use autobatch_tests::random::Rng;
 use std::sync::Arc;
 
 const WIDTH: usize = 8;
@@ -112,7 +113,7 @@ fn plan(
     emit: impl for<'g> Fn(&'g Graph, &mut Rng) -> Value<'g>,
 ) -> (Plan, Vec<String>) {
     let g = Graph::new(module);
-    let mut rng = Rng::new(mix(5));
+    let mut rng = Rng::new(avalanche(5));
     let mut wanted: Vec<ValueId> = Vec::new();
     for key in 0..20 {
         g.instance(key);

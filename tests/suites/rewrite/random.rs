@@ -11,6 +11,7 @@ use autobatch_ir::{GraphData, ParamId, reference};
 use autobatch_planner::passes::{PASSES, Verify, all, optimize};
 use autobatch_planner::{Planner, Request, Selection};
 use autobatch_tests::random::{Options, Profile, check};
+use autobatch_tests::trials::asked_seed;
 use std::cell::Cell;
 
 /// Every third value that can be read: passes must keep these, and may give the others up.
@@ -61,7 +62,7 @@ fn sweep(options: Options, count: u64, form: impl Fn(&GraphData) -> GraphData) -
 /// A seed alone need not change by every pass.
 #[track_caller]
 fn all_did_something(changed: &[u32]) {
-    let alone = std::env::var_os("AUTOBATCH_SEED").is_some();
+    let alone = asked_seed().is_some();
     assert!(
         alone || changed.iter().all(|&times| times > 0),
         "each selection changes some graph: {changed:?}"
@@ -173,5 +174,5 @@ fn a_value_is_not_proved_equal_to_another_one() {
         }
         Ok(())
     });
-    assert!(refused.get() > 0 || std::env::var_os("AUTOBATCH_SEED").is_some());
+    assert!(refused.get() > 0 || asked_seed().is_some());
 }

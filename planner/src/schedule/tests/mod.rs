@@ -11,11 +11,12 @@ mod problems;
 mod validity;
 
 use super::*;
+use crate::trials::trials;
 use generate::Graph;
 
 /// How many cases to run: `usual`, or ten times as many in long runs.
 fn cases(usual: u64) -> u64 {
-    if std::env::var("AUTOBATCH_TEST").is_ok_and(|mode| mode == "long") { usual * 10 } else { usual }
+    trials(usual, usual * 10)
 }
 
 /// The number of batches of a valid order; fails with the seed otherwise.

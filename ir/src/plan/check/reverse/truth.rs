@@ -9,6 +9,7 @@
 //! at least one lane.
 
 use crate::graph::{GraphData, ParamArg, Signature};
+use crate::hash::split_mix;
 use crate::id::{ParamId, SigId};
 use crate::module::ParamKind;
 use crate::reference::{Argument, Datum, Noise, Partial, Returned, Share, Single, Words, costs};
@@ -285,10 +286,7 @@ struct Random(u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        split_mix(&mut self.0)
     }
 
     /// Between -1 and 1.
