@@ -27,6 +27,10 @@ impl Schedule for Ratio {
         "ratio"
     }
 
+    fn needs_check(&self) -> bool {
+        false
+    }
+
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         solve(problem, scratch, ratio_part)
     }
