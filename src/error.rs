@@ -26,6 +26,8 @@ pub enum Error {
     Verify(VerifyErrors),
     /// The plan could not be played.
     Run(RunError),
+    /// The graph could not be computed op by op.
+    Reference(autobatch_ir::reference::RunError),
     /// The plan could not be played on a GPU.
     #[cfg(feature = "gpu")]
     Gpu(autobatch_runtime_wgpu::GpuError),
@@ -68,6 +70,7 @@ impl fmt::Display for Error {
             Self::Plan(error) => error.fmt(f),
             Self::Verify(errors) => write!(f, "the planner made a faulty plan, please report it: {errors}"),
             Self::Run(error) => error.fmt(f),
+            Self::Reference(error) => error.fmt(f),
             #[cfg(feature = "gpu")]
             Self::Gpu(error) => error.fmt(f),
             Self::Policy(error) => error.fmt(f),

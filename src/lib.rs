@@ -52,7 +52,9 @@
 
 mod device;
 mod dump;
+mod eager;
 mod error;
+pub mod guide;
 mod player;
 pub mod random;
 mod row;
@@ -61,6 +63,7 @@ mod session;
 pub mod train;
 
 pub use device::{Device, UnknownDevice};
+pub use eager::Eager;
 pub use error::{Error, Result};
 pub use row::{Row, RowBuf};
 pub use session::{Run, Session, SessionOptions};

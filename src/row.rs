@@ -29,7 +29,7 @@ impl Row {
     /// A copy that may outlive the run.
     #[must_use]
     pub fn to_buf(&self) -> RowBuf {
-        RowBuf(self.0.to_vec())
+        RowBuf::new(self.0.to_vec())
     }
 
     /// The elements of an integer or truth value.
@@ -51,6 +51,10 @@ impl Deref for Row {
 pub struct RowBuf(Vec<f32>);
 
 impl RowBuf {
+    pub(crate) fn new(elements: Vec<f32>) -> Self {
+        Self(elements)
+    }
+
     /// The elements.
     #[must_use]
     pub fn into_vec(self) -> Vec<f32> {

@@ -11,7 +11,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_planner::passes::Selection;
-use autobatch_planner::schedule::Policy;
+use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, PlanCache, Planner, Request, RowOrder};
 use autobatch_runtime_cpu::Bound;
 use std::borrow::Borrow;
@@ -132,6 +132,14 @@ impl Session {
             dump: Dump::from_environment(),
             last: None,
         })
+    }
+
+    /// Chooses batches by a policy of the caller's from now on (`examples/my_policy.rs`); its orders are checked.
+    #[must_use]
+    pub fn with_schedule(mut self, policy: Box<dyn Schedule + Send + Sync>) -> Self {
+        self.planner = Planner::new(policy);
+        self.cache.clear();
+        self
     }
 
     /// An empty graph over the session's module. It is owned: emitting does not borrow the session.

@@ -1,8 +1,10 @@
 //! The command line: verbs, options, help and examples.
 
 mod learn;
+mod play;
 
 pub use learn::{ModelArgs, OptimizerArg, RunArgs, TrainArgs};
+pub use play::PlayArgs;
 
 use crate::planning::Wish;
 use autobatch_ir::plan::Mode;
@@ -68,6 +70,11 @@ pub enum Verb {
         after_help = "Examples:  autobatch emit trees --instances 32 -o trees.abg\n           autobatch emit lattice --data zh_lattice/train.txt --batch 3 -o lattice3.abg"
     )]
     Emit(EmitArgs),
+    /// Play a graph and show its outputs, by a plan made now or before.
+    #[command(
+        after_help = "Examples:  autobatch play trees.abg --weights trees.safetensors -o roots.npy\n           autobatch play trees.abg trees.abp --counters --trace trace.json"
+    )]
+    Play(PlayArgs),
     /// Run a model: batched against one by one, with the same bits.
     #[command(
         after_help = "Example:  autobatch run treelstm --hidden 128\n\nWithout --data instances are generated; --data is a JSON file of instances."

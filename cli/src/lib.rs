@@ -10,6 +10,7 @@ pub mod facts;
 mod failure;
 pub mod files;
 pub mod lifetimes;
+mod npy;
 pub mod picture;
 pub mod planning;
 pub mod verbs;
@@ -37,6 +38,7 @@ pub fn run(cli: &Cli, console: &mut Console<'_>) -> Result<Answer, Failure> {
         Verb::Reduce(args) => verbs::reduce(args, console),
         Verb::FsmTrain(args) => verbs::fsm_train(args, console),
         Verb::Emit(args) => verbs::emit(args, console),
+        Verb::Play(args) => verbs::play(args, console),
         Verb::Run(args) => verbs::run(args, console),
         Verb::Train(args) => verbs::train(args, console),
         Verb::Bench(args) => verbs::bench(args, console),

@@ -8,7 +8,8 @@
 //! names its parameters, their shapes and the order of its gates.
 //!
 //! * single values: [`Linear`], [`Embedding`], [`Mlp`], [`LayerNorm`], [`Activation`];
-//! * sequences: [`Rnn`], [`Lstm`], [`Gru`], [`Bidirectional`], [`Stacked`], [`unroll`], [`CharCnn`];
+//! * sequences: [`Rnn`], [`Lstm`], [`Gru`], [`Bidirectional`], [`Stacked`], [`unroll`], [`CharCnn`], and
+//!   padded arrays of them: [`Sequences`];
 //! * trees and lattices: [`TreeLstm`], [`ChildSumTreeLstm`], [`TreeGru`], [`TreeRnn`], [`MvRnn`],
 //!   [`LatticeLstm`];
 //! * lists: [`AdditiveAttention`], [`DotAttention`];
@@ -73,6 +74,7 @@ mod norm;
 pub mod optim;
 pub mod pytorch;
 pub mod recurrent;
+mod sequences;
 mod tree;
 
 pub use activation::Activation;
@@ -88,6 +90,7 @@ pub use recurrent::{
     BiGru, BiLstm, BiRnn, Bidirectional, Gru, GruOptions, Hoist, Lstm, LstmOptions, Recurrent, Rnn,
     RnnOptions, Sequence, Stacked, StackedState, State, unroll,
 };
+pub use sequences::{Packed, Sequences, SequencesError};
 pub use tree::{
     ChildSumTreeLstm, MvRnn, TreeGru, TreeGruOptions, TreeLstm, TreeLstmOptions, TreeRnn, TreeRnnOptions,
 };

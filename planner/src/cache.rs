@@ -94,6 +94,11 @@ impl PlanCache {
         }
     }
 
+    /// Forgets all plans.
+    pub fn clear(&mut self) {
+        self.plans.clear();
+    }
+
     /// How often plans were found so far.
     #[must_use]
     pub fn stats(&self) -> CacheStats {

@@ -1,6 +1,7 @@
 //! Why a graph has no plan. A verified graph has one, unless what is asked of it cannot be.
 
 use crate::passes;
+use crate::schedule::ScheduleError;
 use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::plan::Mode;
 use std::fmt;
@@ -16,6 +17,13 @@ pub enum PlanError {
     TooLarge,
     /// A pass broke the graph: a fault of the pass, found by checking after it.
     Pass(passes::PassFailure),
+    /// A policy of the caller's gave an order that breaks a rule of batches.
+    Schedule {
+        /// The name of the policy.
+        policy: String,
+        /// What is wrong with its order.
+        error: ScheduleError,
+    },
     /// Gradients are asked of a plan that does not keep its rows.
     NotTraining(Mode),
     /// A loss, or a value whose gradient is wanted, is no float value of the graph.
@@ -51,6 +59,7 @@ impl fmt::Display for PlanError {
                 f.write_str("the graph holds more than 2^32 rows; plan fewer instances at once")
             }
             Self::Pass(failure) => failure.fmt(f),
+            Self::Schedule { policy, error } => write!(f, "the order of policy {policy}: {error}"),
             Self::NotTraining(mode) => {
                 write!(f, "gradients need a plan of mode train, found {mode:?}; ask for Mode::Train")
             }

@@ -274,6 +274,11 @@ impl Planner {
         }
         let problem = clusters.problem().with_prices(&self.prices);
         let batches = self.policy.schedule(&problem, &mut self.scratch);
+        if self.policy.needs_check() {
+            let policy = || self.policy.name().to_owned();
+            schedule::check(&problem, &batches)
+                .map_err(|error| PlanError::Schedule { policy: policy(), error })?;
+        }
         let bound = batches.bound.unwrap_or_else(|| path_sum_bound(&problem, &mut self.scratch).total);
         self.why.clone_from(&batches.why);
         if growing {

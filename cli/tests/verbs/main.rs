@@ -11,6 +11,7 @@ mod learn;
 mod look;
 mod measure;
 mod pictures;
+mod play;
 mod reduce;
 mod why;
 

@@ -7,6 +7,7 @@ mod lab;
 mod lists;
 mod plain;
 mod recurrent;
+mod sequences;
 mod structure;
 mod tidy;
 mod trees;

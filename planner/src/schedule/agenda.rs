@@ -78,6 +78,10 @@ impl Schedule for Agenda {
         format!("{self:?}")
     }
 
+    fn needs_check(&self) -> bool {
+        false
+    }
+
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let Scratch { part, front, fired, steps, keys, agenda, .. } = scratch;
         let Memory { heap, queued, sums } = agenda;

@@ -52,6 +52,10 @@ impl Schedule for Auto {
         Some(&self.costs)
     }
 
+    fn needs_check(&self) -> bool {
+        false
+    }
+
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let typical = self.costs.typical();
         let prices = Prices { of_types: problem.prices(), typical };

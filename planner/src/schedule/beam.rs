@@ -52,6 +52,10 @@ impl Schedule for Beam {
         format!("{self:?}")
     }
 
+    fn needs_check(&self) -> bool {
+        false
+    }
+
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let mut memory = std::mem::take(&mut scratch.beam);
         memory.left = self.budget;

@@ -25,6 +25,10 @@ impl Schedule for Depth {
         format!("{self:?}")
     }
 
+    fn needs_check(&self) -> bool {
+        false
+    }
+
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let Scratch { keys, sorted, counts, batch_of, .. } = scratch;
         let deepest = depths(problem.len(), |node| problem.operands(node), keys);

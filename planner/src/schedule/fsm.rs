@@ -125,6 +125,10 @@ impl Schedule for Fsm {
         format!("{self:?}")
     }
 
+    fn needs_check(&self) -> bool {
+        false
+    }
+
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let (mut known, mut unknown, mut state) = (0, 0, Vec::new());
         let mut batches = solve(problem, scratch, |part, tools| {

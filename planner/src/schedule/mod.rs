@@ -84,6 +84,12 @@ pub trait Schedule {
         None
     }
 
+    /// Whether the planner must [`check`] each order before it goes on. It costs a scan, so only the policies of this
+    /// library, whose orders are tested, do without: an order that breaks a rule is an error where it is checked.
+    fn needs_check(&self) -> bool {
+        true
+    }
+
     /// Orders the nodes of `problem`; `scratch` holds nothing but reusable memory.
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches;
 }

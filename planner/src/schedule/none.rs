@@ -19,6 +19,10 @@ impl Schedule for Unbatched {
         format!("{self:?}")
     }
 
+    fn needs_check(&self) -> bool {
+        false
+    }
+
     fn schedule(&self, problem: &Problem<'_>, _: &mut Scratch) -> Batches {
         let nodes = problem.len() as u32;
         Batches { start: (0..=nodes).collect(), items: (0..nodes).collect(), bound: None, why: Why::Rule }

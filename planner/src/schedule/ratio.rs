@@ -31,6 +31,10 @@ impl Schedule for Ratio {
         format!("{self:?}")
     }
 
+    fn needs_check(&self) -> bool {
+        false
+    }
+
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         solve(problem, scratch, ratio_part)
     }

@@ -8,6 +8,7 @@ mod gradients;
 mod graphs;
 mod growing;
 mod mutations;
+mod own_policy;
 mod refusals;
 mod updates;
 mod vocabulary;

@@ -1,0 +1,40 @@
+//! Options of the verb `play`.
+
+use super::WishArgs;
+use clap::Args;
+
+/// Options of `play`.
+#[derive(Args, Debug)]
+pub struct PlayArgs {
+    /// A graph, with the numbers that are bound to it.
+    pub graph: String,
+    /// A plan of it, or of any graph of its structure; without it, one is made.
+    pub plan: Option<String>,
+    /// Parameters as safetensors, a checkpoint for one; without them, they are drawn.
+    #[arg(long)]
+    pub weights: Option<String>,
+    /// Of parameters that are drawn.
+    #[arg(long, default_value_t = 0, conflicts_with = "weights")]
+    pub seed: u64,
+    /// Where to write the outputs: .json, or .npy if they are of one type.
+    #[arg(short, long)]
+    pub output: Option<String>,
+    /// Threads that play; 0 means one a core.
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+    /// How many bytes rows may take.
+    #[arg(long, value_name = "BYTES")]
+    pub memory_limit: Option<u64>,
+    /// Stop at the first result that is NaN or infinite though all that it is made of is finite.
+    #[arg(long)]
+    pub watch: bool,
+    /// Show where the time goes, kernel by kernel.
+    #[arg(long)]
+    pub counters: bool,
+    /// Write every step's time as trace events, for Perfetto and chrome://tracing.
+    #[arg(long, value_name = "FILE.json")]
+    pub trace: Option<String>,
+    /// How to plan.
+    #[command(flatten)]
+    pub wish: WishArgs,
+}

@@ -1,0 +1,205 @@
+//! `play`: plays a graph by a plan that is made now or lies in a file, and shows what comes out.
+
+use crate::args::PlayArgs;
+use crate::console::Console;
+use crate::failure::{Answer, Failure};
+use crate::files::{bytes_in_words, form_of, load_graph, load_plan, write};
+use crate::words::{count, plural, table};
+use crate::{npy, planning};
+use autobatch::runtime_cpu::{Bound, Player};
+use autobatch::train::read_weights;
+use autobatch_ir::Weights;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::types::{DType, Type};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+/// How many outputs are shown, and how many elements of each.
+const OUTPUTS: usize = 12;
+const ELEMENTS: usize = 6;
+
+/// Plays a graph.
+pub fn play(args: &PlayArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    let graph = load_graph(&args.graph)?;
+    let plan = plan_of(args, &graph)?;
+    let weights = match &args.weights {
+        Some(path) => {
+            read_weights(path, &graph.module).map_err(|error| Failure::input(format!("{path}: {error}")))?
+        }
+        None => Weights::init(&graph.module, args.seed),
+    };
+    let refuse = |error: autobatch::runtime_cpu::RunError| Failure::input(format!("{}: {error}", args.graph));
+    let mut player = Player::new(threads(args.threads)).map_err(refuse)?;
+    player.set_memory_limit(args.memory_limit);
+    player.set_watch(args.watch);
+    player.set_counting(args.counters || args.trace.is_some());
+    let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
+    player.play(&plan, &weights, bound).map_err(refuse)?;
+
+    let outputs: Vec<Output<'_>> =
+        (0..plan.outputs.len()).map(|number| output(&player, &plan, number)).collect();
+    show(&outputs, console)?;
+    writeln!(
+        console,
+        "{} in {}, rows {}",
+        plural(plan.certificate.batches.into(), "batch").replace("batchs", "batches"),
+        plural(plan.waves.len() as u64, "wave"),
+        bytes_in_words(plan.certificate.slab_bytes)
+    )?;
+    if args.counters {
+        counters(&player, &plan, console)?;
+    }
+    if let Some(path) = &args.trace {
+        let mut bytes = Vec::new();
+        let counters = player.counters().expect("the play was counted");
+        counters.write_trace(&plan, &mut bytes)?;
+        write(path, &bytes, console)?;
+        writeln!(console, "wrote {path}: open it in https://ui.perfetto.dev or chrome://tracing")?;
+    }
+    if let Some(path) = &args.output {
+        write(path, &encoded(path, &outputs)?, console)?;
+        if path != "-" {
+            writeln!(console, "wrote {path}")?;
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+fn threads(asked: usize) -> usize {
+    match asked {
+        0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+        asked => asked,
+    }
+}
+
+/// The plan in the file that was named, if it is one of this structure, or one made now.
+fn plan_of(args: &PlayArgs, graph: &GraphData) -> Result<Verified<Plan>, Failure> {
+    let Some(path) = &args.plan else {
+        let planned = planning::plan(&args.graph, graph, &args.wish.wish())?;
+        let broken =
+            |errors| Failure::input(format!("{}: the planner made a faulty plan: {errors}", args.graph));
+        return planned.plan.verify().map_err(broken);
+    };
+    let plan = load_plan(path)?;
+    if plan.structure != graph.structure() {
+        let message = format!("{path} is a plan of another structure than {}", args.graph);
+        let help = format!("plan it: autobatch plan {} -o {path}", args.graph);
+        return Err(Failure::input(message).help(help));
+    }
+    Ok(plan)
+}
+
+/// A named result.
+struct Output<'a> {
+    name: &'a str,
+    ty: Type,
+    elements: &'a [f32],
+}
+
+fn output<'a>(player: &'a Player, plan: &'a Plan, number: usize) -> Output<'a> {
+    let output = &plan.outputs[number];
+    Output { name: &output.name, ty: plan.field(output.field).ty, elements: player.output(plan, number) }
+}
+
+impl Output<'_> {
+    /// An element in words.
+    fn spelled(&self, element: f32) -> String {
+        match self.ty.dtype {
+            DType::I32 => (element.to_bits() as i32).to_string(),
+            DType::U32 => element.to_bits().to_string(),
+            DType::Bool => (element.to_bits() != 0).to_string(),
+            DType::F32 | DType::F16 | DType::Bf16 => element.to_string(),
+        }
+    }
+
+    fn extents(&self) -> Vec<usize> {
+        self.ty.shape.dims().iter().map(|&extent| extent as usize).collect()
+    }
+}
+
+fn show(outputs: &[Output<'_>], console: &mut Console<'_>) -> Result<(), Failure> {
+    let line = |output: &Output<'_>| {
+        let shown = output.elements.iter().take(ELEMENTS).map(|&element| output.spelled(element));
+        let mut elements = shown.collect::<Vec<_>>().join(" ");
+        if output.elements.len() > ELEMENTS {
+            elements += " …";
+        }
+        vec![output.name.to_owned(), output.ty.to_string(), elements]
+    };
+    let rows: Vec<Vec<String>> = outputs.iter().take(OUTPUTS).map(line).collect();
+    write!(console, "{}", table(&rows, &[1, 2]))?;
+    if let Some(more @ 1..) = outputs.len().checked_sub(OUTPUTS) {
+        writeln!(console, "… {more} more    (-o FILE.json holds all)")?;
+    }
+    Ok(())
+}
+
+fn counters(player: &Player, plan: &Plan, console: &mut Console<'_>) -> Result<(), Failure> {
+    let counters = player.counters().expect("the play was counted");
+    let mut rows = vec![["kernel", "steps", "rows", "moved", "Mflop", "time"].map(str::to_owned).to_vec()];
+    for kernel in counters.by_kernel(plan) {
+        rows.push(vec![
+            format!("@{}", kernel.name),
+            count(kernel.steps),
+            count(kernel.rows),
+            bytes_in_words(kernel.bytes),
+            format!("{:.1}", kernel.flops as f64 / 1e6),
+            console.time(kernel.time),
+        ]);
+    }
+    write!(console, "{}", table(&rows, &[]))?;
+    writeln!(console, "packing weights {}", console.time(counters.pack))?;
+    Ok(())
+}
+
+/// An output among JSON. What JSON has no number for is null: NaN and infinities.
+#[derive(Serialize)]
+struct OutputDocument {
+    #[serde(rename = "type")]
+    ty: String,
+    shape: Vec<usize>,
+    values: Vec<serde_json::Value>,
+}
+
+/// The outputs in the form that the path's extension says.
+fn encoded(path: &str, outputs: &[Output<'_>]) -> Result<Vec<u8>, Failure> {
+    if Path::new(path).extension().is_some_and(|extension| extension == "npy") {
+        return stacked(path, outputs);
+    }
+    if path != "-" && form_of(path) != Some(crate::files::Form::Json) {
+        return Err(Failure::usage(format!("{path}: outputs have no such form")).help("use .json or .npy"));
+    }
+    let document = |output: &Output<'_>| {
+        let value = |&element: &f32| match output.ty.dtype {
+            DType::I32 => (element.to_bits() as i32).into(),
+            DType::U32 => element.to_bits().into(),
+            DType::Bool => (element.to_bits() != 0).into(),
+            DType::F32 | DType::F16 | DType::Bf16 => element.into(),
+        };
+        let values = output.elements.iter().map(value).collect();
+        (output.name, OutputDocument { ty: output.ty.to_string(), shape: output.extents(), values })
+    };
+    let documents: BTreeMap<&str, OutputDocument> = outputs.iter().map(document).collect();
+    let mut bytes = serde_json::to_vec(&documents)
+        .map_err(|error| Failure::input(format!("the outputs have no JSON form: {error}")))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// Outputs of one type as one array with an extent more: the outputs, in the order of the plan.
+fn stacked(path: &str, outputs: &[Output<'_>]) -> Result<Vec<u8>, Failure> {
+    let Some(first) = outputs.first() else {
+        return Err(Failure::usage(format!("{path}: the plan has no outputs to write")));
+    };
+    if let Some(other) = outputs.iter().find(|output| output.ty != first.ty) {
+        let types = format!("{} is {}, {} is {}", first.name, first.ty, other.name, other.ty);
+        return Err(Failure::usage(format!("{path}: an array holds one type, but {types}")).help("use .json"));
+    }
+    let extents: Vec<usize> = [outputs.len()].into_iter().chain(first.extents()).collect();
+    let words = outputs.iter().flat_map(|output| output.elements.iter().map(|element| element.to_bits()));
+    Ok(npy::file(first.ty.dtype, &extents, words))
+}

@@ -1,0 +1,61 @@
+//! `play`.
+
+use crate::{NAMES, ORDER, planned, says, scratch};
+
+#[test]
+fn outputs_are_shown_and_are_the_same_by_a_plan_from_a_file() {
+    let now = says(&["play", NAMES, "--seed", "3"]);
+    assert!(now.contains("f32["), "{now}");
+    let plan = planned(NAMES, "played.abp", &["--policy", "none"]);
+    let before = says(&["play", NAMES, &plan, "--seed", "3"]);
+    let outputs = |said: &str| -> Vec<String> {
+        said.lines().filter(|line| line.contains("f32[")).map(str::to_owned).collect()
+    };
+    assert_eq!(outputs(&now), outputs(&before));
+    assert_ne!(outputs(&now), outputs(&says(&["play", NAMES, "--seed", "4"])));
+}
+
+#[test]
+fn a_plan_of_another_structure_is_refused() {
+    let plan = planned(ORDER, "other.abp", &[]);
+    let said = says(&["play", NAMES, &plan]);
+    assert!(said.contains("is a plan of another structure than") && said.contains("[exit 3]"), "{said}");
+}
+
+#[test]
+fn outputs_are_written_for_machines() {
+    let (json, npy) = (scratch("out.json"), scratch("out.npy"));
+    says(&["play", NAMES, "-o", &json]);
+    let text = std::fs::read_to_string(&json).expect("it was just written");
+    let document: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let outputs = document.as_object().expect("outputs have names");
+    let all: Vec<f64> = outputs
+        .values()
+        .flat_map(|output| output["values"].as_array().expect("a list"))
+        .map(|value| value.as_f64().expect("a number"))
+        .collect();
+    says(&["play", NAMES, "-o", &npy]);
+    let bytes = std::fs::read(&npy).expect("it was just written");
+    assert!(bytes.starts_with(b"\x93NUMPY"));
+    assert_eq!((bytes.len() - 128) / 4, all.len());
+    let said = says(&["play", NAMES, "-o", "out.svg"]);
+    assert!(said.contains("use .json or .npy") && said.contains("[exit 2]"), "{said}");
+}
+
+#[test]
+fn time_is_counted_by_kernel_and_traced_by_step() {
+    let trace = scratch("trace.json");
+    let said = says(&["play", NAMES, "--counters", "--trace", &trace, "--threads", "2"]);
+    assert!(said.contains("kernel") && said.contains("Mflop") && said.contains("packing weights"), "{said}");
+    let text = std::fs::read_to_string(&trace).expect("it was just written");
+    let events: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    assert!(!events["traceEvents"].as_array().expect("a list").is_empty());
+}
+
+#[test]
+fn memory_and_weights_that_do_not_fit_are_refused() {
+    let said = says(&["play", NAMES, "--memory-limit", "8"]);
+    assert!(said.contains("the memory limit is 8") && said.contains("[exit 3]"), "{said}");
+    let said = says(&["play", NAMES, "--weights", "tests/files/names.graph"]);
+    assert!(said.contains("names.graph: ") && said.contains("[exit 3]"), "{said}");
+}

@@ -1,0 +1,135 @@
+//! A batching policy of one's own beside those of the library: trees of two cells, in batches by
+//! "fire what the longest chain waits for".
+//!
+//! ```text
+//! cargo run --release --example my_policy -- 64
+//! ```
+//!
+//! A policy sees numbers only: the type of every node and its operands. It is used by a planner, which
+//! checks its orders, or by a session.
+
+#![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
+
+use autobatch::planner::schedule::{Batches, Problem, Schedule, Scratch, Why};
+use autobatch::planner::{Planner, Request};
+use autobatch::prelude::*;
+use autobatch::random::Random;
+use std::cmp::Reverse;
+
+/// Fires the ready type that holds the node from which the longest chain to the end of the graph starts.
+struct LongestChain;
+
+impl Schedule for LongestChain {
+    fn name(&self) -> &str {
+        "longest-chain"
+    }
+
+    /// It has none; a session keeps plans by name and options of the policy.
+    fn options(&self) -> String {
+        String::new()
+    }
+
+    fn schedule(&self, problem: &Problem<'_>, _: &mut Scratch) -> Batches {
+        let nodes = problem.len();
+        let (mut height, mut waits, mut consumers) =
+            (vec![0; nodes], vec![0; nodes], vec![Vec::new(); nodes]);
+        for node in (0..nodes).rev() {
+            for &operand in problem.operands(node) {
+                height[operand as usize] = height[operand as usize].max(height[node] + 1);
+                consumers[operand as usize].push(node);
+                waits[node] += 1;
+            }
+        }
+        let mut ready = vec![Vec::new(); problem.types() as usize];
+        (0..nodes)
+            .filter(|&node| waits[node] == 0)
+            .for_each(|node| ready[problem.ty()[node] as usize].push(node));
+
+        let (mut start, mut items) = (vec![0], Vec::with_capacity(nodes));
+        while items.len() < nodes {
+            let urgency = |ty: &usize| ready[*ty].iter().map(|&node| height[node]).max();
+            let ty = (0..ready.len()).max_by_key(|ty| (urgency(ty), Reverse(*ty))).expect("nodes have types");
+            let mut batch = std::mem::take(&mut ready[ty]);
+            batch.sort_unstable();
+            // A node that is marked alone is a batch of its own.
+            let alone = |node: &usize| problem.alone().binary_search(&(*node as u32)).is_ok();
+            if let Some(at) = batch.iter().position(alone).filter(|_| batch.len() > 1) {
+                let lone = batch.remove(at);
+                ready[ty] = std::mem::replace(&mut batch, vec![lone]);
+            }
+            for node in batch {
+                items.push(node as u32);
+                for &consumer in &consumers[node] {
+                    waits[consumer] -= 1;
+                    if waits[consumer] == 0 {
+                        ready[problem.ty()[consumer] as usize].push(consumer);
+                    }
+                }
+            }
+            start.push(items.len() as u32);
+        }
+        Batches { start, items, bound: None, why: Why::Rule }
+    }
+}
+
+struct Model {
+    words: Table,
+    nodes: [Cell<2, 1>; 2],
+}
+
+impl Model {
+    fn new(m: &mut ModuleBuilder) -> Self {
+        let words = m.table("words", [100, 16], Init::Uniform(0.5));
+        let nodes = ["noun", "verb"].map(|name| {
+            let w = m.param(&format!("{name}.w"), [32, 16], Init::Glorot(1.0));
+            m.cell(name, [f32([16]); 2], |g, [l, r]| [g.affine([l, r], w, None).tanh()])
+        });
+        Self { words, nodes }
+    }
+
+    /// A random tree over so many words; either cell may join two parts.
+    fn tree<'g>(&self, g: &'g Graph, words: usize, random: &mut Random) -> Value<'g> {
+        if words == 1 {
+            return self.words.look(g, random.between(0, 99));
+        }
+        let left = 1 + random.index(words - 1);
+        let kids = [self.tree(g, left, random), self.tree(g, words - left, random)];
+        let [root] = g.call(self.nodes[random.index(2)], kids);
+        root
+    }
+}
+
+fn main() -> autobatch::Result<()> {
+    let trees: u64 = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(32);
+    let mut m = ModuleBuilder::new("two cells");
+    let model = Model::new(&mut m);
+    let module = m.build()?;
+    let session = Session::new(&module, Device::Cpu)?;
+    let graph = session.graph();
+    let mut random = Random::new(1);
+    let roots: Vec<Value<'_>> = (0..trees)
+        .map(|key| {
+            graph.instance(key);
+            let words = 5 + random.index(20);
+            model.tree(&graph, words, &mut random)
+        })
+        .collect();
+
+    let wanted: Vec<_> = roots.iter().filter_map(|root| root.id()).collect();
+    let request = Request { wanted: &wanted, ..Request::default() };
+    for word in ["depth", "agenda", "ratio", "beam:8"] {
+        let mut planner = Planner::new(word.parse::<Policy>()?.load()?);
+        let certificate = planner.plan(&graph.data(), &request)?.certificate;
+        println!("{word:14} {:4} batches, bound {}", certificate.batches, certificate.bound);
+    }
+    let certificate = Planner::new(Box::new(LongestChain)).plan(&graph.data(), &request)?.certificate;
+    println!("{:14} {:4} batches, bound {}", "longest-chain", certificate.batches, certificate.bound);
+
+    // The order changes no bit.
+    let mut mine = Session::new(&module, Device::Cpu)?.with_schedule(Box::new(LongestChain));
+    let mut usual = session;
+    let (mine, usual) = (mine.run(&graph, &roots)?, usual.run(&graph, &roots)?);
+    let same = roots.iter().all(|&root| mine[root].words() == usual[root].words());
+    println!("same bits as with auto: {same}");
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Policies of the caller's: a sound order is planned, one that breaks a rule is an error that names policy and rule.
+
+use autobatch_ir::graph::{Graph, GraphData};
+use autobatch_ir::module::{Init, ModuleBuilder};
+use autobatch_ir::types::f32;
+use autobatch_planner::schedule::{Batches, Depth, Problem, Schedule, Scratch};
+use autobatch_planner::{Planner, Request};
+
+/// The order by depth, changed.
+struct Own(fn(&mut Batches));
+
+impl Schedule for Own {
+    fn name(&self) -> &str {
+        "own"
+    }
+
+    fn options(&self) -> String {
+        String::new()
+    }
+
+    fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
+        let mut batches = Depth.schedule(problem, scratch);
+        (self.0)(&mut batches);
+        batches
+    }
+}
+
+/// Two chains of two cells in turn.
+fn graph() -> GraphData {
+    let mut m = ModuleBuilder::new("chains");
+    let w = m.param("w", [4, 4], Init::Glorot(1.0));
+    let one = m.cell("one", [f32(4)], |g, [x]| [g.affine([x], w, None)]);
+    let two = m.cell("two", [f32(4)], |_, [x]| [x.tanh()]);
+    let g = Graph::new(&m.build().expect("sound"));
+    for name in ["a", "b"] {
+        let mut x = g.input(&[0.5; 4]);
+        for cell in [one, two, one, two] {
+            [x] = g.call(cell, x);
+        }
+        g.output(name, x);
+    }
+    g.finish().expect("sound")
+}
+
+fn planned(change: fn(&mut Batches)) -> Result<u32, String> {
+    let plan = Planner::new(Box::new(Own(change))).plan(&graph(), &Request::default());
+    plan.map(|plan| plan.certificate.batches).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_sound_order_is_planned() {
+    assert_eq!(planned(|_| ()), Ok(4));
+}
+
+#[test]
+fn an_order_that_breaks_a_rule_is_refused() {
+    let changes: [fn(&mut Batches); 8] = [
+        |batches| batches.start.clear(),
+        |batches| batches.start.push(batches.items.len() as u32),
+        |batches| batches.start[1] = u32::MAX,
+        |batches| batches.items[0] = u32::MAX,
+        |batches| batches.items[0] = batches.items[1],
+        |batches| batches.items.swap(0, 1),
+        |batches| batches.items.reverse(),
+        |batches| drop(batches.start.remove(1)),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let message = planned(change).expect_err("the order is unsound");
+        assert!(message.starts_with("the order of policy own: "), "change {number}: {message}");
+    }
+}

@@ -1,0 +1,194 @@
+//! [`Eager`]: what was emitted so far, computed one op at a time by the reference.
+//!
+//! For looking into a model where it is written: no planner, no batches, no fast kernels, and every value at hand, not only
+//! those that were asked for. The bits are those of a [`Session`], because the reference defines them.
+
+use crate::error::{Error, Result};
+use crate::row::RowBuf;
+use crate::session::Session;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::{AppId, ValueId};
+use autobatch_ir::numeric::noise::Noise;
+use autobatch_ir::reference::{self, Datum};
+use autobatch_ir::{Graph, Value};
+use std::cell::Ref;
+use std::fmt;
+
+/// How many elements of a value are printed.
+const SHOWN: usize = 8;
+
+/// The values of a graph as far as it was emitted.
+pub struct Eager<'g> {
+    graph: &'g Graph,
+    values: reference::Run<f32>,
+}
+
+impl fmt::Debug for Eager<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Eager").field("graph", &self.graph.number()).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Computes everything that was emitted so far, one op at a time, with this session's weights and
+    /// without dropout. It may be called in the middle of a model, to print what a line made.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let session = Session::new(&ModuleBuilder::new("m").build()?, Device::Cpu)?;
+    /// let g = session.graph();
+    /// let x = g.input(&[1.0, -4.0]);
+    /// let root = x.sqrt();
+    /// println!("{}", session.eager(&g)?.show(root));   // %1 = sqrt  f32[2]  1 NaN  at src/main.rs:5:14
+    /// let sum = root.sum() + 1.0;
+    /// let eager = session.eager(&g)?;
+    /// assert!(eager.value(sum).unwrap()[0].is_nan());
+    /// let found = eager.first_not_finite().expect("the root of -4 is NaN");
+    /// assert!(found.starts_with("%1 = sqrt"), "{found}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The first fault of emitting, weights of another module, or an index out of range.
+    pub fn eager<'g>(&self, graph: &'g Graph) -> Result<Eager<'g>> {
+        graph.check()?;
+        let values =
+            reference::forward(&graph.data(), self.weights(), Noise::Off).map_err(Error::Reference)?;
+        Ok(Eager { graph, values })
+    }
+}
+
+impl Eager<'_> {
+    /// The elements of a value. `None` for a list, for what was emitted later, and for a value of another graph.
+    #[must_use]
+    pub fn value(&self, value: Value<'_>) -> Option<RowBuf> {
+        let own = std::ptr::eq(value.graph(), self.graph);
+        self.row(value.id().filter(|_| own)?)
+    }
+
+    /// A value in a line: its name, what made it, its type, its first elements and where the model made it.
+    #[must_use]
+    pub fn show(&self, value: Value<'_>) -> String {
+        let own = std::ptr::eq(value.graph(), self.graph);
+        match value.id().filter(|_| own) {
+            Some(id) if id.index() < self.data().arena.values() => self.line(id),
+            _ => "a value that was not there when this was computed".to_owned(),
+        }
+    }
+
+    /// The first value that holds NaN or an infinity though all that it was made of is finite, as a line like that of
+    /// [`show`](Self::show).
+    #[must_use]
+    pub fn first_not_finite(&self) -> Option<String> {
+        let data = self.data();
+        let strange =
+            |id: ValueId| self.values.floats(id).is_some_and(|row| row.iter().any(|x| !x.is_finite()));
+        let made_here = |app: &AppId| {
+            results(&data, *app).any(strange) && !self.operands(&data, *app).into_iter().any(strange)
+        };
+        let app = data.arena.ids().find(made_here)?;
+        results(&data, app).find(|&id| strange(id)).map(|id| self.line(id))
+    }
+
+    fn data(&self) -> Ref<'_, GraphData> {
+        self.graph.data()
+    }
+
+    /// What an application reads, lists by their elements.
+    fn operands(&self, data: &GraphData, app: AppId) -> Vec<ValueId> {
+        let named = data.arena.operands(app).iter().filter_map(|operand| operand.as_value());
+        named.flat_map(|id| self.values.list(id).map_or_else(|| vec![id], <[ValueId]>::to_vec)).collect()
+    }
+
+    fn row(&self, id: ValueId) -> Option<RowBuf> {
+        Some(match self.values.value(id)? {
+            Datum::Floats(elements) => RowBuf::new(elements.to_vec()),
+            Datum::Words(words) => {
+                RowBuf::new(words.words.iter().map(|&word| f32::from_bits(word)).collect())
+            }
+            Datum::List(_) => return None,
+        })
+    }
+
+    fn line(&self, id: ValueId) -> String {
+        let data = self.data();
+        let app = data.arena.producer(id);
+        let name = data.module.callee_name(data.signature(app).callee);
+        let elements = match self.values.value(id) {
+            Some(Datum::Floats(row)) => listed(row),
+            Some(Datum::Words(row)) => listed(&row.words),
+            Some(Datum::List(names)) => listed(names),
+            None => " not computed".to_owned(),
+        };
+        let site = data.site(data.arena.app(app).site);
+        format!("{id} = {name}  {} {elements}  at {site}", data.type_of(id))
+    }
+}
+
+fn results(data: &GraphData, app: AppId) -> impl Iterator<Item = ValueId> + use<> {
+    data.arena.results(app).map(ValueId::new)
+}
+
+/// The first elements and how many more there are.
+fn listed<T: fmt::Display>(elements: &[T]) -> String {
+    let mut line: String = elements.iter().take(SHOWN).map(|element| format!(" {element}")).collect();
+    if let Some(more @ 1..) = elements.len().checked_sub(SHOWN) {
+        line.push_str(&format!(" … {more} more"));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+
+    #[test]
+    fn values_have_the_bits_of_a_session_and_grow_with_the_graph() -> Result<()> {
+        let mut m = ModuleBuilder::new("m");
+        let w = m.param("w", [3, 3], Init::Uniform(1.0));
+        let cell = m.cell("cell", [f32([3])], |g, [x]| [g.affine([x], w, None).tanh()]);
+        let mut session = Session::new(&m.build()?, Device::Cpu)?;
+        let g = session.graph();
+        let x = g.input(&[0.25, -1.5, 3.0]);
+        let [h] = g.call(cell, x);
+        let early = session.eager(&g)?;
+        let (best, items) = (h.argmax(), g.list([x, h]));
+        let eager = session.eager(&g)?;
+        assert_eq!(early.value(best), None);
+        assert_eq!(early.show(best), "a value that was not there when this was computed");
+        assert_eq!(eager.value(items), None);
+        for value in [x, h, best] {
+            let row = eager.value(value).expect("it was computed");
+            assert_eq!(row.words(), session.run(&g, [value])?[value].words());
+        }
+        assert_eq!(eager.first_not_finite(), None);
+        let line = eager.show(best);
+        assert!(line.contains(" = argmax  u32[]") && line.contains("src/eager.rs:"), "{line}");
+        Ok(())
+    }
+
+    #[test]
+    fn a_value_of_another_graph_is_none_of_these() -> Result<()> {
+        let session = Session::new(&ModuleBuilder::new("m").build()?, Device::Cpu)?;
+        let (one, two) = (session.graph(), session.graph());
+        let (x, _) = (one.input(&[1.0]), two.input(&[2.0]));
+        assert_eq!(session.eager(&two)?.value(x), None);
+        Ok(())
+    }
+
+    #[test]
+    fn the_first_not_finite_value_is_the_one_that_was_made_of_finite_ones() -> Result<()> {
+        let session = Session::new(&ModuleBuilder::new("m").build()?, Device::Cpu)?;
+        let g = session.graph();
+        let x = g.input(&[0.0, 1.0]);
+        let sound = x + x;
+        let faulty = sound.log();
+        let _ = g.list([faulty, sound]).sum();
+        let found = session.eager(&g)?.first_not_finite().expect("the logarithm of 0");
+        assert!(found.starts_with(&session.eager(&g)?.show(faulty)), "{found}");
+        assert!(found.contains("-inf"), "{found}");
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! Coming from elsewhere: what programs for other systems become here.
+//!
+//! Every listing in Rust is run by `cargo test --doc`.
+//!
+//! # What is the same everywhere
+//!
+//! The model is a function of one instance. There is no axis of a minibatch, so nothing is stacked, padded, masked,
+//! sorted or indexed by the model, and no op has to be taught how it batches: the planner finds what has one signature.
+//!
+//! | there | here |
+//! |---|---|
+//! | a `Fold`, `pool` or computation graph per minibatch | [`Session::graph`](crate::Session::graph); [`Graph::clear`](crate::prelude::Graph::clear) keeps its memory |
+//! | an op by its name and arguments | [`Graph::call`](crate::prelude::Graph::call) of a cell, methods and operators of [`Value`](crate::prelude::Value) |
+//! | numbers among the arguments | `g.call(leaf, 17)`, `g.call(mix, (x, 3u32))` |
+//! | `print(fold)` | [`Graph::summary`](crate::prelude::Graph::summary) |
+//! | "do not batch this argument" | nothing, or [`Value::shared`](crate::prelude::Value::shared), which is an error where it does not hold |
+//! | "do not batch this" | [`Value::alone`](crate::prelude::Value::alone) |
+//! | compute at once, to look at a value | [`Session::eager`](crate::Session::eager) |
+//! | minibatch and batch size in the training loop | [`Trainer::step`](crate::Trainer::step) takes the instances |
+//! | evaluation and training mode | a session evaluates, [`Trainer::step`](crate::Trainer::step) trains, [`Trainer::evaluate`](crate::Trainer::evaluate) evaluates |
+//!
+//! # TorchFold: a tree in three lines
+//!
+//! There, a recursion over a tree calls `fold.add("leaf", word)` and `fold.add("children", l, r).split(2)`, and
+//! `fold.apply(model, [nodes])` runs the methods of `model` on stacked tensors. Here the methods are cells, traced once:
+//!
+//! ```
+//! use autobatch::prelude::*;
+//! use autobatch::nn::{Embedding, TreeLstm};
+//!
+//! enum Tree { Leaf(u32), Node(Box<[Tree; 2]>) }
+//!
+//! struct Spinn { words: Embedding, node: TreeLstm }
+//!
+//! impl Spinn {
+//!     fn encode<'g>(&self, g: &'g Graph, tree: &Tree) -> [Value<'g>; 2] {
+//!         match tree {
+//!             Tree::Leaf(word) => self.node.leaf(self.words.look(g, *word)),         // fold.add('leaf', word)
+//!             Tree::Node(kids) => {
+//!                 let [l, r] = [&kids[0], &kids[1]].map(|kid| self.encode(g, kid));
+//!                 self.node.node(g, [l, r])                                           // fold.add('children', l, r)
+//!             }
+//!         }
+//!     }
+//! }
+//!
+//! # fn main() -> autobatch::Result<()> {
+//! let mut m = ModuleBuilder::new("spinn");
+//! let model = Spinn { words: Embedding::new(&mut m, "words", 100, 8), node: TreeLstm::new(&mut m, "node", 8, 8) };
+//! let mut session = Session::new(&m.build()?, Device::Cpu)?;
+//! let node = |l, r| Tree::Node(Box::new([l, r]));
+//! let trees = [Tree::Leaf(3), node(Tree::Leaf(1), node(Tree::Leaf(4), Tree::Leaf(1)))];
+//!
+//! let g = session.graph();                                                            // fold = Fold()
+//! let roots: Vec<Value> = trees.iter().map(|tree| model.encode(&g, tree)[0]).collect();
+//! let run = session.run(&g, &roots)?;                                                 // fold.apply(model, [roots])
+//! let (matrix, [rows, width]) = run.stack(&roots)?;
+//! assert_eq!((matrix.len(), rows, width), (16, 2, 8));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # DyNet: expressions, and `value()`
+//!
+//! Expressions are values. [`Session::value`](crate::Session::value) plays what a value needs and no more. It does not
+//! matter which of several is asked for first: [`Session::run`](crate::Session::run) takes all that are wanted and plans
+//! them together. `--dynet-autobatch 0` is `AUTOBATCH_POLICY=none`; memory is not set beforehand, and
+//! [`SessionOptions::memory_limit`](crate::SessionOptions::memory_limit) bounds it.
+//!
+//! ```
+//! use autobatch::prelude::*;
+//! use autobatch::nn::{Embedding, Linear, Lstm};
+//!
+//! # fn main() -> autobatch::Result<()> {
+//! let mut m = ModuleBuilder::new("acceptor");
+//! let words = Embedding::new(&mut m, "words", 50, 8);                                 // add_lookup_parameters
+//! let lstm = Lstm::new(&mut m, "lstm", 8, 16);                                        // LSTMBuilder
+//! let out = Linear::new(&mut m, "out", 16, 2);
+//! let mut trainer = Trainer::new(m.build()?, Adam::new(0.01))?;
+//!
+//! let sentences = [(vec![3, 5, 7], 0), (vec![4], 1), (vec![9, 9], 0)];
+//! let mut losses = Vec::new();
+//! for _ in 0..10 {
+//!     let step = trainer.step(&sentences, |g, (sentence, label)| {
+//!         let mut state = lstm.start(g);                                              // initial_state()
+//!         for &word in sentence {
+//!             state = state.push(words.look(g, word));                                // add_input(x)
+//!         }
+//!         out.on(state.h()).cross_entropy(*label)                                     // pickneglogsoftmax
+//!     })?;
+//!     losses.push(step.loss);
+//! }
+//! assert!(losses[9] < losses[0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # MXNet Fold: a recurrence over a padded array
+//!
+//! There, `fold_unroll` takes a cell, an array of layout `TNC` and lengths. Here [`Sequences`](crate::nn::Sequences) drops the
+//! padding and [`unroll`](crate::nn::unroll) takes any cell:
+//!
+//! ```
+//! use autobatch::prelude::*;
+//! use autobatch::nn::{Sequences, unroll};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut m = ModuleBuilder::new("recurrence");
+//! let (w, b) = (m.param("w", [6, 4], Init::Glorot(1.0)), m.param("b", [4], Init::ZEROS));
+//! let cell = m.cell("step", [f32([2]), f32([4])], |g, [x, h]| [g.affine([x, h], w, Some(b)).tanh()]);
+//! let mut session = Session::new(&m.build()?, Device::Cpu)?;
+//!
+//! let (padded, lengths) = ([0.5; 3 * 2 * 2], [2, 3]);
+//! let sequences = Sequences::from_tnc(&padded, [3, 2, 2], &lengths)?;
+//! let last = session.predict(0..sequences.len(), |g, number| {
+//!     let [h] = unroll(g, cell, [g.zeros([4])], sequences.inputs(g, number)).pop().expect("no sequence is empty");
+//!     h
+//! })?;
+//! assert_eq!((last.len(), last[0].len()), (2, 4));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # PyTorch: packed sequences
+//!
+//! Sort, pad, pack and unsort have no counterpart: outputs come back in the order of the values asked for.
+//! [`Packed`](crate::nn::Packed) is there for comparison, and its batch sizes are those of the plan:
+//!
+//! ```
+//! use autobatch::prelude::*;
+//! use autobatch::nn::{Rnn, Sequences};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let mut m = ModuleBuilder::new("packed");
+//! let rnn = Rnn::new(&mut m, "rnn", 1, 4);
+//! let mut session = Session::new(&m.build()?, Device::Cpu)?;
+//! let (padded, lengths) = ([1.0; 5 * 2], [3, 5]);
+//! let sequences = Sequences::from_ntc(&padded, [2, 5, 1], &lengths)?;
+//! session.predict(0..2, |g, number| rnn.last(g, sequences.inputs(g, number)))?;
+//!
+//! let plan = session.last_plan().expect("it has just been played");
+//! let sizes: Vec<usize> = plan.steps.iter().map(|step| step.rows as usize).collect();
+//! let packed = sequences.packed();
+//! assert_eq!(packed.batch_sizes, [2, 2, 2, 1, 1]);
+//! assert_eq!(sizes, packed.batch_sizes);
+//! assert_eq!(packed.sorted, [1, 0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Weights of PyTorch's `Linear`, `Embedding`, `LSTM` and `GRU` are read by [`nn::pytorch`](crate::nn::pytorch), transposed and
+//! with their gates in order.
