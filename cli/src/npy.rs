@@ -12,7 +12,7 @@ pub fn file(dtype: DType, extents: &[usize], words: impl Iterator<Item = u32>) -
         DType::I32 => ("<i4", false),
         DType::U32 => ("<u4", false),
         DType::Bool => ("|b1", true),
-        DType::F32 | DType::F16 | DType::Bf16 => ("<f4", false),
+        DType::F32 | DType::F16 | DType::BF16 => ("<f4", false),
     };
     let shape: String = extents.iter().map(|extent| format!("{extent}, ")).collect();
     let mut head =

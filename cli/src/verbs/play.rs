@@ -112,7 +112,7 @@ impl Output<'_> {
             DType::I32 => (element.to_bits() as i32).to_string(),
             DType::U32 => element.to_bits().to_string(),
             DType::Bool => (element.to_bits() != 0).to_string(),
-            DType::F32 | DType::F16 | DType::Bf16 => element.to_string(),
+            DType::F32 | DType::F16 | DType::BF16 => element.to_string(),
         }
     }
 
@@ -178,12 +178,15 @@ fn encoded(path: &str, outputs: &[Output<'_>]) -> Result<Vec<u8>, Failure> {
             DType::I32 => (element.to_bits() as i32).into(),
             DType::U32 => element.to_bits().into(),
             DType::Bool => (element.to_bits() != 0).into(),
-            DType::F32 | DType::F16 | DType::Bf16 => element.into(),
+            DType::F32 | DType::F16 | DType::BF16 => element.into(),
         };
         let values = output.elements.iter().map(value).collect();
-        (output.name, OutputDocument { ty: output.ty.to_string(), shape: output.extents(), values })
+        (
+            output.name.to_owned(),
+            OutputDocument { ty: output.ty.to_string(), shape: output.extents(), values },
+        )
     };
-    let documents: BTreeMap<&str, OutputDocument> = outputs.iter().map(document).collect();
+    let documents: BTreeMap<String, OutputDocument> = outputs.iter().map(document).collect();
     let mut bytes = serde_json::to_vec(&documents)
         .map_err(|error| Failure::input(format!("the outputs have no JSON form: {error}")))?;
     bytes.push(b'\n');

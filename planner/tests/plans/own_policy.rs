@@ -62,7 +62,9 @@ fn an_order_that_breaks_a_rule_is_refused() {
         |batches| batches.items[0] = batches.items[1],
         |batches| batches.items.swap(0, 1),
         |batches| batches.items.reverse(),
-        |batches| drop(batches.start.remove(1)),
+        |batches| {
+            batches.start.remove(1);
+        },
     ];
     for (number, change) in changes.into_iter().enumerate() {
         let message = planned(change).expect_err("the order is unsound");
