@@ -1,10 +1,10 @@
-//! `AUTOBATCH_DUMP=dir`: each distinct graph and plan of a session as files, for the command line.
+//! `AUTOBATCH_DUMP=dir`: each graph that a session plans as a file, for the command line.
 
 use crate::error::{Error, Result};
 use autobatch_ir::graph::GraphData;
 use std::path::PathBuf;
 
-/// Writes what a session plans, if the environment asks for it.
+/// Writes the graphs that a session plans, if the environment asks for it.
 #[derive(Debug)]
 pub(crate) struct Dump {
     folder: Option<PathBuf>,

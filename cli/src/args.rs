@@ -12,7 +12,7 @@ use autobatch_planner::RowOrder;
 use autobatch_planner::schedule::Policy;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// Looks at graphs and plans, makes plans, and says why they are as they are.
+/// Runs and trains models that batch themselves, and says what became of their graphs: plans, proofs, pictures, times.
 ///
 /// A path's extension picks the form: .graph and .plan are text, .abg and .abp binary, .json for
 /// machines, .dot and .svg for eyes; - is standard input or output.

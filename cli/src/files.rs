@@ -43,6 +43,20 @@ pub fn form_of(path: &str) -> Option<Form> {
     }
 }
 
+/// Refuses to write a graph, or else a plan, under an extension of the other: it would not read back.
+pub fn check_extension(path: &str, is_graph: bool) -> Result<(), Failure> {
+    let extension = Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("");
+    let (what, others, own) = match is_graph {
+        true => ("plans", ["plan", "abp"], ".graph, .abg or .json"),
+        false => ("graphs", ["graph", "abg"], ".plan, .abp or .json"),
+    };
+    if others.contains(&extension) {
+        let message = format!("{path}: .{extension} is a form of {what}");
+        return Err(Failure::usage(message).help(format!("write {own}")));
+    }
+    Ok(())
+}
+
 /// What a file held.
 #[derive(Debug)]
 pub enum Loaded {

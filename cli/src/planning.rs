@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Mode, Plan};
-use autobatch_planner::schedule::{Batches, Policy, Schedule, Scratch};
+use autobatch_planner::schedule::{Batches, LoadError, Policy, Schedule, Scratch};
 use autobatch_planner::{Nodes, Planner, Request, RowOrder};
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,15 @@ pub struct Planned {
 /// The policy, ready to schedule.
 pub fn policy(policy: &Policy) -> Result<Box<dyn Schedule + Send + Sync>, Failure> {
     policy.load().map_err(|error| {
-        Failure::input(error.to_string()).help("make a table: autobatch fsm-train GRAPH... -o table.json")
+        let help = match error {
+            LoadError::Read { .. } | LoadError::Table { .. } => {
+                "make a table: autobatch fsm-train GRAPH... -o table.json"
+            }
+            LoadError::Costs(_) => {
+                "the variable AUTOBATCH_COSTS names it; without it costs are those of a server"
+            }
+        };
+        Failure::input(error.to_string()).help(help)
     })
 }
 

@@ -232,13 +232,15 @@ impl<'a> Sizes<'a> {
         size("same", options.same.map(|length| length as usize), 1, 1000)?;
         // One graph a step, except where a step is a pass over a data set.
         let one_graph = options.batch.filter(|_| entry.count == entry.batch);
+        // First, because it may stand for the count.
+        let batch = size("batch", options.batch, entry.batch, MOST)?;
         Ok(Sizes {
             entry,
             options,
             hidden: size("hidden", options.hidden, entry.hidden, WIDEST)?,
             embedding: size("embedding", options.embedding, entry.embedding, WIDEST)?,
             count: size("count", options.count.or(one_graph), entry.count, MOST)?,
-            batch: size("batch", options.batch, entry.batch, MOST)?,
+            batch,
         })
     }
 

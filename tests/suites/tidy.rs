@@ -7,7 +7,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("autobatch-ir", &[]),
     ("autobatch-shaders", &[]),
     ("autobatch-planner", &["autobatch-ir"]),
-    ("autobatch-runtime-cpu", &["autobatch-ir", "autobatch-shaders"]),
+    ("autobatch-runtime-cpu", &["autobatch-ir"]),
     ("autobatch-runtime-wgpu", &["autobatch-ir", "autobatch-shaders"]),
     ("autobatch-nn", &["autobatch-ir"]),
     (

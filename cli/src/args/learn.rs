@@ -72,19 +72,19 @@ pub struct TrainArgs {
     #[arg(long)]
     pub epochs: Option<u64>,
     /// Stop after so many minutes, in the middle of an epoch if need be.
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub max_minutes: Option<f64>,
     /// The learning rate.
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub lr: Option<f64>,
     /// The rule of updates.
     #[arg(long, value_enum, default_value_t)]
     pub optimizer: OptimizerArg,
     /// The largest norm of the whole gradient; larger ones are scaled down. 0 leaves them.
-    #[arg(long, default_value_t = 5.0)]
+    #[arg(long, default_value_t = 5.0, allow_negative_numbers = true)]
     pub clip: f64,
     /// Weight decay.
-    #[arg(long, default_value_t = 0.0)]
+    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
     pub decay: f64,
     /// Stop after so many epochs that were no better; 0 never does.
     #[arg(long, default_value_t = 0)]

@@ -166,8 +166,10 @@ fn read_order(graph: &GraphData, nodes: &Nodes, path: &str) -> Result<Batches, F
     let bytes = read(path)?;
     let help =
         "expected [[0, 1], [2]] or {\"batches\": ..}: applications by number, or values such as \"%12\"";
-    let document: OrderDoc = serde_json::from_slice(&bytes)
+    let json: serde_json::Value = serde_json::from_slice(&bytes)
         .map_err(|error| Failure::input(format!("{path}: {error}")).help(help))?;
+    let document = OrderDoc::deserialize(json)
+        .map_err(|_| Failure::input(format!("{path}: no list of batches")).help(help))?;
     let (OrderDoc::Bare(lists) | OrderDoc::Named { batches: lists }) = document;
     let (mut start, mut items) = (vec![0u32], Vec::new());
     for (number, list) in lists.iter().enumerate() {

@@ -17,8 +17,12 @@ pub fn diff(args: &DiffArgs, console: &mut Console<'_>) -> Result<Answer, Failur
     let rows = match (load(&args.a)?, load(&args.b)?) {
         (Loaded::Plan(a), Loaded::Plan(b)) => plans(&a.into_inner(), &b.into_inner()),
         (Loaded::Graph(a), Loaded::Graph(b)) => graphs(&a, &b),
-        (Loaded::Graph(_), Loaded::Plan(_)) | (Loaded::Plan(_), Loaded::Graph(_)) => {
-            let message = format!("{} and {} are a graph and a plan", args.a, args.b);
+        (a, _) => {
+            let [graph, plan] = match a {
+                Loaded::Graph(_) => [&args.a, &args.b],
+                Loaded::Plan(_) => [&args.b, &args.a],
+            };
+            let message = format!("{graph} is a graph and {plan} a plan");
             return Err(Failure::usage(message)
                 .help("diff two of a kind; autobatch check GRAPH PLAN compares the two"));
         }

@@ -3,7 +3,7 @@
 use crate::args::{Cli, EmitArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-use crate::files::{Form, bytes_in_words, form_of, write};
+use crate::files::{Form, bytes_in_words, check_extension, form_of, write};
 use crate::words::{count, table};
 use autobatch_planner::passes::PASSES;
 use autobatch_planner::stages::STAGES;
@@ -44,6 +44,7 @@ fn bits_kept(forward: bool, gradient: bool) -> &'static str {
 
 /// Emits a graph.
 pub fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    check_extension(&args.output, true)?;
     let form = match (args.output.as_str(), form_of(&args.output)) {
         ("-", _) => Form::Text,
         (_, Some(form @ (Form::Text | Form::Binary | Form::Json))) => form,

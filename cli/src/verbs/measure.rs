@@ -3,7 +3,7 @@
 use crate::args::{CalibrateArgs, SweepArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-use crate::files::write;
+use crate::files::{Form, form_of, write};
 use crate::picture;
 use autobatch_bench::{BenchArgs, BenchError, Calibration, calibrate as measure};
 use autobatch_models::catalogue::OpenError;
@@ -33,6 +33,10 @@ pub fn sweep(args: &SweepArgs, console: &mut Console<'_>) -> Result<Answer, Fail
             Failure::usage("sweep takes one model").help("autobatch sweep b --batch 1,8,64 -o sweep.svg")
         );
     };
+    if let Some(path) = args.output.as_deref().filter(|&path| path != "-" && form_of(path) != Some(Form::Svg))
+    {
+        return Err(Failure::usage(format!("{path}: the picture is an .svg")).help("write -o sweep.svg"));
+    }
     let found = args.bench.sweep(name).map_err(|error| refused(&error))?;
     let text = if args.bench.json { format!("{}\n", found.to_json()) } else { found.to_string() };
     write!(console, "{text}")?;

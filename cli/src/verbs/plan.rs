@@ -4,7 +4,7 @@ use crate::args::{PlanArgs, VerifyArg};
 use crate::console::Console;
 use crate::facts::{Kinds, Reads, besides_products, brief, computing, products};
 use crate::failure::{Answer, Failure};
-use crate::files::{Form, bytes_in_words, form_of, load_graph, plan_json, write};
+use crate::files::{Form, bytes_in_words, check_extension, form_of, load_graph, plan_json, write};
 use crate::picture;
 use crate::planning::{self, Planned};
 use crate::words::{count, plural, table};
@@ -26,6 +26,13 @@ const LAST_LINES: usize = 8;
 
 /// Plans a graph.
 pub fn plan(args: &PlanArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    if let Some(path) = &args.output {
+        check_extension(path, false)?;
+        if form_of(path) == Some(Form::Dot) {
+            let help = format!("draw the graph instead: autobatch show {} --format dot", args.graph);
+            return Err(Failure::usage(format!("{path}: plans have no DOT form")).help(help));
+        }
+    }
     let given = load_graph(&args.graph)?;
     let mut told = String::new();
     let graph = rewritten(args, &given, &mut told)?;
@@ -250,14 +257,10 @@ fn save(
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let bytes = match form_of(path) {
-        Some(Form::Text) | None => plan.to_text().into_bytes(),
+        Some(Form::Text | Form::Dot) | None => plan.to_text().into_bytes(),
         Some(Form::Binary) => plan.to_bytes(),
         Some(Form::Json) => plan_json(plan)?.into_bytes(),
         Some(Form::Svg) => picture::graph(graph, plan, &args.wish.policy.to_string()).into_bytes(),
-        Some(Form::Dot) => {
-            let help = format!("draw the graph instead: autobatch show {} --format dot", args.graph);
-            return Err(Failure::usage(format!("{path}: plans have no DOT form")).help(help));
-        }
     };
     write(path, &bytes, console)?;
     if path != "-" && !args.json {

@@ -9,7 +9,7 @@ use super::show::graph_json;
 use crate::args::ReduceArgs;
 use crate::console::{Console, progress};
 use crate::failure::{Answer, Failure};
-use crate::files::{Form, form_of, load_graph, write};
+use crate::files::{Form, check_extension, form_of, load_graph, write};
 use crate::words::{count, plural};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
@@ -20,6 +20,7 @@ use std::process::{Command, Stdio};
 
 /// Reduces a graph.
 pub fn reduce(args: &ReduceArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    check_extension(&args.output, true)?;
     if !matches!(form_of(&args.output), Some(Form::Text | Form::Binary | Form::Json)) {
         let message = format!("{}: no form of graphs has this extension", args.output);
         return Err(Failure::usage(message).help("write .graph, .abg or .json"));

@@ -48,6 +48,8 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
         let help = "autobatch doctor plays on a GPU and compares; autobatch train --device trains on one";
         return Err(Failure::usage("run compares bits, which is a promise of the cpu").help(help));
     }
+    // What cannot be written is said before anything is measured.
+    std::fs::create_dir_all(&args.output).map_err(|error| Failure::output(&args.output, &error))?;
     let mut runner = Runner::new(args, &problem)?;
     let batched = runner.step(None)?;
     let single_plan = runner.planned(&mut Planner::new(planning::policy(&Policy::Unbatched)?))?;
@@ -170,7 +172,6 @@ fn write_files(
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let folder = Path::new(&args.output);
-    std::fs::create_dir_all(folder).map_err(|error| Failure::output(&args.output, &error))?;
     let plan = runner.problem_plan(graph)?;
     let alias = problem.entry.alias;
     let file = |extension: &str| -> PathBuf { folder.join(format!("{alias}.{extension}")) };

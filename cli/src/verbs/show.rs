@@ -4,7 +4,7 @@ use crate::args::{Format, ShowArgs};
 use crate::console::Console;
 use crate::facts::{Kinds, brief, computing};
 use crate::failure::{Answer, Failure};
-use crate::files::{Form, Loaded, bytes_in_words, form_of, load, plan_json, write};
+use crate::files::{Form, Loaded, bytes_in_words, check_extension, form_of, load, plan_json, write};
 use crate::picture;
 use crate::planning;
 use crate::words::plural;
@@ -14,7 +14,9 @@ use std::fmt::Write as _;
 
 /// Shows a graph or plan.
 pub fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
-    let bytes = match load(&args.file)? {
+    let loaded = load(&args.file)?;
+    check_extension(&args.output, matches!(loaded, Loaded::Graph(_)))?;
+    let bytes = match loaded {
         Loaded::Graph(graph) => show_graph(args, &graph)?,
         Loaded::Plan(plan) => show_plan(args, &plan.into_inner())?,
     };

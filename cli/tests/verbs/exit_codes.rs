@@ -31,6 +31,36 @@ fn two_is_a_command_line_that_makes_no_sense() {
 }
 
 #[test]
+fn what_makes_no_sense_is_refused_before_anything_is_done() {
+    let plan = planned(NAMES, "refused.plan", &[]);
+    let order = scratch("order.json");
+    std::fs::write(&order, "{\"batch\": []}").expect("the scratch folder is there");
+    for (words, expected) in [
+        (&["emit", "random", "-o", "x.plan"][..], "x.plan: .plan is a form of plans"),
+        (&["plan", NAMES, "-o", "x.abg"], "x.abg: .abg is a form of graphs"),
+        (&["plan", NAMES, "-o", "x.dot"], "x.dot: plans have no DOT form"),
+        (&["show", &plan, "-o", "x.graph"], "x.graph: .graph is a form of graphs"),
+        (&["diff", &plan, NAMES], "names.graph is a graph and"),
+        (&["check", NAMES, "--batches", &order], "order.json: no list of batches"),
+        (&["run", "treelstm", "--batch", "0"], "batch must be 1 to 1000000, found 0"),
+        (&["train", "names", "--lr", "-1"], "--lr must be above 0, found -1"),
+        (&["train", "names", "--clip", "-1"], "--clip must be 0 or more, found -1"),
+        (&["train", "names", "--decay", "nan"], "--decay must be 0 or more, found NaN"),
+        (&["train", "names", "--max-minutes", "-2"], "--max-minutes must be 0 or more, found -2"),
+        (&["train", "names", "--curve", "x.png"], "x.png: expected .svg, .csv or .json for a curve"),
+        (&["train", "names", "--decode"], "model names decodes nothing"),
+        (&["train", "names", "--resume", "no-such.safetensors"], "error: no-such.safetensors: No such file"),
+        (&["sweep", "b", "-o", "x.png"], "x.png: the picture is an .svg"),
+    ] {
+        let output = autobatch(words);
+        let said = crate::without_folder(&String::from_utf8_lossy(&output.stderr));
+        assert!(said.contains(expected), "{words:?}: {said}");
+        assert!(matches!(output.status.code(), Some(2 | 3)), "{words:?}");
+        assert!(output.stdout.is_empty(), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+#[test]
 fn three_is_a_file_that_is_not_what_it_should_be() {
     let bad = scratch("bad.graph");
     std::fs::write(&bad, "autobatch graph 1\nmodule \"x\"\ngraph\n%0 = foo(%1)\n")

@@ -79,6 +79,27 @@ pub(super) struct Curve {
     epochs: Vec<Epoch>,
 }
 
+/// The form of a curve's file.
+pub(super) enum Form {
+    Csv,
+    Json,
+    Svg,
+}
+
+/// The form that a path's extension says.
+pub(super) fn form(path: &str) -> Result<Form, Failure> {
+    match path.rsplit_once('.').map(|(_, extension)| extension) {
+        Some("csv") => Ok(Form::Csv),
+        Some("json") => Ok(Form::Json),
+        Some("svg") => Ok(Form::Svg),
+        _ => {
+            let known = form_of(path).map_or("an unknown form", |_| "a form of graphs");
+            let message = format!("{path}: expected .svg, .csv or .json for a curve, found {known}");
+            Err(Failure::usage(message))
+        }
+    }
+}
+
 impl Curve {
     pub(super) fn push(&mut self, epoch: Epoch) {
         self.epochs.push(epoch);
@@ -92,15 +113,10 @@ impl Curve {
     /// Writes the curve so far to every file that is asked for.
     pub(super) fn write(&self, args: &TrainArgs, lesson: &Lesson) -> Result<(), Failure> {
         for path in &args.curve {
-            let text = match path.rsplit_once('.').map(|(_, extension)| extension) {
-                Some("csv") => self.csv(),
-                Some("json") => self.json(lesson),
-                Some("svg") => self.svg(lesson),
-                _ => {
-                    let known = form_of(path).map_or("an unknown form", |_| "a form of graphs");
-                    let message = format!("{path}: expected .svg, .csv or .json for a curve, found {known}");
-                    return Err(Failure::usage(message));
-                }
+            let text = match form(path)? {
+                Form::Csv => self.csv(),
+                Form::Json => self.json(lesson),
+                Form::Svg => self.svg(lesson),
             };
             let folder = std::path::Path::new(path).parent().filter(|folder| !folder.as_os_str().is_empty());
             let made = folder.map_or(Ok(()), std::fs::create_dir_all);

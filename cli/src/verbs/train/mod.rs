@@ -15,7 +15,7 @@ use autobatch::nn::optim::{Adagrad, RmsProp};
 use autobatch::prelude::*;
 use autobatch::train::{Bar, CheckpointError, Patience, Progress};
 use autobatch_models::lessons::{self, Lesson};
-use autobatch_models::parser::greedy;
+use autobatch_models::parser::greedy::{self, Parsing};
 use curve::{Curve, Epoch};
 use measure::measure;
 use std::io::Write;
@@ -60,6 +60,21 @@ impl<'a> Run<'a> {
         let rate = args.lr.unwrap_or(habits.learning_rate);
         if !(rate.is_finite() && rate > 0.0) {
             return Err(Failure::usage(format!("--lr must be above 0, found {rate}")));
+        }
+        for (name, found) in
+            [("clip", args.clip), ("decay", args.decay), ("max-minutes", args.max_minutes.unwrap_or(0.0))]
+        {
+            if !(found >= 0.0) {
+                return Err(Failure::usage(format!("--{name} must be 0 or more, found {found}")));
+            }
+        }
+        // What would be refused in the end is refused before hours of training.
+        for path in &args.curve {
+            curve::form(path)?;
+        }
+        if args.decode && lesson.parsing.is_none() {
+            let message = format!("model {} decodes nothing", lesson.entry.alias);
+            return Err(Failure::usage(message).help("leave --decode out"));
         }
         let options = SessionOptions {
             device: args.model.device.clone(),
@@ -175,7 +190,7 @@ impl<'a> Run<'a> {
     }
 
     fn time_is_up(&self) -> bool {
-        let limit = self.args.max_minutes.map(|minutes| minutes.max(0.0) * 60.0);
+        let limit = self.args.max_minutes.map(|minutes| minutes * 60.0);
         limit.is_some_and(|limit| self.start.elapsed().as_secs_f64() >= limit)
     }
 
@@ -208,8 +223,9 @@ impl<'a> Run<'a> {
         {
             writeln!(console, "best        epoch {}: {}", epoch.number, epoch.measured.words())?;
         }
-        if self.args.decode {
-            self.decode(console)?;
+        let lesson = self.lesson;
+        if let Some(parsing) = lesson.parsing.as_ref().filter(|_| self.args.decode) {
+            self.decode(parsing, console)?;
         }
         for path in self.args.curve.iter().chain(&self.args.save) {
             writeln!(console, "wrote       {path}")?;
@@ -219,11 +235,7 @@ impl<'a> Run<'a> {
     }
 
     /// Parses what is held out without knowing the actions.
-    fn decode(&mut self, console: &mut Console<'_>) -> Result<(), Failure> {
-        let Some(parsing) = &self.lesson.parsing else {
-            let message = format!("model {} decodes nothing", self.lesson.entry.alias);
-            return Err(Failure::usage(message).help("leave --decode out"));
-        };
+    fn decode(&mut self, parsing: &Parsing, console: &mut Console<'_>) -> Result<(), Failure> {
         let start = Instant::now();
         let score = greedy::measure(self.trainer.session(), parsing)?;
         writeln!(
@@ -245,7 +257,11 @@ fn best_path(path: &str) -> String {
 }
 
 fn refused(path: &str, error: &CheckpointError) -> Failure {
-    Failure::input(format!("{path}: {error}"))
+    match error {
+        // It names the path itself.
+        CheckpointError::Io { .. } => Failure::input(error.to_string()).help("check the path"),
+        _ => Failure::input(format!("{path}: {error}")),
+    }
 }
 
 fn optimizer(args: &TrainArgs, rate: f64) -> Optimizer {
