@@ -125,6 +125,8 @@ pub struct Selection {
     /// Whether applications of different instances may become one. Needs plans that outlive no
     /// instance, so it is never on by itself.
     pub across_instances: bool,
+    /// Whether passes that have a price run wherever they can: to test them, or to see what they would do.
+    pub eager: bool,
     /// What is checked after each pass.
     pub verify: Verify,
 }
@@ -147,7 +149,7 @@ impl Selection {
     #[must_use]
     pub const fn none() -> Self {
         let verify = if cfg!(debug_assertions) { Verify::Each } else { Verify::Off };
-        Self { on: [false; PASSES.len()], across_instances: false, verify }
+        Self { on: [false; PASSES.len()], across_instances: false, eager: false, verify }
     }
 
     /// The passes that run by default in this mode. A graph that grows is not rewritten: what is
@@ -260,7 +262,8 @@ pub fn optimize<'g>(
     for (pass, _) in PASSES.iter().zip(selection.on).filter(|(_, on)| *on) {
         let renamed = |&value: &ValueId| state.renaming.get(value).expect("passes keep what is wanted");
         let wanted: Vec<ValueId> = wanted.iter().map(renamed).collect();
-        let context = Context { wanted: &wanted, mode, across_instances: selection.across_instances };
+        let Selection { across_instances, eager, .. } = *selection;
+        let context = Context { wanted: &wanted, mode, across_instances, eager };
         let change = (pass.run)(&state.graph, &context);
         let changed = change.is_some();
         let line = match change {

@@ -28,6 +28,8 @@ pub(crate) struct Context<'a> {
     pub mode: Mode,
     /// Whether applications of different instances may become one.
     pub across_instances: bool,
+    /// Whether what has a price is done wherever it can be.
+    pub eager: bool,
 }
 
 impl Context<'_> {

@@ -55,7 +55,9 @@ fn reason(plan: &Plan, number: usize) -> Reason {
     let step = &plan.steps[number];
     let mut written = BTreeSet::new();
     for &place in plan.places(step) {
-        for_each_place(plan, step, place, |_, row| drop(written.insert((place.field(), row))));
+        for_each_place(plan, step, place, |_, row| {
+            written.insert((place.field(), row));
+        });
     }
     let mut readers = plan.steps[number + 1..].iter().flat_map(|reader| {
         let lists =

@@ -53,7 +53,7 @@ pub(crate) fn hoist(graph: &GraphData, context: &Context<'_>) -> Option<Change> 
         let Callee::Cell(cell) = graph.sigs.get(found.sig).callee else { continue };
         let Some(plan) = cut(graph, &graph.module.cell_decl(cell).body, &found.free) else { continue };
         let keeps = context.mode != Mode::Train || !is_read_by_both(&plan);
-        if keeps && pays(graph, &found, &plan) {
+        if keeps && (context.eager || pays(graph, &found, &plan)) {
             plans.push((found, plan));
         }
     }

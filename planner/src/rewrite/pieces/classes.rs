@@ -185,8 +185,8 @@ impl<'a> Classes<'a> {
     }
 
     /// Decides which moves vanish: those of which every class allows the cuts they ask for, and that
-    /// save more than the cuts cost. Gives the cuts that remain.
-    pub(super) fn decide(&mut self) -> Cuts {
+    /// save more than the cuts cost, unless that does not matter. Gives the cuts that remain.
+    pub(super) fn decide(&mut self, eager: bool) -> Cuts {
         loop {
             let cuts = match self.cuts() {
                 Ok(cuts) => cuts,
@@ -195,7 +195,7 @@ impl<'a> Classes<'a> {
                     continue;
                 }
             };
-            let losing = Price::of(self, &cuts).losing(self);
+            let losing = if eager { BTreeSet::new() } else { Price::of(self, &cuts).losing(self) };
             if losing.is_empty() {
                 return cuts;
             }

@@ -20,7 +20,7 @@
 //! *Refuses* to cut what is read from outside, what is an element of a list (a list names rows of
 //! one field), inputs, parameters as values, anything but floats, and whatever `.alone()`, `.shared()`
 //! and noise keys are about; a move that asks for such a cut stays a copy. So does one that costs
-//! more than it saves, by `price`: every piece is one more operand for its readers, and a reader
+//! more than it saves, by `price`, which knows nothing of the barrier that goes too: every piece is one more operand for its readers, and a reader
 //! that computes element by element puts its operand together itself. A reshape cuts nothing and
 //! costs nothing.
 //!
@@ -55,7 +55,7 @@ use std::collections::BTreeMap;
 pub(crate) fn pieces(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
     let mut classes = Classes::of(graph, context.kept(graph), context.mode == Mode::Train)?;
     let all = classes.moves.len();
-    let cuts = classes.decide();
+    let cuts = classes.decide(context.eager);
     if classes.moves.is_empty() {
         return None;
     }
@@ -67,9 +67,9 @@ pub(crate) fn pieces(graph: &GraphData, context: &Context<'_>) -> Option<Change>
     let (rewritten, renaming) = writer.write();
     let rest = match stay {
         0 => String::new(),
-        _ => format!(", {} of moves stay", count(stay, "kind")),
+        _ => format!(", other moves stay: {}", count(stay, "signature")),
     };
-    let note = format!("{} became names{rest}", count(vanished as usize, "move"));
+    let note = format!("moves that are names now: {vanished}{rest}");
     Some(Change { graph: rewritten, renaming, note })
 }
 

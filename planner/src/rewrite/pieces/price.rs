@@ -1,28 +1,22 @@
 //! What vanished moves save, and what the pieces cost.
 //!
-//! In about a nanosecond of one core: a row that is copied costs the look at both places and its
-//! words; a piece more costs whoever reads or writes it one more row number a lane; and a reader that
-//! needs its operand in one place, as elementwise ops do and products do not, puts it together
-//! itself. Moves that are linked stand or fall together.
+//! By the default [`CostTable`]: a row that is copied costs a stage and a table entry for each span of
+//! it, and its words; a piece more costs whoever reads or writes it one more table entry a lane; and a
+//! reader that needs its operand in one place, as elementwise ops do and products do not, puts it
+//! together itself. Moves that are linked stand or fall together.
 
 use super::classes::{Classes, Cuts, Spot};
 use super::spans::spans;
+use crate::schedule::CostTable;
 use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Signature};
-use autobatch_ir::id::{SigId, ValueId};
+use autobatch_ir::id::{SigId, TypeId, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A copied row, apart from its words.
-const ROW: u64 = 8;
-/// Words copied in the time of one unit.
-const WORDS: u64 = 8;
-/// A row number more.
-const PIECE: u64 = 4;
 
 /// What each group of linked classes saves and costs, by its first root.
 pub(super) struct Price {
     group: BTreeMap<u32, u32>,
-    saved: BTreeMap<u32, u64>,
-    cost: BTreeMap<u32, u64>,
+    saved: BTreeMap<u32, f64>,
+    cost: BTreeMap<u32, f64>,
 }
 
 impl Price {
@@ -34,37 +28,40 @@ impl Price {
                 price.link(result, place);
             }
         }
-        let graph = classes.graph;
+        let (graph, table) = (classes.graph, CostTable::default());
+        let map = table.classes.map;
         for (number, signature) in graph.sigs.items().iter().enumerate() {
             let sig = SigId::new(number);
-            let times = u64::from(classes.applied[number]);
-            if times == 0 {
+            let times = f64::from(classes.applied[number]);
+            if times == 0.0 {
                 continue;
             }
-            let words = |id: autobatch_ir::id::TypeId| graph.ty(id).shape.elements() as u64;
+            let words = |id: TypeId| graph.ty(id).shape.elements() as f64;
             if classes.moves.contains(&sig) {
-                let group = classes.links(sig).first().map_or(0, |link| price.group(link.0));
-                let rows: u64 = signature.results.iter().map(|&id| ROW + words(id) / WORDS).sum();
-                *price.saved.entry(group).or_default() += times * rows;
+                let links = classes.links(sig);
+                let group = links.first().map_or(0, |link| price.group(link.0));
+                let copied: f64 = signature.results.iter().map(|&id| words(id) * map.unit_ns).sum();
+                let row = links.len() as f64 * (map.row_ns + table.tabled_row_ns) + copied;
+                *price.saved.entry(group).or_default() += times * row;
                 continue;
             }
             let results = (0..signature.results.len()).map(|result| Spot::Result(sig, result));
             let places = (0..signature.operands.len()).map(|place| Spot::Place(sig, place));
             for spot in results.chain(places) {
                 let number = classes.spot(spot);
-                let more = classes.pieces(cuts, number).len() as u64 - 1;
+                let more = classes.pieces(cuts, number).len() - 1;
                 if more == 0 {
                     continue;
                 }
                 let joins = match spot {
                     Spot::Place(_, place) if !takes_parts(graph, signature, place) => {
-                        words(signature.operands[place]) / WORDS
+                        words(signature.operands[place]) * map.unit_ns + (more + 1) as f64 * map.row_ns
                     }
-                    _ => 0,
+                    _ => 0.0,
                 };
                 let root = classes.find(number);
                 let group = price.group(root);
-                *price.cost.entry(group).or_default() += times * (more * PIECE + joins);
+                *price.cost.entry(group).or_default() += times * (more as f64 * table.tabled_row_ns + joins);
             }
         }
         price
@@ -72,7 +69,7 @@ impl Price {
 
     /// The moves that cost at least what they save.
     pub(super) fn losing(&self, classes: &mut Classes<'_>) -> BTreeSet<SigId> {
-        let of = |all: &BTreeMap<u32, u64>, group: u32| all.get(&group).copied().unwrap_or(0);
+        let of = |all: &BTreeMap<u32, f64>, group: u32| all.get(&group).copied().unwrap_or(0.0);
         let mut losing = BTreeSet::new();
         for sig in classes.moves.clone() {
             let Some(&(root, ..)) = classes.links(sig).first() else { continue };
