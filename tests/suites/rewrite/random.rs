@@ -106,22 +106,26 @@ fn gradients(graph: &GraphData) -> Result<Vec<Option<Vec<u32>>>, String> {
 
 #[test]
 fn passes_of_training_keep_the_bits_of_gradients() {
-    let selection = Selection::of_mode(Mode::Train);
-    let changed = Cell::new(0u32);
-    for profile in [Profile::Medium, Profile::Trees, Profile::Lattices] {
+    let mut eager = Selection::none().with("hoist", true).expect("a pass");
+    eager.eager = true;
+    let selections = [Selection::of_mode(Mode::Train), eager];
+    let changed = [Cell::new(0u32), Cell::new(0u32)];
+    for profile in [Profile::Medium, Profile::Trees, Profile::Chains, Profile::Lattices] {
         check("gradients keep their bits", Options::new(profile).differentiable(), 20, |graph| {
             for graph in [graph, &inline(graph).0] {
-                let optimized = optimize(graph, &[], Mode::Train, &selection, &mut all);
-                let optimized = optimized.map_err(|failure| failure.to_string())?;
-                changed.set(changed.get() + u32::from(!optimized.renaming.is_identity()));
-                if gradients(graph)? != gradients(&optimized.graph)? {
-                    return Err(format!("other gradients after {:?}", optimized.log));
+                for (selection, changed) in selections.iter().zip(&changed) {
+                    let optimized = optimize(graph, &[], Mode::Train, selection, &mut all);
+                    let optimized = optimized.map_err(|failure| failure.to_string())?;
+                    changed.set(changed.get() + u32::from(!optimized.renaming.is_identity()));
+                    if gradients(graph)? != gradients(&optimized.graph)? {
+                        return Err(format!("other gradients after {:?}", optimized.log));
+                    }
                 }
             }
             Ok(())
         });
     }
-    all_did_something(&[changed.get()], &[0]);
+    all_did_something(&changed.map(Cell::into_inner), &[0, 1]);
 }
 
 #[test]
