@@ -5,7 +5,7 @@ use crate::dump::Dump;
 use crate::error::{Error, Result};
 use crate::player::AnyPlayer;
 use crate::row::{Row, RowBuf};
-use autobatch_ir::graph::{Callee, GraphData};
+use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
@@ -30,8 +30,8 @@ pub struct SessionOptions {
     pub policy: Policy,
     /// How rows are ordered.
     pub rows: RowOrder,
-    /// Which passes rewrite a graph before it is planned. `None` leaves it to the graph: one that is
-    /// made of ops mostly gets all of inference, one that is made of cells has little to gain.
+    /// Which passes rewrite a graph before it is planned. `None` leaves it to the graph, see
+    /// [`Selection::of_graph`]. Plans with gradients are made of the graph as it stands.
     pub passes: Option<Selection>,
     /// How many threads play; 0 means one a core.
     pub threads: usize,
@@ -235,10 +235,10 @@ impl Session {
                 // Losses keep their names only if no pass runs.
                 _ if request.gradients.is_some() => planner.plan(graph, request)?,
                 Some(selection) => planner.optimize_and_plan(graph, request, selection)?.plan,
-                None if is_made_of_ops(graph) => {
-                    planner.optimize_and_plan(graph, request, &Selection::of_mode(request.mode))?.plan
+                None => {
+                    let selection = Selection::of_graph(graph, request.mode);
+                    planner.optimize_and_plan(graph, request, &selection)?.plan
                 }
-                None => planner.plan(graph, request)?,
             };
             Ok(plan.verify()?)
         })
@@ -335,14 +335,6 @@ pub(crate) struct Played {
     pub(crate) plan: Arc<Verified<Plan>>,
     pub(crate) planning: Duration,
     pub(crate) playing: Duration,
-}
-
-/// Whether most applications are ops, so that outlining them into cells pays.
-fn is_made_of_ops(graph: &GraphData) -> bool {
-    let is_cell: Vec<bool> =
-        graph.sigs.items().iter().map(|sig| matches!(sig.callee, Callee::Cell(_))).collect();
-    let cells = graph.arena.apps().iter().filter(|app| is_cell[app.sig.index()]).count();
-    2 * cells < graph.arena.len()
 }
 
 /// The values of a run, in the session's memory.

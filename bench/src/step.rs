@@ -11,7 +11,7 @@ use autobatch_ir::{Graph, States, Value, Weights};
 use autobatch_models::catalogue::Problem;
 use autobatch_nn::optim::{Adagrad, Adam, Optimize as _, Optimizer};
 use autobatch_planner::schedule::Policy;
-use autobatch_planner::{Gradients, Planner, Request, update_plan};
+use autobatch_planner::{Gradients, Planner, Request, Selection, update_plan};
 use autobatch_runtime_cpu::{Bound, Player};
 use std::ops::{AddAssign, Range};
 use std::time::{Duration, Instant};
@@ -253,7 +253,12 @@ impl<'p> Runner<'p> {
                 ..Request::default()
             },
         };
-        Ok(self.planner.plan(&data, &request)?)
+        if request.gradients.is_some() {
+            return Ok(self.planner.plan(&data, &request)?);
+        }
+        // As sessions do.
+        let selection = Selection::of_graph(&data, request.mode);
+        Ok(self.planner.optimize_and_plan(&data, &request, &selection)?.plan)
     }
 
     fn play(&mut self, plan: &Verified<Plan>, spent: &mut Measured) -> Result<(), BenchError> {

@@ -7,7 +7,7 @@ const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
 const ALIGNED: usize = 64;
 
 /// The file of an array: elements as words, floats by their bits, bools as 0 and 1.
-pub fn file(dtype: DType, extents: &[usize], words: impl Iterator<Item = u32>) -> Vec<u8> {
+pub(crate) fn file(dtype: DType, extents: &[usize], words: impl Iterator<Item = u32>) -> Vec<u8> {
     let (code, bool) = match dtype {
         DType::I32 => ("<i4", false),
         DType::U32 => ("<u4", false),

@@ -5,10 +5,10 @@
 //! says, keeps a line about each, and shows the graph to an observer, which may stop it: that is
 //! what `--print-after`, `--stop-after` and `--verify=each` are made of.
 
-use crate::rewrite::{Change, Context, count, cse, dead, fold, outline};
-use autobatch_ir::graph::GraphData;
+use crate::rewrite::{Change, Context, count, cse, dead, fold, hoist, outline, pieces};
 use autobatch_ir::graph::equivalent::equivalent;
 use autobatch_ir::graph::rebuild::Renaming;
+use autobatch_ir::graph::{Callee, GraphData, Signature};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
 use std::borrow::Cow;
@@ -27,6 +27,8 @@ pub struct Pass {
     pub keeps_forward_bits: bool,
     /// Whether gradients keep their bits, as the pass runs in training.
     pub keeps_gradient_bits: bool,
+    /// Whether it looks at what lies between cells: it then runs by default on graphs made of cells, too.
+    pub between_cells: bool,
     /// Whether it runs by default in plans that only compute values.
     pub on_in_inference: bool,
     /// Whether it runs by default in plans that will be differentiated.
@@ -42,6 +44,7 @@ pub const PASSES: &[Pass] = &[
         what: "computes what depends on constants alone, and drops neutral constants",
         keeps_forward_bits: true,
         keeps_gradient_bits: true,
+        between_cells: false,
         on_in_inference: true,
         on_in_training: true,
         run: fold::fold,
@@ -52,6 +55,7 @@ pub const PASSES: &[Pass] = &[
         what: "makes equal applications one: constants always, others in inference",
         keeps_forward_bits: true,
         keeps_gradient_bits: true,
+        between_cells: false,
         on_in_inference: true,
         on_in_training: true,
         run: cse::cse,
@@ -62,9 +66,32 @@ pub const PASSES: &[Pass] = &[
         what: "makes runs of ops that are repeated everywhere calls of new cells",
         keeps_forward_bits: true,
         keeps_gradient_bits: false,
+        between_cells: false,
         on_in_inference: true,
         on_in_training: false,
         run: outline::outline,
+    },
+    // Behind outlining, which makes the cells of recurrences that were written as ops.
+    Pass {
+        name: "hoist",
+        what: "does products of inputs for all steps of a recurrence at once, where that is cheaper",
+        keeps_forward_bits: true,
+        keeps_gradient_bits: true,
+        between_cells: true,
+        on_in_inference: false,
+        on_in_training: false,
+        run: hoist::hoist,
+    },
+    // Behind outlining, in whose cells most moves are views already.
+    Pass {
+        name: "pieces",
+        what: "writes what is joined or cut where its readers want it, so that moves are names",
+        keeps_forward_bits: true,
+        keeps_gradient_bits: false,
+        between_cells: true,
+        on_in_inference: true,
+        on_in_training: false,
+        run: pieces::pieces,
     },
     // Last, for readers: clustering leaves out what is not needed by itself.
     Pass {
@@ -72,6 +99,7 @@ pub const PASSES: &[Pass] = &[
         what: "drops what no wanted value needs",
         keeps_forward_bits: true,
         keeps_gradient_bits: true,
+        between_cells: false,
         on_in_inference: false,
         on_in_training: false,
         run: dead::dead,
@@ -97,6 +125,8 @@ pub struct Selection {
     /// Whether applications of different instances may become one. Needs plans that outlive no
     /// instance, so it is never on by itself.
     pub across_instances: bool,
+    /// Whether passes that have a price run wherever they can: to test them, or to see what they would do.
+    pub eager: bool,
     /// What is checked after each pass.
     pub verify: Verify,
 }
@@ -119,7 +149,7 @@ impl Selection {
     #[must_use]
     pub const fn none() -> Self {
         let verify = if cfg!(debug_assertions) { Verify::Each } else { Verify::Off };
-        Self { on: [false; PASSES.len()], across_instances: false, verify }
+        Self { on: [false; PASSES.len()], across_instances: false, eager: false, verify }
     }
 
     /// The passes that run by default in this mode. A graph that grows is not rewritten: what is
@@ -133,6 +163,20 @@ impl Selection {
         };
         let mut selection = Self::none();
         selection.on.iter_mut().zip(PASSES).for_each(|(slot, pass)| *slot = on(pass));
+        selection
+    }
+
+    /// The passes that run by default on this graph: where most applications are calls of cells, whoever
+    /// wrote them chose the grain, and only what looks between cells is worth its time.
+    #[must_use]
+    pub fn of_graph(graph: &GraphData, mode: Mode) -> Self {
+        let is_cell = |sig: &Signature| matches!(sig.callee, Callee::Cell(_));
+        let is_cell: Vec<bool> = graph.sigs.items().iter().map(is_cell).collect();
+        let cells = graph.arena.apps().iter().filter(|app| is_cell[app.sig.index()]).count();
+        let mut selection = Self::of_mode(mode);
+        if 2 * cells >= graph.arena.len() {
+            selection.on.iter_mut().zip(PASSES).for_each(|(on, pass)| *on &= pass.between_cells);
+        }
         selection
     }
 
@@ -218,7 +262,8 @@ pub fn optimize<'g>(
     for (pass, _) in PASSES.iter().zip(selection.on).filter(|(_, on)| *on) {
         let renamed = |&value: &ValueId| state.renaming.get(value).expect("passes keep what is wanted");
         let wanted: Vec<ValueId> = wanted.iter().map(renamed).collect();
-        let context = Context { wanted: &wanted, mode, across_instances: selection.across_instances };
+        let Selection { across_instances, eager, .. } = *selection;
+        let context = Context { wanted: &wanted, mode, across_instances, eager };
         let change = (pass.run)(&state.graph, &context);
         let changed = change.is_some();
         let line = match change {

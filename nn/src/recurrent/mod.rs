@@ -16,9 +16,8 @@
 //! smaller. The step cell then does not depend on the width of the input, so all layers of a stack
 //! share it. On bits: the product of parts is one chain, `b`, then `x`'s terms, then `h`'s; the
 //! hoisted form ends a chain after `x`'s terms, begins another at zero for `h`, and adds the two:
-//! **other rounding** for [`Rnn`] and [`Lstm`]. (An `affine` has no operand to begin its chain
-//! with, so the model cannot ask for the hoisted product with the joint bits; a planner may hoist
-//! by itself.) A [`Gru`] needs the two products apart anyway, and layer norm norms them apart:
+//! **other rounding** for [`Rnn`] and [`Lstm`]. (The planner's pass `hoist` makes the same batch of
+//! [`Hoist::No`], and keeps the chain whole: the joint bits, where it finds that it pays.) A [`Gru`] needs the two products apart anyway, and layer norm norms them apart:
 //! those have **equal bits** and equal parameters either way.
 //!
 //! **Dropout.** The options' `input_dropout` and `hidden_dropout` are variational: one

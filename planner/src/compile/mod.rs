@@ -172,9 +172,22 @@ impl<'a> Builder<'a> {
             (Template::View, _) => operands,
             (Template::Map, _) => self.elementwise(op, operands, results[0]),
             (Template::Prod, Op::Affine { bias, transposed }) => {
-                self.affine(bias, transposed, operands, args, results[0])
+                let init = if bias { ProdInit::Bias(args[1]) } else { ProdInit::Zero };
+                self.affine(init, (0, transposed), operands, args, results[0])
             }
-            (Template::Prod, _) => unreachable!("affine alone is a product"),
+            (Template::Prod, Op::AffineRows { row, bias, onto }) => {
+                let mut parts = operands.into_iter();
+                let init = match (bias, onto) {
+                    (true, _) => ProdInit::Bias(args[1]),
+                    (_, true) => {
+                        let chains = parts.next().expect("chains that go on have a value to begin at");
+                        ProdInit::View(self.one_view(chains))
+                    }
+                    _ => ProdInit::Zero,
+                };
+                self.affine(init, (row, false), parts.collect(), args, results[0])
+            }
+            (Template::Prod, _) => unreachable!("these alone are products"),
             (Template::Seg, _) => self.fold(op, operands, results[0]),
             (Template::Lookup, _) => {
                 let index = self.one_view(operands[0].clone());
@@ -226,17 +239,17 @@ impl<'a> Builder<'a> {
         vec![Value::Pieces(vec![dst], result)]
     }
 
+    /// The product of operands side by side, which meet the rows of the weight from `row` on.
     fn affine(
         &mut self,
-        bias: bool,
-        transposed: bool,
+        init: ProdInit,
+        (mut row, transposed): (u32, bool),
         operands: Vec<Value>,
         args: &[u32],
         result: Type,
     ) -> Vec<Value> {
         let rows = result.shape.rows() as u32;
         let mut parts = Vec::new();
-        let mut row = 0;
         for operand in operands {
             let width = type_of(&operand).shape.width() as u32;
             // The pieces of a vector are parts of the product; those of a matrix are not, because
@@ -253,7 +266,6 @@ impl<'a> Builder<'a> {
             row += width;
         }
         let dst = self.temp(result);
-        let init = if bias { ProdInit::Bias(args[1]) } else { ProdInit::Zero };
         self.stages.push(Stage::Prod { dst, rows, init, parts });
         vec![Value::Pieces(vec![dst], result)]
     }

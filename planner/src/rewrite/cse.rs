@@ -260,7 +260,7 @@ mod tests {
     fn applications_that_would_meet_in_a_slot_of_fixed_keys_are_spread() {
         // The inputs have the first signature, the sums the second.
         let (graph, sums) = evil(1);
-        let context = Context { wanted: &[], mode: Mode::Infer, across_instances: true };
+        let context = Context { wanted: &[], mode: Mode::Infer, across_instances: true, eager: false };
         fn compared<S: BuildHasher>(graph: &GraphData, context: &Context<'_>, hasher: S) -> usize {
             let numbering = Numbering::new(graph, context, hasher);
             let compared = std::rc::Rc::clone(&numbering.compared);

@@ -10,7 +10,9 @@
 pub(crate) mod cse;
 pub(crate) mod dead;
 pub(crate) mod fold;
+pub(crate) mod hoist;
 pub(crate) mod outline;
+pub(crate) mod pieces;
 
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::graph::rebuild::Renaming;
@@ -26,6 +28,8 @@ pub(crate) struct Context<'a> {
     pub mode: Mode,
     /// Whether applications of different instances may become one.
     pub across_instances: bool,
+    /// Whether what has a price is done wherever it can be.
+    pub eager: bool,
 }
 
 impl Context<'_> {

@@ -15,20 +15,32 @@ use autobatch_planner::{Gradients, Request, RowOrder};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
-/// A part of a plan as JSON, and how to put it back.
+/// A part of a plan, element by element as JSON, and how to put an element back. A mutant is made by
+/// the thousand, so no more than what changes goes through JSON.
 struct Part {
     name: &'static str,
-    json: Json,
-    put: fn(&mut Plan, Json) -> Result<(), serde_json::Error>,
+    elements: Vec<Json>,
+    put: fn(&mut Plan, usize, Json) -> Result<(), serde_json::Error>,
+}
+
+fn json(value: &impl serde::Serialize) -> Json {
+    serde_json::to_value(value).expect("plans are data")
 }
 
 macro_rules! parts {
-    ($plan:expr; $($name:ident),*) => {
+    ($plan:expr; lists $($list:ident),*; single $($single:ident),*) => {
         vec![$(Part {
-            name: stringify!($name),
-            json: serde_json::to_value(&$plan.$name).expect("plans are data"),
-            put: |plan, json| {
-                plan.$name = serde_json::from_value(json)?;
+            name: stringify!($list),
+            elements: $plan.$list.iter().map(json).collect(),
+            put: |plan, at, json| {
+                plan.$list[at] = serde_json::from_value(json)?;
+                Ok(())
+            },
+        },)* $(Part {
+            name: stringify!($single),
+            elements: vec![json(&$plan.$single)],
+            put: |plan, _, json| {
+                plan.$single = serde_json::from_value(json)?;
                 Ok(())
             },
         }),*]
@@ -36,8 +48,10 @@ macro_rules! parts {
 }
 
 fn parts(plan: &Plan) -> Vec<Part> {
-    parts![plan; stores, words, floats, slabs, fields, kernels, steps, waves, operands, places,
-        store_args, lanes, tables, finals, outputs, certificate]
+    parts![plan;
+        lists stores, slabs, fields, kernels, steps, waves, operands, places, store_args, lanes, tables,
+            finals, outputs;
+        single words, floats, certificate]
 }
 
 /// Paths to everything in a part that is no list and no record.
@@ -166,24 +180,29 @@ impl<'a> Sound<'a> {
     ) {
         for part in parts(&self.plan) {
             let (mut found, mut words) = (Vec::new(), Vec::new());
-            leaves(&part.json, &mut Vec::new(), &mut found);
-            strings(&part.json, &mut words);
+            for (number, element) in part.elements.iter().enumerate() {
+                let mut own = Vec::new();
+                leaves(element, &mut Vec::new(), &mut own);
+                found.extend(own.into_iter().map(|path| (number, path)));
+                strings(element, &mut words);
+            }
             for _ in 0..if found.is_empty() { 0 } else { changes } {
-                let path = &found[random.below(found.len())];
-                let mut json = part.json.clone();
+                let (number, path) = &found[random.below(found.len())];
+                let mut json = part.elements[*number].clone();
                 let leaf = at(&mut json, path);
                 let other = changed(leaf, &words, random);
                 if *leaf == other {
                     continue;
                 }
-                let what = format!("{name}: {} {} from {leaf} to {other}", part.name, path.join("."));
-                *leaf = other;
+                let before = std::mem::replace(leaf, other.clone());
                 let mut mutant = (*self.plan).clone();
-                let verdict = match (part.put)(&mut mutant, json) {
+                let verdict = match (part.put)(&mut mutant, *number, json) {
                     Ok(()) => self.verdict(mutant),
                     Err(_) => "no plan",
                 };
-                assert_ne!(verdict, "WRONG", "{what} passes and computes something else");
+                let what =
+                    || format!("{name}: {}[{number}] {} from {before} to {other}", part.name, path.join("."));
+                assert_ne!(verdict, "WRONG", "{} passes and computes something else", what());
                 *counts.entry((part.name, verdict)).or_default() += 1;
             }
         }

@@ -19,6 +19,8 @@ pub enum RunError {
     },
     /// A plan that updates stores was played as one that computes values.
     IsUpdate,
+    /// A plan was to be played on from where another ended.
+    NotBefore,
     /// A plan that updates no stores was played as one that does.
     NoUpdate,
     /// An update plan names other parameters and states than are given.
@@ -75,6 +77,9 @@ impl fmt::Display for RunError {
                 "the slabs of the plan take {bytes} bytes, which cannot be had; plan fewer instances at once"
             ),
             Self::IsUpdate => f.write_str("the plan updates stores; play it with update"),
+            Self::NotBefore => {
+                f.write_str("the plan does not begin with what was played last; play all of it with play")
+            }
             Self::NoUpdate => f.write_str("the plan updates no stores; play it with play"),
             Self::States { expected, found } => write!(
                 f,

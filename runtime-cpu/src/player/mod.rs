@@ -13,6 +13,7 @@ mod error;
 mod finals;
 mod folds;
 mod gradients;
+mod kept;
 mod map;
 mod memory;
 mod products;
@@ -35,6 +36,7 @@ use autobatch_ir::{ParamId, States, Weights};
 use border::Origins;
 use finals::Played;
 use gradients::Gradients;
+use kept::Kept;
 use memory::Memory;
 use ready::{Ready, recycled};
 use std::fmt;
@@ -48,6 +50,7 @@ pub struct Player {
     isa: Isa,
     pool: Option<rayon::ThreadPool>,
     memory: Memory,
+    kept: Option<Kept>,
     gradients: Gradients,
     keep_gradients: bool,
     updates: Updates,
@@ -92,6 +95,7 @@ impl Player {
             isa,
             pool,
             memory: Memory::default(),
+            kept: None,
             gradients: Gradients::default(),
             keep_gradients: false,
             updates: Updates::default(),
@@ -160,6 +164,33 @@ impl Player {
         stores: &dyn Stores,
         bound: Bound<'_>,
     ) -> Result<(), RunError> {
+        self.play_from(plan, stores, bound, None)
+    }
+
+    /// Plays what a plan gained since this player played it last, over the rows that are there. The bits
+    /// are those of playing all of it, if what is bound and stored for the earlier steps is the same.
+    ///
+    /// # Errors
+    /// As [`play`](Self::play); and [`RunError::NotBefore`] if the plan is not one in mode `grow` that
+    /// begins with what was played last.
+    pub fn resume(
+        &mut self,
+        plan: &Verified<Plan>,
+        stores: &dyn Stores,
+        bound: Bound<'_>,
+    ) -> Result<(), RunError> {
+        let first = self.kept.and_then(|kept| kept.continues(plan)).ok_or(RunError::NotBefore)?;
+        self.play_from(plan, stores, bound, Some(first))
+    }
+
+    /// Plays the waves from `first` on over kept rows, or all of them, and what comes after all waves.
+    fn play_from(
+        &mut self,
+        plan: &Verified<Plan>,
+        stores: &dyn Stores,
+        bound: Bound<'_>,
+        first: Option<usize>,
+    ) -> Result<(), RunError> {
         if plan.is_update() {
             return Err(RunError::IsUpdate);
         }
@@ -169,7 +200,10 @@ impl Player {
             if needs > limit {
                 return Err(RunError::Limit { needs, limit });
             }
-            self.memory.shrink_to(plan, limit);
+            if first.is_none() {
+                self.kept = None;
+                self.memory.shrink_to(plan, limit);
+            }
         }
         let mut params = recycled(std::mem::take(&mut self.params));
         let begin = self.counters.is_some().then(Instant::now);
@@ -178,9 +212,11 @@ impl Player {
             counters.pack = begin.elapsed();
         }
         border::check_indices(plan, &self.ready, bound.words, &mut self.origins)?;
+        self.kept = None;
         let fields = self.memory.fit(plan).ok_or(RunError::Memory { bytes: plan.slab_bytes() })?;
         let context = PlayContext { isa: self.isa, plan, ready: &self.ready, params: &params, fields, bound };
-        let how = waves::How { shared_work: self.shared_work, watched: self.watch };
+        let how =
+            waves::How { first: first.unwrap_or(0), shared_work: self.shared_work, watched: self.watch };
         let counters = self.counters.as_mut();
         let threads = &mut self.threads;
         let played = match &self.pool {
@@ -202,6 +238,7 @@ impl Player {
         if let (Some(counters), Some(begin)) = (&mut self.counters, begin) {
             counters.finals = begin.elapsed();
         }
+        self.kept = Kept::of(plan);
         Ok(())
     }
 

@@ -28,6 +28,8 @@ const SHARE_PART: usize = 2;
 /// How waves are played.
 #[derive(Clone, Copy)]
 pub(super) struct How {
+    /// The first wave that is played.
+    pub(super) first: usize,
     /// Floating-point operations from which a wave is shared, one at least.
     pub(super) shared_work: usize,
     /// Whether what steps write is looked at.
@@ -44,7 +46,7 @@ pub(super) fn play(
     let clock = counters.is_some().then(Instant::now);
     // A play that was stopped may have left some.
     threads.iter_mut().for_each(|memory| alone(memory).spans.clear());
-    for wave in context.plan.waves() {
+    for wave in context.plan.waves().skip(how.first) {
         if how.watched {
             // One step after the other, so that the first fault is found first.
             for step in wave {

@@ -27,7 +27,7 @@ kinds! {
     Add Sub Mul Div Pow Minimum Maximum
     Equal NotEqual Less LessEqual Greater GreaterEqual
     Select CastF32 CastI32 CastU32 CastBool Broadcast
-    Affine AffineBias AffineTransposed AffineTransposedBias Matmul Dot Outer
+    Affine AffineBias AffineTransposed AffineTransposedBias AffineRows AffineRowsBias AffineOnto Matmul Dot Outer
     Concat Split Slice Reshape Transpose Pick Stack
     SumLast SumAll MeanLast MeanAll MaxLast MaxAll MinLast MinAll
     ArgMax TopK Softmax LogSoftmax LogSumExp Norm LayerNorm
@@ -64,6 +64,9 @@ impl Kind {
             Op::Affine { bias: true, transposed: false } => Self::AffineBias,
             Op::Affine { bias: false, transposed: true } => Self::AffineTransposed,
             Op::Affine { bias: true, transposed: true } => Self::AffineTransposedBias,
+            Op::AffineRows { row: _, bias: _, onto: true } => Self::AffineOnto,
+            Op::AffineRows { row: _, bias: true, onto: false } => Self::AffineRowsBias,
+            Op::AffineRows { row: _, bias: false, onto: false } => Self::AffineRows,
             Op::Matmul => Self::Matmul,
             Op::Dot => Self::Dot,
             Op::Outer => Self::Outer,

@@ -2,6 +2,7 @@
 //! and keeps the bits of the reference interpreter, and that outlined ops batch like cells.
 
 mod batches;
+mod between;
 mod files;
 mod inline;
 mod random;

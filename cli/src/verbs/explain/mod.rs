@@ -5,6 +5,7 @@
 //! not together.
 
 mod batching;
+mod copies;
 mod gathers;
 mod kernels;
 mod lanes;
@@ -89,7 +90,7 @@ pub fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<Answer, 
     } else if let Some(site) = &args.site {
         site::report(subject.graph("--site")?, &subject.plan, site)?
     } else if args.gathers {
-        gathers::report(&subject.plan)
+        gathers::report(&subject.plan) + &copies::report(&subject.plan)
     } else if args.json {
         format!("{:#}\n", kernels::json(&subject, args))
     } else {

@@ -2,10 +2,10 @@
 
 use super::MAX_EXPANDED;
 use super::report::Unproved;
-use super::terms::{Arg, Term, Terms, ViewId, What};
+use super::terms::{Arg, Piece, Term, Terms, ViewId, What};
 use crate::graph::{Arena, Callee, GraphData, Op, Operand, OperandKind, ParamArg, Signature};
 use crate::id::{AppId, ParamId, ValueId};
-use crate::types::{INDEX, Type};
+use crate::types::{INDEX, Shape, Type};
 use std::rc::Rc;
 
 /// What a value is.
@@ -155,6 +155,10 @@ impl<'a> Expander<'a> {
                 }
             }
             Op::Affine { .. } => return vec![Image::View(self.affine(op, &views, &types, params, result))],
+            Op::AffineRows { row, bias, onto } => {
+                let stretch = Stretch { row, bias, onto };
+                return vec![Image::View(self.stretch(stretch, &views, &types, params, result))];
+            }
             _ => self.terms.known(op, &views, &types, result),
         };
         match seen {
@@ -197,6 +201,86 @@ impl<'a> Expander<'a> {
         let args = views.into_iter().map(Arg::View).collect();
         let what = What::Op(op);
         self.terms.whole(Term::Apply { what, types: types.into(), params: params.into(), args }, result)
+    }
+}
+
+/// The attributes of an affine's stretch.
+#[derive(Clone, Copy)]
+struct Stretch {
+    row: u32,
+    bias: bool,
+    onto: bool,
+}
+
+impl Expander<'_> {
+    /// A stretch of chains. One that goes on where another ended is one with it, and one over all rows
+    /// of the weight is the affine.
+    fn stretch(
+        &mut self,
+        stretch: Stretch,
+        views: &[ViewId],
+        types: &[Type],
+        params: Vec<ParamId>,
+        result: Type,
+    ) -> ViewId {
+        let (before, parts) = views.split_at(usize::from(stretch.onto));
+        let types = &types[before.len()..];
+        let lead = types[0].with_shape(types[0].shape.without_last());
+        let axis = types[0].shape.rank() - 1;
+        let Some(mut x) = self.concat(axis, parts, types) else {
+            let Stretch { row, bias, onto } = stretch;
+            let what = What::Op(Op::AffineRows { row, bias, onto });
+            let args = views.iter().copied().map(Arg::View).collect();
+            return self
+                .terms
+                .whole(Term::Apply { what, types: types.into(), params: params.into(), args }, result);
+        };
+        let rows = lead.shape.elements() as u32;
+        let (mut whole, mut params, mut before) = (stretch, params, before.to_vec());
+        if let Some((earlier, start, first, from)) = before.first().and_then(|&view| self.ended(view, result))
+            && from[0] == params[0]
+            && earlier.row + self.terms.elements(first) / rows == stretch.row
+        {
+            let ty = |terms: &Terms, view: ViewId| {
+                let width = terms.elements(view) / rows;
+                let dims: Vec<u32> = lead.shape.dims().iter().copied().chain([width]).collect();
+                Shape::new(&dims).ok().map(|shape| lead.with_shape(shape))
+            };
+            if let (Some(a), Some(b)) = (ty(self.terms, first), ty(self.terms, x))
+                && let Some(joined) = self.concat(axis, &[first, x], &[a, b])
+            {
+                (whole, params, before, x) = (earlier, from, start, joined);
+            }
+        }
+        let Stretch { row, bias, onto } = whole;
+        let inputs = self.graph.module.param_decl(params[0]).ty.shape.dims()[0];
+        let all = !onto && row == 0 && self.terms.elements(x) / rows == inputs;
+        let op =
+            if all { Op::Affine { bias, transposed: false } } else { Op::AffineRows { row, bias, onto } };
+        let args = before.into_iter().chain([x]).map(Arg::View).collect();
+        let (what, types) = (What::Op(op), [lead].into());
+        self.terms.whole(Term::Apply { what, types, params: params.into(), args }, result)
+    }
+
+    /// The stretch that a value is the end of: its attributes, what it began at, what it met, its parameters.
+    fn ended(&self, view: ViewId, result: Type) -> Option<(Stretch, Vec<ViewId>, ViewId, Vec<ParamId>)> {
+        let [Piece::Part { term, result: 0, start: 0, len }] = *self.terms.view(view) else { return None };
+        let Term::Apply { what: What::Op(op), params, args, types } = self.terms.term(term) else {
+            return None;
+        };
+        let Op::AffineRows { row, bias, onto } = *op else { return None };
+        let args: Option<Vec<ViewId>> = args
+            .iter()
+            .map(|arg| match arg {
+                Arg::View(view) => Some(*view),
+                Arg::List(_) => None,
+            })
+            .collect();
+        let mut start = args?;
+        let met = start.pop()?;
+        let normal = types.len() == 1 && start.len() == usize::from(onto);
+        let whole = u64::from(len) == result.shape.elements() as u64;
+        (normal && whole).then(|| (Stretch { row, bias, onto }, start, met, params.to_vec()))
     }
 }
 

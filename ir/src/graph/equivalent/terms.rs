@@ -141,6 +141,11 @@ impl Terms {
         &self.views.items()[id.0 as usize]
     }
 
+    /// How many elements a view has.
+    pub(super) fn elements(&self, id: ViewId) -> u32 {
+        self.view(id).iter().map(|piece| piece.len()).sum()
+    }
+
     fn intern_view(&mut self, pieces: Vec<Piece>) -> ViewId {
         ViewId(self.views.intern(pieces.into()).0 as u32)
     }

@@ -67,6 +67,7 @@ pub fn infer(op: &Op, operands: &[Type], params: &[Type]) -> Inferred {
         Op::Cast(to) => cast(*to, operands[0]),
         Op::Broadcast(shape) => broadcast(*shape, operands[0]),
         Op::Affine { bias, transposed } => affine(*bias, *transposed, operands, params),
+        Op::AffineRows { row, bias, onto } => affine_rows(*row, *bias, *onto, operands, params),
         Op::Matmul => matmul(operands[0], operands[1]),
         Op::Dot => same_vectors(operands).map(|_| vec![Type::scalar(DType::F32)]),
         Op::Outer => outer(operands[0], operands[1]),
@@ -300,6 +301,15 @@ fn affine(bias: bool, transposed: bool, operands: &[Type], params: &[Type]) -> I
         let found = params[1];
         return Err(InferError::new(format!("the bias must have {outputs} elements, found {found}")));
     }
+    let width = side_by_side(operands)?;
+    if width != u64::from(inputs) {
+        return Err(InferError::new(format!("the value has {width} elements, the weight wants {inputs}")));
+    }
+    product_of(operands[0], outputs)
+}
+
+/// The width of vectors, or of matrices of equally many rows, side by side.
+fn side_by_side(operands: &[Type]) -> Result<u64, InferError> {
     let lead = float(operands[0])?.shape.without_last();
     let mut width = 0u64;
     for (place, &ty) in operands.iter().enumerate() {
@@ -310,11 +320,40 @@ fn affine(bias: bool, transposed: bool, operands: &[Type], params: &[Type]) -> I
         }
         width += ty.shape.width() as u64;
     }
-    if width != u64::from(inputs) {
-        return Err(InferError::new(format!("the value has {width} elements, the weight wants {inputs}")));
-    }
+    Ok(width)
+}
+
+/// The product of a vector, or of each row of a matrix.
+fn product_of(x: Type, outputs: u32) -> Inferred {
+    let lead = x.shape.without_last();
     let dims: Vec<u32> = lead.dims().iter().copied().chain([outputs]).collect();
     sized(&dims).map(|shape| vec![Type::new(DType::F32, shape)])
+}
+
+fn affine_rows(row: u32, bias: bool, onto: bool, operands: &[Type], params: &[Type]) -> Inferred {
+    let &[inputs, outputs] = params[0].shape.dims() else {
+        return Err(InferError::new(format!("the weight must be a matrix, found {}", params[0])));
+    };
+    if bias && onto {
+        return Err(InferError::new("the chains begin at a bias or at the first operand, not at both"));
+    }
+    if bias && params[1].shape.dims() != [outputs] {
+        let found = params[1];
+        return Err(InferError::new(format!("the bias must have {outputs} elements, found {found}")));
+    }
+    let parts = &operands[usize::from(onto)..];
+    let width = side_by_side(parts)?;
+    if u64::from(row) + width > u64::from(inputs) {
+        return Err(InferError::new(format!(
+            "the value has {width} elements, but behind row {row} the weight has {}",
+            u64::from(inputs).saturating_sub(u64::from(row))
+        )));
+    }
+    let result = product_of(parts[0], outputs)?;
+    if onto && operands[0] != result[0] {
+        return Err(InferError::new(format!("the chains must be {}, found {}", result[0], operands[0])));
+    }
+    Ok(result)
 }
 
 fn sized(dims: &[u32]) -> Result<Shape, InferError> {

@@ -185,6 +185,17 @@ pub enum Op {
         /// The factor.
         by: Float,
     },
+    /// A stretch of the chains of an affine: `x · W[row..]`, as many rows of the weight as `x` is wide.
+    /// The chains begin at zero, at a bias row, or where a value left them, which is then the first
+    /// operand: so a product can be done in several applications with the bits of one.
+    AffineRows {
+        /// The first row of the weight that is met.
+        row: u32,
+        /// Whether the chains begin at a bias row.
+        bias: bool,
+        /// Whether the chains begin at the first operand.
+        onto: bool,
+    },
 }
 
 /// How many operands an op takes.
@@ -286,6 +297,7 @@ impl Op {
             Self::ForkNoise { .. } => "fork_noise",
             Self::StopGradient => "stop_gradient",
             Self::ScaleGradient { .. } => "scale_gradient",
+            Self::AffineRows { .. } => "affine_rows",
         }
     }
 
@@ -333,7 +345,11 @@ impl Op {
             | Self::Hinge { .. }
             | Self::ForkNoise { .. } => Arity::Exactly(2),
             Self::Select | Self::Attend { .. } | Self::Dropout { .. } => Arity::Exactly(3),
-            Self::Affine { .. } | Self::Concat { .. } | Self::Stack => Arity::AtLeast(1),
+            Self::Affine { .. }
+            | Self::AffineRows { onto: false, .. }
+            | Self::Concat { .. }
+            | Self::Stack => Arity::AtLeast(1),
+            Self::AffineRows { onto: true, .. } => Arity::AtLeast(2),
             Self::List => Arity::Free,
         }
     }
@@ -342,8 +358,11 @@ impl Op {
     #[must_use]
     pub const fn params(&self) -> usize {
         match self {
-            Self::Affine { bias: true, .. } => 2,
-            Self::Affine { bias: false, .. } | Self::Lookup { .. } | Self::Param => 1,
+            Self::Affine { bias: true, .. } | Self::AffineRows { bias: true, .. } => 2,
+            Self::Affine { bias: false, .. }
+            | Self::AffineRows { bias: false, .. }
+            | Self::Lookup { .. }
+            | Self::Param => 1,
             _ => 0,
         }
     }

@@ -122,7 +122,7 @@ impl Parser<'_> {
         };
         self.cursor.braces(&mut op, callee)?;
         self.param_args()?;
-        if let Op::Affine { bias, .. } = &mut op {
+        if let Op::Affine { bias, .. } | Op::AffineRows { bias, .. } = &mut op {
             *bias = self.args.len() == 2;
         }
         match op {

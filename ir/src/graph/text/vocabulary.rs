@@ -110,6 +110,10 @@ vocabulary! {
         Op::Affine { bias: _, transposed } = Op::Affine { bias: false, transposed: false } => {
             v.flag("transposed", transposed)
         },
+        Op::AffineRows { row, bias: _, onto } = Op::AffineRows { row: 0, bias: false, onto: false } => {
+            v.number("row", row)?;
+            v.flag("onto", onto)
+        },
         // Sparse gradients are the rule, so the exception is the word.
         Op::Lookup { sparse } = Op::Lookup { sparse: true } => {
             let mut dense = !*sparse;

@@ -69,6 +69,56 @@ impl Graph {
         self.affine_at(&parts, weight, bias, false, caller)
     }
 
+    /// A stretch of the product `x · W (+ b)`: the parts side by side meet the rows of the weight from `row`
+    /// on, all of which [`affine`](Self::affine) needs at once. [`affine_onto`](Self::affine_onto) goes on
+    /// from there, and the last stretch has the bits of the whole product.
+    ///
+    /// ```
+    /// use autobatch_ir::{Graph, Init, ModuleBuilder};
+    /// let mut m = ModuleBuilder::new("m");
+    /// let w = m.param("w", [5, 2], Init::Glorot(1.0));
+    /// let g = Graph::new(&m.build().unwrap());
+    /// let (x, h) = (g.input(&[1.0, 2.0, 3.0]), g.input(&[4.0, 5.0]));
+    /// let begun = g.affine_rows([x], w, None, 0);
+    /// assert_eq!(g.affine_onto(begun, [h], w, 3).shape().dims(), [2]);
+    /// ```
+    #[track_caller]
+    pub fn affine_rows<'g>(
+        &'g self,
+        parts: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        weight: Param,
+        bias: Option<Param>,
+        row: u32,
+    ) -> Value<'g> {
+        let caller = Location::caller();
+        let raw: Vec<Option<Raw<'_>>> =
+            parts.into_iter().map(|part| part.borrow().raw(self, caller)).collect();
+        let params = [weight, bias.unwrap_or(weight)];
+        let used = if bias.is_some() { 2 } else { 1 };
+        self.apply_one(
+            Op::AffineRows { row, bias: bias.is_some(), onto: false },
+            &raw,
+            &params[..used],
+            caller,
+        )
+    }
+
+    /// The next stretch of a product: `chains + x · W[row..]`, as many rows as the parts are wide, each
+    /// chain going on from where it is.
+    #[track_caller]
+    pub fn affine_onto<'g>(
+        &'g self,
+        chains: Value<'g>,
+        parts: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        weight: Param,
+        row: u32,
+    ) -> Value<'g> {
+        let caller = Location::caller();
+        let mut raw = vec![chains.raw(self, caller)];
+        raw.extend(parts.into_iter().map(|part| part.borrow().raw(self, caller)));
+        self.apply_one(Op::AffineRows { row, bias: false, onto: true }, &raw, &[weight], caller)
+    }
+
     /// A vector of bound floats.
     #[track_caller]
     pub fn input(&self, numbers: &[f32]) -> Value<'_> {

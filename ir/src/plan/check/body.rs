@@ -114,7 +114,19 @@ impl Play<'_> {
             (Template::Seg, _) => one(self.fold(op, operands, width)),
             (Template::Prod, Op::Affine { bias, transposed }) => {
                 let sources = operands.into_iter().map(Value::seq).collect::<Option<Vec<Seq>>>()?;
-                one(self.affine(bias, transposed, &sources, &types, args, results[0])?)
+                let start = if bias { ProductStart::Bias(*args.get(1)?) } else { ProductStart::Zero };
+                one(self.affine(start, (0, transposed), (&sources, &types), args, results[0])?)
+            }
+            (Template::Prod, Op::AffineRows { row, bias, onto }) => {
+                let sources = operands.into_iter().map(Value::seq).collect::<Option<Vec<Seq>>>()?;
+                let (before, parts) = sources.split_at_checked(usize::from(onto))?;
+                let start = match (before, bias) {
+                    ([view], _) => ProductStart::View(view),
+                    (_, true) => ProductStart::Bias(*args.get(1)?),
+                    _ => ProductStart::Zero,
+                };
+                let types = types.get(usize::from(onto)..)?;
+                one(self.affine(start, (row, false), (parts, types), args, results[0])?)
             }
             (Template::Map, _) => {
                 let code = Code::of(op)?;
@@ -147,13 +159,12 @@ impl Play<'_> {
         self.terms.whole(Term::Fold(op, query, lists), width)
     }
 
-    /// Operands side by side meet the rows of the weight; a matrix is so many rows.
+    /// Operands side by side meet the rows of the weight from `first` on; a matrix is so many rows.
     fn affine(
         &mut self,
-        bias: bool,
-        transposed: bool,
-        sources: &[Seq],
-        types: &[Type],
+        start: ProductStart<'_>,
+        (first, transposed): (u32, bool),
+        (sources, types): (&[Seq], &[Type]),
         args: &[u32],
         result: Type,
     ) -> Option<Seq> {
@@ -164,7 +175,7 @@ impl Play<'_> {
                 return None;
             }
             let mut factors = Vec::with_capacity(sources.len());
-            let mut met = 0;
+            let mut met = first;
             for (source, ty) in sources.iter().zip(types) {
                 let inner = ty.shape.width() as u32;
                 let source = self.terms.slice(source, row * inner, inner);
@@ -173,7 +184,14 @@ impl Play<'_> {
                     .push((source, Factor { source: first, param: weight, row: met, transposed, offset: 0 }));
                 met += inner;
             }
-            let start = if bias { ProductStart::Bias(*args.get(1)?) } else { ProductStart::Zero };
+            let view;
+            let start = match start {
+                ProductStart::View(whole) => {
+                    view = self.terms.slice(whole, row * columns as u32, columns as u32);
+                    ProductStart::View(&view)
+                }
+                other => other,
+            };
             let row = self.terms.product(start, &factors, 0, columns as u32);
             row.into_iter().for_each(|piece| self.terms.push(&mut whole, piece));
         }

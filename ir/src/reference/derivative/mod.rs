@@ -20,6 +20,7 @@
 //! | `select` | `dy` to the operand chosen, 0 to the other |
 //! | moves (`concat` .. `stack`, `broadcast`) | the sum of the gradients of its copies, 0 without any |
 //! | `affine` | `dx[k] = chain over n of dy[n] * W[k][n]`; `dW[k][n] = chain of x[k] * dy[n]`; `db = sum of dy` |
+//! | `affine_rows` | as `affine`, of the rows it meets; where its chains began at a value, `dy` to that |
 //! | `matmul` | `da[i][k] = chain over j of dc[i][j] * b[k][j]`; `db[k][j] = chain over i of a[i][k] * dc[i][j]` |
 //! | `outer` | as the matmul of a column and a row |
 //! | `dot` | `da = dy * b, db = dy * a` |
@@ -139,7 +140,10 @@ pub(crate) fn derive<T: Real>(
         | Op::Transpose(_)
         | Op::Pick
         | Op::Stack => moved(op, call, grads),
-        Op::Affine { bias, transposed } => product::affine(*bias, *transposed, call, &dy),
+        Op::Affine { bias, transposed } => product::affine(*bias, *transposed, (0, 0), call, &dy),
+        Op::AffineRows { row, bias, onto } => {
+            product::affine(*bias, false, (*row as usize, usize::from(*onto)), call, &dy)
+        }
         Op::Matmul => product::matmul(call, &dy),
         Op::Dot => product::dot(call, &dy),
         Op::Outer => product::outer(call, &dy),

@@ -9,10 +9,12 @@ use crate::reference::uses::{ParamUse, Share};
 use std::sync::Arc;
 
 /// `dx[k] = chain over n ascending from +0 of dy[n] * W[k][n]`, for every row; the weight and the
-/// bias note their uses.
+/// bias note their uses. The operands from `place` on meet the rows of the weight from `row` on; one
+/// before them is what the chains began at, and gets `dy`.
 pub(super) fn affine<T: Real>(
     bias: bool,
     transposed: bool,
+    (row, place): (usize, usize),
     call: &Call<'_, T>,
     dy: &Arc<[T]>,
 ) -> Checked<Partials<T>> {
@@ -20,8 +22,9 @@ pub(super) fn affine<T: Real>(
     let outputs = call.results[0].shape.width();
     let inputs = weight.values.len() / outputs;
     let (mut operands, mut params) = (Vec::new(), Vec::new());
-    let mut first = 0;
-    for place in 0..call.args.len() {
+    operands.extend((place > 0).then(|| Partial::one(dy.to_vec())));
+    let mut first = row;
+    for place in place..call.args.len() {
         let width = call.width(place);
         let mut dx = Vec::with_capacity(width * dy.len() / outputs);
         for dy in dy.chunks_exact(outputs) {

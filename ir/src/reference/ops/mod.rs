@@ -50,6 +50,7 @@ pub(crate) fn evaluate<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Datu
         | Op::Pick
         | Op::Stack => movement::evaluate(op, call),
         Op::Affine { bias, transposed } => product::affine(*bias, *transposed, call),
+        Op::AffineRows { row, bias, onto } => product::affine_rows(*row, *bias, *onto, call),
         Op::Matmul => product::matmul(call),
         Op::Dot => product::dot(call),
         Op::Outer => product::outer(call),

@@ -37,6 +37,36 @@ pub(super) fn affine<T: Real>(bias: bool, transposed: bool, call: &Call<'_, T>) 
     Ok(floats(result))
 }
 
+/// A stretch of those chains: over rows of the weight from `row` on, from where the first operand left them.
+pub(super) fn affine_rows<T: Real>(
+    row: u32,
+    bias: bool,
+    onto: bool,
+    call: &Call<'_, T>,
+) -> Checked<Vec<Datum<T>>> {
+    let weight = &call.params[0];
+    let outputs = call.results[0].shape.width();
+    let mut result = Vec::with_capacity(call.results[0].shape.elements());
+    for line in 0..call.results[0].shape.rows() {
+        let mut acc = match (bias, onto) {
+            (true, _) => call.params[1].values.to_vec(),
+            (_, true) => call.floats(0)?[line * outputs..][..outputs].to_vec(),
+            _ => vec![T::ZERO; outputs],
+        };
+        let mut k = row as usize;
+        for place in usize::from(onto)..call.args.len() {
+            let width = call.width(place);
+            for &x in &call.floats(place)?[line * width..][..width] {
+                let weights = &weight.values[k * outputs..][..outputs];
+                acc.iter_mut().zip(weights).for_each(|(acc, &w)| *acc = x.fma(w, *acc));
+                k += 1;
+            }
+        }
+        result.extend(acc);
+    }
+    Ok(floats(result))
+}
+
 /// The extents `(m, k, n)` of a product of two values: a vector is a row on the left and a column
 /// on the right.
 pub(crate) fn matrices(a: Type, b: Type) -> (usize, usize, usize) {

@@ -149,7 +149,10 @@ impl Deriver<'_> {
                 }
                 vec![Partial::One(value(dx, ty)), Partial::None]
             }
-            Op::Affine { bias, transposed } => self.affine(at, dy, bias, transposed),
+            Op::Affine { bias, transposed } => self.affine(at, dy, (bias, transposed), (0, 0)),
+            Op::AffineRows { row, bias, onto } => {
+                self.affine(at, dy, (bias, false), (row, usize::from(onto)))
+            }
             Op::Matmul => {
                 let (a, b) = (type_of(&at.operands[0]).shape, type_of(&at.operands[1]).shape);
                 let k = a.width() as u32;

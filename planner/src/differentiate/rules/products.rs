@@ -28,7 +28,15 @@ impl Deriver<'_> {
         }
     }
 
-    pub(super) fn affine(&mut self, at: &Applied, dy: Value, bias: bool, transposed: bool) -> Vec<Partial> {
+    /// The operands from `place` on meet the rows of the weight from `row` on; one before them is what
+    /// the chains began at.
+    pub(super) fn affine(
+        &mut self,
+        at: &Applied,
+        dy: Value,
+        (bias, transposed): (bool, bool),
+        (row, place): (u32, usize),
+    ) -> Vec<Partial> {
         let ty = type_of(&dy);
         let (rows, n) = (ty.shape.rows() as u32, ty.shape.width() as u32);
         let dy_view = self.b.one_view(dy.clone());
@@ -44,15 +52,20 @@ impl Deriver<'_> {
                 self.finals.push(PendingFinal { param, sum, each: rows, x, dy: kept, swapped: transposed });
             }
         }
+        let mut partials = Vec::new();
+        if place > 0 {
+            partials.push(if at.needs[0] { Partial::One(dy.clone()) } else { Partial::None });
+        }
         if bias {
             self.sum_rows(at.args[1], dy, rows);
         }
-        if let Some(partials) = self.one_product(at, dy_view, rows, transposed) {
+        let factors = (&at.operands[place..], &at.needs[place..]);
+        if let Some(ranges) = self.one_product(factors, at.args[0], dy_view, (rows, row, transposed)) {
+            partials.extend(ranges);
             return partials;
         }
-        let mut col = 0;
-        let mut partials = Vec::new();
-        for (operand, &needs) in at.operands.iter().zip(&at.needs) {
+        let mut col = row;
+        for (operand, &needs) in factors.0.iter().zip(factors.1) {
             let ty = type_of(operand);
             let width = ty.shape.width() as u32;
             partials.push(match needs {
@@ -73,20 +86,26 @@ impl Deriver<'_> {
     /// The gradients of several vectors that met one weight, as ranges of one product: the chains are
     /// the same. Products are computed in panels of columns, so this pays where panels of their own
     /// would be emptier; elsewhere it would only copy the ranges to where they belong.
-    fn one_product(&mut self, at: &Applied, dy: View, rows: u32, transposed: bool) -> Option<Vec<Partial>> {
+    fn one_product(
+        &mut self,
+        (operands, needs): (&[Value], &[bool]),
+        param: u32,
+        dy: View,
+        (rows, col, transposed): (u32, u32, bool),
+    ) -> Option<Vec<Partial>> {
         let panels = |width: u32| width.div_ceil(PANEL);
-        let widths = at.operands.iter().map(|operand| type_of(operand).shape.elements() as u32);
+        let widths = operands.iter().map(|operand| type_of(operand).shape.elements() as u32);
         let (total, apart): (u32, u32) =
             widths.fold((0, 0), |(sum, count), width| (sum + width, count + panels(width)));
-        let pays = rows == 1 && at.needs.iter().all(|&needs| needs) && panels(total) < apart;
+        let pays = rows == 1 && needs.iter().all(|&needs| needs) && panels(total) < apart;
         if !pays {
             return None;
         }
         let whole = self.b.temp(floats(total));
-        let part = Part { source: dy, param: at.args[0], row: 0, col: 0, transposed: !transposed };
+        let part = Part { source: dy, param, row: 0, col, transposed: !transposed };
         self.b.stages.push(Stage::Prod { dst: whole, rows, init: ProdInit::Zero, parts: vec![part] });
         let mut start = 0;
-        let ranges = at.operands.iter().map(|operand| {
+        let ranges = operands.iter().map(|operand| {
             let ty = type_of(operand);
             let width = ty.shape.elements() as u32;
             start += width;

@@ -306,6 +306,7 @@ const fn is_heavy(op: Op) -> bool {
     matches!(
         op,
         Op::Affine { .. }
+            | Op::AffineRows { .. }
             | Op::Matmul
             | Op::Outer
             | Op::Lookup { .. }

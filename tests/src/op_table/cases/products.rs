@@ -75,6 +75,61 @@ pub(super) fn affine_transposed_bias() -> OpCase {
     )
 }
 
+/// `-1.5 · W[1..2]`.
+const SECOND: [f64; 3] = [-2.25, -0.375, 0.75];
+
+pub(super) fn affine_rows() -> OpCase {
+    entry(
+        vec![
+            good(&["f32[3]"], vec![SECOND.to_vec()], |g, h| {
+                vec![g.affine_rows([g.input(&[-1.5])], h.weight, None, 1)]
+            }),
+            good(&["f32[3]"], vec![ROW.to_vec()], |g, h| {
+                let [a, b] = g.input(&X).split();
+                vec![g.affine_rows([a, b], h.weight, None, 0)]
+            }),
+        ],
+        TRUE,
+        "the value has 2 elements, but behind row 1 the weight has 1",
+        |g, h| vec![g.affine_rows([g.input(&X)], h.weight, None, 1)],
+    )
+}
+
+pub(super) fn affine_rows_bias() -> OpCase {
+    entry(
+        vec![
+            good(&["f32[3]"], vec![biased(&SECOND)], |g, h| {
+                vec![g.affine_rows([g.input(&[-1.5])], h.weight, Some(h.bias), 1)]
+            }),
+            good(&["f32[2,3]"], vec![biased(&ROWS)], |g, h| {
+                vec![g.affine_rows([g.input_shaped([2, 2], &XS)], h.weight, Some(h.bias), 0)]
+            }),
+        ],
+        TRUE,
+        "the bias must have 3 elements, found f32[2,3]",
+        |g, h| vec![g.affine_rows([g.input(&X)], h.weight, Some(h.weight), 0)],
+    )
+}
+
+pub(super) fn affine_onto() -> OpCase {
+    entry(
+        vec![
+            good(&["f32[3]"], vec![biased(&ROW)], |g, h| {
+                let [a, b] = g.input(&X).split();
+                let begun = g.affine_rows([a], h.weight, Some(h.bias), 0);
+                vec![g.affine_onto(begun, [b], h.weight, 1)]
+            }),
+            good(&["f32[2,3]"], vec![ROWS.to_vec()], |g, h| {
+                let zeros = g.input_shaped([2, 3], &[0.0; 6]);
+                vec![g.affine_onto(zeros, [g.input_shaped([2, 2], &XS)], h.weight, 0)]
+            }),
+        ],
+        TRUE,
+        "the chains must be f32[3], found f32[2]",
+        |g, h| vec![g.affine_onto(g.input(&X), [g.input(&X)], h.weight, 0)],
+    )
+}
+
 pub(super) fn matmul() -> OpCase {
     entry(
         vec![

@@ -1,0 +1,232 @@
+//! The body of a cell, cut in two: what needs the free ports alone, and the rest.
+
+use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Signature};
+use autobatch_ir::id::{AppId, ValueId};
+use autobatch_ir::module::Body;
+use std::collections::BTreeSet;
+
+/// What becomes of an application of a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// It is a port, a constant or a parameter: whoever needs it has it.
+    Source,
+    /// It is done before the recurrence.
+    Before,
+    /// It stays.
+    Stays,
+    /// A product whose first factors are free: these are met before, the others behind.
+    Cut {
+        /// The factors that are met before.
+        before: Vec<ValueId>,
+        /// The others.
+        behind: Vec<ValueId>,
+        /// The first row of the weight that those behind meet.
+        row: u32,
+    },
+}
+
+/// A body with the parts of its applications.
+pub(super) struct Plan<'a> {
+    pub(super) body: &'a Body,
+    pub(super) parts: Vec<Part>,
+    /// Values made before that the rest reads, ascending; a cut product stands for its first part.
+    pub(super) crossing: Vec<ValueId>,
+    /// Multiply-adds a row, done before.
+    pub(super) weights: u64,
+}
+
+/// One of the cells that a cell is cut into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Half {
+    /// What is done before the recurrence.
+    Before,
+    /// What stays in it.
+    Rest,
+}
+
+impl Plan<'_> {
+    /// The values that a half makes for others.
+    pub(super) fn results(&self, half: Half) -> &[ValueId] {
+        match half {
+            Half::Before => &self.crossing,
+            Half::Rest => &self.body.results,
+        }
+    }
+
+    /// What an application reads in a half: of a cut product that half's factors.
+    pub(super) fn reads(&self, half: Half, app: AppId) -> Vec<ValueId> {
+        match (&self.parts[app.index()], half) {
+            (Part::Cut { before, .. }, Half::Before) => before.clone(),
+            (Part::Cut { behind, .. }, Half::Rest) => behind.clone(),
+            _ => values(&self.body.arena, app),
+        }
+    }
+
+    /// The applications of the body, ports included, that a half needs.
+    pub(super) fn needed(&self, half: Half) -> Vec<bool> {
+        let arena = &self.body.arena;
+        let crosses =
+            |value: ValueId| half == Half::Rest && self.parts[arena.producer(value).index()] == Part::Before;
+        let mut needed = vec![false; arena.len()];
+        let need = |needed: &mut Vec<bool>, values: &[ValueId]| {
+            for &value in values.iter().filter(|&&value| !crosses(value)) {
+                needed[arena.producer(value).index()] = true;
+            }
+        };
+        need(&mut needed, self.results(half));
+        for app in arena.ids().rev() {
+            if needed[app.index()] {
+                need(&mut needed, &self.reads(half, app));
+            }
+        }
+        needed
+    }
+}
+
+/// What is known of a value of a body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    /// Constants and parameters alone.
+    Nothing,
+    /// Free ports, besides constants.
+    Free,
+    /// Something of the recurrence.
+    Recurrence,
+}
+
+/// Cuts a body, or finds nothing in it that pays to be done before: a product.
+pub(super) fn cut<'a>(graph: &GraphData, body: &'a Body, free: &[bool]) -> Option<Plan<'a>> {
+    let arena = &body.arena;
+    let mut from: Vec<From> =
+        free.iter().map(|&free| if free { From::Free } else { From::Recurrence }).collect();
+    let mut parts = vec![Part::Source; body.ports];
+    let mut weights = 0;
+    let mut wanted: Vec<AppId> = Vec::new();
+    for app in arena.ids().skip(body.ports) {
+        let signature = graph.sigs.get(arena.app(app).sig);
+        let operands = values(arena, app);
+        let whole = operands.iter().map(|value| from[value.index()]).fold(From::Nothing, join);
+        let part = match whole {
+            From::Nothing => Part::Source,
+            From::Free => {
+                if is_product(signature) {
+                    weights += products(graph, signature, None);
+                    wanted.push(app);
+                }
+                Part::Before
+            }
+            From::Recurrence => match cut_product(graph, arena, app, &from) {
+                Some((before, behind, row)) => {
+                    weights += products(graph, signature, Some(row));
+                    wanted.push(app);
+                    Part::Cut { before, behind, row }
+                }
+                None => Part::Stays,
+            },
+        };
+        parts.push(part);
+        from.extend(arena.results(app).map(|_| whole));
+    }
+    if wanted.is_empty() {
+        return None;
+    }
+    keep_needed(arena, &mut parts, &wanted);
+    let crossing = crossing(body, &parts);
+    Some(Plan { body, parts, crossing, weights })
+}
+
+fn join(a: From, b: From) -> From {
+    match (a, b) {
+        (From::Recurrence, _) | (_, From::Recurrence) => From::Recurrence,
+        (From::Free, _) | (_, From::Free) => From::Free,
+        (From::Nothing, From::Nothing) => From::Nothing,
+    }
+}
+
+fn values(arena: &Arena, app: AppId) -> Vec<ValueId> {
+    arena.operands(app).iter().filter_map(|operand| operand.as_value()).collect()
+}
+
+fn is_product(signature: &Signature) -> bool {
+    matches!(signature.callee, Callee::Op(Op::Affine { .. } | Op::AffineRows { .. }))
+}
+
+/// The elements of the weight that a product meets, all or those of so many rows.
+fn products(graph: &GraphData, signature: &Signature, rows: Option<u32>) -> u64 {
+    let weight = graph.ty(signature.param_types[0]).shape;
+    match rows {
+        None => weight.elements() as u64,
+        Some(rows) => u64::from(rows) * weight.width() as u64,
+    }
+}
+
+/// The factors of a product, and where it may be cut: behind the free ones that it begins with.
+fn cut_product(
+    graph: &GraphData,
+    arena: &Arena,
+    app: AppId,
+    from: &[From],
+) -> Option<(Vec<ValueId>, Vec<ValueId>, u32)> {
+    let signature = graph.sigs.get(arena.app(app).sig);
+    let Callee::Op(Op::Affine { transposed: false, .. }) = signature.callee else { return None };
+    let mut factors = Vec::new();
+    values(arena, app).into_iter().for_each(|value| flatten(graph, arena, value, &mut factors));
+    let at = factors.iter().position(|value| from[value.index()] == From::Recurrence)?;
+    let behind = factors.split_off(at);
+    let width = |value: &ValueId| graph.ty(arena.type_of(*value)).shape.width() as u32;
+    let row = factors.iter().map(width).sum();
+    let is_free = factors.iter().any(|value| from[value.index()] == From::Free);
+    is_free.then_some((factors, behind, row))
+}
+
+/// The vectors that a factor is put together from.
+fn flatten(graph: &GraphData, arena: &Arena, value: ValueId, factors: &mut Vec<ValueId>) {
+    let maker = arena.producer(value);
+    let rank = graph.ty(arena.type_of(value)).shape.rank();
+    match graph.sigs.get(arena.app(maker).sig).callee {
+        Callee::Op(Op::Concat { axis: 0 }) if rank == 1 => {
+            values(arena, maker).into_iter().for_each(|value| flatten(graph, arena, value, factors));
+        }
+        _ => factors.push(value),
+    }
+}
+
+/// Of what could be done before, leaves what products need; the rest stays where it is.
+fn keep_needed(arena: &Arena, parts: &mut [Part], wanted: &[AppId]) {
+    let mut needed = vec![false; parts.len()];
+    wanted.iter().for_each(|app| needed[app.index()] = true);
+    for app in arena.ids().rev().filter(|app| parts[app.index()] != Part::Source) {
+        if !needed[app.index()] {
+            continue;
+        }
+        let operands = match &parts[app.index()] {
+            Part::Cut { before, .. } => before.clone(),
+            _ => values(arena, app),
+        };
+        operands.iter().for_each(|&value| needed[arena.producer(value).index()] = true);
+    }
+    for (part, needed) in parts.iter_mut().zip(needed) {
+        if *part == Part::Before && !needed {
+            *part = Part::Stays;
+        }
+    }
+}
+
+/// What the rest reads of what is done before.
+fn crossing(body: &Body, parts: &[Part]) -> Vec<ValueId> {
+    let arena = &body.arena;
+    let mut crossing = BTreeSet::new();
+    let made_before = |value: &ValueId| parts[arena.producer(*value).index()] == Part::Before;
+    for app in arena.ids() {
+        match &parts[app.index()] {
+            Part::Stays => crossing.extend(values(arena, app).into_iter().filter(made_before)),
+            Part::Cut { behind, .. } => {
+                crossing.extend(behind.iter().copied().filter(made_before));
+                crossing.insert(ValueId::new(arena.results(app).start));
+            }
+            Part::Source | Part::Before => {}
+        }
+    }
+    crossing.extend(body.results.iter().copied().filter(made_before));
+    crossing.into_iter().collect()
+}

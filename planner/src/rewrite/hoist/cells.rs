@@ -1,0 +1,176 @@
+//! The two cells of a call that is cut.
+
+use super::body::{Half, Part, Plan};
+use autobatch_ir::graph::rebuild::Extension;
+use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Operand, ParamArg, Signature};
+use autobatch_ir::id::{SigId, SiteId, TypeId, ValueId};
+use autobatch_ir::module::Body;
+
+/// A cell to call instead of a part of another.
+pub(super) struct Call {
+    pub(super) signature: Signature,
+    /// The operand places of the old call that it takes; the rest takes what was done before behind them.
+    pub(super) places: Vec<usize>,
+}
+
+/// Declares the cell of what is done before, whose results are what crosses, and that of the rest.
+pub(super) fn declare(
+    extension: &mut Extension,
+    graph: &GraphData,
+    sig: SigId,
+    plan: &Plan<'_>,
+) -> [Call; 2] {
+    let signature = graph.sigs.get(sig);
+    let Callee::Cell(cell) = signature.callee else { unreachable!("calls of cells alone are cut") };
+    let decl = graph.module.cell_decl(cell);
+    let name = decl.name.clone();
+    [Half::Before, Half::Rest].map(|half| {
+        let mut writer = Writer::new(&mut *extension, graph, plan, half, decl.site);
+        let places = writer.ports();
+        let results = writer.write();
+        let Writer { arena, params, .. } = writer;
+        let types: Box<[TypeId]> = results.iter().map(|&value| arena.type_of(value)).collect();
+        let ports: usize = places.len() + if half == Half::Rest { plan.crossing.len() } else { 0 };
+        let operands = arena.value_types()[..ports].into();
+        let param_types: Vec<TypeId> =
+            params.iter().map(|&port| signature.param_types[port as usize]).collect();
+        let body = Body { ports, noise: false, param_types: param_types.clone(), arena, results };
+        let suffix = if half == Half::Before { "before" } else { "rest" };
+        let cell = extension.cell(&format!("{suffix}.{name}"), body, decl.site);
+        let signature = Signature {
+            callee: Callee::Cell(cell),
+            operands,
+            params: params.iter().map(|&port| signature.params[port as usize]).collect(),
+            param_types: param_types.into(),
+            results: types,
+        };
+        Call { signature, places }
+    })
+}
+
+struct Writer<'a> {
+    extension: &'a mut Extension,
+    graph: &'a GraphData,
+    plan: &'a Plan<'a>,
+    half: Half,
+    arena: Arena,
+    /// The parameter ports of the old body that the new one has.
+    params: Vec<u32>,
+    /// What each value of the old body is in the new one.
+    values: Vec<Option<ValueId>>,
+    /// Applications of the old body that the half needs.
+    needed: Vec<bool>,
+    site: SiteId,
+}
+
+impl<'a> Writer<'a> {
+    fn new(
+        extension: &'a mut Extension,
+        graph: &'a GraphData,
+        plan: &'a Plan<'a>,
+        half: Half,
+        site: SiteId,
+    ) -> Self {
+        let old = &plan.body.arena;
+        let (values, needed) = (vec![None; old.values()], plan.needed(half));
+        let (arena, params) = (Arena::default(), Vec::new());
+        Self { extension, graph, plan, half, arena, params, values, needed, site }
+    }
+
+    /// Appends the ports; the old places of those that are not crossing values.
+    fn ports(&mut self) -> Vec<usize> {
+        let (body, plan) = (self.plan.body, self.plan);
+        let places: Vec<usize> = (0..body.ports).filter(|&place| self.needed[place]).collect();
+        for &place in &places {
+            let port = self.port(body.arena.value_types()[place]);
+            self.values[place] = Some(port);
+        }
+        if self.half == Half::Rest {
+            for &value in &plan.crossing {
+                let port = self.port(body.arena.type_of(value));
+                // A cut product goes on from its first part, and has a value of its own behind.
+                self.values[value.index()] = Some(port);
+            }
+        }
+        places
+    }
+
+    fn port(&mut self, ty: TypeId) -> ValueId {
+        let signature = Signature {
+            callee: Callee::Op(Op::Port(self.graph.ty(ty))),
+            operands: Box::default(),
+            params: Box::default(),
+            param_types: Box::default(),
+            results: [ty].into(),
+        };
+        let sig = self.extension.sig(signature);
+        self.arena.append(sig, &[], &[ty], self.site)
+    }
+
+    fn write(&mut self) -> Vec<ValueId> {
+        let body = self.plan.body;
+        for app in body.arena.ids().skip(body.ports) {
+            if !self.needed[app.index()] {
+                continue;
+            }
+            let old = body.arena.app(app);
+            let mut signature = self.graph.sigs.get(old.sig).clone();
+            let first = body.arena.results(app).start;
+            let mut operands: Vec<ValueId> = self.plan.reads(self.half, app);
+            let begun = self.values[first];
+            operands.iter_mut().for_each(|value| *value = self.known(*value));
+            if let Part::Cut { row, .. } = self.plan.parts[app.index()] {
+                self.half_product(&mut signature, row, &mut operands, begun);
+            }
+            self.lift(&mut signature);
+            let operands: Vec<Operand> = operands.into_iter().map(Operand::value).collect();
+            let results = signature.results.clone();
+            let sig = self.extension.sig(signature);
+            let made = self.arena.append(sig, &operands, &results, old.site).index();
+            for (place, value) in body.arena.results(app).enumerate() {
+                self.values[value] = Some(ValueId::new(made + place));
+            }
+        }
+        self.plan.results(self.half).iter().map(|&value| self.known(value)).collect()
+    }
+
+    fn known(&self, old: ValueId) -> ValueId {
+        self.values[old.index()].expect("what a half needs is a port or stands before")
+    }
+
+    /// Makes a product that of this half's factors.
+    fn half_product(
+        &self,
+        signature: &mut Signature,
+        row: u32,
+        operands: &mut Vec<ValueId>,
+        begun: Option<ValueId>,
+    ) {
+        let Callee::Op(Op::Affine { bias, .. }) = signature.callee else {
+            unreachable!("affines alone are cut")
+        };
+        let op = match begun {
+            None => Op::AffineRows { row: 0, bias, onto: false },
+            Some(chains) => {
+                operands.insert(0, chains);
+                (signature.params, signature.param_types) =
+                    ([signature.params[0]].into(), [signature.param_types[0]].into());
+                Op::AffineRows { row, bias: false, onto: true }
+            }
+        };
+        signature.callee = Callee::Op(op);
+        signature.operands = operands.iter().map(|&value| self.arena.type_of(value)).collect();
+    }
+
+    /// Gives the parameter arguments the numbers that they have in this half.
+    fn lift(&mut self, signature: &mut Signature) {
+        for arg in &mut signature.params {
+            let ParamArg::Port(old) = *arg else { unreachable!("bodies take parameters as ports") };
+            let port = self.params.iter().position(|&known| known == old).unwrap_or(self.params.len());
+            if port == self.params.len() {
+                self.params.push(old);
+            }
+            *arg = ParamArg::Port(port as u32);
+        }
+    }
+}

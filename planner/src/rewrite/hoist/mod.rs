@@ -1,0 +1,120 @@
+//! Hoisting: what a recurrent cell does with inputs alone is done for all steps at once, before.
+//!
+//! A step of an LSTM multiplies `[x h]` by one weight. Only `h` waits for the step before: the half
+//! of the product that meets `x` can be one large batch over all steps of all instances, and the
+//! weights of that half are read once and not once a step.
+//!
+//! *Needs* a verified graph. *Ensures* the same bits of every value. A product is a chain over
+//! ascending rows of the weight, so only its *first* factors can be met before: the rest goes on
+//! from where they left the chains (`affine_rows{onto}`), which is the chain that it was.
+//!
+//! *How.* A place of a call is free if, in all of the graph, no value that arrives there depends on an
+//! application of the same signature. A call with free places and others is a recurrence. Its cell is
+//! cut: products that need free places alone, the first factors of others that do, and what these are
+//! computed from (a looked-up row, a dropout mask that was drawn outside) move to a cell of their
+//! own; what crosses are ports of the rest. All calls of a signature are cut, or none.
+//!
+//! *Price.* With the default [`CostTable`](crate::schedule::CostTable): the weights of the hoisted products are read in
+//! one batch instead of one for each application on the longest path; against that stands a row
+//! that is written and read for every value that crosses, in every application, and one more step.
+//! So it pays where steps have few rows, and not where they have hundreds.
+//!
+//! *Refuses* cells that draw noise and marked applications; the factors behind the first that is not
+//! free; in training, cells in which the rest reads a hoisted port as well, since two contributions
+//! that met inside the cell would meet outside, in another order of sums. With that, gradients
+//! keep their bits.
+//!
+//! *Cost.* One walk over the graph, two more for each recurrence, and a copy if anything is hoisted.
+//!
+//! ```text
+//! cell @step[@0](%0, %1) { %2 = affine[@0](%0, %1)  %3 = tanh(%2)  return %3 }
+//! cell @before.step[@0](%0) { %1 = affine_rows{row=0}[@0](%0)  return %1 }
+//! cell @rest.step[@0](%0, %1) { %2 = affine_rows{row=4 onto}[@0](%1, %0)  %3 = tanh(%2)  return %3 }
+//! ```
+
+mod body;
+mod cells;
+mod recurrence;
+
+use super::{Change, Context, count};
+use crate::schedule::CostTable;
+use autobatch_ir::graph::rebuild::{Extension, Rebuild, Renaming};
+use autobatch_ir::graph::{Callee, GraphData, Operand};
+use autobatch_ir::id::{SigId, ValueId};
+use autobatch_ir::plan::Mode;
+use body::{Half, Plan, cut};
+use cells::{Call, declare};
+use recurrence::{Recurrent, recurrent};
+
+/// Does before recurrences what does not depend on them.
+pub(crate) fn hoist(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
+    let mut plans: Vec<(Recurrent, Plan<'_>)> = Vec::new();
+    for found in recurrent(graph) {
+        let Callee::Cell(cell) = graph.sigs.get(found.sig).callee else { continue };
+        let Some(plan) = cut(graph, &graph.module.cell_decl(cell).body, &found.free) else { continue };
+        let keeps = context.mode != Mode::Train || !is_read_by_both(&plan);
+        if keeps && (context.eager || pays(graph, &found, &plan)) {
+            plans.push((found, plan));
+        }
+    }
+    if plans.is_empty() {
+        return None;
+    }
+    let mut extension = Extension::new(graph);
+    let calls: Vec<(SigId, [Call; 2])> = plans
+        .iter()
+        .map(|(found, plan)| (found.sig, declare(&mut extension, graph, found.sig, plan)))
+        .collect();
+    let hoisted = plans.iter().map(|(found, _)| found.applied).sum();
+    let note =
+        format!("products of {} done before {}", count(hoisted, "call"), count(plans.len(), "recurrence"));
+    let (graph, renaming) = rewrite(graph, extension, &calls);
+    Some(Change { graph, renaming, note })
+}
+
+/// Whether less is paid for the values that cross than for the weights of all steps but one.
+fn pays(graph: &GraphData, found: &Recurrent, plan: &Plan<'_>) -> bool {
+    let table = CostTable::default();
+    let (product, map) = (table.classes.product, table.classes.map);
+    let saved = found.longest.saturating_sub(1) as f64 * plan.weights as f64 * product.weight_ns;
+    let types = plan.crossing.iter().map(|&value| graph.ty(plan.body.arena.type_of(value)));
+    let row: f64 = types.map(|ty| product.row_ns + 2.0 * ty.shape.elements() as f64 * map.unit_ns).sum();
+    saved > found.applied as f64 * row + table.step_ns + product.fixed_ns
+}
+
+/// Whether both halves of a cell read one of its ports.
+fn is_read_by_both(plan: &Plan<'_>) -> bool {
+    let [before, rest] = [Half::Before, Half::Rest].map(|half| plan.needed(half));
+    before.iter().zip(rest).take(plan.body.ports).any(|(&before, rest)| before && rest)
+}
+
+fn rewrite(graph: &GraphData, extension: Extension, calls: &[(SigId, [Call; 2])]) -> (GraphData, Renaming) {
+    let mut rebuild = Rebuild::over(graph, extension.finish());
+    let mut of_sig: Vec<Option<usize>> = vec![None; graph.sigs.items().len()];
+    let mut sigs = Vec::with_capacity(calls.len());
+    for (number, (sig, halves)) in calls.iter().enumerate() {
+        of_sig[sig.index()] = Some(number);
+        sigs.push([0, 1].map(|half: usize| rebuild.sig(halves[half].signature.clone())));
+    }
+    let mut operands: Vec<Operand> = Vec::new();
+    for app in graph.arena.ids() {
+        let old = graph.arena.app(app);
+        let Some(number) = of_sig[old.sig.index()] else {
+            rebuild.copy(app);
+            continue;
+        };
+        let ([before, rest], given) = (&calls[number].1, graph.arena.operands(app));
+        operands.clear();
+        operands.extend(before.places.iter().map(|&place| given[place]));
+        let done = rebuild.apply(app, sigs[number][0], &operands, old.site).index();
+        operands.clear();
+        operands.extend(rest.places.iter().map(|&place| rebuild.renamed(given[place])));
+        let crossing = before.signature.results.len();
+        operands.extend((done..done + crossing).map(|value| Operand::value(ValueId::new(value))));
+        let first = rebuild.append(app, sigs[number][1], &operands, old.site).index();
+        for (place, value) in graph.arena.results(app).enumerate() {
+            rebuild.name(ValueId::new(value), ValueId::new(first + place));
+        }
+    }
+    rebuild.finish()
+}

@@ -1,0 +1,88 @@
+//! Which places of which calls come from the same recurrence.
+
+use crate::rewrite::marked;
+use autobatch_ir::graph::{Callee, GraphData};
+use autobatch_ir::id::{AppId, SigId};
+
+/// Signatures that are looked at; a graph with more calls of cells has them told apart no further.
+const MOST: usize = 64;
+
+/// A recurrent call.
+#[derive(Clone, Debug)]
+pub(super) struct Recurrent {
+    pub(super) sig: SigId,
+    /// Per place whether no value that arrives there depends on an application of the signature.
+    pub(super) free: Vec<bool>,
+    /// How often it is applied.
+    pub(super) applied: usize,
+    /// The most applications on one path: a schedule has at least so many batches of them.
+    pub(super) longest: usize,
+}
+
+/// The calls of cells that depend on each other, ascending by signature.
+pub(super) fn recurrent(graph: &GraphData) -> Vec<Recurrent> {
+    let mut number: Vec<Option<usize>> = vec![None; graph.sigs.items().len()];
+    let mut found: Vec<Recurrent> = Vec::new();
+    for app in graph.arena.apps() {
+        let signature = graph.sigs.get(app.sig);
+        let Callee::Cell(_) = signature.callee else { continue };
+        if graph.module.noise_ports(signature) > 0 {
+            continue;
+        }
+        match number[app.sig.index()] {
+            Some(known) => found[known].applied += 1,
+            None if found.len() < MOST => {
+                number[app.sig.index()] = Some(found.len());
+                let free = vec![true; signature.operands.len()];
+                found.push(Recurrent { sig: app.sig, free, applied: 1, longest: 0 });
+            }
+            None => {}
+        }
+    }
+    if found.is_empty() {
+        return found;
+    }
+    // Which of them each value depends on, and how many of its own maker's signature are on a path to it.
+    let mut reached = vec![0u64; graph.arena.values()];
+    for app in graph.arena.ids() {
+        let own = number[graph.arena.app(app).sig.index()];
+        let mut all = 0;
+        for (place, operand) in graph.arena.operands(app).iter().enumerate() {
+            let Some(value) = operand.as_value() else { continue };
+            let from = reached[value.index()];
+            all |= from;
+            if let Some(own) = own
+                && from >> own & 1 == 1
+            {
+                found[own].free[place] = false;
+            }
+        }
+        let all = all | own.map_or(0, |own| 1 << own);
+        reached[graph.arena.results(app)].fill(all);
+    }
+    let mut keep = vec![true; graph.sigs.items().len()];
+    for (at, _) in marked(graph).iter().enumerate().filter(|(_, marked)| **marked) {
+        keep[graph.arena.app(AppId::new(at)).sig.index()] = false;
+    }
+    let wanted = |found: &Recurrent| {
+        let mixed = found.free.contains(&true) && found.free.contains(&false);
+        mixed && keep[found.sig.index()]
+    };
+    found.retain(wanted);
+    found.iter_mut().for_each(|found| found.longest = longest(graph, found.sig));
+    found
+}
+
+/// The most applications of a signature on one path.
+fn longest(graph: &GraphData, sig: SigId) -> usize {
+    let mut depth = vec![0u32; graph.arena.values()];
+    let mut most = 0;
+    for app in graph.arena.ids() {
+        let values = graph.arena.operands(app).iter().filter_map(|operand| operand.as_value());
+        let before = values.map(|value| depth[value.index()]).max().unwrap_or(0);
+        let own = before + u32::from(graph.arena.app(app).sig == sig);
+        most = most.max(own);
+        depth[graph.arena.results(app)].fill(own);
+    }
+    most as usize
+}

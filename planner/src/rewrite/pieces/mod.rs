@@ -1,0 +1,321 @@
+//! Pieces: values that are only put together or cut apart need no rows of their own.
+//!
+//! `concat`, `split`, `slice`, `stack`, `reshape` (and in inference `stop_gradient`) move elements and
+//! compute nothing. Inside a cell they are views. Between applications they were copies: rows read,
+//! rows written, a batch and a barrier. This pass makes them names there, too: whoever makes a value
+//! writes its pieces directly where those who read it want them.
+//!
+//! *Needs* a verified graph. *Ensures* the same bits of every value that still has a name: ops are
+//! applied to the same numbers in the same order. A value that is read in pieces has no name
+//! afterwards, unless it is one piece of its own type.
+//!
+//! *How.* What is decided, is decided for signatures, so that applications which shared a batch
+//! still do. Results and operand places at which one value arrives are a class and are cut alike.
+//! A move links classes, and a cut in its result is a cut in its operand, until nothing changes;
+//! an op or cell that takes or gives pieces is called through a new cell, in whose body joining and
+//! cutting are views. So a looked-up word meets the two halves that a spelling is made of as two
+//! halves, and the readers of both take halves. Constants are brought in as the pieces that are
+//! wanted.
+//!
+//! *Refuses* to cut what is read from outside, what is an element of a list (a list names rows of
+//! one field), inputs, parameters as values, anything but floats, and whatever `.alone()`, `.shared()`
+//! and noise keys are about; a move that asks for such a cut stays a copy. So does one that costs
+//! more than it saves, by `price`, which knows nothing of the barrier that goes too: every piece is one more operand for its readers, and a reader
+//! that computes element by element puts its operand together itself. A reshape cuts nothing and
+//! costs nothing.
+//!
+//! *Gradients.* The sums of contributions associate otherwise, so it is off in training.
+//!
+//! *Cost.* Nothing but a look at each application where there is no move; otherwise the graph is
+//! copied once.
+//!
+//! ```text
+//! %2 = concat{axis=0}(%0, %1)   %3 = lookup[@e](#5)     %4 = affine[@w](%2)  %5 = affine[@w](%3)
+//!                               %2 %3 = call @parts.lookup[@e](#5)
+//! %4 = call @parts.affine[@w](%0, %1)                   %5 = call @parts.affine[@w](%2, %3)
+//! ```
+
+mod cells;
+mod classes;
+mod price;
+mod spans;
+
+use super::{Change, Context, count};
+use autobatch_ir::graph::rebuild::{Extension, Rebuild, Renaming};
+use autobatch_ir::graph::{Callee, GraphData, Op, Operand, OperandKind, Signature};
+use autobatch_ir::id::{AppId, SigId, ValueId};
+use autobatch_ir::plan::Mode;
+use autobatch_ir::types::Type;
+use cells::{Pattern, plain, wrap};
+use classes::{Classes, Cuts, Spot};
+use spans::Span;
+use std::collections::BTreeMap;
+
+/// Lets moves vanish.
+pub(crate) fn pieces(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
+    let mut classes = Classes::of(graph, context.kept(graph), context.mode == Mode::Train)?;
+    let all = classes.moves.len();
+    let cuts = classes.decide(context.eager);
+    if classes.moves.is_empty() {
+        return None;
+    }
+    let vanished: u32 = classes.moves.iter().map(|sig| classes.applied[sig.index()]).sum();
+    let stay = all - classes.moves.len();
+    let mut extension = Extension::new(graph);
+    let fates = Fates::new(&mut extension, &mut classes, &cuts);
+    let writer = Writer::new(graph, Rebuild::over(graph, extension.finish()), fates);
+    let (rewritten, renaming) = writer.write();
+    let rest = match stay {
+        0 => String::new(),
+        _ => format!(", other moves stay: {}", count(stay, "signature")),
+    };
+    let note = format!("moves that are names now: {vanished}{rest}");
+    Some(Change { graph: rewritten, renaming, note })
+}
+
+/// What becomes of the applications of a signature.
+enum Fate {
+    Stays,
+    /// Its results are these ranges of its operands.
+    Vanishes(Vec<Placed>),
+    /// It is brought in piece by piece.
+    Source(Vec<Type>),
+    /// It is called through this cell.
+    Wrapped(Signature),
+    /// It is not applied.
+    Unused,
+}
+
+/// A span of a move, in pieces of its operand.
+struct Placed {
+    span: Span,
+    first: u32,
+    count: u32,
+}
+
+/// What becomes of every signature, and the types of the pieces of every place and result.
+struct Fates {
+    of: Vec<Fate>,
+    /// Per place of all signatures.
+    places: Vec<Vec<Vec<Type>>>,
+    /// Per result of all signatures.
+    results: Vec<Vec<Vec<Type>>>,
+}
+
+impl Fates {
+    fn new(extension: &mut Extension, classes: &mut Classes<'_>, cuts: &Cuts) -> Self {
+        let graph = classes.graph;
+        let mut fates = Self { of: Vec::new(), places: Vec::new(), results: Vec::new() };
+        let mut first_site: Vec<Option<AppId>> = vec![None; graph.sigs.items().len()];
+        for app in graph.arena.ids().rev() {
+            first_site[graph.arena.app(app).sig.index()] = Some(app);
+        }
+        for (number, signature) in graph.sigs.items().iter().enumerate() {
+            let sig = SigId::new(number);
+            let mut pieces = |spot: Spot| {
+                let spot = classes.spot(spot);
+                classes.pieces(cuts, spot)
+            };
+            let pattern = Pattern {
+                places: (0..signature.operands.len()).map(|place| pieces(Spot::Place(sig, place))).collect(),
+                results: (0..signature.results.len()).map(|place| pieces(Spot::Result(sig, place))).collect(),
+            };
+            let fate = match (first_site[number], signature.callee) {
+                (None, _) => Fate::Unused,
+                (_, Callee::Op(Op::Fill { .. })) => Fate::Source(wanted_constants(classes, cuts, sig)),
+                _ if classes.moves.contains(&sig) => Fate::Vanishes(placed(classes, cuts, sig)),
+                _ if pattern.is_plain(graph, signature) => Fate::Stays,
+                (_, Callee::Op(Op::Input(_))) => Fate::Source(pattern.results[0].clone()),
+                (Some(app), _) => {
+                    Fate::Wrapped(wrap(extension, graph, sig, &pattern, graph.arena.app(app).site))
+                }
+            };
+            fates.of.push(fate);
+            fates.results.push(pattern.results);
+            fates.places.push(pattern.places);
+        }
+        fates
+    }
+}
+
+/// The types in which a constant is wanted: those of all pieces of the places where it arrives.
+fn wanted_constants(classes: &mut Classes<'_>, cuts: &Cuts, sig: SigId) -> Vec<Type> {
+    let graph = classes.graph;
+    let mut wanted = vec![graph.ty(graph.sigs.get(sig).results[0])];
+    let spots: Vec<u32> =
+        classes.constants.iter().filter(|known| known.0 == sig).map(|known| known.1).collect();
+    for spot in spots {
+        wanted.extend(classes.pieces(cuts, spot));
+    }
+    wanted.sort_unstable();
+    wanted.dedup();
+    wanted
+}
+
+fn placed(classes: &mut Classes<'_>, cuts: &Cuts, sig: SigId) -> Vec<Placed> {
+    let links = classes.links(sig);
+    let placed = |(_, place, span): (u32, u32, Span)| {
+        let first = cuts.piece_at(place, span.at);
+        Placed { span, first, count: cuts.piece_at(place, span.at + span.width) - first }
+    };
+    links.into_iter().map(placed).collect()
+}
+
+/// Writes the new graph.
+struct Writer<'a> {
+    graph: &'a GraphData,
+    rebuild: Rebuild<'a>,
+    fates: Fates,
+    /// Where the pieces of each value begin, and how many there are.
+    pieces: Vec<(u32, u32)>,
+    pool: Vec<(ValueId, Type)>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(graph: &'a GraphData, rebuild: Rebuild<'a>, fates: Fates) -> Self {
+        Self { graph, rebuild, fates, pieces: vec![(0, 0); graph.arena.values()], pool: Vec::new() }
+    }
+
+    fn write(mut self) -> (GraphData, Renaming) {
+        let mut wrapped: BTreeMap<SigId, SigId> = BTreeMap::new();
+        let mut operands = Vec::new();
+        for app in self.graph.arena.ids() {
+            let old = *self.graph.arena.app(app);
+            let fates = std::mem::take(&mut self.fates.of);
+            match &fates[old.sig.index()] {
+                Fate::Stays => {
+                    let first = self.rebuild.copy(app);
+                    self.give(app, first);
+                }
+                Fate::Vanishes(spans) => self.vanish(app, spans),
+                Fate::Source(types) => self.source(app, types),
+                Fate::Wrapped(signature) => {
+                    self.operands(app, &mut operands);
+                    let sig = *wrapped.entry(old.sig).or_insert_with(|| self.rebuild.sig(signature.clone()));
+                    let first = self.rebuild.append(app, sig, &operands, old.site);
+                    self.give(app, first);
+                }
+                Fate::Unused => unreachable!("the application is one"),
+            }
+            self.fates.of = fates;
+        }
+        self.rebuild.finish()
+    }
+
+    /// The operands of an application in pieces.
+    fn operands(&self, app: AppId, operands: &mut Vec<Operand>) {
+        operands.clear();
+        let sig = self.graph.arena.app(app).sig;
+        for (&operand, types) in self.graph.arena.operands(app).iter().zip(&self.fates.places[sig.index()]) {
+            match operand.as_value() {
+                Some(value) if self.is_constant(value) => {
+                    operands.extend(types.iter().map(|&ty| Operand::value(self.constant(value, ty))));
+                }
+                Some(value) => {
+                    operands.extend(self.pieces_of(value).iter().map(|piece| Operand::value(piece.0)));
+                }
+                None => operands.push(operand),
+            }
+        }
+    }
+
+    fn is_constant(&self, value: ValueId) -> bool {
+        let producer = self.graph.arena.producer(value);
+        matches!(self.graph.signature(producer).callee, Callee::Op(Op::Fill { .. }))
+    }
+
+    fn pieces_of(&self, value: ValueId) -> &[(ValueId, Type)] {
+        let (first, count) = self.pieces[value.index()];
+        &self.pool[first as usize..(first + count) as usize]
+    }
+
+    /// A constant in the type of a piece.
+    fn constant(&self, value: ValueId, ty: Type) -> ValueId {
+        let known = self.pieces_of(value).iter().find(|piece| piece.1 == ty);
+        known.expect("constants are brought in as all pieces that are wanted").0
+    }
+
+    /// Notes the results of an application, from this new value on, as pieces.
+    fn give(&mut self, app: AppId, first: ValueId) {
+        let graph = self.graph;
+        let sig = graph.arena.app(app).sig;
+        let mut next = first.index();
+        for (place, value) in graph.arena.results(app).enumerate() {
+            let types = &self.fates.results[sig.index()][place];
+            self.pieces[value] = (self.pool.len() as u32, types.len() as u32);
+            self.pool.extend((next..).map(ValueId::new).zip(types.iter().copied()));
+            next += types.len();
+            self.rename(ValueId::new(value));
+        }
+    }
+
+    /// Gives a value its name, if it is one piece of its own type.
+    fn rename(&mut self, value: ValueId) {
+        if let [(new, ty)] = *self.pieces_of(value)
+            && ty == self.graph.type_of(value)
+        {
+            self.rebuild.name(value, new);
+        }
+    }
+
+    fn vanish(&mut self, app: AppId, spans: &[Placed]) {
+        let graph = self.graph;
+        self.rebuild.reach(app);
+        let sig = graph.arena.app(app).sig;
+        for (result, value) in graph.arena.results(app).enumerate() {
+            let first = self.pool.len() as u32;
+            for placed in spans.iter().filter(|placed| placed.span.result == result) {
+                let operand = graph.arena.operands(app)[placed.span.place];
+                let from = operand.as_value().expect("moves take values");
+                let range = placed.first as usize..(placed.first + placed.count) as usize;
+                if self.is_constant(from) {
+                    let types = &self.fates.places[sig.index()][placed.span.place][range];
+                    let own: Vec<(ValueId, Type)> =
+                        types.iter().map(|&ty| (self.constant(from, ty), ty)).collect();
+                    self.pool.extend(own);
+                } else {
+                    let begin = self.pieces[from.index()].0 as usize;
+                    self.pool.extend_from_within(begin + range.start..begin + range.end);
+                }
+            }
+            self.pieces[value] = (first, self.pool.len() as u32 - first);
+            self.rename(ValueId::new(value));
+        }
+    }
+
+    /// Brings an input or constant in, piece by piece.
+    fn source(&mut self, app: AppId, types: &[Type]) {
+        let graph = self.graph;
+        let (site, value) = (graph.arena.app(app).site, graph.arena.results(app).start);
+        let begin = self.pool.len() as u32;
+        let mut at = 0;
+        for &ty in types {
+            let id = self.rebuild.ty(ty);
+            let piece = match graph.signature(app).callee {
+                Callee::Op(Op::Fill { bits, .. }) => {
+                    let sig = self.rebuild.sig(plain(Op::Fill { ty, bits }, &[], id));
+                    self.rebuild.append(app, sig, &[], site)
+                }
+                _ => {
+                    let sig = self.rebuild.sig(plain(Op::Input(ty), &[id], id));
+                    let operand = match graph.arena.operands(app)[0].kind() {
+                        Some(OperandKind::Data(slot)) => Operand::data(slot + at),
+                        Some(OperandKind::Index(slot)) => Operand::index(slot + at),
+                        _ => unreachable!("an input takes bound numbers"),
+                    };
+                    self.rebuild.append(app, sig, &[operand], site)
+                }
+            };
+            at += ty.shape.elements() as u32;
+            self.pool.push((piece, ty));
+        }
+        self.pieces[value] = (begin, types.len() as u32);
+        match self.graph.signature(app).callee {
+            Callee::Op(Op::Fill { ty, .. }) => {
+                let own = self.constant(ValueId::new(value), ty);
+                self.rebuild.name(ValueId::new(value), own);
+            }
+            _ => self.rename(ValueId::new(value)),
+        }
+    }
+}

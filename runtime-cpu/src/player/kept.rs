@@ -1,0 +1,76 @@
+//! What the memory of a player holds, so that a plan which grew can be played on from there.
+//!
+//! Memory safety does not rest on this: rows always exist, and indices in rows are cut to the last.
+//! What rests on it is that values are right, so a plan must begin with the steps that were played.
+
+use autobatch_ir::hash::StructureHash;
+use autobatch_ir::plan::{Mode, Operand, Place, Plan};
+
+/// How far a plan was played, and which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    steps: usize,
+    waves: usize,
+    /// The identity of these steps, with all that they read and write.
+    identity: u128,
+}
+
+impl Kept {
+    /// What is kept of a whole play: something, if the plan grows.
+    pub(super) fn of(plan: &Plan) -> Option<Self> {
+        let (steps, waves) = (plan.steps.len(), plan.waves.len());
+        (plan.mode == Mode::Grow).then(|| Self { steps, waves, identity: identity(plan, steps) })
+    }
+
+    /// The first wave of a plan that was not played, if the plan begins with what was.
+    pub(super) fn continues(self, plan: &Plan) -> Option<usize> {
+        let wave_ends = self.waves == 0 || plan.waves.get(self.waves - 1) == Some(&(self.steps as u32));
+        let longer = plan.mode == Mode::Grow && self.steps <= plan.steps.len() && wave_ends;
+        (longer && identity(plan, self.steps) == self.identity).then_some(self.waves)
+    }
+}
+
+/// A hash of 128 bits of the first steps of a plan and of the fields that they may name.
+fn identity(plan: &Plan, steps: usize) -> u128 {
+    let mut hash = StructureHash::default();
+    let mut push = |a: u32, b: u32| hash.push(u64::from(a) << 32 | u64::from(b));
+    let table = |at: u32, count: u32| &plan.tables[at as usize..(at + count) as usize];
+    for step in &plan.steps[..steps] {
+        push(step.kernel.0, step.rows);
+        for &store in plan.stores(step) {
+            push(store.0, 0);
+        }
+        for &operand in plan.operands(step) {
+            match operand {
+                Operand::Rows { field, start, stride } => {
+                    push(field.0, plan.field(field).width());
+                    push(start, stride);
+                }
+                Operand::Table { field, at } => {
+                    push(field.0, plan.field(field).width());
+                    table(at, step.rows).iter().for_each(|&row| push(1, row));
+                }
+                Operand::Segments { field, offsets, items } => {
+                    push(field.0, plan.field(field).width());
+                    let offsets = table(offsets, step.rows + 1);
+                    offsets.iter().for_each(|&offset| push(2, offset));
+                    let count = offsets.last().copied().unwrap_or(0);
+                    table(items, count).iter().for_each(|&row| push(3, row));
+                }
+                Operand::Words { start, stride } => push(start, stride),
+                Operand::Floats { start, stride } => push(stride, start),
+                Operand::WordTable { at } => table(at, step.rows).iter().for_each(|&word| push(4, word)),
+                Operand::FloatTable { at } => table(at, step.rows).iter().for_each(|&float| push(5, float)),
+            }
+        }
+        for &place in plan.places(step) {
+            push(place.field().0, plan.field(place.field()).width());
+            match place {
+                Place::Rows { start, .. } => push(6, start),
+                Place::Table { at, .. } => table(at, step.rows).iter().for_each(|&row| push(7, row)),
+                Place::Edges { start, offsets, .. } => push(start, offsets),
+            }
+        }
+    }
+    hash.value()
+}

@@ -1,0 +1,164 @@
+//! Plans that grow: what is new is played over kept rows, to the bits of playing all of it.
+
+mod common;
+
+use autobatch_ir::graph::{Graph, GraphData, Value};
+use autobatch_ir::module::{Cell, Init, Module, ModuleBuilder, Param, Table};
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::types::{INDEX, f32};
+use autobatch_ir::{ValueId, Weights};
+use autobatch_planner::{Grown, Planner, Request};
+use autobatch_runtime_cpu::kernels::Isa;
+use autobatch_runtime_cpu::{Bound, Player, RunError};
+use common::{Random, bits, cases};
+use std::sync::Arc;
+
+const H: usize = 9;
+
+/// All vectors have one width, so that any value may be read by whatever is appended.
+struct Model {
+    words: Table,
+    weight: Param,
+    node: Cell<4, 2>,
+}
+
+fn model() -> (Arc<Module>, Model) {
+    let mut m = ModuleBuilder::new("growing");
+    let words = m.table("words", [11, H], Init::Uniform(1.0));
+    let weight = m.param("w", [2 * H, H], Init::Glorot(1.0));
+    let node = m.cell("node", [f32([H]); 4], |g, [lh, lc, rh, rc]| {
+        let c = g.affine([lh, rh], weight, None).tanh() + lc * rc;
+        [c.sigmoid(), c]
+    });
+    m.cell("word", [INDEX], |_, [word]| [words.row(word)]);
+    (m.build().expect("the model is well typed"), Model { words, weight, node })
+}
+
+/// Appends a random application; its results join `known`.
+fn act<'g>(g: &'g Graph, model: &Model, known: &mut Vec<Value<'g>>, random: &mut Random) {
+    let any = |random: &mut Random| match known.get(random.below(known.len().max(1))) {
+        Some(&value) if random.below(8) > 0 => value,
+        _ => g.zeros([H]),
+    };
+    let made: Vec<Value<'g>> = match random.below(7) {
+        // The index is a row that a source brings in, perhaps in an earlier delta.
+        0 => vec![model.words.row(g.index(random.below(11) as u32))],
+        1 => vec![model.words.look(g, random.below(11) as u32)],
+        2 => vec![g.input(&random.floats(H))],
+        3 => vec![g.affine([any(random), any(random)], model.weight, None)],
+        4 => vec![g.list((0..random.below(4)).map(|_| any(random)).collect::<Vec<_>>()).sum()],
+        _ => g.call(model.node, [any(random), any(random), any(random), any(random)]).to_vec(),
+    };
+    known.extend(made.into_iter().filter(|value| value.shape().elements() == H));
+}
+
+fn outputs(player: &Player, plan: &Plan) -> Vec<Vec<u32>> {
+    (0..plan.outputs.len()).map(|number| bits(player.output(plan, number))).collect()
+}
+
+fn bound(graph: &GraphData) -> Bound<'_> {
+    Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off }
+}
+
+fn verified(grown: &Grown) -> Verified<Plan> {
+    grown.plan().clone().verify().expect("the planner makes sound plans")
+}
+
+#[test]
+fn what_a_plan_gained_is_played_over_kept_rows_to_the_bits_of_the_whole() {
+    let (module, model) = model();
+    let weights = Weights::init(&module, 3);
+    let mut random = Random::seeded();
+    let mut resumed = 0;
+    for case in 0..cases(40) {
+        let isas = Isa::available();
+        let isa = isas[case % isas.len()];
+        let mut shared = Player::with_isa(isa, 2);
+        shared.set_shared_work(1);
+        let mut kept = [Player::with_isa(isa, 1), shared];
+        let g = Graph::new(&module);
+        let mut known = vec![g.zeros([H])];
+        let mut planner = Planner::default();
+        let mut grown: Option<Grown> = None;
+        for round in 0..1 + random.below(6) {
+            (0..1 + random.below(12)).for_each(|_| act(&g, &model, &mut known, &mut random));
+            let wanted: Vec<ValueId> =
+                (0..1 + random.below(3)).filter_map(|_| known[random.below(known.len())].id()).collect();
+            let (graph, request) = (g.data(), Request { wanted: &wanted, ..Request::default() });
+            match &mut grown {
+                None => grown = Some(planner.begin(&graph, &request).expect("values are wanted")),
+                Some(grown) => drop(planner.grow(&graph, &request, grown).expect("values are wanted")),
+            }
+            let plan = verified(grown.as_ref().expect("there is a plan"));
+            let mut whole = Player::with_isa(isa, 1);
+            whole.play(&plan, &weights, bound(&graph)).expect("sound");
+            for player in &mut kept {
+                if round == 0 {
+                    player.play(&plan, &weights, bound(&graph)).expect("sound");
+                } else {
+                    player.resume(&plan, &weights, bound(&graph)).expect("the plan grew");
+                    resumed += 1;
+                }
+                let what = format!("seed {} case {case} round {round}", random.seed);
+                assert_eq!(outputs(player, &plan), outputs(&whole, &plan), "{what}");
+            }
+        }
+    }
+    assert!(resumed > if cfg!(miri) { 0 } else { 60 }, "only {resumed} deltas");
+}
+
+#[test]
+fn only_new_steps_are_played() {
+    let (module, model) = model();
+    let mut weights = Weights::init(&module, 3);
+    let g = Graph::new(&module);
+    let x = model.words.look(&g, 4);
+    let wanted: Vec<ValueId> = x.id().into_iter().collect();
+    let mut planner = Planner::default();
+    let mut player = Player::with_isa(Isa::best(), 1);
+    let mut grown = planner
+        .begin(&g.data(), &Request { wanted: &wanted, ..Request::default() })
+        .expect("a value is wanted");
+    player.play(&verified(&grown), &weights, bound(&g.data())).expect("sound");
+    let before = outputs(&player, grown.plan());
+    // A step that is not played again does not see the new weights.
+    weights.get_mut(module.param("words").expect("a table").id().expect("of the module")).fill(0.0);
+    let y = x.relu() - x.relu();
+    let wanted: Vec<ValueId> = [x, y].iter().filter_map(|value| value.id()).collect();
+    planner
+        .grow(&g.data(), &Request { wanted: &wanted, ..Request::default() }, &mut grown)
+        .expect("values are wanted");
+    player.resume(&verified(&grown), &weights, bound(&g.data())).expect("the plan grew");
+    assert_eq!(outputs(&player, grown.plan())[0], before[0]);
+}
+
+#[test]
+fn a_plan_that_does_not_begin_with_what_was_played_is_refused() {
+    let (module, model) = model();
+    let weights = Weights::init(&module, 3);
+    let g = Graph::new(&module);
+    let x = model.words.look(&g, 4);
+    let y = x.tanh();
+    let mut planner = Planner::default();
+    let mut plan_of = |value: Value<'_>, mode| {
+        let wanted: Vec<ValueId> = value.id().into_iter().collect();
+        let request = Request { wanted: &wanted, mode, ..Request::default() };
+        planner.plan(&g.data(), &request).expect("a value is wanted").verify().expect("sound")
+    };
+    use autobatch_ir::plan::Mode;
+    let (first, other) = (plan_of(x, Mode::Grow), plan_of(y.exp(), Mode::Infer));
+    let data = g.data();
+    let mut player = Player::with_isa(Isa::best(), 1);
+    let refused = |player: &mut Player, plan: &Verified<Plan>| {
+        let error = player.resume(plan, &weights, bound(&data)).expect_err("it is another plan");
+        assert!(matches!(error, RunError::NotBefore), "{error}");
+        assert!(error.to_string().contains("play all of it with play"));
+    };
+    refused(&mut player, &first);
+    player.play(&other, &weights, bound(&data)).expect("sound");
+    refused(&mut player, &first);
+    player.play(&first, &weights, bound(&data)).expect("sound");
+    refused(&mut player, &other);
+    player.resume(&first, &weights, bound(&data)).expect("nothing is new");
+}
