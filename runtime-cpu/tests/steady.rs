@@ -26,7 +26,8 @@ fn the_second_play_of_a_plan_allocates_nothing() {
         [h * h.softmax() + turned.layer_norm(1e-5)]
     });
     let module = m.build().expect("the model is well typed");
-    let weights = Weights::init(&module, 1);
+    let mut weights = Weights::init(&module, 1);
+    let weight_id = weight.id().expect("a parameter");
     for policy in ["none", "auto"] {
         let graph = Graph::new(&module);
         let mut wanted = Vec::new();
@@ -55,6 +56,11 @@ fn the_second_play_of_a_plan_allocates_nothing() {
         let before = allocations();
         player.play(&plan, &weights, bound).expect("bindings fit");
         assert_eq!(allocations() - before, 0, "{policy}: {} steps", plan.steps.len());
+        let halved: Vec<f32> = weights.get(weight_id).iter().map(|w| w / 2.0).collect();
+        weights.set(weight_id, &halved).expect("as many as before");
+        let before = allocations();
+        player.play(&plan, &weights, bound).expect("bindings fit");
+        assert_eq!(allocations() - before, 0, "{policy}: changed weights are packed over the old ones");
     }
 }
 

@@ -285,6 +285,7 @@ impl<'a> Product<'a> {
 }
 
 /// Where the operand rows of a block are.
+#[derive(Clone, Copy)]
 enum Operand<'a> {
     InPlace(&'a [*const f32; BLOCK_ROWS]),
     Gathered(*const f32),
@@ -317,14 +318,22 @@ impl Block<'_> {
         for group in 0..groups {
             let width = share(panels, groups, group);
             let mut row = 0;
+            let columns = (width * panel).min(self.columns.end - at * panel);
+            let narrow = width == 1 && columns <= self.twin.vector;
             for tile in 0..self.tiles {
                 let height = share(self.count, self.tiles, tile);
-                let (a, a_rows, function) = match operand {
-                    Operand::InPlace(rows) => {
+                let (a, a_rows, function) = match (operand, narrow) {
+                    (Operand::InPlace(rows), false) => {
                         (ptr::null(), rows[row..].as_ptr(), (self.twin.in_place)(height, width))
                     }
-                    Operand::Gathered(a) => {
+                    (Operand::InPlace(rows), true) => {
+                        (ptr::null(), rows[row..].as_ptr(), (self.twin.narrow_in_place)(height))
+                    }
+                    (Operand::Gathered(a), false) => {
                         (a.wrapping_add(row * GATHERED_ROW), ptr::null(), (self.twin.gathered)(height, width))
+                    }
+                    (Operand::Gathered(a), true) => {
+                        (a.wrapping_add(row * GATHERED_ROW), ptr::null(), (self.twin.narrow_gathered)(height))
                     }
                 };
                 let b = self.weights.row(at, first_k);
@@ -345,7 +354,7 @@ impl Block<'_> {
                     out: self.out.wrapping_add(row * self.out_stride),
                     out_stride: self.out_stride,
                     column: at * panel,
-                    columns: (width * panel).min(self.columns.end - at * panel),
+                    columns,
                 };
                 // SAFETY: the shape's rows and panels exist in block and weights; the pointers are those the caller vouches for.
                 unsafe { function(&tile) };

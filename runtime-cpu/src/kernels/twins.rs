@@ -32,6 +32,11 @@ pub(super) struct Twin {
     pub(super) cut: fn(rows: usize) -> TileFn,
     /// The first operand packed with one step of `k` every `XPOSED_STEP` floats; one panel.
     pub(super) transposed: fn(rows: usize) -> TileFn,
+    /// Columns of a vector. Where a panel has no more of them left, the functions that follow compute those alone.
+    pub(super) vector: usize,
+    pub(super) narrow_gathered: fn(rows: usize) -> TileFn,
+    pub(super) narrow_in_place: fn(rows: usize) -> TileFn,
+    pub(super) narrow_transposed: fn(rows: usize) -> TileFn,
     pub(super) row_sum: RowSumFn,
 }
 
@@ -60,11 +65,11 @@ macro_rules! shapes {
     };
 }
 
-/// A function from a number of rows to its tile of one panel.
+/// A function from a number of rows to its tile of so many vectors.
 macro_rules! heights {
-    ($function:ident, $lanes:ty, $($rows:literal)+) => {
+    ($function:ident, $vectors:expr, $($rows:literal)+) => {
         |rows| match rows {
-            $($rows => $function::<$rows, { <$lanes as Lanes>::VECTORS }>,)+
+            $($rows => $function::<$rows, { $vectors }>,)+
             _ => unreachable!("no tile of {rows} rows"),
         }
     };
@@ -91,8 +96,12 @@ macro_rules! twin {
                 panels: |rows| MOST_PANELS[rows - 1],
                 gathered: shapes!(gathered, $lanes, $($rows : $($panels)+);+),
                 in_place: shapes!(in_place, $lanes, $($rows : $($panels)+);+),
-                cut: heights!(cut, $lanes, $($height)+),
-                transposed: heights!(transposed, $lanes, $($height)+),
+                cut: heights!(cut, <$lanes as Lanes>::VECTORS, $($height)+),
+                transposed: heights!(transposed, <$lanes as Lanes>::VECTORS, $($height)+),
+                vector: <$lanes as Lanes>::WIDTH,
+                narrow_gathered: heights!(gathered, 1, $($height)+),
+                narrow_in_place: heights!(in_place, 1, $($height)+),
+                narrow_transposed: heights!(transposed, 1, $($height)+),
                 row_sum,
             };
 

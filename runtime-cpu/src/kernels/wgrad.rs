@@ -4,9 +4,10 @@
 //! `acc = start; for r ascending: acc = acc + dy[r, n]`, where `r` runs through the runs of rows in the order given. Nothing else has a part in
 //! them: threads split `dw` by rows and columns, never the sum.
 //!
-//! **Speed.** The sum is walked in blocks of `R_BLOCK` rows. Of a block, the rows of X are packed so that a register tile finds its few
-//! columns side by side, one panel of dY at a time is packed beside it, and every tile of `dw` below that panel goes on from its stored
-//! accumulators. Rows behind a table cost no more than rows in order: they are packed either way.
+//! **Speed.** `dw` is computed stripe by stripe of columns, so that a stripe stays in the second-level cache until its sum is complete. The sum
+//! is walked in blocks of `R_BLOCK` rows. Of a block, the stripe's columns of dY are packed as panels, the rows of X so that a register tile
+//! finds its few columns side by side, and every tile of `dw` goes on from its stored accumulators. Rows behind a table cost no more than rows
+//! in order: they are packed either way.
 
 use std::ops::Range;
 use std::ptr;
@@ -25,8 +26,12 @@ const R_BLOCK: usize = 256;
 const TILES: usize = 32;
 /// Floats from the packed columns of a tile to those of the next; not a multiple of 1024, so that they fall into different cache sets.
 const TILE_FLOATS: usize = R_BLOCK * XPOSED_STEP + XPOSED_STEP;
+/// Columns of a stripe.
+const STRIPE: usize = 512;
 /// The widest panel of any instruction set.
 const WIDEST_PANEL: usize = 32;
+/// Floats between two packed panels of dY besides their own: as for tiles.
+const PANEL_GAP: usize = 16;
 
 /// Lanes `0..count` of some rows: a piece of a sum over rows.
 #[derive(Clone, Copy, Debug)]
@@ -115,74 +120,89 @@ impl WeightGrad<'_> {
         out: RowsMut<'_>,
         scratch: &mut Scratch,
     ) {
+        if rows.is_empty() {
+            return;
+        }
         let twin = Twin::of(self.isa);
-        let blocks = rows.len().div_ceil(self.block_rows());
-        let mut first = rows.start;
-        for block in 0..blocks {
-            let height = share(rows.len(), blocks, block);
-            // SAFETY: a part of the block that the caller vouches for.
-            unsafe { self.run_rows(twin, first..first + height, &columns, &out, scratch) };
-            first += height;
+        let panels = columns.len().div_ceil(twin.panel);
+        let stripes = panels.div_ceil(STRIPE / twin.panel);
+        let mut first = columns.start;
+        for stripe in 0..stripes {
+            let end = columns.end.min(first + share(panels, stripes, stripe) * twin.panel);
+            // SAFETY: a part of the block that the caller vouches for, at most `STRIPE` wide.
+            unsafe { self.run_stripe(twin, &rows, first..end, &out, scratch) };
+            first = end;
         }
     }
 
-    /// At most `TILES` register tiles of rows.
+    /// At most `STRIPE` columns, of at least one row.
     ///
     /// # Safety
     /// As for `run_block_unchecked`.
-    unsafe fn run_rows(
+    unsafe fn run_stripe(
         &self,
         twin: &Twin,
-        rows: Range<usize>,
-        columns: &Range<usize>,
+        rows: &Range<usize>,
+        columns: Range<usize>,
         out: &RowsMut<'_>,
         scratch: &mut Scratch,
     ) {
         let count: usize = self.x.iter().map(|run| run.count).sum();
-        let tiles = rows.len().div_ceil(twin.rows);
+        let blocks = rows.len().div_ceil(self.block_rows());
         let (mut x, mut dy) = (Cursor::new(self.x), Cursor::new(self.dy));
-        let buffer = scratch.floats(TILES * TILE_FLOATS + R_BLOCK * WIDEST_PANEL);
+        let panel_floats = R_BLOCK * twin.panel + PANEL_GAP;
+        let buffer = scratch.floats(TILES * TILE_FLOATS + STRIPE / twin.panel * panel_floats);
         let (packed_x, packed_dy) = buffer.split_at_mut(TILES * TILE_FLOATS);
         let mut first_r = 0;
         // A sum of no rows still writes its start, in one turn of no length.
         loop {
             let len = R_BLOCK.min(count - first_r);
-            // SAFETY: `len` rows of X are left and at least `rows.end` wide; the scratch holds `tiles` tiles.
-            unsafe { pack_columns(&mut x, len, &rows, self.k, tiles, packed_x) };
-            let after = dy.clone().skipped(len);
-            for first in columns.clone().step_by(twin.panel) {
-                let width = twin.panel.min(columns.end - first);
-                // SAFETY: `len` rows of dY are left and at least `first + width` wide; the scratch holds a panel.
-                unsafe { pack_panel(dy.clone(), len, first, width, twin.panel, packed_dy) };
-                let mut row = rows.start;
-                for tile in 0..tiles {
-                    let height = share(rows.len(), tiles, tile);
-                    let mut start = [ptr::null::<f32>(); MOST_ROWS];
-                    if first_r > 0 || self.accumulate {
-                        for (i, slot) in start.iter_mut().enumerate().take(height) {
-                            *slot = out.row(row + i);
+            // SAFETY: `len` rows of dY are left and at least `columns.end` wide; the scratch holds the panels of a stripe.
+            unsafe { pack_panels(&mut dy, len, &columns, twin.panel, panel_floats, packed_dy) };
+            let goes_on = first_r > 0 || self.accumulate;
+            let mut after = Cursor::new(&[]);
+            let mut first = rows.start;
+            for block in 0..blocks {
+                let rows = first..first + share(rows.len(), blocks, block);
+                first = rows.end;
+                let tiles = rows.len().div_ceil(twin.rows);
+                after = x.clone();
+                // SAFETY: `len` rows of X are left and at least `rows.end` wide; the scratch holds `tiles` tiles.
+                unsafe { pack_columns(&mut after, len, &rows, self.k, tiles, packed_x) };
+                for (column, b) in columns.clone().step_by(twin.panel).zip(packed_dy.chunks(panel_floats)) {
+                    let width = twin.panel.min(columns.end - column);
+                    let function =
+                        if width <= twin.vector { twin.narrow_transposed } else { twin.transposed };
+                    let mut row = rows.start;
+                    for tile in 0..tiles {
+                        let height = share(rows.len(), tiles, tile);
+                        let mut start = [ptr::null::<f32>(); MOST_ROWS];
+                        if goes_on {
+                            for (i, slot) in start.iter_mut().enumerate().take(height) {
+                                *slot = out.row(row + i);
+                            }
                         }
+                        let tile = Tile {
+                            a: packed_x[tile * TILE_FLOATS..].as_ptr(),
+                            a_rows: ptr::null(),
+                            b: b.as_ptr(),
+                            b_panel: 0,
+                            b_step: twin.panel,
+                            ahead: Ahead::lone(b.as_ptr(), twin.panel),
+                            k: len,
+                            start: start.as_ptr(),
+                            out: out.row(row),
+                            out_stride: out.stride(),
+                            column,
+                            columns: width,
+                        };
+                        // SAFETY: both operands were packed for this shape; the caller vouches for the result.
+                        unsafe { function(height)(&tile) };
+                        row += height;
                     }
-                    let tile = Tile {
-                        a: packed_x[tile * TILE_FLOATS..].as_ptr(),
-                        a_rows: ptr::null(),
-                        b: packed_dy.as_ptr(),
-                        b_panel: 0,
-                        b_step: twin.panel,
-                        ahead: Ahead::lone(packed_dy.as_ptr(), twin.panel),
-                        k: len,
-                        start: start.as_ptr(),
-                        out: out.row(row),
-                        out_stride: out.stride(),
-                        column: first,
-                        columns: width,
-                    };
-                    // SAFETY: both operands were packed for this shape; the caller vouches for the result.
-                    unsafe { (twin.transposed)(height)(&tile) };
-                    row += height;
                 }
             }
-            dy = after;
+            x = after;
             first_r += len;
             if first_r == count {
                 return;
@@ -224,25 +244,31 @@ unsafe fn pack_columns(
     }
 }
 
-/// Packs `width` columns from `first` on of the next `len` rows of dY, followed by zeros up to `panel`.
+/// Packs columns `columns` of the next `len` rows of dY as panels, each `panel_floats` behind the one before; the columns that the last panel
+/// has too many are zero.
 ///
 /// # Safety
-/// The rows are left and at least `first + width` wide.
-unsafe fn pack_panel(
-    mut dy: Cursor<'_>,
+/// The rows are left and at least `columns.end` wide; `to` has room for the panels.
+unsafe fn pack_panels(
+    dy: &mut Cursor<'_>,
     len: usize,
-    first: usize,
-    width: usize,
+    columns: &Range<usize>,
     panel: usize,
+    panel_floats: usize,
     to: &mut [f32],
 ) {
-    let to = &mut to[..len * panel];
-    if width < panel {
-        to.fill(0.0);
+    let cut = columns.len() % panel;
+    if cut > 0 {
+        to[columns.len() / panel * panel_floats..][..len * panel].fill(0.0);
     }
-    for to in to.chunks_exact_mut(panel) {
-        // SAFETY: the row is left, and the columns lie in it; a panel has at most WIDEST_PANEL columns.
-        unsafe { copy_short(dy.next().wrapping_add(first), to.as_mut_ptr(), width) };
+    for r in 0..len {
+        // SAFETY: the row is left.
+        let row = unsafe { dy.next() };
+        for (first, to) in columns.clone().step_by(panel).zip(to.chunks_mut(panel_floats)) {
+            let to = to[r * panel..][..panel].as_mut_ptr();
+            // SAFETY: the columns lie in the row; a panel has at most WIDEST_PANEL columns.
+            unsafe { copy_short(row.wrapping_add(first), to, panel.min(columns.end - first)) };
+        }
     }
 }
 
@@ -252,6 +278,10 @@ unsafe fn pack_panel(
 /// `from` is readable and `to` writable for `len` floats, apart from each other; `len` is at most `WIDEST_PANEL`.
 #[inline(always)]
 unsafe fn copy_short(from: *const f32, to: *mut f32, len: usize) {
+    if len == WIDEST_PANEL {
+        // SAFETY: as for this function.
+        return unsafe { ptr::copy_nonoverlapping(from, to, WIDEST_PANEL) };
+    }
     let mut at = 0;
     macro_rules! copy {
         ($($size:literal)+) => {
@@ -262,7 +292,7 @@ unsafe fn copy_short(from: *const f32, to: *mut f32, len: usize) {
             })+
         };
     }
-    copy!(32 16 8 4 2 1);
+    copy!(16 8 4 2 1);
     debug_assert_eq!(at, len);
 }
 
@@ -294,21 +324,6 @@ impl<'a> Cursor<'a> {
             self.lane += 1;
             row
         }
-    }
-
-    /// The place `rows` rows further on.
-    fn skipped(mut self, mut rows: usize) -> Self {
-        while let Some(run) = self.runs.first() {
-            let here = rows.min(run.count - self.lane);
-            self.lane += here;
-            rows -= here;
-            if rows == 0 {
-                break;
-            }
-            self.runs = &self.runs[1..];
-            self.lane = 0;
-        }
-        self
     }
 }
 

@@ -11,6 +11,10 @@ use autobatch_ir::types::DType;
 
 /// Bytes of temporaries that a tile may fill: a part of every second-level cache.
 const TILE_BYTES: usize = 192 << 10;
+/// Weights go through the cache once for every tile: temporaries may fill this part of their size, if that is more ...
+const WEIGHT_PART: usize = 4;
+/// ... up to so many bytes.
+const TILE_MOST_BYTES: usize = 1 << 20;
 /// Rows of a tile are a multiple of this, the tallest register tile of the products.
 pub(super) const TILE_STEP: usize = 14;
 /// The most parts of a product that are played at once; a longer chain goes on from its result.
@@ -117,7 +121,8 @@ impl Program {
         let tasks =
             kernel.stages.iter().enumerate().map(|(number, stage)| builder.task(number, stage)).collect();
         let row_floats = builder.row_floats.max(1);
-        let fit = TILE_BYTES / 4 / row_floats / TILE_STEP * TILE_STEP;
+        let bytes = (builder.weight_floats * 4 / WEIGHT_PART).clamp(TILE_BYTES, TILE_MOST_BYTES);
+        let fit = bytes / 4 / row_floats / TILE_STEP * TILE_STEP;
         Self {
             homes: builder.homes,
             gathers: builder.gathers,
@@ -139,6 +144,8 @@ struct Builder {
     constants: Vec<f32>,
     weights: Vec<Weight>,
     row_floats: usize,
+    /// Elements of the weights that products meet, those of each product.
+    weight_floats: usize,
     work: usize,
 }
 
@@ -150,6 +157,7 @@ impl Builder {
             constants: Vec::new(),
             weights: Vec::new(),
             row_floats: 0,
+            weight_floats: 0,
             work: 1,
         };
         for (number, reg) in kernel.regs.iter().enumerate() {
@@ -193,9 +201,10 @@ impl Builder {
     fn task(&mut self, number: usize, stage: &Stage) -> Task {
         match stage {
             Stage::Prod { dst, rows, init, parts } => {
-                self.work += parts.iter().map(|p| 2 * p.source.width as usize).sum::<usize>()
-                    * dst.width as usize
-                    / *rows as usize;
+                let (rows_of_value, width) = (*rows as usize, dst.width as usize);
+                let k = parts.iter().map(|p| p.source.width as usize).sum::<usize>() / rows_of_value;
+                self.weight_floats += k * width / rows_of_value;
+                self.work += 2 * k * width;
                 Task::Prod { dst: *dst, rows: *rows, init: *init, chains: self.chains(*dst, *rows, parts) }
             }
             Stage::Map { width, code } => Task::Map(self.map(*width as usize, code)),

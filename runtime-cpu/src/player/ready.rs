@@ -171,7 +171,8 @@ fn packed(
     stores: &dyn Stores,
 ) -> Result<Arc<PackedWeights>, KernelError> {
     let version = stores.version(store);
-    if let Some((packed_version, packed)) = known.get(&(store, weight))
+    let known_packed = known.get_mut(&(store, weight));
+    if let Some((packed_version, packed)) = &known_packed
         && *packed_version == version
     {
         return Ok(Arc::clone(packed));
@@ -180,11 +181,20 @@ fn packed(
     let (rows, columns) = (dims.dims()[0] as usize, dims.dims()[1] as usize);
     let values = stores.values(store);
     let (col, width) = (weight.col as usize, weight.width as usize);
-    let matrix = if weight.transposed {
-        Matrix::new(&values[col * columns..], columns, width, columns).transposed()
+    let (matrix, size) = if weight.transposed {
+        (Matrix::new(&values[col * columns..], columns, width, columns).transposed(), (columns, width))
     } else {
-        Matrix::new(&values[col..], columns, rows, width)
+        (Matrix::new(&values[col..], columns, rows, width), (rows, width))
     };
+    // Over the old values where that can be: fresh memory costs as much as packing.
+    if let Some((packed_version, packed)) = known_packed
+        && let Some(old) = Arc::get_mut(packed)
+        && (old.isa(), old.k(), old.n()) == (isa, size.0, size.1)
+    {
+        old.fill(0, 0, matrix)?;
+        *packed_version = version;
+        return Ok(Arc::clone(packed));
+    }
     let packed = Arc::new(PackedWeights::pack(isa, matrix)?);
     known.insert((store, weight), (version, Arc::clone(&packed)));
     Ok(packed)

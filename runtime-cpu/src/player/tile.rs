@@ -6,7 +6,7 @@
 use super::Bound;
 use super::counters::Span;
 use super::memory::FieldMemory;
-use super::program::{Home, Program, Task};
+use super::program::{Home, Program, TILE_STEP, Task};
 use super::ready::Ready;
 use crate::kernels::list_gradients::FoldSpace;
 use crate::kernels::{Aligned, Isa, PackedWeights, Scratch};
@@ -113,10 +113,13 @@ impl StepContext<'_> {
             .tile
             .fit(self.program.row_floats * rows)
             .expect("a tile is at most a few hundred KiB and a row");
-        for start in lanes.clone().step_by(rows) {
+        // Nearly equal tiles: all go through the weights once.
+        let tiles = lanes.len().div_ceil(rows).max(1);
+        let height = lanes.len().div_ceil(tiles).max(1).next_multiple_of(TILE_STEP);
+        for start in lanes.clone().step_by(height) {
             let tile = Tile {
                 step: self,
-                lanes: start..lanes.end.min(start + rows),
+                lanes: start..lanes.end.min(start + height),
                 base: memory.tile.floats_mut().as_mut_ptr(),
             };
             // SAFETY: the tile's lanes are some of those that the caller vouches for.
