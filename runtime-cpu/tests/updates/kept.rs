@@ -5,9 +5,7 @@ use autobatch_ir::module::ParamKind;
 use autobatch_ir::numeric::half;
 use autobatch_ir::states::StatesError;
 use autobatch_ir::{DType, Init, ModuleBuilder, ParamId};
-use autobatch_nn::optim::{
-    Adadelta, Adagrad, Adam, AdamW, AmsGrad, Momentum, Nesterov, Optimize, Optimizer, RmsProp, Sgd,
-};
+use autobatch_nn::optim::{Adagrad, Adam, Optimize, Optimizer, RmsProp, Sgd};
 use autobatch_runtime_cpu::Player;
 
 fn player() -> Player {
