@@ -12,7 +12,6 @@
 
 pub mod elementwise;
 mod error;
-mod fused;
 mod isa;
 mod lanes;
 pub(crate) mod line;

@@ -2,9 +2,13 @@
 //!
 //! By then nobody writes rows any more, so everything here is safe code over whole fields. Threads
 //! take rows of the *gradient*, never a part of a sum, so the bits depend on the plan only.
+//!
+//! What came back from a product is summed several times: with each part of what entered, and by itself
+//! for the bias. Neighbouring finals that take the same rows are played together, some rows at a time,
+//! which are in cache then for all but the first.
 
 use super::RunError;
-use super::gradients::Gradients;
+use super::gradients::{Gradients, meet};
 use super::memory::Memory;
 use crate::kernels::{Isa, RowNumbers, Rows, RowsMut, Run, Scratch, TableSum, WeightGrad, column_sums};
 use autobatch_ir::plan::{FieldId, Final, FinalPart, FinalSum, Operand, Plan};
@@ -14,6 +18,11 @@ use std::ops::Range;
 const SPLIT_WORK: usize = 1_500_000;
 /// Additions to a table below which they are not split among threads.
 const SPLIT_ELEMENTS: usize = 100_000;
+
+/// Rows that finals of the same rows take at a time.
+const ROWS_AT_ONCE: usize = 512;
+/// Elements of the gradients that are summed together: they go through the cache once for so many rows.
+const MOST_TOGETHER: usize = 1 << 18;
 
 /// What finals read.
 #[derive(Clone, Copy)]
@@ -28,28 +37,52 @@ impl Gradients {
     /// Plays all finals in order.
     pub(super) fn play(&mut self, played: Played<'_>, threads: usize, kept: bool) -> Result<(), RunError> {
         self.touched.mark(played, kept);
-        for (sum, &fresh) in played.plan.finals.iter().zip(&self.fresh) {
-            let gradient = &mut self.stores[sum.store.index()].values[..];
-            let columns = played.plan.stores[sum.store.index()].ty.shape.width();
-            let scratch = &mut self.scratch[..threads];
-            match sum.sum {
-                FinalSum::Wgrad { row, col, k, n } => {
-                    let (row, col, k, n) = (row as usize, col as usize, k as usize, n as usize);
-                    let dy = played.runs(sum, n, |part| Some(part.dy));
-                    let target = &mut gradient[row * columns..(row + k) * columns];
-                    let x = played.runs(sum, k, |part| part.x);
-                    let product = Product { played, x: &x, dy: &dy, k, n, col, accumulate: !fresh };
-                    product.play(target, columns, scratch)?;
+        let finals = &played.plan.finals;
+        let mut end = 0;
+        while end < finals.len() {
+            let begin = end;
+            end += together(played.plan, &finals[begin..]);
+            let sums: Vec<Sum<'_>> = finals[begin..end].iter().map(|sum| played.sum(sum)).collect();
+            let count = sums[0].dy.iter().map(|run| run.count).sum();
+            let each = if sums.len() > 1 { ROWS_AT_ONCE } else { count };
+            let mut rows = 0..each.min(count);
+            // A sum of no rows still writes its start, in one turn of no length.
+            loop {
+                for (sum, fresh) in sums.iter().zip(&self.fresh[begin..end]) {
+                    let gradient = &mut self.stores[sum.of.store.index()].values[..];
+                    let accumulate = !fresh || rows.start > 0;
+                    sum.play(rows.clone(), gradient, accumulate, &mut self.scratch[..threads])?;
                 }
-                FinalSum::Colsum => {
-                    let dy = played.runs(sum, gradient.len(), |part| Some(part.dy));
-                    column_sums(played.isa, &runs_of(&dy, 0, played), gradient, !fresh)?;
+                if rows.end == count {
+                    break;
                 }
-                FinalSum::Tgrad => played.add_table_rows(sum, columns, gradient, threads)?,
+                rows = rows.end..count.min(rows.end + each);
             }
         }
         Ok(())
     }
+}
+
+/// How many of the finals, from the first on, take the same rows of what came back and reach no element
+/// twice, so that their order does not matter; at least one.
+fn together(plan: &Plan, finals: &[Final]) -> usize {
+    let size = |sum: &Final| match sum.sum {
+        FinalSum::Wgrad { k, n, .. } => k as usize * n as usize,
+        FinalSum::Colsum => 0,
+        FinalSum::Tgrad => MOST_TOGETHER,
+    };
+    let rows =
+        |sum: &Final| sum.parts.iter().map(|part| (part.lanes, part.each, part.dy)).collect::<Vec<_>>();
+    let (mut count, mut elements, first) = (1, size(&finals[0]), rows(&finals[0]));
+    while let Some(next) = finals.get(count) {
+        elements += size(next);
+        let apart = finals[..count].iter().all(|before| !meet(plan, before, next));
+        if elements >= MOST_TOGETHER || !apart || rows(next) != first {
+            break;
+        }
+        count += 1;
+    }
+    count
 }
 
 /// Rows of a field, `count` of them: numbers `first + i * step`, or a table of the caller's.
@@ -71,7 +104,56 @@ enum Numbers {
     Own(Vec<u32>),
 }
 
-impl Played<'_> {
+/// A final, and the rows that it takes.
+struct Sum<'a> {
+    played: Played<'a>,
+    of: &'a Final,
+    x: Vec<RowRun>,
+    dy: Vec<RowRun>,
+    /// The width of the store.
+    columns: usize,
+}
+
+impl Sum<'_> {
+    /// Adds some of the rows.
+    fn play(
+        &self,
+        rows: Range<usize>,
+        gradient: &mut [f32],
+        accumulate: bool,
+        scratch: &mut [Scratch],
+    ) -> Result<(), RunError> {
+        let Self { played, of, ref x, ref dy, columns } = *self;
+        match of.sum {
+            FinalSum::Wgrad { row, col, k, n } => {
+                let (row, col, k, n) = (row as usize, col as usize, k as usize, n as usize);
+                let target = &mut gradient[row * columns..(row + k) * columns];
+                let product = Product { played, x, dy, rows, k, n, col, accumulate };
+                product.play(target, columns, scratch)
+            }
+            FinalSum::Colsum => {
+                Ok(column_sums(played.isa, &runs_of(dy, 0, rows, played), gradient, accumulate)?)
+            }
+            FinalSum::Tgrad => {
+                played.add_table_rows(of, &runs_of(dy, 0, rows, played), columns, gradient, scratch.len())
+            }
+        }
+    }
+}
+
+impl<'a> Played<'a> {
+    fn sum(self, of: &'a Final) -> Sum<'a> {
+        let ty = self.plan.stores[of.store.index()].ty;
+        let columns = ty.shape.width();
+        let (k, n) = match of.sum {
+            FinalSum::Wgrad { k, n, .. } => (k as usize, n as usize),
+            FinalSum::Colsum => (0, ty.shape.elements()),
+            FinalSum::Tgrad => (0, columns),
+        };
+        let x = if k > 0 { self.runs(of, k, |part| part.x) } else { Vec::new() };
+        Sum { played: self, of, x, dy: self.runs(of, n, |part| Some(part.dy)), columns }
+    }
+
     /// What the parts of a final name, as runs of rows of one width.
     fn runs(
         &self,
@@ -125,6 +207,7 @@ impl Played<'_> {
     fn add_table_rows(
         &self,
         sum: &Final,
+        dy: &[Run<'_>],
         columns: usize,
         gradient: &mut [f32],
         threads: usize,
@@ -137,8 +220,7 @@ impl Played<'_> {
             let row = |lane| (self.index(x, lane) as usize).min(last) as u32;
             targets.extend((0..part.lanes as usize).map(row));
         }
-        let dy = self.runs(sum, columns, |part| Some(part.dy));
-        let rows = TableSum { isa: self.isa, columns, dy: &runs_of(&dy, 0, *self), targets: &targets };
+        let rows = TableSum { isa: self.isa, columns, dy, targets: &targets };
         let parts = (lanes * columns / SPLIT_ELEMENTS + 1).min(threads).min(columns);
         Ok(rows.run(gradient, parts)?)
     }
@@ -151,18 +233,27 @@ fn field_of(operand: Operand) -> FieldId {
     }
 }
 
-/// The rows from column `first` on.
-fn runs_of<'a>(runs: &'a [RowRun], first: usize, played: Played<'a>) -> Vec<Run<'a>> {
-    let run = |run: &'a RowRun| {
+/// Some of the rows, from column `first` on.
+fn runs_of<'a>(runs: &'a [RowRun], first: usize, rows: Range<usize>, played: Played<'a>) -> Vec<Run<'a>> {
+    let mut before = 0;
+    let cut = runs.iter().filter_map(|run| {
+        let begin = rows.start.saturating_sub(before).min(run.count);
+        let end = rows.end.saturating_sub(before).min(run.count);
+        before += run.count;
+        (begin < end).then_some((run, begin, end))
+    });
+    let run = |(run, begin, end): (&'a RowRun, usize, usize)| {
         let numbers = match &run.numbers {
-            Numbers::Stepped { first, step } => RowNumbers::Stepped { first: *first, step: *step },
-            Numbers::Tables(at) => RowNumbers::Table(&played.plan.tables[*at..*at + run.count]),
-            Numbers::Own(rows) => RowNumbers::Table(rows),
+            Numbers::Stepped { first, step } => {
+                RowNumbers::Stepped { first: *first + begin * *step, step: *step }
+            }
+            Numbers::Tables(at) => RowNumbers::Table(&played.plan.tables[*at + begin..*at + end]),
+            Numbers::Own(rows) => RowNumbers::Table(&rows[begin..end]),
         };
         let data = &played.memory.field(run.field.index())[first..];
-        Run { rows: Rows::new(data, run.width, numbers), count: run.count }
+        Run { rows: Rows::new(data, run.width, numbers), count: end - begin }
     };
-    runs.iter().map(run).collect()
+    cut.map(run).collect()
 }
 
 /// One block of a weight's gradient.
@@ -170,6 +261,8 @@ struct Product<'a> {
     played: Played<'a>,
     x: &'a [RowRun],
     dy: &'a [RowRun],
+    /// Which of the rows.
+    rows: Range<usize>,
     k: usize,
     n: usize,
     col: usize,
@@ -180,10 +273,9 @@ struct Product<'a> {
 impl Product<'_> {
     /// `target` holds the rows of the block, each as wide as the store.
     fn play(&self, target: &mut [f32], columns: usize, scratch: &mut [Scratch]) -> Result<(), RunError> {
-        let count: usize = self.x.iter().map(|run| run.count).sum();
-        let parts = (count * self.k * self.n / SPLIT_WORK + 1).min(scratch.len()).min(self.k);
+        let parts = (self.rows.len() * self.k * self.n / SPLIT_WORK + 1).min(scratch.len()).min(self.k);
         if parts <= 1 {
-            return self.rows(0..self.k, target, columns, &mut scratch[0]);
+            return self.block(0..self.k, target, columns, &mut scratch[0]);
         }
         let mut outcomes: Vec<Result<(), RunError>> = (0..parts).map(|_| Ok(())).collect();
         rayon::scope(|scope| {
@@ -191,8 +283,8 @@ impl Product<'_> {
             for (number, (scratch, outcome)) in scratch.iter_mut().zip(&mut outcomes).enumerate() {
                 let end = self.k * (number + 1) / parts;
                 let (own, after) = rest.split_at_mut((end - first) * columns);
-                let rows = first..end;
-                scope.spawn(move |_| *outcome = self.rows(rows, own, columns, scratch));
+                let block = first..end;
+                scope.spawn(move |_| *outcome = self.block(block, own, columns, scratch));
                 (rest, first) = (after, end);
             }
         });
@@ -200,16 +292,17 @@ impl Product<'_> {
     }
 
     /// Some rows of the block, which `target` begins with.
-    fn rows(
+    fn block(
         &self,
-        rows: Range<usize>,
+        block: Range<usize>,
         target: &mut [f32],
         columns: usize,
         scratch: &mut Scratch,
     ) -> Result<(), RunError> {
-        let (x, dy) = (runs_of(self.x, rows.start, self.played), runs_of(self.dy, 0, self.played));
-        let Self { played: Played { isa, .. }, n, accumulate, .. } = *self;
-        let product = WeightGrad { isa, k: rows.len(), n, x: &x, dy: &dy, accumulate };
+        let Self { played, ref rows, n, accumulate, .. } = *self;
+        let x = runs_of(self.x, block.start, rows.clone(), played);
+        let dy = runs_of(self.dy, 0, rows.clone(), played);
+        let product = WeightGrad { isa: played.isa, k: block.len(), n, x: &x, dy: &dy, accumulate };
         Ok(product.run(RowsMut::new(&mut target[self.col..], columns), scratch)?)
     }
 }

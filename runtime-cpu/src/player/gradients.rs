@@ -126,11 +126,16 @@ fn block(plan: &Plan, sum: &Final) -> [Range<u64>; 2] {
 /// Whether no final before this one reaches its block, of which it writes every element.
 fn is_fresh(plan: &Plan, number: usize) -> bool {
     let own = &plan.finals[number];
-    let meet = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
-    let [rows, columns] = block(plan, own);
-    let before = plan.finals[..number].iter().filter(|sum| sum.store == own.store);
-    own.sum != FinalSum::Tgrad
-        && before.map(|sum| block(plan, sum)).all(|[r, c]| !(meet(&r, &rows) && meet(&c, &columns)))
+    own.sum != FinalSum::Tgrad && plan.finals[..number].iter().all(|before| !meet(plan, before, own))
+}
+
+/// Whether two finals reach an element both.
+pub(super) fn meet(plan: &Plan, one: &Final, other: &Final) -> bool {
+    let ranges = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
+    one.store == other.store && {
+        let ([rows, columns], [other_rows, other_columns]) = (block(plan, one), block(plan, other));
+        ranges(&rows, &other_rows) && ranges(&columns, &other_columns)
+    }
 }
 
 /// Whether finals that overwrite reach every element of a store.

@@ -16,6 +16,7 @@ mod gradients;
 mod kept;
 mod map;
 mod memory;
+mod packed;
 mod products;
 mod program;
 mod ready;
@@ -284,7 +285,8 @@ impl Player {
         if !plan.is_update() {
             return Err(RunError::NoUpdate);
         }
-        let arrays = Arrays { plan, gradients, weights: &mut *weights, states: &mut *states, floats };
+        let packed = self.ready.packed();
+        let arrays = Arrays { plan, gradients, weights: &mut *weights, states: &mut *states, floats, packed };
         arrays.check()?;
         let (isa, threads, updates) = (self.isa, self.threads.len(), &mut self.updates);
         match &self.pool {

@@ -6,9 +6,10 @@
 //! nothing.
 
 use super::Stores;
-use super::program::{Program, Weight};
-use crate::kernels::{Isa, KernelError, Matrix, PackedWeights};
-use autobatch_ir::plan::{Kernel, Place, Plan, Step, StoreId};
+use super::packed::Packed;
+use super::program::Program;
+use crate::kernels::{Isa, KernelError, PackedWeights};
+use autobatch_ir::plan::{Kernel, Place, Plan, Step};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub(super) struct Ready {
     /// By the address of a kernel that `programs` keeps alive, and whether results may be homes.
     known: HashMap<(usize, bool), u32>,
     programs: Vec<(Arc<Kernel>, Program)>,
-    packed: HashMap<(StoreId, Weight), (u64, Arc<PackedWeights>)>,
+    packed: Packed,
     /// Per kernel of the plan, the program for results through a table and that for results in place.
     of_kernel: Vec<[u32; 2]>,
     /// Per program: the binding that was found last, and the first of all.
@@ -82,6 +83,12 @@ impl Ready {
             self.steps.push((program, binding));
         }
         Ok(())
+    }
+
+    /// Packed weights, which no plan holds any more.
+    pub(super) fn packed(&mut self) -> &mut Packed {
+        self.weights.clear();
+        &mut self.packed
     }
 
     /// The program of a step of the plan that was prepared.
@@ -155,47 +162,8 @@ impl Ready {
         params.extend(plan.stores(step).iter().map(|&store| stores.values(store)));
         for weight in &self.programs[program as usize].1.weights {
             let store = plan.stores(step)[weight.param as usize];
-            self.weights.push(packed(&mut self.packed, isa, plan, store, *weight, stores)?);
+            self.weights.push(self.packed.get(isa, plan, store, *weight, stores)?);
         }
         Ok(number)
     }
-}
-
-/// The packed weight, packed again where the version of its store is another.
-fn packed(
-    known: &mut HashMap<(StoreId, Weight), (u64, Arc<PackedWeights>)>,
-    isa: Isa,
-    plan: &Plan,
-    store: StoreId,
-    weight: Weight,
-    stores: &dyn Stores,
-) -> Result<Arc<PackedWeights>, KernelError> {
-    let version = stores.version(store);
-    let known_packed = known.get_mut(&(store, weight));
-    if let Some((packed_version, packed)) = &known_packed
-        && *packed_version == version
-    {
-        return Ok(Arc::clone(packed));
-    }
-    let dims = plan.stores[store.index()].ty.shape;
-    let (rows, columns) = (dims.dims()[0] as usize, dims.dims()[1] as usize);
-    let values = stores.values(store);
-    let (col, width) = (weight.col as usize, weight.width as usize);
-    let (matrix, size) = if weight.transposed {
-        (Matrix::new(&values[col * columns..], columns, width, columns).transposed(), (columns, width))
-    } else {
-        (Matrix::new(&values[col..], columns, rows, width), (rows, width))
-    };
-    // Over the old values where that can be: fresh memory costs as much as packing.
-    if let Some((packed_version, packed)) = known_packed
-        && let Some(old) = Arc::get_mut(packed)
-        && (old.isa(), old.k(), old.n()) == (isa, size.0, size.1)
-    {
-        old.fill(0, 0, matrix)?;
-        *packed_version = version;
-        return Ok(Arc::clone(packed));
-    }
-    let packed = Arc::new(PackedWeights::pack(isa, matrix)?);
-    known.insert((store, weight), (version, Arc::clone(&packed)));
-    Ok(packed)
 }

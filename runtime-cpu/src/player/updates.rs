@@ -6,19 +6,25 @@
 
 use super::RunError;
 use super::gradients::Gradients;
+use super::packed::{Met, Packed};
+use crate::kernels::Isa;
 use crate::kernels::elementwise::{Elements, ElementsMut};
-use crate::kernels::line::{Line, Port};
+use crate::kernels::line::{Line, LineScratch, Port};
 use crate::kernels::rowwise::run as run_row;
-use crate::kernels::{Aligned, Isa};
 use autobatch_ir::graph::Op;
 use autobatch_ir::numeric::{row, store};
 use autobatch_ir::plan::{BindError, Kernel, KernelId, Plan, StoreId, StoreKind, Update, UpdateSource};
 use autobatch_ir::types::{DType, Shape, Type};
 use autobatch_ir::{ParamId, States, Weights};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Elements below which an array is not split among threads: about 30 µs of one core.
 const SPLIT_ELEMENTS: usize = 1 << 15;
+/// So many elements are packed while they are in cache, and more where rows are long: rows are packed in
+/// whole panels, however they lie.
+const PACKED_ELEMENTS: usize = 1 << 12;
+const PACKED_ROWS: usize = 32;
 /// So many lines are kept; a player that has met more begins anew with its next update.
 const MOST_LINES: usize = 1024;
 
@@ -36,7 +42,7 @@ pub trait GradientSource {
 #[derive(Default)]
 pub(super) struct Updates {
     lines: Vec<KnownLine>,
-    scratch: Vec<Aligned>,
+    scratch: Vec<LineScratch>,
     scalars: Vec<f32>,
     /// Sums of blocks.
     sums: Vec<f32>,
@@ -64,6 +70,8 @@ pub(super) struct Arrays<'a> {
     pub(super) weights: &'a mut Weights,
     pub(super) states: &'a mut States,
     pub(super) floats: &'a [f32],
+    /// What is packed of the weights.
+    pub(super) packed: &'a mut Packed,
 }
 
 impl GradientSource for Gradients {
@@ -128,7 +136,7 @@ impl Updates {
         if self.lines.len() > MOST_LINES {
             self.lines.clear();
         }
-        self.scratch.resize_with(threads.max(self.scratch.len()), Aligned::default);
+        self.scratch.resize_with(threads.max(self.scratch.len()), LineScratch::default);
         self.scalars.clear();
         let plan = arrays.plan;
         for update in &plan.updates {
@@ -149,12 +157,12 @@ impl Updates {
     }
 
     /// The line of a kernel whose ports meet its targets as `aliases` says, made now or before.
-    fn line(&mut self, kernel: &Arc<Kernel>) -> Arc<Line> {
+    fn line(&mut self, isa: Isa, kernel: &Arc<Kernel>) -> Arc<Line> {
         let known = |line: &&KnownLine| Arc::ptr_eq(&line.kernel, kernel) && *line.aliases == *self.aliases;
         if let Some(known) = self.lines.iter().find(known) {
             return Arc::clone(&known.line);
         }
-        let line = Arc::new(Line::new(kernel, &self.aliases));
+        let line = Arc::new(Line::new(isa, kernel, &self.aliases));
         let aliases = self.aliases.clone().into_boxed_slice();
         self.lines.push(KnownLine { kernel: Arc::clone(kernel), aliases, line: Arc::clone(&line) });
         line
@@ -170,7 +178,7 @@ impl Updates {
         let kernel = &arrays.plan.kernels[kernel.index()];
         self.aliases.clear();
         self.aliases.resize(sources.len(), None);
-        let line = self.line(kernel);
+        let line = self.line(isa, kernel);
         let made = self.scalars.len();
         self.scalars.resize(made + kernel.results.len(), 0.0);
         let (old, new) = self.scalars.split_at_mut(made);
@@ -181,7 +189,7 @@ impl Updates {
         let scratch = &mut self.scratch[0];
         fit(scratch, &line)?;
         // SAFETY: each port and target is one float; the scratch has room.
-        unsafe { line.play(isa, 1, &self.ports, &self.targets, scratch) };
+        unsafe { line.play(0..1, &self.ports, &self.targets, scratch) };
         Ok(())
     }
 
@@ -202,12 +210,22 @@ impl Updates {
             }
             UpdateSource::Scalar(_) | UpdateSource::Float(_) => None,
         }));
-        let line = self.line(&plan.kernels[kernel.index()]);
+        let line = self.line(isa, &plan.kernels[kernel.index()]);
         for scratch in &mut self.scratch {
             fit(scratch, &line)?;
         }
-        // Targets first: the guard of the parameter changes its version and rounds it when it goes.
         let first = arrays.params();
+        let param = targets.iter().position(|target| target.index() < first);
+        let shape = plan.stores[targets[0].index()].ty.shape;
+        let rows = touched.then(|| touched_rows(plan, gradients, sources)).flatten();
+        // Values that the guard rounds are packed when a play meets them.
+        let packs = |at: &usize| {
+            let exact = plan.stores[targets[*at].index()].ty.dtype == DType::F32;
+            exact && rows.is_none() && parts(shape.elements(), threads) == 1
+        };
+        let packs = param.filter(packs);
+        let version = packs.map(|at| arrays.weights.version(ParamId::new(targets[at].index())));
+        // Targets first: the guard of the parameter changes its version and rounds it when it goes.
         let mut guard = None;
         self.targets.clear();
         for &target in targets {
@@ -230,7 +248,6 @@ impl Updates {
                 (other, None) => single(other, &self.scalars, arrays.floats),
             });
         }
-        let param = targets.iter().position(|target| target.index() < first);
         if let Some(at) = param {
             let guard = guard.insert(arrays.weights.get_mut(ParamId::new(targets[at].index())));
             self.targets[at] = guard.as_mut_ptr();
@@ -240,14 +257,16 @@ impl Updates {
                 }
             }
         }
-        let shape = plan.stores[targets[0].index()].ty.shape;
-        let rows = touched.then(|| touched_rows(plan, gradients, sources)).flatten();
-        let work = Stream { isa, line: &line, ports: &self.ports, targets: &self.targets };
-        match rows {
+        let met = packs.zip(version).map(|(at, version)| (at, arrays.packed.met(targets[at], version)));
+        let mut met = met.filter(|(_, met)| !met.is_empty());
+        let work = Stream { line: &line, ports: &self.ports, targets: &self.targets };
+        match (rows, &mut met) {
             // SAFETY: all arrays have as many elements as the shape, which was checked; targets are distinct
             // and borrowed mutably by this call, and rows lie inside their table.
-            None => unsafe { work.play(0..shape.elements(), &mut self.scratch[..threads]) },
-            Some(rows) => {
+            (None, None) => unsafe { work.play(0..shape.elements(), &mut self.scratch[..threads]) },
+            // SAFETY: as above.
+            (None, Some((at, met))) => unsafe { work.play_packing(shape, *at, met, &mut self.scratch[0]) },
+            (Some(rows), _) => {
                 let width = shape.elements() / shape.dims()[0] as usize;
                 for run in rows.chunk_by(|a, b| a + 1 == *b) {
                     let start = run[0] as usize * width;
@@ -257,6 +276,9 @@ impl Updates {
             }
         }
         drop(guard);
+        if let Some((at, met)) = met {
+            met.finish(arrays.weights.version(ParamId::new(targets[at].index())));
+        }
         Ok(())
     }
 }
@@ -271,9 +293,8 @@ fn single(source: &UpdateSource, scalars: &[f32], floats: &[f32]) -> Port {
     Port { base, single: true }
 }
 
-fn fit(scratch: &mut Aligned, line: &Line) -> Result<(), RunError> {
-    let floats = line.scratch();
-    scratch.fit(floats).ok_or(RunError::Memory { bytes: 4 * floats as u64 })
+fn fit(scratch: &mut LineScratch, line: &Line) -> Result<(), RunError> {
+    scratch.fit(line).map_err(|bytes| RunError::Memory { bytes })
 }
 
 /// The rows that an update of touched rows changes; all, if there is no list of them.
@@ -295,7 +316,6 @@ fn touched_rows<'a>(
 /// A line with its arrays.
 #[derive(Clone, Copy)]
 struct Stream<'a> {
-    isa: Isa,
     line: &'a Line,
     ports: &'a [Port],
     targets: &'a [*mut f32],
@@ -306,19 +326,16 @@ unsafe impl Send for Stream<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Stream<'_> {}
 
-/// The most ports and the most targets that are moved to a range without allocating.
-const MOST: usize = 16;
-
 impl Stream<'_> {
     /// Plays a range of elements, split among the threads whose scratch is given.
     ///
     /// # Safety
-    /// As for [`Line::play`], for all elements up to the end of the range.
-    unsafe fn play(self, elements: std::ops::Range<usize>, scratch: &mut [Aligned]) {
+    /// As for [`Line::play`].
+    unsafe fn play(self, elements: Range<usize>, scratch: &mut [LineScratch]) {
         let count = elements.len();
-        let parts = (count / SPLIT_ELEMENTS + 1).min(scratch.len());
+        let parts = parts(count, scratch.len());
         if let [first, ..] = scratch
-            && parts <= 1
+            && parts == 1
         {
             // SAFETY: as for this function.
             return unsafe { self.part(elements, first) };
@@ -333,29 +350,38 @@ impl Stream<'_> {
         });
     }
 
+    /// Plays all elements of a matrix and packs its new values, some rows at a time.
+    ///
+    /// # Safety
+    /// As for [`Line::play`], for as many elements as the shape has.
+    unsafe fn play_packing(self, shape: Shape, target: usize, met: &mut Met<'_>, scratch: &mut LineScratch) {
+        let (all, columns) = (shape.elements(), shape.width());
+        let each = (PACKED_ELEMENTS / columns).max(1).next_multiple_of(PACKED_ROWS);
+        let mut played = 0;
+        for first in (0..shape.rows()).step_by(each) {
+            let rows = first..shape.rows().min(first + each);
+            let end = (rows.end * columns).next_multiple_of(Line::BLOCK).min(all);
+            // SAFETY: as for this function; nobody writes values while they are packed.
+            let values = unsafe {
+                self.part(played..end, scratch);
+                std::slice::from_raw_parts(self.targets[target].cast_const(), all)
+            };
+            played = end;
+            met.pack(rows, values);
+        }
+    }
+
     /// # Safety
     /// As for [`Stream::play`].
-    unsafe fn part(self, elements: std::ops::Range<usize>, scratch: &mut Aligned) {
-        let Self { isa, line, ports, targets } = self;
-        let from = |port: &Port| Port {
-            base: port.base.wrapping_add(if port.single { 0 } else { elements.start }),
-            ..*port
-        };
-        let to = |target: &*mut f32| target.wrapping_add(elements.start);
-        if ports.len() <= MOST && targets.len() <= MOST {
-            let mut own_ports = [Port { base: std::ptr::null(), single: true }; MOST];
-            let mut own_targets = [std::ptr::null_mut(); MOST];
-            own_ports.iter_mut().zip(ports).for_each(|(own, port)| *own = from(port));
-            own_targets.iter_mut().zip(targets).for_each(|(own, target)| *own = to(target));
-            let (ports, targets) = (&own_ports[..ports.len()], &own_targets[..targets.len()]);
-            // SAFETY: as for this function.
-            return unsafe { line.play(isa, elements.len(), ports, targets, scratch) };
-        }
-        let ports: Vec<Port> = ports.iter().map(from).collect();
-        let targets: Vec<*mut f32> = targets.iter().map(to).collect();
+    unsafe fn part(self, elements: Range<usize>, scratch: &mut LineScratch) {
         // SAFETY: as for this function.
-        unsafe { line.play(isa, elements.len(), &ports, &targets, scratch) };
+        unsafe { self.line.play(elements, self.ports, self.targets, scratch) };
     }
+}
+
+/// Among how many threads so many elements are split.
+fn parts(elements: usize, threads: usize) -> usize {
+    (elements / SPLIT_ELEMENTS + 1).min(threads)
 }
 
 /// The sum of the squares of a store, block by block.

@@ -1,31 +1,15 @@
 //! What optimisers keep: flushed moments, averages, masters, touched rows; and that it can be saved.
 
-use crate::lab::{Lab, Random, module};
+use crate::lab::{Lab, Random, every_rule, module};
 use autobatch_ir::module::ParamKind;
 use autobatch_ir::numeric::half;
 use autobatch_ir::states::StatesError;
 use autobatch_ir::{DType, Init, ModuleBuilder, ParamId};
-use autobatch_nn::optim::{
-    Adadelta, Adagrad, Adam, AdamW, AmsGrad, Momentum, Nesterov, Optimize, Optimizer, RmsProp, Sgd,
-};
+use autobatch_nn::optim::{Adagrad, Adam, Optimize, Optimizer, RmsProp, Sgd};
 use autobatch_runtime_cpu::Player;
 
 fn player() -> Player {
     Player::new(1).expect("the machine has an instruction set")
-}
-
-fn every_rule() -> Vec<Optimizer> {
-    vec![
-        Sgd::new(0.1).into(),
-        Momentum::new(0.1, 0.9).into(),
-        Nesterov::new(0.1, 0.9).into(),
-        Adagrad::new(0.1).into(),
-        Adadelta::new(1.0).into(),
-        RmsProp::new(0.1).centred().momentum(0.5).into(),
-        Adam::new(0.1).into(),
-        AdamW::new(0.1).into(),
-        AmsGrad::new(0.1).average(0.5),
-    ]
 }
 
 #[test]

@@ -5,7 +5,9 @@ use autobatch_ir::plan::interp;
 use autobatch_ir::plan::{Plan, StoreKind, Verified};
 use autobatch_ir::recipe::{StateInit, StateRecipe};
 use autobatch_ir::{Init, Module, ModuleBuilder, ParamId, States, Weights};
-use autobatch_nn::optim::{Optimizer, Sgd};
+use autobatch_nn::optim::{
+    Adadelta, Adagrad, Adam, AdamW, AmsGrad, Momentum, Nesterov, Optimize, Optimizer, RmsProp, Sgd,
+};
 use autobatch_planner::update_plan;
 use autobatch_runtime_cpu::{GradientSource, Player};
 use std::sync::Arc;
@@ -43,6 +45,21 @@ impl GradientSource for Given {
     fn touched(&self, param: ParamId) -> Option<&[u32]> {
         self.touched.get(param.index())?.as_deref()
     }
+}
+
+/// Every rule.
+pub(crate) fn every_rule() -> Vec<Optimizer> {
+    vec![
+        Sgd::new(0.1).into(),
+        Momentum::new(0.1, 0.9).into(),
+        Nesterov::new(0.1, 0.9).into(),
+        Adagrad::new(0.1).into(),
+        Adadelta::new(1.0).into(),
+        RmsProp::new(0.1).centred().momentum(0.5).into(),
+        Adam::new(0.1).into(),
+        AdamW::new(0.1).into(),
+        AmsGrad::new(0.1).average(0.5),
+    ]
 }
 
 /// A matrix, a bias whose length is no multiple of anything, and a table.

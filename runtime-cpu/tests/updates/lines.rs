@@ -4,6 +4,7 @@ use crate::lab::{Given, Random};
 use autobatch_ir::plan::{Plan, interp};
 use autobatch_ir::{Init, Module, ModuleBuilder, ParamId, Weights};
 use autobatch_runtime_cpu::Player;
+use autobatch_runtime_cpu::kernels::Isa;
 use std::sync::Arc;
 
 fn module(len: usize) -> Arc<Module> {
@@ -31,21 +32,26 @@ fn agrees(kernel: &str, updates: &str) {
         let plan = plan.verify().unwrap_or_else(|errors| panic!("{errors}"));
         let module = module(len);
         let mut random = Random(4);
-        let mut weights = Weights::init(&module, 1);
-        let mut states = crate::lab::states_of(&module, &weights, 2);
-        for state in states.as_mut_slice() {
+        let first = Weights::init(&module, 1);
+        let mut first_states = crate::lab::states_of(&module, &first, 2);
+        for state in first_states.as_mut_slice() {
             *state.values_mut() = random.floats(len);
         }
         let given = Given { gradients: vec![random.floats(len)], touched: Vec::new() };
-        let mut expected = vec![weights.get(ParamId::new(0)).to_vec()];
-        expected.extend(states.iter().map(|state| state.values().to_vec()));
+        let mut expected = vec![first.get(ParamId::new(0)).to_vec()];
+        expected.extend(first_states.iter().map(|state| state.values().to_vec()));
         expected.push(given.gradients[0].clone());
         interp::update(&plan, &mut expected, &[0.5, -2.0], &[]).expect("everything fits");
-        let mut player = Player::new(1).expect("the machine has an instruction set");
-        player.update_with(&plan, &given, &mut weights, &mut states, &[0.5, -2.0]).expect("everything fits");
-        assert_eq!(weights.get(ParamId::new(0)), expected[0], "@w of {len}");
-        for (state, expected) in states.iter().zip(&expected[1..]) {
-            assert_eq!(state.values(), expected, "{} of {len}", state.name());
+        for isa in Isa::available() {
+            let (mut weights, mut states) = (first.clone(), first_states.clone());
+            let mut player = Player::with_isa(isa, 1);
+            player
+                .update_with(&plan, &given, &mut weights, &mut states, &[0.5, -2.0])
+                .expect("everything fits");
+            assert_eq!(weights.get(ParamId::new(0)), expected[0], "@w of {len} on {isa}");
+            for (state, expected) in states.iter().zip(&expected[1..]) {
+                assert_eq!(state.values(), expected, "{} of {len} on {isa}", state.name());
+            }
         }
     }
 }

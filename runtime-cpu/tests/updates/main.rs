@@ -6,6 +6,7 @@ mod kept;
 mod lab;
 mod lines;
 mod minibatches;
+mod packed;
 mod refusals;
 mod rules;
 mod threads;

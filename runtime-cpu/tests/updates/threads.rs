@@ -1,6 +1,6 @@
 //! The bits of an update do not depend on threads, instruction sets, or where a run of elements ends.
 
-use crate::lab::{Lab, Random};
+use crate::lab::{Lab, Random, every_rule, module};
 use autobatch_ir::{Init, ModuleBuilder};
 use autobatch_nn::optim::{Adam, AdamW, Optimize};
 use autobatch_runtime_cpu::Player;
@@ -39,7 +39,7 @@ fn threads_and_instruction_sets_give_the_bits_of_the_naive_player() {
 
 #[test]
 fn every_length_is_played_to_its_end() {
-    for len in [1, 2, 15, 16, 17, 511, 512, 513, 1023, 1025] {
+    for len in [1, 2, 15, 16, 17, 127, 128, 129, 255, 256, 257, 1025] {
         let mut m = ModuleBuilder::new("lengths");
         m.param("w", [len], Init::Uniform(1.0));
         let mut lab =
@@ -47,5 +47,20 @@ fn every_length_is_played_to_its_end() {
         let given = lab.gradients(&mut Random(len as u64));
         let mut player = Player::new(1).expect("the machine has an instruction set");
         (0..3).for_each(|_| lab.update(&mut player, &given, 1.0));
+    }
+}
+
+#[test]
+fn every_rule_gives_the_bits_of_the_naive_player_on_every_instruction_set() {
+    for optimizer in every_rule() {
+        for isa in Isa::available() {
+            let mut lab = Lab::new(&module(), optimizer.clone());
+            let mut player = Player::with_isa(isa, 1);
+            let mut random = Random(5);
+            for _ in 0..3 {
+                let given = lab.gradients(&mut random);
+                lab.update(&mut player, &given, 0.5);
+            }
+        }
     }
 }

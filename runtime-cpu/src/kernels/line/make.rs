@@ -1,29 +1,16 @@
-//! Straight lines of elementwise instructions over whole arrays: what updates of stores are made of.
+//! Makes lines of kernels: which instructions there are, and where their values live.
 //!
-//! A [`Line`] is a kernel one element wide, made ready for runs of elements: every value of it is a
-//! *slot* of as many floats as are computed at once, few enough that all slots stay in the first
-//! cache while the arrays stream through. Slots are shared by values that do not live together. The
-//! last value of a result is written where it belongs at once, if nothing reads what was there any
-//! more; results that are left are copied when the run is done.
-//!
-//! Sums of products and flushed numbers are found and computed in one pass ([`fused`]).
-//!
-//! **Bits.** Elements are independent, and each instruction is that of [`elementwise`](super::elementwise).
+//! Sums of products and flushed numbers become one instruction. Slots are shared by values that do not
+//! live together. The last value of a result is written where it belongs at once, if nothing reads what
+//! was there any more; results that are left are copied at the end.
 
-use super::elementwise::{Elements, ElementsMut, run};
-use super::fused::{self, Fused};
-use super::isa::Isa;
-use super::memory::Aligned;
+use super::Line;
+use super::instr::{Instr, What};
+use crate::kernels::isa::Isa;
 use autobatch_ir::graph::{Binary, Compare, Unary};
 use autobatch_ir::plan::{Code, Kernel, RegKind, Source, Stage, View};
 use autobatch_ir::types::DType;
 use std::collections::HashMap;
-
-/// Elements computed at once, 8 KiB a slot: fewer are spent on telling instructions where they read, more
-/// leave the first cache. Against 512 an Adam update takes 0.76 of the time.
-const RUN: usize = 2048;
-/// The most operands of an instruction.
-const OPERANDS: usize = 4;
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,109 +21,15 @@ enum Home {
     Target(u32),
 }
 
-/// What an instruction computes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum What {
-    Plain(Code, DType),
-    Fused(Fused),
-}
-
-#[derive(Clone, Debug)]
-struct LineInstr {
-    what: What,
-    inputs: [Home; OPERANDS],
-    arity: usize,
-    output: Home,
-}
-
-/// A kernel one element wide, ready for runs of elements.
-#[derive(Clone, Debug)]
-pub(crate) struct Line {
-    instrs: Vec<LineInstr>,
-    constants: Vec<f32>,
-    slots: usize,
-    /// Results that must be copied to their targets: where they are, and the target.
-    copies: Vec<(Home, u32)>,
-}
-
-/// What a port reads while a line is played: an array, or one element for all.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Port {
-    pub(crate) base: *const f32,
-    pub(crate) single: bool,
-}
-
 impl Line {
-    /// Makes a kernel ready. `aliases[port]` is the target that the port reads, if it reads one.
+    /// Makes a kernel ready for an instruction set. `aliases[port]` is the target that the port reads, if
+    /// it reads one.
     ///
     /// The kernel is one that rule P32 allows: lines of one element, without parameter ports.
-    pub(crate) fn new(kernel: &Kernel, aliases: &[Option<u32>]) -> Self {
+    pub(crate) fn new(isa: Isa, kernel: &Kernel, aliases: &[Option<u32>]) -> Self {
         let mut builder = Builder::new(kernel);
         builder.values();
-        builder.finish(aliases)
-    }
-
-    /// Floats of scratch that a play needs.
-    pub(crate) fn scratch(&self) -> usize {
-        self.slots.max(1) * RUN
-    }
-
-    /// Plays `count` elements.
-    ///
-    /// # Safety
-    /// `isa` is available. Each port is `count` readable, initialised floats or, where `single`, one;
-    /// each target is `count` writable floats that nobody else touches, apart from ports that are said
-    /// to be aliases of it when the line was made, which begin where it begins. `scratch` has room.
-    pub(crate) unsafe fn play(
-        &self,
-        isa: Isa,
-        count: usize,
-        ports: &[Port],
-        targets: &[*mut f32],
-        scratch: &mut Aligned,
-    ) {
-        let scratch = scratch.floats_mut().as_mut_ptr();
-        for first in (0..count).step_by(RUN) {
-            let len = RUN.min(count - first);
-            let input = |home: Home| match home {
-                Home::Port(port) => {
-                    let Port { base, single } = ports[port as usize];
-                    Elements { base: base.wrapping_add(if single { 0 } else { first }), stride: len, single }
-                }
-                Home::Const(at) => {
-                    let base = self.constants.as_ptr().wrapping_add(at as usize);
-                    Elements { base, stride: 0, single: true }
-                }
-                Home::Slot(slot) => {
-                    let base = scratch.wrapping_add(slot as usize * RUN);
-                    Elements { base, stride: len, single: false }
-                }
-                Home::Target(target) => Elements {
-                    base: targets[target as usize].wrapping_add(first),
-                    stride: len,
-                    single: false,
-                },
-            };
-            for instr in &self.instrs {
-                let inputs = instr.inputs.map(input);
-                let out = ElementsMut { base: input(instr.output).base.cast_mut(), stride: len };
-                // SAFETY: inputs and output are ports, slots and targets, which the caller vouches for; an
-                // output overlaps an input only where both are the same elements.
-                unsafe {
-                    match instr.what {
-                        What::Plain(code, dtype) => {
-                            run(isa, code, dtype, (1, len), &inputs[..instr.arity], out);
-                        }
-                        What::Fused(fused) => fused::run(isa, fused, len, &inputs, out),
-                    }
-                }
-            }
-            for &(home, target) in &self.copies {
-                let out = ElementsMut { base: targets[target as usize].wrapping_add(first), stride: len };
-                // SAFETY: as above.
-                unsafe { run(isa, Code::Copy, DType::F32, (1, len), &[input(home)], out) };
-            }
-        }
+        builder.finish(isa, aliases)
     }
 }
 
@@ -168,8 +61,12 @@ impl<'a> Builder<'a> {
     }
 
     fn constant(&mut self, bits: u32) -> Home {
-        self.constants.push(f32::from_bits(bits));
-        Home::Const(self.constants.len() as u32 - 1)
+        let known = self.constants.iter().position(|constant| constant.to_bits() == bits);
+        let number = known.unwrap_or_else(|| {
+            self.constants.push(f32::from_bits(bits));
+            self.constants.len() - 1
+        });
+        Home::Const(number as u32)
     }
 
     fn view(&mut self, view: View) -> Home {
@@ -225,22 +122,44 @@ impl<'a> Builder<'a> {
             match (what, &*inputs) {
                 (What::Plain(Code::Binary(Binary::Add), DType::F32), &[a, b]) => {
                     let products = [a, b].map(|term| self.only_use(&uses, term, MUL));
-                    let (fused, inputs) = match products {
+                    self.values[number] = match products {
                         [Some(p), Some(q)] => {
                             let both = [p, q].map(|at| self.take(at)).concat();
-                            (Fused::TwoProducts(None), both)
+                            Value::new(What::TwoProducts(None), both)
                         }
-                        [Some(p), None] => (Fused::ProductAndTerm(None), [self.take(p), vec![b]].concat()),
-                        [None, Some(q)] => (Fused::ProductAndTerm(None), [self.take(q), vec![a]].concat()),
+                        [Some(p), None] => self.product_and_term(&uses, p, b),
+                        [None, Some(q)] => self.product_and_term(&uses, q, a),
                         [None, None] => continue,
                     };
-                    self.values[number] = Value::new(What::Fused(fused), inputs);
+                }
+                (What::Plain(Code::Binary(Binary::Sub), DType::F32), &[a, b]) => {
+                    let Some(quotient) = self.only_use(&uses, b, Code::Binary(Binary::Div)) else { continue };
+                    let &[product, divisor] = &*self.values[quotient].inputs else { continue };
+                    let Some(product) = self.only_use(&uses, product, MUL) else { continue };
+                    self.take(quotient);
+                    let inputs = [vec![a], self.take(product), vec![divisor]].concat();
+                    self.values[number] = Value::new(What::LessQuotient, inputs);
                 }
                 (What::Plain(Code::Select, DType::F32), &[condition, zero, x]) => {
                     self.fuse_flush(number, (condition, zero, x), &mut uses);
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// A product and a term, which may be that of a root.
+    fn product_and_term(&mut self, uses: &[u32], product: usize, term: Home) -> Value {
+        let factors = self.take(product);
+        let root = |factor: Home| self.only_use(uses, factor, Code::Unary(Unary::Sqrt));
+        match [root(factors[0]), root(factors[1])] {
+            [Some(root), _] => {
+                Value::new(What::RootProductAndTerm, [self.take(root), vec![factors[1], term]].concat())
+            }
+            [None, Some(root)] => {
+                Value::new(What::RootProductAndTerm, [self.take(root), vec![factors[0], term]].concat())
+            }
+            [None, None] => Value::new(What::ProductAndTerm(None), [factors, vec![term]].concat()),
         }
     }
 
@@ -256,18 +175,18 @@ impl<'a> Builder<'a> {
         }
         self.values[less].fused_away = true;
         self.values[abs].fused_away = true;
-        let mut fused = Value::new(What::Fused(Fused::Flush(limit)), vec![x]);
+        let mut fused = Value::new(What::Flush(limit), vec![x]);
         // The number itself was read by this and by its magnitude.
         if let Home::Slot(slot) = x {
             let sum = slot as usize;
             uses[sum] -= 1;
             let flushed = match self.values[sum].what {
-                What::Fused(Fused::ProductAndTerm(None)) => Some(Fused::ProductAndTerm(Some(limit))),
-                What::Fused(Fused::TwoProducts(None)) => Some(Fused::TwoProducts(Some(limit))),
-                What::Fused(_) | What::Plain(..) => None,
+                What::ProductAndTerm(None) => Some(What::ProductAndTerm(Some(limit))),
+                What::TwoProducts(None) => Some(What::TwoProducts(Some(limit))),
+                _ => None,
             };
             if let (Some(flushed), 1) = (flushed, uses[sum]) {
-                fused = Value::new(What::Fused(flushed), self.take(sum));
+                fused = Value::new(flushed, self.take(sum));
             }
         }
         self.values[number] = fused;
@@ -279,7 +198,7 @@ impl<'a> Builder<'a> {
         self.values[value].inputs.clone()
     }
 
-    fn finish(mut self, aliases: &[Option<u32>]) -> Line {
+    fn finish(mut self, isa: Isa, aliases: &[Option<u32>]) -> Line {
         let kernel = self.kernel;
         let mut results: Vec<Home> = kernel.results.iter().map(|&view| self.view(view)).collect();
         // A result that is what another target held is taken aside while it is there.
@@ -332,32 +251,37 @@ impl<'a> Builder<'a> {
             Home::Slot(slot) => homes[slot as usize].expect("every value that is read got a home"),
             other => other,
         };
+        // Places by number: slots, constants, ports, targets.
+        let (constants, ports) = (self.constants.len() as u32, aliases.len() as u32);
+        let place = |at: Home| match home(at) {
+            Home::Slot(slot) => slot,
+            Home::Const(number) => slots + number,
+            Home::Port(port) => slots + constants + port,
+            Home::Target(target) => slots + constants + ports + target,
+        };
         let live = self.values.iter().enumerate().filter(|(_, value)| !value.fused_away);
-        let instrs = live.map(|(number, value)| {
-            let mut inputs = [Home::Const(0); OPERANDS];
-            inputs.iter_mut().zip(&value.inputs).for_each(|(slot, &input)| *slot = home(input));
-            if value.inputs.len() < OPERANDS {
-                let filler = inputs[0];
-                inputs[value.inputs.len()..].fill(filler);
-            }
-            LineInstr {
-                what: value.what,
-                inputs,
-                arity: value.inputs.len(),
-                output: home(Home::Slot(number as u32)),
-            }
-        });
+        let mut instrs: Vec<Instr> = Vec::with_capacity(count + copies.len());
+        for (number, value) in live {
+            let inputs: Vec<u32> = value.inputs.iter().map(|&input| place(input)).collect();
+            instrs.push(Instr::new(isa, value.what, &inputs, place(Home::Slot(number as u32))));
+        }
+        let copy = What::Plain(Code::Copy, DType::F32);
+        let copies = copies
+            .into_iter()
+            .map(|(from, target)| Instr::new(isa, copy, &[place(from)], place(Home::Target(target))));
+        instrs.extend(copies);
         Line {
-            instrs: instrs.collect(),
-            slots,
-            copies: copies.into_iter().map(|(from, target)| (home(from), target)).collect(),
+            instrs,
+            slots: slots as usize,
+            ports: aliases.len(),
+            targets: results.len(),
             constants: self.constants,
         }
     }
 }
 
 /// Gives every value that has no home a slot; how many there are.
-fn share_slots(values: &[Value], last_use: &[usize], homes: &mut [Option<Home>]) -> usize {
+fn share_slots(values: &[Value], last_use: &[usize], homes: &mut [Option<Home>]) -> u32 {
     let (mut slots, mut free): (u32, Vec<u32>) = (0, Vec::new());
     let mut in_use: Vec<(u32, usize)> = Vec::new();
     for number in 0..values.len() {
@@ -377,5 +301,5 @@ fn share_slots(values: &[Value], last_use: &[usize], homes: &mut [Option<Home>])
             in_use.push((slot, last_use[number]));
         }
     }
-    slots as usize
+    slots
 }
