@@ -70,6 +70,10 @@ pub struct Counters {
     pub steps: Vec<StepCount>,
     /// How long it took to find programs and to pack weights that had changed, before the first step.
     pub pack: Duration,
+    /// How long it took to check what is bound and to find memory, behind that.
+    pub check: Duration,
+    /// How long the steps took with all that lies between them, two readings of the clock a step included.
+    pub playing: Duration,
     /// How long the sums over all rows took, after the last step.
     pub finals: Duration,
     /// Who played which part of a step when, by step and thread.

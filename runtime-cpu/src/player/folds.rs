@@ -31,10 +31,8 @@ impl Tile<'_> {
             // SAFETY: as for this function.
             return unsafe { self.sum(*port as usize, dst) };
         }
-        // SAFETY: as for this function.
-        let to = unsafe { self.strip(dst) };
-        // SAFETY: as for this function.
-        let query = query.map(|view| (unsafe { self.strip(view) }, view.width as usize));
+        let to = self.strip(dst);
+        let query = query.map(|view| (self.strip(view), view.width as usize));
         let mut items = std::mem::take(&mut space.lists).map(recycled::<_, &[f32]>);
         for row in 0..self.lanes.len() {
             for ((list, element), items) in lists.iter().zip(elements).zip(&mut items) {
@@ -61,8 +59,7 @@ impl Tile<'_> {
         let Operand::Segments { field, offsets, items } = step.operands[port] else {
             unreachable!("list ports take segments (plan rule on operand kinds)")
         };
-        // SAFETY: as for this function.
-        let to = unsafe { self.strip(dst) };
+        let to = self.strip(dst);
         let width = dst.width as usize;
         let offsets = &step.tables[offsets as usize + self.lanes.start..][..=self.lanes.len()];
         for (row, ends) in offsets.windows(2).enumerate() {
@@ -84,8 +81,7 @@ impl Tile<'_> {
 
     pub(super) unsafe fn fold_gradient(&self, stage: &Stage, space: &mut Space) {
         let Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } = stage else { return };
-        // SAFETY: as for this function, for all strips.
-        let strip = |view: &View| unsafe { self.strip(*view) };
+        let strip = |view: &View| self.strip(*view);
         let (query, dy_strip, query_to) =
             (query.as_ref().map(strip), strip(dy), query_dst.as_ref().map(strip));
         let mut items = std::mem::take(&mut space.lists).map(recycled::<_, &[f32]>);
@@ -125,7 +121,7 @@ impl Tile<'_> {
     fn edge_rows(&self, reg: Option<u32>, row: usize, floats: usize) -> (*mut f32, usize) {
         let nowhere = (NonNull::dangling().as_ptr(), 0);
         let Some(reg) = reg else { return nowhere };
-        match self.step.program.homes[reg as usize] {
+        match self.step.program.registers[reg as usize].home {
             Home::Edges(result) if result != u32::MAX && floats > 0 => {
                 (self.result_row(result as usize, self.lanes.start + row), floats)
             }
@@ -154,11 +150,9 @@ impl Tile<'_> {
                 }
             }
             ListSource::Views(views) => items.extend(views.iter().map(|&view| {
+                let strip = self.strip(view);
                 // SAFETY: as for this function.
-                unsafe {
-                    let strip = self.strip(view);
-                    from_raw_parts(strip.base.add(row * strip.stride), width)
-                }
+                unsafe { from_raw_parts(strip.base.add(row * strip.stride), width) }
             })),
         }
     }

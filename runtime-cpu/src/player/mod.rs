@@ -209,12 +209,14 @@ impl Player {
         let mut params = recycled(std::mem::take(&mut self.params));
         let begin = self.counters.is_some().then(Instant::now);
         self.ready.prepare(self.isa, plan, stores, &mut params)?;
-        if let (Some(counters), Some(begin)) = (&mut self.counters, begin) {
-            counters.pack = begin.elapsed();
-        }
+        let packed = begin.map(|begin| begin.elapsed());
         border::check_indices(plan, &self.ready, bound.words, &mut self.origins)?;
         self.kept = None;
         let fields = self.memory.fit(plan).ok_or(RunError::Memory { bytes: plan.slab_bytes() })?;
+        if let (Some(counters), Some(begin), Some(packed)) = (&mut self.counters, begin, packed) {
+            counters.pack = packed;
+            counters.check = begin.elapsed().saturating_sub(packed);
+        }
         let context = PlayContext { isa: self.isa, plan, ready: &self.ready, params: &params, fields, bound };
         let how =
             waves::How { first: first.unwrap_or(0), shared_work: self.shared_work, watched: self.watch };

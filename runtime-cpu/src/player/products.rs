@@ -20,8 +20,7 @@ impl Tile<'_> {
         chains: &[(usize, Vec<KernelPart>)],
         scratch: &mut Scratch,
     ) {
-        // SAFETY: as for this function.
-        let out = unsafe { self.strip(dst) };
+        let out = self.strip(dst);
         let width = dst.width as usize / rows;
         for (number, (weight, parts)) in chains.iter().enumerate() {
             let weights = &*self.step.weights[*weight];
@@ -62,7 +61,7 @@ impl Tile<'_> {
     /// The rows of one part of a product, numbered by the lanes that the product will ask for.
     unsafe fn part_rows(&self, view: View, rows: usize, k: usize, lane: usize) -> Rows<'_> {
         if rows == 1
-            && let Home::Port(port) = self.step.program.homes[view.reg as usize]
+            && let Home::Port(port) = self.step.program.registers[view.reg as usize].home
             && let Operand::Table { field, at } = self.step.operands[port as usize]
         {
             let field = self.step.fields[field.index()];
@@ -71,8 +70,7 @@ impl Tile<'_> {
             // SAFETY: as for this function.
             return unsafe { Rows::from_raw(base, usize::MAX, field.width, RowNumbers::Table(table)) };
         }
-        // SAFETY: as for this function.
-        let strip = unsafe { self.strip(view) };
+        let strip = self.strip(view);
         let (base, stride, first) = if rows == 1 {
             (strip.base, strip.stride, 0usize.wrapping_sub(self.lanes.start))
         } else {
@@ -88,8 +86,7 @@ impl Tile<'_> {
         let k = a_ty.shape.width();
         let rows = a.width as usize / k;
         let columns = dst.width as usize / rows;
-        // SAFETY: as for this function, for all strips.
-        let (from, right, to) = unsafe { (self.strip(a), self.strip(b), self.strip(dst)) };
+        let (from, right, to) = (self.strip(a), self.strip(b), self.strip(dst));
         let dense = |strip: Strip, view: View| strip.stride == view.width as usize;
         let (lanes, rows) = match right.stride == 0 && dense(from, a) && dense(to, dst) {
             true => (1, rows * self.lanes.len()),

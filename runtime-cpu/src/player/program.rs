@@ -4,7 +4,8 @@
 //! write plain strided rows: ports are read where the operand is, temporaries lie in the tile's own
 //! memory (a matrix of `rows x width` each), and a temporary that is a whole result of the kernel
 //! lies in the result's rows themselves, so that nothing is copied at the end. Results of
-//! elementwise instructions that only their own stage reads share memory as soon as they are dead.
+//! elementwise instructions that only their own stage reads share memory as soon as they are dead, and hold
+//! a block of rows, not a tile.
 
 use autobatch_ir::plan::{Code, Instr, Kernel, ListSource, Part, ProdInit, RegKind, Source, Stage, View};
 use autobatch_ir::types::DType;
@@ -15,10 +16,15 @@ const TILE_BYTES: usize = 192 << 10;
 const WEIGHT_PART: usize = 4;
 /// ... up to so many bytes.
 const TILE_MOST_BYTES: usize = 1 << 20;
+/// Elements that an elementwise instruction computes before the next has its turn, or those of one row: results that
+/// only their own stage reads stay in the first-level cache, and the tile is as tall as if there were none.
+const BLOCK_ELEMENTS: usize = 2048;
 /// Rows of a tile are a multiple of this, the tallest register tile of the products.
 pub(super) const TILE_STEP: usize = 14;
 /// The most parts of a product that are played at once; a longer chain goes on from its result.
 pub(super) const MOST_PARTS: usize = 4;
+/// Floats of a cache line.
+const LINE_FLOATS: usize = 16;
 /// The most rows in a tile.
 const TILE_MOST: usize = 112;
 
@@ -33,41 +39,52 @@ pub(super) enum Home {
     Const(usize),
     /// In the tile, `rows * at` floats in.
     Tile(usize),
+    /// Before the tile, `rows * at` floats in, where no more than so many rows are a block.
+    Block { at: usize, rows: usize },
     /// In the rows of this result.
     Result(u32),
     /// In the rows of this result, as many a lane as its list has values.
     Edges(u32),
 }
 
-/// Operand of an elementwise instruction.
+/// A register of a program: those of its kernel, and behind them one for each constant and each result
+/// without a register of elementwise stages.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Input {
-    View(View),
-    Single(View),
-    /// A constant, by its place in the program's constants.
-    Const(usize),
-    /// A result of the same stage that has no register: at this place of the tile.
-    Local(usize),
+pub(super) struct Register {
+    pub(super) home: Home,
+    /// Elements of a row.
+    pub(super) width: usize,
 }
 
-/// Where an elementwise instruction puts its result.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Output {
-    View(View),
-    Local(usize),
+/// What an elementwise instruction reads or writes: the elements of a register from `start` on, or one of
+/// them that stands for all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Slot {
+    pub(super) reg: u32,
+    pub(super) start: u32,
+    pub(super) single: bool,
+    /// Whether the register holds a block of rows.
+    pub(super) in_block: bool,
 }
+
+/// The most operands of an elementwise instruction.
+pub(super) const MOST_INPUTS: usize = 3;
 
 #[derive(Clone, Debug)]
 pub(super) struct MapInstr {
     pub(super) code: Code,
     pub(super) dtype: DType,
-    pub(super) inputs: Vec<Input>,
-    pub(super) output: Output,
+    pub(super) inputs: [Slot; MOST_INPUTS],
+    /// How many of them there are.
+    pub(super) count: usize,
+    pub(super) output: Slot,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct MapStage {
     pub(super) width: usize,
+    /// Rows of a block.
+    pub(super) block_rows: usize,
     pub(super) instrs: Vec<MapInstr>,
 }
 
@@ -96,22 +113,25 @@ pub(super) enum Task {
 /// A kernel with homes.
 #[derive(Debug)]
 pub(super) struct Program {
-    pub(super) homes: Vec<Home>,
+    pub(super) registers: Vec<Register>,
     /// Per port: where in the tile its rows are gathered if they come through a table and a stage
     /// other than a product or a fold reads them.
     pub(super) gathers: Vec<Option<usize>>,
+    /// The results that are copied at the end, because they are no homes: ports, constants, parameters, parts
+    /// of registers.
+    pub(super) copies: Vec<(usize, View)>,
     pub(super) constants: Vec<f32>,
     pub(super) tasks: Vec<Task>,
     pub(super) weights: Vec<Weight>,
     /// Floats of the tile per row.
     pub(super) row_floats: usize,
+    /// Floats before the tile: the most that a block takes.
+    pub(super) block_floats: usize,
     pub(super) tile_rows: usize,
     /// A rough count of floating-point operations per row, for splitting work.
     pub(super) row_work: usize,
     /// The ports that index something, and how many values their indices may take.
     pub(super) index_limits: Vec<(usize, u32)>,
-    /// The elements of each register.
-    pub(super) widths: Vec<usize>,
 }
 
 impl Program {
@@ -123,41 +143,49 @@ impl Program {
         let row_floats = builder.row_floats.max(1);
         let bytes = (builder.weight_floats * 4 / WEIGHT_PART).clamp(TILE_BYTES, TILE_MOST_BYTES);
         let fit = bytes / 4 / row_floats / TILE_STEP * TILE_STEP;
+        let is_home = |number: usize, view: &View| {
+            let home = builder.registers[view.reg as usize].home;
+            home == Home::Result(number as u32) || home == Home::Edges(number as u32)
+        };
+        let results = kernel.results.iter().copied().enumerate();
         Self {
-            homes: builder.homes,
+            copies: results.filter(|(number, view)| !is_home(*number, view)).collect(),
+            registers: builder.registers,
             gathers: builder.gathers,
             constants: builder.constants,
             tasks,
             weights: builder.weights,
             row_floats,
+            block_floats: builder.block_floats.next_multiple_of(LINE_FLOATS),
             tile_rows: fit.clamp(TILE_STEP, TILE_MOST),
             row_work: builder.work,
             index_limits: index_limits(kernel),
-            widths: kernel.regs.iter().map(|reg| reg.ty.shape.elements()).collect(),
         }
     }
 }
 
 struct Builder {
-    homes: Vec<Home>,
+    registers: Vec<Register>,
     gathers: Vec<Option<usize>>,
     constants: Vec<f32>,
     weights: Vec<Weight>,
     row_floats: usize,
     /// Elements of the weights that products meet, those of each product.
     weight_floats: usize,
+    block_floats: usize,
     work: usize,
 }
 
 impl Builder {
     fn new(kernel: &Kernel, in_place: bool) -> Self {
         let mut builder = Self {
-            homes: Vec::with_capacity(kernel.regs.len()),
+            registers: Vec::with_capacity(kernel.regs.len()),
             gathers: vec![None; kernel.ports as usize],
             constants: Vec::new(),
             weights: Vec::new(),
             row_floats: 0,
             weight_floats: 0,
+            block_floats: 0,
             work: 1,
         };
         for (number, reg) in kernel.regs.iter().enumerate() {
@@ -176,7 +204,7 @@ impl Builder {
                     None => Home::Tile(builder.reserve(width)),
                 },
             };
-            builder.homes.push(home);
+            builder.registers.push(Register { home, width });
         }
         for number in 0..kernel.ports {
             if read_by_rows(kernel, number) {
@@ -187,9 +215,7 @@ impl Builder {
     }
 
     fn reserve(&mut self, width: usize) -> usize {
-        let at = self.row_floats;
-        self.row_floats += width;
-        at
+        place(&mut self.row_floats, width)
     }
 
     fn constant(&mut self, bits: u32, width: usize) -> usize {
@@ -261,40 +287,73 @@ impl Builder {
             }
             self.work += 8 * width;
         }
-        // Memory of results without registers: free again after the last instruction that reads it.
-        let mut free: Vec<usize> = Vec::new();
-        let mut outputs: Vec<Output> = Vec::with_capacity(code.len());
+        // Registers of results without one: free again after the last instruction that reads them.
+        let block_rows = (BLOCK_ELEMENTS / width.max(1)).max(1);
+        let mut floats = 0;
+        let mut free: Vec<u32> = Vec::new();
+        let mut outputs: Vec<Slot> = Vec::with_capacity(code.len());
         let mut instrs = Vec::with_capacity(code.len());
         for (number, instr) in code.iter().enumerate() {
-            let inputs = instr.sources.iter().map(|source| self.input(source, &outputs)).collect();
+            let mut inputs = [Slot::default(); MOST_INPUTS];
+            for (slot, source) in inputs.iter_mut().zip(&instr.sources) {
+                *slot = self.input(source, &outputs);
+            }
             let output = match instr.store {
-                Some(view) => Output::View(view),
-                None => Output::Local(free.pop().unwrap_or_else(|| self.reserve(width))),
+                Some(view) => slot(view, false),
+                None => {
+                    let reg = free.pop().unwrap_or_else(|| {
+                        let at = place(&mut floats, width);
+                        self.register(Home::Block { at, rows: block_rows }, width)
+                    });
+                    Slot { reg, in_block: true, ..Slot::default() }
+                }
             };
             outputs.push(output);
-            instrs.push(MapInstr { code: instr.code, dtype: instr.dtype, inputs, output });
+            instrs.push(MapInstr {
+                code: instr.code,
+                dtype: instr.dtype,
+                inputs,
+                count: instr.sources.len(),
+                output,
+            });
             for (local, output) in outputs.iter().enumerate() {
-                if let Output::Local(at) = output
-                    && last_use[local].max(local) == number
-                {
-                    free.push(*at);
+                if code[local].store.is_none() && last_use[local].max(local) == number {
+                    free.push(output.reg);
                 }
             }
         }
-        MapStage { width, instrs }
+        self.block_floats = self.block_floats.max(floats * block_rows.min(TILE_MOST));
+        MapStage { width, block_rows, instrs }
     }
 
-    fn input(&mut self, source: &Source, outputs: &[Output]) -> Input {
+    fn register(&mut self, home: Home, width: usize) -> u32 {
+        self.registers.push(Register { home, width });
+        self.registers.len() as u32 - 1
+    }
+
+    fn input(&mut self, source: &Source, outputs: &[Slot]) -> Slot {
         match source {
-            Source::View(view) => Input::View(*view),
-            Source::Scalar(view) => Input::Single(*view),
-            Source::Const(bits) => Input::Const(self.constant(*bits, 1)),
-            Source::Local(local) => match outputs[*local as usize] {
-                Output::View(view) => Input::View(view),
-                Output::Local(at) => Input::Local(at),
-            },
+            Source::View(view) => slot(*view, false),
+            Source::Scalar(view) => slot(*view, true),
+            Source::Const(bits) => {
+                let home = Home::Const(self.constant(*bits, 1));
+                Slot { reg: self.register(home, 1), single: true, ..Slot::default() }
+            }
+            Source::Local(local) => outputs[*local as usize],
         }
     }
+}
+
+fn slot(view: View, single: bool) -> Slot {
+    Slot { reg: view.reg, start: view.start, single, in_block: false }
+}
+
+/// Room for a row behind others. One as wide as a cache line begins with a line where there is a single row of each.
+fn place(floats: &mut usize, width: usize) -> usize {
+    let line = if width < LINE_FLOATS { 1 } else { LINE_FLOATS };
+    let at = floats.next_multiple_of(line);
+    *floats = at + width;
+    at
 }
 
 /// The result that a temporary register is, if it is exactly one whole result.
@@ -313,8 +372,9 @@ fn read_by_rows(kernel: &Kernel, port: u32) -> bool {
     }
     kernel.stages.iter().any(|stage| match stage {
         Stage::Prod { rows, parts, init, .. } => {
-            matches!(init, ProdInit::View(view) if is(view))
-                || (*rows > 1 && parts.iter().any(|part| is(&part.source)))
+            *rows > 1
+                && (matches!(init, ProdInit::View(view) if is(view))
+                    || parts.iter().any(|part| is(&part.source)))
         }
         Stage::Map { code, .. } => code.iter().flat_map(|instr| &instr.sources).any(|source| match source {
             Source::View(view) | Source::Scalar(view) => is(view),

@@ -20,20 +20,19 @@ impl Tile<'_> {
             return unsafe { self.multiply(*left, *right, *dst, &mut space.scratch) };
         }
         if let ([dst], [(view, ty), rest @ ..]) = (dsts, sources) {
+            let elements = |view: View, ty: Type| {
+                let Strip { base, stride } = self.strip(view);
+                (Elements { base, stride, single: false }, ty)
+            };
+            let first = elements(*view, *ty);
+            let second = rest.first().map_or(first, |(view, ty)| elements(*view, *ty));
+            let operands = &[first, second][..sources.len().min(2)];
+            let to = self.strip(*dst);
+            let to = (ElementsMut { base: to.base, stride: to.stride }, dst.width as usize);
             // SAFETY: as for this function; results of a stage overlap none of its operands.
-            unsafe {
-                let elements = |view: View, ty: Type| {
-                    let Strip { base, stride } = self.strip(view);
-                    (Elements { base, stride, single: false }, ty)
-                };
-                let first = elements(*view, *ty);
-                let second = rest.first().map_or(first, |(view, ty)| elements(*view, *ty));
-                let operands = &[first, second][..sources.len().min(2)];
-                let to = self.strip(*dst);
-                let to = (ElementsMut { base: to.base, stride: to.stride }, dst.width as usize);
-                if run_row(self.step.isa, op, self.lanes.len(), operands, to) {
-                    return;
-                }
+            let is_played = unsafe { run_row(self.step.isa, op, self.lanes.len(), operands, to) };
+            if is_played {
+                return;
             }
         }
         // SAFETY: as for this function.
@@ -44,8 +43,7 @@ impl Tile<'_> {
     unsafe fn row_by_row(&self, op: Op, sources: &[(View, Type)], dsts: &[View], space: &mut Space) {
         space.strips.clear();
         let views = sources.iter().map(|(view, _)| view).chain(dsts);
-        // SAFETY: as for this function.
-        space.strips.extend(views.map(|view| unsafe { self.strip(*view) }));
+        space.strips.extend(views.map(|view| self.strip(*view)));
         let (from, to) = space.strips.split_at(sources.len());
         let mut operands: Vec<(&[u32], Type)> = recycled(std::mem::take(&mut space.operands));
         let mut results: Vec<&mut [u32]> = recycled(std::mem::take(&mut space.results));
@@ -70,8 +68,7 @@ impl Tile<'_> {
         let table = self.step.params[param];
         let width = dst.width as usize;
         let last = table.len() / width - 1;
-        // SAFETY: as for this function.
-        let (index, to) = unsafe { (self.strip(index), self.strip(dst)) };
+        let (index, to) = (self.strip(index), self.strip(dst));
         for row in 0..self.lanes.len() {
             // SAFETY: as for this function; an index is cut to the last row.
             unsafe {

@@ -1,12 +1,13 @@
 //! Plays the stages of one step on a tile of lanes.
 //!
 //! All stages run on the tile before the next tile begins, so temporaries stay in cache; lanes are
-//! independent, so this is the same function as stage by stage.
+//! independent, so this is the same function as stage by stage. Before the first stage every register of the
+//! program gets its strip: whatever stages ask later is an addition.
 
 use super::Bound;
 use super::counters::Span;
 use super::memory::FieldMemory;
-use super::program::{Home, Program, TILE_STEP, Task};
+use super::program::{Home, Program, Register, TILE_STEP, Task};
 use super::ready::Ready;
 use crate::kernels::list_gradients::FoldSpace;
 use crate::kernels::{Aligned, Isa, PackedWeights, Scratch};
@@ -50,6 +51,8 @@ pub(super) struct StepContext<'a> {
 #[derive(Default)]
 pub(super) struct TileMemory {
     tile: Aligned,
+    /// Of the tile being played, per register of the program.
+    registers: Vec<Strip>,
     space: Space,
     /// What was played when, if that is counted.
     pub(super) spans: Vec<Span>,
@@ -72,6 +75,11 @@ pub(super) struct Space {
 pub(super) struct Strip {
     pub(super) base: *mut f32,
     pub(super) stride: usize,
+}
+
+impl Strip {
+    /// Of a register that no stage reads or writes by rows.
+    const NONE: Self = Self { base: std::ptr::null_mut(), stride: 0 };
 }
 
 // SAFETY: a strip is read and written only while its tile is played, by the thread that plays it.
@@ -111,19 +119,20 @@ impl StepContext<'_> {
         // Every tile needs the same memory; a failed allocation aborts like any small one.
         memory
             .tile
-            .fit(self.program.row_floats * rows)
+            .fit(self.program.block_floats + self.program.row_floats * rows)
             .expect("a tile is at most a few hundred KiB and a row");
+        let blocks = memory.tile.floats_mut().as_mut_ptr();
+        let base = blocks.wrapping_add(self.program.block_floats);
         // Nearly equal tiles: all go through the weights once.
         let tiles = lanes.len().div_ceil(rows).max(1);
         let height = lanes.len().div_ceil(tiles).max(1).next_multiple_of(TILE_STEP);
         for start in lanes.clone().step_by(height) {
-            let tile = Tile {
-                step: self,
-                lanes: start..lanes.end.min(start + height),
-                base: memory.tile.floats_mut().as_mut_ptr(),
-            };
+            let lanes = start..lanes.end.min(start + height);
+            let registers = std::mem::take(&mut memory.registers);
+            let mut tile = Tile { step: self, lanes, blocks, base, registers };
             // SAFETY: the tile's lanes are some of those that the caller vouches for.
             unsafe { tile.play(&mut memory.space) };
+            memory.registers = tile.registers;
         }
     }
 }
@@ -131,17 +140,21 @@ impl StepContext<'_> {
 pub(super) struct Tile<'a> {
     pub(super) step: &'a StepContext<'a>,
     pub(super) lanes: Range<usize>,
-    pub(super) base: *mut f32,
+    /// Where registers of blocks are.
+    blocks: *mut f32,
+    base: *mut f32,
+    /// Per register of the program, where its rows are.
+    registers: Vec<Strip>,
 }
 
 // Every unsafe function of this type needs what `StepContext::play` needs: then rows named by
 // operands and places exist, results of distinct lanes are distinct, and what is read was written.
 #[allow(clippy::missing_safety_doc, reason = "said once, above")]
 impl Tile<'_> {
-    unsafe fn play(&self, space: &mut Space) {
+    unsafe fn play(&mut self, space: &mut Space) {
         // SAFETY: as for this function, for all calls below.
         unsafe {
-            self.gather();
+            self.find_registers();
             for task in &self.step.program.tasks {
                 match task {
                     Task::Prod { dst, rows, init, chains } => {
@@ -151,63 +164,83 @@ impl Tile<'_> {
                     Task::Other(number) => self.other(&self.step.kernel.stages[*number], space),
                 }
             }
-            self.write_results();
+            self.copy_results();
         }
     }
 
-    pub(super) fn at(&self, floats: usize) -> *mut f32 {
-        self.base.wrapping_add(floats * self.step.program.tile_rows)
+    /// Rows of the tile that begin so many floats a lane behind its first. A tile of few lanes is small, so that
+    /// its registers lie close together.
+    fn at(&self, floats: usize) -> *mut f32 {
+        self.base.wrapping_add(floats * self.lanes.len())
     }
 
-    /// Copies rows that come through a table next to each other, where stages want them so.
-    unsafe fn gather(&self) {
-        for (port, at) in self.step.program.gathers.iter().enumerate() {
-            let Some(at) = at else { continue };
-            let width = self.step.program.widths[port];
-            let to = self.at(*at);
-            let (from, stride, table) = match self.step.operands[port] {
-                Operand::Table { field, at } => {
-                    let field = self.step.fields[field.index()];
-                    (field.base.cast_const(), field.width, at)
-                }
-                Operand::WordTable { at } => (self.step.words.as_ptr().cast(), 1, at),
-                Operand::FloatTable { at } => (self.step.floats.as_ptr(), 1, at),
-                _ => continue,
-            };
-            let table = &self.step.tables[table as usize..][self.lanes.clone()];
-            for (row, &number) in table.iter().enumerate() {
-                let from = from.wrapping_add(number as usize * stride);
-                // SAFETY: as for this function; the tile has room for its rows.
-                unsafe { std::ptr::copy_nonoverlapping(from, to.add(row * width), width) };
-            }
-        }
+    unsafe fn find_registers(&mut self) {
+        let mut registers = std::mem::take(&mut self.registers);
+        registers.clear();
+        // SAFETY: as for this function.
+        registers.extend(self.step.program.registers.iter().map(|register| unsafe { self.found(register) }));
+        self.registers = registers;
     }
 
-    fn is_tabled(&self, port: usize) -> bool {
-        matches!(
-            self.step.operands[port],
-            Operand::Table { .. } | Operand::WordTable { .. } | Operand::FloatTable { .. }
-        )
-    }
-
-    /// Where a lane's operand begins.
-    unsafe fn operand_row(&self, port: usize, lane: usize) -> *const f32 {
+    /// Where a register's rows are in this tile.
+    #[inline(always)]
+    unsafe fn found(&self, &Register { home, width }: &Register) -> Strip {
         let step = self.step;
-        let table = |at: u32| step.tables[at as usize + lane] as usize;
-        let steady = |start: u32, stride: u32| start as usize + stride as usize * lane;
-        match step.operands[port] {
-            Operand::Rows { field, start, stride } => self.field_row(field.index(), steady(start, stride)),
-            Operand::Table { field, at } => self.field_row(field.index(), table(at)),
-            Operand::Words { start, stride } => {
-                step.words.as_ptr().wrapping_add(steady(start, stride)).cast()
+        let read_only = |base: *const f32| Strip { base: base.cast_mut(), stride: 0 };
+        match home {
+            // SAFETY: as for this function.
+            Home::Port(port) => unsafe { self.port_strip(port as usize, width) },
+            Home::Param(port) => read_only(step.params[port as usize].as_ptr()),
+            Home::Const(at) => read_only(step.program.constants[at..].as_ptr()),
+            Home::Tile(at) => Strip { base: self.at(at), stride: width },
+            Home::Block { at, rows } => {
+                Strip { base: self.blocks.wrapping_add(at * rows.min(self.lanes.len())), stride: width }
             }
-            Operand::WordTable { at } => step.words.as_ptr().wrapping_add(table(at)).cast(),
-            Operand::Floats { start, stride } => step.floats.as_ptr().wrapping_add(steady(start, stride)),
-            Operand::FloatTable { at } => step.floats.as_ptr().wrapping_add(table(at)),
-            Operand::Segments { .. } => {
-                unreachable!("lists are read by folds only (plan rule on operand kinds)")
+            Home::Result(result) => {
+                let base = self.result_row(result as usize, self.lanes.start);
+                Strip { base, stride: step.fields[step.places[result as usize].field().index()].width }
             }
+            // Nobody reads edges (plan rule on gradients of folds).
+            Home::Edges(_) => Strip::NONE,
         }
+    }
+
+    /// The rows of a port. Those that come through a table are copied next to each other where stages want
+    /// them so; a list has none.
+    unsafe fn port_strip(&self, port: usize, width: usize) -> Strip {
+        let step = self.step;
+        let steady = |base: *const f32, start: u32, stride: u32, width: usize| Strip {
+            base: base.wrapping_add((start as usize + stride as usize * self.lanes.start) * width).cast_mut(),
+            stride: stride as usize * width,
+        };
+        let (from, stride, table) = match step.operands[port] {
+            Operand::Rows { field, start, stride } => {
+                let field = step.fields[field.index()];
+                return steady(field.base, start, stride, field.width);
+            }
+            Operand::Words { start, stride } => return steady(step.words.as_ptr().cast(), start, stride, 1),
+            Operand::Floats { start, stride } => return steady(step.floats.as_ptr(), start, stride, 1),
+            Operand::Segments { .. } => return Strip::NONE,
+            Operand::Table { field, at } => {
+                let field = step.fields[field.index()];
+                (field.base.cast_const(), field.width, at)
+            }
+            Operand::WordTable { at } => (step.words.as_ptr().cast(), 1, at),
+            Operand::FloatTable { at } => (step.floats.as_ptr(), 1, at),
+        };
+        let Some(at) = step.program.gathers[port] else { return Strip::NONE };
+        let table = &step.tables[table as usize..][self.lanes.clone()];
+        if let [number] = table {
+            let base = from.wrapping_add(*number as usize * stride);
+            return Strip { base: base.cast_mut(), stride: width };
+        }
+        let to = self.at(at);
+        for (row, &number) in table.iter().enumerate() {
+            let from = from.wrapping_add(number as usize * stride);
+            // SAFETY: as for this function; the tile has room for its rows.
+            unsafe { std::ptr::copy_nonoverlapping(from, to.add(row * width), width) };
+        }
+        Strip { base: to, stride: width }
     }
 
     pub(super) fn field_row(&self, field: usize, row: usize) -> *const f32 {
@@ -216,44 +249,15 @@ impl Tile<'_> {
     }
 
     /// The rows of a view for this tile.
-    pub(super) unsafe fn strip(&self, view: View) -> Strip {
-        let step = self.step;
-        let offset = view.start as usize;
-        let width = || step.program.widths[view.reg as usize];
-        match step.program.homes[view.reg as usize] {
-            Home::Port(port) => {
-                let port = port as usize;
-                if self.is_tabled(port) {
-                    let at = step.program.gathers[port].expect("ports that stages read by rows are gathered");
-                    return Strip { base: self.at(at).wrapping_add(offset), stride: width() };
-                }
-                let stride = match step.operands[port] {
-                    Operand::Rows { stride, .. } => stride as usize * width(),
-                    Operand::Words { stride, .. } | Operand::Floats { stride, .. } => stride as usize,
-                    _ => 0,
-                };
-                // SAFETY: as for this function.
-                let base = unsafe { self.operand_row(port, self.lanes.start) };
-                Strip { base: base.wrapping_add(offset).cast_mut(), stride }
-            }
-            Home::Param(port) => {
-                let base = step.params[port as usize].as_ptr().wrapping_add(offset);
-                Strip { base: base.cast_mut(), stride: 0 }
-            }
-            Home::Const(at) => {
-                let base = step.program.constants.as_ptr().wrapping_add(at + offset);
-                Strip { base: base.cast_mut(), stride: 0 }
-            }
-            Home::Tile(at) => Strip { base: self.at(at).wrapping_add(offset), stride: width() },
-            Home::Result(result) => self.result_strip(result as usize, offset),
-            Home::Edges(_) => unreachable!("edges are read by nobody (plan rule on gradients of folds)"),
-        }
+    pub(super) fn strip(&self, view: View) -> Strip {
+        self.register(view.reg, view.start)
     }
 
-    /// The rows of a result that is a home.
-    fn result_strip(&self, result: usize, offset: usize) -> Strip {
-        let first = self.result_row(result, self.lanes.start).wrapping_add(offset);
-        Strip { base: first, stride: self.step.fields[self.step.places[result].field().index()].width }
+    /// The rows of a register from an element on.
+    pub(super) fn register(&self, reg: u32, start: u32) -> Strip {
+        let Strip { base, stride } = self.registers[reg as usize];
+        debug_assert!(!base.is_null(), "a list and what only products read by tables has no rows of its own");
+        Strip { base: base.wrapping_add(start as usize), stride }
     }
 
     /// Where a lane's result begins; of edges the first.
@@ -283,15 +287,10 @@ impl Tile<'_> {
         }
     }
 
-    /// Copies results that are no homes: ports, constants, parameters, parts of registers.
-    unsafe fn write_results(&self) {
-        for (number, &view) in self.step.kernel.results.iter().enumerate() {
-            let home = self.step.program.homes[view.reg as usize];
-            if home == Home::Result(number as u32) || home == Home::Edges(number as u32) {
-                continue;
-            }
-            // SAFETY: as for this function.
-            let from = unsafe { self.strip(view) };
+    /// Copies results that are no homes.
+    unsafe fn copy_results(&self) {
+        for &(number, view) in &self.step.program.copies {
+            let from = self.strip(view);
             for (row, lane) in self.lanes.clone().enumerate() {
                 // SAFETY: as for this function; results are no operands of their own step.
                 unsafe {

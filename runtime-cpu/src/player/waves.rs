@@ -57,7 +57,8 @@ pub(super) fn play(
             play_wave(context, wave, how.shared_work, threads, clock);
         }
     }
-    if let Some(counters) = counters {
+    if let (Some(counters), Some(clock)) = (counters, clock) {
+        counters.playing = clock.elapsed();
         let spans = threads.iter_mut().enumerate().flat_map(|(thread, memory)| {
             alone(memory).spans.drain(..).map(move |span| Span { thread: thread as u32, ..span })
         });
@@ -73,8 +74,9 @@ fn play_wave(
     threads: &mut [Mutex<TileMemory>],
     clock: Option<Instant>,
 ) {
-    let whole: usize = wave.clone().map(|step| work(context, step)).sum();
-    if threads.len() == 1 || whole < shared_work {
+    let whole = || wave.clone().map(|step| work(context, step)).sum::<usize>();
+    let whole = if threads.len() == 1 { 0 } else { whole() };
+    if whole < shared_work {
         let memory = alone(&mut threads[0]);
         for step in wave {
             let rows = context.plan.steps[step].rows as usize;
