@@ -30,8 +30,8 @@ pub mod module;
 mod player;
 mod self_test;
 
-pub use counters::Counters;
+pub use counters::{Counters, UpdateCounters};
 pub use device::{AdapterFacts, Arithmetic, Budget, Gpu, Options, Selector, UnknownSelector};
 pub use error::GpuError;
-pub use player::{Bound, Player, Stores};
+pub use player::{Bound, Player, Stores, StoresMut, Trained};
 pub use self_test::{SelfTest, self_test};

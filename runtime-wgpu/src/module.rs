@@ -149,6 +149,17 @@ impl Cuts {
         text
     }
 
+    /// Bindings of the arena alone, to be read, from this one on.
+    pub(crate) fn rows_alone(self, first: u32) -> String {
+        let mut text = String::new();
+        for number in 0..self.arena {
+            let binding = first + number;
+            let _ = writeln!(text, "@group(0) @binding({binding}) var<storage, read> arena{number}: array<u32>;");
+        }
+        self.function(&mut text, "fn ld(at: u32) -> u32", "arena", self.arena, "return {};");
+        text
+    }
+
     fn function(self, text: &mut String, head: &str, name: &str, count: u32, act: &str) {
         let _ = writeln!(text, "\n{head} {{");
         if count == 1 {
