@@ -53,6 +53,9 @@
 mod device;
 mod dump;
 mod error;
+#[cfg(feature = "gpu")]
+mod measure;
+mod mirror;
 mod player;
 pub mod random;
 mod row;

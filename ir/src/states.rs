@@ -32,8 +32,7 @@ pub struct State {
 impl PartialEq for State {
     fn eq(&self, other: &Self) -> bool {
         let Self { name, role, param, ty, values, version: _ } = self;
-        (name, role, param, ty, values)
-            == (&other.name, &other.role, &other.param, &other.ty, &other.values)
+        (name, role, param, ty, values) == (&other.name, &other.role, &other.param, &other.ty, &other.values)
     }
 }
 

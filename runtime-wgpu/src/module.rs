@@ -2,7 +2,7 @@
 
 use autobatch_shaders::{
     ATTEND, ATTEND_GRAD, COLLECT, COLSUM, DROPOUT, FORK_NOISE, LOOKUP, Library, MAP, MATMUL, MOVE, ONE_HOT,
-    PICK, PROD_FEW, PROD_MANY, ROW, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, Template, WEIGHTED_SUM,
+    PICK, PROD_FEW, PROD_MANY, ROW, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, TOUCH, Template, WEIGHTED_SUM,
     WEIGHTED_SUM_GRAD, WGRAD,
 };
 use std::fmt::Write as _;
@@ -149,15 +149,17 @@ impl Cuts {
         text
     }
 
-    /// Bindings of the arena alone, to be read, from this one on.
-    pub(crate) fn rows_alone(self, first: u32) -> String {
+    /// The text of the module that lists touched rows: it reads the arena.
+    #[must_use]
+    pub fn touch(self, library: &Library) -> String {
         let mut text = String::new();
         for number in 0..self.arena {
-            let binding = first + number;
-            let _ = writeln!(text, "@group(0) @binding({binding}) var<storage, read> arena{number}: array<u32>;");
+            let binding = 3 + number;
+            let _ =
+                writeln!(text, "@group(0) @binding({binding}) var<storage, read> arena{number}: array<u32>;");
         }
         self.function(&mut text, "fn ld(at: u32) -> u32", "arena", self.arena, "return {};");
-        text
+        library.module(TOUCH, &text, "")
     }
 
     fn function(self, text: &mut String, head: &str, name: &str, count: u32, act: &str) {

@@ -22,7 +22,10 @@ pub(super) fn list(console: &mut Console<'_>) -> Result<(), Failure> {
         )?;
     }
     let (best, why) = Device::best_and_why();
-    writeln!(console, "best: {best} ({why}; the rule: the first discrete or integrated GPU, else the cpu)")?;
+    writeln!(
+        console,
+        "best: {best} ({why}; the rule: the first discrete or integrated GPU if it plays faster, else the cpu)"
+    )?;
     Ok(())
 }
 

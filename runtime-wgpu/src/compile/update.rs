@@ -11,9 +11,7 @@ use autobatch_ir::DType;
 use autobatch_ir::plan::{
     Kernel, Plan, RegKind, Source, Stage, StoreId, StoreKind, Update, UpdateSource, Verified, View,
 };
-use autobatch_shaders::{
-    Library, SUMSQ, SUMSQ_JOIN, Template, UPDATE, UPDATE_ROWS, UPDATE_SCALARS,
-};
+use autobatch_shaders::{Library, SUMSQ, SUMSQ_JOIN, Template, UPDATE, UPDATE_ROWS, UPDATE_SCALARS};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -105,8 +103,7 @@ pub fn compile_update(plan: &Verified<Plan>) -> Result<Updates, GpuError> {
     let mut states = vec![Vec::new(); params];
     for (number, store) in plan.stores.iter().enumerate() {
         let (StoreKind::State(of) | StoreKind::Grad(of)) = store.kind else { continue };
-        let (expected, found) =
-            (plan.stores[of.index()].ty.shape.elements(), store.ty.shape.elements());
+        let (expected, found) = (plan.stores[of.index()].ty.shape.elements(), store.ty.shape.elements());
         if expected != found {
             return Err(GpuError::Store { name: store.name.clone(), expected, found });
         }
@@ -231,14 +228,8 @@ impl Updates {
             programs.push(of(UPDATE_ROWS));
         }
         let states = own.len() as u32;
-        let new = Deed::Apply {
-            programs,
-            record: body.record,
-            touched,
-            params: vec![param],
-            states,
-            gradients,
-        };
+        let new =
+            Deed::Apply { programs, record: body.record, touched, params: vec![param], states, gradients };
         let met = |deed: &Deed| matches!(deed, Deed::Apply { params, .. } if params.contains(&param));
         if self.deeds[*settled..].iter().any(met) {
             *settled = self.deeds.len();

@@ -61,8 +61,7 @@ pub(super) fn layouts(
     entries: &[wgpu::BindGroupLayoutEntry],
 ) -> (wgpu::BindGroupLayout, wgpu::PipelineLayout) {
     let label = Some("a dispatch");
-    let group =
-        gpu.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries });
+    let group = gpu.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries });
     let pipeline = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
         label,
         bind_group_layouts: &[Some(&group)],
@@ -95,4 +94,36 @@ pub(super) fn binding(number: u32, buffer: &wgpu::Buffer, bytes: Option<u64>) ->
     let size = bytes.and_then(std::num::NonZeroU64::new);
     let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: 0, size });
     wgpu::BindGroupEntry { binding: number, resource }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Options;
+
+    #[test]
+    fn a_module_that_is_rejected_is_named_and_the_next_one_is_built() {
+        let gpu = match Gpu::open(Options::default()) {
+            Ok(gpu) => gpu,
+            Err(error) => {
+                let required = std::env::var_os("AUTOBATCH_REQUIRE_GPU").is_some_and(|value| value == "1");
+                assert!(!required, "AUTOBATCH_REQUIRE_GPU is 1: {error}");
+                return;
+            }
+        };
+        let build = |body: &str| {
+            let text = format!("@compute @workgroup_size(1)\nfn main() {{\n{body}}}\n");
+            Build { gpu: &gpu, name: "map", text }.with_entries(&[]).map(|_| ())
+        };
+        for wrong in ["    let t0 = nowhere;\n", "    let t0: u32 = 1.5;\n", "    loop {"] {
+            let error = build(wrong).expect_err("it is no module");
+            assert!(matches!(&error, GpuError::Shader { template, .. } if template == "map"), "{error:?}");
+            let said = error.to_string();
+            assert!(
+                said.contains("the module of map was rejected") && said.contains("play on the cpu"),
+                "{said}"
+            );
+        }
+        build("").expect("an empty module is one");
+    }
 }

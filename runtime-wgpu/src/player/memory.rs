@@ -86,7 +86,11 @@ impl Cut {
     }
 
     /// The pieces of a run of words: the buffer, the first byte in it, and which words of the run.
-    pub(super) fn pieces(&self, at: u64, words: u64) -> impl Iterator<Item = (&wgpu::Buffer, u64, Range<u64>)> {
+    pub(super) fn pieces(
+        &self,
+        at: u64,
+        words: u64,
+    ) -> impl Iterator<Item = (&wgpu::Buffer, u64, Range<u64>)> {
         let mut done = 0;
         std::iter::from_fn(move || {
             let left = words - done;
@@ -251,10 +255,8 @@ impl Memory {
         if let Some(bound) = &self.bound {
             return bound.clone();
         }
-        let mut entries = vec![
-            binding(0, self.plays.get(), Some(PLAY_WORDS * 4)),
-            binding(1, self.tables.get(), None),
-        ];
+        let mut entries =
+            vec![binding(0, self.plays.get(), Some(PLAY_WORDS * 4)), binding(1, self.tables.get(), None)];
         for (number, buffer) in self.arena.buffers.iter().chain(&self.params.buffers).enumerate() {
             entries.push(binding(2 + number as u32, buffer, None));
         }

@@ -132,7 +132,8 @@ impl Player {
         }
         if self.resident.is_none() {
             let gpu = Gpu::open(self.options.clone())?;
-            let (memory, pipelines, training) = (Memory::default(), Pipelines::new(&gpu), Training::new(&gpu));
+            let (memory, pipelines, training) =
+                (Memory::default(), Pipelines::new(&gpu), Training::new(&gpu));
             self.resident = Some(Resident { gpu, memory, pipelines, training });
         }
         Ok(self.resident.as_mut().expect("it was opened just now"))

@@ -94,7 +94,8 @@ impl Touched {
                 numbers.extend(indices);
                 numbers.extend([self.owners, table.owners, self.listed, lookups, table.rows - 1]);
                 numbers.resize(start + stride as usize, 0);
-                let end = self.listed.checked_add(lookups).filter(|end| end.checked_add(self.owners).is_some());
+                let end =
+                    self.listed.checked_add(lookups).filter(|end| end.checked_add(self.owners).is_some());
                 let end = end.ok_or(GpuError::TooLarge {
                     what: "the touched rows",
                     needed: (u64::from(self.listed) + u64::from(lookups)) * 4,
@@ -147,12 +148,7 @@ impl Touched {
     }
 
     /// Makes room for the list, behind these words that stay.
-    fn grow(
-        &mut self,
-        gpu: &Gpu,
-        stays: u32,
-        encoder: &mut wgpu::CommandEncoder,
-    ) -> Result<(), GpuError> {
+    fn grow(&mut self, gpu: &Gpu, stays: u32, encoder: &mut wgpu::CommandEncoder) -> Result<(), GpuError> {
         let words = u64::from(self.owners) + u64::from(self.listed);
         let old = self.rows.take_if(|rows| rows.size() < words * 4);
         if self.rows.is_none() {
@@ -177,8 +173,7 @@ fn pipeline(
 ) -> Result<(wgpu::BindGroupLayout, wgpu::ComputePipeline), GpuError> {
     let mut entries = vec![uniform(0), storage(1, true), storage(2, false)];
     entries.extend((0..cuts.arena).map(|number| storage(3 + number, true)));
-    let text = library.module(TOUCH, &cuts.rows_alone(3), "");
-    Build { gpu, name: TOUCH.name, text }.with_entries(&entries)
+    Build { gpu, name: TOUCH.name, text: cuts.touch(library) }.with_entries(&entries)
 }
 
 fn bind(
@@ -187,11 +182,8 @@ fn bind(
     (uniforms, tables, rows): (&wgpu::Buffer, &wgpu::Buffer, &wgpu::Buffer),
     arena: &Cut,
 ) -> wgpu::BindGroup {
-    let mut entries = vec![
-        binding(0, uniforms, Some(TOUCH_WORDS * 4)),
-        binding(1, tables, None),
-        binding(2, rows, None),
-    ];
+    let mut entries =
+        vec![binding(0, uniforms, Some(TOUCH_WORDS * 4)), binding(1, tables, None), binding(2, rows, None)];
     let of_arena = arena.buffers.iter().enumerate();
     entries.extend(of_arena.map(|(number, buffer)| binding(3 + number as u32, buffer, None)));
     gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
