@@ -32,8 +32,8 @@ pub(super) fn fetched(
         (Err(wgpu::PollError::Timeout), _) | (Ok(_), Err(_)) => {
             return Err(GpuError::Silent { seconds: patience.as_secs() });
         }
-        (Err(error), _) => return Err(GpuError::Rejected { reason: error.to_string() }),
-        (Ok(_), Ok(Err(error))) => return Err(GpuError::Rejected { reason: error.to_string() }),
+        (Err(error), _) => return Err(gpu.lost_or(GpuError::Rejected { reason: error.to_string() })),
+        (Ok(_), Ok(Err(error))) => return Err(gpu.lost_or(GpuError::Rejected { reason: error.to_string() })),
         (Ok(_), Ok(Ok(()))) => {}
     }
     let read = {

@@ -108,7 +108,7 @@ fn a_dispatch_of_more_groups_than_a_dimension_holds_has_two() {
     let g = Graph::new(&ModuleBuilder::new("wide").build().expect("sound"));
     g.instance(0);
     let ones = g.zeros([width as usize]) + 1.0;
-    let wanted = [ones.sum().id().expect("sound"), ones.max().id().expect("sound")];
+    let wanted = [ones.id().expect("sound")];
     let graph = g.finish().expect("sound");
     let weights = Weights::init(&graph.module, 1);
     let request = Request { wanted: &wanted, ..Request::default() };
@@ -117,8 +117,8 @@ fn a_dispatch_of_more_groups_than_a_dimension_holds_has_two() {
     let most = compiled.dispatches.iter().map(|dispatch| dispatch.groups).max().expect("some");
     assert!(most[0] == 65_535 && most[1] > 1, "{most:?}");
     player.play(&plan, &weights, bound(&graph, false)).expect("plays");
-    let first = plan.outputs.len() - 2;
-    assert_eq!([player.output(first)[0], player.output(first + 1)[0]], [width as f32, 1.0]);
+    let found = player.output(plan.outputs.len() - 1);
+    assert!(found.len() == width as usize && found.iter().all(|&x| x == 1.0));
 }
 
 /// A table is updated: by whole arrays and by touched rows, with what an optimiser keeps.

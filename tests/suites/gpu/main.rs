@@ -8,6 +8,7 @@ mod agreement;
 mod batches;
 mod bounds;
 mod common;
+mod exhausted;
 mod faults;
 mod files;
 mod gl;

@@ -8,6 +8,7 @@ use autobatch::train::TrainError;
 use autobatch_nn::optim::Optimizer;
 use autobatch_runtime_wgpu::{GpuError, Options};
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 const WORDS: u32 = 40;
 const CLASSES: usize = 3;
@@ -36,17 +37,26 @@ impl Model {
     }
 }
 
+/// The model of all trainers here.
+fn shared() -> (Model, Arc<Module>) {
+    static SHARED: OnceLock<(Model, Arc<Module>)> = OnceLock::new();
+    let make = || {
+        let mut m = ModuleBuilder::new("sentences");
+        let words = m.table("words", [WORDS as usize, 8], Init::Uniform(0.5));
+        let both = Linear::new(&mut m, "both", 16, 8);
+        let out = Linear::new(&mut m, "out", 8, CLASSES);
+        let join = m.cell("join", [f32([8]); 2], |g, pair| [both.on_parts(g, pair).tanh().dropout(0.1)]);
+        (Model { words, join, out }, m.build().expect("sound"))
+    };
+    SHARED.get_or_init(make).clone()
+}
+
 /// A trainer on a device.
 fn trainer(optimizer: impl Into<Optimizer>, device: &str) -> (Model, Trainer) {
-    let mut m = ModuleBuilder::new("sentences");
-    let words = m.table("words", [WORDS as usize, 8], Init::Uniform(0.5));
-    let both = Linear::new(&mut m, "both", 16, 8);
-    let out = Linear::new(&mut m, "out", 8, CLASSES);
-    let join = m.cell("join", [f32([8]); 2], |g, pair| [both.on_parts(g, pair).tanh().dropout(0.1)]);
-    let module = m.build().expect("sound");
+    let (model, module) = shared();
     let device = device.parse().expect("a device");
     let options = SessionOptions { device, threads: 1, ..SessionOptions::default() };
-    (Model { words, join, out }, Trainer::with_options(module, optimizer, options, 7).expect("opens"))
+    (model, Trainer::with_options(module, optimizer, options, 7).expect("opens"))
 }
 
 /// Minibatch number `n`.
@@ -273,15 +283,13 @@ fn a_minibatch_that_does_not_fit_leaves_the_trainer_as_it_was() {
     }
     let (model, mut whole) = trainer(adam(), "gpu");
     let losses = train(&model, &mut whole, 4);
-    let (_, limited) = trainer(adam(), "gpu");
-    let module = limited.module().clone();
     let options = SessionOptions {
         device: "gpu".parse().expect("a device"),
         threads: 1,
         memory_limit: Some(60_000),
         ..SessionOptions::default()
     };
-    let mut limited = Trainer::with_options(module, adam(), options, 7).expect("opens");
+    let mut limited = Trainer::with_options(shared().1, adam(), options, 7).expect("opens");
     let mut found = train(&model, &mut limited, 2);
     let large: Vec<Item> = (0..40).flat_map(minibatch).collect();
     let error = limited.step(&large, |g, item| model.loss(g, item)).expect_err("does not fit");
