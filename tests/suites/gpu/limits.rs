@@ -185,6 +185,18 @@ fn a_plan_that_does_not_fit_leaves_what_was_updated_on_the_device() {
 }
 
 #[test]
+fn a_device_with_too_few_bindings_plays_and_refuses_to_update() {
+    let Some(mut player) = player(with(Budget { bindings: Some(5), ..Budget::default() })) else { return };
+    let mut lab = Lab::new(Adam::new(0.01));
+    let (graph, plan) = lab.graph(&[1]);
+    player.play(&plan, &lab.weights, bound(&graph, false)).expect("plays");
+    let (update, floats) = (lab.plan().clone(), lab.floats());
+    let mut trained = Trained { weights: &mut lab.weights, states: &mut lab.states };
+    let error = player.update(&update, &mut trained, &floats).expect_err("is refused");
+    assert!(error.to_string().contains("6 storage buffers a stage, for updates (it has 5)"), "{error}");
+}
+
+#[test]
 fn states_that_do_not_fit_are_an_error_that_says_what_to_do() {
     // Rows and parameters fit, two moments more do not.
     let Some(mut roomy) = player(exact()) else { return };

@@ -37,6 +37,8 @@ use wgpu::BufferUsages as Usage;
 
 /// Words of a dispatch's numbers.
 const PLAY_WORDS: u64 = 4;
+/// Storage buffers of a module.
+const BINDINGS: u32 = 6;
 
 /// Stores that change on a device.
 pub trait StoresMut: Stores {
@@ -104,7 +106,7 @@ impl Known {
 pub(super) struct Training {
     library: Library,
     known: Option<Known>,
-    layouts: (wgpu::BindGroupLayout, wgpu::PipelineLayout),
+    layouts: Option<(wgpu::BindGroupLayout, wgpu::PipelineLayout)>,
     pipelines: HashMap<UpdateProgram, wgpu::ComputePipeline>,
     states: States,
     touched: Touched,
@@ -118,13 +120,10 @@ pub(super) struct Training {
 
 impl Training {
     pub(super) fn new(gpu: &Gpu) -> Self {
-        let mut entries = vec![uniform(0), storage(1, true), storage(2, true)];
-        entries.extend([3, 4, 5].map(|number| storage(number, false)));
-        entries.push(storage(6, true));
         Self {
             library: Library::new(gpu.options().arithmetic == Arithmetic::Exact),
             known: None,
-            layouts: layouts(gpu, &entries),
+            layouts: None,
             pipelines: HashMap::new(),
             states: States::default(),
             touched: Touched::default(),
@@ -169,6 +168,27 @@ impl Training {
         self.last = Some(Made::of(plan, layout, summed));
     }
 
+    /// Makes the layouts that all modules of updates share.
+    fn lay_out(&mut self, gpu: &Gpu) -> Result<(), GpuError> {
+        if self.layouts.is_none() {
+            let found = gpu.bindings();
+            if found < BINDINGS {
+                let what = format!("{BINDINGS} storage buffers a stage, for updates (it has {found})");
+                return Err(GpuError::Missing { adapter: gpu.facts().name.clone(), what });
+            }
+            let mut entries = vec![uniform(0), storage(1, true), storage(2, true)];
+            entries.extend([3, 4, 5].map(|number| storage(number, false)));
+            entries.push(storage(6, true));
+            self.layouts = Some(layouts(gpu, &entries));
+        }
+        Ok(())
+    }
+
+    /// The layouts, which an update makes before all else.
+    fn laid_out(&self) -> &(wgpu::BindGroupLayout, wgpu::PipelineLayout) {
+        self.layouts.as_ref().expect("layouts are made before they are used")
+    }
+
     fn compiled(&mut self, plan: &Verified<Plan>) -> Result<Arc<Updates>, GpuError> {
         if let Some(known) = self.known.as_ref().filter(|known| known.is(plan)) {
             return Ok(Arc::clone(&known.compiled));
@@ -192,6 +212,7 @@ impl Training {
         floats: &[f32],
     ) -> Result<(), GpuError> {
         let updates = self.compiled(plan)?;
+        self.lay_out(gpu)?;
         let made = check(plan, &updates, stores, memory, self.last.as_ref())?;
         let mut counters = UpdateCounters::default();
         counters.stores = memory.bring_parameters(gpu, &plan.stores[..updates.params], stores)?;
@@ -214,7 +235,7 @@ impl Training {
             let program = &updates.deeds[dispatch.deed].programs()[dispatch.program];
             if !self.pipelines.contains_key(program) {
                 let build = Build { gpu, name: program.template.name, text: program.text(&self.library) };
-                self.pipelines.insert(program.clone(), build.on(&self.layouts.1)?);
+                self.pipelines.insert(program.clone(), build.on(&self.laid_out().1)?);
             }
         }
         counters.pipelines = (self.pipelines.len() - before) as u32;
@@ -278,7 +299,8 @@ impl Training {
         records: &Records,
         encoder: &mut wgpu::CommandEncoder,
     ) -> Result<(), GpuError> {
-        let rows = self.touched.rows(gpu)?;
+        self.touched.fit(gpu)?;
+        let (rows, layout) = (self.touched.rows(), &self.laid_out().0);
         let mut groups: HashMap<[usize; 3], wgpu::BindGroup> = HashMap::new();
         for dispatch in &records.dispatches {
             let [gradient, value, state] = dispatch.buffers;
@@ -294,7 +316,7 @@ impl Training {
                 ];
                 gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
                     label: Some("an update"),
-                    layout: &self.layouts.0,
+                    layout,
                     entries: &entries,
                 })
             });

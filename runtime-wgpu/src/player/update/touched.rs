@@ -58,12 +58,17 @@ impl Touched {
         self.tables.get(&param.0).map_or(0, |table| table.owners)
     }
 
-    /// The list and the owners.
-    pub(super) fn rows(&mut self, gpu: &Gpu) -> Result<&wgpu::Buffer, GpuError> {
+    /// Makes room for a list, if there never was one: modules bind it in any case.
+    pub(super) fn fit(&mut self, gpu: &Gpu) -> Result<(), GpuError> {
         if self.rows.is_none() {
             self.rows = Some(room(gpu, 1)?);
         }
-        Ok(self.rows.as_ref().expect("it was made just now"))
+        Ok(())
+    }
+
+    /// The list and the owners.
+    pub(super) fn rows(&self) -> &wgpu::Buffer {
+        self.rows.as_ref().expect("there is room before it is used")
     }
 
     /// Adds the lookups of the last play, whose rows and tables are still there; those of plays before are
@@ -107,9 +112,8 @@ impl Touched {
             }
         }
         self.grow(gpu, if summed { old } else { 0 }, encoder)?;
-        let rows = self.rows.as_ref().expect("it has grown just now");
         if !summed {
-            encoder.clear_buffer(rows, 0, Some(u64::from(self.owners) * 4));
+            encoder.clear_buffer(self.rows(), 0, Some(u64::from(self.owners) * 4));
         }
         if groups.is_empty() {
             return Ok(());
@@ -119,15 +123,15 @@ impl Touched {
             let what = "the numbers of touched rows";
             self.numbers = Some(gpu.buffer(what, bytes, Usage::UNIFORM | Usage::COPY_DST)?);
         }
-        let uniforms = self.numbers.as_ref().expect("it was made just now");
-        gpu.queue.write_buffer(uniforms, 0, bytemuck::cast_slice(&numbers));
         let cuts = memory.cuts();
         let key = (cuts.arena, cuts.shift);
         if let std::collections::btree_map::Entry::Vacant(vacant) = self.pipelines.entry(key) {
             vacant.insert(pipeline(gpu, library, cuts)?);
         }
+        let uniforms = self.numbers.as_ref().expect("it was made just now");
+        gpu.queue.write_buffer(uniforms, 0, bytemuck::cast_slice(&numbers));
         let (layout, pipeline) = &self.pipelines[&key];
-        let group = bind(gpu, layout, (uniforms, memory.tables.get(), rows), &memory.arena);
+        let group = bind(gpu, layout, (uniforms, memory.tables.get(), self.rows()), &memory.arena);
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
         pass.set_pipeline(pipeline);
         for (number, &groups) in groups.iter().enumerate().filter(|(_, groups)| **groups > 0) {
