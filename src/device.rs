@@ -16,9 +16,10 @@ pub enum Device {
 }
 
 impl Device {
-    /// The fastest device of this machine, by a rule and not by a measurement: the first discrete or
-    /// integrated GPU, if this build plays on GPUs and there is one, else the CPU. Software adapters are
-    /// slower than the CPU player and never the best.
+    /// The fastest device of this machine, by a measurement: if this build plays on GPUs and there is a
+    /// discrete or integrated one, the first of them and the CPU play the same small model, once for the
+    /// process, and the faster is the best. Software adapters are slower than the CPU player and are not
+    /// measured.
     #[must_use]
     pub fn best() -> Self {
         Self::best_and_why().0
@@ -29,15 +30,8 @@ impl Device {
     pub fn best_and_why() -> (Self, String) {
         #[cfg(feature = "gpu")]
         {
-            let adapters = autobatch_runtime_wgpu::device::adapters();
-            let real = |kind: &str| matches!(kind, "discrete" | "integrated");
-            match adapters.iter().find(|adapter| real(adapter.kind)) {
-                Some(adapter) => {
-                    let why = format!("{} is the first {} GPU", adapter.name, adapter.kind);
-                    (Self::Gpu(autobatch_runtime_wgpu::Selector::Number(adapter.number)), why)
-                }
-                None => (Self::Cpu, "there is no discrete or integrated GPU".to_owned()),
-            }
+            static BEST: std::sync::OnceLock<(Device, String)> = std::sync::OnceLock::new();
+            BEST.get_or_init(crate::measure::best).clone()
         }
         #[cfg(not(feature = "gpu"))]
         {

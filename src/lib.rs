@@ -55,6 +55,9 @@ mod dump;
 mod eager;
 mod error;
 pub mod guide;
+#[cfg(feature = "gpu")]
+mod measure;
+mod mirror;
 mod player;
 pub mod random;
 mod row;

@@ -2,15 +2,17 @@
 
 use crate::device::Device;
 use crate::error::Result;
+use crate::mirror::Trained;
+use autobatch_ir::Weights;
 use autobatch_ir::plan::{Plan, Verified};
-use autobatch_ir::{States, Weights};
 use autobatch_runtime_cpu::{Bound, Player};
 use std::fmt;
+use std::sync::Arc;
 
 #[cfg(feature = "gpu")]
 mod gpu;
 
-/// A player on some device. Updates are always made by the processor.
+/// A player on some device.
 pub(crate) struct AnyPlayer {
     host: Player,
     #[cfg(feature = "gpu")]
@@ -89,19 +91,46 @@ impl AnyPlayer {
         self.host.set_keep_gradients(keep);
     }
 
-    /// Plays an update plan on the gradients that were played last.
+    /// Plays an update plan on the gradients that were played last; says whether the new values are on a
+    /// device and not here.
     pub(crate) fn update(
         &mut self,
         plan: &Verified<Plan>,
-        weights: &mut Weights,
-        states: &mut States,
+        trained: &mut Trained,
         floats: &[f32],
-    ) -> Result<()> {
+    ) -> Result<bool> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &mut self.gpu {
+            gpu.update(plan, trained, floats)?;
+            return Ok(true);
+        }
+        let Trained { weights, states } = trained;
+        self.host.update(plan, Arc::make_mut(weights), states, floats)?;
+        Ok(false)
+    }
+
+    /// Fills in the values that a device holds.
+    pub(crate) fn read(&self, trained: &mut Trained) -> Result<()> {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = &self.gpu {
-            gpu::check_update(plan)?;
-            return Ok(self.host.update_with(plan, gpu.gradients(), weights, states, floats)?);
+            return gpu.read(trained);
         }
-        Ok(self.host.update(plan, weights, states, floats)?)
+        let _ = trained;
+        Ok(())
+    }
+
+    /// Whether there was a device and it is gone.
+    pub(crate) fn is_lost(&self) -> bool {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &self.gpu {
+            return gpu.gpu().is_none();
+        }
+        false
+    }
+
+    /// The device that is played on.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn gpu(&self) -> Option<&autobatch_runtime_wgpu::Gpu> {
+        self.gpu.as_ref().and_then(|gpu| gpu.gpu())
     }
 }

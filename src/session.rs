@@ -1,8 +1,11 @@
 //! [`Session`]: plans what was emitted and plays it. Evaluation only: dropout is the identity.
 
+mod state;
+
 use crate::device::Device;
 use crate::dump::Dump;
 use crate::error::{Error, Result};
+use crate::mirror::Mirror;
 use crate::player::AnyPlayer;
 use crate::row::{Row, RowBuf};
 use autobatch_ir::graph::GraphData;
@@ -73,7 +76,9 @@ impl Default for SessionOptions {
 /// Plans graphs over one module and plays them.
 pub struct Session {
     module: Arc<Module>,
-    weights: Arc<Weights>,
+    mirror: Mirror,
+    /// Updates that were lost with a device and not told of yet.
+    fallen: u64,
     planner: Planner,
     rows: RowOrder,
     passes: Option<Selection>,
@@ -112,7 +117,7 @@ impl Session {
         weights: Arc<Weights>,
         options: SessionOptions,
     ) -> Result<Self> {
-        check_weights(module, &weights)?;
+        state::check_weights(module, &weights)?;
         let policy = match std::env::var("AUTOBATCH_POLICY") {
             Ok(word) if options.policy == Policy::default() => word.parse()?,
             _ => options.policy,
@@ -123,7 +128,8 @@ impl Session {
         };
         Ok(Self {
             module: Arc::clone(module),
-            weights,
+            mirror: Mirror::new(weights),
+            fallen: 0,
             planner: Planner::new(policy.load()?),
             rows: options.rows,
             passes: options.passes,
@@ -148,31 +154,9 @@ impl Session {
         Graph::new(&self.module)
     }
 
-    /// The parameters' values.
-    #[must_use]
-    pub fn weights(&self) -> &Arc<Weights> {
-        &self.weights
-    }
-
-    /// Exchanges the parameters' values; weights that did not change are not packed again.
-    ///
-    /// # Errors
-    /// If they are another module's.
-    pub fn set_weights(&mut self, weights: Arc<Weights>) -> Result<()> {
-        check_weights(&self.module, &weights)?;
-        self.weights = weights;
-        Ok(())
-    }
-
     /// Whether the gradients of the next play are added to those of the last.
     pub(crate) fn keep_gradients(&mut self, keep: bool) {
         self.player.set_keep_gradients(keep);
-    }
-
-    /// What plays, and the values that it may change. Whoever else holds the weights keeps them as
-    /// they are.
-    pub(crate) fn updating(&mut self) -> (&mut AnyPlayer, &mut Weights) {
-        (&mut self.player, Arc::make_mut(&mut self.weights))
     }
 
     /// The plan that was played last.
@@ -221,7 +205,8 @@ impl Session {
         let plan = self.plan(graph, request)?;
         let planning = start.elapsed();
         let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
-        self.player.play(&plan, &self.weights, bound)?;
+        let played = self.player.play(&plan, &self.mirror.here().weights, bound);
+        self.noticed(played)?;
         self.last = Some(Arc::clone(&plan));
         Ok(Played { plan, planning, playing: start.elapsed() - planning })
     }
@@ -254,6 +239,13 @@ impl Session {
         &self.player
     }
 
+    /// The GPU that plans are played on; nothing on the CPU, and from the loss of a device to the next run.
+    #[cfg(feature = "gpu")]
+    #[must_use]
+    pub fn gpu(&self) -> Option<&autobatch_runtime_wgpu::Gpu> {
+        self.player.gpu()
+    }
+
     /// The module that graphs stand on.
     #[must_use]
     pub fn module(&self) -> &Arc<Module> {
@@ -277,14 +269,15 @@ impl Session {
     /// ```
     #[must_use]
     pub fn bundle(&self) -> Arc<Module> {
-        self.module.with_values(&self.weights)
+        self.module.with_values(self.weights())
     }
 
     /// Plays on another device from now on. Weights stay.
     ///
     /// # Errors
-    /// If there is no such device, or it gives no access.
+    /// If there is no such device, or it gives no access; or if the one before cannot be read any more.
     pub fn on(mut self, device: Device) -> Result<Self> {
+        self.settle()?;
         self.player.move_to(&device)?;
         Ok(self)
     }
@@ -322,12 +315,6 @@ impl Session {
         let run = self.run(&graph, &values)?;
         Ok(values.iter().map(|&value| run[value].to_buf()).collect())
     }
-}
-
-fn check_weights(module: &Module, weights: &Weights) -> Result<()> {
-    let declared = module.params.iter().map(|decl| (&*decl.name, decl.ty));
-    let held = weights.iter().map(|held| (held.name(), held.ty()));
-    if declared.eq(held) { Ok(()) } else { Err(Error::OtherModule) }
 }
 
 /// A plan that was played, and how long both took.

@@ -7,7 +7,7 @@
 use crate::id::ParamId;
 use crate::recipe::{AVERAGE, StateInit};
 use crate::types::Type;
-use crate::weights::Weights;
+use crate::weights::{Weights, fresh_version};
 use std::fmt;
 
 /// The states of all parameters that an optimiser updates.
@@ -18,13 +18,22 @@ pub struct States {
 }
 
 /// One state of one parameter.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct State {
     name: String,
     role: String,
     param: ParamId,
     ty: Type,
     values: Vec<f32>,
+    version: u64,
+}
+
+/// Versions tell nothing about content.
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { name, role, param, ty, values, version: _ } = self;
+        (name, role, param, ty, values) == (&other.name, &other.role, &other.param, &other.ty, &other.values)
+    }
 }
 
 /// Why states were not made or not restored.
@@ -93,7 +102,7 @@ impl State {
             StateInit::Fill(number) => values.resize(elements, number),
             StateInit::Param => values.extend_from_slice(weights.get(param)),
         }
-        Ok(Self { name, role: role.to_owned(), param, ty, values })
+        Ok(Self { name, role: role.to_owned(), param, ty, values, version: fresh_version() })
     }
 
     /// Its name: that of its store.
@@ -126,9 +135,34 @@ impl State {
         &self.values
     }
 
-    /// Its values, to be changed.
+    /// Its values, to be changed. The version changes at once.
     pub fn values_mut(&mut self) -> &mut Vec<f32> {
+        self.version = fresh_version();
         &mut self.values
+    }
+
+    /// A number that changes with each mutable access, as [`Weights::version`].
+    #[must_use]
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Says that the values changed where they are not seen from here, as [`Weights::renew`].
+    pub fn renew(&mut self) {
+        self.version = fresh_version();
+    }
+
+    /// Takes the values that belong to the version, from wherever they are.
+    ///
+    /// # Errors
+    /// If there are more or fewer than the state has.
+    pub fn receive(&mut self, values: &[f32]) -> Result<(), StatesError> {
+        let (expected, found) = (self.values.len(), values.len());
+        if expected != found {
+            return Err(StatesError::Length { name: self.name.clone(), expected, found });
+        }
+        self.values.copy_from_slice(values);
+        Ok(())
     }
 }
 
@@ -184,11 +218,8 @@ impl States {
         let Some(state) = self.states.iter_mut().find(|state| state.name == name) else {
             return Err(StatesError::Unknown(name.to_owned()));
         };
-        if state.values.len() != values.len() {
-            let (name, expected, found) = (name.to_owned(), state.values.len(), values.len());
-            return Err(StatesError::Length { name, expected, found });
-        }
-        state.values.copy_from_slice(values);
+        state.receive(values)?;
+        state.renew();
         Ok(())
     }
 

@@ -99,8 +99,8 @@ impl fmt::Display for WeightsError {
 
 impl std::error::Error for WeightsError {}
 
-/// A version that no parameter of this process had before.
-fn fresh_version() -> u64 {
+/// A version that no array of this process had before.
+pub(crate) fn fresh_version() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
@@ -164,6 +164,29 @@ impl Weights {
             return Err(WeightsError::Length { name, expected, found });
         }
         self.get_mut(id).copy_from_slice(values);
+        Ok(())
+    }
+
+    /// Says that the values of a parameter changed where they are not seen from here: on a device. Its
+    /// version is another one from now on; [`receive`](Self::receive) brings the values that belong to it.
+    ///
+    /// # Panics
+    /// If the module has no such parameter.
+    pub fn renew(&mut self, id: ParamId) {
+        self.params[id.index()].version = fresh_version();
+    }
+
+    /// Takes the values that belong to the version of a parameter, from wherever they are.
+    ///
+    /// # Errors
+    /// If there are more or fewer than the parameter has.
+    ///
+    /// # Panics
+    /// If the module has no such parameter.
+    pub fn receive(&mut self, id: ParamId, values: &[f32]) -> Result<(), WeightsError> {
+        let version = self.version(id);
+        self.set(id, values)?;
+        self.params[id.index()].version = version;
         Ok(())
     }
 

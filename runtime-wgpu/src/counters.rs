@@ -18,3 +18,16 @@ pub struct Counters {
     /// Pipelines made.
     pub pipelines: u32,
 }
+
+/// What the last update did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UpdateCounters {
+    /// Dispatches.
+    pub dispatches: u32,
+    /// Bytes of numbers and records that went up.
+    pub uploaded: u64,
+    /// Bytes of parameters and states that went up, because they had changed here.
+    pub stores: u64,
+    /// Pipelines made.
+    pub pipelines: u32,
+}

@@ -5,6 +5,7 @@ use pollster::block_on;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Which adapter is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -273,13 +274,25 @@ impl Gpu {
 
     /// The error that a call left behind, or the loss of the device.
     pub(crate) fn heard(&self) -> Result<(), GpuError> {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(reason) = &said.lost {
-            return Err(GpuError::Lost { reason: reason.clone() });
+        let said = || self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let error = said().error.take();
+        match error {
+            Some(reason) => Err(self.lost_or(GpuError::Rejected { reason })),
+            None => match &said().lost {
+                Some(reason) => Err(GpuError::Lost { reason: reason.clone() }),
+                None => Ok(()),
+            },
         }
-        match said.error.take() {
-            Some(reason) => Err(GpuError::Rejected { reason }),
-            None => Ok(()),
+    }
+
+    /// The loss of the device, if that is why a call failed, else the error. A device says that it is lost
+    /// only when all its work is over, so that is waited for.
+    pub(crate) fn lost_or(&self, error: GpuError) -> GpuError {
+        let timeout = Some(Duration::from_secs(self.options.patience.max(1)));
+        let _ = self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout });
+        match &self.said.lock().unwrap_or_else(PoisonError::into_inner).lost {
+            Some(reason) => GpuError::Lost { reason: reason.clone() },
+            None => error,
         }
     }
 

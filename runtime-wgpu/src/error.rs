@@ -68,6 +68,10 @@ pub enum GpuError {
     },
     /// The plan changes parameters, as those of optimisers do.
     Updates,
+    /// The plan changes no parameters.
+    NoUpdate,
+    /// Gradients are kept and the next plan makes those of other parameters.
+    OtherGradients,
     /// What is given does not fit the plan.
     Bound(BindError),
 }
@@ -123,7 +127,13 @@ impl fmt::Display for GpuError {
                 )
             }
             Self::Updates => f.write_str(
-                "the plan updates parameters, expected one that computes values; play updates on the cpu with the gradients that are read from here",
+                "the plan updates parameters, expected one that computes values; play it with Player::update",
+            ),
+            Self::NoUpdate => f.write_str(
+                "the plan computes values, expected one that updates parameters; play it with Player::play",
+            ),
+            Self::OtherGradients => f.write_str(
+                "gradients are kept, but this plan makes those of other parameters; ask every plan for the same ones",
             ),
             Self::Bound(error) => error.fmt(f),
         }

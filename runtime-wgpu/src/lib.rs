@@ -31,8 +31,8 @@ mod player;
 mod self_test;
 
 pub use autobatch_ir::plan::{BindError, Bound, Stores};
-pub use counters::Counters;
+pub use counters::{Counters, UpdateCounters};
 pub use device::{AdapterFacts, Arithmetic, Budget, Gpu, Options, Selector, UnknownSelector};
 pub use error::GpuError;
-pub use player::Player;
+pub use player::{Player, StoresMut, Trained};
 pub use self_test::{SelfTest, self_test};

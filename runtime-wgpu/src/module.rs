@@ -2,7 +2,7 @@
 
 use autobatch_shaders::{
     ATTEND, ATTEND_GRAD, COLLECT, COLSUM, DROPOUT, FORK_NOISE, LOOKUP, Library, MAP, MATMUL, MOVE, ONE_HOT,
-    PICK, PROD_FEW, PROD_MANY, ROW, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, Template, WEIGHTED_SUM,
+    PICK, PROD_FEW, PROD_MANY, ROW, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, TOUCH, Template, WEIGHTED_SUM,
     WEIGHTED_SUM_GRAD, WGRAD,
 };
 use std::fmt::Write as _;
@@ -147,6 +147,19 @@ impl Cuts {
         self.function(&mut text, "fn st(at: u32, x: u32)", "arena", self.arena, "{} = x;");
         self.function(&mut text, "fn param(at: u32) -> u32", "params", self.params, "return {};");
         text
+    }
+
+    /// The text of the module that lists touched rows: it reads the arena.
+    #[must_use]
+    pub fn touch(self, library: &Library) -> String {
+        let mut text = String::new();
+        for number in 0..self.arena {
+            let binding = 3 + number;
+            let _ =
+                writeln!(text, "@group(0) @binding({binding}) var<storage, read> arena{number}: array<u32>;");
+        }
+        self.function(&mut text, "fn ld(at: u32) -> u32", "arena", self.arena, "return {};");
+        library.module(TOUCH, &text, "")
     }
 
     fn function(self, text: &mut String, head: &str, name: &str, count: u32, act: &str) {

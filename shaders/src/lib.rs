@@ -19,14 +19,40 @@ pub struct Template {
     pub name: &'static str,
     /// Its text, with holes.
     pub text: &'static str,
+    /// What its modules begin with.
+    pub access: Access,
+}
+
+/// What a module begins with: the numbers of a dispatch, and how memory is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Access {
+    /// As the stages of plans do: [`ACCESS`].
+    Plan,
+    /// As updates do: [`UPDATE_ACCESS`].
+    Update,
+    /// With its own declarations.
+    Own,
+}
+
+impl Access {
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::Plan => ACCESS,
+            Self::Update => UPDATE_ACCESS,
+            Self::Own => "",
+        }
+    }
 }
 
 macro_rules! templates {
-    ($($(#[$doc:meta])* $constant:ident = $name:literal;)*) => {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal on $access:ident;)*) => {
         $(
             $(#[$doc])*
-            pub const $constant: Template =
-                Template { name: $name, text: include_str!(concat!("../wgsl/", $name, ".wgsl")) };
+            pub const $constant: Template = Template {
+                name: $name,
+                text: include_str!(concat!("../wgsl/", $name, ".wgsl")),
+                access: Access::$access,
+            };
         )*
 
         /// Every template.
@@ -36,62 +62,77 @@ macro_rules! templates {
 
 templates! {
     /// Elementwise instructions.
-    MAP = "map";
+    MAP = "map" on Plan;
     /// Moves of words.
-    MOVE = "move";
+    MOVE = "move" on Plan;
     /// Products of few rows.
-    PROD_FEW = "prod_few";
+    PROD_FEW = "prod_few" on Plan;
     /// Products of many rows.
-    PROD_MANY = "prod_many";
+    PROD_MANY = "prod_many" on Plan;
     /// Rows of tables.
-    LOOKUP = "lookup";
+    LOOKUP = "lookup" on Plan;
     /// Products of two values.
-    MATMUL = "matmul";
+    MATMUL = "matmul" on Plan;
     /// One row of a value.
-    PICK = "pick";
+    PICK = "pick" on Plan;
     /// 1 at an index.
-    ONE_HOT = "one_hot";
+    ONE_HOT = "one_hot" on Plan;
     /// The greatest elements.
-    TOP_K = "top_k";
+    TOP_K = "top_k" on Plan;
     /// Dropout.
-    DROPOUT = "dropout";
+    DROPOUT = "dropout" on Plan;
     /// Keys of noise.
-    FORK_NOISE = "fork_noise";
+    FORK_NOISE = "fork_noise" on Plan;
     /// Ops that see a row as a whole.
-    ROW = "row";
+    ROW = "row" on Plan;
     /// Sum, mean and maximum over lists.
-    SEG_FOLD = "seg_fold";
+    SEG_FOLD = "seg_fold" on Plan;
     /// Weighted sums over lists.
-    WEIGHTED_SUM = "weighted_sum";
+    WEIGHTED_SUM = "weighted_sum" on Plan;
     /// Attention over lists.
-    ATTEND = "attend";
+    ATTEND = "attend" on Plan;
     /// What comes back from sums, means and maxima over lists.
-    SEG_FOLD_GRAD = "seg_fold_grad";
+    SEG_FOLD_GRAD = "seg_fold_grad" on Plan;
     /// What comes back from weighted sums over lists.
-    WEIGHTED_SUM_GRAD = "weighted_sum_grad";
+    WEIGHTED_SUM_GRAD = "weighted_sum_grad" on Plan;
     /// What comes back from attention.
-    ATTEND_GRAD = "attend_grad";
+    ATTEND_GRAD = "attend_grad" on Plan;
     /// Gradients of weights.
-    WGRAD = "wgrad";
+    WGRAD = "wgrad" on Plan;
     /// Gradients of biases.
-    COLSUM = "colsum";
+    COLSUM = "colsum" on Plan;
     /// Gradients of tables.
-    TGRAD = "tgrad";
+    TGRAD = "tgrad" on Plan;
     /// Outputs, brought together.
-    COLLECT = "collect";
+    COLLECT = "collect" on Plan;
+    /// Optimisers on whole arrays.
+    UPDATE = "update" on Update;
+    /// Optimisers on touched rows of tables.
+    UPDATE_ROWS = "update_rows" on Update;
+    /// Scalars of optimisers.
+    UPDATE_SCALARS = "update_scalars" on Update;
+    /// Sums of squares of blocks.
+    SUMSQ = "sumsq" on Update;
+    /// Sums of squares of whole arrays.
+    SUMSQ_JOIN = "sumsq_join" on Update;
+    /// Rows of tables that lookups named.
+    TOUCH = "touch" on Own;
 }
 
-/// What every module begins with; its hole `memory` says how memory is reached.
+/// What every module of a plan's stages begins with; its hole `memory` says how memory is reached.
 pub const ACCESS: &str = include_str!("../wgsl/access.wgsl");
+/// What every module of an update begins with.
+pub const UPDATE_ACCESS: &str = include_str!("../wgsl/update_access.wgsl");
 /// What stands in the hole `thread`.
 pub const THREAD: &str = include_str!("../wgsl/thread.wgsl");
 
 /// Files of library functions; the arithmetic is one of the two below.
-pub(crate) const FUNCTIONS: [&str; 4] = [
+pub(crate) const FUNCTIONS: [&str; 5] = [
     include_str!("../wgsl/numeric.wgsl"),
     include_str!("../wgsl/rows.wgsl"),
     include_str!("../wgsl/lists.wgsl"),
     include_str!("../wgsl/noise.wgsl"),
+    include_str!("../wgsl/updates.wgsl"),
 ];
 /// Product, division and root as the device has them.
 pub(crate) const NATIVE: &str = include_str!("../wgsl/arithmetic_native.wgsl");

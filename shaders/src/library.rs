@@ -1,6 +1,6 @@
 //! The library: declarations by name, and the closure of those that a text mentions.
 
-use crate::{ACCESS, EXACT, FUNCTIONS, NATIVE, THREAD, Template};
+use crate::{EXACT, FUNCTIONS, NATIVE, THREAD, Template};
 use std::collections::BTreeMap;
 
 /// Declarations by name: functions, structs and variables of groups.
@@ -23,7 +23,9 @@ impl Library {
     #[must_use]
     pub fn module(&self, template: Template, memory: &str, body: &str) -> String {
         let main = fill(&fill(template.text, "thread", THREAD), "body", body);
-        let mut module = fill(ACCESS, "memory", memory);
+        // Memory is reached by what modules begin with, or by a template that begins with nothing.
+        let main = fill(&main, "memory", memory);
+        let mut module = fill(template.access.text(), "memory", memory);
         for text in self.closure(&main).values() {
             module.push('\n');
             module.push_str(text);

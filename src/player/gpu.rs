@@ -1,20 +1,24 @@
-//! A GPU plays, and what updates need of it comes back to the processor.
+//! A GPU plays and updates; only what is asked for comes back to the processor.
 
 use crate::error::Result;
-use crate::train::TrainError;
+use crate::mirror::Trained;
 use autobatch_ir::Weights;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::plan::{Plan, StoreId, StoreKind, Update, Verified};
-use autobatch_runtime_cpu::{Bound, GradientSource, RunError};
-use autobatch_runtime_wgpu::{Options, Player, Selector};
+use autobatch_runtime_cpu::{Bound, RunError};
+use autobatch_runtime_wgpu::{Gpu, GpuError, Options, Player, Selector, Trained as OnDevice};
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
-/// A player on a GPU, with the gradients of the last play.
+/// A player on a GPU.
 pub(super) struct GpuPlayer {
     player: Player,
     memory_limit: Option<u64>,
-    gradients: HostGradients,
-    keep: bool,
+    /// The parameters that updates changed.
+    changed: BTreeSet<u32>,
+    /// What went wrong when somebody read, who could not be told.
+    fault: OnceLock<GpuError>,
 }
 
 impl fmt::Debug for GpuPlayer {
@@ -23,35 +27,35 @@ impl fmt::Debug for GpuPlayer {
     }
 }
 
-/// Gradients by the number of their parameter; none where the plan makes none.
-#[derive(Default)]
-pub(super) struct HostGradients(Vec<Option<Vec<f32>>>);
-
-impl GradientSource for HostGradients {
-    fn gradient(&self, param: ParamId) -> Option<&[f32]> {
-        self.0.get(param.index())?.as_deref()
-    }
-
-    /// All rows count as touched: [`check_update`] refuses what would ask.
-    fn touched(&self, _: ParamId) -> Option<&[u32]> {
-        None
-    }
-}
-
 impl GpuPlayer {
     pub(super) fn new(selector: &Selector, memory_limit: Option<u64>) -> Result<Self> {
         let options = Options { selector: selector.clone(), ..Options::default() };
         let player = Player::new(options)?;
-        Ok(Self { player, memory_limit, gradients: HostGradients::default(), keep: false })
+        Ok(Self { player, memory_limit, changed: BTreeSet::new(), fault: OnceLock::new() })
+    }
+
+    pub(super) fn gpu(&self) -> Option<&Gpu> {
+        self.player.gpu()
+    }
+
+    /// A device that could not be read is given back: nobody knows what it holds.
+    fn check_fault(&mut self) -> Result<()> {
+        match self.fault.take() {
+            Some(error) => {
+                self.player.close();
+                Err(error.into())
+            }
+            None => Ok(()),
+        }
     }
 
     pub(super) fn play(&mut self, plan: &Verified<Plan>, weights: &Weights, bound: Bound<'_>) -> Result<()> {
+        self.check_fault()?;
         let needs = plan.slab_bytes();
         if let Some(limit) = self.memory_limit.filter(|&limit| needs > limit) {
             return Err(RunError::Limit { needs, limit }.into());
         }
-        self.player.play(plan, weights, bound)?;
-        self.read_gradients(plan)
+        Ok(self.player.play(plan, weights, bound)?)
     }
 
     pub(super) fn output(&self, number: usize) -> &[f32] {
@@ -59,38 +63,56 @@ impl GpuPlayer {
     }
 
     pub(super) fn set_keep_gradients(&mut self, keep: bool) {
-        self.keep = keep;
+        self.player.set_keep_gradients(keep);
     }
 
-    pub(super) fn gradients(&self) -> &HostGradients {
-        &self.gradients
+    /// Updates along the gradients on the device; here only versions change.
+    pub(super) fn update(
+        &mut self,
+        plan: &Verified<Plan>,
+        Trained { weights, states }: &mut Trained,
+        floats: &[f32],
+    ) -> Result<()> {
+        self.check_fault()?;
+        let weights = Arc::make_mut(weights);
+        self.player.update(plan, &mut OnDevice { weights, states }, floats)?;
+        for target in plan.updates.iter().flat_map(Update::targets) {
+            self.changed.insert(match plan.stores[target.index()].kind {
+                StoreKind::Param(_) => target.0,
+                StoreKind::State(of) | StoreKind::Grad(of) => of.0,
+            });
+        }
+        Ok(())
     }
 
-    /// Fetches the gradients that a plan made, or adds them to those of the play before.
-    fn read_gradients(&mut self, plan: &Plan) -> Result<()> {
-        let Self { player, gradients: HostGradients(gradients), keep, .. } = self;
-        for (number, store) in plan.stores.iter().enumerate() {
-            let StoreKind::Grad(param) = store.kind else { continue };
-            let Some(made) = player.gradient(StoreId(number as u32))? else { continue };
-            if gradients.len() <= param.index() {
-                gradients.resize(param.index() + 1, None);
-            }
-            match &mut gradients[param.index()] {
-                Some(sum) if *keep && sum.len() == made.len() => {
-                    sum.iter_mut().zip(&made).for_each(|(sum, made)| *sum += made);
+    /// Fills in what updates changed. Whoever reads may be unable to say what went wrong, so the next play
+    /// or update says it too.
+    pub(super) fn read(&self, trained: &mut Trained) -> Result<()> {
+        let read = self.read_all(trained);
+        if let Err(error) = &read {
+            let _ = self.fault.set(error.clone());
+        }
+        Ok(read?)
+    }
+
+    fn read_all(&self, Trained { weights, states }: &mut Trained) -> std::result::Result<(), GpuError> {
+        let weights = Arc::make_mut(weights);
+        let params = weights.len();
+        for &param in &self.changed {
+            for (store, values) in self.player.updated(StoreId(param))? {
+                let fits = match store.index().checked_sub(params) {
+                    None => weights.receive(ParamId::new(store.index()), &values).is_ok(),
+                    Some(state) => {
+                        let state = states.as_mut_slice().get_mut(state);
+                        state.is_some_and(|state| state.receive(&values).is_ok())
+                    }
+                };
+                if !fits {
+                    let reason = format!("{store} came back with {} elements", values.len());
+                    return Err(GpuError::Rejected { reason });
                 }
-                place => *place = Some(made),
             }
         }
         Ok(())
     }
-}
-
-/// Refuses an update of touched rows: which rows a minibatch touched stays on the device.
-pub(super) fn check_update(plan: &Plan) -> Result<()> {
-    let touched = |update: &Update| matches!(update, Update::Apply { touched: true, .. });
-    if plan.updates.iter().any(touched) {
-        return Err(TrainError::TouchedRows.into());
-    }
-    Ok(())
 }

@@ -5,6 +5,7 @@
 //! file's one remark is JSON: version, module, optimiser, steps, seed, [`Progress`], and a hash over
 //! all of it and every array, which finds what the format itself does not: a flipped bit.
 
+use crate::mirror::Trained;
 use crate::train::arrays::{Array, Arrays, little_endian, to_bytes};
 use crate::train::atomic;
 use crate::train::files::{array_of, arrays as weights_arrays, extents, weights_of};
@@ -41,6 +42,11 @@ pub enum CheckpointError {
         /// What the system said.
         error: std::io::Error,
     },
+    /// The device that holds parameters could not be read.
+    Device(
+        /// Why.
+        String,
+    ),
     /// The file is no safetensors file, is cut off, or its content is not what was written.
     Damaged(
         /// What is wrong.
@@ -93,6 +99,7 @@ impl fmt::Display for CheckpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::Device(why) => write!(f, "parameters could not be read: {why}"),
             Self::Damaged(what) => {
                 write!(f, "the file is damaged or no safetensors file: {what}; take an older checkpoint")
             }
@@ -168,8 +175,10 @@ struct Announced {
 
 /// Writes a checkpoint.
 pub(crate) fn save(trainer: &Trainer, path: &Path) -> Result<(), CheckpointError> {
-    let mut arrays = weights_arrays(trainer.session.weights());
-    for state in trainer.updater.states().iter() {
+    let Trained { weights, states } =
+        trainer.session.trained().map_err(|error| CheckpointError::Device(error.to_string()))?;
+    let mut arrays = weights_arrays(weights);
+    for state in states.iter() {
         let name = format!("{STATE}{}", state.name());
         arrays.push(Array { name, shape: extents(state.ty()), values: state.values() });
     }
@@ -178,10 +187,10 @@ pub(crate) fn save(trainer: &Trainer, path: &Path) -> Result<(), CheckpointError
         version: VERSION,
         module: trainer.session.module().name.clone(),
         optimizer: trainer.updater.name().to_owned(),
-        updates: trainer.updater.states().updates(),
-        steps: trainer.steps,
+        updates: states.updates(),
+        steps: trainer.steps(),
         seed: trainer.seed,
-        progress: trainer.progress,
+        progress: trainer.progress(),
         hash: String::new(),
     };
     // Files keep arrays in the order of their names.
@@ -208,19 +217,18 @@ pub(crate) fn load(trainer: &mut Trainer, path: &Path) -> Result<(), CheckpointE
         return Err(CheckpointError::Unknown { name });
     }
     let weights = weights_of(&arrays, &module)?;
-    let own = trainer.updater.states();
-    let mut stored = Vec::with_capacity(own.len());
+    let own = &trainer.session.here().states;
+    let mut states = own.clone();
     for state in own.iter() {
         let values = array_of(&arrays, &format!("{STATE}{}", state.name()), &extents(state.ty()))?;
-        stored.push((state.name().to_owned(), values));
+        states.set(state.name(), &values).map_err(CheckpointError::damaged)?;
     }
+    states.set_updates(head.updates);
     let foreign = |name: &String| name.strip_prefix(STATE).is_some_and(|name| own.get(name).is_none());
     if let Some(name) = arrays.names().into_iter().find(foreign) {
         return Err(CheckpointError::Unknown { name });
     }
-    trainer.updater.restore(&stored, head.updates)?;
-    trainer.session.set_weights(Arc::new(weights)).expect("weights of this module were read");
-    (trainer.steps, trainer.seed, trainer.progress) = (head.steps, head.seed, head.progress);
+    trainer.restore(Trained { weights: Arc::new(weights), states }, head.steps, head.seed, head.progress);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use autobatch_ir::Type;
 use autobatch_ir::graph::Site;
 use std::fmt;
 
-/// Why a step was not made. Parameters are as before the step.
+/// Why a step was not made. Parameters are as before the step, unless the trainer went back.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TrainError {
@@ -36,8 +36,16 @@ pub enum TrainError {
         /// The loss.
         loss: f32,
     },
-    /// The optimiser updates touched rows only, which needs the processor to compute the gradients.
-    TouchedRows,
+    /// The device was lost, and with it the updates that were not read back: parameters, the optimiser's
+    /// state, steps and progress are those of an earlier step.
+    WentBack {
+        /// How many steps were made when it was lost.
+        from: u64,
+        /// How many steps the trainer has made now.
+        to: u64,
+        /// What was said.
+        reason: String,
+    },
     /// A bound index is out of range: a label, say, or a word.
     Index {
         /// The item that bound it; `None` for what is common to all.
@@ -83,8 +91,9 @@ impl fmt::Display for TrainError {
                     "expected a finite loss, found {loss}; take smaller steps, clip gradients, or watch with Session::set_watch"
                 )
             }
-            Self::TouchedRows => f.write_str(
-                "updates of touched rows need gradients of the cpu; train there, or leave touched_rows out",
+            Self::WentBack { from, to, reason } => write!(
+                f,
+                "{reason}\nthe trainer went back from step {from} to step {to}, the last that was read back; go on from its progress, and save or ask for Trainer::mirror_every to lose less"
             ),
             Self::Index { item: number, site, found, limit } => {
                 item(f, *number)?;

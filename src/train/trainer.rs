@@ -1,7 +1,10 @@
 //! [`Trainer`]: a session with an optimiser.
 
+mod back;
+
 use crate::device::Device;
 use crate::error::Result;
+use crate::mirror::Trained;
 use crate::row::Row;
 use crate::session::{Played, Session, SessionOptions};
 use crate::train::checkpoint::{self, CheckpointError, Progress};
@@ -55,8 +58,11 @@ pub struct Trainer {
     pub(super) session: Session,
     pub(super) updater: Updater,
     pub(super) seed: u64,
-    pub(super) steps: u64,
-    pub(super) progress: Progress,
+    steps: u64,
+    progress: Progress,
+    /// Where the data stood in the state that is gone back to if a device is lost.
+    mirrored: Progress,
+    mirror_every: u64,
     emitter: Emitter,
     threads: usize,
     frozen: Vec<bool>,
@@ -99,15 +105,34 @@ impl Trainer {
             0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
             threads => threads,
         };
-        let session = Session::with_options(&module, Arc::new(Weights::init(&module, seed)), options)?;
+        let weights = Arc::new(Weights::init(&module, seed));
+        let mut session = Session::with_options(&module, Arc::clone(&weights), options)?;
         let frozen = vec![false; module.params.len()];
-        let updater = Updater::new(optimizer.into(), &module, &trained(&frozen), session.weights())?;
+        let (updater, states) = Updater::new(optimizer.into(), &module, &trained(&frozen), &weights)?;
+        session.replace(Trained { weights, states });
         let emitter = Emitter::new(&module, Threads::UpTo(threads));
-        Ok(Self { session, updater, seed, steps: 0, progress: Progress::default(), emitter, threads, frozen })
+        Ok(Self {
+            session,
+            updater,
+            seed,
+            steps: 0,
+            progress: Progress::default(),
+            mirrored: Progress::default(),
+            mirror_every: 0,
+            emitter,
+            threads,
+            frozen,
+        })
     }
 
-    /// Plays on another device from now on. Weights and the optimiser's state stay; updates are made
-    /// by the processor, whichever device computes the gradients.
+    /// Plays on another device from now on. Weights and the optimiser's state stay.
+    ///
+    /// A GPU keeps parameters and the optimiser's state: gradients never leave it, and of a step only
+    /// losses and outputs come back. [`weights`](Self::weights), [`averages`](Self::averages) and
+    /// [`save`](Self::save) read the rest. If the device is lost, the step fails with
+    /// [`TrainError::WentBack`] and the trainer is as it was when it was read last, parameters, state,
+    /// [`steps`](Self::steps) and [`progress`](Self::progress) alike: steps from there on have the bits
+    /// that they had. [`mirror_every`](Self::mirror_every) reads now and then, so that less is lost.
     ///
     /// # Errors
     /// If there is no such device, or it gives no access.
@@ -146,8 +171,11 @@ impl Trainer {
             return Err(TrainError::NothingToTrain { frozen: frozen.len() }.into());
         }
         let optimizer = self.updater.optimizer().clone();
-        self.updater = Updater::new(optimizer, &module, &trained(&frozen), self.session.weights())?;
-        self.frozen = frozen;
+        let weights = self.session.trained().map(|trained| Arc::clone(&trained.weights));
+        let weights = self.noticed(weights)?;
+        let (updater, states) = Updater::new(optimizer, &module, &trained(&frozen), &weights)?;
+        self.session.replace(Trained { weights, states });
+        (self.updater, self.frozen, self.mirrored) = (updater, frozen, self.progress);
         Ok(())
     }
 
@@ -162,7 +190,7 @@ impl Trainer {
         self.session.module()
     }
 
-    /// The parameters' values.
+    /// The parameters' values; see [`Session::weights`].
     #[must_use]
     pub fn weights(&self) -> &Arc<Weights> {
         self.session.weights()
@@ -172,7 +200,8 @@ impl Trainer {
     /// averages: what is often better to ship, and to measure with a session of its own.
     #[must_use]
     pub fn averages(&self) -> Option<Weights> {
-        self.updater.states().averages(self.weights())
+        let Trained { weights, states } = self.session.trained().unwrap_or(self.session.here());
+        states.averages(weights)
     }
 
     /// Exchanges the parameters' values. The optimiser's state stays.
@@ -180,19 +209,10 @@ impl Trainer {
     /// # Errors
     /// If they are another module's.
     pub fn set_weights(&mut self, weights: Arc<Weights>) -> Result<()> {
-        self.session.set_weights(weights)
-    }
-
-    /// How many steps were made.
-    #[must_use]
-    pub fn steps(&self) -> u64 {
-        self.steps
-    }
-
-    /// Where the data stands, as [`set_progress`](Self::set_progress) last said or a checkpoint held.
-    #[must_use]
-    pub fn progress(&self) -> Progress {
-        self.progress
+        let set = self.session.set_weights(weights);
+        self.noticed(set)?;
+        self.mirrored = self.progress;
+        Ok(())
     }
 
     /// Says where the data stands, for the next checkpoint.
@@ -219,7 +239,7 @@ impl Trainer {
         let start = Instant::now();
         let count = items.len();
         let losses = self.emitter.emit(items, 0, &loss)?;
-        let step = self.play(&losses, Some(0), count, start)?;
+        let step = self.play(&losses, Some(0), count, start);
         self.finish(step)
     }
 
@@ -231,7 +251,7 @@ impl Trainer {
     pub fn step_with(&mut self, loss: impl for<'g> FnOnce(&'g Graph) -> Value<'g>) -> Result<Step> {
         let start = Instant::now();
         let losses = self.emitter.emit_one(loss)?;
-        let step = self.play(&losses, None, 1, start)?;
+        let step = self.play(&losses, None, 1, start);
         self.finish(step)
     }
 
@@ -259,14 +279,14 @@ impl Trainer {
             self.session.keep_gradients(first > 0);
             let played = self.play(&losses, Some(first), count, start);
             self.session.keep_gradients(false);
-            let step = played?;
+            let step = self.noticed(played)?;
             match &mut whole {
                 None => whole = Some(step),
                 Some(whole) => whole.add(step),
             }
             items = rest;
         }
-        self.finish(whole.ok_or(TrainError::Empty)?)
+        self.finish(Ok(whole.ok_or(TrainError::Empty)?))
     }
 
     /// Plans and plays a minibatch of `count` items of which these, from number `first` on, are emitted;
@@ -319,10 +339,18 @@ impl Trainer {
     }
 
     /// Updates along the gradients that were played.
-    fn finish(&mut self, mut step: Step) -> Result<Step> {
+    fn finish(&mut self, step: Result<Step>) -> Result<Step> {
+        let mut step = self.noticed(step)?;
         let updating = Instant::now();
-        self.updater.update(&mut self.session)?;
+        let updated = self.updater.update(&mut self.session);
+        if self.noticed(updated)? {
+            self.mirrored = self.progress;
+        }
         self.steps += 1;
+        if self.mirror_every > 0 && self.steps.is_multiple_of(self.mirror_every) {
+            // What goes wrong is said by the next step, which goes back.
+            let _ = self.session.trained();
+        }
         step.update = updating.elapsed();
         step.loss =
             (step.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() / step.losses.len() as f64) as f32;
@@ -338,9 +366,18 @@ impl Trainer {
         &mut self,
         items: impl IntoIterator<Item = I>,
         forward: impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
+        metric: impl FnMut(I, &Row) -> S,
+    ) -> Result<Evaluation> {
+        let evaluation = self.measured(items.into_iter().collect(), forward, metric);
+        self.noticed(evaluation)
+    }
+
+    fn measured<I: Copy + Send, S: Into<f64>>(
+        &mut self,
+        items: Vec<I>,
+        forward: impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
         mut metric: impl FnMut(I, &Row) -> S,
     ) -> Result<Evaluation> {
-        let items: Vec<I> = items.into_iter().collect();
         let mut evaluation = Evaluation::default();
         for items in items.chunks(EVALUATED_TOGETHER) {
             let values = self.emitter.emit(items.to_vec(), 0, &forward)?;

@@ -22,7 +22,10 @@ pub(super) fn list(console: &mut Console<'_>) -> Result<(), Failure> {
         )?;
     }
     let (best, why) = Device::best_and_why();
-    writeln!(console, "best: {best} ({why}; the rule: the first discrete or integrated GPU, else the cpu)")?;
+    writeln!(
+        console,
+        "best: {best} ({why}; the rule: the first discrete or integrated GPU if it plays faster, else the cpu)"
+    )?;
     Ok(())
 }
 
@@ -72,7 +75,7 @@ fn findings(found: &SelfTest) -> Vec<String> {
     });
     lines.push(match (found.is_healthy(), adapter.kind) {
         (false, _) => "advice: update the driver, choose another adapter, or play on the cpu".to_owned(),
-        (true, "software") => "advice: software adapters check results; play on the cpu for speed".to_owned(),
+        (true, "software") => "advice: software adapters check results of small models (some cut long loops short); play on the cpu".to_owned(),
         (true, _) => {
             format!("advice: play with `gpu:{}`; models whose rows are many gain most", adapter.number)
         }

@@ -1,8 +1,10 @@
-//! `run`: a model of the catalogue, batched against one by one.
+//! `run`: a model of the catalogue, batched against one by one, on the CPU or on a GPU.
 //!
 //! *One by one* is the same kernels on the same packed weights, one application after another (policy
 //! `none`), warm, its plan made beforehand at no cost; both take turns, so that a busy machine hurts
 //! them alike, and the medians stand beside each other. Results are compared as integers.
+
+mod device;
 
 use super::plan::gap_in_words;
 use crate::args::RunArgs;
@@ -16,12 +18,11 @@ use crate::words::{count, plural, table};
 use autobatch::ir::graph::GraphData;
 use autobatch::ir::id::ValueId;
 use autobatch::ir::plan::check::{Wanted, check as prove};
-use autobatch::ir::plan::row_ops::Noise;
 use autobatch::ir::plan::{Plan, Verified};
 use autobatch::prelude::*;
-use autobatch::runtime_cpu::{Bound, Player};
 use autobatch_models::catalogue::{self, Problem};
 use autobatch_planner::{Planner, Request};
+use device::AnyPlayer;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -43,10 +44,6 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     let problem = catalogue::open(&args.model.name, &options)?;
     if problem.workload.instances() == 0 {
         return Err(Failure::input("there are no instances to run"));
-    }
-    if args.model.device != Device::Cpu {
-        let help = "autobatch doctor plays on a GPU and compares; autobatch train --device trains on one";
-        return Err(Failure::usage("run compares bits, which is a promise of the cpu").help(help));
     }
     // What cannot be written is said before anything is measured.
     std::fs::create_dir_all(&args.output).map_err(|error| Failure::output(&args.output, &error))?;
@@ -73,6 +70,10 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     let what = count(batched.outputs.len() as u64);
     let verdict = if same { "yes" } else { "NO" };
     writeln!(console, "same bits         {verdict}, all {what} numbers (compared as integers)")?;
+    if !runner.player.is_cpu() {
+        let off = runner.off_the_cpu(&batched.outputs)?;
+        writeln!(console, "beside the cpu    off by {off:.1e} of the largest number, one by one")?;
+    }
     let named = runner.named()?;
     let proven = proof(&named, &runner.problem_plan(&named)?, console)?;
     write_files(args, &problem, &mut runner, &named, console)?;
@@ -102,9 +103,7 @@ fn head(
         count(instances as u64),
         entry.unit,
     )?;
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let device = format!("CPU  {}  {} of {cores} threads", runner.player.isa(), runner.threads);
-    writeln!(console, "device    {device}    (autobatch devices)")?;
+    writeln!(console, "device    {}    (autobatch devices)", runner.player.in_words())?;
     Ok(())
 }
 
@@ -230,8 +229,7 @@ struct Runner<'p> {
     graph: Graph,
     weights: Weights,
     planner: Planner,
-    player: Player,
-    threads: usize,
+    player: AnyPlayer,
     instances: usize,
     /// The last plan that was made.
     plan: Option<Verified<Plan>>,
@@ -239,15 +237,12 @@ struct Runner<'p> {
 
 impl<'p> Runner<'p> {
     fn new(args: &RunArgs, problem: &'p Problem) -> Result<Self, Failure> {
-        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        let threads = if args.threads == 0 { cores } else { args.threads };
         Ok(Self {
             problem,
             graph: Graph::new(&problem.module),
             weights: Weights::init(&problem.module, args.model.seed),
             planner: Planner::new(planning::policy(&args.model.policy)?),
-            player: Player::new(threads).map_err(autobatch::Error::from)?,
-            threads,
+            player: AnyPlayer::new(&args.model.device, args.threads)?,
             instances: problem.workload.instances().min(problem.batch),
             plan: None,
         })
@@ -282,14 +277,22 @@ impl<'p> Runner<'p> {
         };
         let planned = Instant::now();
         let plan = known.or(fresh.as_ref()).ok_or_else(|| Failure::input("nothing was planned"))?;
-        let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
-        self.player.play(plan, &self.weights, bound).map_err(autobatch::Error::from)?;
-        let rows = (0..plan.outputs.len()).map(|number| self.player.output(plan, number));
-        let outputs: Vec<f32> = rows.flatten().copied().collect();
+        let outputs = self.player.play(plan, &self.weights, &data)?;
         let times = [emitted - start, planned - emitted, planned.elapsed()];
         drop(data);
         self.plan = fresh.or(self.plan.take());
         Ok(Stepped { outputs, times })
+    }
+
+    /// How far numbers are from those that the CPU computes, as a share of the largest.
+    fn off_the_cpu(&mut self, found: &[f32]) -> Result<f32, Failure> {
+        let wanted = self.emit()?;
+        let data = self.graph.data();
+        let plan = made(&mut self.planner, &data, &wanted)?;
+        let expected = AnyPlayer::new(&Device::Cpu, 0)?.play(&plan, &self.weights, &data)?;
+        let largest = expected.iter().fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));
+        let off = found.iter().zip(&expected).map(|(a, b)| (a - b).abs() / largest);
+        Ok(off.fold(0.0, |most, off| if off.is_nan() { f32::INFINITY } else { most.max(off) }))
     }
 
     /// The graph of the first instances with a name for every output, as a file holds it.

@@ -1,9 +1,10 @@
 //! Where everything is in the arena: noise, bound numbers, constants, parameters that kernels take
 //! whole, the fields of all slabs, gradients, scratch rows, outputs; in this order, in words.
 
+use super::record::{Spot, TABLED};
 use super::{Copy, HEAD};
 use crate::error::GpuError;
-use autobatch_ir::plan::{FieldId, Plan, RegKind, StoreId, StoreKind};
+use autobatch_ir::plan::{FieldId, Operand, Plan, RegKind, StoreId, StoreKind};
 use std::collections::BTreeMap;
 
 /// What a register wants a run of words for.
@@ -137,6 +138,30 @@ impl Layout {
     #[must_use]
     pub fn field(&self, field: FieldId) -> (u32, u32) {
         (self.fields[field.index()] as u32, self.widths[field.index()])
+    }
+
+    /// Where an operand's words are, lane by lane; of lists, nothing.
+    pub(super) fn operand(&self, operand: Operand) -> Spot {
+        match operand {
+            Operand::Rows { field, start, stride } => {
+                let (base, width) = self.field(field);
+                // A stride of all ones can only be that of a single row (rule P20), and means tables here.
+                [base, start, if stride == TABLED { 0 } else { stride }, width]
+            }
+            Operand::Table { field, at } => {
+                let (base, width) = self.field(field);
+                [base, at, TABLED, width]
+            }
+            Operand::Words { start, stride } => {
+                [self.bound_words(), start, if stride == TABLED { 0 } else { stride }, 1]
+            }
+            Operand::WordTable { at } => [self.bound_words(), at, TABLED, 1],
+            Operand::Floats { start, stride } => {
+                [self.bound_floats(), start, if stride == TABLED { 0 } else { stride }, 1]
+            }
+            Operand::FloatTable { at } => [self.bound_floats(), at, TABLED, 1],
+            Operand::Segments { .. } => [0; 4],
+        }
     }
 
     /// Where a store begins among the parameters.

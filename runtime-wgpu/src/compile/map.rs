@@ -13,16 +13,16 @@ use autobatch_ir::plan::{Code, Instr, Source};
 use std::fmt::Write as _;
 
 /// A map in the making.
-struct Body {
-    text: String,
-    record: Record,
+pub(super) struct Body {
+    pub(super) text: String,
+    pub(super) record: Record,
     /// Places that have a line, so that no address is computed twice.
     spots: Vec<(Spot, u32)>,
 }
 
 /// Adds the dispatch of a map.
 pub(super) fn lower(lanes: &mut Lanes<'_, '_>, width: u32, code: &[Instr]) -> Result<(), GpuError> {
-    let mut body = Body { text: String::new(), record: Record::new(&[width]), spots: Vec::new() };
+    let mut body = Body::new(&[width]);
     for (number, instr) in code.iter().enumerate() {
         let sources: Vec<String> = instr.sources.iter().map(|source| body.source(lanes, source)).collect();
         let result = body.code(instr.code, instr.dtype, &sources);
@@ -38,6 +38,11 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, width: u32, code: &[Instr]) -> Re
 }
 
 impl Body {
+    /// Nothing yet, behind these words of the record.
+    pub(super) fn new(words: &[u32]) -> Self {
+        Self { text: String::new(), record: Record::new(words), spots: Vec::new() }
+    }
+
     /// The number of the line that has the address of a place.
     fn spot(&mut self, spot: Spot) -> u32 {
         if let Some(&(_, number)) = self.spots.iter().find(|(known, _)| *known == spot) {
@@ -51,7 +56,7 @@ impl Body {
     }
 
     /// A word of the record.
-    fn word(&mut self, word: u32) -> String {
+    pub(super) fn word(&mut self, word: u32) -> String {
         let at = self.record.len();
         self.record.push(word);
         format!("r({at}u)")
@@ -72,7 +77,8 @@ impl Body {
         }
     }
 
-    fn code(&mut self, code: Code, dtype: DType, sources: &[String]) -> String {
+    /// What an instruction computes, as a word.
+    pub(super) fn code(&mut self, code: Code, dtype: DType, sources: &[String]) -> String {
         let float = |number: usize| format!("bitcast<f32>({})", sources[number]);
         let word = |text: String| format!("bitcast<u32>({text})");
         match code {

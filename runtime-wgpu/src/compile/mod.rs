@@ -11,9 +11,13 @@ mod map;
 mod record;
 mod row;
 mod step;
+mod touched;
+mod update;
 
 pub use layout::{Layout, Want};
 pub use record::Record;
+pub use touched::{Touches, touches};
+pub use update::{Deed, SUM_OF_SQUARES, TILE_ELEMENTS, UpdateProgram, Updates, compile_update};
 
 use crate::error::GpuError;
 use crate::module::{Cuts, GROUP, Program};

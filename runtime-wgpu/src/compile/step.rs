@@ -266,25 +266,6 @@ impl Move {
 impl Build<'_> {
     /// Where an operand's words are, lane by lane; of lists, nothing.
     pub(super) fn operand(&self, operand: Operand) -> Spot {
-        match operand {
-            Operand::Rows { field, start, stride } => {
-                let (base, width) = self.layout.field(field);
-                // A stride of all ones can only be that of a single row (rule P20), and means tables here.
-                [base, start, if stride == TABLED { 0 } else { stride }, width]
-            }
-            Operand::Table { field, at } => {
-                let (base, width) = self.layout.field(field);
-                [base, at, TABLED, width]
-            }
-            Operand::Words { start, stride } => {
-                [self.layout.bound_words(), start, if stride == TABLED { 0 } else { stride }, 1]
-            }
-            Operand::WordTable { at } => [self.layout.bound_words(), at, TABLED, 1],
-            Operand::Floats { start, stride } => {
-                [self.layout.bound_floats(), start, if stride == TABLED { 0 } else { stride }, 1]
-            }
-            Operand::FloatTable { at } => [self.layout.bound_floats(), at, TABLED, 1],
-            Operand::Segments { .. } => [0; 4],
-        }
+        self.layout.operand(operand)
     }
 }

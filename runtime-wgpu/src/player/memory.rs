@@ -1,6 +1,8 @@
 //! Memory of the device: the arena and the parameters, each cut into bindings; tables; the numbers of
 //! dispatches; and the buffer through which words come back. Buffers grow and never shrink.
 
+use super::build::binding;
+use super::fetch::fetched;
 use super::pipelines::Layouts;
 use super::{Bound, Stores};
 use crate::compile::{Compiled, HEAD, Target};
@@ -8,9 +10,8 @@ use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::module::Cuts;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Plan, StoreId};
+use autobatch_ir::plan::{Store, StoreId};
 use std::ops::Range;
-use std::sync::mpsc;
 use std::time::Duration;
 use wgpu::BufferUsages as Usage;
 
@@ -21,14 +22,20 @@ const PLAY_WORDS: u64 = 4;
 
 /// A buffer that grows.
 #[derive(Default)]
-struct Growing {
+pub(super) struct Growing {
     buffer: Option<wgpu::Buffer>,
     words: u64,
 }
 
 impl Growing {
     /// Makes room; says whether the buffer is another one now.
-    fn fit(&mut self, gpu: &Gpu, what: &'static str, words: u64, usage: Usage) -> Result<bool, GpuError> {
+    pub(super) fn fit(
+        &mut self,
+        gpu: &Gpu,
+        what: &'static str,
+        words: u64,
+        usage: Usage,
+    ) -> Result<bool, GpuError> {
         if self.buffer.is_some() && self.words >= words {
             return Ok(false);
         }
@@ -40,22 +47,27 @@ impl Growing {
         Ok(true)
     }
 
-    fn get(&self) -> &wgpu::Buffer {
+    pub(super) fn get(&self) -> &wgpu::Buffer {
         self.buffer.as_ref().expect("memory is fitted before it is used")
     }
 }
 
 /// An array of words cut into bindings.
 #[derive(Default)]
-struct Cut {
-    buffers: Vec<wgpu::Buffer>,
+pub(super) struct Cut {
+    pub(super) buffers: Vec<wgpu::Buffer>,
     words: u64,
     /// Words of a binding.
-    size: u64,
+    pub(super) size: u64,
 }
 
 impl Cut {
-    fn fit(&mut self, gpu: &Gpu, what: &'static str, (words, size): (u64, u64)) -> Result<bool, GpuError> {
+    pub(super) fn fit(
+        &mut self,
+        gpu: &Gpu,
+        what: &'static str,
+        (words, size): (u64, u64),
+    ) -> Result<bool, GpuError> {
         if !self.buffers.is_empty() && self.words >= words && self.size == size {
             return Ok(false);
         }
@@ -74,7 +86,11 @@ impl Cut {
     }
 
     /// The pieces of a run of words: the buffer, the first byte in it, and which words of the run.
-    fn pieces(&self, at: u64, words: u64) -> impl Iterator<Item = (&wgpu::Buffer, u64, Range<u64>)> {
+    pub(super) fn pieces(
+        &self,
+        at: u64,
+        words: u64,
+    ) -> impl Iterator<Item = (&wgpu::Buffer, u64, Range<u64>)> {
         let mut done = 0;
         std::iter::from_fn(move || {
             let left = words - done;
@@ -92,17 +108,29 @@ impl Cut {
             gpu.queue.write_buffer(buffer, byte, bytemuck::cast_slice(piece));
         }
     }
+
+    /// Copies words from one array to another.
+    pub(super) fn copy(&self, encoder: &mut wgpu::CommandEncoder, at: u64, to: (&Self, u64), words: u64) {
+        for (from, byte, range) in self.pieces(at, words) {
+            let mut done = 0;
+            for (buffer, at, piece) in to.0.pieces(to.1 + range.start, range.end - range.start) {
+                let bytes = (piece.end - piece.start) * 4;
+                encoder.copy_buffer_to_buffer(from, byte + done, buffer, at, bytes);
+                done += bytes;
+            }
+        }
+    }
 }
 
 /// What lives on the device between plays.
 #[derive(Default)]
 pub(super) struct Memory {
-    arena: Cut,
-    params: Cut,
+    pub(super) arena: Cut,
+    pub(super) params: Cut,
     cuts: Option<Cuts>,
-    /// Per store that is there how many elements it has and their version.
-    held: Vec<(usize, u64)>,
-    tables: Growing,
+    /// Per parameter that is there how many elements it has and their version.
+    pub(super) held: Vec<(usize, u64)>,
+    pub(super) tables: Growing,
     plays: Growing,
     play_stride: u64,
     staging: Growing,
@@ -115,20 +143,24 @@ impl Memory {
     /// Makes room for a plan.
     pub(super) fn fit(&mut self, gpu: &Gpu, target: Target, compiled: &Compiled) -> Result<(), GpuError> {
         let size = target.binding / 4;
-        // What is there already and larger is used as it is, if both still fit the bindings.
-        let arena = compiled.layout.total().max(self.arena.words);
-        let params = compiled.layout.params().max(self.params.words);
-        let (arena, params) = match target.cuts(arena, params) {
-            Ok(_) => (arena, params),
-            Err(_) => {
-                (self.arena, self.params) = (Cut::default(), Cut::default());
-                (compiled.layout.total(), compiled.layout.params())
-            }
-        };
-        self.cuts = Some(target.cuts(arena, params)?);
+        // What is there already and larger is used as it is, if both still fit the bindings. Parameters
+        // that were updated here are nowhere else, so those of the same module stay whatever happens.
+        let (own_arena, own_params) = (compiled.layout.total(), compiled.layout.params());
+        let params = own_params.max(self.params.words);
+        let sizes = [(own_arena.max(self.arena.words), params), (own_arena, params), (own_arena, own_params)];
+        let fitting = sizes.into_iter().find(|&(arena, params)| target.cuts(arena, params).is_ok());
+        let (arena, params) = fitting.unwrap_or((own_arena, own_params));
+        let cuts = target.cuts(arena, params)?;
         let bytes = (arena + params) * 4;
         if gpu.options().budget.memory.is_some_and(|budget| bytes > budget) {
             return Err(GpuError::Memory { what: "the rows and parameters of the plan", bytes });
+        }
+        self.cuts = Some(cuts);
+        if arena < self.arena.words {
+            self.arena = Cut::default();
+        }
+        if params < self.params.words {
+            self.params = Cut::default();
         }
         let mut other = self.arena.fit(gpu, "the rows of the plan", (arena, size))?;
         if self.params.fit(gpu, "the parameters", (params, size))? {
@@ -147,6 +179,11 @@ impl Memory {
         Ok(())
     }
 
+    /// Bytes of the arena and the parameters.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.arena.words + self.params.words) * 4
+    }
+
     /// How the arena and the parameters are cut.
     pub(super) fn cuts(&self) -> Cuts {
         let cuts = self.cuts.expect("memory is fitted before it is used");
@@ -157,11 +194,10 @@ impl Memory {
     pub(super) fn bring_parameters(
         &mut self,
         gpu: &Gpu,
-        plan: &Plan,
+        params: &[Store],
         stores: &dyn Stores,
     ) -> Result<u64, GpuError> {
-        let given = plan.given_stores();
-        let sizes = plan.stores[..given].iter().map(|store| store.ty.shape.elements());
+        let sizes = params.iter().map(|store| store.ty.shape.elements());
         if !self.held.iter().map(|held| held.0).eq(sizes.clone()) {
             self.held = sizes.map(|elements| (elements, 0)).collect();
         }
@@ -219,18 +255,10 @@ impl Memory {
         if let Some(bound) = &self.bound {
             return bound.clone();
         }
-        let play = wgpu::BufferBinding {
-            buffer: self.plays.get(),
-            offset: 0,
-            size: std::num::NonZeroU64::new(PLAY_WORDS * 4),
-        };
-        let mut entries = vec![
-            wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(play) },
-            wgpu::BindGroupEntry { binding: 1, resource: self.tables.get().as_entire_binding() },
-        ];
+        let mut entries =
+            vec![binding(0, self.plays.get(), Some(PLAY_WORDS * 4)), binding(1, self.tables.get(), None)];
         for (number, buffer) in self.arena.buffers.iter().chain(&self.params.buffers).enumerate() {
-            let resource = buffer.as_entire_binding();
-            entries.push(wgpu::BindGroupEntry { binding: 2 + number as u32, resource });
+            entries.push(binding(2 + number as u32, buffer, None));
         }
         let bound = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some("a plan"),
@@ -246,14 +274,7 @@ impl Memory {
     pub(super) fn begin(&self, gpu: &Gpu, compiled: &Compiled) -> wgpu::CommandEncoder {
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         for copy in &compiled.copies {
-            for (from, byte, range) in self.params.pieces(copy.from, copy.words) {
-                let mut done = 0;
-                for (to, at, piece) in self.arena.pieces(copy.to + range.start, range.end - range.start) {
-                    let bytes = (piece.end - piece.start) * 4;
-                    encoder.copy_buffer_to_buffer(from, byte + done, to, at, bytes);
-                    done += bytes;
-                }
-            }
+            self.params.copy(&mut encoder, copy.from, (&self.arena, copy.to), copy.words);
         }
         let (at, words) = compiled.layout.gradients();
         for (buffer, byte, range) in self.arena.pieces(at, words) {
@@ -276,33 +297,13 @@ impl Memory {
             let bytes = (range.end - range.start) * 4;
             encoder.copy_buffer_to_buffer(buffer, byte, staging, range.start * 4, bytes);
         }
-        let index = gpu.queue.submit([encoder.finish()]);
-        gpu.heard()?;
-        let (said, answer) = mpsc::channel();
-        let slice = staging.slice(..(words * 4).max(4));
-        slice.map_async(wgpu::MapMode::Read, move |mapped| {
-            // Nobody may be waiting any more; then nobody wants to know.
-            let _ = said.send(mapped);
-        });
-        let waited =
-            gpu.device.poll(wgpu::PollType::Wait { submission_index: Some(index), timeout: Some(patience) });
-        gpu.heard()?;
-        match (waited, answer.try_recv()) {
-            (Err(wgpu::PollError::Timeout), _) | (Ok(_), Err(_)) => {
-                // A buffer that may still be mapped cannot be used again.
+        match fetched(gpu, staging, encoder, words, patience) {
+            // A buffer that may still be mapped cannot be used again.
+            Err(error @ GpuError::Silent { .. }) => {
                 self.staging = Growing::default();
-                return Err(GpuError::Silent { seconds: patience.as_secs() });
+                Err(error)
             }
-            (Err(error), _) => return Err(GpuError::Rejected { reason: error.to_string() }),
-            (Ok(_), Ok(Err(error))) => return Err(GpuError::Rejected { reason: error.to_string() }),
-            (Ok(_), Ok(Ok(()))) => {}
+            read => read,
         }
-        let read = {
-            let view =
-                slice.get_mapped_range().map_err(|error| GpuError::Rejected { reason: error.to_string() })?;
-            bytemuck::pod_collect_to_vec(&view[..(words * 4) as usize])
-        };
-        staging.unmap();
-        Ok(read)
     }
 }

@@ -5,8 +5,13 @@
 //! with [`GpuError::Lost`] and the next one opens it anew: the values of parameters are the caller's, so
 //! nothing but the time is gone.
 
+mod build;
+mod fetch;
 mod memory;
 mod pipelines;
+mod update;
+
+pub use update::{StoresMut, Trained};
 
 use crate::border;
 use crate::compile::{Compiled, DEFAULT_SCRATCH, Layout, Target, compile};
@@ -18,6 +23,7 @@ use memory::Memory;
 use pipelines::Pipelines;
 use std::fmt;
 use std::time::Duration;
+use update::Training;
 
 /// Multiply-adds that one submission holds, about: half a second of a slow device, so that no watchdog
 /// takes it for hung.
@@ -28,6 +34,7 @@ struct Resident {
     gpu: Gpu,
     memory: Memory,
     pipelines: Pipelines,
+    training: Training,
 }
 
 /// Plays plans on a GPU.
@@ -38,6 +45,7 @@ pub struct Player {
     places: Vec<(usize, usize)>,
     layout: Option<Layout>,
     counters: Counters,
+    keep: bool,
 }
 
 impl fmt::Debug for Player {
@@ -60,6 +68,7 @@ impl Player {
             places: Vec::new(),
             layout: None,
             counters: Counters::default(),
+            keep: false,
         };
         player.open()?;
         Ok(player)
@@ -93,10 +102,24 @@ impl Player {
         }
         if self.resident.is_none() {
             let gpu = Gpu::open(self.options.clone())?;
-            let (memory, pipelines) = (Memory::default(), Pipelines::new(&gpu));
-            self.resident = Some(Resident { gpu, memory, pipelines });
+            let (memory, pipelines, training) =
+                (Memory::default(), Pipelines::new(&gpu), Training::new(&gpu));
+            self.resident = Some(Resident { gpu, memory, pipelines, training });
         }
         Ok(self.resident.as_mut().expect("it was opened just now"))
+    }
+
+    /// A device that was lost between plays is told of, once; the next play opens it.
+    fn forget_lost(&mut self) -> Result<(), GpuError> {
+        match self.resident.take_if(|resident| resident.gpu.is_lost()) {
+            Some(lost) => lost.gpu.heard(),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the device back; the next play opens it again, with parameters as they are given then.
+    pub fn close(&mut self) {
+        self.resident = None;
     }
 
     /// Plays a plan. Afterwards [`output`](Self::output) reads its results.
@@ -110,10 +133,7 @@ impl Player {
         bound: Bound<'_>,
     ) -> Result<(), GpuError> {
         border::check(plan, stores, bound)?;
-        // A device that was lost between plays is told of, once; the next play opens it.
-        if let Some(lost) = self.resident.take_if(|resident| resident.gpu.is_lost()) {
-            lost.gpu.heard()?;
-        }
+        self.forget_lost()?;
         let compiled = compile(plan, self.target()?)?;
         self.outputs.clear();
         self.places.clear();
@@ -145,9 +165,11 @@ impl Player {
             dispatches: compiled.dispatches.len() as u32,
             ..Counters::default()
         };
-        let Resident { gpu, memory, pipelines } = self.open()?;
+        let keep = self.keep;
+        let Resident { gpu, memory, pipelines, training } = self.open()?;
+        training.before(gpu, memory, plan, keep)?;
         memory.fit(gpu, target, compiled)?;
-        counters.parameters = memory.bring_parameters(gpu, plan, stores)?;
+        counters.parameters = memory.bring_parameters(gpu, &plan.stores[..plan.given_stores()], stores)?;
         let before = pipelines.made();
         let cuts = memory.cuts();
         for program in &compiled.programs {
@@ -158,6 +180,9 @@ impl Player {
         let bind_group = memory.bind_group(gpu, pipelines.layouts(gpu, cuts));
 
         let mut encoder = memory.begin(gpu, compiled);
+        if keep {
+            training.restore(memory, &compiled.layout, &mut encoder);
+        }
         let mut next = 0;
         while next < compiled.dispatches.len() {
             let end = one_submission(compiled, next);
@@ -184,6 +209,7 @@ impl Player {
         }
         let (at, words) = compiled.layout.outputs();
         let outputs = memory.read(gpu, encoder, (at, words), patience)?;
+        training.after(plan, &compiled.layout, keep);
         counters.submissions += 1;
         counters.read = words * 4;
         self.outputs = outputs;

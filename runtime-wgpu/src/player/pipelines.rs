@@ -1,10 +1,10 @@
 //! Pipelines by content: what a dispatch runs and how memory is cut decide, not the plan.
 
+use super::build::{self, Build, storage, uniform};
 use crate::device::{Arithmetic, Gpu};
 use crate::error::GpuError;
 use crate::module::{Cuts, Program};
 use autobatch_shaders::Library;
-use pollster::block_on;
 use std::collections::HashMap;
 
 /// The layouts of one kind of cut.
@@ -43,33 +43,8 @@ impl Pipelines {
         }
         let text = program.text(&self.library, cuts);
         let name = program.template().name;
-        let internal = gpu.device.push_error_scope(wgpu::ErrorFilter::Internal);
-        let validation = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let module = gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor {
-            label: Some(name),
-            source: wgpu::ShaderSource::Wgsl(text.into()),
-        });
         let layout = &self.layouts(gpu, cuts).pipeline;
-        let pipeline = gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label: Some(name),
-            layout: Some(layout),
-            module: &module,
-            entry_point: Some("main"),
-            compilation_options: wgpu::PipelineCompilationOptions {
-                // Every template writes group memory before it reads it.
-                zero_initialize_workgroup_memory: false,
-                ..wgpu::PipelineCompilationOptions::default()
-            },
-            cache: None,
-        });
-        let said = (block_on(validation.pop()), block_on(internal.pop()));
-        gpu.heard()?;
-        if let (Some(error), _) | (_, Some(error)) = said {
-            return Err(GpuError::Shader {
-                template: name.to_owned(),
-                reason: error.to_string().trim().to_owned(),
-            });
-        }
+        let pipeline = Build { gpu, name, text }.on(layout)?;
         self.made.insert((program.clone(), cuts), pipeline);
         Ok(())
     }
@@ -81,25 +56,10 @@ impl Pipelines {
 }
 
 fn layouts(gpu: &Gpu, cuts: Cuts) -> Layouts {
-    let entry = |binding: u32, ty: wgpu::BufferBindingType, dynamic: bool| wgpu::BindGroupLayoutEntry {
-        binding,
-        visibility: wgpu::ShaderStages::COMPUTE,
-        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: dynamic, min_binding_size: None },
-        count: None,
-    };
-    let storage = |read_only| wgpu::BufferBindingType::Storage { read_only };
-    let mut entries = vec![entry(0, wgpu::BufferBindingType::Uniform, true), entry(1, storage(true), false)];
+    let mut entries = vec![uniform(0), storage(1, true)];
     for number in 0..cuts.arena + cuts.params {
-        entries.push(entry(2 + number, storage(number >= cuts.arena), false));
+        entries.push(storage(2 + number, number >= cuts.arena));
     }
-    let group = gpu.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
-        label: Some("a dispatch"),
-        entries: &entries,
-    });
-    let pipeline = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-        label: Some("a dispatch"),
-        bind_group_layouts: &[Some(&group)],
-        immediate_size: 0,
-    });
+    let (group, pipeline) = build::layouts(gpu, &entries);
     Layouts { group, pipeline }
 }

@@ -25,7 +25,7 @@ pub(crate) fn player(options: Options) -> Option<Player> {
 }
 
 #[expect(clippy::print_stderr, reason = "a test that was skipped says so")]
-fn skipped(why: &str) {
+pub(crate) fn skipped(why: &str) {
     eprintln!("SKIPPED, nothing was tested on a GPU: {why}");
 }
 

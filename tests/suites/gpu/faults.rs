@@ -71,5 +71,5 @@ fn a_plan_that_only_changes_parameters_is_refused_and_not_passed_over() {
     let weights = Weights::init(&graph.module, 1);
     let error = player.play(&plan, &weights, bound(&graph, false)).expect_err("is refused");
     assert_eq!(error, GpuError::Updates);
-    assert!(error.to_string().contains("play updates on the cpu"), "{error}");
+    assert!(error.to_string().contains("play it with Player::update"), "{error}");
 }

@@ -1,12 +1,17 @@
 //! Devices with little room: memory cut into many bindings, steps played in pieces, plans that do not fit.
 
 use crate::batches::{bits, cells};
-use crate::common::{bound, player};
-use autobatch_ir::Weights;
+use crate::common::{bound, exact, player};
+use crate::lab::Lab;
 use autobatch_ir::graph::Graph;
+use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_planner::{Planner, Request};
-use autobatch_runtime_wgpu::{Budget, GpuError, Options};
+use autobatch_ir::plan::{Mode, StoreId};
+use autobatch_ir::{ParamId, Weights};
+use autobatch_nn::optim::{Adam, Momentum, Optimize, Optimizer, Sgd};
+use autobatch_planner::{Gradients, Planner, Request, update_plan};
+use autobatch_runtime_wgpu::compile::compile;
+use autobatch_runtime_wgpu::{Budget, GpuError, Options, Trained};
 use autobatch_tests::trials::is_long;
 
 fn with(budget: Budget) -> Options {
@@ -93,6 +98,122 @@ fn a_table_larger_than_one_binding_is_looked_up() {
         let expected = &values[row as usize * width..][..width];
         assert_eq!(player.output(plan.outputs.len() - 3 + number), expected, "row {row}");
     }
+}
+
+#[test]
+fn a_dispatch_of_more_groups_than_a_dimension_holds_has_two() {
+    let Some(mut player) = player(Options::default()) else { return };
+    // 67,188 groups of 64 threads.
+    let width = 4_300_000u32;
+    let g = Graph::new(&ModuleBuilder::new("wide").build().expect("sound"));
+    g.instance(0);
+    let ones = g.zeros([width as usize]) + 1.0;
+    let wanted = [ones.id().expect("sound")];
+    let graph = g.finish().expect("sound");
+    let weights = Weights::init(&graph.module, 1);
+    let request = Request { wanted: &wanted, ..Request::default() };
+    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let compiled = compile(&plan, player.target().expect("open")).expect("fits");
+    let most = compiled.dispatches.iter().map(|dispatch| dispatch.groups).max().expect("some");
+    assert!(most[0] == 65_535 && most[1] > 1, "{most:?}");
+    player.play(&plan, &weights, bound(&graph, false)).expect("plays");
+    let found = player.output(plan.outputs.len() - 1);
+    assert!(found.len() == width as usize && found.iter().all(|&x| x == 1.0));
+}
+
+/// A table is updated: by whole arrays and by touched rows, with what an optimiser keeps.
+#[test]
+fn a_table_larger_than_one_binding_is_trained() {
+    let long = std::env::var_os("AUTOBATCH_TEST").is_some_and(|word| word == "long");
+    // In long runs 585,000 groups and arrays of 150 MB; else 70,000 groups.
+    let (rows, width, budget) = match long {
+        true => (18_280u32, 2048, Budget::default()),
+        false => (70_000, 64, Budget { binding: Some(4 << 20), ..Budget::default() }),
+    };
+    for optimizer in [Sgd::new(0.5).into(), Momentum::new(0.5, 0.9).touched_rows()] {
+        let Some(mut player) = player(with(budget)) else { return };
+        let mut m = ModuleBuilder::new("tables");
+        let table = m.table("embed", [rows as usize, width], Init::Uniform(1.0));
+        let module = m.build().expect("sound");
+        let g = Graph::new(&module);
+        let looked = [0, rows / 2, rows - 1];
+        let mut losses = Vec::new();
+        for row in looked {
+            g.instance(u64::from(row));
+            losses.extend(table.look(&g, row).sum().id().map(|id| (id, 1.0)));
+        }
+        let graph = g.finish().expect("sound");
+        let wanted: Vec<ValueId> = losses.iter().map(|loss| loss.0).collect();
+        let request = Request {
+            wanted: &wanted,
+            mode: Mode::Train,
+            training: true,
+            gradients: Some(Gradients { losses: &losses, params: None, values: &[] }),
+            ..Request::default()
+        };
+        let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+        let recipe = Optimizer::recipe(&optimizer, &module, &[ParamId::new(0)]).expect("well typed");
+        let update = update_plan(&module, &recipe).expect("an update").verify().expect("verifies");
+        let mut weights = Weights::init(&module, 1);
+        let before = weights.get(ParamId::new(0)).to_vec();
+        let mut states = recipe.states(&weights, &module).expect("there is memory");
+        player.play(&plan, &weights, bound(&graph, false)).expect("plays");
+        let mut trained = Trained { weights: &mut weights, states: &mut states };
+        player.update(&update, &mut trained, &optimizer.floats(1, 1.0)).expect("updates");
+        let after = player.updated(StoreId(0)).expect("reads").swap_remove(0).1;
+        for (row, (old, new)) in before.chunks(width).zip(after.chunks(width)).enumerate() {
+            // The gradient of a sum is 1.
+            let step = if looked.contains(&(row as u32)) { 0.5 } else { 0.0 };
+            assert!(old.iter().zip(new).all(|(old, new)| *new == old - step), "row {row}");
+        }
+    }
+}
+
+#[test]
+fn a_plan_that_does_not_fit_leaves_what_was_updated_on_the_device() {
+    let budget = Budget { memory: Some(300 << 10), ..Budget::default() };
+    let Some(mut player) = player(Options { budget, ..exact() }) else { return };
+    let mut lab = Lab::new(Adam::new(0.01));
+    lab.step(&mut player, &[&[1, 2]]);
+    let (graph, plan) = lab.graph(&(0..800).collect::<Vec<u32>>());
+    let error = player.play(&plan, &lab.weights, bound(&graph, false)).expect_err("does not fit");
+    assert!(matches!(error, GpuError::Memory { .. }), "{error:?}");
+    lab.step(&mut player, &[&[3, 2]]);
+    assert_eq!((player.counters().parameters, player.update_counters().stores), (0, 0));
+    let (off, same) = lab.compare(&player);
+    assert!(off < 2e-6, "off by {off:e}, {same}");
+}
+
+#[test]
+fn a_device_with_too_few_bindings_plays_and_refuses_to_update() {
+    let Some(mut player) = player(with(Budget { bindings: Some(5), ..Budget::default() })) else { return };
+    let mut lab = Lab::new(Adam::new(0.01));
+    let (graph, plan) = lab.graph(&[1]);
+    player.play(&plan, &lab.weights, bound(&graph, false)).expect("plays");
+    let (update, floats) = (lab.plan().clone(), lab.floats());
+    let mut trained = Trained { weights: &mut lab.weights, states: &mut lab.states };
+    let error = player.update(&update, &mut trained, &floats).expect_err("is refused");
+    assert!(error.to_string().contains("6 storage buffers a stage, for updates (it has 5)"), "{error}");
+}
+
+#[test]
+fn states_that_do_not_fit_are_an_error_that_says_what_to_do() {
+    // Rows and parameters fit, two moments more do not.
+    let Some(mut roomy) = player(exact()) else { return };
+    let mut lab = Lab::new(Adam::new(0.01));
+    lab.step(&mut roomy, &[&[1, 2]]);
+    let (graph, plan) = lab.graph(&[1, 2]);
+    let compiled = compile(&plan, roomy.target().expect("open")).expect("fits");
+    let bytes = (compiled.layout.total() + compiled.layout.params()) * 4;
+    let budget = Budget { memory: Some(bytes.next_multiple_of(128 << 10)), ..Budget::default() };
+    let Some(mut narrow) = player(Options { budget, ..exact() }) else { return };
+    narrow.play(&plan, &lab.weights, bound(&graph, false)).expect("fits");
+    let mut fresh = Lab::new(Adam::new(0.01).average(0.5));
+    let floats = fresh.floats();
+    let update = fresh.plan().clone();
+    let mut trained = Trained { weights: &mut fresh.weights, states: &mut fresh.states };
+    let error = narrow.update(&update, &mut trained, &floats).expect_err("does not fit");
+    assert!(matches!(error, GpuError::Memory { what: "the optimiser's states", .. }), "{error:?}");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Every module translates to SPIR-V, MSL and HLSL and keeps to the limits that all devices have. It is a
 //! statement about texts: nothing here says that a driver runs them.
 
+use crate::lab::Lab;
 use crate::models::{graph, training};
+use crate::updates::every_rule;
 use autobatch_models::catalogue::ENTRIES;
-use autobatch_runtime_wgpu::compile::{Target, compile};
+use autobatch_runtime_wgpu::compile::{Deed, Target, UpdateProgram, compile, compile_update};
 use autobatch_runtime_wgpu::module::{Cuts, Program};
 use autobatch_shaders::Library;
 use naga::back::{hlsl, msl, spv};
@@ -15,8 +17,7 @@ use std::process::{Command, Stdio};
 /// Bytes of group memory, threads of a group and storage buffers of a stage that every device has.
 const LEAST: (u32, u32, usize) = (16 << 10, 256, 8);
 
-fn validated(program: &Program, text: &str) -> Result<(naga::Module, ModuleInfo), String> {
-    let name = program.template().name;
+fn validated(name: &str, text: &str) -> Result<(naga::Module, ModuleInfo), String> {
     let module =
         naga::front::wgsl::parse_str(text).map_err(|error| error.emit_to_string_with_path(text, name))?;
     let info = Validator::new(ValidationFlags::all(), Capabilities::empty())
@@ -83,23 +84,46 @@ fn every_module_translates_and_keeps_to_the_least_limits() {
         programs.extend(compiled.programs);
     }
     assert!(programs.iter().filter(|program| matches!(program, Program::Map(_))).count() >= 10);
+    let updates = updates();
+    assert!(updates.len() >= 12, "{}", updates.len());
     let cut = Cuts { arena: 4, params: 3, shift: 20 };
     for exact in [false, true] {
         let library = Library::new(exact);
         for program in &programs {
             for cuts in [Cuts::ONE, cut] {
-                let text = program.text(&library, cuts);
-                let checked = validated(program, &text).and_then(|(module, info)| {
-                    keeps_to_limits(&module)?;
-                    let words = translated(&module, &info)?;
-                    // One of the four kinds of each text is enough for the tool, which is a process each.
-                    let known = if !exact && cuts == Cuts::ONE { accepted(&words) } else { None };
-                    known.unwrap_or(Ok(()))
-                });
-                if let Err(error) = checked {
-                    panic!("{}: {error}\n{text}", program.template().name);
-                }
+                let name = program.template().name;
+                translates(name, &program.text(&library, cuts), !exact && cuts == Cuts::ONE);
             }
         }
+        for program in &updates {
+            translates(program.template.name, &program.text(&library), !exact);
+        }
+        for cuts in [Cuts::ONE, cut] {
+            translates("touch", &cuts.touch(&library), !exact);
+        }
+    }
+}
+
+/// What every optimiser plays.
+fn updates() -> BTreeSet<UpdateProgram> {
+    let mut programs = BTreeSet::new();
+    for optimizer in every_rule() {
+        let updates = compile_update(Lab::new(optimizer).plan()).expect("an update plan");
+        programs.extend(updates.deeds.iter().flat_map(Deed::programs).cloned());
+    }
+    programs
+}
+
+/// One of the kinds of each text is enough for the tool that looks at SPIR-V, which is a process each.
+#[track_caller]
+fn translates(name: &str, text: &str, is_accepted: bool) {
+    let checked = validated(name, text).and_then(|(module, info)| {
+        keeps_to_limits(&module)?;
+        let words = translated(&module, &info)?;
+        let known = if is_accepted { accepted(&words) } else { None };
+        known.unwrap_or(Ok(()))
+    });
+    if let Err(error) = checked {
+        panic!("{name}: {error}\n{text}");
     }
 }

@@ -116,12 +116,13 @@ impl<'a> Run<'a> {
         )?;
         writeln!(
             console,
-            "{:?}, learning rate {}, minibatches of {}, seed {}, up to {} epochs",
+            "{:?}, learning rate {}, minibatches of {}, seed {}, up to {} epochs, on {}",
             args.optimizer,
             args.lr.unwrap_or(lesson.habits.learning_rate),
             self.batch,
             args.model.seed,
             self.epochs,
+            args.model.device,
         )?;
         if let (Some(path), Progress { epoch, batches }) = (&args.resume, trainer.progress()) {
             writeln!(console, "resumed from {path}: epoch {}, {batches} minibatches into it", epoch + 1)?;

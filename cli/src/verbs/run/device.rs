@@ -1,0 +1,81 @@
+//! The player of `run`, on the CPU or on a GPU.
+
+use crate::failure::Failure;
+use autobatch::ir::graph::GraphData;
+use autobatch::ir::plan::row_ops::Noise;
+use autobatch::ir::plan::{Plan, Verified};
+use autobatch::prelude::*;
+use autobatch::runtime_cpu::{Bound, Player};
+
+/// A player on some device.
+pub(super) enum AnyPlayer {
+    /// Of so many threads.
+    Cpu(Player, usize),
+    #[cfg(feature = "gpu")]
+    Gpu(Box<autobatch::runtime_wgpu::Player>),
+}
+
+impl AnyPlayer {
+    /// A player on a device; 0 threads are one a core.
+    pub(super) fn new(device: &Device, threads: usize) -> Result<Self, Failure> {
+        match device {
+            Device::Cpu => {
+                let threads = if threads == 0 { cores() } else { threads };
+                Ok(Self::Cpu(Player::new(threads).map_err(autobatch::Error::from)?, threads))
+            }
+            #[cfg(feature = "gpu")]
+            Device::Gpu(selector) => {
+                let options =
+                    autobatch::runtime_wgpu::Options { selector: selector.clone(), ..Default::default() };
+                let player = autobatch::runtime_wgpu::Player::new(options).map_err(autobatch::Error::from)?;
+                Ok(Self::Gpu(Box::new(player)))
+            }
+        }
+    }
+
+    /// What it plays on, in words.
+    pub(super) fn in_words(&self) -> String {
+        match self {
+            Self::Cpu(player, threads) => {
+                format!("CPU  {}  {threads} of {} threads", player.isa(), cores())
+            }
+            #[cfg(feature = "gpu")]
+            Self::Gpu(player) => match player.gpu().map(|gpu| gpu.facts()) {
+                Some(facts) => format!("{}  {}  {}", facts.name, facts.kind, facts.backend),
+                None => "a GPU that was lost".to_owned(),
+            },
+        }
+    }
+
+    /// Whether results are those of the CPU by definition.
+    pub(super) fn is_cpu(&self) -> bool {
+        matches!(self, Self::Cpu(..))
+    }
+
+    /// Plays a plan; its outputs, one behind the other.
+    pub(super) fn play(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        graph: &GraphData,
+    ) -> Result<Vec<f32>, Failure> {
+        let (words, floats, noise) = (&graph.bindings.words, &graph.bindings.floats, Noise::Off);
+        let outputs = 0..plan.outputs.len();
+        Ok(match self {
+            Self::Cpu(player, _) => {
+                player.play(plan, weights, Bound { words, floats, noise }).map_err(autobatch::Error::from)?;
+                outputs.flat_map(|number| player.output(plan, number)).copied().collect()
+            }
+            #[cfg(feature = "gpu")]
+            Self::Gpu(player) => {
+                let bound = autobatch::runtime_wgpu::Bound { words, floats, noise };
+                player.play(plan, weights, bound).map_err(autobatch::Error::from)?;
+                outputs.flat_map(|number| player.output(number)).copied().collect()
+            }
+        })
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get())
+}

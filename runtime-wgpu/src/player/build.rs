@@ -1,0 +1,129 @@
+//! Building pipelines: a module, its layouts, and what a driver says to them.
+
+use crate::device::Gpu;
+use crate::error::GpuError;
+use pollster::block_on;
+
+/// A pipeline to be.
+pub(super) struct Build<'a> {
+    pub(super) gpu: &'a Gpu,
+    /// The template.
+    pub(super) name: &'static str,
+    pub(super) text: String,
+}
+
+impl Build<'_> {
+    /// The pipeline of a layout.
+    pub(super) fn on(self, layout: &wgpu::PipelineLayout) -> Result<wgpu::ComputePipeline, GpuError> {
+        let Self { gpu, name, text } = self;
+        let internal = gpu.device.push_error_scope(wgpu::ErrorFilter::Internal);
+        let validation = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let module = gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            label: Some(name),
+            source: wgpu::ShaderSource::Wgsl(text.into()),
+        });
+        let pipeline = gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(name),
+            layout: Some(layout),
+            module: &module,
+            entry_point: Some("main"),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                // Every template writes group memory before it reads it.
+                zero_initialize_workgroup_memory: false,
+                ..wgpu::PipelineCompilationOptions::default()
+            },
+            cache: None,
+        });
+        let said = (block_on(validation.pop()), block_on(internal.pop()));
+        gpu.heard()?;
+        if let (Some(error), _) | (_, Some(error)) = said {
+            return Err(GpuError::Shader {
+                template: name.to_owned(),
+                reason: error.to_string().trim().to_owned(),
+            });
+        }
+        Ok(pipeline)
+    }
+
+    /// The pipeline of one group of bindings, and the group's layout.
+    pub(super) fn with_entries(
+        self,
+        entries: &[wgpu::BindGroupLayoutEntry],
+    ) -> Result<(wgpu::BindGroupLayout, wgpu::ComputePipeline), GpuError> {
+        let (group, layout) = layouts(self.gpu, entries);
+        Ok((group, self.on(&layout)?))
+    }
+}
+
+/// The layouts of one group of bindings.
+pub(super) fn layouts(
+    gpu: &Gpu,
+    entries: &[wgpu::BindGroupLayoutEntry],
+) -> (wgpu::BindGroupLayout, wgpu::PipelineLayout) {
+    let label = Some("a dispatch");
+    let group = gpu.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries });
+    let pipeline = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label,
+        bind_group_layouts: &[Some(&group)],
+        immediate_size: 0,
+    });
+    (group, pipeline)
+}
+
+fn entry(number: u32, ty: wgpu::BufferBindingType, dynamic: bool) -> wgpu::BindGroupLayoutEntry {
+    wgpu::BindGroupLayoutEntry {
+        binding: number,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: dynamic, min_binding_size: None },
+        count: None,
+    }
+}
+
+/// The layout of a uniform whose offset a dispatch says.
+pub(super) fn uniform(number: u32) -> wgpu::BindGroupLayoutEntry {
+    entry(number, wgpu::BufferBindingType::Uniform, true)
+}
+
+/// The layout of an array.
+pub(super) fn storage(number: u32, read_only: bool) -> wgpu::BindGroupLayoutEntry {
+    entry(number, wgpu::BufferBindingType::Storage { read_only }, false)
+}
+
+/// A buffer in a group: all of it, or so many bytes from an offset that a dispatch says.
+pub(super) fn binding(number: u32, buffer: &wgpu::Buffer, bytes: Option<u64>) -> wgpu::BindGroupEntry<'_> {
+    let size = bytes.and_then(std::num::NonZeroU64::new);
+    let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: 0, size });
+    wgpu::BindGroupEntry { binding: number, resource }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Options;
+
+    #[test]
+    fn a_module_that_is_rejected_is_named_and_the_next_one_is_built() {
+        let gpu = match Gpu::open(Options::default()) {
+            Ok(gpu) => gpu,
+            Err(error) => {
+                let required = std::env::var_os("AUTOBATCH_REQUIRE_GPU").is_some_and(|value| value == "1");
+                assert!(!required, "AUTOBATCH_REQUIRE_GPU is 1: {error}");
+                return;
+            }
+        };
+        let build = |body: &str| {
+            let text = format!("@compute @workgroup_size(1)\nfn main() {{\n{body}}}\n");
+            Build { gpu: &gpu, name: "map", text }.with_entries(&[]).map(|_| ())
+        };
+        for wrong in ["    let t0 = nowhere;\n", "    let t0: u32 = 1.5;\n", "    loop {"] {
+            let error = build(wrong).expect_err("it is no module");
+            assert!(matches!(&error, GpuError::Shader { template, .. } if template == "map"), "{error:?}");
+            let said = error.to_string();
+            assert!(
+                said.contains("the module of map was rejected") && said.contains("play on the cpu"),
+                "{said}"
+            );
+        }
+        build("").expect("an empty module is one");
+    }
+}

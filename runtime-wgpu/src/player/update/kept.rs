@@ -1,0 +1,78 @@
+//! Gradients between plays: what the last play made, and sums of several plays.
+
+use super::super::memory::{Cut, Memory};
+use crate::compile::{Layout, Touches, touches};
+use crate::device::Gpu;
+use crate::error::GpuError;
+use autobatch_ir::ParamId;
+use autobatch_ir::plan::{Plan, StoreId, StoreKind};
+
+/// The gradients that a play left in the arena.
+pub(super) struct Made {
+    /// The parameters with the stores of their gradients, and where these are.
+    pub(super) gradients: Vec<(ParamId, StoreId, (u64, u64))>,
+    /// All of them.
+    region: (u64, u64),
+    pub(super) touches: Vec<Touches>,
+    /// Whether they were added to those of plays before.
+    pub(super) summed: bool,
+    /// Whether touched rows are listed already.
+    pub(super) listed: bool,
+}
+
+impl Made {
+    pub(super) fn of(plan: &Plan, layout: &Layout, summed: bool) -> Self {
+        let mut gradients = Vec::new();
+        for (param, store) in gradient_stores(plan) {
+            gradients.extend(layout.gradient(store).map(|run| (param, store, run)));
+        }
+        let region = layout.gradients();
+        Self { gradients, region, touches: touches(plan, layout), summed, listed: false }
+    }
+
+    /// Where a parameter's gradient is.
+    pub(super) fn gradient(&self, param: StoreId) -> Option<(u64, u64)> {
+        let own = self.gradients.iter().find(|made| made.0.index() == param.index());
+        own.map(|made| made.2)
+    }
+
+    /// Whether a plan makes the gradients of the same parameters.
+    pub(super) fn is_continued_by(&self, plan: &Plan) -> bool {
+        self.gradients.iter().map(|made| (made.0, made.1)).eq(gradient_stores(plan))
+    }
+}
+
+fn gradient_stores(plan: &Plan) -> impl Iterator<Item = (ParamId, StoreId)> + '_ {
+    plan.stores.iter().enumerate().filter_map(|(number, store)| match store.kind {
+        StoreKind::Grad(of) => Some((ParamId::new(of.index()), StoreId(number as u32))),
+        StoreKind::Param(_) | StoreKind::State(_) => None,
+    })
+}
+
+/// A copy of gradients, while the arena is used for another play.
+#[derive(Default)]
+pub(super) struct Kept {
+    cut: Cut,
+}
+
+impl Kept {
+    /// Copies gradients out of the arena.
+    pub(super) fn save(
+        &mut self,
+        gpu: &Gpu,
+        memory: &Memory,
+        made: &Made,
+        encoder: &mut wgpu::CommandEncoder,
+    ) -> Result<(), GpuError> {
+        let (at, words) = made.region;
+        self.cut.fit(gpu, "gradients that are summed up", (words, memory.arena.size))?;
+        memory.arena.copy(encoder, at, (&self.cut, 0), words);
+        Ok(())
+    }
+
+    /// Copies them back, to where the next play wants them.
+    pub(super) fn restore(&self, memory: &Memory, layout: &Layout, encoder: &mut wgpu::CommandEncoder) {
+        let (at, words) = layout.gradients();
+        self.cut.copy(encoder, 0, (&memory.arena, at), words);
+    }
+}

@@ -1,0 +1,51 @@
+// Sums of squares of blocks of 4096 elements, sixteen threads a block: the fold of a row. What is left of a
+// block at the end of a buffer hands its lanes on to the dispatch that has the next buffer.
+//
+// Record: 0 stretches, 1 where they begin, 2 groups of sixteen threads; a stretch is 10 words: 0 the
+// sixteen behind its last, 1 its first element, 2 the one behind its last, 3 what is added to find the
+// element, 4 of what: 0 gradients, 1 parameters, 2 states, 5 words of a tile of states, 6 where the sum of
+// the first block goes, 7 where lanes are handed on, 8 whether they were handed on to here, 9 whether they
+// go on from here.
+
+fn element_of(at: u32, element: u32) -> f32 {
+    let word = r(at + 3u) + element;
+    if r(at + 4u) == 0u {
+        return bitcast<f32>(gradients[word]);
+    }
+    if r(at + 4u) == 1u {
+        return bitcast<f32>(params[word]);
+    }
+    return bitcast<f32>(states[r(at + 3u) + (element / 64u) * r(at + 5u) + element % 64u]);
+}
+
+@compute @workgroup_size(64)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let wanted = (group.y * groups.x + group.x) * 4u + local / 16u;
+    // Threads past the end fold the last block again and keep nothing, so that all meet at barriers.
+    let sixteen = min(wanted, r(2u) - 1u);
+    let live = wanted < r(2u);
+    let v = local % 16u;
+    let at = stretch_of(sixteen, r(1u), r(0u), 10u);
+    let block = sixteen - groups_before(at, r(1u), 10u);
+    // Blocks are counted from element 0, so a stretch of several begins with a whole one.
+    let first = r(at + 1u) + block * 4096u;
+    let end = min(r(at + 2u), first - first % 4096u + 4096u);
+    var mine = 0.0;
+    if r(at + 8u) == 1u {
+        mine = bitcast<f32>(numbers[r(at + 7u) + v]);
+    }
+    for (var element = first + (v + 16u - first % 16u) % 16u; element < end; element = element + 16u) {
+        let x = element_of(at, element);
+        mine = mad(x, x, mine);
+    }
+    let sum = joined_sum(Row(0u, 0u, 0u, 0u, v, local, live), mine);
+    if live && r(at + 9u) == 1u {
+        numbers[r(at + 7u) + v] = bitcast<u32>(mine);
+    } else if live && v == 0u {
+        numbers[r(at + 6u) + block] = bitcast<u32>(sum);
+    }
+}

@@ -1,0 +1,21 @@
+// The sums of blocks become one scalar: a fold of a row for each store, and stores from left to right.
+//
+// Record: 0 stores, 1 the scalar; a store from 2 on is two words: the first of its sums, and how many.
+
+@compute @workgroup_size(64)
+fn main(@builtin(local_invocation_index) local: u32) {
+    let v = local % 16u;
+    var total = 0.0;
+    for (var store = 0u; store < r(0u); store++) {
+        let first = r(2u + 2u * store);
+        let count = r(3u + 2u * store);
+        var mine = 0.0;
+        for (var block = v; block < count; block = block + 16u) {
+            mine = mine + bitcast<f32>(numbers[first + block]);
+        }
+        total = total + joined_sum(Row(0u, 0u, 0u, 0u, v, local, true), mine);
+    }
+    if local == 0u {
+        numbers[r(1u)] = bitcast<u32>(total);
+    }
+}

@@ -1,0 +1,52 @@
+// What modules of updates share.
+
+// The stretch that a group belongs to: the first whose end is behind the group. Stretches begin at word
+// `at` of the record, `size` words each; the first word is the end.
+fn stretch_of(group: u32, at: u32, count: u32, size: u32) -> u32 {
+    var low = 0u;
+    var high = count;
+    while low + 1u < high {
+        let middle = (low + high) / 2u;
+        if r(at + size * (middle - 1u)) <= group {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return at + size * low;
+}
+
+// How many groups play the stretches before.
+fn groups_before(stretch: u32, at: u32, size: u32) -> u32 {
+    if stretch == at {
+        return 0u;
+    }
+    return r(stretch - size);
+}
+
+// The nearest number of half precision, ties to even.
+fn half_rounded(x: f32) -> f32 {
+    let bits = bitcast<u32>(x) & 0x7fffffffu;
+    if bits > 0x7f800000u {
+        return x;
+    }
+    var near = (bits + 0x0fffu + ((bits >> 13u) & 1u)) & 0xffffe000u;
+    if bits >= 0x477ff000u {
+        near = 0x7f800000u;
+    }
+    if bits < 0x38800000u {
+        // Below 2^-14 the last place is 2^-24, as that of numbers from one half on.
+        let sum = opaque(bitcast<f32>(bits) + 0.5);
+        near = bitcast<u32>(sum - 0.5);
+    }
+    return with_sign(bitcast<f32>(near), x);
+}
+
+// The nearest number of the upper half of a word, ties to even.
+fn upper_rounded(x: f32) -> f32 {
+    let bits = bitcast<u32>(x);
+    if is_nan(x) {
+        return x;
+    }
+    return bitcast<f32>((bits + 0x7fffu + ((bits >> 16u) & 1u)) & 0xffff0000u);
+}

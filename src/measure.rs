@@ -1,0 +1,93 @@
+//! Which device is the best: the one that plays a small recurrent model faster.
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::session::Session;
+use autobatch_ir::{Init, ModuleBuilder, types};
+use autobatch_runtime_wgpu::Selector;
+use autobatch_runtime_wgpu::device::{AdapterFacts, adapters};
+use std::time::{Duration, Instant};
+
+/// Instances, steps of each, and how wide a step is: a model of middling size.
+const INSTANCES: u64 = 128;
+const STEPS: usize = 16;
+const WIDTH: usize = 256;
+/// The fastest of so many plays counts, after one that compiles and uploads.
+const PLAYS: usize = 3;
+
+/// The best device, and why.
+pub(crate) fn best() -> (Device, String) {
+    let real = |adapter: &AdapterFacts| matches!(adapter.kind, "discrete" | "integrated");
+    match adapters().into_iter().find(real) {
+        Some(adapter) => faster(&adapter),
+        None => (Device::Cpu, "there is no discrete or integrated GPU".to_owned()),
+    }
+}
+
+/// The faster of an adapter and the CPU.
+fn faster(adapter: &AdapterFacts) -> (Device, String) {
+    let gpu = Device::Gpu(Selector::Number(adapter.number));
+    let name = &adapter.name;
+    let (there, here) = match (time(gpu.clone()), time(Device::Cpu)) {
+        (Ok(there), Ok(here)) => (there, here),
+        (Err(error), _) => return (Device::Cpu, format!("{name} does not play: {error}")),
+        (_, Err(error)) => return (gpu, format!("the cpu does not play: {error}")),
+    };
+    let milliseconds = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1e3);
+    let why = format!(
+        "{INSTANCES} chains of {STEPS} steps, {WIDTH} wide: {name} {}, cpu {}",
+        milliseconds(there),
+        milliseconds(here)
+    );
+    (if there < here { gpu } else { Device::Cpu }, why)
+}
+
+/// How long a play takes on a device.
+fn time(device: Device) -> Result<Duration> {
+    let mut m = ModuleBuilder::new("measure");
+    let w = m.param("w", [WIDTH, WIDTH], Init::Glorot(1.0));
+    let b = m.param("b", [WIDTH], Init::Uniform(0.1));
+    let cell = m.cell("step", [types::f32([WIDTH])], |g, [x]| [g.affine([x], w, Some(b)).tanh()]);
+    let mut session = Session::new(&m.build()?, device)?;
+    let graph = session.graph();
+    let input: Vec<f32> = (0..WIDTH).map(|i| (i as f32 * 0.37).sin()).collect();
+    let mut ends = Vec::new();
+    for instance in 0..INSTANCES {
+        graph.instance(instance);
+        ends.push((0..STEPS).fold(graph.input(&input), |x, _| {
+            let [x] = graph.call(cell, [x]);
+            x
+        }));
+    }
+    let mut fastest = Duration::MAX;
+    for play in 0..=PLAYS {
+        let start = Instant::now();
+        session.run(&graph, &ends)?;
+        fastest = if play == 0 { fastest } else { fastest.min(start.elapsed()) };
+    }
+    Ok(fastest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_faster_device_is_the_better_one_and_both_times_are_said() {
+        let Some(adapter) = adapters().into_iter().next() else { return };
+        let (device, why) = faster(&adapter);
+        let times: Vec<f64> =
+            why.split(' ').filter_map(|word| word.parse().ok()).filter(|x: &f64| x.fract() != 0.0).collect();
+        assert!(why.contains(&adapter.name) && why.contains(", cpu "), "{why}");
+        let [.., there, here] = times.as_slice() else { panic!("{why}") };
+        assert_eq!(device == Device::Cpu, there >= here, "{why}");
+    }
+
+    #[test]
+    fn an_adapter_that_does_not_play_is_not_the_best() {
+        let Some(mut adapter) = adapters().into_iter().next() else { return };
+        adapter.number = 1000;
+        let (device, why) = faster(&adapter);
+        assert!(device == Device::Cpu && why.contains("does not play: no adapter fits `gpu:1000`"), "{why}");
+    }
+}

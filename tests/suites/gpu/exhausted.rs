@@ -1,0 +1,60 @@
+//! Memory that the system does not give, in a process of its own that may have little.
+
+use crate::batches::{bits, cells};
+use crate::common::{bound, player, skipped};
+use autobatch_ir::Weights;
+use autobatch_ir::graph::Graph;
+use autobatch_ir::module::ModuleBuilder;
+use autobatch_planner::{Planner, Request};
+use autobatch_runtime_wgpu::{GpuError, Options};
+use std::process::Command;
+
+/// Set in the process that has little memory.
+const LITTLE: &str = "AUTOBATCH_LITTLE_MEMORY";
+
+/// Kibibytes of addresses that it may have: a driver takes about one and a half million.
+const ADDRESSES: u32 = 3 << 20;
+
+#[test]
+fn memory_that_the_system_refuses_is_an_error_and_the_player_plays_on() {
+    let Some(mut player) = player(Options::default()) else { return };
+    if std::env::var_os(LITTLE).is_some() {
+        return refused(&mut player);
+    }
+    let is_software = player.gpu().is_some_and(|gpu| gpu.facts().kind == "software");
+    if !(cfg!(target_os = "linux") && is_software) {
+        return skipped("only on Linux memory of a software adapter is that of the process");
+    }
+    let own = std::env::current_exe().expect("the test has a file");
+    let output = Command::new("sh")
+        .args(["-c", &format!("ulimit -v {ADDRESSES} && exec \"$0\" \"$@\"")])
+        .arg(own)
+        .args(["--exact", "--nocapture", "--test-threads", "1"])
+        .arg("exhausted::memory_that_the_system_refuses_is_an_error_and_the_player_plays_on")
+        .env(LITTLE, "1")
+        .output()
+        .expect("the test starts");
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(output.status.success() && said[0].contains("1 passed"), "{}\n{}", said[0], said[1]);
+}
+
+fn refused(player: &mut autobatch_runtime_wgpu::Player) {
+    let (small, values) = cells(9, 6);
+    let before = bits(player, &small, &values);
+    // Fourteen times three rows of 64 MB, more than there are addresses and less than bindings hold.
+    let g = Graph::new(&ModuleBuilder::new("wide").build().expect("sound"));
+    let mut wanted = Vec::new();
+    for instance in 0..14 {
+        g.instance(instance);
+        let ones = g.zeros([16 << 20]) + g.input(&[1.0]).broadcast([16 << 20]);
+        wanted.extend(ones.max().id());
+    }
+    let graph = g.finish().expect("sound");
+    let weights = Weights::init(&graph.module, 1);
+    let request = Request { wanted: &wanted, ..Request::default() };
+    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let error = player.play(&plan, &weights, bound(&graph, false)).expect_err("there is not so much");
+    assert!(matches!(error, GpuError::Memory { .. }), "{error:?}");
+    assert!(error.to_string().contains("plan fewer instances at once"), "{error}");
+    assert_eq!(bits(player, &small, &values), before);
+}

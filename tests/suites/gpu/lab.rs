@@ -1,0 +1,166 @@
+//! A module with every kind of parameter, minibatches over it, and an optimiser: played on a device, and by
+//! the naive player along the same gradients.
+
+use crate::common::bound;
+use autobatch_ir::graph::{Graph, GraphData};
+use autobatch_ir::id::ValueId;
+use autobatch_ir::module::{Init, Module, ModuleBuilder, ParamKind};
+use autobatch_ir::plan::interp;
+use autobatch_ir::plan::{Mode, Plan, StoreId, StoreKind, Verified};
+use autobatch_ir::{DType, Param, ParamId, States, Table, Weights};
+use autobatch_nn::optim::Optimizer;
+use autobatch_planner::{Gradients, Planner, Request, update_plan};
+use autobatch_runtime_wgpu::{Player, Trained};
+use std::sync::Arc;
+
+/// Rows of the table, its width: more than one block of a sum of squares.
+pub(crate) const TABLE: (u32, usize) = (900, 6);
+
+pub(crate) struct Lab {
+    module: Arc<Module>,
+    words: Table,
+    w: Param,
+    b: Param,
+    halves: [Param; 2],
+    optimizer: Optimizer,
+    plan: Verified<Plan>,
+    /// What the device is given; after the first update only versions tell anything.
+    pub(crate) weights: Weights,
+    pub(crate) states: States,
+    /// What the naive player made of the same gradients.
+    naive: Vec<Vec<f32>>,
+    touched: Option<Vec<u32>>,
+}
+
+impl Lab {
+    pub(crate) fn new(optimizer: impl Into<Optimizer>) -> Self {
+        let mut m = ModuleBuilder::new("lab");
+        let words = m.table("t", [TABLE.0 as usize, TABLE.1], Init::Uniform(1.0));
+        let w = m.param("w", [TABLE.1, 29], Init::Uniform(1.0));
+        let b = m.param("b", [29], Init::Uniform(1.0));
+        let half = |m: &mut ModuleBuilder, name, dtype| {
+            m.param_stored_as(name, ParamKind::Param, dtype, [29, 7], Init::Uniform(1.0))
+        };
+        let halves = [half(&mut m, "h", DType::F16), half(&mut m, "g", DType::BF16)];
+        let module = m.build().expect("sound");
+        let optimizer = optimizer.into();
+        let trained: Vec<ParamId> = (0..module.params.len()).map(ParamId::new).collect();
+        let recipe = optimizer.recipe(&module, &trained).expect("the rule is well typed");
+        let plan = update_plan(&module, &recipe).expect("something is updated").verify().expect("verifies");
+        let weights = Weights::init(&module, 7);
+        let states = recipe.states(&weights, &module).expect("there is memory");
+        let params = weights.iter().map(|param| param.values().to_vec());
+        let naive = params.chain(states.iter().map(|state| state.values().to_vec())).collect();
+        Self { module, words, w, b, halves, optimizer, plan, weights, states, naive, touched: None }
+    }
+
+    /// A minibatch that looks words up, with losses.
+    pub(crate) fn graph(&self, words: &[u32]) -> (GraphData, Verified<Plan>) {
+        let g = Graph::new(&self.module);
+        let mut losses = Vec::new();
+        for (key, &word) in words.iter().enumerate() {
+            g.instance(key as u64);
+            let x = self.words.look(&g, word);
+            let y = g.affine([x], self.w, Some(self.b)).tanh();
+            let [h, k] = self.halves.map(|half| g.affine([y], half, None).square().sum());
+            losses.extend((h + k).id().map(|id| (id, 1.0 / words.len() as f32)));
+        }
+        let graph = g.finish().expect("sound");
+        let wanted: Vec<ValueId> = losses.iter().map(|loss| loss.0).collect();
+        let request = Request {
+            wanted: &wanted,
+            mode: Mode::Train,
+            training: true,
+            gradients: Some(Gradients { losses: &losses, params: None, values: &[] }),
+            ..Request::default()
+        };
+        let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+        (graph, plan)
+    }
+
+    /// Plays minibatches whose gradients are summed up; then one update here and there.
+    pub(crate) fn step(&mut self, player: &mut Player, minibatches: &[&[u32]]) {
+        let mut sums: Vec<Vec<f32>> = Vec::new();
+        for (number, words) in minibatches.iter().enumerate() {
+            let (graph, plan) = self.graph(words);
+            player.set_keep_gradients(number > 0);
+            player.play(&plan, &self.weights, bound(&graph, false)).expect("plays");
+            sums = (0..self.module.params.len())
+                .map(|param| {
+                    let store = plan.gradient_of(ParamId::new(param)).expect("it is trained");
+                    player.gradient(store).expect("plays").expect("it is made")
+                })
+                .collect();
+        }
+        player.set_keep_gradients(false);
+        let mut touched: Vec<u32> = minibatches.concat();
+        touched.sort_unstable();
+        touched.dedup();
+        let floats = self.floats();
+        let mut stores = self.naive.clone();
+        let mut rows = vec![None; self.plan.stores.len()];
+        for (number, store) in self.plan.stores.iter().enumerate() {
+            let StoreKind::Grad(of) = store.kind else { continue };
+            rows[number] = (of.index() == 0).then(|| touched.clone());
+            stores.push(sums[of.index()].clone());
+        }
+        interp::update(&self.plan, &mut stores, &floats, &rows).expect("everything fits");
+        stores.truncate(self.naive.len());
+        self.naive = stores;
+        self.touched = Some(touched);
+        let mut trained = Trained { weights: &mut self.weights, states: &mut self.states };
+        player.update(&self.plan, &mut trained, &floats).expect("updates");
+        self.states.set_updates(self.states.updates() + 1);
+    }
+
+    /// The largest difference between device and naive player, as a share of the largest element of an
+    /// array, and whether all bits are equal.
+    pub(crate) fn compare(&self, player: &Player) -> (f32, bool) {
+        let (mut off, mut same) = (0f32, true);
+        for param in 0..self.module.params.len() {
+            for (store, found) in player.updated(StoreId(param as u32)).expect("reads") {
+                let expected = &self.naive[store.index()];
+                assert_eq!(found.len(), expected.len(), "{store}");
+                let largest = expected.iter().fold(1e-3f32, |most, x| most.max(x.abs()));
+                for (a, b) in found.iter().zip(expected) {
+                    same &= a.to_bits() == b.to_bits();
+                    let share = (a - b).abs() / largest;
+                    off = if share.is_nan() { f32::INFINITY } else { off.max(share) };
+                }
+            }
+        }
+        (off, same)
+    }
+
+    /// The table and its states as the device has them.
+    pub(crate) fn table(&self, player: &Player) -> Vec<Vec<f32>> {
+        player.updated(StoreId(0)).expect("reads").into_iter().map(|(_, values)| values).collect()
+    }
+
+    /// The rows that the last step touched.
+    pub(crate) fn touched(&self) -> &[u32] {
+        self.touched.as_deref().unwrap_or(&[])
+    }
+
+    /// Takes what the device has as the host's.
+    pub(crate) fn receive(&mut self, player: &Player) {
+        for param in 0..self.module.params.len() {
+            for (store, values) in player.updated(StoreId(param as u32)).expect("reads") {
+                match store.index().checked_sub(self.weights.len()) {
+                    None => self.weights.receive(ParamId::new(store.index()), &values).expect("fits"),
+                    Some(state) => self.states.as_mut_slice()[state].receive(&values).expect("fits"),
+                }
+            }
+        }
+    }
+
+    /// The numbers of the next update.
+    pub(crate) fn floats(&self) -> Vec<f32> {
+        self.optimizer.floats(self.states.updates() + 1, 1.0)
+    }
+
+    /// The update plan.
+    pub(crate) fn plan(&self) -> &Verified<Plan> {
+        &self.plan
+    }
+}

@@ -1,0 +1,351 @@
+//! Trainers on a GPU: parameters and the optimiser's state stay there, checkpoints and losses of the device
+//! are survived with equal bits.
+
+use crate::common::player;
+use autobatch::nn::Linear;
+use autobatch::prelude::*;
+use autobatch::train::TrainError;
+use autobatch_nn::optim::Optimizer;
+use autobatch_runtime_wgpu::{GpuError, Options};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+const WORDS: u32 = 40;
+const CLASSES: usize = 3;
+
+#[derive(Clone, Copy)]
+struct Model {
+    words: Table,
+    join: Cell<2, 1>,
+    out: Linear,
+}
+
+/// A sentence with its class.
+type Item = (Vec<u32>, u32);
+
+impl Model {
+    fn logits<'g>(&self, g: &'g Graph, sentence: &[u32]) -> Value<'g> {
+        let hidden = sentence.iter().fold(g.zeros([8]), |hidden, &word| {
+            let [hidden] = g.call(self.join, [self.words.look(g, word), hidden]);
+            hidden
+        });
+        self.out.on(hidden)
+    }
+
+    fn loss<'g>(&self, g: &'g Graph, (sentence, class): &Item) -> Value<'g> {
+        self.logits(g, sentence).cross_entropy(*class)
+    }
+}
+
+/// The model of all trainers here.
+fn shared() -> (Model, Arc<Module>) {
+    static SHARED: OnceLock<(Model, Arc<Module>)> = OnceLock::new();
+    let make = || {
+        let mut m = ModuleBuilder::new("sentences");
+        let words = m.table("words", [WORDS as usize, 8], Init::Uniform(0.5));
+        let both = Linear::new(&mut m, "both", 16, 8);
+        let out = Linear::new(&mut m, "out", 8, CLASSES);
+        let join = m.cell("join", [f32([8]); 2], |g, pair| [both.on_parts(g, pair).tanh().dropout(0.1)]);
+        (Model { words, join, out }, m.build().expect("sound"))
+    };
+    SHARED.get_or_init(make).clone()
+}
+
+/// A trainer on a device.
+fn trainer(optimizer: impl Into<Optimizer>, device: &str) -> (Model, Trainer) {
+    let (model, module) = shared();
+    let device = device.parse().expect("a device");
+    let options = SessionOptions { device, threads: 1, ..SessionOptions::default() };
+    (model, Trainer::with_options(module, optimizer, options, 7).expect("opens"))
+}
+
+/// Minibatch number `n`.
+fn minibatch(n: u64) -> Vec<Item> {
+    let word = |i: u64| ((n * 31 + i * 17 + i * i * 5) % u64::from(WORDS)) as u32;
+    (0..6).map(|i| ((0..1 + (i + n) % 5).map(|at| word(7 * i + at)).collect(), (i % 3) as u32)).collect()
+}
+
+/// Makes the steps from the trainer's own to one; the bits of the losses.
+fn train(model: &Model, trainer: &mut Trainer, end: u64) -> Vec<u32> {
+    let mut losses = Vec::new();
+    while trainer.steps() < end {
+        let batch = minibatch(trainer.steps());
+        losses.push(trainer.step(&batch, |g, item| model.loss(g, item)).expect("steps").loss.to_bits());
+    }
+    losses
+}
+
+fn bits(trainer: &Trainer) -> Vec<u32> {
+    trainer.weights().iter().flat_map(|param| param.values().iter().map(|x| x.to_bits())).collect()
+}
+
+fn file(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("autobatch-gpu-{}-{name}.safetensors", std::process::id()))
+}
+
+fn adam() -> Optimizer {
+    Adam::new(0.02).clip_norm(1.0).average(0.9)
+}
+
+fn destroy(trainer: &mut Trainer) {
+    trainer.session().gpu().expect("open").destroy();
+}
+
+fn went_back(error: &autobatch::Error) -> Option<(u64, u64)> {
+    match error {
+        autobatch::Error::Train(TrainError::WentBack { from, to, .. }) => Some((*from, *to)),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_trainer_on_a_gpu_learns_what_one_on_the_cpu_learns() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    for optimizer in [adam(), AdamW::new(0.02).touched_rows(), Momentum::new(0.1, 0.9).into()] {
+        let (model, mut here) = trainer(optimizer.clone(), "cpu");
+        let (_, mut there) = trainer(optimizer, "gpu");
+        train(&model, &mut here, 12);
+        train(&model, &mut there, 12);
+        let close = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 2e-4);
+        for (a, b) in here.weights().iter().zip(there.weights().iter()) {
+            assert!(close(a.values(), b.values()), "{}: {:?} {:?}", a.name(), a.values(), b.values());
+        }
+        let averages = [&here, &there].map(|trainer| trainer.averages());
+        assert_eq!(averages[0].is_some(), averages[1].is_some());
+        if let [Some(a), Some(b)] = &averages {
+            assert!(a.iter().zip(b.iter()).all(|(a, b)| close(a.values(), b.values())));
+        }
+        let batch = minibatch(99);
+        let predict = |trainer: &mut Trainer| {
+            trainer.session().predict(&batch, |g, (words, _)| model.logits(g, words)).expect("plays")
+        };
+        let (here, there) = (predict(&mut here), predict(&mut there));
+        assert!(
+            here.iter().zip(&there).all(|(a, b)| a.iter().zip(b.iter()).all(|(a, b)| (a - b).abs() < 1e-3))
+        );
+    }
+}
+
+#[test]
+fn equal_runs_end_with_equal_bits_and_reading_in_between_changes_none() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    let (model, mut one) = trainer(adam(), "gpu");
+    let (_, mut other) = trainer(adam(), "gpu");
+    let other = &mut other;
+    let losses = train(&model, &mut one, 8);
+    let mut again = train(&model, other, 3);
+    let held = other.weights().clone();
+    let copy = (*held).clone();
+    again.extend(train(&model, other, 4));
+    other.save(file("between")).expect("writes");
+    again.extend(train(&model, other, 8));
+    assert_eq!((losses, bits(&one)), (again, bits(other)));
+    assert_eq!(*held, copy, "whoever holds weights keeps them");
+    // Weights that were read and given back are the same, and so are those of before.
+    let early = train(&model, other, 9);
+    other.set_weights(held).expect("they are this module's");
+    assert_eq!(**other.weights(), copy);
+    assert_ne!(train(&model, other, 10), early);
+}
+
+#[test]
+fn a_run_resumed_on_a_gpu_has_the_bits_of_an_uninterrupted_one() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    let path = file("resumed");
+    let (model, mut whole) = trainer(adam(), "gpu");
+    let losses = train(&model, &mut whole, 9);
+    let (_, mut first) = trainer(adam(), "gpu");
+    let early = train(&model, &mut first, 4);
+    first.save(&path).expect("writes");
+    let (_, mut second) = trainer(adam(), "gpu");
+    // What the device held before is forgotten.
+    train(&model, &mut second, 2);
+    second.load(&path).expect("reads");
+    let late = train(&model, &mut second, 9);
+    assert_eq!([early, late].concat(), losses);
+    assert_eq!(bits(&second), bits(&whole));
+    std::fs::remove_file(path).expect("it was written");
+}
+
+#[test]
+fn parts_of_a_minibatch_make_the_step_of_the_whole() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    for optimizer in [adam(), AdamW::new(0.02).touched_rows()] {
+        let (model, mut whole) = trainer(optimizer.clone(), "gpu");
+        let (_, mut parts) = trainer(optimizer, "gpu");
+        for n in 0..3 {
+            let batch = minibatch(n);
+            whole.step(&batch, |g, item| model.loss(g, item)).expect("steps");
+            parts.step_in_parts(&batch, 2, |g, item| model.loss(g, item)).expect("steps");
+        }
+        for (a, b) in whole.weights().iter().zip(parts.weights().iter()) {
+            let close = a.values().iter().zip(b.values()).all(|(a, b)| (a - b).abs() < 1e-4);
+            assert!(close, "{}: {:?} {:?}", a.name(), a.values(), b.values());
+        }
+    }
+}
+
+#[test]
+fn a_trainer_that_loses_its_device_goes_back_to_what_was_read_and_repeats_its_steps() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    let (model, mut whole) = trainer(adam(), "gpu");
+    let losses = train(&model, &mut whole, 8);
+    let (_, mut lost) = trainer(adam(), "gpu");
+    train(&model, &mut lost, 3);
+    lost.set_progress(Progress { epoch: 1, batches: 3 });
+    let path = file("mirrored");
+    lost.save(&path).expect("writes");
+    train(&model, &mut lost, 4);
+    lost.set_progress(Progress { epoch: 1, batches: 4 });
+    train(&model, &mut lost, 5);
+    destroy(&mut lost);
+    let batch = minibatch(5);
+    let error = lost.step(&batch, |g, item| model.loss(g, item)).expect_err("the device is gone");
+    assert_eq!(went_back(&error), Some((5, 3)), "{error}");
+    assert!(error.to_string().contains("went back from step 5 to step 3"), "{error}");
+    assert_eq!((lost.steps(), lost.progress()), (3, Progress { epoch: 1, batches: 3 }));
+    assert_eq!(train(&model, &mut lost, 8), losses[3..]);
+    assert_eq!(bits(&lost), bits(&whole));
+    std::fs::remove_file(path).expect("it was written");
+}
+
+#[test]
+fn a_trainer_that_never_read_goes_back_to_its_beginning() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    let (model, mut lost) = trainer(adam(), "gpu");
+    let before = bits(&lost);
+    let losses = train(&model, &mut lost, 2);
+    destroy(&mut lost);
+    // Nothing can be read: these are the weights that training goes on from.
+    assert_eq!(bits(&lost), before);
+    let error = lost.save(file("never")).expect_err("nothing can be read");
+    assert!(error.to_string().contains("could not be read"), "{error}");
+    let batch = minibatch(2);
+    let error = lost.step(&batch, |g, item| model.loss(g, item)).expect_err("the device is gone");
+    assert_eq!(went_back(&error), Some((2, 0)), "{error}");
+    assert_eq!(train(&model, &mut lost, 2), losses);
+}
+
+#[test]
+fn a_mirror_of_every_step_loses_none() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    let (model, mut whole) = trainer(adam(), "gpu");
+    let losses = train(&model, &mut whole, 6);
+    let (_, lost) = trainer(adam(), "gpu");
+    let mut lost = lost.mirror_every(1);
+    train(&model, &mut lost, 4);
+    destroy(&mut lost);
+    let batch = minibatch(4);
+    let error = lost.step(&batch, |g, item| model.loss(g, item)).expect_err("the device is gone");
+    assert!(matches!(error, autobatch::Error::Gpu(GpuError::Lost { .. })), "{error}");
+    assert_eq!(lost.steps(), 4);
+    assert_eq!(train(&model, &mut lost, 6), losses[4..]);
+    assert_eq!(bits(&lost), bits(&whole));
+}
+
+#[test]
+fn a_prediction_that_loses_the_device_takes_the_trainer_back_as_well() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    let (model, mut lost) = trainer(adam(), "gpu");
+    let losses = train(&model, &mut lost, 3);
+    destroy(&mut lost);
+    let batch = minibatch(3);
+    let predict = |session: &mut Session| session.predict(&batch, |g, (words, _)| model.logits(g, words));
+    let error = predict(lost.session()).expect_err("the device is gone");
+    assert!(matches!(error, autobatch::Error::Gpu(GpuError::Lost { .. })), "{error}");
+    assert_eq!(lost.steps(), 0, "what the session went back to is what the trainer is at");
+    predict(lost.session()).expect("plays on a new device");
+    let error = lost.step(&batch, |g, item| model.loss(g, item)).expect_err("it must be told");
+    assert_eq!(went_back(&error), Some((3, 0)), "{error}");
+    assert_eq!(train(&model, &mut lost, 3), losses);
+}
+
+#[test]
+fn a_minibatch_that_does_not_fit_leaves_the_trainer_as_it_was() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    let (model, mut whole) = trainer(adam(), "gpu");
+    let losses = train(&model, &mut whole, 4);
+    let options = SessionOptions {
+        device: "gpu".parse().expect("a device"),
+        threads: 1,
+        memory_limit: Some(60_000),
+        ..SessionOptions::default()
+    };
+    let mut limited = Trainer::with_options(shared().1, adam(), options, 7).expect("opens");
+    let mut found = train(&model, &mut limited, 2);
+    let large: Vec<Item> = (0..40).flat_map(minibatch).collect();
+    let error = limited.step(&large, |g, item| model.loss(g, item)).expect_err("does not fit");
+    assert!(error.to_string().contains("plan a smaller minibatch"), "{error}");
+    found.extend(train(&model, &mut limited, 4));
+    assert_eq!((found, bits(&limited)), (losses, bits(&whole)));
+}
+
+#[test]
+fn training_moves_between_devices_with_all_that_it_needs() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    let (model, mut whole) = trainer(adam(), "cpu");
+    train(&model, &mut whole, 6);
+    let (_, mut moving) = trainer(adam(), "cpu");
+    for (device, end) in [("gpu", 2), ("cpu", 4), ("gpu", 6)] {
+        moving = moving.on(device.parse().expect("a device")).expect("opens");
+        train(&model, &mut moving, end);
+    }
+    for (a, b) in whole.weights().iter().zip(moving.weights().iter()) {
+        let close = a.values().iter().zip(b.values()).all(|(a, b)| (a - b).abs() < 1e-4);
+        assert!(close, "{}: {:?} {:?}", a.name(), a.values(), b.values());
+    }
+}
+
+#[test]
+fn freezing_begins_the_optimiser_anew_from_what_the_device_holds() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    let (model, mut trainer) = trainer(adam(), "gpu");
+    train(&model, &mut trainer, 2);
+    let held = trainer.weights().clone();
+    trainer.freeze("words").expect("there is such a table");
+    train(&model, &mut trainer, 4);
+    let same: Vec<bool> =
+        held.iter().zip(trainer.weights().iter()).map(|(a, b)| a.values() == b.values()).collect();
+    assert!(same[0], "the table is frozen");
+    assert!(same[1..].iter().all(|same| !same), "the rest is trained on");
+}
+
+#[test]
+fn a_session_that_loses_its_device_plays_on_with_its_parameters() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    let (model, mut trainer) = trainer(adam(), "gpu");
+    let batch = minibatch(0);
+    let predict = |session: &mut Session| session.predict(&batch, |g, (words, _)| model.logits(g, words));
+    let session = trainer.session();
+    let before = predict(session).expect("plays");
+    session.gpu().expect("open").destroy();
+    let error = predict(session).expect_err("the device is gone");
+    assert!(error.to_string().contains("play again"), "{error}");
+    assert!(session.gpu().is_none());
+    assert_eq!(predict(session).expect("plays on a new device"), before);
+    assert!(session.gpu().is_some());
+}
