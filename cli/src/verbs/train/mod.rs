@@ -64,7 +64,7 @@ impl<'a> Run<'a> {
         for (name, found) in
             [("clip", args.clip), ("decay", args.decay), ("max-minutes", args.max_minutes.unwrap_or(0.0))]
         {
-            if !(found >= 0.0) {
+            if found < 0.0 || found.is_nan() {
                 return Err(Failure::usage(format!("--{name} must be 0 or more, found {found}")));
             }
         }
