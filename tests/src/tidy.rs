@@ -11,7 +11,9 @@ mod text;
 pub use callers::missing_track_caller;
 pub(crate) use manifests::cargo_json;
 pub use manifests::{Manifest, forbidden_arrows, manifests, undescribed_dependencies};
-pub use text::{forbidden_attributes, long_files, machine_paths, stray_prints, without_module_doc};
+pub use text::{
+    forbidden_attributes, long_files, machine_paths, stray_prints, unlisted_unsafe, without_module_doc,
+};
 
 use std::path::{Path, PathBuf};
 

@@ -31,6 +31,9 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 const LONGEST: usize = 450;
 
+/// Which file holds unsafe code, and what tests it.
+const UNSAFE_PAGE: &str = "runtime-cpu/UNSAFE.md";
+
 /// Files that are one thought and longer than others, each with its reason: none.
 const LONG: &[(&str, &str)] = &[];
 
@@ -191,6 +194,27 @@ fn the_rule_of_length_finds_long_files_and_stale_reasons() {
     finds(check("ir/src/table.rs", "//! x\n"), "ir/src/table.rs:1");
     finds(tidy::long_files(&sample("ir/src/a.rs", &long), LONGEST, &[]), "ir/src/a.rs:451");
     finds(check("ir/src/a.rs", "//! x\n"), "ir/src/table.rs: ");
+}
+
+#[test]
+fn unsafe_code_is_listed_with_what_tests_it() {
+    let sources = tidy::sources();
+    let page = sources.iter().find(|source| source.path == UNSAFE_PAGE);
+    clean(tidy::unlisted_unsafe(&sources, page.expect("the page of unsafe code is there")));
+}
+
+#[test]
+fn the_rule_of_unsafe_code_finds_what_is_missing_and_what_is_gone() {
+    let page = Source::sample(
+        UNSAFE_PAGE,
+        "# Unsafe code\n\n| file | tests |\n|---|---|\n| `ir/src/a.rs` | all |\n",
+    );
+    let block = ["fn f() { un", "safe { g() } }\n"].concat();
+    clean(tidy::unlisted_unsafe(&sample("ir/src/a.rs", &block), &page));
+    let both = [Source::sample("ir/src/a.rs", &block), Source::sample("ir/src/b.rs", &block)];
+    finds(tidy::unlisted_unsafe(&both, &page), "ir/src/b.rs:1");
+    let lint = ["#![forbid(un", "safe_code)]\n// un", "safe once\n"].concat();
+    finds(tidy::unlisted_unsafe(&sample("ir/src/a.rs", &lint), &page), "runtime-cpu/UNSAFE.md:5");
 }
 
 #[test]

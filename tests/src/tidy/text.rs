@@ -149,3 +149,44 @@ pub fn long_files(sources: &[Source], most: usize, allowed: &[(&str, &str)]) -> 
     complaints.extend(gone.map(|(path, _)| format!("{path}: is gone; take it off the list of long files")));
     complaints
 }
+
+/// Rust files with unsafe code that `page` does not list (in a row of a table, by its path between
+/// backticks), and listed files without any.
+#[must_use]
+pub fn unlisted_unsafe(sources: &[Source], page: &Source) -> Vec<String> {
+    let listed: Vec<(usize, &str)> = page
+        .lines()
+        .filter_map(|(number, line)| Some((number, line.strip_prefix("| `")?.split_once('`')?.0)))
+        .collect();
+    let word = ["un", "safe"].concat();
+    let line_of = |source: &Source| {
+        source.lines().find(|(_, line)| has_word(code(line), &word)).map(|(number, _)| number)
+    };
+    let mut complaints = Vec::new();
+    for source in sources.iter().filter(|source| source.is_rust()) {
+        if let Some(line) = line_of(source)
+            && !listed.iter().any(|(_, path)| *path == source.path)
+        {
+            let what = format!("{word} code that {} does not list; say there what tests it", page.path);
+            complaints.push(complain(source, line, &what));
+        }
+    }
+    for (number, path) in listed {
+        let source = sources.iter().find(|source| source.path == path);
+        if source.and_then(line_of).is_none() {
+            complaints.push(complain(
+                page,
+                number,
+                &format!("no {word} code in {path}; take it off the list"),
+            ));
+        }
+    }
+    complaints
+}
+
+fn has_word(code: &str, word: &str) -> bool {
+    code.match_indices(word).any(|(at, _)| {
+        let after = code[at + word.len()..].chars().next();
+        !ends_in_word(&code[..at]) && !after.is_some_and(|c| c.is_alphanumeric() || c == '_')
+    })
+}
