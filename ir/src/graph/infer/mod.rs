@@ -3,10 +3,12 @@
 //! One function, [`infer`], decides for the emitter, the parser and the verifier alike. A message
 //! says what was expected and found; the caller adds where.
 
+mod products;
 mod shapes;
 
 use crate::graph::op::{Arity, Binary, Float, Op, Over};
 use crate::types::{DType, INDEX, Shape, Type};
+use products::{affine, affine_rows, matmul, outer};
 use shapes::{broadcast, concat, pick, reshape, slice, split, stack, transpose, with_extent};
 use std::fmt;
 
@@ -292,93 +294,8 @@ fn cast(to: DType, ty: Type) -> Inferred {
     Ok(vec![Type::new(to, ty.shape)])
 }
 
-fn affine(bias: bool, transposed: bool, operands: &[Type], params: &[Type]) -> Inferred {
-    let (inputs, outputs) = match (params[0].shape.dims(), transposed) {
-        ([inputs, outputs], false) | ([outputs, inputs], true) => (*inputs, *outputs),
-        _ => return Err(InferError::new(format!("the weight must be a matrix, found {}", params[0]))),
-    };
-    if bias && params[1].shape.dims() != [outputs] {
-        let found = params[1];
-        return Err(InferError::new(format!("the bias must have {outputs} elements, found {found}")));
-    }
-    let width = side_by_side(operands)?;
-    if width != u64::from(inputs) {
-        return Err(InferError::new(format!("the value has {width} elements, the weight wants {inputs}")));
-    }
-    product_of(operands[0], outputs)
-}
-
-/// The width of vectors, or of matrices of equally many rows, side by side.
-fn side_by_side(operands: &[Type]) -> Result<u64, InferError> {
-    let lead = float(operands[0])?.shape.without_last();
-    let mut width = 0u64;
-    for (place, &ty) in operands.iter().enumerate() {
-        if !(1..=2).contains(&float(ty)?.shape.rank()) || ty.shape.without_last() != lead {
-            return Err(InferError::new(format!(
-                "operands must be vectors, or matrices of equally many rows; operand {place} is {ty}"
-            )));
-        }
-        width += ty.shape.width() as u64;
-    }
-    Ok(width)
-}
-
-/// The product of a vector, or of each row of a matrix.
-fn product_of(x: Type, outputs: u32) -> Inferred {
-    let lead = x.shape.without_last();
-    let dims: Vec<u32> = lead.dims().iter().copied().chain([outputs]).collect();
-    sized(&dims).map(|shape| vec![Type::new(DType::F32, shape)])
-}
-
-fn affine_rows(row: u32, bias: bool, onto: bool, operands: &[Type], params: &[Type]) -> Inferred {
-    let &[inputs, outputs] = params[0].shape.dims() else {
-        return Err(InferError::new(format!("the weight must be a matrix, found {}", params[0])));
-    };
-    if bias && onto {
-        return Err(InferError::new("the chains begin at a bias or at the first operand, not at both"));
-    }
-    if bias && params[1].shape.dims() != [outputs] {
-        let found = params[1];
-        return Err(InferError::new(format!("the bias must have {outputs} elements, found {found}")));
-    }
-    let parts = &operands[usize::from(onto)..];
-    let width = side_by_side(parts)?;
-    if u64::from(row) + width > u64::from(inputs) {
-        return Err(InferError::new(format!(
-            "the value has {width} elements, but behind row {row} the weight has {}",
-            u64::from(inputs).saturating_sub(u64::from(row))
-        )));
-    }
-    let result = product_of(parts[0], outputs)?;
-    if onto && operands[0] != result[0] {
-        return Err(InferError::new(format!("the chains must be {}, found {}", result[0], operands[0])));
-    }
-    Ok(result)
-}
-
 fn sized(dims: &[u32]) -> Result<Shape, InferError> {
     Shape::new(dims).map_err(|error| InferError::new(error.to_string()))
-}
-
-fn matmul(a: Type, b: Type) -> Inferred {
-    let (inner, result): ([u32; 2], Vec<u32>) = match (float(a)?.shape.dims(), float(b)?.shape.dims()) {
-        ([m, k], [l, n]) => ([*k, *l], vec![*m, *n]),
-        ([k], [l, n]) => ([*k, *l], vec![*n]),
-        ([m, k], [l]) => ([*k, *l], vec![*m]),
-        _ => {
-            return Err(InferError::new(format!(
-                "expected a matrix and a matrix or vector, found {a} and {b}"
-            )));
-        }
-    };
-    if inner[0] != inner[1] {
-        return Err(InferError::new(format!("inner extents must agree, found {a} and {b}")));
-    }
-    sized(&result).map(|shape| vec![Type::new(DType::F32, shape)])
-}
-
-fn outer(a: Type, b: Type) -> Inferred {
-    sized(&[vector(a)?, vector(b)?]).map(|shape| vec![Type::new(DType::F32, shape)])
 }
 
 fn reduce(over: Over, ty: Type) -> Inferred {
