@@ -6,7 +6,7 @@ use autobatch_ir::Weights;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::plan::{Plan, StoreId, StoreKind, Update, Verified};
 use autobatch_runtime_cpu::{Bound, GradientSource, RunError};
-use autobatch_runtime_wgpu::{Options, Player, Selector};
+use autobatch_runtime_wgpu::{Kept, Options, Player, Selector};
 use std::fmt;
 
 /// A player on a GPU, with the gradients of the last play.
@@ -40,7 +40,8 @@ impl GradientSource for HostGradients {
 
 impl GpuPlayer {
     pub(super) fn new(selector: &Selector, memory_limit: Option<u64>) -> Result<Self> {
-        let options = Options { selector: selector.clone(), ..Options::default() };
+        let pipelines = Kept::from_env();
+        let options = Options { selector: selector.clone(), pipelines, ..Options::default() };
         let player = Player::new(options)?;
         Ok(Self { player, memory_limit, gradients: HostGradients::default(), keep: false })
     }

@@ -13,5 +13,6 @@ mod files;
 mod gradients;
 mod limits;
 mod models;
+mod play;
 mod session;
 mod translate;
