@@ -15,9 +15,24 @@ fn stored(kind: u32, at: u32) -> f32 {
     }
     let half = (param(at >> 1u) >> ((at & 1u) * 16u)) & 0xffffu;
     if kind == 1u {
-        return unpack2x16float(half).x;
+        return widened(half);
     }
     return bitcast<f32>(half << 16u);
+}
+
+// The number that a half of a word stands for, exactly, on devices that know no halves.
+fn widened(half: u32) -> f32 {
+    let sign = (half & 0x8000u) << 16u;
+    let magnitude = half & 0x7fffu;
+    var bits = (magnitude << 13u) + 0x38000000u;
+    if magnitude >= 0x7c00u {
+        bits = (magnitude << 13u) | 0x7f800000u;
+    }
+    if magnitude < 0x0400u {
+        // Denormals count multiples of 2^-24, which are no denormals here.
+        bits = bitcast<u32>(f32(magnitude) * bitcast<f32>(0x33800000u));
+    }
+    return bitcast<f32>(sign | bits);
 }
 
 // What a sum starts from, of a row of a lane, at a column of the product.

@@ -67,11 +67,15 @@ impl Build<'_> {
             });
         }
         let record = self.table(record.words())?;
-        let next = self.programs.len() as u32;
-        let number = *self.numbers.entry(program.clone()).or_insert(next);
-        if number == next {
-            self.programs.push(program);
-        }
+        let number = match self.numbers.get(&program) {
+            Some(&number) => number,
+            None => {
+                let number = self.programs.len() as u32;
+                self.numbers.insert(program.clone(), number);
+                self.programs.push(program);
+                number
+            }
+        };
         self.wave.entries.push(Entry {
             level,
             program: number,

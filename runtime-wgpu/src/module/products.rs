@@ -233,16 +233,16 @@ impl Products {
                  \x20                   xs[k * HIGH + row] = ldf(starts[row] + k0 + k);\n\
                  \x20               }}\n\
                  \x20           }}\n\
-                 \x20           for (var place = local; place < DEEP * {band}u; place = place + 256u) {{\n\
+                 \x20           for (var place = local; place < DEEP * {band}; place = place + 256u) {{\n\
                  \x20               // They read along a row of the weight as it is stored.\n\
                  \x20               let along = step == 1u;\n\
-                 \x20               let k = select(place / {band}u, place % DEEP, along);\n\
-                 \x20               let c = select(place % {band}u, place / DEEP, along);\n\
+                 \x20               let k = select(place / {band}, place % DEEP, along);\n\
+                 \x20               let c = select(place % {band}, place / DEEP, along);\n\
                  \x20               if k < deep {{\n\
                  \x20                   let start = r(b{number} + {BLOCK_HEAD}u + c / WIDE);\n\
                  \x20                   let column = start + min(first_column + c % WIDE, columns - 1u);\n\
                  \x20                   let word = r(at + 5u) + column * r(at + 7u) + (k0 + k) * step;\n\
-                 \x20                   ws[k * {band}u + c] = {weight};\n\
+                 \x20                   ws[k * {band} + c] = {weight};\n\
                  \x20               }}\n\
                  \x20           }}\n\
                  \x20           workgroupBarrier();\n\
