@@ -142,10 +142,19 @@ impl Products {
         for (number, sums) in self.each() {
             let parts = BLOCK_HEAD + sums.len() as u32;
             let _ = writeln!(text, "    let b{number} = r({}u);", 3 + number);
+            let _ = write!(
+                text,
+                "    var starts{number}: array<f32, {groups}>;\n\
+                 \x20   for (var g = 0u; g < {groups}u; g++) {{\n\
+                 \x20       let c = r(b{number} + {BLOCK_HEAD}u + g) + column;\n\
+                 \x20       starts{number}[g] = sum_start(b{number}, lane, row, c);\n\
+                 \x20   }}\n",
+                groups = sums.len(),
+            );
             for (group, sum) in sums.clone().enumerate() {
                 let at = BLOCK_HEAD + group as u32;
                 let _ = writeln!(text, "    let c{sum} = r(b{number} + {at}u) + column;");
-                let _ = writeln!(text, "    var s{sum} = sum_start(b{number}, lane, row, c{sum});");
+                let _ = writeln!(text, "    var s{sum} = starts{number}[{group}];");
             }
             let _ = write!(
                 text,
@@ -187,33 +196,34 @@ impl Products {
     }
 
     fn tiled(&self) -> String {
-        let mut text = String::new();
+        let each = self.tile.down() * self.across();
+        let mut text = format!("    var kept: array<f32, {}>;\n", self.all() * each);
         for (number, sums) in self.each() {
             let first = sums.start;
             let groups = sums.len() as u32;
             let parts = BLOCK_HEAD + groups;
             let _ = writeln!(text, "    let b{number} = r({}u);", 3 + number);
-            text += &self.lines(sums.clone(), |s, i, j| format!("    var s{s}_{i}_{j} = 0.0;"));
-            let column = |s: u32, j: u32| {
-                let at = BLOCK_HEAD + s - first;
-                format!("r(b{number} + {at}u) + min(first_column + right + {}u, columns - 1u)", 16 * j)
-            };
-            let _ = writeln!(text, "    if r(b{number} + 1u) != 0u {{");
-            for row in 0..self.tile.down() {
-                let _ = writeln!(
-                    text,
-                    "        let row{row} = min(first_row + down + {row}u, rows - 1u);\n\
-                     \x20       let lane{row} = play.first + row{row} / each;"
-                );
-            }
+            let _ = write!(
+                text,
+                "    if r(b{number} + 1u) != 0u {{\n\
+                 \x20       for (var at = 0u; at < {count}u; at++) {{\n\
+                 \x20           let g = at / (DOWN * ACROSS);\n\
+                 \x20           let row = min(first_row + down + (at / ACROSS) % DOWN, rows - 1u);\n\
+                 \x20           let column = min(first_column + right + 16u * (at % ACROSS), columns - 1u);\n\
+                 \x20           let start = r(b{number} + {BLOCK_HEAD}u + g) + column;\n\
+                 \x20           kept[{before}u + at] = sum_start(b{number}, play.first + row / each, row % each, start);\n\
+                 \x20       }}\n\
+                 \x20   }}\n",
+                count = groups * each,
+                before = first * each,
+            );
             text += &self.lines(sums.clone(), |s, i, j| {
-                let column = column(s, j);
-                format!("        s{s}_{i}_{j} = sum_start(b{number}, lane{i}, row{i} % each, {column});")
+                let at = s * each + i * self.across() + j;
+                format!("    var s{s}_{i}_{j} = kept[{at}];")
             });
             let _ = write!(
                 text,
-                "    }}\n\
-                 \x20   for (var part = 0u; part < r(b{number}); part++) {{\n\
+                "    for (var part = 0u; part < r(b{number}); part++) {{\n\
                  \x20       let at = b{number} + {parts}u + {PART}u * part;\n\
                  \x20       let width = r(at + 4u);\n\
                  \x20       let step = r(at + 6u);\n\
@@ -270,13 +280,12 @@ impl Products {
 
     /// The calls of the tail, a loop over the sums of a thread: its text is there once.
     fn tails(&self, text: &mut String) {
-        let count = self.tile.down() * self.across();
-        for sum in 0..self.all() {
-            let names = self.lines(sum..sum + 1, |s, i, j| format!("s{s}_{i}_{j},"));
-            let names = names.replace('\n', " ");
-            let _ = writeln!(text, "    var kept{sum} = array<f32, {count}>({});", names.trim_end());
-        }
-        let kept: String = (0..self.all()).map(|sum| format!(", kept{sum}[i * ACROSS + j]")).collect();
+        let each = self.tile.down() * self.across();
+        *text += &self.lines(0..self.all(), |s, i, j| {
+            format!("    kept[{}] = s{s}_{i}_{j};", s * each + i * self.across() + j)
+        });
+        let kept = |sum| format!(", kept[{}u + i * ACROSS + j]", sum * each);
+        let kept: String = (0..self.all()).map(kept).collect();
         let _ = write!(
             text,
             "    for (var i = 0u; i < DOWN; i++) {{\n\
