@@ -46,7 +46,7 @@
 //!
 //! # fn main() -> autobatch::Result<()> {
 //! let mut m = ModuleBuilder::new("spinn");
-//! let model = Spinn { words: Embedding::new(&mut m, "words", 100, 8), node: TreeLstm::new(&mut m, "node", 8, 8) };
+//! let model = Spinn { words: Embedding::new(&mut m, "words", 100, 8), node: TreeLstm::new(&mut m, "node", 8) };
 //! let mut session = Session::new(&m.build()?, Device::Cpu)?;
 //! let node = |l, r| Tree::Node(Box::new([l, r]));
 //! let trees = [Tree::Leaf(3), node(Tree::Leaf(1), node(Tree::Leaf(4), Tree::Leaf(1)))];

@@ -1,7 +1,9 @@
 //! What a GPU reaches: products, moves of memory, and two models of the catalogue.
 //!
 //! Products and moves are timed as differences: a plan with three of them less a plan with one, so that
-//! uploads, read-backs and the submission itself cancel. Models are timed as whole plays.
+//! uploads, read-backs and the submission itself cancel. Models are timed as whole plays of a plan that is on
+//! the device already; beside that, what the host does of it: writing commands and submitting them, and
+//! handing over what is bound.
 
 use crate::error::BenchError;
 use autobatch::runtime_wgpu::{Bound, Options, Player};
@@ -47,9 +49,23 @@ pub fn report(device: &str, size: Option<usize>) -> Result<String, BenchError> {
         bytes / 1e9
     );
     for name in ["b", "d"] {
-        let (instances, time) = model(&mut player, name, software)?;
-        let rate = instances as f64 / time.as_secs_f64();
-        let _ = writeln!(text, "model {name}, {instances} instances: {time:?} a play, {rate:.0} a second");
+        let Model { instances, steps, played } = model(&mut player, name, software)?;
+        let rate = instances as f64 / played.whole.as_secs_f64();
+        let _ = writeln!(
+            text,
+            "model {name}, {instances} instances: {:?} a play, {rate:.0} a second",
+            played.whole
+        );
+        let each = |time: Duration| time.as_secs_f64() * 1e6 / steps.max(1) as f64;
+        let _ = writeln!(
+            text,
+            "  {steps} steps in {} dispatches; on the host {:.2} us a step to encode and submit, {:.2} to hand \
+             over {} bytes",
+            played.dispatches,
+            each(played.encode),
+            each(played.upload),
+            played.bytes
+        );
     }
     Ok(text)
 }
@@ -76,13 +92,28 @@ fn one_of(
             value = step(value, w);
         }
         let wanted: Vec<ValueId> = value.slice_axis(0, 0..1).id().into_iter().collect();
-        times.push(played(player, &graph.finish()?, &wanted)?);
+        times.push(played(player, &planned(&graph.finish()?, &wanted)?)?.whole);
     }
     Ok(times[1].saturating_sub(times[0]).max(Duration::from_nanos(1)) / 2)
 }
 
-/// Instances and the time of a play.
-fn model(player: &mut Player, name: &str, small: bool) -> Result<(usize, Duration), BenchError> {
+/// A model that was played.
+struct Model {
+    instances: usize,
+    steps: usize,
+    played: Played,
+}
+
+/// The best times of a play, each for itself, and what it took.
+struct Played {
+    whole: Duration,
+    encode: Duration,
+    upload: Duration,
+    dispatches: u32,
+    bytes: u64,
+}
+
+fn model(player: &mut Player, name: &str, small: bool) -> Result<Model, BenchError> {
     let count = small.then_some(4);
     let problem = open(name, &catalogue::Options { count, batch: count, seed: 1, ..Default::default() })?;
     let graph = Graph::new(&problem.module);
@@ -92,23 +123,36 @@ fn model(player: &mut Player, name: &str, small: bool) -> Result<(usize, Duratio
         problem.workload.emit(&graph, instance, &mut outputs);
     }
     let wanted: Vec<ValueId> = outputs.iter().filter_map(|value| value.id()).collect();
-    Ok((problem.workload.instances(), played(player, &graph.finish()?, &wanted)?))
+    let made = planned(&graph.finish()?, &wanted)?;
+    let played = played(player, &made)?;
+    Ok(Model { instances: problem.workload.instances(), steps: made.1.steps.len(), played })
 }
 
-/// The best time of a play.
-fn played(player: &mut Player, graph: &GraphData, wanted: &[ValueId]) -> Result<Duration, BenchError> {
-    let weights = Weights::init(&graph.module, 0);
+/// A graph and its plan.
+fn planned(graph: &GraphData, wanted: &[ValueId]) -> Result<(GraphData, Verified<Plan>), BenchError> {
     let request = Request { wanted, ..Request::default() };
-    let plan: Verified<Plan> = Planner::default().plan(graph, &request)?.verify()?;
+    Ok((graph.clone(), Planner::default().plan(graph, &request)?.verify()?))
+}
+
+fn played(player: &mut Player, (graph, plan): &(GraphData, Verified<Plan>)) -> Result<Played, BenchError> {
+    let weights = Weights::init(&graph.module, 0);
     let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
     let bound = Bound { words, floats, noise: Noise::Off };
-    let mut best = Duration::MAX;
-    // The first play makes pipelines and brings parameters.
+    let most = Duration::MAX;
+    let mut best = Played { whole: most, encode: most, upload: most, dispatches: 0, bytes: 0 };
+    // The first play makes pipelines and brings parameters and tables.
     for turn in 0..=TURNS {
         let start = Instant::now();
-        player.play(&plan, &weights, bound).map_err(gpu)?;
+        player.play(plan, &weights, bound).map_err(gpu)?;
+        let (whole, times, counters) = (start.elapsed(), player.times(), player.counters());
         if turn > 0 {
-            best = best.min(start.elapsed());
+            best = Played {
+                whole: best.whole.min(whole),
+                encode: best.encode.min(times.encode),
+                upload: best.upload.min(times.upload),
+                dispatches: counters.dispatches,
+                bytes: counters.uploaded,
+            };
         }
     }
     Ok(best)

@@ -17,18 +17,52 @@ struct Use {
     limit: u32,
 }
 
-/// Checks all that is bound.
+/// Bound words that are indices below a limit.
+struct Run {
+    first: u32,
+    width: u32,
+    limit: u32,
+    step: u32,
+}
+
+/// Which bound words of a plan are indices.
+pub(crate) struct Indices(Vec<Run>);
+
+impl Indices {
+    /// Checks them all.
+    pub(crate) fn check(&self, plan: &Plan, words: &[u32]) -> Result<(), GpuError> {
+        for run in &self.0 {
+            let first = run.first as usize;
+            let found = &words[first..first + run.width as usize];
+            if let Some(place) = found.iter().position(|&word| word >= run.limit) {
+                let step = run.step as usize;
+                return Err(BindError::Index {
+                    word: first + place,
+                    step,
+                    kernel: plan.kernel(&plan.steps[step]).name.clone(),
+                    found: found[place],
+                    limit: run.limit,
+                }
+                .into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks that all is bound.
 pub(crate) fn check(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) -> Result<(), GpuError> {
     // A plan of an optimiser has stores to change and no steps; this player changes none.
     let changes = |store: &Store| matches!(store.kind, StoreKind::Grad(_) | StoreKind::State(_));
     if plan.steps.is_empty() && plan.stores.iter().any(changes) {
         return Err(GpuError::Updates);
     }
-    bound.check(plan, stores)?;
-    Ok(indices(plan, bound.words)?)
+    Ok(bound.check(plan, stores)?)
 }
 
-fn indices(plan: &Plan, words: &[u32]) -> Result<(), BindError> {
+/// Finds the bound words that are indices.
+pub(crate) fn indices(plan: &Plan) -> Indices {
+    let mut runs: Vec<Run> = Vec::new();
     let uses: Vec<Vec<Use>> = plan.kernels.iter().map(|kernel| uses(kernel)).collect();
     let mut origins: Vec<Vec<u32>> = vec![Vec::new(); plan.fields.len()];
     for (number, step) in plan.steps.iter().enumerate() {
@@ -36,22 +70,22 @@ fn indices(plan: &Plan, words: &[u32]) -> Result<(), BindError> {
             let operand = plan.operands(step)[used.view.reg as usize];
             for lane in 0..step.rows {
                 let Some(first) = bound_word(plan, operand, lane, &origins) else { continue };
-                let first = (first + used.view.start) as usize;
-                let found = &words[first..first + used.view.width as usize];
-                if let Some(place) = found.iter().position(|&word| word >= used.limit) {
-                    return Err(BindError::Index {
-                        word: first + place,
-                        step: number,
-                        kernel: plan.kernel(step).name.clone(),
-                        found: found[place],
-                        limit: used.limit,
-                    });
+                let (first, width) = (first + used.view.start, used.view.width);
+                match runs.last_mut() {
+                    // Neighbours are one run.
+                    Some(run)
+                        if run.first + run.width == first
+                            && (run.limit, run.step) == (used.limit, number as u32) =>
+                    {
+                        run.width += width;
+                    }
+                    _ => runs.push(Run { first, width, limit: used.limit, step: number as u32 }),
                 }
             }
         }
         remember(plan, step, &mut origins);
     }
-    Ok(())
+    Indices(runs)
 }
 
 /// What a kernel's ports are taken for.

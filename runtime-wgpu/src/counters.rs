@@ -3,9 +3,10 @@
 /// What the last play did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Dispatches of each step, in the order of the plan.
+    /// Dispatches that each step takes part in, in the order of the plan. Steps of a wave share them.
     pub of_steps: Vec<u32>,
-    /// All dispatches: those of steps and finals, and the one that brings outputs together.
+    /// All dispatches: those of waves and finals, the one that brings outputs together, and what brings
+    /// in parameters that kernels take whole, if they changed.
     pub dispatches: u32,
     /// Submissions to the queue.
     pub submissions: u32,

@@ -3,6 +3,7 @@
 use crate::error::GpuError;
 use pollster::block_on;
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -85,6 +86,30 @@ pub struct Budget {
     pub memory: Option<u64>,
 }
 
+/// Where what the driver makes of pipelines is kept from process to process, if the adapter has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Kept {
+    /// Nowhere. Most drivers keep a cache of their own as well.
+    #[default]
+    Nowhere,
+    /// In the folder `autobatch` of the user's caches.
+    OfUser,
+    /// In this folder.
+    Folder(PathBuf),
+}
+
+impl Kept {
+    /// As `AUTOBATCH_PIPELINES` says: `off`, or a folder. Without it, among the user's caches.
+    #[must_use]
+    pub fn from_env() -> Self {
+        match std::env::var_os("AUTOBATCH_PIPELINES") {
+            None => Self::OfUser,
+            Some(word) if word == "off" || word.is_empty() => Self::Nowhere,
+            Some(folder) => Self::Folder(folder.into()),
+        }
+    }
+}
+
 /// How a device is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -96,6 +121,11 @@ pub struct Options {
     pub budget: Budget,
     /// How many seconds a play may take before [`GpuError::Silent`].
     pub patience: u64,
+    /// Whether all products are cut alike, whatever their rows. Tiles of different shapes compute the same
+    /// chains, but a driver's compiler is free to round what follows them differently in each.
+    pub strict: bool,
+    /// Where pipelines are kept.
+    pub pipelines: Kept,
 }
 
 impl Default for Options {
@@ -105,6 +135,8 @@ impl Default for Options {
             arithmetic: Arithmetic::Native,
             budget: Budget::default(),
             patience: 120,
+            strict: false,
+            pipelines: Kept::Nowhere,
         }
     }
 }
@@ -209,7 +241,7 @@ impl Gpu {
         enough(&facts, &limits)?;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("autobatch"),
-            required_features: wgpu::Features::empty(),
+            required_features: adapter.features() & wgpu::Features::PIPELINE_CACHE,
             required_limits: limits.clone(),
             experimental_features: wgpu::ExperimentalFeatures::disabled(),
             memory_hints: wgpu::MemoryHints::Performance,

@@ -4,20 +4,22 @@
 //! * [`compile`]: a plan becomes a list of dispatches: a pipeline, a record of numbers, a count of threads.
 //! * [`Player`]: memory on the device, one upload and one submission a play, outputs read back.
 //!
-//! **Shape of a play.** The tables of a plan and a record a dispatch go up in one write, bound numbers in
-//! another. Every stage of a kernel is one dispatch over all lanes of its step; what a stage leaves behind
-//! for the next lies in rows that the plan's results take anyway, or in rows reserved behind the slabs. All
-//! dispatches are in one compute pass of one submission; every one writes the arena, so wgpu puts a barrier
-//! between any two and waves need no care. Outputs are brought together by a last dispatch and read back in
-//! one copy. Nothing else comes back.
+//! **Shape of a play.** A plan is compiled once and stays on the device: its tables and a record for each
+//! unit of each step lie in a buffer of its own, and a second play brings up what is bound and nothing else.
+//! A unit is a stage, or products together with the elementwise line that takes their sums (their *tail*):
+//! a Tree-LSTM cell is one. What a unit leaves behind for the next lies in rows that the plan's results take
+//! anyway, or in rows reserved behind the slabs. Units of a wave's steps that run the same program are
+//! *segments* of one dispatch. All dispatches are in one compute pass of one submission; every one writes
+//! the arena, so wgpu puts a barrier between any two. Outputs are brought together by a last dispatch and
+//! read back in one copy. Nothing else comes back.
 //!
-//! **Pipelines.** Only maps are generated. All else is a fixed text whose sizes and places are in the
-//! record, so that a handful of pipelines plays any model and a new graph costs no compilation. wgpu
-//! validates every module with naga before a driver sees it, and its bounds checks stay on: no plan, stored
-//! or hostile, reads outside of its buffers.
+//! **Pipelines.** Only lines and tails are generated. All else is a fixed text whose sizes and places are
+//! in the record, so that a handful of pipelines plays any model and a new graph of known cells costs no
+//! compilation. wgpu validates every module with naga before a driver sees it, and its bounds checks stay
+//! on: no plan, stored or hostile, reads outside of its buffers.
 //!
 //! **Bits.** A result is a function of its own lane: the number and order of rows decide which thread
-//! computes it and nothing else, and both product kernels are one chain in ascending `k`. So on one device
+//! computes it and nothing else, and all product kernels are one chain in ascending `k`. So on one device
 //! the bits of a row do not depend on its batch. Between devices, and against the CPU, they differ where
 //! devices round differently: see [`Arithmetic`].
 
@@ -32,7 +34,7 @@ mod self_test;
 
 pub use autobatch_ir::plan::{BindError, Bound, Stores};
 pub use counters::{Counters, UpdateCounters};
-pub use device::{AdapterFacts, Arithmetic, Budget, Gpu, Options, Selector, UnknownSelector};
+pub use device::{AdapterFacts, Arithmetic, Budget, Gpu, Kept, Options, Selector, UnknownSelector};
 pub use error::GpuError;
-pub use player::{Player, StoresMut, Trained};
+pub use player::{Player, StoresMut, Times, Trained};
 pub use self_test::{SelfTest, self_test};

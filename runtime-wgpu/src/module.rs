@@ -1,16 +1,18 @@
 //! Modules: what a dispatch runs, by its content, and the text of each.
 
+mod products;
+
+pub use products::{BLOCK_HEAD, MOST_GROUPS, PART, Products, Tile};
+
 use autobatch_shaders::{
     ATTEND, ATTEND_GRAD, COLLECT, COLSUM, DROPOUT, FORK_NOISE, LOOKUP, Library, MAP, MATMUL, MOVE, ONE_HOT,
-    PICK, PROD_FEW, PROD_MANY, ROW, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, TOUCH, Template, WEIGHTED_SUM,
+    PICK, PROD_FEW, PROD_TILE, ROW, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, TOUCH, Template, WEIGHTED_SUM,
     WEIGHTED_SUM_GRAD, WGRAD,
 };
 use std::fmt::Write as _;
 
-/// Threads of a group of every template but [`PROD_MANY`].
+/// Threads of a group of every template but [`PROD_TILE`].
 pub const GROUP: u64 = 64;
-/// Rows and columns of a tile of [`PROD_MANY`].
-pub const TILE: u64 = 64;
 
 /// What a dispatch runs. Equal programs are one pipeline, whatever plan or kernel they come from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,6 +23,8 @@ pub enum Program {
     Map(String),
     /// An op that sees rows as a whole: a function of the library.
     Row(&'static str),
+    /// Products, with the generated tail that takes their sums.
+    Products(Products),
 }
 
 impl Program {
@@ -31,16 +35,16 @@ impl Program {
             Self::Fixed(template) => *template,
             Self::Map(_) => MAP,
             Self::Row(_) => ROW,
+            Self::Products(Products { tile: Tile::Few, .. }) => PROD_FEW,
+            Self::Products(_) => PROD_TILE,
         }
     }
 
-    /// How many groups play so many threads of a program with so many columns.
+    /// How many groups play so many threads of a program; of tiles, so many rows of so many columns.
     #[must_use]
     pub fn groups(&self, threads: u64, columns: u64) -> u64 {
         match self {
-            Self::Fixed(template) if *template == PROD_MANY => {
-                threads.div_ceil(TILE) * columns.div_ceil(TILE)
-            }
+            Self::Products(products) => products.workgroups(threads, columns),
             Self::Fixed(ATTEND | ATTEND_GRAD | WEIGHTED_SUM_GRAD) => threads,
             Self::Row(_) => threads.div_ceil(GROUP / 16),
             Self::Fixed(_) | Self::Map(_) => threads.div_ceil(GROUP),
@@ -50,12 +54,18 @@ impl Program {
     /// The text of the module.
     #[must_use]
     pub fn text(&self, library: &Library, cuts: Cuts) -> String {
-        let body = match self {
-            Self::Fixed(_) => String::new(),
-            Self::Map(body) => body.clone(),
-            Self::Row(function) => format!("    {function}(row);\n"),
-        };
-        library.module(self.template(), &cuts.memory(), &body)
+        let memory = cuts.memory();
+        let module = |holes: &[(&str, &str)]| library.module(self.template(), &memory, holes);
+        match self {
+            Self::Fixed(_) => module(&[]),
+            Self::Map(body) => module(&[("body", body)]),
+            Self::Row(function) => module(&[("body", &format!("    {function}(row);\n"))]),
+            Self::Products(products) => module(&[
+                ("shape", &products.shape()),
+                ("tail", &products.tail_text()),
+                ("body", &products.body()),
+            ]),
+        }
     }
 
     /// Every program without a generated body.
@@ -63,8 +73,6 @@ impl Program {
     pub fn fixed() -> Vec<Self> {
         let templates = [
             MOVE,
-            PROD_FEW,
-            PROD_MANY,
             LOOKUP,
             MATMUL,
             PICK,
@@ -159,7 +167,7 @@ impl Cuts {
                 writeln!(text, "@group(0) @binding({binding}) var<storage, read> arena{number}: array<u32>;");
         }
         self.function(&mut text, "fn ld(at: u32) -> u32", "arena", self.arena, "return {};");
-        library.module(TOUCH, &text, "")
+        library.module(TOUCH, &text, &[])
     }
 
     fn function(self, text: &mut String, head: &str, name: &str, count: u32, act: &str) {

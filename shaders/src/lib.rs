@@ -1,9 +1,10 @@
 //! WGSL templates of the GPU runtime, one a stage, and how a module is put together from them.
 //!
 //! A template has marked lines, `//~ name`, which are holes: `memory` (bindings and the functions that
-//! reach them), `thread` (threads that are elements) and `body` (what a stage computes). Functions of
-//! the library (elementwise functions, folds of rows, noise, lists) are put in where a template calls
-//! them, and only then: what a driver compiles is what a dispatch needs.
+//! reach them), `thread` (threads that are elements), `body` (what a stage computes), `shape` (the
+//! constants of a tile) and `tail` (a function of what products computed). Functions of the library
+//! (elementwise functions, products, folds of rows, noise, lists) are put in where a template calls them,
+//! and only then: what a driver compiles is what a dispatch needs.
 //!
 //! The text is plain WGSL without extensions. Every template keeps to 8 storage buffers, 256 threads a
 //! group and 16 KiB of group memory, which all devices have.
@@ -67,8 +68,8 @@ templates! {
     MOVE = "move" on Plan;
     /// Products of few rows.
     PROD_FEW = "prod_few" on Plan;
-    /// Products of many rows.
-    PROD_MANY = "prod_many" on Plan;
+    /// Products of many rows, tile by tile.
+    PROD_TILE = "prod_tile" on Plan;
     /// Rows of tables.
     LOOKUP = "lookup" on Plan;
     /// Products of two values.
@@ -127,8 +128,9 @@ pub const UPDATE_ACCESS: &str = include_str!("../wgsl/update_access.wgsl");
 pub const THREAD: &str = include_str!("../wgsl/thread.wgsl");
 
 /// Files of library functions; the arithmetic is one of the two below.
-pub(crate) const FUNCTIONS: [&str; 5] = [
+pub(crate) const FUNCTIONS: [&str; 6] = [
     include_str!("../wgsl/numeric.wgsl"),
+    include_str!("../wgsl/products.wgsl"),
     include_str!("../wgsl/rows.wgsl"),
     include_str!("../wgsl/lists.wgsl"),
     include_str!("../wgsl/noise.wgsl"),

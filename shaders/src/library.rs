@@ -18,11 +18,12 @@ impl Library {
         Self { items: files.flat_map(declarations).collect() }
     }
 
-    /// A module: the template with its holes filled, what every module begins with, and the functions
-    /// that these mention, in the order of their names.
+    /// A module: the template with its holes filled by these texts, what every module begins with, and
+    /// the functions that they mention, in the order of their names.
     #[must_use]
-    pub fn module(&self, template: Template, memory: &str, body: &str) -> String {
-        let main = fill(&fill(template.text, "thread", THREAD), "body", body);
+    pub fn module(&self, template: Template, memory: &str, holes: &[(&str, &str)]) -> String {
+        let thread = fill(template.text, "thread", THREAD);
+        let main = holes.iter().fold(thread, |text, (hole, with)| fill(&text, hole, with));
         // Memory is reached by what modules begin with, or by a template that begins with nothing.
         let main = fill(&main, "memory", memory);
         let mut module = fill(template.access.text(), "memory", memory);
@@ -107,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_module_has_the_functions_that_it_calls_and_no_others() {
-        let module = Library::new(false).module(ROW, "", "    play_softmax(row);\n");
+        let module = Library::new(false).module(ROW, "", &[("body", "    play_softmax(row);\n")]);
         for wanted in ["fn play_softmax", "fn row_max", "fn op_max", "fn mad(", "struct Row", "lanes: array"]
         {
             assert!(module.contains(wanted), "{wanted} is missing");
@@ -121,7 +122,7 @@ mod tests {
     fn no_hole_is_left() {
         let library = Library::new(true);
         for &template in TEMPLATES {
-            let module = library.module(template, "", "");
+            let module = library.module(template, "", &[("body", ""), ("shape", ""), ("tail", "")]);
             assert!(!module.contains("//~"), "{}", template.name);
         }
     }

@@ -13,7 +13,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let number_of_lane = group.y * groups.x + group.x;
+    let number_of_lane = enter(group.y * groups.x + group.x);
     if number_of_lane >= play.threads {
         return;
     }

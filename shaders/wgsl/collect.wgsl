@@ -9,7 +9,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let thread = (group.y * groups.x + group.x) * 64u + local;
+    let thread = enter(group.y * groups.x + group.x) * 64u + local;
     if thread >= play.threads {
         return;
     }

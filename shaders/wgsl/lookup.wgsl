@@ -1,7 +1,7 @@
 // Rows of tables, a thread an element. An index past the end is cut to the last.
 //
-// Record: 0 elements a lane, 1 the first word of the table, 2 its last row, 3..7 the index, 7..11 the
-// result.
+// Record: 0 elements a lane, 1 the first element of the table, 2 its last row, 3..7 the index, 7..11 the
+// result, 11 how the table is stored.
 
 @compute @workgroup_size(64)
 fn main(
@@ -11,5 +11,5 @@ fn main(
 ) {
 //~ thread
     let row = min(ld(row_of(3u, lane)), r(2u));
-    st(row_of(7u, lane) + element, param(r(1u) + row * r(0u) + element));
+    stf(row_of(7u, lane) + element, stored(r(11u), r(1u) + row * r(0u) + element));
 }

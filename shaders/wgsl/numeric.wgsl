@@ -8,15 +8,15 @@ fn is_nan(x: f32) -> bool {
 // The number itself, behind the back of compilers: some simplify `(a + b) - a` to `b`, which is what sums
 // that look for their rounding error must not have.
 fn opaque(x: f32) -> f32 {
-    return bitcast<f32>(bitcast<u32>(x) ^ play.zero);
+    return bitcast<f32>(bitcast<u32>(x) ^ dispatch.zero);
 }
 
 fn infinity() -> f32 {
-    return bitcast<f32>(0x7f800000u | play.zero);
+    return bitcast<f32>(0x7f800000u | dispatch.zero);
 }
 
 fn not_a_number() -> f32 {
-    return bitcast<f32>(0x7fc00000u | play.zero);
+    return bitcast<f32>(0x7fc00000u | dispatch.zero);
 }
 
 fn with_sign(magnitude: f32, sign: f32) -> f32 {

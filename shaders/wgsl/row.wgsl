@@ -10,7 +10,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let wanted = (group.y * groups.x + group.x) * 4u + local / 16u;
+    let wanted = enter(group.y * groups.x + group.x) * 4u + local / 16u;
     // Threads past the end play the last row again and keep nothing, so that all meet at barriers.
     let index = min(wanted, play.threads - 1u);
     let lane = play.first + index / r(0u);

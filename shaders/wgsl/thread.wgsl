@@ -1,5 +1,5 @@
     // Threads are elements: word 0 of the record says how many a lane has.
-    let thread = (group.y * groups.x + group.x) * 64u + local;
+    let thread = enter(group.y * groups.x + group.x) * 64u + local;
     if thread >= play.threads {
         return;
     }

@@ -6,7 +6,7 @@ use autobatch_ir::Weights;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::plan::{Plan, StoreId, StoreKind, Update, Verified};
 use autobatch_runtime_cpu::{Bound, RunError};
-use autobatch_runtime_wgpu::{Gpu, GpuError, Options, Player, Selector, Trained as OnDevice};
+use autobatch_runtime_wgpu::{Gpu, GpuError, Kept, Options, Player, Selector, Trained as OnDevice};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -29,7 +29,8 @@ impl fmt::Debug for GpuPlayer {
 
 impl GpuPlayer {
     pub(super) fn new(selector: &Selector, memory_limit: Option<u64>) -> Result<Self> {
-        let options = Options { selector: selector.clone(), ..Options::default() };
+        let pipelines = Kept::from_env();
+        let options = Options { selector: selector.clone(), pipelines, ..Options::default() };
         let player = Player::new(options)?;
         Ok(Self { player, memory_limit, changed: BTreeSet::new(), fault: OnceLock::new() })
     }

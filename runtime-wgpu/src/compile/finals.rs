@@ -1,4 +1,5 @@
-//! Finals: sums over all rows, each one dispatch in which every thread owns what it adds to.
+//! Finals: sums over all rows, in which every thread owns what it adds to. Those that meet nowhere are
+//! played together.
 
 use super::record::Record;
 use super::{Build, MOST_THREADS};
@@ -10,8 +11,33 @@ use autobatch_shaders::{COLSUM, TGRAD, WGRAD};
 /// Threads that one column of a table's gradient is shared by: each owns the rows of one rest.
 const RESTS: u32 = 64;
 
-/// Adds the dispatch of a final.
-pub(super) fn lower(build: &mut Build<'_>, sum: &Final) -> Result<(), GpuError> {
+/// Adds the finals, those behind others that add to the same elements.
+pub(super) fn lower(build: &mut Build<'_>) -> Result<(), GpuError> {
+    let plan = build.plan;
+    let mut levels: Vec<u32> = Vec::with_capacity(plan.finals.len());
+    for (number, sum) in plan.finals.iter().enumerate() {
+        let before = plan.finals[..number].iter().zip(&levels).filter(|(other, _)| meet(sum, other));
+        let level = before.map(|(_, level)| level + 1).max().unwrap_or(0);
+        levels.push(level);
+        lower_one(build, sum, level)?;
+    }
+    Ok(())
+}
+
+/// Whether two finals add to one element.
+fn meet(a: &Final, b: &Final) -> bool {
+    let apart = |(a, a_len): (u32, u32), (b, b_len): (u32, u32)| a + a_len <= b || b + b_len <= a;
+    match (a.sum, b.sum) {
+        _ if a.store != b.store => false,
+        (FinalSum::Wgrad { row, col, k, n }, FinalSum::Wgrad { row: r2, col: c2, k: k2, n: n2 }) => {
+            !apart((row, k), (r2, k2)) && !apart((col, n), (c2, n2))
+        }
+        _ => true,
+    }
+}
+
+/// Adds the segment of a final.
+fn lower_one(build: &mut Build<'_>, sum: &Final, level: u32) -> Result<(), GpuError> {
     let Some((at, elements)) = build.layout.gradient(sum.store) else { return Ok(()) };
     let shape = build.plan.stores[sum.store.index()].ty.shape;
     let (at, columns) = (at as u32, shape.width() as u32);
@@ -40,7 +66,7 @@ pub(super) fn lower(build: &mut Build<'_>, sum: &Final) -> Result<(), GpuError> 
         }
         record.all(&build.operand(part.dy));
     }
-    build.dispatch(Program::Fixed(program), &record, (0, each), 1)?;
+    build.segment(Program::Fixed(program), &record, level, (0, each), 1)?;
     build.last_is_work(each * rows);
     Ok(())
 }

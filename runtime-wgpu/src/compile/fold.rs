@@ -16,7 +16,7 @@ const fn number(fold: ListFold) -> u32 {
     }
 }
 
-/// Adds the dispatch of a fold.
+/// Adds the segment of a fold.
 pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuError> {
     let Stage::Seg { op, query, lists, elements, dst } = stage else { return Ok(()) };
     let to = lanes.spot(*dst);
@@ -26,7 +26,7 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuE
             let late = list(lanes, &mut record, values);
             record.all(&to);
             views(lanes, &mut record, &[late], &[values]);
-            lanes.dispatch(Program::Fixed(SEG_FOLD), &record, dst.width)
+            lanes.segment(Program::Fixed(SEG_FOLD), &record, dst.width)
         }
         (Op::WeightedSum { softmax }, [scores, values]) => {
             let wide = elements[0].shape.elements() as u32;
@@ -34,7 +34,7 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuE
             let late = [list(lanes, &mut record, scores), list(lanes, &mut record, values)];
             record.all(&to);
             views(lanes, &mut record, &late, &[scores, values]);
-            lanes.dispatch(Program::Fixed(WEIGHTED_SUM), &record, dst.width)
+            lanes.segment(Program::Fixed(WEIGHTED_SUM), &record, dst.width)
         }
         (Op::Attend { scale }, [keys, values]) => {
             let Some(query) = *query else { return Ok(()) };
@@ -45,14 +45,14 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuE
             let late = [list(lanes, &mut record, keys), list(lanes, &mut record, values)];
             record.all(&to);
             views(lanes, &mut record, &late, &[keys, values]);
-            lanes.dispatch(Program::Fixed(ATTEND), &record, 1)
+            lanes.segment(Program::Fixed(ATTEND), &record, 1)
         }
         // Ops of other templates are no folds (rule P13).
         _ => Ok(()),
     }
 }
 
-/// Adds the dispatch of a fold's reverse.
+/// Adds the segment of a fold's reverse.
 pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuError> {
     let Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } = stage else { return Ok(()) };
     let ports: Vec<ListSource> = lists.iter().map(|&port| ListSource::Port(port)).collect();
@@ -64,7 +64,7 @@ pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result
             let mut record = Record::new(&[dy.width, number(fold)]);
             list(lanes, &mut record, values);
             record.all(&dy_at).push(*at).push(*offsets);
-            lanes.dispatch(Program::Fixed(SEG_FOLD_GRAD), &record, dy.width)
+            lanes.segment(Program::Fixed(SEG_FOLD_GRAD), &record, dy.width)
         }
         (Op::WeightedSum { softmax }, [scores, values], [of_scores, of_values]) => {
             let wide = elements[0].shape.elements() as u32;
@@ -75,7 +75,7 @@ pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result
             list(lanes, &mut record, scores);
             list(lanes, &mut record, values);
             record.all(&dy_at).all(of_scores).all(of_values);
-            lanes.dispatch(Program::Fixed(WEIGHTED_SUM_GRAD), &record, 1)
+            lanes.segment(Program::Fixed(WEIGHTED_SUM_GRAD), &record, 1)
         }
         (Op::Attend { scale }, [keys, values], [of_keys, of_values]) => {
             let Some(query) = *query else { return Ok(()) };
@@ -89,7 +89,7 @@ pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result
             record.all(&dy_at).push(u32::from(query_dst.is_some()));
             record.all(&query_dst.map_or([0; 4], |dst| lanes.spot(dst)));
             record.all(of_keys).all(of_values);
-            lanes.dispatch(Program::Fixed(ATTEND_GRAD), &record, 1)
+            lanes.segment(Program::Fixed(ATTEND_GRAD), &record, 1)
         }
         _ => Ok(()),
     }

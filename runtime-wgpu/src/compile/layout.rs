@@ -1,10 +1,11 @@
 //! Where everything is in the arena: noise, bound numbers, constants, parameters that kernels take
 //! whole, the fields of all slabs, gradients, scratch rows, outputs; in this order, in words.
 
+use super::HEAD;
 use super::record::{Spot, TABLED};
-use super::{Copy, HEAD};
 use crate::error::GpuError;
 use autobatch_ir::plan::{FieldId, Operand, Plan, RegKind, StoreId, StoreKind};
+use autobatch_ir::types::{DType, Type};
 use std::collections::BTreeMap;
 
 /// What a register wants a run of words for.
@@ -14,6 +15,30 @@ pub enum Want {
     Const(u32),
     /// The elements of a store.
     Store(StoreId),
+}
+
+/// Where a parameter is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The number of its first element, counted in elements as large as its own.
+    pub at: u32,
+    /// 0 a word each, 1 halves, 2 the upper halves of words.
+    pub kind: u32,
+}
+
+/// How a storage type is stored; see [`Stored::kind`].
+const fn kind_of(dtype: DType) -> u32 {
+    match dtype {
+        DType::F16 => 1,
+        DType::BF16 => 2,
+        DType::F32 | DType::I32 | DType::U32 | DType::Bool => 0,
+    }
+}
+
+/// The words that a parameter takes.
+pub(crate) fn words_of(ty: Type) -> u64 {
+    let elements = ty.shape.elements() as u64;
+    if kind_of(ty.dtype) == 0 { elements } else { elements.div_ceil(2) }
 }
 
 /// Where everything is.
@@ -30,7 +55,7 @@ pub struct Layout {
     scratch: u64,
     outputs: u64,
     end: u64,
-    stores: Vec<u64>,
+    stores: Vec<(u64, u32)>,
     params: u64,
 }
 
@@ -74,12 +99,15 @@ impl Layout {
         let mut gradients = BTreeMap::new();
         for (number, store) in plan.stores.iter().enumerate() {
             let elements = store.ty.shape.elements() as u64;
-            stores.push(params);
+            let kind = kind_of(store.ty.dtype);
+            stores.push((params, kind));
             if let StoreKind::Grad(_) = store.kind {
                 gradients.insert(StoreId(number as u32), (end, elements));
                 end = past(end, elements)?;
             } else {
-                params = past(params, elements)?;
+                params = past(params, words_of(store.ty))?;
+                // Halves are counted in 32 bits as well.
+                past(if kind == 0 { 0 } else { params * 2 }, 0)?;
             }
         }
         let widths = plan.fields.iter().map(|field| field.width()).collect();
@@ -165,8 +193,9 @@ impl Layout {
     }
 
     /// Where a store begins among the parameters.
-    pub(super) fn store(&self, store: StoreId) -> u32 {
-        self.stores[store.index()] as u32
+    pub(super) fn store(&self, store: StoreId) -> Stored {
+        let (word, kind) = self.stores[store.index()];
+        Stored { at: (if kind == 0 { word } else { word * 2 }) as u32, kind }
     }
 
     /// Where a gradient is, and how many elements it has; nothing for other stores.
@@ -205,12 +234,13 @@ impl Layout {
         self.params
     }
 
-    pub(super) fn copies(&self) -> Vec<Copy> {
-        let copy = |(want, &(to, words)): (&Want, &(u64, u64))| match want {
+    /// The stores that kernels take whole, where in the arena they go, and how many elements they have.
+    pub(super) fn taken_whole(&self) -> Vec<(StoreId, u32, u64)> {
+        let run = |(want, &(to, elements)): (&Want, &(u64, u64))| match want {
             Want::Const(_) => None,
-            Want::Store(store) => Some(Copy { from: self.stores[store.index()], to, words }),
+            Want::Store(store) => Some((*store, to as u32, elements)),
         };
-        self.runs.iter().filter_map(copy).collect()
+        self.runs.iter().filter_map(run).collect()
     }
 
     pub(super) fn constants(&self) -> Vec<u32> {

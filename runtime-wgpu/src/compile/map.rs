@@ -1,7 +1,7 @@
-//! Maps: the generated body of a straight line of elementwise instructions.
+//! Maps: the generated body of a straight line of elementwise instructions, alone or as the tail of products.
 //!
 //! Instructions become `let` lines over words; constants, attributes and places are read from the record,
-//! so maps of equal shape are one pipeline.
+//! so lines of equal shape are one pipeline.
 
 use super::record::{Record, Spot};
 use super::step::Lanes;
@@ -9,38 +9,51 @@ use crate::error::GpuError;
 use crate::module::Program;
 use autobatch_ir::DType;
 use autobatch_ir::graph::{Binary, Compare, Unary};
-use autobatch_ir::plan::{Code, Instr, Source};
+use autobatch_ir::plan::{Code, Instr, Source, View};
 use std::fmt::Write as _;
 
-/// A map in the making.
+/// Lines in the making.
 pub(super) struct Body {
     pub(super) text: String,
+    /// What they read, behind what the template wants.
     pub(super) record: Record,
     /// Places that have a line, so that no address is computed twice.
     spots: Vec<(Spot, u32)>,
+    /// Views that are sums in registers; the place in the list is the number of the sum.
+    sums: Vec<View>,
 }
 
-/// Adds the dispatch of a map.
+/// Adds the segment of a map.
 pub(super) fn lower(lanes: &mut Lanes<'_, '_>, width: u32, code: &[Instr]) -> Result<(), GpuError> {
-    let mut body = Body::new(&[width]);
-    for (number, instr) in code.iter().enumerate() {
-        let sources: Vec<String> = instr.sources.iter().map(|source| body.source(lanes, source)).collect();
-        let result = body.code(instr.code, instr.dtype, &sources);
-        let _ = writeln!(body.text, "    let t{number} = {result};");
-    }
-    for (number, instr) in code.iter().enumerate() {
-        if let Some(view) = instr.store {
-            let at = body.spot(lanes.spot(view));
-            let _ = writeln!(body.text, "    st(p{at} + element, t{number});");
-        }
-    }
-    lanes.dispatch(Program::Map(body.text), &body.record, width)
+    let mut body = Body::new(Record::new(&[width]), Vec::new());
+    body.lines(lanes, code);
+    lanes.segment(Program::Map(body.text), &body.record, width)
 }
 
 impl Body {
-    /// Nothing yet, behind these words of the record.
-    pub(super) fn new(words: &[u32]) -> Self {
-        Self { text: String::new(), record: Record::new(words), spots: Vec::new() }
+    pub(super) fn new(record: Record, sums: Vec<View>) -> Self {
+        Self { text: String::new(), record, spots: Vec::new(), sums }
+    }
+
+    /// Writes a line an instruction, then what is kept.
+    pub(super) fn lines(&mut self, lanes: &Lanes<'_, '_>, code: &[Instr]) {
+        for (number, instr) in code.iter().enumerate() {
+            let sources: Vec<String> =
+                instr.sources.iter().map(|source| self.source(lanes, source)).collect();
+            let result = self.code(instr.code, instr.dtype, &sources);
+            let _ = writeln!(self.text, "    let t{number} = {result};");
+        }
+        for (number, instr) in code.iter().enumerate() {
+            if let Some(view) = instr.store {
+                self.store(lanes.spot(view), &format!("t{number}"));
+            }
+        }
+    }
+
+    /// Writes a word to the element's place among others.
+    pub(super) fn store(&mut self, spot: Spot, word: &str) {
+        let at = self.spot(spot);
+        let _ = writeln!(self.text, "    st(p{at} + element, {word});");
     }
 
     /// The number of the line that has the address of a place.
@@ -65,6 +78,10 @@ impl Body {
     fn source(&mut self, lanes: &Lanes<'_, '_>, source: &Source) -> String {
         match source {
             Source::Local(local) => format!("t{local}"),
+            Source::View(view) if self.sums.contains(view) => {
+                let sum = self.sums.iter().position(|sum| sum == view).unwrap_or(0);
+                format!("bitcast<u32>(s{sum})")
+            }
             Source::View(view) => {
                 let at = self.spot(lanes.spot(*view));
                 format!("ld(p{at} + element)")

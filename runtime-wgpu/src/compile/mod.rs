@@ -1,65 +1,59 @@
 //! A plan as a list of dispatches.
 //!
-//! Compiling looks at every step once and writes, for each stage, a record of what the stage's template
-//! wants to know: places of operands and results, extents, attributes. Nothing of it is text, but for
-//! the bodies of maps; nothing depends on bound numbers or parameters' values.
+//! Compiling looks at every step once and writes, for each unit of its kernel, a record of what the unit's
+//! template wants to know: places of operands and results, extents, attributes. Nothing of it is text, but
+//! for the bodies of lines and tails; nothing depends on bound numbers or parameters' values. The units of
+//! a wave's steps are then put together into as few dispatches as their programs allow.
 
 mod finals;
 mod fold;
 mod layout;
 mod map;
+mod product;
 mod record;
 mod row;
 mod step;
 mod touched;
+mod units;
 mod update;
+mod wave;
 
-pub use layout::{Layout, Want};
+pub(crate) use layout::words_of;
+pub use layout::{Layout, Stored, Want};
 pub use record::Record;
 pub use touched::{Touches, touches};
 pub use update::{Deed, SUM_OF_SQUARES, TILE_ELEMENTS, UpdateProgram, Updates, compile_update};
 
 use crate::error::GpuError;
-use crate::module::{Cuts, GROUP, Program};
-use autobatch_ir::plan::{Plan, Verified};
-use autobatch_shaders::COLLECT;
+use crate::module::{Cuts, Program};
+use autobatch_ir::plan::{KernelId, Plan, Verified};
+use autobatch_shaders::{COLLECT, LOOKUP};
 use std::collections::HashMap;
-use std::ops::Range;
+use std::sync::Arc;
+use units::Unit;
+use wave::Wave;
 
 /// Threads of one dispatch at most: what two dimensions of 65,535 groups take, with room for the number
 /// of a thread in 32 bits.
 pub const MOST_THREADS: u64 = 1 << 31;
-/// Groups of a dimension.
-const MOST_GROUPS: u64 = 65_535;
-/// Words of the arena before anything of the plan: the noise that is drawn.
+/// Words of the arena before anything of the plan: the noise that is drawn, and zeros.
 pub const HEAD: u64 = 8;
+/// A word of the arena that is always zero.
+const ZERO_WORD: u32 = 7;
 
 /// A dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dispatch {
     /// Which of the compiled programs.
     pub program: u32,
-    /// Where its record begins in the tables.
-    pub record: u32,
-    /// How many threads, rows or groups have work, as the template counts.
-    pub threads: u32,
-    /// The first lane.
-    pub first: u32,
+    /// Where its segments begin in the tables: first group, record, threads, first lane.
+    pub segments: u32,
+    /// How many segments it has.
+    pub count: u32,
     /// Groups in both dimensions.
     pub groups: [u32; 2],
     /// Multiply-adds, about.
     pub work: u64,
-}
-
-/// A copy of words inside the device, before the first dispatch: a parameter that a kernel takes whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copy {
-    /// The first word among the parameters.
-    pub from: u64,
-    /// The first word in the arena.
-    pub to: u64,
-    /// How many.
-    pub words: u64,
 }
 
 /// A plan, ready for a device.
@@ -67,16 +61,17 @@ pub struct Copy {
 pub struct Compiled {
     /// Where everything is.
     pub layout: Layout,
-    /// The plan's tables and the records behind them.
+    /// The plan's tables, and the records and segments behind them.
     pub tables: Vec<u32>,
     /// What dispatches run.
     pub programs: Vec<Program>,
     /// The dispatches, in order.
     pub dispatches: Vec<Dispatch>,
-    /// Which dispatches are a step's; those behind the last are of finals and outputs.
-    pub steps: Vec<Range<u32>>,
-    /// What is copied first.
-    pub copies: Vec<Copy>,
+    /// How many of the first dispatches bring parameters into the arena that kernels take whole: they need
+    /// not be played again while neither changes.
+    pub prologue: u32,
+    /// Per step how many dispatches it takes part in.
+    pub of_steps: Vec<u32>,
     /// Words of constants, which go up behind the bound numbers.
     pub constants: Vec<u32>,
     /// Per output where its words begin among those collected.
@@ -92,11 +87,14 @@ pub struct Target {
     pub bindings: u32,
     /// Words of rows that stages leave for one another.
     pub scratch: u64,
+    /// Whether all products are cut alike, whatever their rows: then no compiler of a driver can make the
+    /// bits of a row depend on how many others there are.
+    pub strict: bool,
 }
 
 impl Target {
     /// A device of the least limits that all have.
-    pub const LEAST: Self = Self { binding: 128 << 20, bindings: 8, scratch: DEFAULT_SCRATCH };
+    pub const LEAST: Self = Self { binding: 128 << 20, bindings: 8, scratch: DEFAULT_SCRATCH, strict: false };
 
     /// Into how many bindings so many words are cut.
     ///
@@ -127,16 +125,20 @@ pub const DEFAULT_SCRATCH: u64 = 16 << 20;
 /// If it takes more than words of 32 bits can count, or than the device holds.
 pub fn compile(plan: &Verified<Plan>, target: Target) -> Result<Compiled, GpuError> {
     let mut build = Build::new(plan, target)?;
-    for step in &plan.steps {
-        let start = build.dispatches.len() as u32;
-        step::lower(&mut build, step)?;
-        build.steps.push(start..build.dispatches.len() as u32);
+    build.parameters()?;
+    let prologue = build.dispatches.len() as u32;
+    for wave in plan.waves() {
+        for number in wave {
+            build.step = Some(number as u32);
+            step::lower(&mut build, &plan.steps[number])?;
+        }
+        build.end_wave()?;
     }
-    for sum in &plan.finals {
-        finals::lower(&mut build, sum)?;
-    }
+    build.step = None;
+    finals::lower(&mut build)?;
     build.outputs()?;
-    build.finish(target)
+    build.end_wave()?;
+    build.finish(target, prologue)
 }
 
 /// A compilation in progress.
@@ -144,13 +146,20 @@ struct Build<'a> {
     plan: &'a Plan,
     layout: Layout,
     scratch_budget: u64,
-    /// Words of scratch that the greediest dispatch takes.
+    strict: bool,
+    /// Words of scratch that the greediest wave takes.
     scratch: u64,
     tables: Vec<u32>,
     programs: Vec<Program>,
     numbers: HashMap<Program, u32>,
+    /// Per kernel its units, once a step was met that plays it.
+    units: Vec<Option<Arc<[Unit]>>>,
+    wave: Wave,
     dispatches: Vec<Dispatch>,
-    steps: Vec<Range<u32>>,
+    /// The step that is being lowered.
+    step: Option<u32>,
+    /// Per step its dispatches, and one more than the number of the last.
+    of_steps: Vec<(u32, u32)>,
     outputs: Vec<u32>,
 }
 
@@ -160,70 +169,44 @@ impl<'a> Build<'a> {
             plan,
             layout: Layout::new(plan)?,
             scratch_budget: target.scratch.max(1),
+            strict: target.strict,
             scratch: 0,
             tables: plan.tables.clone(),
             programs: Vec::new(),
             numbers: HashMap::new(),
+            units: vec![None; plan.kernels.len()],
+            wave: Wave::default(),
             dispatches: Vec::new(),
-            steps: Vec::new(),
+            step: None,
+            of_steps: vec![(0, 0); plan.steps.len()],
             outputs: Vec::new(),
         })
     }
 
-    /// Adds a dispatch; one without threads is none.
-    fn dispatch(
-        &mut self,
-        program: Program,
-        record: &Record,
-        (first, threads): (u32, u64),
-        columns: u64,
-    ) -> Result<(), GpuError> {
-        let groups = program.groups(threads, columns);
-        if threads == 0 || groups == 0 {
-            return Ok(());
-        }
-        let (across, down) = (groups.min(MOST_GROUPS), groups.div_ceil(MOST_GROUPS));
-        if threads > MOST_THREADS || groups * GROUP > 2 * MOST_THREADS || down > MOST_GROUPS {
-            return Err(GpuError::TooLarge {
-                what: "the elements of a lane",
-                needed: threads,
-                limit: MOST_THREADS,
-            });
-        }
-        let at = u32::try_from(self.tables.len()).ok();
-        let end = self.tables.len() as u64 + record.words().len() as u64;
-        let Some(at) = at.filter(|_| end <= u64::from(u32::MAX)) else {
-            return Err(GpuError::TooLarge {
-                what: "the tables",
-                needed: end * 4,
+    /// The units of a kernel of the plan.
+    fn units(&mut self, kernel: KernelId) -> Arc<[Unit]> {
+        let kernel_of = |plan: &Plan| units::units(&plan.kernels[kernel.index()]).into();
+        let units = self.units[kernel.index()].get_or_insert_with(|| kernel_of(self.plan));
+        Arc::clone(units)
+    }
+
+    /// Parameters that kernels take whole go into the arena, word by word, as lookups of their only row.
+    fn parameters(&mut self) -> Result<(), GpuError> {
+        for (store, to, elements) in self.layout.taken_whole() {
+            let width = u32::try_from(elements).map_err(|_| GpuError::TooLarge {
+                what: "a parameter that a kernel takes whole",
+                needed: elements * 4,
                 limit: u64::from(u32::MAX) * 4,
-            });
-        };
-        self.tables.extend_from_slice(record.words());
-        let next = self.programs.len() as u32;
-        let number = *self.numbers.entry(program.clone()).or_insert(next);
-        if number == next {
-            self.programs.push(program);
+            })?;
+            let stored = self.layout.store(store);
+            let mut record = Record::new(&[width, stored.at, 0, ZERO_WORD, 0, 0, 0, to, 0, 0, 0]);
+            record.push(stored.kind);
+            self.segment(Program::Fixed(LOOKUP), &record, 0, (0, elements), 1)?;
         }
-        self.dispatches.push(Dispatch {
-            program: number,
-            record: at,
-            threads: threads as u32,
-            first,
-            groups: [across as u32, down as u32],
-            work: threads,
-        });
-        Ok(())
+        self.end_wave()
     }
 
-    /// Says how much work the last dispatch is.
-    fn last_is_work(&mut self, work: u64) {
-        if let Some(last) = self.dispatches.last_mut() {
-            last.work = work;
-        }
-    }
-
-    /// The dispatch that brings outputs together, behind the scratch rows.
+    /// What brings outputs together, behind the scratch rows.
     fn outputs(&mut self) -> Result<(), GpuError> {
         let mut record = Record::default();
         let result = self.layout.reserve_outputs(self.scratch)?;
@@ -238,23 +221,23 @@ impl<'a> Build<'a> {
             record.push(end as u32).push(shift);
         }
         self.layout.fit_outputs(end)?;
-        self.dispatch(Program::Fixed(COLLECT), &record, (0, end), 1)
+        self.segment(Program::Fixed(COLLECT), &record, 0, (0, end), 1)
     }
 
-    fn finish(self, target: Target) -> Result<Compiled, GpuError> {
+    fn finish(self, target: Target, prologue: u32) -> Result<Compiled, GpuError> {
         let bytes = self.tables.len() as u64 * 4;
         if bytes > target.binding {
             return Err(GpuError::TooLarge { what: "the tables", needed: bytes, limit: target.binding });
         }
         target.cuts(self.layout.total(), self.layout.params())?;
         Ok(Compiled {
-            copies: self.layout.copies(),
             constants: self.layout.constants(),
             layout: self.layout,
             tables: self.tables,
             programs: self.programs,
             dispatches: self.dispatches,
-            steps: self.steps,
+            prologue,
+            of_steps: self.of_steps.into_iter().map(|(count, _)| count).collect(),
             outputs: self.outputs,
         })
     }

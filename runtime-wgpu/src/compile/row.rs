@@ -10,7 +10,7 @@ use autobatch_ir::plan::View;
 use autobatch_ir::types::{Shape, Type};
 use autobatch_shaders::{DROPOUT, FORK_NOISE, MATMUL, ONE_HOT, PICK, TOP_K};
 
-/// Adds the dispatch of a row stage.
+/// Adds the segment of a row stage.
 pub(super) fn lower(
     lanes: &mut Lanes<'_, '_>,
     op: Op,
@@ -65,7 +65,7 @@ pub(super) fn lower(
         // Ops of other templates are no row stages (rule P12).
         _ => return Ok(()),
     };
-    lanes.dispatch(Program::Fixed(program), &record, each)
+    lanes.segment(Program::Fixed(program), &record, each)
 }
 
 /// The library's function for an op, and whether it sees the value as one row.
@@ -118,7 +118,7 @@ fn fold(
     let mut record = Record::new(&[rows, width, dst.width / rows, attribute]);
     record.push(u32::from(labelled)).push(u32::from(labelled));
     record.all(&spots[0]).all(spots.get(1).unwrap_or(&spots[0])).all(&to);
-    lanes.dispatch(Program::Row(function), &record, rows)
+    lanes.segment(Program::Row(function), &record, rows)
 }
 
 /// Per axis how far its neighbours lie apart; shapes are filled up with outer axes of extent 1.

@@ -1,17 +1,19 @@
-//! Steps: where the registers of a kernel live, and its stages one after the other.
+//! Steps: where the registers of a kernel live, and its units one after the other.
 //!
 //! A port lives where its operand is, so every stage reads operands through the row table itself and
 //! nothing is gathered before. A register that is a result, whole, lives in the result's rows; all other
-//! temporaries live in scratch rows, one matrix a register, which the next step uses again. Results that
-//! live elsewhere (a port, a constant, part of a register) are moved at the end, in one more dispatch.
+//! temporaries that reach memory live in scratch rows, one matrix a register, which the next wave uses
+//! again. Results that live elsewhere (a port, a constant, part of a register) are moved at the end, in one
+//! more dispatch.
 
 use super::layout::Want;
 use super::record::{Record, Spot, TABLED};
-use super::{Build, MOST_THREADS, fold, map, row};
+use super::units::{Unit, reads, writes};
+use super::{Build, MOST_THREADS, fold, map, product, row};
 use crate::error::GpuError;
 use crate::module::Program;
-use autobatch_ir::plan::{Kernel, Operand, Part, Place, ProdInit, RegKind, Stage, Step, View};
-use autobatch_shaders::{LOOKUP, MOVE, PROD_FEW, PROD_MANY};
+use autobatch_ir::plan::{Kernel, Operand, Place, RegKind, Stage, Step, View};
+use autobatch_shaders::{LOOKUP, MOVE};
 
 /// Where a register lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,14 +39,19 @@ pub(super) struct Lanes<'b, 'a> {
     /// The first lane, and how many.
     pub(super) first: u32,
     pub(super) count: u32,
-    /// Scratch words that registers take, all lanes together.
-    kept: u64,
+    /// Where the scratch words of these lanes begin.
+    region: u64,
+    /// Per register the level at which all that was written of it can be read.
+    ready: Vec<u32>,
+    /// The level of what is being added.
+    pub(super) level: u32,
 }
 
-/// Adds the dispatches of a step.
+/// Adds the units of a step to the wave.
 pub(super) fn lower<'a>(build: &mut Build<'a>, step: &'a Step) -> Result<(), GpuError> {
     let kernel = build.plan.kernel(step);
-    let (homes, each) = homes(build, step, kernel);
+    let units = build.units(step.kernel);
+    let (homes, each) = homes(build, step, kernel, &units);
     let widest = kernel.regs.iter().map(|reg| reg.ty.shape.elements() as u64).max().unwrap_or(1).max(1);
     // Whole steps, unless the scratch rows or the threads of a dispatch would be too many.
     let by_scratch = build.scratch_budget.checked_div(each).unwrap_or(u64::MAX);
@@ -52,11 +59,18 @@ pub(super) fn lower<'a>(build: &mut Build<'a>, step: &'a Step) -> Result<(), Gpu
     let mut first = 0;
     while first < step.rows {
         let count = most.min(step.rows - first);
-        let kept = each * u64::from(count);
-        let mut lanes = Lanes { build, step, kernel, homes: homes.clone(), first, count, kept };
-        lanes.build.scratch = lanes.build.scratch.max(kept);
-        for stage in &kernel.stages {
-            lanes.stage(stage)?;
+        let words = each * u64::from(count);
+        // Lanes wait for nothing of the wave, so it may be played in pieces.
+        if !build.wave.is_empty() && build.wave.scratch + words > build.scratch_budget {
+            build.end_wave()?;
+        }
+        let region = build.wave.scratch;
+        build.wave.scratch += words;
+        let ready = vec![0; kernel.regs.len()];
+        let mut lanes =
+            Lanes { build, step, kernel, homes: homes.clone(), first, count, region, ready, level: 0 };
+        for unit in units.iter() {
+            lanes.unit(unit)?;
         }
         lanes.moved_results()?;
         first += count;
@@ -65,9 +79,10 @@ pub(super) fn lower<'a>(build: &mut Build<'a>, step: &'a Step) -> Result<(), Gpu
 }
 
 /// Where registers live, and the scratch words of a lane.
-fn homes(build: &Build<'_>, step: &Step, kernel: &Kernel) -> (Vec<Home>, u64) {
+fn homes(build: &Build<'_>, step: &Step, kernel: &Kernel, units: &[Unit]) -> (Vec<Home>, u64) {
     let mut scratch = 0u64;
     let mut homes = Vec::with_capacity(kernel.regs.len());
+    let in_memory = in_memory(kernel, units);
     for (number, reg) in kernel.regs.iter().enumerate() {
         let result = || {
             let whole = kernel.whole(number as u32);
@@ -88,13 +103,33 @@ fn homes(build: &Build<'_>, step: &Step, kernel: &Kernel) -> (Vec<Home>, u64) {
                 Some(result) => Home::Result(result),
                 None => {
                     let home = Home::Scratch(scratch);
-                    scratch += reg.ty.shape.elements() as u64;
+                    scratch += if in_memory[number] { reg.ty.shape.elements() as u64 } else { 0 };
                     home
                 }
             },
         });
     }
     (homes, scratch)
+}
+
+/// Per register whether a unit writes any of it to memory.
+fn in_memory(kernel: &Kernel, units: &[Unit]) -> Vec<bool> {
+    let mut written = vec![false; kernel.regs.len()];
+    let mut note = |stage: usize| {
+        for view in writes(&kernel.stages[stage]) {
+            written[view.reg as usize] = true;
+        }
+    };
+    for unit in units {
+        match unit {
+            Unit::Stage(stage) => note(*stage),
+            Unit::Fused { products, tail } => {
+                note(*tail);
+                products.iter().filter(|product| product.kept).for_each(|product| note(product.stage));
+            }
+        }
+    }
+    written
 }
 
 impl Lanes<'_, '_> {
@@ -106,7 +141,8 @@ impl Lanes<'_, '_> {
             Home::Shared(base) => at([base, 0, 0, 0]),
             Home::Result(result) => at(self.place(result)),
             Home::Scratch(before) => {
-                let base = u64::from(self.build.layout.scratch()) + before * u64::from(self.count);
+                let base =
+                    u64::from(self.build.layout.scratch()) + self.region + before * u64::from(self.count);
                 let width = self.kernel.whole(view.reg).width;
                 at([base as u32, 0u32.wrapping_sub(self.first), 1, width])
             }
@@ -148,8 +184,8 @@ impl Lanes<'_, '_> {
 
     /// Scratch words behind those of the registers.
     pub(super) fn more_scratch(&mut self, words: u64) -> Result<u32, GpuError> {
-        let at = u64::from(self.build.layout.scratch()) + self.kept;
-        self.build.scratch = self.build.scratch.max(self.kept + words);
+        let at = u64::from(self.build.layout.scratch()) + self.build.wave.scratch;
+        self.build.wave.scratch += words;
         u32::try_from(at + words).map(|_| at as u32).map_err(|_| GpuError::TooLarge {
             what: "the rows of the plan",
             needed: (at + words) * 4,
@@ -157,74 +193,74 @@ impl Lanes<'_, '_> {
         })
     }
 
-    /// A dispatch with so many threads a lane.
-    pub(super) fn dispatch(&mut self, program: Program, record: &Record, each: u32) -> Result<(), GpuError> {
+    /// A segment with so many threads a lane.
+    pub(super) fn segment(&mut self, program: Program, record: &Record, each: u32) -> Result<(), GpuError> {
         let threads = u64::from(self.count) * u64::from(each);
-        self.build.dispatch(program, record, (self.first, threads), 1)
+        self.build.segment(program, record, self.level, (self.first, threads), 1)
     }
 
-    fn stage(&mut self, stage: &Stage) -> Result<(), GpuError> {
+    /// Adds a unit, at the level at which all that it reads is there.
+    fn unit(&mut self, unit: &Unit) -> Result<(), GpuError> {
+        let kernel = self.kernel;
+        let mut stages: Vec<&Stage> = Vec::new();
+        match unit {
+            Unit::Stage(number) => stages.push(&kernel.stages[*number]),
+            Unit::Fused { products, tail } => {
+                stages.extend(products.iter().map(|product| &kernel.stages[product.stage]));
+                stages.push(&kernel.stages[*tail]);
+            }
+        }
+        let read = stages.iter().flat_map(|stage| reads(stage));
+        self.level = read.map(|view| self.ready[view.reg as usize]).max().unwrap_or(0);
+        match (unit, *stages.last().expect("a unit has a stage")) {
+            (Unit::Fused { products, .. }, Stage::Map { code, .. }) => {
+                product::lower_fused(self, products, code)?;
+            }
+            (Unit::Stage(number), stage) => self.stage(*number, stage)?,
+            // Tails are maps.
+            (Unit::Fused { .. }, _) => {}
+        }
+        for view in stages.iter().flat_map(|stage| writes(stage)) {
+            let ready = &mut self.ready[view.reg as usize];
+            *ready = (*ready).max(self.level + 1);
+        }
+        Ok(())
+    }
+
+    fn stage(&mut self, number: usize, stage: &Stage) -> Result<(), GpuError> {
         match stage {
-            Stage::Prod { dst, rows, init, parts } => self.product(*dst, *rows, *init, parts),
+            Stage::Prod { dst, .. } => product::lower(self, number, *dst),
             Stage::Map { width, code } => map::lower(self, *width, code),
             Stage::Row { op, sources, dsts } => row::lower(self, *op, sources, dsts),
             Stage::Seg { .. } => fold::lower(self, stage),
             Stage::SegGrad { .. } => fold::lower_gradient(self, stage),
             Stage::Lookup { param, index, dst } => {
                 let store = self.build.plan.stores(self.step)[*param as usize];
+                let stored = self.build.layout.store(store);
                 let last = self.kernel.params[*param as usize].shape.elements() as u32 / dst.width - 1;
-                let mut record = Record::new(&[dst.width, self.build.layout.store(store), last]);
-                record.all(&self.spot(*index)).all(&self.spot(*dst));
-                self.dispatch(Program::Fixed(LOOKUP), &record, dst.width)
+                let mut record = Record::new(&[dst.width, stored.at, last]);
+                record.all(&self.spot(*index)).all(&self.spot(*dst)).push(stored.kind);
+                self.segment(Program::Fixed(LOOKUP), &record, dst.width)
             }
         }
     }
 
-    fn product(&mut self, dst: View, rows: u32, init: ProdInit, parts: &[Part]) -> Result<(), GpuError> {
-        let columns = dst.width / rows;
-        let base = |param: u32| self.build.layout.store(self.build.plan.stores(self.step)[param as usize]);
-        let mut record = Record::new(&[dst.width, columns, parts.len() as u32]);
-        match init {
-            ProdInit::Zero => record.all(&[0; 5]),
-            ProdInit::Bias(param) => record.all(&[1, base(param) + parts[0].col, 0, 0, 0]),
-            ProdInit::View(view) => record.push(2).all(&self.spot(view)),
-        };
-        record.all(&self.spot(dst));
-        for part in parts {
-            let stored = self.kernel.params[part.param as usize].shape.width() as u32;
-            let (from, step, next) = match part.transposed {
-                true => (part.col * stored + part.row, 1, stored),
-                false => (part.row * stored + part.col, stored, 1),
-            };
-            let width = part.source.width / rows;
-            record.all(&self.spot(part.source)).all(&[width, base(part.param) + from, step, next]);
-        }
-        let of_all = u64::from(self.count) * u64::from(rows);
-        if of_all < FEW {
-            self.dispatch(Program::Fixed(PROD_FEW), &record, dst.width)?;
-        } else {
-            let program = Program::Fixed(PROD_MANY);
-            self.build.dispatch(program, &record, (self.first, of_all), u64::from(columns))?;
-        }
-        let depth: u64 = parts.iter().map(|part| u64::from(part.source.width / rows)).sum();
-        self.build.last_is_work(of_all * u64::from(columns) * depth);
-        Ok(())
-    }
-
-    /// Results that live elsewhere go where they are wanted, all in one dispatch.
+    /// Results that live elsewhere go where they are wanted, all in one segment.
     fn moved_results(&mut self) -> Result<(), GpuError> {
         let mut moves = Vec::new();
+        self.level = 0;
         for (number, &view) in self.kernel.results.iter().enumerate() {
             let home = self.homes[view.reg as usize];
             if home == Home::Result(number as u32) || matches!(home, Home::Edges(_)) {
                 continue;
             }
+            self.level = self.level.max(self.ready[view.reg as usize]);
             moves.push(Move::straight(view.width, self.spot(view), self.place(number as u32)));
         }
         self.moves(&moves)
     }
 
-    /// Moves of words, all in one dispatch.
+    /// Moves of words, all in one segment.
     pub(super) fn moves(&mut self, moves: &[Move]) -> Result<(), GpuError> {
         let each = moves.iter().map(|one| one.extents.iter().product::<u32>()).sum();
         let mut record = Record::new(&[each, moves.len() as u32]);
@@ -235,13 +271,10 @@ impl Lanes<'_, '_> {
         }
         match moves {
             [] => Ok(()),
-            _ => self.dispatch(Program::Fixed(MOVE), &record, each),
+            _ => self.segment(Program::Fixed(MOVE), &record, each),
         }
     }
 }
-
-/// Rows from which on a product is played in tiles.
-const FEW: u64 = 16;
 
 /// Words that move, element by element of a box of four axes.
 #[derive(Clone, Copy, Debug)]

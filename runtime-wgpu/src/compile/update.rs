@@ -37,7 +37,7 @@ impl UpdateProgram {
     /// The text of the module.
     #[must_use]
     pub fn text(&self, library: &Library) -> String {
-        library.module(self.template, "", &self.body)
+        library.module(self.template, "", &[("body", &self.body)])
     }
 }
 
@@ -100,6 +100,9 @@ pub fn compile_update(plan: &Verified<Plan>) -> Result<Updates, GpuError> {
     }
     let is_param = |kind: StoreKind| matches!(kind, StoreKind::Param(_));
     let params = plan.stores.iter().take_while(|store| is_param(store.kind)).count();
+    if let Some(half) = plan.stores[..params].iter().find(|store| store.ty.dtype != DType::F32) {
+        return Err(GpuError::HalfUpdate { name: half.name.clone(), dtype: half.ty.dtype });
+    }
     let mut states = vec![Vec::new(); params];
     for (number, store) in plan.stores.iter().enumerate() {
         let (StoreKind::State(of) | StoreKind::Grad(of)) = store.kind else { continue };
@@ -159,7 +162,7 @@ impl Updates {
     }
 
     fn scalars(&self, kernel: &Kernel, sources: &[UpdateSource]) -> (UpdateProgram, Record) {
-        let mut body = Body::new(&[]);
+        let mut body = Body::new(Record::new(&[]), Vec::new());
         let ports = sources.iter().map(|&source| {
             let word = body.word(self.number(source));
             format!("numbers[{word}]")
@@ -186,7 +189,8 @@ impl Updates {
             let number = own.iter().position(|&state| state == store).unwrap_or(0);
             format!("states[state + {}u]", number as u64 * TILE_ELEMENTS)
         };
-        let mut body = Body::new(&[0, 0, (own.len() as u64 * TILE_ELEMENTS) as u32]);
+        let head = [0, 0, (own.len() as u64 * TILE_ELEMENTS) as u32];
+        let mut body = Body::new(Record::new(&head), Vec::new());
         let mut gradients = false;
         let mut ports = Vec::with_capacity(sources.len());
         for (number, &source) in sources.iter().enumerate() {

@@ -10,12 +10,14 @@ pub(super) struct Build<'a> {
     /// The template.
     pub(super) name: &'static str,
     pub(super) text: String,
+    /// What the driver made of pipelines before.
+    pub(super) cache: Option<&'a wgpu::PipelineCache>,
 }
 
 impl Build<'_> {
     /// The pipeline of a layout.
     pub(super) fn on(self, layout: &wgpu::PipelineLayout) -> Result<wgpu::ComputePipeline, GpuError> {
-        let Self { gpu, name, text } = self;
+        let Self { gpu, name, text, cache } = self;
         let internal = gpu.device.push_error_scope(wgpu::ErrorFilter::Internal);
         let validation = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let module = gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor {
@@ -32,7 +34,7 @@ impl Build<'_> {
                 zero_initialize_workgroup_memory: false,
                 ..wgpu::PipelineCompilationOptions::default()
             },
-            cache: None,
+            cache,
         });
         let said = (block_on(validation.pop()), block_on(internal.pop()));
         gpu.heard()?;
@@ -113,7 +115,7 @@ mod tests {
         };
         let build = |body: &str| {
             let text = format!("@compute @workgroup_size(1)\nfn main() {{\n{body}}}\n");
-            Build { gpu: &gpu, name: "map", text }.with_entries(&[]).map(|_| ())
+            Build { gpu: &gpu, name: "map", text, cache: None }.with_entries(&[]).map(|_| ())
         };
         for wrong in ["    let t0 = nowhere;\n", "    let t0: u32 = 1.5;\n", "    loop {"] {
             let error = build(wrong).expect_err("it is no module");

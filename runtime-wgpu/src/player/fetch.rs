@@ -17,8 +17,25 @@ pub(super) fn fetched(
     words: u64,
     patience: Duration,
 ) -> Result<Vec<u32>, GpuError> {
+    let index = submitted(gpu, encoder)?;
+    mapped(gpu, staging, index, words, patience)
+}
+
+/// Submits what was encoded.
+pub(super) fn submitted(gpu: &Gpu, encoder: wgpu::CommandEncoder) -> Result<wgpu::SubmissionIndex, GpuError> {
     let index = gpu.queue.submit([encoder.finish()]);
     gpu.heard()?;
+    Ok(index)
+}
+
+/// Waits for a submission, and reads the staging buffer that it wrote.
+pub(super) fn mapped(
+    gpu: &Gpu,
+    staging: &wgpu::Buffer,
+    index: wgpu::SubmissionIndex,
+    words: u64,
+    patience: Duration,
+) -> Result<Vec<u32>, GpuError> {
     let (said, answer) = mpsc::channel();
     let slice = staging.slice(..(words * 4).max(4));
     slice.map_async(wgpu::MapMode::Read, move |mapped| {

@@ -1,24 +1,23 @@
-//! Memory of the device: the arena and the parameters, each cut into bindings; tables; the numbers of
-//! dispatches; and the buffer through which words come back. Buffers grow and never shrink.
+//! Memory of the device that plans share: the arena and the parameters, each cut into bindings, and the
+//! buffer through which words come back. Buffers grow and never shrink.
 
-use super::build::binding;
-use super::fetch::fetched;
-use super::pipelines::Layouts;
+use super::fetch::{mapped, submitted};
 use super::{Bound, Stores};
-use crate::compile::{Compiled, HEAD, Target};
+use crate::compile::{Compiled, HEAD, Target, words_of};
 use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::module::Cuts;
+use autobatch_ir::numeric::half::{f32_to_bf16, f32_to_f16};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Store, StoreId};
+use autobatch_ir::types::{DType, Type};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Duration;
 use wgpu::BufferUsages as Usage;
 
 /// Buffers grow to a multiple of so many words.
 const GRAIN: u64 = 1 << 14;
-/// Words of a dispatch's numbers.
-const PLAY_WORDS: u64 = 4;
 
 /// A buffer that grows.
 #[derive(Default)]
@@ -128,15 +127,15 @@ pub(super) struct Memory {
     pub(super) arena: Cut,
     pub(super) params: Cut,
     cuts: Option<Cuts>,
-    /// Per parameter that is there how many elements it has and their version.
-    pub(super) held: Vec<(usize, u64)>,
-    pub(super) tables: Growing,
-    plays: Growing,
-    play_stride: u64,
+    /// Counts the buffers that arena and parameters have had.
+    generation: u64,
+    /// Per parameter that is there its type and version.
+    pub(super) held: Vec<(Type, u64)>,
+    /// The plan whose constants and whole parameters are in the arena.
+    tenant: Option<u64>,
     staging: Growing,
     /// Words that go up, kept so that a play allocates little.
     numbers: Vec<u32>,
-    bound: Option<wgpu::BindGroup>,
 }
 
 impl Memory {
@@ -162,19 +161,13 @@ impl Memory {
         if params < self.params.words {
             self.params = Cut::default();
         }
-        let mut other = self.arena.fit(gpu, "the rows of the plan", (arena, size))?;
+        if self.arena.fit(gpu, "the rows of the plan", (arena, size))? {
+            self.tenant = None;
+            self.generation += 1;
+        }
         if self.params.fit(gpu, "the parameters", (params, size))? {
             self.held.clear();
-            other = true;
-        }
-        let usage = Usage::STORAGE | Usage::COPY_DST;
-        other |= self.tables.fit(gpu, "the tables", compiled.tables.len() as u64, usage)?;
-        self.play_stride = u64::from(gpu.limits.min_uniform_buffer_offset_alignment).max(PLAY_WORDS * 4) / 4;
-        let words = self.play_stride * compiled.dispatches.len().max(1) as u64;
-        let usage = Usage::UNIFORM | Usage::COPY_DST;
-        other |= self.plays.fit(gpu, "the numbers of dispatches", words, usage)?;
-        if other {
-            self.bound = None;
+            self.generation += 1;
         }
         Ok(())
     }
@@ -182,6 +175,16 @@ impl Memory {
     /// Bytes of the arena and the parameters.
     pub(super) fn bytes(&self) -> u64 {
         (self.arena.words + self.params.words) * 4
+    }
+
+    /// A number that changes when arena or parameters get other buffers.
+    pub(super) const fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The buffers of the arena, then those of the parameters.
+    pub(super) fn bindings(&self) -> impl Iterator<Item = &wgpu::Buffer> {
+        self.arena.buffers.iter().chain(&self.params.buffers)
     }
 
     /// How the arena and the parameters are cut.
@@ -197,31 +200,31 @@ impl Memory {
         params: &[Store],
         stores: &dyn Stores,
     ) -> Result<u64, GpuError> {
-        let sizes = params.iter().map(|store| store.ty.shape.elements());
-        if !self.held.iter().map(|held| held.0).eq(sizes.clone()) {
-            self.held = sizes.map(|elements| (elements, 0)).collect();
+        if !self.held.iter().map(|held| held.0).eq(params.iter().map(|store| store.ty)) {
+            self.held = params.iter().map(|store| (store.ty, 0)).collect();
         }
         let (mut at, mut bytes) = (0, 0);
         for (number, held) in self.held.iter_mut().enumerate() {
             let store = StoreId(number as u32);
             if held.1 != stores.version(store) {
-                let values = stores.values(store);
-                self.params.write(gpu, at, bytemuck::cast_slice(values));
+                let words = as_stored(held.0.dtype, stores.values(store));
+                self.params.write(gpu, at, &words);
                 held.1 = stores.version(store);
-                bytes += values.len() as u64 * 4;
+                bytes += words.len() as u64 * 4;
             }
-            at += held.0 as u64;
+            at += words_of(held.0);
+        }
+        if bytes > 0 {
+            // Those that kernels take whole are in the arena as well.
+            self.tenant = None;
         }
         gpu.heard()?;
         Ok(bytes)
     }
 
-    /// Writes tables, bound numbers and the numbers of dispatches; gives how many bytes went up.
+    /// Writes bound numbers, and constants unless they are there; gives how many bytes went up.
     pub(super) fn bring_numbers(&mut self, gpu: &Gpu, compiled: &Compiled, bound: Bound<'_>) -> u64 {
         let numbers = &mut self.numbers;
-        gpu.queue.write_buffer(self.tables.get(), 0, bytemuck::cast_slice(&compiled.tables));
-        let mut bytes = compiled.tables.len() as u64 * 4;
-
         numbers.clear();
         numbers.resize(HEAD as usize, 0);
         if let Noise::On { seed, step } = bound.noise {
@@ -232,50 +235,34 @@ impl Memory {
         numbers.extend_from_slice(&bound.words[..words]);
         let floats = compiled.layout.floats() as usize;
         numbers.extend_from_slice(bytemuck::cast_slice(&bound.floats[..floats]));
-        numbers.extend_from_slice(&compiled.constants);
+        if self.tenant.is_none() {
+            numbers.extend_from_slice(&compiled.constants);
+        }
         self.arena.write(gpu, 0, numbers);
-        bytes += numbers.len() as u64 * 4;
-
-        numbers.clear();
-        for dispatch in &compiled.dispatches {
-            let start = numbers.len();
-            numbers.extend([dispatch.record, dispatch.threads, dispatch.first, 0]);
-            numbers.resize(start + self.play_stride as usize, 0);
-        }
-        gpu.queue.write_buffer(self.plays.get(), 0, bytemuck::cast_slice(numbers));
-        bytes + numbers.len() as u64 * 4
+        numbers.len() as u64 * 4
     }
 
-    /// Where the numbers of a dispatch are, in bytes.
-    pub(super) fn play_offset(&self, dispatch: usize) -> u32 {
-        (dispatch as u64 * self.play_stride * 4) as u32
+    /// Makes room for what a plan keeps in the arena; says whether it is there still.
+    pub(super) fn is_tenant(&mut self, identity: u64) -> bool {
+        if self.tenant != Some(identity) {
+            self.tenant = None;
+        }
+        self.tenant.is_some()
     }
 
-    pub(super) fn bind_group(&mut self, gpu: &Gpu, layouts: &Layouts) -> wgpu::BindGroup {
-        if let Some(bound) = &self.bound {
-            return bound.clone();
-        }
-        let mut entries =
-            vec![binding(0, self.plays.get(), Some(PLAY_WORDS * 4)), binding(1, self.tables.get(), None)];
-        for (number, buffer) in self.arena.buffers.iter().chain(&self.params.buffers).enumerate() {
-            entries.push(binding(2 + number as u32, buffer, None));
-        }
-        let bound = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: Some("a plan"),
-            layout: &layouts.group,
-            entries: &entries,
-        });
-        self.bound = Some(bound.clone());
-        bound
+    /// Parameters changed on the device: those that the arena holds as well are old.
+    pub(super) fn unsettle(&mut self) {
+        self.tenant = None;
     }
 
-    /// The first commands of a play: parameters that kernels take whole go into the arena, gradients
-    /// become zero.
+    /// A plan was submitted whose constants and whole parameters are in the arena from now on.
+    pub(super) fn settle(&mut self, identity: u64) {
+        self.tenant = Some(identity);
+    }
+
+    /// The first commands of a play: gradients become zero.
     pub(super) fn begin(&self, gpu: &Gpu, compiled: &Compiled) -> wgpu::CommandEncoder {
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        for copy in &compiled.copies {
-            self.params.copy(&mut encoder, copy.from, (&self.arena, copy.to), copy.words);
-        }
         let (at, words) = compiled.layout.gradients();
         for (buffer, byte, range) in self.arena.pieces(at, words) {
             encoder.clear_buffer(buffer, byte, Some((range.end - range.start) * 4));
@@ -283,21 +270,31 @@ impl Memory {
         encoder
     }
 
-    /// Submits what was encoded and reads a run of the arena's words.
-    pub(super) fn read(
+    /// Submits what was encoded, and behind it a copy of a run of the arena's words.
+    pub(super) fn submit(
         &mut self,
         gpu: &Gpu,
         mut encoder: wgpu::CommandEncoder,
         (at, words): (u64, u64),
-        patience: Duration,
-    ) -> Result<Vec<u32>, GpuError> {
+    ) -> Result<wgpu::SubmissionIndex, GpuError> {
         self.staging.fit(gpu, "what comes back", words, Usage::MAP_READ | Usage::COPY_DST)?;
         let staging = self.staging.get();
         for (buffer, byte, range) in self.arena.pieces(at, words) {
             let bytes = (range.end - range.start) * 4;
             encoder.copy_buffer_to_buffer(buffer, byte, staging, range.start * 4, bytes);
         }
-        match fetched(gpu, staging, encoder, words, patience) {
+        submitted(gpu, encoder)
+    }
+
+    /// Waits for a submission, and reads the words that it copied.
+    pub(super) fn wait(
+        &mut self,
+        gpu: &Gpu,
+        index: wgpu::SubmissionIndex,
+        words: u64,
+        patience: Duration,
+    ) -> Result<Vec<u32>, GpuError> {
+        match mapped(gpu, self.staging.get(), index, words, patience) {
             // A buffer that may still be mapped cannot be used again.
             Err(error @ GpuError::Silent { .. }) => {
                 self.staging = Growing::default();
@@ -306,4 +303,17 @@ impl Memory {
             read => read,
         }
     }
+}
+
+/// Values as the device stores them: halves two a word, the first in the lower bits.
+fn as_stored(dtype: DType, values: &[f32]) -> Cow<'_, [u32]> {
+    let half: fn(f32) -> u16 = match dtype {
+        DType::F16 => f32_to_f16,
+        DType::BF16 => f32_to_bf16,
+        DType::F32 | DType::I32 | DType::U32 | DType::Bool => {
+            return Cow::Borrowed(bytemuck::cast_slice(values));
+        }
+    };
+    let upper = |pair: &[f32]| pair.get(1).map_or(0, |&x| u32::from(half(x)));
+    Cow::Owned(values.chunks(2).map(|pair| u32::from(half(pair[0])) | (upper(pair) << 16)).collect())
 }

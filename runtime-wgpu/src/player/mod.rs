@@ -1,33 +1,50 @@
 //! Plays plans on a device.
 //!
-//! A [`Player`] keeps what lasts longer than a plan: the device, pipelines by content, the arena, and the
-//! parameters, which go up again only when their version changes. If the device is lost, the play fails
+//! A [`Player`] keeps what lasts longer than a play: the device, pipelines by content, plans with their
+//! tables, the arena, and the parameters, which go up again only when their version changes. If the device is lost, the play fails
 //! with [`GpuError::Lost`] and the next one opens it anew: the values of parameters are the caller's, so
 //! nothing but the time is gone.
 
 mod build;
+mod cache;
 mod fetch;
 mod memory;
 mod pipelines;
+mod plans;
 mod update;
 
 pub use update::{StoresMut, Trained};
 
 use crate::border;
-use crate::compile::{Compiled, DEFAULT_SCRATCH, Layout, Target, compile};
+use crate::compile::{Compiled, DEFAULT_SCRATCH, Target};
 use crate::counters::Counters;
 use crate::device::{Gpu, Options};
 use crate::error::GpuError;
 use autobatch_ir::plan::{Bound, FieldId, Plan, StoreId, Stores, Verified};
 use memory::Memory;
 use pipelines::Pipelines;
+use plans::Plans;
 use std::fmt;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use update::Training;
 
 /// Multiply-adds that one submission holds, about: half a second of a slow device, so that no watchdog
 /// takes it for hung.
 const SUBMISSION_WORK: u64 = 1 << 39;
+
+/// Where the time of a play on the host went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Compiling the plan, and making pipelines: nothing, the second time.
+    pub prepare: Duration,
+    /// Handing over what goes up.
+    pub upload: Duration,
+    /// Writing commands and submitting them.
+    pub encode: Duration,
+    /// Waiting for the device, and reading what came back.
+    pub wait: Duration,
+}
 
 /// What lives on the device.
 struct Resident {
@@ -35,6 +52,7 @@ struct Resident {
     memory: Memory,
     pipelines: Pipelines,
     training: Training,
+    plans: Plans,
 }
 
 /// Plays plans on a GPU.
@@ -43,9 +61,10 @@ pub struct Player {
     resident: Option<Resident>,
     outputs: Vec<u32>,
     places: Vec<(usize, usize)>,
-    layout: Option<Layout>,
+    last: Option<Arc<Compiled>>,
     counters: Counters,
     keep: bool,
+    times: Times,
 }
 
 impl fmt::Debug for Player {
@@ -66,9 +85,10 @@ impl Player {
             resident: None,
             outputs: Vec::new(),
             places: Vec::new(),
-            layout: None,
+            last: None,
             counters: Counters::default(),
             keep: false,
+            times: Times::default(),
         };
         player.open()?;
         Ok(player)
@@ -86,14 +106,21 @@ impl Player {
         &self.counters
     }
 
+    /// Where the time of the last play went.
+    #[must_use]
+    pub fn times(&self) -> Times {
+        self.times
+    }
+
     /// What plans are compiled for.
     ///
     /// # Errors
     /// If the device was lost and cannot be opened again.
     pub fn target(&mut self) -> Result<Target, GpuError> {
         let scratch = self.options.budget.scratch.map_or(DEFAULT_SCRATCH, |bytes| (bytes / 4).max(1));
+        let strict = self.options.strict;
         let gpu = &self.open()?.gpu;
-        Ok(Target { binding: gpu.binding(), bindings: gpu.bindings(), scratch })
+        Ok(Target { binding: gpu.binding(), bindings: gpu.bindings(), scratch, strict })
     }
 
     fn open(&mut self) -> Result<&mut Resident, GpuError> {
@@ -104,7 +131,7 @@ impl Player {
             let gpu = Gpu::open(self.options.clone())?;
             let (memory, pipelines, training) =
                 (Memory::default(), Pipelines::new(&gpu), Training::new(&gpu));
-            self.resident = Some(Resident { gpu, memory, pipelines, training });
+            self.resident = Some(Resident { gpu, memory, pipelines, training, plans: Plans::default() });
         }
         Ok(self.resident.as_mut().expect("it was opened just now"))
     }
@@ -134,71 +161,63 @@ impl Player {
     ) -> Result<(), GpuError> {
         border::check(plan, stores, bound)?;
         self.forget_lost()?;
-        let compiled = compile(plan, self.target()?)?;
         self.outputs.clear();
         self.places.clear();
-        self.layout = None;
-        let played = self.on_device(plan, &compiled, stores, bound);
-        if let Err(error) = played {
-            if self.resident.as_ref().is_some_and(|resident| resident.gpu.is_lost()) {
-                self.resident = None;
+        self.last = None;
+        match self.on_device(plan, stores, bound) {
+            Ok(compiled) => {
+                let widths = plan.outputs.iter().map(|output| plan.field(output.field).width() as usize);
+                self.places.extend(compiled.outputs.iter().map(|&at| at as usize).zip(widths));
+                self.last = Some(compiled);
+                Ok(())
             }
-            return Err(error);
+            Err(error) => {
+                if self.resident.as_ref().is_some_and(|resident| resident.gpu.is_lost()) {
+                    self.resident = None;
+                }
+                Err(error)
+            }
         }
-        let widths = plan.outputs.iter().map(|output| plan.field(output.field).width() as usize);
-        self.places = compiled.outputs.iter().map(|&at| at as usize).zip(widths).collect();
-        self.layout = Some(compiled.layout);
-        Ok(())
     }
 
     fn on_device(
         &mut self,
-        plan: &Plan,
-        compiled: &Compiled,
+        plan: &Verified<Plan>,
         stores: &dyn Stores,
         bound: Bound<'_>,
-    ) -> Result<(), GpuError> {
+    ) -> Result<Arc<Compiled>, GpuError> {
         let patience = Duration::from_secs(self.options.patience.max(1));
         let target = self.target()?;
-        let mut counters = Counters {
-            of_steps: compiled.steps.iter().map(|range| range.end - range.start).collect(),
-            dispatches: compiled.dispatches.len() as u32,
-            ..Counters::default()
-        };
         let keep = self.keep;
-        let Resident { gpu, memory, pipelines, training } = self.open()?;
+        let mut counters = Counters::default();
+        let started = Instant::now();
+        let Resident { gpu, memory, pipelines, training, plans } = self.open()?;
+        // It reads the tables of the last plan, which loading this one may overwrite.
         training.before(gpu, memory, plan, keep)?;
-        memory.fit(gpu, target, compiled)?;
-        counters.parameters = memory.bring_parameters(gpu, &plan.stores[..plan.given_stores()], stores)?;
+        let loaded = plans.load(gpu, plan, target, &mut counters)?;
+        loaded.indices.check(plan, bound.words)?;
+        let compiled = Arc::clone(&loaded.compiled);
+        memory.fit(gpu, target, &compiled)?;
         let before = pipelines.made();
-        let cuts = memory.cuts();
-        for program in &compiled.programs {
-            pipelines.prepare(gpu, program, cuts)?;
-        }
+        loaded.prepare(gpu, memory, pipelines)?;
         counters.pipelines = pipelines.made() - before;
-        counters.uploaded = memory.bring_numbers(gpu, compiled, bound);
-        let bind_group = memory.bind_group(gpu, pipelines.layouts(gpu, cuts));
+        let prepared = Instant::now();
 
-        let mut encoder = memory.begin(gpu, compiled);
+        counters.parameters = memory.bring_parameters(gpu, &plan.stores[..plan.given_stores()], stores)?;
+        let first = if memory.is_tenant(loaded.identity()) { compiled.prologue as usize } else { 0 };
+        counters.uploaded += memory.bring_numbers(gpu, &compiled, bound);
+        let uploaded = Instant::now();
+
+        counters.of_steps.clone_from(&compiled.of_steps);
+        counters.dispatches = (compiled.dispatches.len() - first) as u32;
+        let mut encoder = memory.begin(gpu, &compiled);
         if keep {
             training.restore(memory, &compiled.layout, &mut encoder);
         }
-        let mut next = 0;
+        let mut next = first;
         while next < compiled.dispatches.len() {
-            let end = one_submission(compiled, next);
-            {
-                let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-                let mut current = None;
-                for (number, dispatch) in compiled.dispatches.iter().enumerate().take(end).skip(next) {
-                    if current != Some(dispatch.program) {
-                        let program = &compiled.programs[dispatch.program as usize];
-                        pass.set_pipeline(pipelines.get(program, cuts));
-                        current = Some(dispatch.program);
-                    }
-                    pass.set_bind_group(0, &bind_group, &[memory.play_offset(number)]);
-                    pass.dispatch_workgroups(dispatch.groups[0], dispatch.groups[1], 1);
-                }
-            }
+            let end = one_submission(&compiled, next);
+            loaded.encode(&mut encoder, next..end);
             next = end;
             if next < compiled.dispatches.len() {
                 let descriptor = wgpu::CommandEncoderDescriptor::default();
@@ -207,14 +226,23 @@ impl Player {
                 counters.submissions += 1;
             }
         }
-        let (at, words) = compiled.layout.outputs();
-        let outputs = memory.read(gpu, encoder, (at, words), patience)?;
-        training.after(plan, &compiled.layout, keep);
+        let run = compiled.layout.outputs();
+        let submitted = memory.submit(gpu, encoder, run)?;
+        memory.settle(loaded.identity());
+        let encoded = Instant::now();
+        let outputs = memory.wait(gpu, submitted, run.1, patience)?;
+        training.after(plan, &compiled.layout, loaded.tables(), keep);
         counters.submissions += 1;
-        counters.read = words * 4;
+        counters.read = run.1 * 4;
         self.outputs = outputs;
         self.counters = counters;
-        Ok(())
+        self.times = Times {
+            prepare: prepared - started,
+            upload: uploaded - prepared,
+            encode: encoded - uploaded,
+            wait: encoded.elapsed(),
+        };
+        Ok(compiled)
     }
 
     /// The elements of an output of the plan that was played last, as floats (words by their bits).
@@ -232,7 +260,7 @@ impl Player {
     /// # Errors
     /// If the device fails.
     pub fn gradient(&mut self, store: StoreId) -> Result<Option<Vec<f32>>, GpuError> {
-        let run = self.layout.as_ref().and_then(|layout| layout.gradient(store));
+        let run = self.last.as_ref().and_then(|last| last.layout.gradient(store));
         let Some(run) = run else { return Ok(None) };
         Ok(Some(bytemuck::cast_slice(&self.words(run)?).to_vec()))
     }
@@ -242,10 +270,10 @@ impl Player {
     /// # Errors
     /// If the device fails.
     pub fn row(&mut self, plan: &Plan, field: FieldId, row: u32) -> Result<Option<Vec<u32>>, GpuError> {
-        let Some(layout) = self.layout.as_ref().filter(|_| field.index() < plan.fields.len()) else {
+        let Some(last) = self.last.as_ref().filter(|_| field.index() < plan.fields.len()) else {
             return Ok(None);
         };
-        let (base, width) = layout.field(field);
+        let (base, width) = last.layout.field(field);
         let at = u64::from(base) + u64::from(row) * u64::from(width);
         if row >= plan.slabs[plan.field(field).slab.index()].rows {
             return Ok(None);
@@ -259,7 +287,8 @@ impl Player {
             return Err(GpuError::Lost { reason: "rows of the last play went with it".to_owned() });
         };
         let encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        memory.read(gpu, encoder, run, patience)
+        let submitted = memory.submit(gpu, encoder, run)?;
+        memory.wait(gpu, submitted, run.1, patience)
     }
 }
 

@@ -1,11 +1,15 @@
 //! Pipelines by content: what a dispatch runs and how memory is cut decide, not the plan.
 
 use super::build::{self, Build, storage, uniform};
+use super::cache::PipelineFile;
 use crate::device::{Arithmetic, Gpu};
 use crate::error::GpuError;
 use crate::module::{Cuts, Program};
 use autobatch_shaders::Library;
 use std::collections::HashMap;
+
+/// So many pipelines are kept; those that plans hold stay with them.
+const MOST_PIPELINES: usize = 4096;
 
 /// The layouts of one kind of cut.
 pub(super) struct Layouts {
@@ -13,22 +17,36 @@ pub(super) struct Layouts {
     pipeline: wgpu::PipelineLayout,
 }
 
-/// Pipelines and layouts made so far.
+/// Pipelines and layouts made so far. When they go, what the driver made of them is kept.
 pub(super) struct Pipelines {
     library: Library,
     layouts: HashMap<Cuts, Layouts>,
-    made: HashMap<(Program, Cuts), wgpu::ComputePipeline>,
+    kept: HashMap<Cuts, HashMap<Program, wgpu::ComputePipeline>>,
+    made: u32,
+    file: PipelineFile,
+}
+
+impl Drop for Pipelines {
+    fn drop(&mut self) {
+        self.file.save(self.made);
+    }
 }
 
 impl Pipelines {
     pub(super) fn new(gpu: &Gpu) -> Self {
         let exact = gpu.options().arithmetic == Arithmetic::Exact;
-        Self { library: Library::new(exact), layouts: HashMap::new(), made: HashMap::new() }
+        Self {
+            library: Library::new(exact),
+            layouts: HashMap::new(),
+            kept: HashMap::new(),
+            made: 0,
+            file: PipelineFile::open(gpu),
+        }
     }
 
     /// How many were made so far.
     pub(super) fn made(&self) -> u32 {
-        self.made.len() as u32
+        self.made
     }
 
     /// The layouts of a kind of cut.
@@ -36,22 +54,31 @@ impl Pipelines {
         self.layouts.entry(cuts).or_insert_with(|| layouts(gpu, cuts))
     }
 
-    /// Makes a pipeline, unless it is there.
-    pub(super) fn prepare(&mut self, gpu: &Gpu, program: &Program, cuts: Cuts) -> Result<(), GpuError> {
-        if self.made.contains_key(&(program.clone(), cuts)) {
-            return Ok(());
+    /// The pipeline of a program, made unless it is there.
+    pub(super) fn get(
+        &mut self,
+        gpu: &Gpu,
+        program: &Program,
+        cuts: Cuts,
+    ) -> Result<wgpu::ComputePipeline, GpuError> {
+        if let Some(pipeline) = self.kept.get(&cuts).and_then(|kept| kept.get(program)) {
+            return Ok(pipeline.clone());
         }
-        let text = program.text(&self.library, cuts);
-        let name = program.template().name;
-        let layout = &self.layouts(gpu, cuts).pipeline;
-        let pipeline = Build { gpu, name, text }.on(layout)?;
-        self.made.insert((program.clone(), cuts), pipeline);
-        Ok(())
+        let pipeline = self.make(gpu, program, cuts)?;
+        let kept = self.kept.entry(cuts).or_default();
+        if kept.len() >= MOST_PIPELINES {
+            kept.clear();
+        }
+        kept.insert(program.clone(), pipeline.clone());
+        self.made += 1;
+        Ok(pipeline)
     }
 
-    /// A pipeline that was prepared.
-    pub(super) fn get(&self, program: &Program, cuts: Cuts) -> &wgpu::ComputePipeline {
-        self.made.get(&(program.clone(), cuts)).expect("programs are prepared before they are played")
+    fn make(&mut self, gpu: &Gpu, program: &Program, cuts: Cuts) -> Result<wgpu::ComputePipeline, GpuError> {
+        let text = program.text(&self.library, cuts);
+        let name = program.template().name;
+        self.layouts(gpu, cuts);
+        Build { gpu, name, text, cache: self.file.cache() }.on(&self.layouts[&cuts].pipeline)
     }
 }
 

@@ -48,12 +48,22 @@ fn a_row_has_the_same_bits_in_a_batch_of_any_size() {
     for width in [5, 70] {
         let (graph, values) = cells(1, width);
         let alone = bits(&mut player, &graph, &values)[0].clone();
-        // Fifteen rows are played by the kernel of few rows, seventeen by tiles, seventy by two of them.
-        for instances in [2, 15, 17, 70] {
+        // Fifteen rows are played a thread an element, the others in tiles of 16, 64 and 128 rows.
+        for instances in [2, 15, 17, 70, 1030] {
             let (graph, values) = cells(instances, width);
             let together = bits(&mut player, &graph, &values);
             assert_eq!(together[0], alone, "width {width}, {instances} instances");
         }
+    }
+}
+
+#[test]
+fn one_cut_for_all_rows_gives_the_bits_of_many() {
+    let Some(mut one) = player(Options { strict: true, ..Options::default() }) else { return };
+    let Some(mut many) = player(Options::default()) else { return };
+    for instances in [1, 20, 70] {
+        let (graph, values) = cells(instances, 21);
+        assert_eq!(bits(&mut one, &graph, &values), bits(&mut many, &graph, &values), "{instances}");
     }
 }
 

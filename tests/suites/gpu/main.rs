@@ -16,6 +16,7 @@ mod gradients;
 mod lab;
 mod limits;
 mod models;
+mod play;
 mod session;
 mod training;
 mod translate;

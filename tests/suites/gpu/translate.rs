@@ -6,7 +6,7 @@ use crate::models::{graph, training};
 use crate::updates::every_rule;
 use autobatch_models::catalogue::ENTRIES;
 use autobatch_runtime_wgpu::compile::{Deed, Target, UpdateProgram, compile, compile_update};
-use autobatch_runtime_wgpu::module::{Cuts, Program};
+use autobatch_runtime_wgpu::module::{Cuts, Products, Program, Tile};
 use autobatch_shaders::Library;
 use naga::back::{hlsl, msl, spv};
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
@@ -75,15 +75,26 @@ fn accepted(words: &[u32]) -> Option<Result<(), String>> {
     Some(if output.status.success() { Ok(()) } else { Err(said) })
 }
 
+/// A program; of products also what other numbers of rows and other weights would make of it.
+fn in_every_shape(program: &Program) -> Vec<Program> {
+    let Program::Products(products) = program else { return vec![program.clone()] };
+    let shape = |tile, packed| Program::Products(Products { tile, packed, ..products.clone() });
+    Tile::ALL.into_iter().flat_map(|tile| [shape(tile, false), shape(tile, true)]).collect()
+}
+
 #[test]
 fn every_module_translates_and_keeps_to_the_least_limits() {
     let mut programs: BTreeSet<Program> = Program::fixed().into_iter().collect();
     for entry in &ENTRIES {
         let (graph, losses) = graph(entry);
         let compiled = compile(&training(&graph, &losses), Target::LEAST).expect("fits the least device");
-        programs.extend(compiled.programs);
+        programs.extend(compiled.programs.iter().flat_map(in_every_shape));
     }
-    assert!(programs.iter().filter(|program| matches!(program, Program::Map(_))).count() >= 10);
+    let kinds = [
+        programs.iter().filter(|program| matches!(program, Program::Map(_))).count(),
+        programs.iter().filter(|program| matches!(program, Program::Products(_))).count(),
+    ];
+    assert!(kinds[0] >= 5 && kinds[1] >= 10 * 2 * Tile::ALL.len(), "{kinds:?}");
     let updates = updates();
     assert!(updates.len() >= 12, "{}", updates.len());
     let cut = Cuts { arena: 4, params: 3, shift: 20 };

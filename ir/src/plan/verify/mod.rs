@@ -86,6 +86,7 @@ use super::{Kernel, KernelId, Plan, StepId};
 use crate::findings::{Findings, brief, rules};
 use std::fmt;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 rules! {
     "P", "the plan breaks its rules";
@@ -130,14 +131,37 @@ rules! {
 pub type VerifyErrors = Findings<Rule>;
 
 /// Something whose rules were found to hold. It cannot be changed any more, only taken apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verified<T>(T);
+#[derive(Clone, Debug)]
+pub struct Verified<T> {
+    thing: T,
+    identity: u64,
+}
+
+/// Equal things are equal, whenever they were verified.
+impl<T: PartialEq> PartialEq for Verified<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.thing == other.thing
+    }
+}
+
+impl<T: Eq> Eq for Verified<T> {}
 
 impl<T> Verified<T> {
+    fn new(thing: T) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self { thing, identity: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+
     /// The thing itself, to be changed and verified again.
     #[must_use]
     pub fn into_inner(self) -> T {
-        self.0
+        self.thing
+    }
+
+    /// A number that only clones of this share, in this process: what was made of the thing may be kept under it.
+    #[must_use]
+    pub const fn identity(&self) -> u64 {
+        self.identity
     }
 }
 
@@ -145,7 +169,7 @@ impl<T> Deref for Verified<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.0
+        &self.thing
     }
 }
 
@@ -171,7 +195,7 @@ impl Plan {
         if findings.is_clean() {
             updates::verify(&self, &mut findings);
         }
-        findings.verdict(()).map(|()| Verified(self))
+        findings.verdict(()).map(|()| Verified::new(self))
     }
 }
 

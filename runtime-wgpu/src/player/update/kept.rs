@@ -14,6 +14,8 @@ pub(super) struct Made {
     /// All of them.
     region: (u64, u64),
     pub(super) touches: Vec<Touches>,
+    /// The tables of the plan that made them, in which indices of lookups may be named.
+    pub(super) tables: wgpu::Buffer,
     /// Whether they were added to those of plays before.
     pub(super) summed: bool,
     /// Whether touched rows are listed already.
@@ -21,13 +23,14 @@ pub(super) struct Made {
 }
 
 impl Made {
-    pub(super) fn of(plan: &Plan, layout: &Layout, summed: bool) -> Self {
+    pub(super) fn of(plan: &Plan, layout: &Layout, tables: &wgpu::Buffer, summed: bool) -> Self {
         let mut gradients = Vec::new();
         for (param, store) in gradient_stores(plan) {
             gradients.extend(layout.gradient(store).map(|run| (param, store, run)));
         }
         let region = layout.gradients();
-        Self { gradients, region, touches: touches(plan, layout), summed, listed: false }
+        let (touches, tables) = (touches(plan, layout), tables.clone());
+        Self { gradients, region, touches, tables, summed, listed: false }
     }
 
     /// Where a parameter's gradient is.

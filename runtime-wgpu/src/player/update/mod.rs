@@ -18,7 +18,7 @@ mod touched;
 use super::build::{Build, binding, layouts, storage, uniform};
 use super::memory::{Growing, Memory};
 use super::{Player, Resident, Stores, fetch};
-use crate::compile::{Deed, Layout, UpdateProgram, Updates, compile_update};
+use crate::compile::{Deed, Layout, UpdateProgram, Updates, compile_update, words_of};
 use crate::counters::UpdateCounters;
 use crate::device::{Arithmetic, Gpu};
 use crate::error::GpuError;
@@ -152,7 +152,7 @@ impl Training {
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         self.kept.save(gpu, memory, &last, &mut encoder)?;
         if !last.listed {
-            self.touched.add(gpu, &self.library, memory, &last.touches, last.summed, &mut encoder)?;
+            self.touched.add(gpu, &self.library, memory, &last, &mut encoder)?;
         }
         gpu.queue.submit([encoder.finish()]);
         gpu.heard()
@@ -164,8 +164,8 @@ impl Training {
     }
 
     /// After a play: these gradients are there.
-    pub(super) fn after(&mut self, plan: &Plan, layout: &Layout, summed: bool) {
-        self.last = Some(Made::of(plan, layout, summed));
+    pub(super) fn after(&mut self, plan: &Plan, layout: &Layout, tables: &wgpu::Buffer, summed: bool) {
+        self.last = Some(Made::of(plan, layout, tables, summed));
     }
 
     /// Makes the layouts that all modules of updates share.
@@ -222,7 +222,7 @@ impl Training {
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let is_touched = |deed: &Deed| matches!(deed, Deed::Apply { touched: true, .. });
         if !made.listed && updates.deeds.iter().any(is_touched) {
-            self.touched.add(gpu, &self.library, memory, &made.touches, made.summed, &mut encoder)?;
+            self.touched.add(gpu, &self.library, memory, made, &mut encoder)?;
             if let Some(last) = &mut self.last {
                 last.listed = true;
             }
@@ -234,7 +234,12 @@ impl Training {
         for dispatch in &records.dispatches {
             let program = &updates.deeds[dispatch.deed].programs()[dispatch.program];
             if !self.pipelines.contains_key(program) {
-                let build = Build { gpu, name: program.template.name, text: program.text(&self.library) };
+                let build = Build {
+                    gpu,
+                    name: program.template.name,
+                    text: program.text(&self.library),
+                    cache: None,
+                };
                 self.pipelines.insert(program.clone(), build.on(&self.laid_out().1)?);
             }
         }
@@ -244,6 +249,7 @@ impl Training {
         self.encode(gpu, memory, &updates, &records, &mut encoder)?;
         gpu.queue.submit([encoder.finish()]);
         gpu.heard()?;
+        memory.unsettle();
         for target in plan.updates.iter().flat_map(Update::targets) {
             stores.renew(*target);
             let version = stores.version(*target);
@@ -264,9 +270,10 @@ impl Training {
             let param = StoreId(number as u32);
             let gradient = self.last.as_ref().and_then(|made| made.gradient(param));
             let gradient = gradient.map(|(at, words)| run_of(&memory.arena, at, words));
-            let value = run_of(&memory.params, at, held.0 as u64);
+            let words = words_of(held.0);
+            let value = run_of(&memory.params, at, words);
             runs.push([gradient.unwrap_or_default(), value, self.states.run(param).clone()]);
-            at += held.0 as u64;
+            at += words;
         }
         runs
     }
@@ -364,7 +371,7 @@ fn check<'m>(
         }
     }
     for (number, store) in plan.stores[..updates.params].iter().enumerate() {
-        let found = memory.held.get(number).map_or(0, |held| held.0);
+        let found = memory.held.get(number).map_or(0, |held| held.0.shape.elements());
         if found != store.ty.shape.elements() {
             return Err(wrong(number, found));
         }
@@ -417,8 +424,8 @@ impl Player {
         let Some(Resident { gpu, memory, training, .. }) = &self.resident else { return Err(gone()) };
         gpu.heard()?;
         let patience = Duration::from_secs(self.options.patience.max(1));
-        let words = memory.held.get(param.index()).ok_or_else(gone)?.0 as u64;
-        let at = memory.held[..param.index()].iter().map(|held| held.0 as u64).sum();
+        let words = words_of(memory.held.get(param.index()).ok_or_else(gone)?.0);
+        let at = memory.held[..param.index()].iter().map(|held| words_of(held.0)).sum();
         let pieces = memory.params.pieces(at, words);
         let pieces: Vec<_> =
             pieces.map(|(buffer, byte, range)| (buffer, byte, range.end - range.start)).collect();

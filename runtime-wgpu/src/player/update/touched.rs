@@ -2,6 +2,7 @@
 //! each table the lookup that owns it. Both stay on the device; how many lookups there are is known here.
 
 use super::super::memory::{Cut, Memory};
+use super::kept::Made;
 use crate::compile::Touches;
 use crate::device::Gpu;
 use crate::error::GpuError;
@@ -78,12 +79,12 @@ impl Touched {
         gpu: &Gpu,
         library: &Library,
         memory: &Memory,
-        touches: &[Touches],
-        summed: bool,
+        made: &Made,
         encoder: &mut wgpu::CommandEncoder,
     ) -> Result<(), GpuError> {
+        let Made { touches, tables, summed, .. } = made;
         let old = self.owners + self.listed;
-        if summed {
+        if *summed {
             // What was not listed before is not known now: all its rows count as touched.
             self.tables.retain(|&param, _| touches.iter().any(|touch| touch.param.index() as u32 == param));
         } else {
@@ -111,8 +112,8 @@ impl Touched {
                 groups.push(u64::from(lookups).div_ceil(GROUP) as u32);
             }
         }
-        self.grow(gpu, if summed { old } else { 0 }, encoder)?;
-        if !summed {
+        self.grow(gpu, if *summed { old } else { 0 }, encoder)?;
+        if !*summed {
             encoder.clear_buffer(self.rows(), 0, Some(u64::from(self.owners) * 4));
         }
         if groups.is_empty() {
@@ -131,7 +132,7 @@ impl Touched {
         let uniforms = self.numbers.as_ref().expect("it was made just now");
         gpu.queue.write_buffer(uniforms, 0, bytemuck::cast_slice(&numbers));
         let (layout, pipeline) = &self.pipelines[&key];
-        let group = bind(gpu, layout, (uniforms, memory.tables.get(), self.rows()), &memory.arena);
+        let group = bind(gpu, layout, (uniforms, tables, self.rows()), &memory.arena);
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
         pass.set_pipeline(pipeline);
         for (number, &groups) in groups.iter().enumerate().filter(|(_, groups)| **groups > 0) {
@@ -177,7 +178,7 @@ fn pipeline(
 ) -> Result<(wgpu::BindGroupLayout, wgpu::ComputePipeline), GpuError> {
     let mut entries = vec![uniform(0), storage(1, true), storage(2, false)];
     entries.extend((0..cuts.arena).map(|number| storage(3 + number, true)));
-    Build { gpu, name: TOUCH.name, text: cuts.touch(library) }.with_entries(&entries)
+    Build { gpu, name: TOUCH.name, text: cuts.touch(library), cache: None }.with_entries(&entries)
 }
 
 fn bind(

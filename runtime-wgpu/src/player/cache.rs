@@ -1,0 +1,139 @@
+//! What a driver made of pipelines, kept from process to process where the adapter has it (Vulkan).
+//!
+//! The file is ours: magic, length and hash stand before what the driver gave, and a file that is cut,
+//! changed or of another format counts as none. wgpu looks at its own head next (its version, adapter,
+//! driver), and the driver at its. It is a cache: whatever goes wrong with it, nothing is said and pipelines
+//! are made anew.
+
+use crate::device::{Gpu, Kept};
+use autobatch_ir::hash::hash_bytes;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The first bytes of a file.
+const MAGIC: &[u8; 8] = b"abpipes1";
+/// Bytes before what the driver gave: magic, length, hash.
+const HEAD: usize = 24;
+/// Larger files are not looked at.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// A driver's cache, and the file that it is kept in.
+#[derive(Default)]
+pub(super) struct PipelineFile {
+    cache: Option<wgpu::PipelineCache>,
+    path: Option<PathBuf>,
+    /// How many pipelines had been made when it was written last.
+    saved: u32,
+}
+
+impl PipelineFile {
+    /// The cache of an adapter, with what the file holds; nothing where the adapter has none or none is
+    /// wanted.
+    pub(super) fn open(gpu: &Gpu) -> Self {
+        let Some(folder) = folder(&gpu.options().pipelines) else { return Self::default() };
+        if !gpu.device.features().contains(wgpu::Features::PIPELINE_CACHE) {
+            return Self::default();
+        }
+        let Some(name) = wgpu::util::pipeline_cache_key(&gpu.device.adapter_info()) else {
+            return Self::default();
+        };
+        let path = folder.join(name);
+        let data = read(&path);
+        let descriptor =
+            wgpu::PipelineCacheDescriptor { label: Some("pipelines"), data: data.as_deref(), fallback: true };
+        // SAFETY: the data was got from `PipelineCache::get_data` by this program, as its hash says, or is
+        // none. As wgpu's documentation says of files, nobody can prove it: whoever may write the user's
+        // cache folder may run programs as the user anyway.
+        let cache = unsafe { gpu.device.create_pipeline_cache(&descriptor) };
+        Self { cache: Some(cache), path: Some(path), saved: 0 }
+    }
+
+    /// What pipelines are made with.
+    pub(super) fn cache(&self) -> Option<&wgpu::PipelineCache> {
+        self.cache.as_ref()
+    }
+
+    /// Writes the file, if pipelines were made since.
+    pub(super) fn save(&mut self, made: u32) {
+        if made == self.saved {
+            return;
+        }
+        self.saved = made;
+        if let (Some(cache), Some(path)) = (&self.cache, &self.path)
+            && let Some(data) = cache.get_data()
+        {
+            // A cache that cannot be written is none.
+            let _ = write(path, &data);
+        }
+    }
+}
+
+/// The folder of the file, if one is wanted.
+fn folder(kept: &Kept) -> Option<PathBuf> {
+    match kept {
+        Kept::Nowhere => None,
+        Kept::Folder(folder) => Some(folder.clone()),
+        Kept::OfUser => {
+            let set =
+                |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+            let cache = set("XDG_CACHE_HOME")
+                .or_else(|| set("LOCALAPPDATA"))
+                .or_else(|| set("HOME").map(|home| home.join(".cache")))?;
+            Some(cache.join("autobatch"))
+        }
+    }
+}
+
+/// What the driver gave, if the file is whole.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    if fs::metadata(path).ok()?.len() > MOST_BYTES {
+        return None;
+    }
+    let bytes = fs::read(path).ok()?;
+    let (head, data) = bytes.split_at_checked(HEAD)?;
+    (head == head_of(data)).then(|| data.to_vec())
+}
+
+/// Writes the file beside, and puts it in its place.
+fn write(path: &Path, data: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let beside = path.with_extension(format!("{}", std::process::id()));
+    fs::write(&beside, [head_of(data).as_slice(), data].concat())?;
+    fs::rename(&beside, path)
+}
+
+fn head_of(data: &[u8]) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[..8].copy_from_slice(MAGIC);
+    head[8..16].copy_from_slice(&(data.len() as u64).to_le_bytes());
+    head[16..].copy_from_slice(&hash_bytes(data).to_le_bytes());
+    head
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_file_is_read_and_no_other() {
+        let folder = std::env::temp_dir().join(format!("autobatch-pipelines-{}", std::process::id()));
+        let path = folder.join("file");
+        assert_eq!(read(&path), None);
+        write(&path, b"what a driver gave").expect("a folder to write to");
+        assert_eq!(read(&path).as_deref(), Some(b"what a driver gave".as_slice()));
+        let whole = fs::read(&path).expect("there");
+        for at in [0, 9, 20, HEAD, whole.len() - 1] {
+            let mut changed = whole.clone();
+            changed[at] ^= 1;
+            fs::write(&path, changed).expect("a file to write to");
+            assert_eq!(read(&path), None, "byte {at} was changed");
+        }
+        for len in [0, 5, HEAD, whole.len() - 1] {
+            fs::write(&path, &whole[..len]).expect("a file to write to");
+            assert_eq!(read(&path), None, "cut at {len}");
+        }
+        fs::remove_dir_all(&folder).expect("it was made here");
+    }
+}

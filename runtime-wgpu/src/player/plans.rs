@@ -1,0 +1,225 @@
+//! Plans that are on the device: compiled once, their tables and records in buffers of their own, pipelines
+//! at hand. Playing one again brings up what is bound and nothing else.
+//!
+//! A bounded number of plans stays; the one unused for longest goes, and its buffers are used again. Writes
+//! to a queue come after all that was submitted before, so a buffer can be written while its last play runs.
+
+use super::memory::Memory;
+use super::pipelines::Pipelines;
+use crate::border::{self, Indices};
+use crate::compile::{Compiled, Target, compile};
+use crate::counters::Counters;
+use crate::device::Gpu;
+use crate::error::GpuError;
+use crate::module::Cuts;
+use autobatch_ir::plan::{Plan, Verified};
+use std::sync::Arc;
+use wgpu::BufferUsages as Usage;
+
+/// So many plans stay on the device.
+const MOST_PLANS: usize = 16;
+/// So many words of tables stay, those of the plan being played aside: 256 MiB.
+const MOST_WORDS: u64 = 64 << 20;
+/// Buffers are as large as a multiple of so many words.
+const GRAIN: u64 = 1 << 12;
+/// Words of a dispatch's numbers.
+const NUMBERS: u64 = 4;
+
+/// A plan on the device.
+pub(super) struct Loaded {
+    identity: u64,
+    target: Target,
+    pub(super) compiled: Arc<Compiled>,
+    /// Which bound words are indices.
+    pub(super) indices: Indices,
+    tables: Growing,
+    numbers: Growing,
+    /// Words from one dispatch's numbers to the next.
+    stride: u64,
+    pipelines: Vec<wgpu::ComputePipeline>,
+    /// The bind group, and what memory it names.
+    bound: Option<(u64, Cuts, wgpu::BindGroup)>,
+    used: u64,
+}
+
+/// A buffer, and how many words it holds.
+pub(super) struct Growing {
+    buffer: wgpu::Buffer,
+    words: u64,
+}
+
+/// Plans on the device, and buffers of plans that were.
+#[derive(Default)]
+pub(super) struct Plans {
+    loaded: Vec<Loaded>,
+    spare_tables: Vec<Growing>,
+    spare_numbers: Vec<Growing>,
+    clock: u64,
+}
+
+impl Plans {
+    /// The plan on the device, brought there unless it is.
+    pub(super) fn load(
+        &mut self,
+        gpu: &Gpu,
+        plan: &Verified<Plan>,
+        target: Target,
+        counters: &mut Counters,
+    ) -> Result<&mut Loaded, GpuError> {
+        self.clock += 1;
+        let known = |loaded: &Loaded| loaded.identity == plan.identity() && loaded.target == target;
+        let at = match self.loaded.iter().position(known) {
+            Some(at) => at,
+            None => {
+                let loaded = self.bring(gpu, plan, target, counters)?;
+                self.loaded.push(loaded);
+                self.loaded.len() - 1
+            }
+        };
+        let loaded = &mut self.loaded[at];
+        loaded.used = self.clock;
+        Ok(loaded)
+    }
+
+    fn bring(
+        &mut self,
+        gpu: &Gpu,
+        plan: &Verified<Plan>,
+        target: Target,
+        counters: &mut Counters,
+    ) -> Result<Loaded, GpuError> {
+        let mut compiled = compile(plan, target)?;
+        let words = std::mem::take(&mut compiled.tables);
+        self.make_room(words.len() as u64);
+        let usage = Usage::STORAGE | Usage::COPY_DST;
+        let tables = buffer(gpu, &mut self.spare_tables, "the tables", words.len() as u64, usage)?;
+        gpu.queue.write_buffer(&tables.buffer, 0, bytemuck::cast_slice(&words));
+
+        let stride = u64::from(gpu.limits.min_uniform_buffer_offset_alignment).max(NUMBERS * 4) / 4;
+        let mut own = Vec::with_capacity(compiled.dispatches.len() * stride as usize);
+        for dispatch in &compiled.dispatches {
+            let start = own.len();
+            own.extend([dispatch.segments, dispatch.count, 0, 0]);
+            own.resize(start + stride as usize, 0);
+        }
+        let usage = Usage::UNIFORM | Usage::COPY_DST;
+        let what = "the numbers of dispatches";
+        let numbers = buffer(gpu, &mut self.spare_numbers, what, (own.len() as u64).max(NUMBERS), usage)?;
+        gpu.queue.write_buffer(&numbers.buffer, 0, bytemuck::cast_slice(&own));
+        counters.uploaded += (words.len() + own.len()) as u64 * 4;
+        Ok(Loaded {
+            identity: plan.identity(),
+            target,
+            compiled: Arc::new(compiled),
+            indices: border::indices(plan),
+            tables,
+            numbers,
+            stride,
+            pipelines: Vec::new(),
+            bound: None,
+            used: self.clock,
+        })
+    }
+
+    /// Forgets plans until there is room for another.
+    fn make_room(&mut self, words: u64) {
+        let held = |loaded: &[Loaded]| loaded.iter().map(|plan| plan.tables.words).sum::<u64>();
+        while self.loaded.len() >= MOST_PLANS
+            || (!self.loaded.is_empty() && held(&self.loaded) + words > MOST_WORDS)
+        {
+            let oldest = (0..self.loaded.len()).min_by_key(|&at| self.loaded[at].used).unwrap_or(0);
+            let Loaded { tables, numbers, .. } = self.loaded.swap_remove(oldest);
+            keep(&mut self.spare_tables, tables);
+            keep(&mut self.spare_numbers, numbers);
+        }
+    }
+}
+
+/// Keeps a buffer for the next plan; of two, the larger.
+fn keep(spare: &mut Vec<Growing>, buffer: Growing) {
+    spare.push(buffer);
+    if spare.len() > 2 {
+        let least = (0..spare.len()).min_by_key(|&at| spare[at].words).unwrap_or(0);
+        spare.swap_remove(least);
+    }
+}
+
+/// A spare buffer that is large enough, or another one.
+fn buffer(
+    gpu: &Gpu,
+    spare: &mut Vec<Growing>,
+    what: &'static str,
+    words: u64,
+    usage: Usage,
+) -> Result<Growing, GpuError> {
+    let fitting = (0..spare.len()).filter(|&at| spare[at].words >= words);
+    if let Some(at) = fitting.min_by_key(|&at| spare[at].words) {
+        return Ok(spare.swap_remove(at));
+    }
+    let limit = gpu.limits.max_buffer_size / 4;
+    let words = words.max(1).next_multiple_of(GRAIN).min(limit.max(words));
+    Ok(Growing { buffer: gpu.buffer(what, words * 4, usage)?, words })
+}
+
+impl Loaded {
+    /// Makes the pipelines that are missing and the bind group, for the memory as it is.
+    pub(super) fn prepare(
+        &mut self,
+        gpu: &Gpu,
+        memory: &Memory,
+        pipelines: &mut Pipelines,
+    ) -> Result<(), GpuError> {
+        let (generation, cuts) = (memory.generation(), memory.cuts());
+        if self.bound.as_ref().is_some_and(|bound| (bound.0, bound.1) == (generation, cuts)) {
+            return Ok(());
+        }
+        let get = |program| pipelines.get(gpu, program, cuts);
+        self.pipelines = self.compiled.programs.iter().map(get).collect::<Result<_, _>>()?;
+        let numbers = wgpu::BufferBinding {
+            buffer: &self.numbers.buffer,
+            offset: 0,
+            size: std::num::NonZeroU64::new(NUMBERS * 4),
+        };
+        let mut entries = vec![
+            wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(numbers) },
+            wgpu::BindGroupEntry { binding: 1, resource: self.tables.buffer.as_entire_binding() },
+        ];
+        for (number, buffer) in memory.bindings().enumerate() {
+            let resource = buffer.as_entire_binding();
+            entries.push(wgpu::BindGroupEntry { binding: 2 + number as u32, resource });
+        }
+        let group = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some("a plan"),
+            layout: &pipelines.layouts(gpu, cuts).group,
+            entries: &entries,
+        });
+        self.bound = Some((generation, cuts, group));
+        Ok(())
+    }
+
+    /// What names this plan's rows in the arena.
+    pub(super) const fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// The tables of row numbers.
+    pub(super) const fn tables(&self) -> &wgpu::Buffer {
+        &self.tables.buffer
+    }
+
+    /// Encodes a stretch of the dispatches.
+    pub(super) fn encode(&self, encoder: &mut wgpu::CommandEncoder, dispatches: std::ops::Range<usize>) {
+        let Some((_, _, group)) = &self.bound else { return };
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        let mut current = None;
+        for number in dispatches {
+            let dispatch = &self.compiled.dispatches[number];
+            if current != Some(dispatch.program) {
+                pass.set_pipeline(&self.pipelines[dispatch.program as usize]);
+                current = Some(dispatch.program);
+            }
+            pass.set_bind_group(0, group, &[(number as u64 * self.stride * 4) as u32]);
+            pass.dispatch_workgroups(dispatch.groups[0], dispatch.groups[1], 1);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! How plans are played: how many dispatches they take, what a second play brings up, how parameters and
+//! pipelines are kept.
+
+use crate::batches::{bits, cells};
+use crate::common::{bound, player, weights};
+use crate::models::{graph, training};
+use autobatch_ir::Weights;
+use autobatch_ir::graph::{Graph, GraphData};
+use autobatch_ir::module::{Init, ModuleBuilder, ParamKind};
+use autobatch_ir::plan::{Plan, Stage, Verified};
+use autobatch_ir::types::{DType, f32};
+use autobatch_models::catalogue::{ENTRIES, Entry};
+use autobatch_planner::{Planner, Request};
+use autobatch_runtime_wgpu::compile::{Compiled, HEAD, Target, compile};
+use autobatch_runtime_wgpu::{Kept, Options};
+use std::fs;
+
+fn planned(graph: &GraphData) -> Verified<Plan> {
+    Planner::default().plan(graph, &Request::default()).expect("plans").verify().expect("verifies")
+}
+
+fn of_model(entry: &Entry) -> (Verified<Plan>, Compiled) {
+    let (graph, losses) = graph(entry);
+    let plan = training(&graph, &losses);
+    let compiled = compile(&plan, Target::LEAST).expect("fits");
+    (plan, compiled)
+}
+
+#[test]
+fn no_step_takes_part_in_more_dispatches_than_it_has_stages_and_one() {
+    for entry in &ENTRIES {
+        let (plan, compiled) = of_model(entry);
+        let most = |number: usize| plan.kernel(&plan.steps[number]).stages.len() as u32 + 1;
+        for (number, &dispatches) in compiled.of_steps.iter().enumerate() {
+            assert!(dispatches <= most(number), "{}: step f{number} takes {dispatches}", entry.name);
+        }
+        let all: u32 = (0..plan.steps.len()).map(most).sum();
+        let finals = plan.finals.len() + 1;
+        let limit = all as usize + finals + compiled.prologue as usize;
+        assert!(compiled.dispatches.len() <= limit, "{}: {limit}", entry.name);
+        // Units of one program share dispatches: never more than if each step had its own.
+        let steps: u32 = compiled.of_steps.iter().sum();
+        let own = compiled.dispatches.len() - compiled.prologue as usize;
+        assert!(own <= steps as usize + finals, "{}: {own} of {steps}", entry.name);
+    }
+}
+
+#[test]
+fn a_cell_of_products_and_a_tail_is_one_dispatch_and_a_wave_of_equal_cells_too() {
+    let mut m = ModuleBuilder::new("cells");
+    let mut lstm = |name: &str| {
+        let w = m.param(&format!("{name}_w"), [8, 16], Init::Glorot(1.0));
+        let b = m.param(&format!("{name}_b"), [16], Init::ZEROS);
+        m.cell(name, [f32([4]), f32([4]), f32([4])], |g, [x, h, c]| {
+            let gates = g.affine([x, h], w, Some(b));
+            let [i, f, o, u] = [0, 1, 2, 3].map(|k| gates.slice_axis(0, 4 * k..4 * k + 4));
+            let c = f.sigmoid() * c + i.sigmoid() * u.tanh();
+            [o.sigmoid() * c.tanh(), c]
+        })
+    };
+    let directions = [lstm("forward"), lstm("backward")];
+    let g = Graph::new(&m.build().expect("sound"));
+    for (number, direction) in directions.into_iter().enumerate() {
+        g.instance(number as u64);
+        let (mut h, mut c) = (g.input(&[0.5; 4]), g.input(&[0.25; 4]));
+        for _ in 0..5 {
+            [h, c] = g.call(direction, [g.input(&[1.0; 4]), h, c]);
+        }
+        g.output(&format!("h{number}"), h);
+    }
+    let graph = g.finish().expect("sound");
+    let plan = planned(&graph);
+    let compiled = compile(&plan, Target::LEAST).expect("fits");
+    let product = |stage: &Stage| matches!(stage, Stage::Prod { .. });
+    let mut steps = 0;
+    for (step, &dispatches) in plan.steps.iter().zip(&compiled.of_steps) {
+        if plan.kernel(step).stages.iter().any(product) {
+            assert_eq!(dispatches, 1, "gates and cell state are a tail");
+            steps += 1;
+        }
+    }
+    assert_eq!(steps, 10, "five steps of two directions");
+    // One a wave for both directions, one that brings in inputs, and one that brings out outputs.
+    assert!(compiled.dispatches.len() <= 5 + 2, "{}", compiled.dispatches.len());
+}
+
+#[test]
+fn a_second_play_of_a_plan_brings_up_what_is_bound() {
+    let Some(mut player) = player(Options::default()) else { return };
+    let (graph, losses) = graph(&ENTRIES[0]);
+    let (plan, weights) = (training(&graph, &losses), weights(&graph));
+    let inputs = (HEAD + u64::from(plan.words) + u64::from(plan.floats)) * 4;
+    player.play(&plan, &weights, bound(&graph, true)).expect("plays");
+    assert!(player.counters().uploaded > inputs, "tables go up once");
+    let first = player.output(0).to_vec();
+    for turn in 0..3 {
+        player.play(&plan, &weights, bound(&graph, true)).expect("plays");
+        let counters = player.counters();
+        assert_eq!((counters.uploaded, counters.parameters, counters.pipelines), (inputs, 0, 0), "{turn}");
+        assert_eq!(player.output(0), first);
+    }
+    // A clone is the same plan, one that was verified anew is not.
+    player.play(&plan.clone(), &weights, bound(&graph, true)).expect("plays");
+    assert_eq!(player.counters().uploaded, inputs);
+    let anew = plan.clone().into_inner().verify().expect("verifies");
+    player.play(&anew, &weights, bound(&graph, true)).expect("plays");
+    assert!(player.counters().uploaded > inputs);
+    assert_eq!(player.output(0), first);
+}
+
+#[test]
+fn plans_in_turns_do_not_disturb_one_another() {
+    let Some(mut player) = player(Options::default()) else { return };
+    // More plans than stay on a device, with constants and whole parameters of their own.
+    let made: Vec<(GraphData, Verified<Plan>, Weights)> = (0..20)
+        .map(|number| {
+            let mut m = ModuleBuilder::new("turns");
+            let scale = m.param("scale", [6], Init::Uniform(1.0));
+            let cell = m.cell("cell", [f32([6])], |g, [x]| [x * g.param(scale) + g.fill([6], number as f32)]);
+            let g = Graph::new(&m.build().expect("sound"));
+            g.instance(0);
+            let [y] = g.call(cell, [g.input(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])]);
+            g.output("y", y);
+            let graph = g.finish().expect("sound");
+            let (plan, weights) = (planned(&graph), Weights::init(&graph.module, number));
+            (graph, plan, weights)
+        })
+        .collect();
+    let mut first: Vec<Vec<f32>> = Vec::new();
+    for turn in 0..3 {
+        for (number, (graph, plan, weights)) in made.iter().enumerate() {
+            player.play(plan, weights, bound(graph, false)).expect("plays");
+            let found = player.output(0).to_vec();
+            if turn == 0 {
+                let scale = weights.by_name("scale").expect("there");
+                let expected = |at: usize| (at + 1) as f32 * scale[at] + number as f32;
+                assert!((0..6).all(|at| (found[at] - expected(at)).abs() < 1e-5), "{number}: {found:?}");
+                first.push(found);
+            } else {
+                assert_eq!(found, first[number], "turn {turn}, plan {number}");
+            }
+        }
+    }
+}
+
+#[test]
+fn halves_stay_halves_on_the_device_and_count_as_what_they_hold() {
+    let Some(mut player) = player(Options::default()) else { return };
+    let mut made = Vec::new();
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let mut m = ModuleBuilder::new("halves");
+        let mut param = |name: &str, kind, shape: &[usize]| {
+            m.param_stored_as(name, kind, dtype, shape, Init::Uniform(1.0))
+        };
+        // Odd sizes: what is stored behind a parameter begins with a word of its own.
+        let w = param("w", ParamKind::Param, &[7, 9]);
+        let b = param("b", ParamKind::Param, &[9]);
+        let scale = param("scale", ParamKind::Param, &[9]);
+        param("table", ParamKind::Table, &[5, 7]);
+        let module = m.build().expect("sound");
+        let table = module.table("table").expect("declared");
+        let g = Graph::new(&module);
+        for key in 0..40 {
+            g.instance(key);
+            let x = table.look(&g, key as u32 % 5);
+            let y = (g.affine([x], w, Some(b)) * g.param(scale)).tanh();
+            g.output(&format!("y{key}"), y);
+        }
+        made.push(g.finish().expect("sound"));
+    }
+    let mut bytes = Vec::new();
+    for graph in &made {
+        let weights = Weights::init(&graph.module, 5);
+        let plan = planned(graph);
+        player.play(&plan, &weights, bound(graph, false)).expect("plays");
+        bytes.push(player.counters().parameters);
+        let run =
+            autobatch_ir::reference::forward::<f32>(graph, &weights, autobatch_ir::reference::Noise::Off)
+                .expect("evaluates");
+        for (number, output) in graph.outputs.iter().enumerate() {
+            let expected = run.floats(output.value).expect("floats");
+            let found = player.output(number);
+            let close = found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6);
+            assert!(close, "output {number}: {found:?}, the reference says {expected:?}");
+        }
+    }
+    assert_eq!(bytes, [116 * 4, (32 + 5 + 5 + 18) * 4, (32 + 5 + 5 + 18) * 4]);
+}
+
+#[test]
+fn pipelines_are_kept_where_they_are_wanted_and_a_broken_file_is_none() {
+    let folder = std::env::temp_dir().join(format!("autobatch-kept-{}", std::process::id()));
+    let options = Options { pipelines: Kept::Folder(folder.clone()), ..Options::default() };
+    let (graph, values) = cells(3, 5);
+    let mut seen = Vec::new();
+    for turn in 0..3 {
+        let Some(mut player) = player(options.clone()) else { return };
+        seen.push(bits(&mut player, &graph, &values));
+        drop(player);
+        // Adapters without such a cache leave nothing.
+        for entry in fs::read_dir(&folder).into_iter().flatten() {
+            let path = entry.expect("an entry").path();
+            let mut bytes = fs::read(&path).expect("a file");
+            assert!(bytes.starts_with(b"abpipes1"), "{}", path.display());
+            if turn == 0 {
+                let last = bytes.len() - 1;
+                bytes[last] ^= 0xff;
+                fs::write(&path, bytes).expect("writes");
+            }
+        }
+    }
+    assert!(seen[0] == seen[1] && seen[1] == seen[2]);
+    let _ = fs::remove_dir_all(&folder);
+}
