@@ -120,10 +120,10 @@ impl StepContext<'_> {
         memory
             .tile
             .fit(self.program.block_floats + self.program.row_floats * rows)
-            .expect("a tile is at most a few hundred KiB and a row");
+            .expect("a tile is at most one MiB, or a few rows");
         let blocks = memory.tile.floats_mut().as_mut_ptr();
         let base = blocks.wrapping_add(self.program.block_floats);
-        // Nearly equal tiles: all go through the weights once.
+        // As few tiles as can be, nearly equal: each goes through the weights once.
         let tiles = lanes.len().div_ceil(rows).max(1);
         let height = lanes.len().div_ceil(tiles).max(1).next_multiple_of(TILE_STEP);
         for start in lanes.clone().step_by(height) {
