@@ -8,8 +8,8 @@
 //! operands of one element are spread over a block first, so that all places look alike. What is left
 //! behind the last whole block is played on copies.
 //!
-//! An Adam update of arrays in cache takes 0.8 of the time with blocks of 128 that it takes with blocks of
-//! 64 or 512, which are told too often or leave the processor's window.
+//! An Adam update of arrays in cache takes 0.9 of the time with blocks of 128 that it takes with blocks of
+//! 64 or 256, which are told too often or leave the processor's window.
 //!
 //! **Bits.** Elements are independent, and each instruction computes what `ir::numeric::scalar` says.
 
