@@ -52,6 +52,7 @@ impl Session {
     ///
     /// # Errors
     /// The first fault of emitting, weights of another module, or an index out of range.
+    #[track_caller]
     pub fn eager<'g>(&self, graph: &'g Graph) -> Result<Eager<'g>> {
         graph.check()?;
         let values =
@@ -62,6 +63,7 @@ impl Session {
 
 impl Eager<'_> {
     /// The elements of a value. `None` for a list, for what was emitted later, and for a value of another graph.
+    #[track_caller]
     #[must_use]
     pub fn value(&self, value: Value<'_>) -> Option<RowBuf> {
         let own = std::ptr::eq(value.graph(), self.graph);
@@ -69,11 +71,12 @@ impl Eager<'_> {
     }
 
     /// A value in a line: its name, what made it, its type, its first elements and where the model made it.
+    #[track_caller]
     #[must_use]
     pub fn show(&self, value: Value<'_>) -> String {
         let own = std::ptr::eq(value.graph(), self.graph);
         match value.id().filter(|_| own) {
-            Some(id) if id.index() < self.data().arena.values() => self.line(id),
+            Some(id) if self.values.value(id).is_some() => self.line(id),
             _ => "a value that was not there when this was computed".to_owned(),
         }
     }

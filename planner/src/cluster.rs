@@ -13,11 +13,13 @@
 //! *Cost.* Linear in applications and operands.
 
 use crate::grow::Placed;
+use crate::room::make_room;
 use crate::schedule::Problem;
 use crate::storage::Storage;
 use autobatch_ir::graph::{Callee, GraphData, Op, Operand};
+use autobatch_ir::hash::BuildMix;
 use autobatch_ir::id::{AppId, SigId, ValueId};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 /// No node.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -31,23 +33,22 @@ pub(crate) struct Clusters {
     pub(crate) node_of: Vec<u32>,
     /// The type of each node.
     pub(crate) ty: Vec<u32>,
-    /// The signature of each type.
-    pub(crate) types: Vec<SigId>,
     /// Where each node's operands begin, and where the last one's end.
     pub(crate) operand_start: Vec<u32>,
     /// Operand nodes.
     pub(crate) operands: Vec<u32>,
     /// Nodes that must be batches of their own, ascending.
     pub(crate) alone: Vec<u32>,
+    numbers: TypeNumbers,
     /// Needed sources, a signature at a time.
-    pub(crate) sources: Vec<Vec<AppId>>,
+    sources: Vec<AppId>,
+    /// The same in the order of the graph.
+    found_sources: Vec<(SigId, AppId)>,
+    /// Per signature where its sources begin, and where the last one's end.
+    source_start: Vec<u32>,
     needed: Vec<bool>,
-    type_of_sig: Vec<u32>,
-    /// The last places of bound numbers seen with each signature, and the type they have.
-    last_mixed: Vec<(u64, u32)>,
     sigs: Vec<SigFacts>,
     values: Vec<ValueFacts>,
-    source_of_sig: Vec<u32>,
 }
 
 /// What an application of a signature is.
@@ -80,9 +81,6 @@ struct ValueFacts {
 /// The result number of lists.
 const LIST: u32 = u32::MAX;
 
-/// The types of nodes some of whose indices are bound: signature, bound places, further bound places.
-type MixedTypes = BTreeMap<(SigId, [u64; 2], Vec<u64>), u32>;
-
 /// Whether an application only names numbers that are there before the first step.
 pub(crate) fn is_source(callee: Callee) -> bool {
     matches!(callee, Callee::Op(Op::Input(_) | Op::Fill { .. } | Op::Param))
@@ -103,74 +101,124 @@ impl Clusters {
         self.mark_needed(graph, wanted, there);
         self.clear(graph);
         storage.begin(graph, split);
-        let (apps, pool) = (graph.arena.apps(), graph.arena.operand_pool());
-        let mut mixed = MixedTypes::new();
-        for (index, app) in apps.iter().enumerate() {
-            if !self.needed[index] {
-                if there.has(app.results) {
-                    let results = self.sigs[app.sig.index()].results;
-                    let end = apps.get(index + 1).map_or(graph.arena.values(), |next| next.results as usize);
-                    number_results(&mut self.values[app.results as usize..end], NONE, results);
-                }
-                continue;
-            }
-            let (operands_end, results_end) =
-                apps.get(index + 1).map_or((pool.len(), graph.arena.values()), |next| {
-                    (next.operands as usize, next.results as usize)
-                });
-            let operands = &pool[app.operands as usize..operands_end];
-            let facts = self.sigs[app.sig.index()];
-            let results = &mut self.values[app.results as usize..results_end];
-            match facts.kind {
-                Kind::List => results.fill(ValueFacts { node: NONE, result: LIST }),
-                Kind::Source => {
-                    number_results(results, NONE, facts.results);
-                    self.push_source(app.sig, AppId::new(index));
-                }
-                Kind::Node => {
-                    let node = self.nodes.len() as u32;
-                    number_results(results, node, facts.results);
-                    self.node_of[index] = node;
-                    self.nodes.push(AppId::new(index));
-                    self.operand_start.push(self.operands.len() as u32);
-                    let bound = self.push_operands(graph, operands, facts.operands, storage);
-                    let ty = self.type_number(operands, bound, app.sig, &mut mixed);
-                    self.ty.push(ty);
-                }
-            }
-        }
-        self.operand_start.push(self.operands.len() as u32);
-        self.sources.sort_by_key(|apps| graph.arena.app(apps[0]).sig);
+        self.walk(graph, storage, there);
+        self.sort_sources(graph);
         self.alone.clear();
         self.alone.extend(graph.alone.iter().map(|id| self.node_of[id.index()]).filter(|&node| node != NONE));
         self.alone.sort_unstable();
         self.alone.dedup();
     }
 
+    /// Numbers nodes and their operands. What it writes lies in locals, because a write through one vector makes the compiler
+    /// read all others again.
+    fn walk(&mut self, graph: &GraphData, storage: &mut Storage, there: &Placed) {
+        let (apps, pool) = (graph.arena.apps(), graph.arena.operand_pool());
+        let Self {
+            nodes,
+            node_of,
+            ty,
+            operand_start,
+            operands,
+            numbers,
+            found_sources,
+            needed,
+            sigs,
+            values,
+            ..
+        } = self;
+        let (needed, sigs, values) = (needed.as_slice(), sigs.as_slice(), values.as_mut_slice());
+        let (mut count, mut end) = (0, 0);
+        for (index, app) in apps.iter().enumerate() {
+            let (operands_end, results_end) = apps
+                .get(index + 1)
+                .map_or((pool.len(), values.len()), |next| (next.operands as usize, next.results as usize));
+            let facts = sigs[app.sig.index()];
+            let results = app.results as usize..results_end;
+            if !needed[index] {
+                if there.has(app.results) {
+                    number_results(&mut values[results], NONE, facts.results);
+                }
+                continue;
+            }
+            match facts.kind {
+                Kind::List => values[results].fill(ValueFacts { node: NONE, result: LIST }),
+                Kind::Source => {
+                    number_results(&mut values[results], NONE, facts.results);
+                    found_sources.push((app.sig, AppId::new(index)));
+                }
+                Kind::Node => {
+                    number_results(&mut values[results], count as u32, facts.results);
+                    node_of[index] = count as u32;
+                    nodes[count] = AppId::new(index);
+                    operand_start[count] = end as u32;
+                    let own = &pool[app.operands as usize..operands_end];
+                    let (storage, operands) = (&mut *storage, &mut *operands);
+                    let mut reads = Reads { graph, values, storage, operands, end };
+                    let bound = reads.take(own, facts.operands as usize);
+                    end = reads.end;
+                    ty[count] = numbers.of(app.sig, own, bound);
+                    count += 1;
+                }
+            }
+        }
+        operand_start[count] = end as u32;
+        nodes.truncate(count);
+        ty.truncate(count);
+        operand_start.truncate(count + 1);
+        operands.truncate(end);
+    }
+
+    /// Sources by signature, of each in the order of the graph.
+    fn sort_sources(&mut self, graph: &GraphData) {
+        let Self { found_sources, sources, source_start, .. } = self;
+        source_start.clear();
+        source_start.resize(graph.sigs.items().len() + 2, 0);
+        for (sig, _) in &*found_sources {
+            source_start[sig.index() + 2] += 1;
+        }
+        for at in 2..source_start.len() {
+            source_start[at] += source_start[at - 1];
+        }
+        sources.clear();
+        sources.extend(found_sources.iter().map(|source| source.1));
+        for &(sig, app) in &*found_sources {
+            let at = &mut source_start[sig.index() + 1];
+            sources[*at as usize] = app;
+            *at += 1;
+        }
+        source_start.pop();
+    }
+
+    /// The needed sources of each signature that has any.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (SigId, &[AppId])> {
+        let own = |(sig, ends): (usize, &[u32])| {
+            (SigId::new(sig), &self.sources[ends[0] as usize..ends[1] as usize])
+        };
+        self.source_start.windows(2).enumerate().map(own).filter(|(_, apps)| !apps.is_empty())
+    }
+
+    /// The signature of each type.
+    pub(crate) fn types(&self) -> &[SigId] {
+        &self.numbers.types
+    }
+
     /// What a scheduler needs to know.
     pub(crate) fn problem(&self) -> Problem<'_> {
-        let types = self.types.len() as u32;
+        let types = self.types().len() as u32;
         Problem::trusted(types, &self.ty, &self.alone, &self.operand_start, &self.operands)
     }
 
     fn clear(&mut self, graph: &GraphData) {
-        self.nodes.clear();
-        self.ty.clear();
-        self.types.clear();
-        self.operands.clear();
-        self.operand_start.clear();
-        self.sources.clear();
-        self.node_of.clear();
-        self.node_of.resize(graph.arena.len(), NONE);
+        let (apps, sigs) = (graph.arena.len(), graph.sigs.items());
         // What is needed is written before it is read.
+        self.nodes.resize(apps, AppId::new(0));
+        self.ty.resize(apps, 0);
+        self.operand_start.resize(apps + 1, 0);
         self.values.resize(graph.arena.values(), ValueFacts { node: NONE, result: LIST });
-        let sigs = graph.sigs.items();
-        for numbers in [&mut self.type_of_sig, &mut self.source_of_sig] {
-            numbers.clear();
-            numbers.resize(sigs.len(), NONE);
-        }
-        self.last_mixed.clear();
-        self.last_mixed.resize(sigs.len(), (0, NONE));
+        self.node_of.clear();
+        self.node_of.resize(apps, NONE);
+        self.found_sources.clear();
+        self.numbers.clear(sigs.len());
         self.sigs.clear();
         let (mut results, mut operands) = (0, 0);
         for signature in sigs {
@@ -205,75 +253,162 @@ impl Clusters {
             end = start;
         }
     }
+}
 
-    fn push_source(&mut self, sig: SigId, app: AppId) {
-        let place = &mut self.source_of_sig[sig.index()];
-        if *place == NONE {
-            *place = self.sources.len() as u32;
-            self.sources.push(Vec::new());
-        }
-        self.sources[*place as usize].push(app);
-    }
+/// The operands of nodes, on their way into the clusters.
+struct Reads<'a> {
+    graph: &'a GraphData,
+    values: &'a [ValueFacts],
+    storage: &'a mut Storage,
+    /// Operand nodes, as far as `end`.
+    operands: &'a mut Vec<u32>,
+    end: usize,
+}
 
+impl Reads<'_> {
     /// Appends the operand nodes; a bit says which of the first 64 operands are bound numbers.
+    ///
+    /// Nearly all nodes read what was met before at the same places. The first that meets something else is taken again,
+    /// by [`take_anew`](Self::take_anew).
     #[inline]
-    fn push_operands(
-        &mut self,
-        graph: &GraphData,
-        operands: &[Operand],
-        first_place: u32,
-        storage: &mut Storage,
-    ) -> u64 {
-        let mut bound = 0;
-        for (place, operand) in operands.iter().enumerate() {
+    fn take(&mut self, own: &[Operand], first_place: usize) -> u64 {
+        make_room(self.operands, self.end + own.len());
+        let known = self.storage.known(first_place, own.len());
+        let slots = &mut self.operands[self.end..self.end + own.len()];
+        let (mut bound, mut kept) = (0, 0);
+        for (place, (operand, known)) in own.iter().zip(known).enumerate() {
             let Some(value) = operand.as_value() else {
                 bound |= 1 << (place & 63);
                 continue;
             };
-            let at = first_place as usize + place;
+            let facts = self.values[value.index()];
+            if facts.result >= 64 || known >> facts.result & 1 == 0 {
+                return self.take_anew(own, first_place);
+            }
+            // Written always and kept by a sum: which operands are nodes is hard to predict.
+            slots[kept] = facts.node;
+            kept += usize::from(facts.node != NONE);
+        }
+        self.end += kept;
+        bound
+    }
+
+    /// The same, whatever is met.
+    #[inline(never)]
+    fn take_anew(&mut self, own: &[Operand], first_place: usize) -> u64 {
+        let mut bound = 0;
+        for (place, operand) in own.iter().enumerate() {
+            let Some(value) = operand.as_value() else {
+                bound |= 1 << (place & 63);
+                continue;
+            };
             let facts = self.values[value.index()];
             if facts.result == LIST {
-                for item in graph.arena.operands(graph.arena.producer(value)) {
-                    let Some(item) = item.as_value() else { continue };
-                    let facts = self.values[item.index()];
-                    storage.meet(at, facts.result);
-                    if facts.node != NONE {
-                        self.operands.push(facts.node);
-                    }
-                }
+                self.take_list(value, first_place + place, own.len() - place);
                 continue;
             }
-            storage.meet(at, facts.result);
-            if facts.node != NONE {
-                self.operands.push(facts.node);
-            }
+            self.take_one(facts, first_place + place);
         }
         bound
     }
 
-    /// The type of a node: its signature, unless some of its indices are computed and some bound.
+    /// Appends the elements of a list, and leaves room for the operands after it.
+    fn take_list(&mut self, list: ValueId, place: usize, after: usize) {
+        let items = self.graph.arena.operands(self.graph.arena.producer(list));
+        make_room(self.operands, self.end + items.len() + after);
+        for item in items.iter().filter_map(|item| item.as_value()) {
+            self.take_one(self.values[item.index()], place);
+        }
+    }
+
     #[inline]
-    fn type_number(&mut self, operands: &[Operand], bound: u64, sig: SigId, mixed: &mut MixedTypes) -> u32 {
-        let known = if bound == 0 {
-            &mut self.type_of_sig[sig.index()]
-        } else if operands.len() > 64 {
-            mixed.entry(bound_places(operands, sig)).or_insert(NONE)
-        } else {
-            let (last, number) = self.last_mixed[sig.index()];
-            if last == bound && number != NONE {
-                return number;
-            }
-            mixed.entry((sig, [bound, 0], Vec::new())).or_insert(NONE)
-        };
-        if *known == NONE {
-            *known = self.types.len() as u32;
-            self.types.push(sig);
+    fn take_one(&mut self, facts: ValueFacts, place: usize) {
+        self.storage.meet(place, facts.result);
+        self.operands[self.end] = facts.node;
+        self.end += usize::from(facts.node != NONE);
+    }
+}
+
+/// The type numbers of nodes.
+#[derive(Debug, Default)]
+struct TypeNumbers {
+    /// The signature of each type.
+    types: Vec<SigId>,
+    /// The type of the nodes of a signature that take no bound numbers, or [`NONE`].
+    of_sig: Vec<u32>,
+    /// The last places of bound numbers seen with each signature, and the type they have.
+    last_mixed: Vec<(u64, u32)>,
+    /// The types of nodes some of whose indices are bound, by their bound places: a word of 64 places leads from a signature's
+    /// number to another number, and so on, the last word to the type.
+    mixed: HashMap<(u32, u64), u32, BuildMix>,
+}
+
+impl TypeNumbers {
+    fn clear(&mut self, sigs: usize) {
+        self.types.clear();
+        self.of_sig.clear();
+        self.of_sig.resize(sigs, NONE);
+        self.last_mixed.clear();
+        self.last_mixed.resize(sigs, (0, NONE));
+        self.mixed.clear();
+    }
+
+    /// The type of a node: its signature, unless some of its indices are computed and some bound, as `bound` says of the first
+    /// 64 operands.
+    #[inline]
+    fn of(&mut self, sig: SigId, operands: &[Operand], bound: u64) -> u32 {
+        if operands.len() > 64 {
+            return self.of_many(sig, operands);
         }
-        let number = *known;
-        if operands.len() <= 64 {
-            self.last_mixed[sig.index()] = (bound, number);
+        if bound == 0 {
+            let known = self.of_sig[sig.index()];
+            return if known == NONE { self.first_of_sig(sig) } else { known };
         }
+        let (last, number) = self.last_mixed[sig.index()];
+        if last == bound && number != NONE { number } else { self.of_mixed(sig, bound) }
+    }
+
+    #[cold]
+    fn first_of_sig(&mut self, sig: SigId) -> u32 {
+        self.types.push(sig);
+        let number = self.types.len() as u32 - 1;
+        self.of_sig[sig.index()] = number;
         number
+    }
+
+    #[inline(never)]
+    fn of_mixed(&mut self, sig: SigId, bound: u64) -> u32 {
+        let types = &mut self.types;
+        let number = *self.mixed.entry((sig.index() as u32, bound)).or_insert_with(|| {
+            types.push(sig);
+            types.len() as u32 - 1
+        });
+        self.last_mixed[sig.index()] = (bound, number);
+        number
+    }
+
+    /// The type of a node with more than 64 operands.
+    #[cold]
+    fn of_many(&mut self, sig: SigId, operands: &[Operand]) -> u32 {
+        let Self { types, mixed, of_sig, .. } = self;
+        let bound = |operand: &Operand| u64::from(operand.as_value().is_none());
+        let words = operands
+            .chunks(64)
+            .map(|places| (0..).zip(places).fold(0, |mask, (bit, operand)| mask | bound(operand) << bit));
+        let mut from = sig.index() as u32;
+        let last = operands.len().div_ceil(64) - 1;
+        for (at, word) in words.enumerate() {
+            // Numbers on the way are those of no signature.
+            let fresh = (of_sig.len() + mixed.len()) as u32;
+            from = *mixed.entry((from, word)).or_insert_with(|| {
+                if at < last {
+                    return fresh;
+                }
+                types.push(sig);
+                types.len() as u32 - 1
+            });
+        }
+        from
     }
 }
 
@@ -282,14 +417,4 @@ fn number_results(values: &mut [ValueFacts], node: u32, first: u32) {
     for (result, facts) in (first..).zip(values) {
         *facts = ValueFacts { node, result };
     }
-}
-
-/// The bound places of an application with more than 64 operands.
-fn bound_places(operands: &[Operand], sig: SigId) -> (SigId, [u64; 2], Vec<u64>) {
-    let mut words = operands.chunks(64).map(|places| {
-        let bound = |operand: &Operand| u64::from(operand.as_value().is_none());
-        (0..).zip(places).fold(0, |mask, (bit, operand)| mask | bound(operand) << bit)
-    });
-    let first = [words.next().unwrap_or(0), words.next().unwrap_or(0)];
-    (sig, first, words.collect())
 }

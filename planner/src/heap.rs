@@ -148,7 +148,9 @@ impl Slab {
             append(merged, run);
         }
         old.for_each(|run| append(merged, run));
-        std::mem::swap(&mut self.free, merged);
+        // Copied, not swapped: so every slab finds again the memory that it had.
+        self.free.clear();
+        self.free.extend_from_slice(merged);
         self.first = 0;
     }
 }

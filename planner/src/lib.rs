@@ -9,6 +9,7 @@
 //! graph except where the model asked for something that does not hold.
 
 mod cache;
+mod classes;
 mod cluster;
 mod compile;
 mod content;
@@ -23,6 +24,7 @@ mod order;
 pub mod passes;
 mod price;
 mod rewrite;
+mod room;
 mod rows;
 pub mod schedule;
 pub mod stages;
@@ -53,9 +55,9 @@ use cluster::Clusters;
 use compile::Tables;
 use differentiate::{Derivative, Wanted};
 use grow::Placed;
-use lower::Lowering;
+use lower::{Draft, Lowering};
 use order::Order;
-use schedule::{Auto, Schedule, Scratch, Why, path_sum_bound};
+use schedule::{Auto, Schedule, Scratch, Why, path_sum_total};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -82,8 +84,12 @@ impl Default for Request<'_> {
     }
 }
 
-/// Plans graphs. Keeps its working memory and the kernels it compiled, so the second plan of a size
-/// allocates little but its output.
+/// Plans graphs. Keeps its working memory and the kernels it compiled.
+///
+/// The second plan of a size allocates nothing but its output: the blocks of memory that the returned [`Plan`] owns, each
+/// of its lists and names one, of the size that it has. That holds for every policy of [`schedule`] and for graphs of every kind,
+/// but not for what is made for keeps or for a while and asked for: kernels of signatures that were not met before,
+/// the reverse of [`Request::gradients`], [`RowOrder::Planned`], and passes before planning.
 pub struct Planner {
     policy: Box<dyn Schedule + Send + Sync>,
     policy_id: PolicyId,
@@ -96,6 +102,11 @@ pub struct Planner {
     kernel_of_sig: Vec<Option<Arc<Kernel>>>,
     prices: Vec<Price>,
     why: Why,
+    /// The values that a plan makes for somebody: outputs, what was asked for, losses.
+    wanted: Vec<ValueId>,
+    /// Per value whether it was promised to be shared.
+    shared: Vec<bool>,
+    draft: Draft,
     derivatives: Known<Option<Arc<Derivative>>>,
 }
 
@@ -205,6 +216,9 @@ impl Planner {
             kernel_of_sig: Vec::new(),
             prices: Vec::new(),
             why: Why::Rule,
+            wanted: Vec::new(),
+            shared: Vec::new(),
+            draft: Draft::default(),
             derivatives: HashMap::default(),
         }
     }
@@ -236,8 +250,8 @@ impl Planner {
         request: &Request<'_>,
         (earlier, placed): (Option<&Plan>, &mut Placed),
     ) -> Result<Plan, PlanError> {
-        let outputs = wanted_outputs(graph, request)?;
-        let mut wanted: Vec<ValueId> = outputs.iter().map(|output| output.1).collect();
+        wanted_outputs(graph, request, &mut self.wanted)?;
+        let wanted = &mut self.wanted;
         if let Some(gradients) = &request.gradients {
             if request.mode != Mode::Train {
                 return Err(PlanError::NotTraining(request.mode));
@@ -258,7 +272,7 @@ impl Planner {
             losses.chain(gradients.values).any(is_constant)
         });
         let growing = request.mode == Mode::Grow;
-        self.clusters.fill(graph, &wanted, &mut self.storage, split && !growing, placed);
+        self.clusters.fill(graph, wanted, &mut self.storage, split && !growing, placed);
         let clusters = &self.clusters;
         let (kernels, of_sig) = (&mut self.kernels, &mut self.kernel_of_sig);
         of_sig.clear();
@@ -270,7 +284,7 @@ impl Planner {
         self.prices.clear();
         if let Some(table) = self.policy.costs() {
             let price = |&sig: &SigId| Work::of(&kernel_of(sig)).price(table);
-            self.prices.extend(clusters.types.iter().map(price));
+            self.prices.extend(clusters.types().iter().map(price));
         }
         let problem = clusters.problem().with_prices(&self.prices);
         let batches = self.policy.schedule(&problem, &mut self.scratch);
@@ -279,7 +293,7 @@ impl Planner {
             schedule::check(&problem, &batches)
                 .map_err(|error| PlanError::Schedule { policy: policy(), error })?;
         }
-        let bound = batches.bound.unwrap_or_else(|| path_sum_bound(&problem, &mut self.scratch).total);
+        let bound = batches.bound.unwrap_or_else(|| path_sum_total(&problem, &mut self.scratch));
         self.why.clone_from(&batches.why);
         if growing {
             let known = earlier.map_or((&[][..], &[][..]), |plan| (&plan.slabs[..], &plan.fields[..]));
@@ -289,12 +303,13 @@ impl Planner {
         }
         let layout = (request.rows, request.mode);
         self.order
-            .fill(graph, clusters, &self.storage, &batches, (&wanted, placed), layout)
+            .fill(graph, clusters, &self.storage, &batches, (wanted, placed), layout)
             .map_err(|_| PlanError::TooLarge)?;
-        promises(graph, &self.order)?;
-        let lowering =
-            Lowering { graph, storage: &self.storage, order: &self.order, mode: request.mode, bound };
-        let mut plan = lowering.plan(outputs, (earlier, placed), kernel_of);
+        self.scratch.recycle(batches);
+        promises(graph, &self.order, &mut self.shared)?;
+        let (storage, order) = (&self.storage, &self.order);
+        let lowering = Lowering { graph, storage, order, mode: request.mode, bound, asked: request.wanted };
+        let mut plan = lowering.plan(&mut self.draft, (earlier, placed), kernel_of);
         if growing {
             grow::note(&plan, graph, earlier.map_or(0, |plan| plan.steps.len()), placed);
         }
@@ -321,7 +336,7 @@ impl Planner {
         request: &Request<'_>,
         selection: &Selection,
     ) -> Result<Planned<'g>, PlanError> {
-        wanted_outputs(graph, request)?;
+        wanted_outputs(graph, request, &mut self.wanted)?;
         let optimized = passes::optimize(graph, request.wanted, request.mode, selection, &mut passes::all)
             .map_err(PlanError::Pass)?;
         let renamed = |&value: &ValueId| optimized.renaming.get(value).expect("passes keep what is wanted");
@@ -367,12 +382,14 @@ fn derivative(
     Ok(made)
 }
 
-/// Whether every value that was promised to be shared is taken by all rows of the batches that take it.
-fn promises(graph: &GraphData, order: &Order) -> Result<(), PlanError> {
+/// Whether every value that was promised to be shared is taken by all rows of the batches that take it; `shared` is working
+/// memory.
+fn promises(graph: &GraphData, order: &Order, shared: &mut Vec<bool>) -> Result<(), PlanError> {
     if graph.shared.is_empty() {
         return Ok(());
     }
-    let mut shared = vec![false; graph.arena.values()];
+    shared.clear();
+    shared.resize(graph.arena.values(), false);
     graph.shared.iter().for_each(|value| shared[value.index()] = true);
     for batch in &order.batches {
         let lanes = order.apps(batch);
@@ -389,45 +406,20 @@ fn promises(graph: &GraphData, order: &Order) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// The spelling of a value, as [`Display`](fmt::Display) has it: a minibatch asks for thousands, and formatting them would
-/// be a tenth of planning.
-fn spelled(value: ValueId) -> String {
-    let mut bytes = [0; 11];
-    let (mut at, mut rest) = (bytes.len(), value.index());
-    loop {
-        at -= 1;
-        bytes[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 || at == 1 {
-            break;
-        }
-    }
-    bytes[at - 1] = b'%';
-    std::str::from_utf8(&bytes[at - 1..]).map_or_else(|_| value.to_string(), str::to_owned)
-}
-
-fn wanted_outputs(graph: &GraphData, request: &Request<'_>) -> Result<Vec<(String, ValueId)>, PlanError> {
-    let named = graph.outputs.iter().map(|output| (output.name.clone(), output.value));
-    let asked = request.wanted.iter().map(|&value| (spelled(value), value));
-    let outputs: Vec<(String, ValueId)> = named.chain(asked).collect();
-    if outputs.is_empty() && request.gradients.is_none() {
+/// Fills `wanted` with the values of the graph's outputs and those that are asked for besides.
+fn wanted_outputs(
+    graph: &GraphData,
+    request: &Request<'_>,
+    wanted: &mut Vec<ValueId>,
+) -> Result<(), PlanError> {
+    wanted.clear();
+    wanted.extend(graph.outputs.iter().map(|output| output.value));
+    wanted.extend_from_slice(request.wanted);
+    if wanted.is_empty() && request.gradients.is_none() {
         return Err(PlanError::NothingWanted);
     }
-    match outputs.iter().find(|output| graph.type_of(output.1).is_list) {
-        Some(list) => Err(PlanError::WantedList(list.1)),
-        None => Ok(outputs),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_spelled_as_they_display() {
-        for number in [0, 7, 10, 99, 100, 123_456_789, 1_000_000_000] {
-            let value = ValueId::new(number);
-            assert_eq!(spelled(value), value.to_string());
-        }
+    match wanted.iter().find(|&&value| graph.type_of(value).is_list) {
+        Some(&list) => Err(PlanError::WantedList(list)),
+        None => Ok(()),
     }
 }

@@ -6,13 +6,59 @@
 
 use crate::grow::Placed;
 use crate::order::{Batch, Order, field_of};
-use crate::storage::Storage;
+use crate::storage::{Storage, field_name};
 use autobatch_ir::graph::{GraphData, OperandKind, ParamArg};
 use autobatch_ir::id::{AppId, SigId, ValueId};
 use autobatch_ir::plan::{
-    Certificate, FieldId, Kernel, KernelId, Mode, Operand, Place, Plan, PlanOutput, Step, Store, StoreKind,
+    Certificate, FieldId, Kernel, KernelId, Mode, Operand, Place, Plan, PlanOutput, Step, Store, StoreId,
+    StoreKind,
 };
 use std::sync::Arc;
+
+/// Working memory of lowering. A plan is written here and copied when its size is known, so that it holds no more than it needs
+/// and nothing of it moves.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    kernel_ids: Vec<Option<KernelId>>,
+    /// The slots of the operands of a step, and their rows.
+    runs: Vec<(usize, Run)>,
+    kernels: Vec<Arc<Kernel>>,
+    steps: Vec<Step>,
+    waves: Vec<u32>,
+    operands: Vec<Operand>,
+    places: Vec<Place>,
+    store_args: Vec<StoreId>,
+    tables: Vec<u32>,
+}
+
+impl Draft {
+    /// The lists that a plan writes, empty.
+    fn lend(&mut self, plan: &mut Plan) {
+        plan.kernels = std::mem::take(&mut self.kernels);
+        plan.steps = std::mem::take(&mut self.steps);
+        plan.waves = std::mem::take(&mut self.waves);
+        plan.operands = std::mem::take(&mut self.operands);
+        plan.places = std::mem::take(&mut self.places);
+        plan.store_args = std::mem::take(&mut self.store_args);
+        plan.tables = std::mem::take(&mut self.tables);
+    }
+
+    /// Takes the lists back and leaves copies that are as long as they must be.
+    fn settle(&mut self, plan: &mut Plan) {
+        fn copy<T: Clone>(list: &mut Vec<T>, memory: &mut Vec<T>) {
+            let exact = list.to_vec();
+            *memory = std::mem::replace(list, exact);
+            memory.clear();
+        }
+        copy(&mut plan.kernels, &mut self.kernels);
+        copy(&mut plan.steps, &mut self.steps);
+        copy(&mut plan.waves, &mut self.waves);
+        copy(&mut plan.operands, &mut self.operands);
+        copy(&mut plan.places, &mut self.places);
+        copy(&mut plan.store_args, &mut self.store_args);
+        copy(&mut plan.tables, &mut self.tables);
+    }
+}
 
 /// What lowering needs besides the order.
 pub(crate) struct Lowering<'a> {
@@ -21,6 +67,8 @@ pub(crate) struct Lowering<'a> {
     pub(crate) order: &'a Order,
     pub(crate) mode: Mode,
     pub(crate) bound: u32,
+    /// Values to read after the run, besides the graph's own outputs.
+    pub(crate) asked: &'a [ValueId],
 }
 
 impl Lowering<'_> {
@@ -29,19 +77,23 @@ impl Lowering<'_> {
     /// If there is an `earlier` plan, its steps come first.
     pub(crate) fn plan(
         &self,
-        outputs: Vec<(String, ValueId)>,
+        draft: &mut Draft,
         (earlier, placed): (Option<&Plan>, &Placed),
         mut kernel_of: impl FnMut(SigId) -> Arc<Kernel>,
     ) -> Plan {
         let mut plan = self.frame();
+        draft.lend(&mut plan);
+        let lanes = earlier.map_or(0, |plan| plan.lanes.len()) + self.lanes();
+        plan.lanes.reserve_exact(lanes);
         if let Some(earlier) = earlier {
             continue_after(&mut plan, earlier);
         }
         let first_wave = plan.waves.len() as u32;
-        let mut kernels: Vec<Option<KernelId>> = vec![None; self.graph.sigs.items().len()];
-        let mut runs = Vec::new();
+        let Draft { kernel_ids, runs, .. } = draft;
+        kernel_ids.clear();
+        kernel_ids.resize(self.graph.sigs.items().len(), None);
         for (number, batch) in self.order.batches.iter().enumerate() {
-            let kernel = *kernels[batch.sig.index()].get_or_insert_with(|| {
+            let kernel = *kernel_ids[batch.sig.index()].get_or_insert_with(|| {
                 let kernel = kernel_of(batch.sig);
                 let known = plan.kernels.iter().position(|known| **known == *kernel);
                 let number = known.unwrap_or_else(|| {
@@ -51,12 +103,22 @@ impl Lowering<'_> {
                 KernelId(number as u32)
             });
             match self.storage.sigs[batch.sig.index()].homes.is_empty() {
-                true => self.step(&mut plan, kernel, (number, first_wave), &mut runs),
+                true => self.step(&mut plan, kernel, (number, first_wave), runs),
                 false => self.bring_in(&mut plan, kernel, (number, first_wave)),
             }
         }
-        self.finish(&mut plan, outputs, placed);
+        self.finish(&mut plan, placed);
+        draft.settle(&mut plan);
         plan
+    }
+
+    /// The lanes of all steps: of a constant with several homes, those of a step for each field.
+    fn lanes(&self) -> usize {
+        let steps = |batch: &Batch| match &self.storage.sigs[batch.sig.index()] {
+            own if own.homes.is_empty() => 1,
+            own => own.fields_of(batch.home).count(),
+        };
+        self.order.batches.iter().map(|batch| batch.lanes.len() * steps(batch)).sum()
     }
 
     fn frame(&self) -> Plan {
@@ -66,9 +128,11 @@ impl Lowering<'_> {
             ty: decl.ty,
             kind: StoreKind::Param(decl.kind),
         };
-        let mut slabs = self.storage.slabs.clone();
+        let (mut slabs, mut fields) = (self.storage.slabs.clone(), self.storage.fields.clone());
         for (slab, &rows) in slabs.iter_mut().zip(&self.order.slab_rows) {
             slab.rows = rows;
+            let own = &mut fields[slab.fields.start as usize..slab.fields.end as usize];
+            own.iter_mut().enumerate().for_each(|(number, field)| field.name = field_name(number));
         }
         Plan {
             module: module.name.clone(),
@@ -78,14 +142,14 @@ impl Lowering<'_> {
             words: self.graph.bindings.words.len() as u32,
             floats: self.graph.bindings.floats.len() as u32,
             slabs,
-            fields: self.storage.fields.clone(),
+            fields,
             kernels: Vec::new(),
-            steps: Vec::with_capacity(self.order.batches.len()),
+            steps: Vec::new(),
             waves: Vec::new(),
             operands: Vec::new(),
             places: Vec::new(),
             store_args: Vec::new(),
-            lanes: Vec::with_capacity(self.order.lanes.len()),
+            lanes: Vec::new(),
             tables: Vec::new(),
             finals: Vec::new(),
             updates: Vec::new(),
@@ -111,8 +175,8 @@ impl Lowering<'_> {
         // In normal form the tables of results come before those of operands.
         runs.clear();
         for &(field, block) in &storage.results {
-            let rows = self.order.slot_rows(batch, slots.start + block as usize);
-            plan.places.push(result_place(&mut plan.tables, field, rows));
+            let place = self.result_place(&mut plan.tables, field, batch, slots.start + block as usize);
+            plan.places.push(place);
         }
         let mut slot = slots.start + storage.blocks.len();
         for place in 0..signature.operands.len() {
@@ -134,9 +198,24 @@ impl Lowering<'_> {
         let slot = self.order.slots(number).start;
         for field in self.storage.sigs[batch.sig.index()].fields_of(batch.home) {
             let start = (plan.operands.len() as u32, plan.places.len() as u32, plan.store_args.len() as u32);
-            plan.places.push(result_place(&mut plan.tables, field, self.order.slot_rows(batch, slot)));
+            plan.places.push(self.result_place(&mut plan.tables, field, batch, slot));
             self.push_step(plan, kernel, (number, first_wave), start);
         }
+    }
+
+    /// Where a result goes: a range, or through a table that is appended.
+    fn result_place(&self, tables: &mut Vec<u32>, field: FieldId, batch: &Batch, slot: usize) -> Place {
+        if let Some(start) = self.order.result_start(batch, slot) {
+            return Place::Rows { field, start };
+        }
+        let rows = self.order.slot_rows(batch, slot);
+        let start = rows.clone().next().unwrap_or(0);
+        if rows.clone().zip(start..).all(|(row, expected)| row == expected) {
+            return Place::Rows { field, start };
+        }
+        let at = tables.len() as u32;
+        tables.extend(rows);
+        Place::Table { field, at }
     }
 
     /// Appends the step of a batch, whose operands, places and store arguments begin at `start` and
@@ -262,24 +341,46 @@ impl Lowering<'_> {
         Operand::Segments { field, offsets, items: items_at }
     }
 
-    fn finish(&self, plan: &mut Plan, outputs: Vec<(String, ValueId)>, placed: &Placed) {
+    fn finish(&self, plan: &mut Plan, placed: &Placed) {
         let place = |value| match placed.get(value) {
             Some(place) => place,
             None => (FieldId(field_of(self.graph, self.storage, value) as u32), self.order.row(value)),
         };
-        let output = |(name, value)| {
+        let output = |name, value| {
             let (field, row) = place(value);
             PlanOutput { name, field, row }
         };
-        plan.outputs = outputs.into_iter().map(output).collect();
+        plan.outputs.reserve_exact(self.graph.outputs.len() + self.asked.len());
+        plan.outputs.extend(self.graph.outputs.iter().map(|own| output(own.name.clone(), own.value)));
+        plan.outputs.extend(self.asked.iter().map(|&value| output(spelled(value), value)));
         let batches = plan.steps.iter().filter(|step| !plan.kernel(step).source).count();
         let moving = plan.steps.iter().filter(|step| plan.kernel(step).only_moves());
         plan.certificate.copied = moving.map(|step| u64::from(step.rows) * step.places.len() as u64).sum();
         plan.certificate.batches = batches as u32;
         plan.certificate.bound = self.bound;
         plan.certificate.slab_bytes = plan.slab_bytes();
-        plan.tables.shrink_to_fit();
     }
+}
+
+/// The spelling of a value, as [`Display`](std::fmt::Display) has it: a minibatch asks for thousands, and formatting them would
+/// be a tenth of planning.
+fn spelled(value: ValueId) -> String {
+    numbered(b'%', value.index() as u32)
+}
+
+/// A letter of the alphabet or a sign, and a number, in a string that is no longer than it must be.
+pub(crate) fn numbered(letter: u8, number: u32) -> String {
+    let mut bytes = [letter; 11];
+    let (mut at, mut rest) = (bytes.len(), number);
+    loop {
+        at -= 1;
+        bytes[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    std::str::from_utf8(&bytes[at - 1..]).expect("a letter and digits are text").to_owned()
 }
 
 /// Begins a plan with the steps of an earlier one; slabs and fields of it are in the plan.
@@ -296,19 +397,8 @@ fn continue_after(plan: &mut Plan, earlier: &Plan) {
         (earlier.certificate.direct, earlier.certificate.tabled);
 }
 
-/// Where a result goes: a range, or through a table that is appended.
-fn result_place(tables: &mut Vec<u32>, field: FieldId, rows: impl Iterator<Item = u32> + Clone) -> Place {
-    let start = rows.clone().next().unwrap_or(0);
-    if rows.clone().zip(start..).all(|(row, expected)| row == expected) {
-        return Place::Rows { field, start };
-    }
-    let at = tables.len() as u32;
-    tables.extend(rows);
-    Place::Table { field, at }
-}
-
 /// Rows of an operand: steady, or through a table that was appended to the plan.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Run {
     Steady { start: u32, stride: u32 },
     Table(u32),
@@ -332,4 +422,17 @@ pub(crate) fn progression(plan: &mut Plan, mut rows: impl Iterator<Item = u32> +
     let at = plan.tables.len() as u32;
     plan.tables.extend(all);
     Run::Table(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_spelled_as_they_display() {
+        for number in [0, 7, 10, 99, 100, 123_456_789, 1_000_000_000] {
+            let value = ValueId::new(number);
+            assert_eq!(spelled(value), value.to_string());
+        }
+    }
 }

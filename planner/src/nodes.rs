@@ -38,14 +38,14 @@ impl Nodes {
         let price =
             |&sig: &SigId| Work::of(&compile::compile(tables, sig, CompileOptions { training })).price(table);
         self.prices.clear();
-        self.prices.extend(self.clusters.types.iter().map(price));
+        self.prices.extend(self.clusters.types().iter().map(price));
     }
 
     /// The problem that a policy solves.
     #[must_use]
     pub fn problem(&self) -> Problem<'_> {
-        let Clusters { types, ty, alone, operand_start, operands, .. } = &self.clusters;
-        Problem::new(types.len() as u32, ty, alone, operand_start, operands)
+        let Clusters { ty, alone, operand_start, operands, .. } = &self.clusters;
+        Problem::new(self.signatures().len() as u32, ty, alone, operand_start, operands)
             .expect("clusters are numbered densely and in topological order")
             .with_prices(&self.prices)
     }
@@ -66,6 +66,6 @@ impl Nodes {
     /// applications compute an index that others bind.
     #[must_use]
     pub fn signatures(&self) -> &[SigId] {
-        &self.clusters.types
+        self.clusters.types()
     }
 }

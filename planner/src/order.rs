@@ -15,8 +15,8 @@
 use crate::cluster::{Clusters, NONE};
 use crate::grow::Placed;
 use crate::heap::Heaps;
-use crate::layout::{self, Budget, KnownSlot, LayoutError, Memory};
-use crate::rows::{Rows, for_each_item, gather, number_results};
+use crate::layout::{self, Access, Budget, KnownSlot, LayoutError, Memory};
+use crate::rows::{Copied, Gathered, Rows, for_each_item};
 use crate::schedule::Batches;
 use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
@@ -65,12 +65,16 @@ pub(crate) struct Order {
     problem: layout::Problem,
     /// The row of each needed value in the problem.
     row_of: Vec<u32>,
-    /// The rows of constants in homes besides their first, ascending by the first.
-    copies: Vec<(u32, u32)>,
+    /// Where constants have homes besides their first.
+    copies: Vec<Copied>,
     /// The row that each row of the problem has in the plan.
     rows: Vec<u32>,
     /// Per lane of all batches its number in the problem.
     lane_order: Vec<u32>,
+    /// The rest of the layout, for its memory.
+    access: Vec<Access>,
+    /// Whether the rows of every result follow each other as the lanes run.
+    in_lane_order: bool,
     /// Applications as the problem numbers lanes.
     apps: Vec<AppId>,
     wave_of_node: Vec<u32>,
@@ -80,6 +84,21 @@ pub(crate) struct Order {
     last_waves: Vec<u32>,
     heaps: Heaps,
     memory: Memory,
+    posing: Posing,
+}
+
+/// Working memory of [`Order::pose`].
+#[derive(Debug, Default)]
+struct Posing {
+    /// Per slab the rows that are there before.
+    before: Vec<u32>,
+    /// The slots of a batch.
+    results: Vec<KnownSlot>,
+    operands: Vec<KnownSlot>,
+    /// The operand places of a batch that take values, and the rows of the slabs that they read.
+    places: Vec<(usize, Range<u32>)>,
+    /// The first rows of the results of a batch.
+    starts: Vec<u32>,
 }
 
 impl Order {
@@ -98,10 +117,11 @@ impl Order {
             // That search would move rows that are there.
             row_order = RowOrder::Propagated;
         }
-        self.collect(graph, clusters, storage, batches);
+        self.collect(clusters, storage, batches);
         self.pose(graph, storage, placed)?;
         let reuse = mode == Mode::Infer && row_order != RowOrder::Planned;
         self.memory.forget();
+        self.in_lane_order = row_order != RowOrder::Planned;
         if row_order == RowOrder::Batch {
             self.lane_order.clear();
             self.batches.iter().for_each(|batch| self.lane_order.extend(0..batch.lanes.len() as u32));
@@ -109,12 +129,14 @@ impl Order {
             self.rows.clear();
             self.slab_rows.iter().for_each(|&rows| self.rows.extend(0..rows));
         } else {
+            let access = std::mem::take(&mut self.access);
+            let parts = (std::mem::take(&mut self.rows), std::mem::take(&mut self.lane_order), access);
+            self.memory.recycle(parts);
             let layout = match row_order {
                 RowOrder::Planned => layout::planned(&self.problem, Budget::default()).layout,
                 _ => layout::propagated_with(&self.problem, &mut self.memory),
             };
-            self.take(&layout);
-            self.memory.recycle(layout);
+            self.take(layout);
         }
         if reuse {
             self.reuse_rows(storage, wanted);
@@ -122,11 +144,10 @@ impl Order {
         Ok(())
     }
 
-    fn collect(&mut self, graph: &GraphData, clusters: &Clusters, storage: &Storage, batches: &Batches) {
+    fn collect(&mut self, clusters: &Clusters, storage: &Storage, batches: &Batches) {
         self.batches.clear();
         self.apps.clear();
-        for source in &clusters.sources {
-            let sig = graph.arena.app(source[0]).sig;
+        for (sig, source) in clusters.sources() {
             for home in 0..storage.sigs[sig.index()].source_batches() {
                 let first = self.apps.len() as u32;
                 self.apps.extend_from_slice(source);
@@ -134,7 +155,7 @@ impl Order {
             }
         }
         // The latest wave that a batch can be in, so that one operand of the wave before settles it.
-        let mut latest = u32::from(!clusters.sources.is_empty());
+        let mut latest = u32::from(!self.batches.is_empty());
         let first_wave = latest;
         self.wave_of_node.resize(clusters.nodes.len(), 0);
         let mut sorted = true;
@@ -153,11 +174,9 @@ impl Order {
             sorted &= wave + 1 >= latest;
             latest = latest.max(wave + 1);
             let first = self.apps.len() as u32;
-            for &node in nodes {
-                self.wave_of_node[node as usize] = wave;
-                self.apps.push(clusters.nodes[node as usize]);
-            }
-            let sig = clusters.types[clusters.ty[nodes[0] as usize] as usize];
+            nodes.iter().for_each(|&node| self.wave_of_node[node as usize] = wave);
+            self.apps.extend(nodes.iter().map(|&node| clusters.nodes[node as usize]));
+            let sig = clusters.types()[clusters.ty[nodes[0] as usize] as usize];
             self.batches.push(Batch { sig, lanes: first..self.apps.len() as u32, wave, home: 0 });
         }
         if !sorted {
@@ -166,7 +185,8 @@ impl Order {
     }
 
     fn sort_into_waves(&mut self) {
-        self.batches.sort_by_key(|batch| batch.wave);
+        // Lanes ascend, so batches of a wave keep their order though the sort needs no memory.
+        self.batches.sort_unstable_by_key(|batch| (batch.wave, batch.lanes.start));
         self.lanes.clear();
         for batch in &mut self.batches {
             let first = self.lanes.len() as u32;
@@ -178,18 +198,19 @@ impl Order {
 
     /// Poses the layout problem: rows in batch order, and the rows that each operand reads.
     fn pose(&mut self, graph: &GraphData, storage: &Storage, placed: &Placed) -> Result<(), LayoutError> {
-        let before: Vec<u32> = storage.slabs.iter().map(|slab| slab.rows).collect();
+        let mut posing = std::mem::take(&mut self.posing);
+        let Posing { before, results, operands, places, starts } = &mut posing;
+        before.clear();
+        before.extend(storage.slabs.iter().map(|slab| slab.rows));
         self.count_slab_rows(storage)?;
-        self.problem.restart(&self.slab_rows, &before)?;
+        self.problem.restart(&self.slab_rows, before)?;
         self.row_of.resize(graph.arena.values(), NONE);
         for (value, field, row) in placed.values() {
             let slab = storage.fields[field.index()].slab;
-            self.row_of[value] = self.problem.span(layout::SlabId(slab.0)).start as u32 + row;
+            self.row_of[value] = self.problem.numbers(layout::SlabId(slab.0)).start + row;
         }
         self.slot_waves.clear();
         self.last_waves.clear();
-        let (mut results, mut operands, mut places) = (Vec::new(), Vec::new(), Vec::new());
-        let mut spans_of: Vec<Range<usize>> = Vec::new();
         self.copies.clear();
         for batch in &self.batches {
             let apps = &self.apps[batch.lanes.start as usize..batch.lanes.end as usize];
@@ -207,28 +228,34 @@ impl Order {
                     continue;
                 }
                 let field = &storage.fields[storage.place_field(batch.sig, place).index()];
-                operands.push(known_slot(storage, field.slab, Some(field.width())));
-                places.push(place);
+                let slot = known_slot(storage, field.slab, Some(field.width()));
+                operands.push(slot);
+                places.push((place, self.problem.numbers(slot.0)));
             }
             let rows = Rows { row_of: &self.row_of, copies: &self.copies };
             if lists {
                 self.last_waves.resize(self.problem.rows() as usize, 0);
                 for &app in apps {
                     for_each_item(graph, storage, app, |value, slab| {
-                        let row = rows.of(value, &self.problem.span(layout::SlabId(slab.0)));
+                        let row = rows.of(value, &self.problem.numbers(layout::SlabId(slab.0)));
                         self.last_waves[row as usize] = batch.wave;
                     });
                 }
             }
-            let spans = |slot: &KnownSlot| self.problem.span(slot.0);
-            spans_of.clear();
-            spans_of.extend(operands.iter().map(spans));
-            self.problem.add_known(apps.len() as u32, &results, &operands, |columns| {
-                gather(graph, apps, &places, &rows, &spans_of, columns);
+            let (row_of, copies) = (&mut self.row_of[..], &mut self.copies);
+            self.problem.add_known(apps.len() as u32, results, operands, |first_row, columns| {
+                if batch.home > 0 {
+                    let first = row_of[graph.arena.app(apps[0]).results as usize];
+                    copies.push(Copied { first: first..first + apps.len() as u32, start: first_row(0) });
+                    return;
+                }
+                starts.clear();
+                starts.extend(own.results.iter().map(|&(_, block)| first_row(block)));
+                Gathered { apps, starts, places }.gather(graph, (row_of, copies), columns);
             });
             self.slot_waves.resize(self.problem.slot_count() as usize, batch.wave);
-            number_results(graph, own, batch.home, apps, &self.problem, (&mut self.row_of, &mut self.copies));
         }
+        self.posing = posing;
         Ok(())
     }
 
@@ -245,11 +272,8 @@ impl Order {
     }
 
     /// Takes lanes and rows as the layout says.
-    fn take(&mut self, layout: &layout::Layout) {
-        self.rows.clear();
-        self.rows.extend_from_slice(layout.all_places());
-        self.lane_order.clear();
-        self.lane_order.extend_from_slice(layout.all_lanes());
+    fn take(&mut self, layout: layout::Layout) {
+        (self.rows, self.lane_order, self.access) = layout.into_parts();
         self.lanes.clear();
         for batch in &self.batches {
             let span = batch.lanes.start as usize..batch.lanes.end as usize;
@@ -290,7 +314,8 @@ impl Order {
                 let read = problem.slot_rows(slot, posed.lanes);
                 let place = |lane: &u32| rows[read[*lane as usize] as usize];
                 if !lane_order[span.clone()].is_sorted_by_key(place) {
-                    lane_order[span.clone()].sort_by_key(place);
+                    // The slot repeats no row, so no two lanes have one place.
+                    lane_order[span.clone()].sort_unstable_by_key(place);
                     let (own, order) = (&apps[span.clone()], &lane_order[span.clone()]);
                     let moved = lanes[span.clone()].iter_mut().zip(order);
                     moved.for_each(|(app, &lane)| *app = own[lane as usize]);
@@ -300,14 +325,17 @@ impl Order {
             let blocks = storage.sigs[batch.sig.index()].blocks_of(batch.home).iter();
             for (block, slot) in blocks.zip(problem.batch_slots(posed)) {
                 let slab = block.slab.index();
-                let own = problem.slot_rows(slot, posed.lanes);
+                // In the problem, the rows of a result follow each other as its lanes do.
+                let first = problem.slot_rows(slot, posed.lanes)[0] as usize;
+                let own = first..first + posed.lanes as usize;
+                let (readers, listed) = (&problem.last_readers()[own.clone()], &last_waves[own.clone()]);
+                let rows = &mut rows[own];
                 let start = heaps.take(batch.wave, slab, posed.lanes);
                 for (row, &lane) in (start..).zip(lanes) {
-                    let posed_row = own[lane as usize];
-                    rows[posed_row as usize] = row;
-                    let read = problem.last_reader(posed_row).map_or(0, |slot| slot_waves[slot]);
-                    let last = last_waves[posed_row as usize].max(read).max(batch.wave);
-                    heaps.release_after(last, slab, row);
+                    let lane = lane as usize;
+                    rows[lane] = row;
+                    let read = slot_waves.get(readers[lane] as usize).copied().unwrap_or(0);
+                    heaps.release_after(listed[lane].max(read).max(batch.wave), slab, row);
                 }
             }
         }
@@ -328,7 +356,7 @@ impl Order {
     /// The row of a needed value that is no list, in a slab in which it has a home.
     pub(crate) fn row_in(&self, value: ValueId, slab: SlabId) -> u32 {
         let rows = Rows { row_of: &self.row_of, copies: &self.copies };
-        self.rows[rows.of(value, &self.problem.span(layout::SlabId(slab.0))) as usize]
+        self.rows[rows.of(value, &self.problem.numbers(layout::SlabId(slab.0))) as usize]
     }
 
     /// The slots of a batch: first one for each block that it writes, then one for each operand
@@ -342,6 +370,13 @@ impl Order {
     pub(crate) fn twin(&self, slot: usize) -> Option<usize> {
         let same = self.problem.slot(slot).same_as.0 as usize;
         (same != slot).then_some(same)
+    }
+
+    /// The first row of a result slot, if its rows follow each other as the lanes run.
+    pub(crate) fn result_start(&self, batch: &Batch, slot: usize) -> Option<u32> {
+        let mut rows = self.slot_rows(batch, slot);
+        debug_assert!(!self.in_lane_order || rows.clone().zip(rows.clone().skip(1)).all(|(a, b)| a + 1 == b));
+        rows.next().filter(|_| self.in_lane_order)
     }
 
     /// The rows that the lanes of a batch, as they run, name at a slot.
@@ -369,16 +404,4 @@ fn known_slot(storage: &Storage, slab: SlabId, width: Option<u32>) -> KnownSlot 
 pub(crate) fn field_of(graph: &GraphData, storage: &Storage, value: ValueId) -> usize {
     let app = graph.arena.app(graph.arena.producer(value));
     storage.sigs[app.sig.index()].results[value.index() - app.results as usize].0.index()
-}
-
-/// Calls `read` for every value that an application reads, elements of lists included.
-pub(crate) fn for_each_read(graph: &GraphData, app: AppId, mut read: impl FnMut(ValueId)) {
-    for value in graph.arena.operands(app).iter().filter_map(|operand| operand.as_value()) {
-        if graph.arena.is_list(value, &graph.sigs) {
-            let items = graph.arena.operands(graph.arena.producer(value));
-            items.iter().filter_map(|item| item.as_value()).for_each(&mut read);
-        } else {
-            read(value);
-        }
-    }
 }

@@ -4,8 +4,7 @@
 //! its value in the slab that it reads: a constant has one in each of its homes, and every other
 //! value has one. *Cost.* A look and a comparison an operand.
 
-use crate::layout::Problem;
-use crate::storage::{SigStorage, Storage};
+use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{AppId, ValueId};
 use autobatch_ir::plan::SlabId;
@@ -16,70 +15,68 @@ use std::ops::Range;
 pub(crate) struct Rows<'a> {
     /// The row of each value; of a constant that in its first home.
     pub(crate) row_of: &'a [u32],
-    /// The rows of constants in homes besides their first, ascending by the first.
-    pub(crate) copies: &'a [(u32, u32)],
+    pub(crate) copies: &'a [Copied],
+}
+
+/// A home of constants besides their first. A batch brings the same constants in, in the same order.
+#[derive(Clone, Debug)]
+pub(crate) struct Copied {
+    /// The rows in the first home.
+    pub(crate) first: Range<u32>,
+    /// The row here of the first of them.
+    pub(crate) start: u32,
 }
 
 impl Rows<'_> {
     /// The row of a value in the slab that has these rows.
     #[inline]
-    pub(crate) fn of(&self, value: ValueId, slab: &Range<usize>) -> u32 {
+    pub(crate) fn of(&self, value: ValueId, slab: &Range<u32>) -> u32 {
         let row = self.row_of[value.index()];
-        if slab.contains(&(row as usize)) { row } else { self.copy(row, slab) }
+        // One comparison says that the row is neither below the slab nor above it.
+        if row.wrapping_sub(slab.start) < slab.end - slab.start { row } else { self.copy(row, slab) }
     }
 
     #[cold]
-    fn copy(&self, row: u32, slab: &Range<usize>) -> u32 {
-        let first = self.copies.partition_point(|copy| copy.0 < row);
-        let own = self.copies[first..].iter().take_while(|copy| copy.0 == row).map(|copy| copy.1);
-        let mut here = own.filter(|&copy| slab.contains(&(copy as usize)));
-        here.next().expect("a constant has a home in every field that it is read in")
+    fn copy(&self, row: u32, slab: &Range<u32>) -> u32 {
+        let own = |copied: &&Copied| copied.first.contains(&row) && slab.contains(&copied.start);
+        let home = self.copies.iter().find(own);
+        let Copied { first, start } = home.expect("a constant has a home in every field that it is read in");
+        start + (row - first.start)
     }
 }
 
-/// Writes, column after column, the rows that the lanes read at `places`.
-pub(crate) fn gather(
-    graph: &GraphData,
-    apps: &[AppId],
-    places: &[usize],
-    rows: &Rows<'_>,
-    slabs: &[Range<usize>],
-    columns: &mut [u32],
-) {
-    let (arena, pool) = (graph.arena.apps(), graph.arena.operand_pool());
-    for (lane, &app) in apps.iter().enumerate() {
-        let first = arena[app.index()].operands as usize;
-        let mut at = lane;
-        for (&place, slab) in places.iter().zip(slabs) {
-            let value = pool[first + place].as_value().expect("one type of node takes one kind of operand");
-            columns[at] = rows.of(value, slab);
-            at += apps.len();
-        }
-    }
+/// A batch of applications, and where their results and operands are.
+pub(crate) struct Gathered<'a> {
+    pub(crate) apps: &'a [AppId],
+    /// Per result the row of the first lane's.
+    pub(crate) starts: &'a [u32],
+    /// The operand places that take values, and the rows of the slabs that they read.
+    pub(crate) places: &'a [(usize, Range<u32>)],
 }
 
-/// Notes the rows of the results of the batch that was posed last.
-pub(crate) fn number_results(
-    graph: &GraphData,
-    own: &SigStorage,
-    home: u32,
-    apps: &[AppId],
-    problem: &Problem,
-    (row_of, copies): (&mut [u32], &mut Vec<(u32, u32)>),
-) {
-    let Some(batch) = problem.all_batches().last() else { return };
-    let slots = problem.batch_slots(batch);
-    if home > 0 {
-        let rows = problem.slot_rows(&slots[0], batch.lanes);
-        let first = |app: AppId| row_of[graph.arena.app(app).results as usize];
-        copies.extend(apps.iter().zip(rows).map(|(&app, &row)| (first(app), row)));
-        copies.sort_unstable();
-        return;
-    }
-    for (place, &(_, block)) in own.results.iter().enumerate() {
-        let rows = problem.slot_rows(&slots[block as usize], batch.lanes);
-        for (&app, &row) in apps.iter().zip(rows) {
-            row_of[graph.arena.app(app).results as usize + place] = row;
+impl Gathered<'_> {
+    /// Writes, column after column, the rows that the lanes read, and notes the rows of what they make.
+    ///
+    /// Both at once, because on large graphs every look at an application is a cache miss.
+    pub(crate) fn gather(
+        &self,
+        graph: &GraphData,
+        (row_of, copies): (&mut [u32], &[Copied]),
+        columns: &mut [u32],
+    ) {
+        let (arena, pool) = (graph.arena.apps(), graph.arena.operand_pool());
+        for (lane, &app) in self.apps.iter().enumerate() {
+            let app = &arena[app.index()];
+            let own = &pool[app.operands as usize..];
+            let rows = Rows { row_of, copies };
+            let mut at = lane;
+            for (place, slab) in self.places {
+                let value = own[*place].as_value().expect("one type of node takes one kind of operand");
+                columns[at] = rows.of(value, slab);
+                at += self.apps.len();
+            }
+            let results = &mut row_of[app.results as usize..];
+            results.iter_mut().zip(self.starts).for_each(|(row, start)| *row = start + lane as u32);
         }
     }
 }

@@ -13,7 +13,9 @@
 //! *Cost.* One bit set an operand, and one union-find operation for each pair of a place and a result
 //! that met there; beyond the first 64 results of all signatures, one such operation an operand.
 
+use crate::classes::ClassFields;
 use crate::cluster::Clusters;
+use crate::lower::numbered;
 use autobatch_ir::Type;
 use autobatch_ir::graph::{Callee, GraphData, Op};
 use autobatch_ir::id::SigId;
@@ -29,8 +31,8 @@ pub(crate) struct Block {
     pub(crate) turn: u32,
 }
 
-/// Where the results of a signature go.
-#[derive(Clone, Debug, Default)]
+/// Where the results of a signature go. Its memory is kept when the signature is another.
+#[derive(Debug, Default)]
 pub(crate) struct SigStorage {
     /// The blocks that a step writes.
     pub(crate) blocks: Vec<Block>,
@@ -42,6 +44,12 @@ pub(crate) struct SigStorage {
 }
 
 impl SigStorage {
+    fn clear(&mut self) {
+        self.blocks.clear();
+        self.results.clear();
+        self.homes.clear();
+    }
+
     /// How many batches bring a source in: one for each of its blocks. Nodes have one batch for all.
     pub(crate) fn source_batches(&self) -> u32 {
         if self.homes.is_empty() { 1 } else { self.blocks.len() as u32 }
@@ -63,8 +71,9 @@ impl SigStorage {
 #[derive(Debug, Default)]
 pub(crate) struct Storage {
     pub(crate) slabs: Vec<Slab>,
+    /// Without names: those of a slab are called in the order in which they come.
     pub(crate) fields: Vec<Field>,
-    /// Per signature id.
+    /// Per signature id, and more where an earlier graph had more.
     pub(crate) sigs: Vec<SigStorage>,
     classes: Vec<u32>,
     result_base: Vec<u32>,
@@ -81,10 +90,17 @@ pub(crate) struct Storage {
     place_fields: Vec<FieldId>,
     /// Homes of constants as results and classes.
     homes: Vec<(u32, u32)>,
+    /// Constants that have a class.
+    housed: Vec<u32>,
+    /// The signatures of nodes and sources, ascending.
+    used: Vec<SigId>,
+    class_fields: ClassFields,
+    /// The classes that become one slab.
+    bundle: Vec<usize>,
 }
 
 impl Storage {
-    /// Begins anew; memory is kept where it matters. [`meet`](Self::meet) follows.
+    /// Begins anew; memory is kept. [`meet`](Self::meet) follows.
     ///
     /// `split` says whether constants may have several homes. Whoever wants the gradient of a constant
     /// wants it in one.
@@ -112,9 +128,23 @@ impl Storage {
         self.first_seen.resize(operands, NONE);
     }
 
+    /// Which of the first 64 results are known to arrive at so many operand places from `first` on.
+    #[inline]
+    pub(crate) fn known(&self, first: usize, places: usize) -> &[u64] {
+        &self.met[first..first + places]
+    }
+
     /// A result, numbered among those of all signatures, arrives at an operand place, numbered alike.
     #[inline]
     pub(crate) fn meet(&mut self, place: usize, result: u32) {
+        // Nearly all meetings are known already, so the bit is looked at before it is set.
+        if result >= 64 || self.met[place] >> result & 1 == 0 {
+            self.meet_anew(place, result);
+        }
+    }
+
+    #[inline(never)]
+    fn meet_anew(&mut self, place: usize, result: u32) {
         match result {
             0..64 => self.met[place] |= 1 << result,
             _ if self.constant[result as usize] => self.visit(place as u32, result),
@@ -142,10 +172,10 @@ impl Storage {
             }
         }
         self.house_constants();
-        let used = used_sigs(graph, clusters);
-        let mut fields = self.class_fields(graph, &used);
-        self.group(graph, &used, &mut fields);
-        self.note_place_fields(&fields);
+        self.note_used(clusters);
+        self.find_classes(graph);
+        self.group(graph);
+        self.note_place_fields();
     }
 
     /// Decides for plans that grow: a field for each type, those that are there first.
@@ -161,19 +191,19 @@ impl Storage {
         self.slabs.clear();
         self.slabs.extend_from_slice(known.0);
         self.fields.clear();
-        self.fields.extend_from_slice(known.1);
-        self.sigs.clear();
-        self.sigs.resize(graph.sigs.items().len(), SigStorage::default());
-        for sig in used_sigs(graph, clusters) {
-            let mut storage = SigStorage::default();
+        self.fields.extend(known.1.iter().map(|field| nameless(field.slab, field.ty)));
+        self.clear_sigs(graph);
+        self.note_used(clusters);
+        for number in 0..self.used.len() {
+            let sig = self.used[number];
             for &ty in &graph.sigs.get(sig).results {
                 let field = self.field_of_type(graph.ty(ty));
                 let slab = self.fields[field.index()].slab;
+                let storage = &mut self.sigs[sig.index()];
                 let turn = storage.blocks.iter().filter(|block| block.slab == slab).count() as u32;
                 storage.results.push((field, storage.blocks.len() as u32));
                 storage.blocks.push(Block { slab, turn });
             }
-            self.sigs[sig.index()] = storage;
         }
         self.place_fields.clear();
         for signature in graph.sigs.items() {
@@ -189,7 +219,7 @@ impl Storage {
         let known = self.fields.iter().position(|field| field.ty == ty);
         let number = known.unwrap_or_else(|| {
             let (slab, field) = (SlabId(self.slabs.len() as u32), self.fields.len() as u32);
-            self.fields.push(Field { slab, name: field_name(0), ty });
+            self.fields.push(nameless(slab, ty));
             self.slabs.push(Slab { kind: SlabKind::Value, rows: 0, fields: field..field + 1 });
             field as usize
         });
@@ -207,7 +237,8 @@ impl Storage {
         self.visits.sort_unstable();
         self.visits.dedup();
         let mut visits = std::mem::take(&mut self.visits);
-        let mut housed: Vec<u32> = Vec::new();
+        let mut housed = std::mem::take(&mut self.housed);
+        housed.clear();
         visits.retain(|&(place, constant)| {
             let first = self.first_seen[place as usize];
             // Where only constants meet, the first that comes stands for the others.
@@ -226,16 +257,16 @@ impl Storage {
             }
         }
         visits.clear();
-        self.visits = visits;
+        (self.visits, self.housed) = (visits, housed);
     }
 
-    fn note_place_fields(&mut self, classes: &[ClassField]) {
+    fn note_place_fields(&mut self) {
         self.place_fields.clear();
         self.place_fields.resize(self.met.len(), FieldId(NONE));
         for place in 0..self.met.len() {
             if self.first_seen[place] != NONE {
                 let root = self.find(self.first_seen[place]);
-                let class = classes.iter().find(|class| class.root == root);
+                let class = self.class_fields.of_root(root);
                 self.place_fields[place] = class.map_or(FieldId(NONE), |class| class.field);
             }
         }
@@ -261,74 +292,86 @@ impl Storage {
         element
     }
 
+    fn clear_sigs(&mut self, graph: &GraphData) {
+        let sigs = graph.sigs.items().len();
+        if self.sigs.len() < sigs {
+            self.sigs.resize_with(sigs, SigStorage::default);
+        }
+        self.sigs.iter_mut().for_each(SigStorage::clear);
+    }
+
+    fn note_used(&mut self, clusters: &Clusters) {
+        self.used.clear();
+        self.used.extend_from_slice(clusters.types());
+        self.used.extend(clusters.sources().map(|(sig, _)| sig));
+        self.used.sort_unstable();
+        self.used.dedup();
+    }
+
     /// Per used class: the signatures that make it, each as often as it does.
-    fn class_fields(&mut self, graph: &GraphData, used: &[SigId]) -> Vec<ClassField> {
-        let mut fields: Vec<ClassField> = Vec::new();
-        let mut field_of = vec![NONE; self.classes.len()];
+    fn find_classes(&mut self, graph: &GraphData) {
+        let mut classes = std::mem::take(&mut self.class_fields);
         let homes = std::mem::take(&mut self.homes);
-        for &sig in used {
+        classes.clear(self.classes.len());
+        for number in 0..self.used.len() {
+            let sig = self.used[number];
             for (place, &ty) in graph.sigs.get(sig).results.iter().enumerate() {
                 let result = self.result_base[sig.index()] + place as u32;
                 let root = self.find(result);
                 let others = homes.iter().filter(|home| home.0 == result).map(|home| home.1);
                 for root in std::iter::once(root).chain(others) {
-                    let number = &mut field_of[root as usize];
-                    if *number == NONE {
-                        *number = fields.len() as u32;
-                        let (ty, field) = (graph.ty(ty), FieldId(NONE));
-                        fields.push(ClassField { ty, root, field, makers: Vec::new() });
-                    }
-                    fields[*number as usize].makers.push((sig, place as u32));
+                    classes.of_root_or_new(root, graph.ty(ty)).makers.push((sig, place as u32));
                 }
             }
         }
-        self.homes = homes;
-        fields
+        (self.class_fields, self.homes) = (classes, homes);
     }
 
     /// Classes with the same makers, one result each, become one slab.
-    fn group(&mut self, graph: &GraphData, used: &[SigId], classes: &mut [ClassField]) {
+    fn group(&mut self, graph: &GraphData) {
         self.slabs.clear();
         self.fields.clear();
-        self.sigs.clear();
-        self.sigs.resize(graph.sigs.items().len(), SigStorage::default());
-        for &sig in used {
-            self.sigs[sig.index()].results = vec![(FieldId(NONE), NONE); graph.sigs.get(sig).results.len()];
+        self.clear_sigs(graph);
+        for &sig in &self.used {
+            let results = graph.sigs.get(sig).results.len();
+            self.sigs[sig.index()].results.resize(results, (FieldId(NONE), NONE));
         }
-        let mut placed = vec![false; classes.len()];
-        for number in 0..classes.len() {
-            if placed[number] {
+        let mut bundle = std::mem::take(&mut self.bundle);
+        for number in 0..self.class_fields.all().len() {
+            let classes = self.class_fields.all();
+            let class = &classes[number];
+            if class.is_placed() {
                 continue;
             }
-            let class = &classes[number];
-            let bundle: Vec<usize> = if class.once_each() {
-                (number..classes.len())
-                    .filter(|&other| {
-                        !placed[other] && classes[other].once_each() && classes[other].same_makers(class)
-                    })
-                    .collect()
-            } else {
-                vec![number]
-            };
-            bundle.iter().for_each(|&member| placed[member] = true);
-            self.add_slab(classes, &bundle);
+            bundle.clear();
+            bundle.push(number);
+            if class.once_each() {
+                let joins = |&other: &usize| {
+                    let other = &classes[other];
+                    !other.is_placed() && other.once_each() && other.same_makers(class)
+                };
+                bundle.extend((number + 1..classes.len()).filter(joins));
+            }
+            self.add_slab(&bundle);
         }
+        self.bundle = bundle;
     }
 
-    fn add_slab(&mut self, classes: &mut [ClassField], bundle: &[usize]) {
-        let slab = SlabId(self.slabs.len() as u32);
-        let first = self.fields.len() as u32;
-        for (letter, &member) in bundle.iter().enumerate() {
-            let field = FieldId(self.fields.len() as u32);
-            let name = field_name(letter);
-            self.fields.push(Field { slab, name, ty: classes[member].ty });
-            classes[member].field = field;
+    fn add_slab(&mut self, bundle: &[usize]) {
+        let Self { slabs, fields, sigs, class_fields, .. } = self;
+        let slab = SlabId(slabs.len() as u32);
+        let first = fields.len() as u32;
+        for &member in bundle {
+            let class = class_fields.nth(member);
+            let field = FieldId(fields.len() as u32);
+            fields.push(nameless(slab, class.ty));
+            class.field = field;
             let mut previous = None;
             let mut turn = 0;
-            for &(sig, place) in &classes[member].makers {
+            for &(sig, place) in &class.makers {
                 turn = if previous == Some(sig) { turn + 1 } else { 0 };
                 previous = Some(sig);
-                let storage = &mut self.sigs[sig.index()];
+                let storage = &mut sigs[sig.index()];
                 let block = Block { slab, turn };
                 let number = storage.blocks.iter().position(|known| *known == block).unwrap_or_else(|| {
                     storage.blocks.push(block);
@@ -341,43 +384,18 @@ impl Storage {
                 }
             }
         }
-        self.slabs.push(Slab { kind: SlabKind::Value, rows: 0, fields: first..self.fields.len() as u32 });
+        slabs.push(Slab { kind: SlabKind::Value, rows: 0, fields: first..fields.len() as u32 });
     }
 }
 
-/// `a`, `b`, .., `z`, `f26`, ..
-fn field_name(number: usize) -> String {
+fn nameless(slab: SlabId, ty: Type) -> Field {
+    Field { slab, name: String::new(), ty }
+}
+
+/// What the fields of a slab are called in their order: `a`, `b`, .., `z`, `f26`, ..
+pub(crate) fn field_name(number: usize) -> String {
     match u8::try_from(number) {
         Ok(letter @ 0..26) => char::from(b'a' + letter).to_string(),
-        _ => format!("f{number}"),
+        _ => numbered(b'f', number as u32),
     }
-}
-
-/// A class of results that live in one field.
-#[derive(Debug)]
-struct ClassField {
-    ty: Type,
-    /// The result that stands for the class.
-    root: u32,
-    /// Its field, once it has one.
-    field: FieldId,
-    makers: Vec<(SigId, u32)>,
-}
-
-impl ClassField {
-    fn once_each(&self) -> bool {
-        self.makers.windows(2).all(|pair| pair[0].0 != pair[1].0)
-    }
-
-    fn same_makers(&self, other: &Self) -> bool {
-        self.makers.iter().map(|maker| maker.0).eq(other.makers.iter().map(|maker| maker.0))
-    }
-}
-
-fn used_sigs(graph: &GraphData, clusters: &Clusters) -> Vec<SigId> {
-    let mut used: Vec<SigId> = clusters.types.clone();
-    used.extend(clusters.sources.iter().map(|apps| graph.arena.app(apps[0]).sig));
-    used.sort_unstable();
-    used.dedup();
-    used
 }

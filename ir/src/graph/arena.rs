@@ -84,7 +84,9 @@ impl Operand {
     #[inline]
     #[must_use]
     pub const fn as_value(self) -> Option<ValueId> {
-        if self.0 >> TAG_SHIFT == TAG_VALUE { ValueId::try_new(self.0 as usize) } else { None }
+        // The tag of values is 0 and every other makes the word greater than any index.
+        const { assert!(TAG_VALUE == 0 && MAX_INDEX < 1 << TAG_SHIFT) };
+        ValueId::try_new(self.0 as usize)
     }
 }
 
@@ -198,6 +200,13 @@ impl Arena {
     pub(crate) fn push_operand(&mut self, operand: Operand) {
         make_room(&mut self.operands, 1);
         self.operands.push(operand);
+    }
+
+    /// Appends several operands of the next application.
+    #[inline]
+    pub(crate) fn push_operands(&mut self, operands: impl ExactSizeIterator<Item = Operand>) {
+        make_room(&mut self.operands, operands.len());
+        self.operands.extend(operands);
     }
 
     /// Gives the applications `told` their sites and all others, so far, the site `rest`.

@@ -218,28 +218,32 @@ impl Graph {
     #[track_caller]
     pub fn list<'g>(&'g self, items: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
         let caller = Location::caller();
-        let items: Vec<Value<'g>> = items.into_iter().map(|item| *item.borrow()).collect();
-        match items.first() {
-            Some(first) => self.list_of(first.ty(), &items, caller),
-            None => self.refuse(
-                "list",
-                "the element type of an empty list is unknown",
-                "use g.empty_list(type)",
-                caller,
-            ),
-        }
+        self.apply_many(items, caller, |recorder, items| recorder.list(items, caller))
     }
 
     /// The list of no values.
     #[track_caller]
     pub fn empty_list(&self, element: Type) -> Value<'_> {
-        self.list_of(element, &[], Location::caller())
+        let first = self.inner.borrow_mut().empty_list(element, Location::caller());
+        first.map_or(Value::poison(self), |first| self.nth(first, 0))
     }
 
-    fn list_of<'g>(&'g self, element: Type, items: &[Value<'g>], caller: Caller) -> Value<'g> {
-        let raw: Vec<Option<Raw<'_>>> = items.iter().map(|&item| item.raw(self, caller)).collect();
-        let first = self.inner.borrow_mut().list(element, &raw, caller);
-        first.map_or(Value::poison(self), |first| self.nth(first, 0))
+    /// What `apply` makes of any number of values, which are gathered in memory of the recorder.
+    #[inline]
+    pub(crate) fn apply_many<'g>(
+        &'g self,
+        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        caller: Caller,
+        apply: impl FnOnce(&mut Recorder, &[Option<Raw<'_>>]) -> Option<u32>,
+    ) -> Value<'g> {
+        let mut operands = self.inner.borrow_mut().lend_operands();
+        // Whoever gives values may emit them only now, so nothing is borrowed meanwhile.
+        operands.extend(values.into_iter().map(|value| value.borrow().raw(self, caller)));
+        let mut recorder = self.inner.borrow_mut();
+        let first = apply(&mut recorder, &operands);
+        recorder.take_back(operands);
+        let Some(id) = first.map(|first| ValueId::new(first as usize)) else { return Value::poison(self) };
+        Value::new(self, id, recorder.data().arena.type_of(id))
     }
 
     /// The noise key for one use of noise, and the number that tells uses of one key apart.

@@ -9,8 +9,7 @@
 use super::Gradients;
 use super::kernel::Wanted;
 use crate::cluster::{Clusters, NONE, is_source};
-use crate::order::for_each_read;
-use autobatch_ir::graph::{Callee, GraphData, Op, ParamArg};
+use autobatch_ir::graph::{Callee, GraphData, Op, ParamArg, Signature};
 use autobatch_ir::id::{AppId, SigId};
 use autobatch_ir::types::DType;
 
@@ -24,9 +23,44 @@ pub(super) struct Needs {
     pub(super) sigs: Vec<Option<Wanted>>,
 }
 
-/// Whether an application is part of the plan.
-pub(super) fn is_planned(graph: &GraphData, clusters: &Clusters, app: AppId) -> bool {
-    clusters.node_of[app.index()] != NONE || is_source(graph.signature(app).callee)
+/// What the walks ask of a signature.
+struct SigFacts {
+    /// Whether a parameter of it needs a gradient.
+    params: bool,
+    /// Whether its results hand no gradient on.
+    blocked: bool,
+    is_list: bool,
+    is_source: bool,
+    /// Per operand whether it is a list.
+    lists: Vec<bool>,
+    /// Per result whether it is a float.
+    floats: Vec<bool>,
+}
+
+fn facts(graph: &GraphData, signature: &Signature, params: &[bool]) -> SigFacts {
+    let blocked = matches!(
+        signature.callee,
+        Callee::Op(
+            Op::StopGradient
+                | Op::Compare(_)
+                | Op::ArgMax
+                | Op::OneHot { .. }
+                | Op::ForkNoise { .. }
+                | Op::Unary(autobatch_ir::graph::Unary::Sign)
+        )
+    );
+    SigFacts {
+        params: signature.params.iter().any(|arg| wants(*arg, params)),
+        blocked,
+        is_list: signature.is_list(),
+        is_source: is_source(signature.callee),
+        lists: signature.operands.iter().map(|&ty| graph.ty(ty).is_list).collect(),
+        floats: signature.results.iter().map(|&ty| graph.ty(ty).dtype == DType::F32).collect(),
+    }
+}
+
+fn wants(arg: ParamArg, params: &[bool]) -> bool {
+    matches!(arg, ParamArg::Module(param) if params[param.index()])
 }
 
 /// Walks from parameters to results.
@@ -37,55 +71,46 @@ pub(super) fn needs(
     request: &Gradients<'_>,
 ) -> Needs {
     let mut values = vec![false; graph.arena.values()];
-    let mut sigs: Vec<Option<Wanted>> = vec![None; graph.sigs.items().len()];
+    let signatures = graph.sigs.items();
+    let mut sigs: Vec<Option<Wanted>> = vec![None; signatures.len()];
+    let facts: Vec<SigFacts> = signatures.iter().map(|own| facts(graph, own, params)).collect();
     for value in request.values {
         values[value.index()] = true;
     }
     let mut apps = Vec::with_capacity(graph.arena.len());
     for app in graph.arena.ids() {
-        let signature = graph.signature(app);
         let sig = graph.arena.app(app).sig;
-        let wants = |arg: &ParamArg| matches!(arg, ParamArg::Module(param) if params[param.index()]);
-        let mut any = signature.params.iter().any(wants);
-        for_each_read(graph, app, |value| any |= values[value.index()]);
-        apps.push(any);
-        if is_planned(graph, clusters, app) && !signature.is_list() {
-            let wanted = sigs[sig.index()].get_or_insert_with(|| Wanted {
-                operands: vec![false; signature.operands.len()],
-                params: signature.params.iter().map(wants).collect(),
-            });
-            mark_operands(graph, app, &values, &mut wanted.operands);
+        let facts = &facts[sig.index()];
+        let planned = (clusters.node_of[app.index()] != NONE || facts.is_source) && !facts.is_list;
+        let mut wanted = planned.then(|| {
+            sigs[sig.index()].get_or_insert_with(|| Wanted {
+                operands: vec![false; facts.lists.len()],
+                params: signatures[sig.index()].params.iter().map(|&arg| wants(arg, params)).collect(),
+            })
+        });
+        let mut any = facts.params;
+        for (place, operand) in graph.arena.operands(app).iter().enumerate() {
+            let Some(value) = operand.as_value() else { continue };
+            // The applications that make lists have one operand type, for any number of operands.
+            let read = if !facts.is_list && facts.lists[place] {
+                let items = graph.arena.operands(graph.arena.producer(value));
+                items.iter().filter_map(|item| item.as_value()).any(|item| values[item.index()])
+            } else {
+                values[value.index()]
+            };
+            any |= read;
+            if let Some(wanted) = &mut wanted {
+                wanted.operands[place] |= read;
+            }
         }
-        let blocked = matches!(
-            signature.callee,
-            Callee::Op(
-                Op::StopGradient
-                    | Op::Compare(_)
-                    | Op::ArgMax
-                    | Op::OneHot { .. }
-                    | Op::ForkNoise { .. }
-                    | Op::Unary(autobatch_ir::graph::Unary::Sign)
-            )
-        );
-        if any && !blocked {
-            for (slot, &ty) in graph.arena.results(app).zip(&signature.results) {
-                values[slot] |= graph.ty(ty).dtype == DType::F32;
+        apps.push(any);
+        if any && !facts.blocked {
+            for (slot, &float) in graph.arena.results(app).zip(&facts.floats) {
+                values[slot] |= float;
             }
         }
     }
     Needs { values, apps, sigs }
-}
-
-fn mark_operands(graph: &GraphData, app: AppId, values: &[bool], operands: &mut [bool]) {
-    for (place, operand) in graph.arena.operands(app).iter().enumerate() {
-        let Some(value) = operand.as_value() else { continue };
-        operands[place] |= if graph.arena.is_list(value, &graph.sigs) {
-            let items = graph.arena.operands(graph.arena.producer(value));
-            items.iter().filter_map(|item| item.as_value()).any(|item| values[item.index()])
-        } else {
-            values[value.index()]
-        };
-    }
 }
 
 /// Walks from losses to operands: which applications are live. `gradients` names the operands of a
@@ -97,25 +122,34 @@ pub(super) fn live<E>(
     mut gradients: impl FnMut(SigId, AppId) -> Result<Vec<u32>, E>,
 ) -> Result<Vec<bool>, E> {
     let mut live = vec![false; graph.arena.len()];
-    let mut known: Vec<Option<Vec<u32>>> = vec![None; graph.sigs.items().len()];
+    // Per signature the operands that get something, and whether each is a list.
+    let mut known: Vec<Option<Vec<(u32, bool)>>> = vec![None; graph.sigs.items().len()];
     let mut values = vec![false; graph.arena.values()];
     for &(value, _) in request.losses {
         values[value.index()] = needs.values[value.index()];
     }
     for app in graph.arena.ids().rev() {
-        let reached = graph.arena.results(app).any(|slot| values[slot]);
-        if graph.signature(app).is_list() || !needs.apps[app.index()] || !reached {
+        if !needs.apps[app.index()] || !graph.arena.results(app).any(|slot| values[slot]) {
+            continue;
+        }
+        let sig = graph.arena.app(app).sig;
+        let signature = graph.sigs.get(sig);
+        if signature.is_list() {
             continue;
         }
         live[app.index()] = true;
-        let sig = graph.arena.app(app).sig;
         let places = match &mut known[sig.index()] {
             Some(places) => places,
-            unknown => unknown.insert(gradients(sig, app)?),
+            unknown => {
+                let is_list = |place: u32| graph.ty(signature.operands[place as usize]).is_list;
+                let places = gradients(sig, app)?;
+                unknown.insert(places.into_iter().map(|place| (place, is_list(place))).collect())
+            }
         };
-        for &place in &*places {
-            let Some(value) = graph.arena.operands(app)[place as usize].as_value() else { continue };
-            if graph.arena.is_list(value, &graph.sigs) {
+        let operands = graph.arena.operands(app);
+        for &(place, is_list) in &*places {
+            let Some(value) = operands[place as usize].as_value() else { continue };
+            if is_list {
                 let items = graph.arena.operands(graph.arena.producer(value));
                 for item in items.iter().filter_map(|item| item.as_value()) {
                     values[item.index()] |= needs.values[item.index()];

@@ -67,7 +67,10 @@ pub(super) fn grow(plan: &mut Plan, field: FieldId, rows: u32) -> Result<u32, Pl
 }
 
 pub(super) fn kernel_id(plan: &mut Plan, kernel: &Arc<Kernel>) -> KernelId {
-    let known = plan.kernels.iter().position(|known| known == kernel);
+    // Mostly it is the very kernel of an earlier step.
+    let kernels = &plan.kernels;
+    let known = kernels.iter().position(|known| Arc::ptr_eq(known, kernel));
+    let known = known.or_else(|| kernels.iter().position(|known| known == kernel));
     KernelId(known.unwrap_or_else(|| {
         plan.kernels.push(Arc::clone(kernel));
         plan.kernels.len() - 1
@@ -128,17 +131,16 @@ pub(super) fn close_wave(plan: &mut Plan) {
 pub(super) fn segments<'a>(
     plan: &mut Plan,
     field: FieldId,
-    lists: impl Iterator<Item = &'a [u32]> + Clone,
+    lists: impl ExactSizeIterator<Item = &'a [u32]>,
 ) -> Operand {
-    let offsets = plan.tables.len() as u32;
-    let mut total = 0;
-    plan.tables.push(0);
-    for list in lists.clone() {
-        total += list.len() as u32;
-        plan.tables.push(total);
+    let offsets = plan.tables.len();
+    let items = offsets + lists.len() + 1;
+    plan.tables.resize(items, 0);
+    for (end, list) in (offsets + 1..items).zip(lists) {
+        plan.tables.extend_from_slice(list);
+        plan.tables[end] = (plan.tables.len() - items) as u32;
     }
-    let items = plan.tables.len() as u32;
-    lists.for_each(|list| plan.tables.extend_from_slice(list));
+    let (offsets, items) = (offsets as u32, items as u32);
     Operand::Segments { field, offsets, items }
 }
 

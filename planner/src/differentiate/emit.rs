@@ -111,13 +111,18 @@ pub(super) fn emit(
 fn field_of_values(plan: &Plan, graph: &GraphData) -> Vec<(FieldId, u32)> {
     let mut values = vec![(FieldId(NONE), 0); graph.arena.values()];
     for step in &plan.steps {
-        for (lane, &app) in plan.lanes(step).iter().enumerate() {
-            for (slot, &place) in graph.arena.results(app).zip(plan.places(step)) {
-                values[slot] = match place {
-                    Place::Rows { field, start } => (field, start + lane as u32),
-                    Place::Table { field, at } => (field, plan.tables[at as usize + lane]),
-                    Place::Edges { .. } => unreachable!("forward steps write rows"),
-                };
+        let first_results = plan.lanes(step).iter().map(|&app| graph.arena.app(app).results as usize);
+        for (result, &place) in plan.places(step).iter().enumerate() {
+            let slots = first_results.clone().map(|first| first + result);
+            match place {
+                Place::Rows { field, start } => {
+                    slots.zip(start..).for_each(|(slot, row)| values[slot] = (field, row));
+                }
+                Place::Table { field, at } => {
+                    let rows = &plan.tables[at as usize..];
+                    slots.zip(rows).for_each(|(slot, &row)| values[slot] = (field, row));
+                }
+                Place::Edges { .. } => unreachable!("forward steps write rows"),
             }
         }
     }
@@ -277,10 +282,9 @@ impl Work<'_> {
         for &port in &back.derivative.ports {
             operands.push(match port {
                 From::Gradient(result) => {
-                    let results = apps
-                        .iter()
-                        .map(|&app| ValueId::new(self.graph.arena.results(app).start + result as usize));
-                    let first = self.graph.arena.results(apps[0]).start + result as usize;
+                    let slot = |app: AppId| self.graph.arena.app(app).results as usize + result as usize;
+                    let results = apps.iter().map(|&app| ValueId::new(slot(app)));
+                    let first = slot(apps[0]);
                     let field = self.fields.contributions.get(&values[first].0);
                     segments(
                         plan,

@@ -147,9 +147,10 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Measures what the given orders make of every slot.
-    fn measured(problem: &Problem, places: Vec<u32>, lanes: Vec<u32>) -> Layout {
-        let mut access = Vec::with_capacity(problem.slot_count() as usize);
+    /// Measures what the given orders make of every slot; `access` is memory.
+    fn measured(problem: &Problem, places: Vec<u32>, lanes: Vec<u32>, mut access: Vec<Access>) -> Layout {
+        access.clear();
+        access.reserve(problem.slot_count() as usize);
         let counts = count(problem, &mut access, |batch, rows| {
             let order = lanes_of(&lanes, batch);
             measure(order.iter().map(|&lane| places[rows[lane as usize] as usize]))
@@ -198,14 +199,10 @@ impl Layout {
         runs
     }
 
-    /// The places of all rows by their global numbers, each inside its slab.
-    pub(crate) fn all_places(&self) -> &[u32] {
-        &self.places
-    }
-
-    /// The lanes of all batches, one after the other.
-    pub(crate) fn all_lanes(&self) -> &[u32] {
-        &self.lanes
+    /// The places of all rows by their global numbers, each inside its slab; the lanes of all batches, one after the other; and
+    /// the access of every slot.
+    pub(crate) fn into_parts(self) -> (Vec<u32>, Vec<u32>, Vec<Access>) {
+        (self.places, self.lanes, self.access)
     }
 
     /// The cheaper of two layouts; the first on a tie.

@@ -194,16 +194,16 @@ impl Problem {
         Ok(())
     }
 
-    /// Adds the next batch without looking at what its author knows: results take the next rows of their slabs, and `fill`
-    /// writes the global rows of all operands, column after column, which earlier batches have written.
+    /// Adds the next batch without looking at what its author knows: results take the next rows of their slabs, and `fill`, told
+    /// how to find the first row of each, writes the global rows of all operands, column after column.
     ///
-    /// Needs: the batches of the problem fill its slabs exactly, and all entries together fit a `u32`.
+    /// Needs: the batches of the problem fill its slabs exactly, operands were written earlier, and all entries fit a `u32`.
     pub(crate) fn add_known(
         &mut self,
         lanes: u32,
         results: &[KnownSlot],
         operands: &[KnownSlot],
-        fill: impl FnOnce(&mut [u32]),
+        fill: impl FnOnce(&dyn Fn(u32) -> u32, &mut [u32]),
     ) {
         let batch = self.batches.len() as u32;
         let first_slot = self.slots.len() as u32;
@@ -219,7 +219,9 @@ impl Problem {
         }
         let columns = self.pool.len();
         self.pool.resize(columns + operands.len() * lanes as usize, 0);
-        fill(&mut self.pool[columns..]);
+        let (rows, operand_rows) = self.pool.split_at_mut(columns);
+        let first_row = |result: u32| rows[self.slots[(first_slot + result) as usize].start as usize];
+        fill(&first_row, operand_rows);
         for (column, &(slab, bytes)) in operands.iter().enumerate() {
             let start = (columns + column * lanes as usize) as u32;
             self.push_known_operand(first_slot + results.len() as u32, lanes, slab, bytes, start);
@@ -255,10 +257,9 @@ impl Problem {
         self.in_order
     }
 
-    /// The last slot that reads a global row, in a problem of [`Problem::add_known`].
-    #[inline]
-    pub(crate) fn last_reader(&self, row: u32) -> Option<usize> {
-        self.seen.get(row as usize).map(|&slot| slot as usize).filter(|&slot| slot < self.slots.len())
+    /// Per global row the last slot that reads it, or a number that no slot has, in a problem of [`Problem::add_known`].
+    pub(crate) fn last_readers(&self) -> &[u32] {
+        &self.seen
     }
 
     fn admit(&self, lanes: u32, slots: &[SlotSpec<'_>]) -> Result<(), LayoutError> {
@@ -362,9 +363,14 @@ impl Problem {
     }
 
     /// The slab's global rows; empty for an unknown slab.
-    pub(crate) fn span(&self, slab: SlabId) -> Range<usize> {
-        let base = |index: usize| self.slab_base.get(index).copied().unwrap_or(self.rows) as usize;
+    pub(crate) fn numbers(&self, slab: SlabId) -> Range<u32> {
+        let base = |index: usize| self.slab_base.get(index).copied().unwrap_or(self.rows);
         base(slab.index())..base(slab.index() + 1)
+    }
+
+    /// The same, to index by.
+    pub(crate) fn span(&self, slab: SlabId) -> Range<usize> {
+        self.numbers(slab).start as usize..self.numbers(slab).end as usize
     }
 
     /// How many batches there are.

@@ -26,6 +26,13 @@ pub(crate) struct Memory {
     pure: Vec<bool>,
     block: Vec<u32>,
     keyed: Vec<u64>,
+    /// Per slab the next place.
+    cursors: Vec<u32>,
+    /// The lanes of a batch before they were moved.
+    before: Vec<u32>,
+    /// The access of every slot if all stays in batch order.
+    stay: Vec<Access>,
+    /// Memory of layouts.
     access: Vec<Access>,
     places: Vec<u32>,
     lanes: Vec<u32>,
@@ -42,9 +49,9 @@ impl Memory {
         self.unread.clear();
     }
 
-    /// Takes back the memory of a layout that is not needed any more.
-    pub(crate) fn recycle(&mut self, layout: Layout) {
-        (self.places, self.lanes) = (layout.places, layout.lanes);
+    /// Takes back the [parts](Layout::into_parts) of a layout that is not needed any more.
+    pub(crate) fn recycle(&mut self, parts: (Vec<u32>, Vec<u32>, Vec<Access>)) {
+        (self.places, self.lanes, self.access) = parts;
     }
 }
 
@@ -61,8 +68,8 @@ pub(crate) fn batch_order_with(problem: &Problem, memory: &mut Memory) -> Layout
     for batch in problem.all_batches() {
         lanes.extend(0..batch.lanes);
     }
-    let places = place_in_lane_order(problem, &lanes, std::mem::take(&mut memory.places));
-    Layout::measured(problem, places, lanes)
+    let places = place_in_lane_order(problem, &lanes, memory);
+    Layout::measured(problem, places, lanes, std::mem::take(&mut memory.access))
 }
 
 /// Lanes in the order of their first reader; the batch order where that is no worse.
@@ -73,19 +80,19 @@ pub fn propagated(problem: &Problem) -> Layout {
 /// [`propagated`] in memory that was used before.
 pub(crate) fn propagated_with(problem: &Problem, memory: &mut Memory) -> Layout {
     let lanes = lanes_by_first_reader(problem, memory);
-    let places = place_in_lane_order(problem, &lanes, std::mem::take(&mut memory.places));
+    let places = place_in_lane_order(problem, &lanes, memory);
     let (places, lanes) = follow_operands(problem, memory, places, lanes);
-    let layout = Layout::measured(problem, places, lanes);
+    let layout = Layout::measured(problem, places, lanes, std::mem::take(&mut memory.access));
     if !problem.is_in_order() {
         return batch_order(problem).better(layout);
     }
     // Batch order leaves the rows of such a problem where they are, so it can be measured unmade.
-    memory.access.clear();
-    let stay = super::count(problem, &mut memory.access, |_, rows| super::measure(rows.iter().copied()));
+    memory.stay.clear();
+    let stay = super::count(problem, &mut memory.stay, |_, rows| super::measure(rows.iter().copied()));
     if layout.counts.cost() < stay.cost() {
         return layout;
     }
-    memory.recycle(layout);
+    memory.recycle(layout.into_parts());
     memory.forget();
     batch_order_with(problem, memory)
 }
@@ -99,9 +106,11 @@ pub(crate) fn widest<'a>(problem: &'a Problem, batch: &Batch) -> Option<&'a Slot
 }
 
 /// Rows that nobody writes first, then the results of batch after batch in the order of its lanes.
-fn place_in_lane_order(problem: &Problem, lanes: &[u32], mut places: Vec<u32>) -> Vec<u32> {
+fn place_in_lane_order(problem: &Problem, lanes: &[u32], memory: &mut Memory) -> Vec<u32> {
+    let (mut places, next) = (std::mem::take(&mut memory.places), &mut memory.cursors);
     places.resize(problem.rows() as usize, 0);
-    let mut next: Vec<u32> = vec![0; problem.slabs() as usize];
+    next.clear();
+    next.resize(problem.slabs() as usize, 0);
     for row in problem.unwritten() {
         let cursor = &mut next[problem.slab_of_row(row).index()];
         places[row as usize] = *cursor;
@@ -112,10 +121,17 @@ fn place_in_lane_order(problem: &Problem, lanes: &[u32], mut places: Vec<u32>) -
         for slot in problem.results(batch) {
             let rows = problem.slot_rows(slot, batch.lanes);
             let cursor = &mut next[slot.slab.index()];
-            for &lane in order {
-                places[rows[lane as usize] as usize] = *cursor;
-                *cursor += 1;
+            match rows.first().filter(|_| problem.is_in_order()) {
+                // The rows of the lanes follow each other.
+                Some(&first) => {
+                    let own = &mut places[first as usize..first as usize + rows.len()];
+                    (*cursor..).zip(order).for_each(|(place, &lane)| own[lane as usize] = place);
+                }
+                None => (*cursor..)
+                    .zip(order)
+                    .for_each(|(place, &lane)| places[rows[lane as usize] as usize] = place),
             }
+            *cursor += batch.lanes;
         }
     }
     places
@@ -300,13 +316,14 @@ fn follow_operands(
     mut lanes: Vec<u32>,
 ) -> (Vec<u32>, Vec<u32>) {
     // A key is a place, then a lane.
-    let Memory { unread, block, keyed, .. } = memory;
+    let Memory { unread, block, keyed, before: old, .. } = memory;
     for &id in &*unread {
         let batch = &problem.all_batches()[id as usize];
         let Some(widest) = widest(problem, batch) else { continue };
         let order = &mut lanes[batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize];
         let rows = problem.slot_rows(widest, batch.lanes);
-        let old: Vec<u32> = order.to_vec();
+        old.clear();
+        old.extend_from_slice(order);
         let place = |lane: u32| places[rows[lane as usize] as usize];
         let (low, high) = old.iter().fold((u32::MAX, 0), |(low, high), &lane| {
             let place = place(lane);
@@ -328,7 +345,7 @@ fn follow_operands(
                 *place = entry as u32;
             }
         }
-        if *old == *order {
+        if old == order {
             continue;
         }
         for slot in problem.results(batch) {

@@ -10,6 +10,7 @@
 //! **Cost** O(nodes + operands + batches x log types). **Refuses** nothing.
 
 use super::depth::depths;
+use super::ready::Ready;
 use super::{Batches, Problem, Schedule, Scratch, Why};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -83,7 +84,7 @@ impl Schedule for Agenda {
     }
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
-        let Scratch { part, front, fired, steps, keys, agenda, .. } = scratch;
+        let Scratch { part, front, fired, steps, keys, agenda, spare, .. } = scratch;
         let Memory { heap, queued, sums } = agenda;
         part.whole(problem);
         part.link();
@@ -125,20 +126,14 @@ impl Schedule for Agenda {
                 }
             }
         }
-        Batches::collect(&steps.of, steps.count, None, Why::Rule)
+        Batches::collect(&steps.of, steps.count, None, Why::Rule, spare)
     }
 }
 
 /// Puts a type into the heap if it is ready and not there yet.
-fn enqueue(
-    heap: &mut BinaryHeap<Entry>,
-    queued: &mut [bool],
-    ready: &[Vec<u32>],
-    sums: &[(u64, u32)],
-    ty: u32,
-) {
+fn enqueue(heap: &mut BinaryHeap<Entry>, queued: &mut [bool], ready: &Ready, sums: &[(u64, u32)], ty: u32) {
     let at = ty as usize;
-    if at < queued.len() && !queued[at] && !ready[at].is_empty() {
+    if at < queued.len() && !queued[at] && ready.count(ty) > 0 {
         queued[at] = true;
         let (depths, nodes) = sums[at];
         heap.push(Entry { depths, nodes, ty });

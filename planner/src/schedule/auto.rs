@@ -131,15 +131,17 @@ impl Auto {
         let Scratch { counts, .. } = scratch;
         counts.clear();
         counts.resize(problem.types() as usize, 0);
-        problem.ty().iter().for_each(|&ty| counts[ty as usize] += 1);
+        let ty_of = |nodes: &[u32]| problem.ty()[nodes[0] as usize];
+        batches.iter().for_each(|nodes| counts[ty_of(nodes) as usize] += nodes.len() as u32);
         // Rows cost the same either way; only what differs is added up.
         let alone: f64 = (0..).zip(&*counts).map(|(ty, &nodes)| f64::from(nodes) * prices.of(ty).fixed).sum();
-        let fixed: f64 = batches.iter().map(|nodes| prices.of(problem.ty()[nodes[0] as usize]).fixed).sum();
+        let fixed: f64 = batches.iter().map(|nodes| prices.of(ty_of(nodes)).fixed).sum();
         let batched = fixed + problem.operand_count() as f64 * self.costs.tabled_row_ns;
         if alone > batched {
             return batches;
         }
-        let why = Why::BatchingDoesNotPay { alone, batched };
-        Batches { why, bound: batches.bound, ..Unbatched.schedule(problem, scratch) }
+        let (why, bound) = (Why::BatchingDoesNotPay { alone, batched }, batches.bound);
+        scratch.recycle(batches);
+        Batches { why, bound, ..Unbatched.schedule(problem, scratch) }
     }
 }

@@ -44,18 +44,28 @@ impl Batches {
         (0..self.len()).map(|batch| self.get(batch))
     }
 
-    /// Groups nodes by batch number with one counting sort, which leaves the items of a batch ascending.
+    /// Groups nodes by batch number with one counting sort, which leaves the items of a batch ascending. Takes the memory that
+    /// `spare` holds.
     ///
     /// Needs: `batch_of[v] < count` for every node `v`.
-    pub(super) fn collect(batch_of: &[u32], count: u32, bound: Option<u32>, why: Why) -> Self {
-        let mut start = vec![0u32; count as usize + 2];
+    pub(super) fn collect(
+        batch_of: &[u32],
+        count: u32,
+        bound: Option<u32>,
+        why: Why,
+        spare: &mut Spare,
+    ) -> Self {
+        let Spare { mut start, mut items } = std::mem::take(spare);
+        start.clear();
+        start.resize(count as usize + 2, 0);
         for &batch in batch_of {
             start[batch as usize + 2] += 1;
         }
         for at in 2..start.len() {
             start[at] += start[at - 1];
         }
-        let mut items = vec![0u32; batch_of.len()];
+        // Every item is written, so what the memory held before need not be cleared.
+        items.resize(batch_of.len(), 0);
         for (node, &batch) in batch_of.iter().enumerate() {
             let at = &mut start[batch as usize + 1];
             items[*at as usize] = node as u32;
@@ -64,6 +74,13 @@ impl Batches {
         start.pop();
         Self { start, items, bound, why }
     }
+}
+
+/// Memory of batches that are not needed any more.
+#[derive(Default)]
+pub(super) struct Spare {
+    pub(super) start: Vec<u32>,
+    pub(super) items: Vec<u32>,
 }
 
 /// Why a policy stopped; one sentence for reports through `Display`.

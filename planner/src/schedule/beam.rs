@@ -218,11 +218,11 @@ impl Memory {
                 None => 0..part.types.len() as u32,
             };
             for ty in types {
-                if state.front.ready[ty as usize].is_empty() {
+                let fired = state.front.ready.count(ty);
+                if fired == 0 {
                     continue;
                 }
                 let (rest, hash) = state.after(ty, self.tally_start[ty as usize], &self.below);
-                let fired = state.front.ready[ty as usize].len() as u32;
                 self.left = self.left.saturating_sub(u64::from(fired));
                 if rest < limit {
                     let left = state.front.left - fired;
@@ -275,7 +275,7 @@ impl Memory {
 
 impl State {
     fn copy(&mut self, other: &Self) {
-        self.front.clone_from(&other.front);
+        self.front.copy(&other.front);
         self.tally.clone_from(&other.tally);
         self.top.clone_from(&other.top);
         (self.rest, self.hash, self.link) = (other.rest, other.hash, other.link);
@@ -285,12 +285,12 @@ impl State {
     fn after(&mut self, ty: u32, start: u32, below: &[u32]) -> (u32, u64) {
         let top = self.top[ty as usize];
         let mut hash = self.hash;
-        for &node in &self.front.ready[ty as usize] {
+        for &node in self.front.ready.of(ty) {
             self.tally[(start + below[node as usize]) as usize] -= 1;
             hash = hash.wrapping_add(mix(node));
         }
         let rest = self.rest - top + highest(&self.tally[start as usize..], top);
-        for &node in &self.front.ready[ty as usize] {
+        for &node in self.front.ready.of(ty) {
             self.tally[(start + below[node as usize]) as usize] += 1;
         }
         (rest, hash)

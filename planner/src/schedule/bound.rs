@@ -27,24 +27,30 @@ pub struct Bound {
 
 /// Computes the path-sum bound of a problem.
 pub fn path_sum_bound(problem: &Problem<'_>, scratch: &mut Scratch) -> Bound {
+    let total = path_sum_total(problem, scratch);
+    Bound { total, per_type: scratch.per_type.clone(), alone: problem.alone().len() as u32 }
+}
+
+/// The total of the path-sum bound; its terms stay in the scratch.
+pub(crate) fn path_sum_total(problem: &Problem<'_>, scratch: &mut Scratch) -> u32 {
     scratch.parts.analyse(problem);
     scratch.group_hard_nodes(problem);
-    let mut per_type = scratch.parts.levels[..problem.types() as usize].to_vec();
-    let Scratch { parts, part, renumbering, lanes, longest, .. } = scratch;
+    let Scratch { parts, part, hard, renumbering, lanes, longest, per_type, .. } = scratch;
+    per_type.clear();
+    per_type.extend_from_slice(&parts.levels[..problem.types() as usize]);
     for number in 0..parts.len() {
         if parts.members(number).len() < 2 {
             continue;
         }
         part.nodes.clear();
-        part.nodes.extend_from_slice(scratch.hard.nodes(number));
+        part.nodes.extend_from_slice(hard.nodes(number));
         part.extract(problem, parts, number, renumbering);
         longest_paths(part, lanes, longest);
         for (&ty, &count) in part.types.iter().zip(&*longest) {
             per_type[ty as usize] = count;
         }
     }
-    let alone = problem.alone().len() as u32;
-    Bound { total: per_type.iter().sum::<u32>() + alone, per_type, alone }
+    per_type.iter().sum::<u32>() + problem.alone().len() as u32
 }
 
 /// The most nodes of every local type on any path of a part; walks operands.

@@ -8,6 +8,7 @@
 //! **Cost** O(nodes + operands). **Weak** where like work sits at unlike depths: leaves of one tree do not wait for the deeper
 //! leaves of another, so lattices and ragged trees come out two to three times longer than needed. **Refuses** nothing.
 
+use super::batches::Spare;
 use super::part::Part;
 use super::solve::Steps;
 use super::{Batches, Problem, Schedule, Scratch, Why};
@@ -30,19 +31,20 @@ impl Schedule for Depth {
     }
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
-        let Scratch { keys, sorted, counts, batch_of, .. } = scratch;
-        let deepest = depths(problem.len(), |node| problem.operands(node), keys);
-        sort_by_type_and_depth(problem.ty(), keys, problem.types(), deepest, sorted, counts, batch_of);
-        let mut start = Vec::with_capacity(deepest as usize + 1);
+        let Scratch { depth: Memory { depth, by_type, counts, rest }, spare, .. } = scratch;
+        let Spare { mut start, items: mut sorted } = std::mem::take(spare);
+        let deepest = depths(problem.len(), |node| problem.operands(node), depth);
+        sort_by_type_and_depth(problem.ty(), depth, problem.types(), deepest, &mut sorted, counts, by_type);
+        start.clear();
         start.push(0);
-        let mut alone = Alone { rest: Vec::new(), list: problem.alone() };
+        let mut alone = Alone { rest, list: problem.alone() };
         let mut from = 0;
         while from < sorted.len() {
             let first = sorted[from] as usize;
             let run = sorted[from..]
                 .iter()
                 .take_while(|&&node| {
-                    keys[node as usize] == keys[first] && problem.ty()[node as usize] == problem.ty()[first]
+                    depth[node as usize] == depth[first] && problem.ty()[node as usize] == problem.ty()[first]
                 })
                 .count();
             alone.move_to_end(&mut sorted[from..from + run]);
@@ -53,15 +55,25 @@ impl Schedule for Depth {
             start.extend((together + 1..=run).map(|end| (from + end) as u32));
             from += run;
         }
-        Batches { start, items: sorted.clone(), bound: None, why: Why::Rule }
+        Batches { start, items: sorted, bound: None, why: Why::Rule }
     }
+}
+
+/// Reused memory.
+#[derive(Default)]
+pub(super) struct Memory {
+    depth: Vec<u32>,
+    by_type: Vec<u32>,
+    counts: Vec<u32>,
+    /// The alone nodes of a run; for a part, all nodes in order.
+    rest: Vec<u32>,
 }
 
 /// Separates the alone nodes of a run.
 struct Alone<'a> {
     list: &'a [u32],
     /// The alone nodes of the last run.
-    rest: Vec<u32>,
+    rest: &'a mut Vec<u32>,
 }
 
 impl Alone<'_> {
@@ -80,7 +92,7 @@ impl Alone<'_> {
                 kept += 1;
             }
         }
-        run[kept..].copy_from_slice(&self.rest);
+        run[kept..].copy_from_slice(self.rest);
     }
 }
 
@@ -137,14 +149,14 @@ fn counting_sort(
 }
 
 /// The same rule for a part: the fallback where a part has too many types to search.
-pub(super) fn order_by_depth(part: &Part, steps: &mut Steps) {
-    let (mut depth, mut by_type, mut sorted, mut counts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let deepest = depths(part.len(), |node| part.operands(node), &mut depth);
+pub(super) fn order_by_depth(part: &Part, steps: &mut Steps, memory: &mut Memory) {
+    let Memory { depth, by_type, counts, rest: sorted } = memory;
+    let deepest = depths(part.len(), |node| part.operands(node), depth);
     let types = part.types.len() as u32 + 1;
-    sort_by_type_and_depth(&part.ty, &depth, types, deepest, &mut sorted, &mut counts, &mut by_type);
+    sort_by_type_and_depth(&part.ty, depth, types, deepest, sorted, counts, by_type);
     steps.reset(part);
     let mut last = None;
-    for &node in &sorted {
+    for &node in &*sorted {
         let (ty, depth) = (part.ty[node as usize], depth[node as usize]);
         let alone = ty as usize == part.types.len();
         if alone || last != Some((depth, ty)) {

@@ -6,6 +6,7 @@
 //! optimal order; among optimal ones, the one met first in order of (finished set, type). **Cost** O(2^nodes) at worst.
 //! **Refuses** larger problems.
 
+use super::batches::Spare;
 use super::{Batches, Problem, Why};
 use std::fmt;
 
@@ -93,5 +94,5 @@ fn read_back(problem: &Problem<'_>, layers: &[Vec<State>], mut at: usize) -> Bat
             .filter(|node| fired >> node & 1 == 1)
             .for_each(|node| batch_of[node] = layer as u32 - 1);
     }
-    Batches::collect(&batch_of, layers.len() as u32 - 1, None, Why::Exhausted)
+    Batches::collect(&batch_of, layers.len() as u32 - 1, None, Why::Exhausted, &mut Spare::default())
 }

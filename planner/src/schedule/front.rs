@@ -14,15 +14,15 @@
 
 use super::part::Part;
 use super::parts::NONE;
+use super::ready::Ready;
 
-/// The state of a run over one part. Cloned by searches; see [`Front::clone_from`].
+/// The state of a run over one part. Searches [copy](Front::copy) it.
 #[derive(Default)]
 pub(super) struct Front {
     /// Per node: operands not done, then one count per tracked type of operands that are not clean.
     counts: Vec<u32>,
     stride: usize,
-    /// Ready nodes of every type, in no particular order.
-    pub(super) ready: Vec<Vec<u32>>,
+    pub(super) ready: Ready,
     /// `|Frontier(G^t)|` of every type; for an untracked type all its unfinished nodes.
     pub(super) sources: Vec<u32>,
     /// Nodes not done, alone nodes included.
@@ -42,85 +42,55 @@ pub(super) struct Fired {
     mask: Vec<u64>,
 }
 
-impl Clone for Front {
-    fn clone(&self) -> Self {
-        let mut copy = Self::default();
-        copy.clone_from(self);
-        copy
-    }
-
-    /// Copies into the buffers that `self` already has.
-    fn clone_from(&mut self, other: &Self) {
+impl Front {
+    /// Copies another front into the memory that `self` already has.
+    pub(super) fn copy(&mut self, other: &Self) {
         self.counts.clone_from(&other.counts);
         self.stride = other.stride;
-        self.ready.clone_from(&other.ready);
+        self.ready.copy(&other.ready);
         self.sources.clone_from(&other.sources);
         self.left = other.left;
     }
-}
 
-impl Front {
     /// Puts the front before the first node of `part`. `fired.alone` gets the alone nodes that run at once.
     pub(super) fn reset(&mut self, part: &Part, fired: &mut Fired) {
         self.stride = part.slots + 1;
         self.counts.clear();
         self.counts.resize(part.len() * self.stride, 0);
-        self.ready.truncate(part.types.len());
-        self.ready.iter_mut().for_each(Vec::clear);
-        self.ready.resize_with(part.types.len(), Vec::new);
+        self.ready.reset(part);
         self.sources.clone_from(&part.population);
         self.left = part.len() as u32;
         fired.alone.clear();
         fired.batch.clear();
-        if part.slots > 0 {
-            self.count_unclean(part, &mut fired.mask);
-        }
-        for node in 0..part.len() {
-            let operands = part.operands(node).len() as u32;
-            self.counts[node * self.stride] = operands;
-            if operands == 0 {
-                self.admit(part, node as u32, fired);
-            }
-        }
-        self.run_alone(part, fired);
-    }
-
-    /// Counts the operands of every node that are not clean at the start, and takes the nodes that have any from the sources
-    /// of their type.
-    fn count_unclean(&mut self, part: &Part, mask: &mut Vec<u64>) {
+        let Self { counts, stride, ready, sources, .. } = self;
+        let mut mask = std::mem::take(&mut fired.mask);
         mask.clear();
-        for (node, row) in self.counts.chunks_exact_mut(self.stride).enumerate() {
-            let mut above = 0u64;
-            for &operand in part.operands(node) {
-                let mut bits = mask[operand as usize];
-                above |= bits;
-                if row.len() <= 9 {
-                    row[1..]
-                        .iter_mut()
-                        .enumerate()
-                        .for_each(|(slot, count)| *count += (bits >> slot & 1) as u32);
-                    continue;
-                }
-                while bits != 0 {
-                    row[1 + bits.trailing_zeros() as usize] += 1;
-                    bits &= bits - 1;
-                }
+        for (node, row) in counts.chunks_exact_mut(*stride).enumerate() {
+            let Some((waits, unclean)) = row.split_first_mut() else { continue };
+            let (operands, ty) = (part.operands(node), part.linked_ty(node as u32));
+            *waits = operands.len() as u32;
+            if operands.is_empty() {
+                admit(ready, ty, node as u32, fired);
             }
-            let slot = part.slot_of.get(part.ty[node] as usize).copied().unwrap_or(NONE);
-            if slot != NONE {
-                self.sources[part.ty[node] as usize] -= u32::from(above >> slot & 1 == 1);
-                above |= 1 << slot;
+            if !unclean.is_empty() {
+                let mut above = count_unclean(operands, &mask, unclean);
+                let slot = part.slot_of.get(ty as usize).copied().unwrap_or(NONE);
+                if slot != NONE {
+                    sources[ty as usize] -= (above >> slot & 1) as u32;
+                    above |= 1 << slot;
+                }
+                mask.push(above);
             }
-            mask.push(above);
         }
+        fired.mask = mask;
+        self.run_alone(part, fired);
     }
 
     /// Runs all ready nodes of a type, then the alone nodes that this makes ready; `fired` says which.
     pub(super) fn fire(&mut self, part: &Part, ty: u32, fired: &mut Fired) {
         fired.alone.clear();
-        fired.batch.clear();
-        std::mem::swap(&mut self.ready[ty as usize], &mut fired.batch);
-        let batch = std::mem::take(&mut fired.batch);
+        let mut batch = std::mem::take(&mut fired.batch);
+        self.ready.take(ty, &mut batch);
         self.left -= batch.len() as u32;
         self.sources[ty as usize] -= batch.len() as u32;
         match part.slot_of[ty as usize] {
@@ -138,7 +108,7 @@ impl Front {
     /// compiler read all others again.
     fn pass_on(&mut self, part: &Part, ty: u32, lane: usize, batch: &[u32], fired: &mut Fired) {
         let Self { counts, stride, ready, sources, .. } = self;
-        let (counts, stride, ready) = (counts.as_mut_slice(), *stride, ready.as_mut_slice());
+        let (counts, stride) = (counts.as_mut_slice(), *stride);
         let (mut clean, mut found, mut visits) = (std::mem::take(&mut fired.clean), 0u32, 0u64);
         for &node in batch {
             let consumers = part.consumers(node as usize);
@@ -153,10 +123,7 @@ impl Front {
                 }
                 let own = part.linked_ty(consumer);
                 if !waits {
-                    match ready.get_mut(own as usize) {
-                        Some(ready) => ready.push(consumer),
-                        None => fired.alone.push(consumer),
-                    }
+                    admit(ready, own, consumer, fired);
                 }
                 if !unclean {
                     found += u32::from(own == ty);
@@ -189,7 +156,7 @@ impl Front {
     /// Nodes are done: counts down the missing operands of their consumers.
     fn release(&mut self, part: &Part, done: &[u32], fired: &mut Fired) {
         let Self { counts, stride, ready, .. } = self;
-        let (counts, stride, ready) = (counts.as_mut_slice(), *stride, ready.as_mut_slice());
+        let (counts, stride) = (counts.as_mut_slice(), *stride);
         for &node in done {
             let consumers = part.consumers(node as usize);
             fired.visits += consumers.len() as u64;
@@ -197,21 +164,9 @@ impl Front {
                 let waits = &mut counts[consumer as usize * stride];
                 *waits -= 1;
                 if *waits == 0 {
-                    match ready.get_mut(part.linked_ty(consumer) as usize) {
-                        Some(ready) => ready.push(consumer),
-                        None => fired.alone.push(consumer),
-                    }
+                    admit(ready, part.linked_ty(consumer), consumer, fired);
                 }
             }
-        }
-    }
-
-    /// A node has all its operands.
-    #[inline]
-    fn admit(&mut self, part: &Part, node: u32, fired: &mut Fired) {
-        match self.ready.get_mut(part.linked_ty(node) as usize) {
-            Some(ready) => ready.push(node),
-            None => fired.alone.push(node),
         }
     }
 
@@ -225,4 +180,32 @@ impl Front {
             at += 1;
         }
     }
+}
+
+/// A node has all its operands.
+#[inline]
+fn admit(ready: &mut Ready, ty: u32, node: u32, fired: &mut Fired) {
+    if !ready.push(ty, node) {
+        fired.alone.push(node);
+    }
+}
+
+/// Counts per tracked type the operands of a node that are not clean, from the `mask` of every earlier node; gives the node's
+/// own, but for its type.
+#[inline]
+fn count_unclean(operands: &[u32], mask: &[u64], counts: &mut [u32]) -> u64 {
+    let mut above = 0u64;
+    for &operand in operands {
+        let mut bits = mask[operand as usize];
+        above |= bits;
+        if counts.len() <= 8 {
+            counts.iter_mut().enumerate().for_each(|(slot, count)| *count += (bits >> slot & 1) as u32);
+            continue;
+        }
+        while bits != 0 {
+            counts[bits.trailing_zeros() as usize] += 1;
+            bits &= bits - 1;
+        }
+    }
+    above
 }

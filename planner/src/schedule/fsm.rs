@@ -130,7 +130,8 @@ impl Schedule for Fsm {
     }
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
-        let (mut known, mut unknown, mut state) = (0, 0, Vec::new());
+        let (mut known, mut unknown) = (0, 0);
+        let mut state = std::mem::take(&mut scratch.keys);
         let mut batches = solve(problem, scratch, |part, tools| {
             run_part(part, tools, |front| {
                 safe_type(front).or_else(|| {
@@ -150,6 +151,7 @@ impl Schedule for Fsm {
                 })
             })
         });
+        scratch.keys = state;
         if batches.why == Why::Greedy {
             batches.why = Why::Learned { known, unknown };
         }
@@ -160,7 +162,7 @@ impl Schedule for Fsm {
 /// The ready types of a part by global number, most ready nodes first, ties by number.
 fn describe(front: &Front, part: &Part, state: &mut Vec<u32>) {
     state.clear();
-    state.extend((0..part.types.len() as u32).filter(|&ty| !front.ready[ty as usize].is_empty()));
-    state.sort_unstable_by_key(|&ty| (std::cmp::Reverse(front.ready[ty as usize].len()), ty));
+    state.extend((0..part.types.len() as u32).filter(|&ty| front.ready.count(ty) > 0));
+    state.sort_unstable_by_key(|&ty| (std::cmp::Reverse(front.ready.count(ty)), ty));
     state.iter_mut().for_each(|ty| *ty = part.types[*ty as usize]);
 }

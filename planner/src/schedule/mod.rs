@@ -45,6 +45,7 @@ mod parts;
 mod policy;
 mod problem;
 mod ratio;
+mod ready;
 mod solve;
 #[cfg(test)]
 mod tests;
@@ -53,6 +54,7 @@ pub use agenda::{Agenda, Mean};
 pub use auto::Auto;
 pub use batches::{Batches, Why};
 pub use beam::Beam;
+pub(crate) use bound::path_sum_total;
 pub use bound::{Bound, path_sum_bound};
 pub use check::{ScheduleError, check};
 pub use costs::{
@@ -90,6 +92,7 @@ pub trait Schedule {
         true
     }
 
-    /// Orders the nodes of `problem`; `scratch` holds nothing but reusable memory.
+    /// Orders the nodes of `problem`; `scratch` holds nothing but reusable memory, and whoever is done with the batches may give
+    /// theirs [back](Scratch::recycle) to it.
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches;
 }

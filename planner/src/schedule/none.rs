@@ -4,6 +4,7 @@
 //! **Why it exists**: it is the yardstick of every other policy, the fallback where batching does not pay (tiny models on a CPU),
 //! and the plainest way to debug a plan. **Cost** O(nodes). **Refuses** nothing.
 
+use super::batches::Spare;
 use super::{Batches, Problem, Schedule, Scratch, Why};
 
 /// Runs every node by itself.
@@ -23,8 +24,13 @@ impl Schedule for Unbatched {
         false
     }
 
-    fn schedule(&self, problem: &Problem<'_>, _: &mut Scratch) -> Batches {
+    fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let nodes = problem.len() as u32;
-        Batches { start: (0..=nodes).collect(), items: (0..nodes).collect(), bound: None, why: Why::Rule }
+        let Spare { mut start, mut items } = std::mem::take(&mut scratch.spare);
+        start.clear();
+        start.extend(0..=nodes);
+        items.clear();
+        items.extend(0..nodes);
+        Batches { start, items, bound: None, why: Why::Rule }
     }
 }

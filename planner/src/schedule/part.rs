@@ -7,6 +7,7 @@
 
 use super::Problem;
 use super::parts::{NONE, Parts};
+use crate::room::make_room;
 
 /// At most this many types of a part get exact source counters; see [`Part::track`].
 pub(super) const TRACKED_TYPES: usize = 64;
@@ -36,6 +37,8 @@ pub(super) struct Part {
     pub(super) slot_of: Vec<u32>,
     /// Number of tracked types.
     pub(super) slots: usize,
+    /// Types by population, where not all are tracked.
+    most_populous: Vec<u32>,
 }
 
 /// What firing a node reads about it, side by side: on large parts every access is a cache miss.
@@ -100,20 +103,21 @@ impl Part {
         }
         let Self { nodes, ty, operand_start, operands, .. } = self;
         ty.clear();
-        operands.clear();
         operand_start.clear();
         operand_start.push(0);
-        let most: usize = nodes.iter().map(|&node| problem.operands(node as usize).len()).sum();
-        operands.resize(most, 0);
         let mut end = 0;
         for (local, &node) in nodes.iter().enumerate() {
             renumbering.node[node as usize] = local as u32;
             ty.push(renumbering.ty[kinds[node as usize] as usize]);
-            for &operand in problem.operands(node as usize) {
+            let all = problem.operands(node as usize);
+            make_room(operands, end + all.len());
+            let (mut kept, own) = (0, &mut operands[end..end + all.len()]);
+            for &operand in all {
                 // Written always and kept by a sum: whether an operand is inside is as good as random, so a branch is slow.
-                operands[end] = renumbering.node[operand as usize];
-                end += usize::from(parts.part_of[kinds[operand as usize] as usize] == number as u32);
+                own[kept] = renumbering.node[operand as usize];
+                kept += usize::from(parts.part_of[kinds[operand as usize] as usize] == number as u32);
             }
+            end += kept;
             operand_start.push(end as u32);
         }
         operands.truncate(end);
@@ -211,9 +215,10 @@ impl Part {
             return;
         }
         self.slot_of.resize(self.types.len(), NONE);
-        let mut order: Vec<u32> = (0..self.types.len() as u32).collect();
-        order.sort_unstable_by_key(|&ty| (std::cmp::Reverse(self.population[ty as usize]), ty));
-        for (slot, &ty) in order[..self.slots].iter().enumerate() {
+        self.most_populous.clear();
+        self.most_populous.extend(0..self.types.len() as u32);
+        self.most_populous.sort_unstable_by_key(|&ty| (std::cmp::Reverse(self.population[ty as usize]), ty));
+        for (slot, &ty) in self.most_populous[..self.slots].iter().enumerate() {
             self.slot_of[ty as usize] = slot as u32;
         }
     }

@@ -96,9 +96,9 @@ impl Parts {
         let Self { kind, level, levels, matrix, .. } = self;
         let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
         let mut rows = [0u64; 64];
-        for (node, &own) in kind.iter().enumerate() {
+        for (node, (&own, operands)) in kind.iter().zip(problem.operand_lists()).enumerate() {
             let (mut above, mut deep) = (0u64, 0u32);
-            for &operand in problem.operands(node) {
+            for &operand in operands {
                 let other = kind[operand as usize];
                 above |= 1 << (other & 63);
                 deep = deep.max(if other == own { level[operand as usize] + 1 } else { 0 });
@@ -119,9 +119,9 @@ impl Parts {
         let words = if levels.len() <= DENSE_TYPES { levels.len().div_ceil(64) } else { 0 };
         matrix.clear();
         matrix.resize(words * levels.len(), 0);
-        for (node, &own) in kind.iter().enumerate() {
+        for (node, (&own, operands)) in kind.iter().zip(problem.operand_lists()).enumerate() {
             let mut deep = 0u32;
-            for &operand in problem.operands(node) {
+            for &operand in operands {
                 let other = kind[operand as usize];
                 if words > 0 {
                     matrix[own as usize * words + other as usize / 64] |= 1 << (other % 64);

@@ -118,6 +118,16 @@ impl<'a> Problem<'a> {
         &self.operands[self.operand_start[node] as usize..self.operand_start[node + 1] as usize]
     }
 
+    /// The operands of node after node.
+    pub(super) fn operand_lists(&self) -> impl Iterator<Item = &'a [u32]> + use<'a> {
+        let mut rest = self.operands;
+        self.operand_start.windows(2).map(move |ends| {
+            let (own, after) = rest.split_at((ends[1] - ends[0]) as usize);
+            rest = after;
+            own
+        })
+    }
+
     /// Number of operand occurrences in the whole problem.
     pub fn operand_count(&self) -> usize {
         self.operands.len()

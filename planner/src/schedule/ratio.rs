@@ -76,7 +76,7 @@ pub(super) fn replay(
     place.reset(part);
     place.push(fired);
     for &ty in sequence {
-        if !front.ready[ty as usize].is_empty() {
+        if front.ready.count(ty) > 0 {
             front.fire(part, ty, fired);
             place.push_type(ty, fired);
         }
@@ -86,8 +86,8 @@ pub(super) fn replay(
 /// The ready type with the largest ratio; ties go to more ready nodes, then to the smaller number.
 pub(super) fn best_ratio(front: &Front) -> Option<u32> {
     let mut best: Option<(u64, u64, u32)> = None;
-    for (ty, ready) in front.ready.iter().enumerate() {
-        let (ready, sources) = (ready.len() as u64, u64::from(front.sources[ty]));
+    for ty in 0..front.ready.types() {
+        let (ready, sources) = (u64::from(front.ready.count(ty)), u64::from(front.sources[ty as usize]));
         if ready == 0 {
             continue;
         }
@@ -96,7 +96,7 @@ pub(super) fn best_ratio(front: &Front) -> Option<u32> {
             mine > theirs || (mine == theirs && ready > most)
         });
         if better {
-            best = Some((ready, sources, ty as u32));
+            best = Some((ready, sources, ty));
         }
     }
     best.map(|(_, _, ty)| ty)
@@ -105,9 +105,9 @@ pub(super) fn best_ratio(front: &Front) -> Option<u32> {
 /// The type with ratio 1 and most ready nodes, if any; ties go to the smaller number.
 pub(super) fn safe_type(front: &Front) -> Option<u32> {
     let safe = |&ty: &u32| {
-        let ready = front.ready[ty as usize].len() as u32;
+        let ready = front.ready.count(ty);
         ready > 0 && ready == front.sources[ty as usize]
     };
-    let types = 0..front.ready.len() as u32;
-    types.filter(safe).min_by_key(|&ty| (std::cmp::Reverse(front.ready[ty as usize].len()), ty))
+    let types = 0..front.ready.types();
+    types.filter(safe).min_by_key(|&ty| (std::cmp::Reverse(front.ready.count(ty)), ty))
 }

@@ -5,6 +5,7 @@
 //! numbers into [`Batches`]. Parts with more than [`SEARCHED_TYPES`] mutually dependent types are ordered by depth instead: a
 //! decision costs O(types), and so many types in one part mean that signatures are too fine for any policy to help.
 
+use super::batches::Spare;
 use super::bound::longest_paths;
 use super::depth::order_by_depth;
 use super::front::{Fired, Front};
@@ -15,7 +16,8 @@ use super::{Batches, Problem, Why};
 /// A part with more mutually dependent types than this is not searched.
 pub(super) const SEARCHED_TYPES: usize = 1024;
 
-/// Buffers of all policies. Reuse one for many problems: a second problem of the same size allocates nothing but its result.
+/// Buffers of all policies. Reuse one for many problems: a second problem of the same size allocates nothing but its result, and
+/// not even that if the first result was [given back](Scratch::recycle).
 #[derive(Default)]
 pub struct Scratch {
     pub(super) parts: Parts,
@@ -28,11 +30,13 @@ pub struct Scratch {
     pub(super) steps: Steps,
     pub(super) lanes: Vec<i32>,
     pub(super) longest: Vec<u32>,
+    pub(super) per_type: Vec<u32>,
     pub(super) batch_of: Vec<u32>,
     pub(super) base: Vec<u32>,
     pub(super) keys: Vec<u32>,
-    pub(super) sorted: Vec<u32>,
     pub(super) counts: Vec<u32>,
+    pub(super) depth: super::depth::Memory,
+    pub(super) spare: Spare,
     pub(super) beam: super::beam::Memory,
     pub(super) agenda: super::agenda::Memory,
 }
@@ -138,6 +142,11 @@ impl HardNodes {
 }
 
 impl Scratch {
+    /// Takes back the memory of batches that are not needed any more, for those of the next problem.
+    pub fn recycle(&mut self, batches: Batches) {
+        self.spare = Spare { start: batches.start, items: batches.items };
+    }
+
     /// Groups the nodes of hard parts; needs the analysis of `problem`.
     pub(super) fn group_hard_nodes(&mut self, problem: &Problem<'_>) {
         let Self { parts, hard, .. } = self;
@@ -182,6 +191,8 @@ pub(super) fn solve(
         longest,
         batch_of,
         base,
+        depth,
+        spare,
         ..
     } = scratch;
     let (mut count, mut bound, mut reason) = (0u32, problem.alone().len() as u32, Why::BoundMet);
@@ -203,7 +214,7 @@ pub(super) fn solve(
         let part_bound = longest.iter().sum::<u32>();
         bound += part_bound;
         let why = if part.types.len() > SEARCHED_TYPES {
-            order_by_depth(part, steps);
+            order_by_depth(part, steps, depth);
             Why::TooManyTypes { types: part.types.len() as u32 }
         } else {
             part.link();
@@ -222,7 +233,7 @@ pub(super) fn solve(
         *batch = if from == NONE { *batch } else { from + level };
     }
     let why = if count == bound { Why::BoundMet } else { reason };
-    Batches::collect(batch_of, count, Some(bound), why)
+    Batches::collect(batch_of, count, Some(bound), why, spare)
 }
 
 /// Of the reasons of two parts, the one that matters more to a reader; the first of equals.

@@ -45,14 +45,16 @@ impl Recorder {
                 Raw::Floats(run, _) => floats += run.len(),
             }
         }
-        if self.is_full(operands.len(), words, floats) {
+        let more = operands.len() | words | floats | self.data.bindings.floats.len();
+        if (is_near_limit(&self.data) || more >> (ROOMY_BITS - 1) != 0)
+            && self.is_full(operands.len(), words, floats)
+        {
             return self.refuse_full(sig, caller);
         }
         let GraphData { arena, bindings, sites, sigs, hash, .. } = &mut self.data;
         let mark = arena.operand_mark();
-        for operand in operands.iter().flatten() {
-            arena.push_operand(bindings.bind(*operand));
-        }
+        let bind = |operand: &Option<Raw<'_>>| bindings.bind(operand.expect("poison is not appended"));
+        arena.push_operands(operands.iter().map(bind));
         hash_app(hash, sigs.hash(sig), &arena.operand_pool()[mark as usize..]);
         Some(arena.push(sig, mark, &sigs.get(sig).results, sites.of(caller)))
     }

@@ -35,6 +35,8 @@ pub(crate) struct Recorder {
     error: Option<EmitError>,
     tracing: Option<Tracing>,
     op_cache: [Option<SigId>; OP_CACHE],
+    /// Memory of operands on their way.
+    operands: Vec<Option<Raw<'static>>>,
     /// The key of the instance being emitted and the number of its next noise key.
     instance: Option<u64>,
     noise_ordinal: u32,
@@ -63,7 +65,7 @@ pub(crate) struct Traced {
 }
 
 /// An operand on its way into the arena.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Raw<'a> {
     Value(ValueId, TypeId),
     Index(u32),
@@ -90,6 +92,7 @@ impl Recorder {
             error: None,
             tracing,
             op_cache: [None; OP_CACHE],
+            operands: Vec::new(),
             instance: None,
             noise_ordinal: 0,
             instances_before: 0,
@@ -221,9 +224,24 @@ impl Recorder {
         self.append_raw(sig, operands, caller)
     }
 
-    /// Applies `list` to values of one type.
-    pub(crate) fn list(&mut self, element: Type, items: &[Option<Raw<'_>>], caller: Caller) -> Option<u32> {
-        let element = self.data.types.intern(element);
+    /// Memory to gather operands in; whoever gathers meanwhile has other memory.
+    pub(crate) fn lend_operands(&mut self) -> Vec<Option<Raw<'static>>> {
+        std::mem::take(&mut self.operands)
+    }
+
+    pub(crate) fn take_back(&mut self, mut operands: Vec<Option<Raw<'static>>>) {
+        operands.clear();
+        self.operands = operands;
+    }
+
+    /// Applies `list` to at least one value, all of one type.
+    pub(crate) fn list(&mut self, items: &[Option<Raw<'_>>], caller: Caller) -> Option<u32> {
+        let Some(first) = items.first() else {
+            let message = "the element type of an empty list is unknown".to_owned();
+            self.fail("list", message, Some("use g.empty_list(type)".to_owned()), &[], caller);
+            return None;
+        };
+        let Raw::Value(_, element) = (*first)? else { unreachable!("values are gathered") };
         for (place, item) in items.iter().enumerate() {
             if let Raw::Value(_, ty) = (*item)?
                 && ty != element
@@ -236,5 +254,12 @@ impl Recorder {
         }
         let sig = self.op_sig(&Op::List, &[element], &[], items, caller)?;
         self.append_raw(sig, items, caller)
+    }
+
+    /// Applies `list` to no value.
+    pub(crate) fn empty_list(&mut self, element: Type, caller: Caller) -> Option<u32> {
+        let element = self.data.types.intern(element);
+        let sig = self.op_sig(&Op::List, &[element], &[], &[], caller)?;
+        self.append_raw(sig, &[], caller)
     }
 }

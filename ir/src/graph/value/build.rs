@@ -44,16 +44,16 @@ impl Graph {
 
     pub(crate) fn affine_at<'g>(
         &'g self,
-        parts: &[Value<'g>],
+        parts: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
         weight: Param,
         bias: Option<Param>,
         transposed: bool,
         caller: Caller,
     ) -> Value<'g> {
-        let raw: Vec<Option<Raw<'_>>> = parts.iter().map(|part| part.raw(self, caller)).collect();
         let params = [weight, bias.unwrap_or(weight)];
         let used = if bias.is_some() { 2 } else { 1 };
-        self.apply_one(Op::Affine { bias: bias.is_some(), transposed }, &raw, &params[..used], caller)
+        let op = Op::Affine { bias: bias.is_some(), transposed };
+        self.apply_many(parts, caller, |recorder, parts| recorder.apply(op, parts, &params[..used], caller))
     }
 
     /// `x · W (+ b)`, where the parts side by side make up `x`; nothing is copied.
@@ -64,9 +64,7 @@ impl Graph {
         weight: Param,
         bias: Option<Param>,
     ) -> Value<'g> {
-        let caller = Location::caller();
-        let parts: Vec<Value<'g>> = parts.into_iter().map(|part| *part.borrow()).collect();
-        self.affine_at(&parts, weight, bias, false, caller)
+        self.affine_at(parts, weight, bias, false, Location::caller())
     }
 
     /// A stretch of the product `x · W (+ b)`: the parts side by side meet the rows of the weight from `row`
@@ -225,22 +223,22 @@ impl Graph {
         axis: usize,
         values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
     ) -> Value<'g> {
-        let caller = Location::caller();
-        let values: Vec<Value<'g>> = values.into_iter().map(|value| *value.borrow()).collect();
-        self.many(Op::Concat { axis: axis as u8 }, &values, caller)
+        self.many(Op::Concat { axis: axis as u8 }, values, Location::caller())
     }
 
     /// Values of one type along a new outermost axis.
     #[track_caller]
     pub fn stack<'g>(&'g self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
-        let caller = Location::caller();
-        let values: Vec<Value<'g>> = values.into_iter().map(|value| *value.borrow()).collect();
-        self.many(Op::Stack, &values, caller)
+        self.many(Op::Stack, values, Location::caller())
     }
 
-    fn many<'g>(&'g self, op: Op, values: &[Value<'g>], caller: Caller) -> Value<'g> {
-        let raw: Vec<Option<Raw<'_>>> = values.iter().map(|value| value.raw(self, caller)).collect();
-        self.apply_one(op, &raw, &[], caller)
+    fn many<'g>(
+        &'g self,
+        op: Op,
+        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        caller: Caller,
+    ) -> Value<'g> {
+        self.apply_many(values, caller, |recorder, values| recorder.apply(op, values, &[], caller))
     }
 
     /// `sum of score_i * value_i` over two lists of equal length.

@@ -36,14 +36,14 @@ impl<'g> Value<'g> {
     #[track_caller]
     #[must_use]
     pub fn affine(self, weight: Param, bias: Option<Param>) -> Self {
-        self.graph.affine_at(&[self], weight, bias, false, Location::caller())
+        self.graph.affine_at([self], weight, bias, false, Location::caller())
     }
 
     /// `x · Wᵀ (+ b)`, for a weight stored as `[outputs, inputs]`: a tied embedding, say.
     #[track_caller]
     #[must_use]
     pub fn affine_transposed(self, weight: Param, bias: Option<Param>) -> Self {
-        self.graph.affine_at(&[self], weight, bias, true, Location::caller())
+        self.graph.affine_at([self], weight, bias, true, Location::caller())
     }
 
     /// The matrix product of two values.

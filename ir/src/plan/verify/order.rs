@@ -88,6 +88,13 @@ impl Order<'_> {
     /// P24 and P26
     fn read(&mut self, number: usize, place: usize, step: &Step, operand: Operand) {
         let (plan, written, writing) = (self.plan, &self.written, &self.writing);
+        // Mostly all rows between the first and the last are there, and need not be looked at one by one.
+        if let Some((field, start, end)) = hull(plan, step, operand)
+            && written[field.index()].first_missing(start, end).is_none()
+            && writing[field.index()].first_present(start, end).is_none()
+        {
+            return;
+        }
         let (mut missing, mut hazard) = (None, None);
         for_operand_runs(plan, step, operand, |field, start, end| {
             if missing.is_none() {
@@ -144,6 +151,36 @@ fn for_place_runs(plan: &Plan, step: &Step, place: Place, mut run: impl FnMut(Fi
             }
         }
     }
+}
+
+/// The field of an operand, its first row and the one after its last.
+fn hull(plan: &Plan, step: &Step, operand: Operand) -> Option<(FieldId, u64, u64)> {
+    let of = |field: FieldId, rows: &[u32]| {
+        let (first, last) = ends(rows)?;
+        Some((field, u64::from(first), u64::from(last) + 1))
+    };
+    let rows = step.rows as usize;
+    match operand {
+        Operand::Rows { field, start, stride } => {
+            let last = u64::from(start) + (u64::from(step.rows) - 1) * u64::from(stride);
+            Some((field, u64::from(start), last + 1))
+        }
+        Operand::Table { field, at } => of(field, &plan.tables[at as usize..][..rows]),
+        Operand::Segments { field, offsets, items } => {
+            let total = plan.tables[offsets as usize + rows] as usize;
+            of(field, &plan.tables[items as usize..][..total])
+        }
+        Operand::Words { .. }
+        | Operand::WordTable { .. }
+        | Operand::Floats { .. }
+        | Operand::FloatTable { .. } => None,
+    }
+}
+
+/// The smallest and the largest of some rows.
+pub(super) fn ends(rows: &[u32]) -> Option<(u32, u32)> {
+    let ends = rows.iter().fold((u32::MAX, 0), |(low, high), &row| (low.min(row), high.max(row)));
+    (!rows.is_empty()).then_some(ends)
 }
 
 /// The rows that an operand names, as runs.

@@ -1,31 +1,50 @@
 //! Sets of numbers as disjoint runs: what rows were written, which elements of a register are set.
 //!
-//! Runs that touch are one run, so a set costs memory by its gaps, not by its numbers.
+//! Runs that touch are one run, so a set costs memory by its gaps, not by its numbers. Rows are mostly
+//! written one block after the other, so most sets have a few runs, which a list holds; a set with
+//! more of them, as a file may ask for, goes into a tree, where no order of insertions is slow.
 
 use std::collections::BTreeMap;
 
+/// The most runs that a list holds.
+const FEW: usize = 32;
+
 /// A set of numbers below 2^32.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Spans {
-    /// Start and end of each run, the end excluded.
-    runs: BTreeMap<u64, u64>,
+#[derive(Clone, Debug)]
+pub(super) enum Spans {
+    /// Start and end of each run, the end excluded, ascending.
+    Few(Vec<(u64, u64)>),
+    /// The same by start.
+    Many(BTreeMap<u64, u64>),
+}
+
+impl Default for Spans {
+    fn default() -> Self {
+        Self::Few(Vec::new())
+    }
 }
 
 impl Spans {
     /// Forgets all.
     pub(super) fn clear(&mut self) {
-        self.runs.clear();
+        match self {
+            Self::Few(runs) => runs.clear(),
+            Self::Many(_) => *self = Self::default(),
+        }
     }
 
     /// How many numbers are in the set.
     pub(super) fn len(&self) -> u64 {
-        self.runs.iter().map(|(start, end)| end - start).sum()
+        match self {
+            Self::Few(runs) => runs.iter().map(|(start, end)| end - start).sum(),
+            Self::Many(runs) => runs.iter().map(|(start, end)| end - start).sum(),
+        }
     }
 
     /// The first number of `start..end` that is missing.
     pub(super) fn first_missing(&self, start: u64, end: u64) -> Option<u64> {
-        match self.runs.range(..=start).next_back() {
-            Some((_, &until)) if until > start => (until < end).then_some(until),
+        match self.run_before(start) {
+            Some((_, until)) if until > start => (until < end).then_some(until),
             _ => (start < end).then_some(start),
         }
     }
@@ -35,9 +54,20 @@ impl Spans {
         if start >= end {
             return None;
         }
-        match self.runs.range(..=start).next_back() {
-            Some((_, &until)) if until > start => Some(start),
-            _ => self.runs.range(start..end).next().map(|(&from, _)| from),
+        if self.run_before(start).is_some_and(|(_, until)| until > start) {
+            return Some(start);
+        }
+        match self {
+            Self::Few(runs) => runs.iter().map(|run| run.0).find(|from| (start..end).contains(from)),
+            Self::Many(runs) => runs.range(start..end).next().map(|(&from, _)| from),
+        }
+    }
+
+    /// The last run that begins at `start` or before.
+    fn run_before(&self, start: u64) -> Option<(u64, u64)> {
+        match self {
+            Self::Few(runs) => runs.iter().copied().rfind(|run| run.0 <= start),
+            Self::Many(runs) => runs.range(..=start).next_back().map(|(&from, &until)| (from, until)),
         }
     }
 
@@ -46,23 +76,56 @@ impl Spans {
         if start >= end {
             return;
         }
-        let (mut from, mut until) = (start, end);
-        if let Some((&before, &before_end)) = self.runs.range(..=start).next_back()
-            && before_end >= start
-        {
-            (from, until) = (before, until.max(before_end));
+        match self {
+            Self::Few(runs) => {
+                insert_into_list(runs, start, end);
+                if runs.len() > FEW {
+                    *self = Self::Many(runs.drain(..).collect());
+                }
+            }
+            Self::Many(runs) => insert_into_tree(runs, start, end),
         }
-        while let Some((&next, &next_end)) = self.runs.range(from..=until).next() {
-            self.runs.remove(&next);
-            until = until.max(next_end);
-        }
-        self.runs.insert(from, until);
     }
+}
+
+fn insert_into_list(runs: &mut Vec<(u64, u64)>, start: u64, end: u64) {
+    // Those from `first` up to `after` touch the new run.
+    let first = runs.iter().rposition(|run| run.1 < start).map_or(0, |before| before + 1);
+    let after = runs[first..].iter().position(|run| run.0 > end).map_or(runs.len(), |more| first + more);
+    match &mut runs[first..after] {
+        [] => runs.insert(first, (start, end)),
+        [run] => *run = (run.0.min(start), run.1.max(end)),
+        [run, .., last] => {
+            *run = (run.0.min(start), last.1.max(end));
+            runs.drain(first + 1..after);
+        }
+    }
+}
+
+fn insert_into_tree(runs: &mut BTreeMap<u64, u64>, start: u64, end: u64) {
+    let (mut from, mut until) = (start, end);
+    if let Some((&before, &before_end)) = runs.range(..=start).next_back()
+        && before_end >= start
+    {
+        (from, until) = (before, until.max(before_end));
+    }
+    while let Some((&next, &next_end)) = runs.range(from..=until).next() {
+        runs.remove(&next);
+        until = until.max(next_end);
+    }
+    runs.insert(from, until);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn runs(spans: &Spans) -> usize {
+        match spans {
+            Spans::Few(runs) => runs.len(),
+            Spans::Many(runs) => runs.len(),
+        }
+    }
 
     #[test]
     fn runs_that_touch_become_one_and_gaps_are_found() {
@@ -73,8 +136,36 @@ mod tests {
         assert_eq!(spans.first_present(2, 9), Some(4));
         assert_eq!(spans.first_present(2, 4), None);
         spans.insert(1, 5);
-        assert_eq!((spans.first_missing(0, 6), spans.len(), spans.runs.len()), (None, 6, 1));
+        assert_eq!((spans.first_missing(0, 6), spans.len(), runs(&spans)), (None, 6, 1));
         spans.insert(6, 7);
-        assert_eq!((spans.first_missing(3, 8), spans.len(), spans.runs.len()), (Some(7), 7, 1));
+        assert_eq!((spans.first_missing(3, 8), spans.len(), runs(&spans)), (Some(7), 7, 1));
+    }
+
+    #[test]
+    fn lists_and_trees_say_what_flags_say() {
+        let mut state = 1u64;
+        let mut below = |limit: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % limit
+        };
+        for round in 0..400 {
+            // Short runs in a wide range leave many gaps, long ones in a narrow range leave few.
+            let (range, longest) = if round % 2 == 0 { (400, 4) } else { (60, 12) };
+            let (mut spans, mut flags) = (Spans::default(), vec![false; 420]);
+            for _ in 0..below(120) {
+                let start = below(range);
+                let end = start + below(longest);
+                spans.insert(start, end);
+                flags[start as usize..end as usize].fill(true);
+                let (start, end) = (below(range), below(range + 20));
+                let first = |wanted: bool| (start..end).find(|&at| flags[at as usize] == wanted);
+                assert_eq!(spans.first_missing(start, end), first(false), "{spans:?} {start}..{end}");
+                assert_eq!(spans.first_present(start, end), first(true), "{spans:?} {start}..{end}");
+                assert_eq!(spans.len(), flags.iter().filter(|&&set| set).count() as u64, "{spans:?}");
+                let gaps =
+                    flags.windows(2).filter(|pair| !pair[0] && pair[1]).count() + usize::from(flags[0]);
+                assert_eq!(runs(&spans), gaps, "{spans:?}");
+            }
+        }
     }
 }

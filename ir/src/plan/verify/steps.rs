@@ -1,5 +1,6 @@
 //! Rules P15 to P23: what a step gives its kernel.
 
+use super::order::ends;
 use super::{AtStep, Rule, VerifyErrors};
 use crate::plan::{FieldId, Kernel, ListSource, Operand, Place, Plan, RegKind, Stage, Step};
 use crate::types::{DType, Type};
@@ -204,7 +205,7 @@ impl StepCheck<'_> {
     /// The entries of a table from `at` on, one a lane: the largest, if they lie inside the tables.
     fn table(&mut self, what: &dyn Display, at: u32) -> Option<u64> {
         let entries = self.entries(what, at, u64::from(self.step.rows))?;
-        entries.iter().max().map(|&highest| u64::from(highest))
+        ends(entries).map(|(_, highest)| u64::from(highest))
     }
 
     fn entries(&mut self, what: &dyn Display, at: u32, count: u64) -> Option<&[u32]> {
@@ -229,7 +230,7 @@ impl StepCheck<'_> {
         }
         let total = u64::from(entries[entries.len() - 1]);
         let Some(items) = self.entries(&what, items, total) else { return };
-        if let Some(&highest) = items.iter().max() {
+        if let Some((_, highest)) = ends(items) {
             self.row_bounds(&what, field, u64::from(highest));
         }
     }

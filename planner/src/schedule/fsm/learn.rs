@@ -104,7 +104,7 @@ fn decide(
         known.map_or(part.types[fallback as usize], |(ty, _)| ty)
     };
     let ty = part.types.binary_search(&global).map_or(fallback, |local| local as u32);
-    let ratio = front.ready[ty as usize].len() as f64 / f64::from(front.sources[ty as usize]);
+    let ratio = f64::from(front.ready.count(ty)) / f64::from(front.sources[ty as usize]);
     decisions.push(Decision { state, ty: part.types[ty as usize], reward: ratio - 1.0 });
     Some(ty)
 }

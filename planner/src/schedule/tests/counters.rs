@@ -1,5 +1,6 @@
 //! The counters of the front against their definitions, and parts against the whole.
 
+use super::super::batches::Spare;
 use super::super::bound::{longest_paths, paths_below};
 use super::super::front::{Fired, Front};
 use super::super::part::Part;
@@ -42,7 +43,7 @@ fn source_and_ready_counts_match_their_definitions_in_every_state() {
                 let waits = |&node: &usize| part.operands(node).iter().any(|&v| !done[v as usize]);
                 let sources = (0..part.len()).filter(open).filter(|node| !held(node)).count();
                 let ready = (0..part.len()).filter(open).filter(|node| !waits(node)).count();
-                assert_eq!(front.ready[ty as usize].len(), ready, "ready of type {ty}, seed {seed}");
+                assert_eq!(front.ready.count(ty) as usize, ready, "ready of type {ty}, seed {seed}");
                 if part.slot_of[ty as usize] == u32::MAX {
                     assert!(front.sources[ty as usize] as usize >= sources, "type {ty}, seed {seed}");
                 } else {
@@ -53,8 +54,7 @@ fn source_and_ready_counts_match_their_definitions_in_every_state() {
                 }
             }
             assert_eq!(front.left as usize, done.iter().filter(|&&done| !done).count(), "seed {seed}");
-            let ready: Vec<u32> =
-                (0..graph.types).filter(|&ty| !front.ready[ty as usize].is_empty()).collect();
+            let ready: Vec<u32> = (0..graph.types).filter(|&ty| front.ready.count(ty) > 0).collect();
             if ready.is_empty() {
                 break;
             }
@@ -127,7 +127,7 @@ fn a_sequence_for_the_mirror_image_read_backwards_runs_the_original() {
         replay(&part, &mut front, &mut fired, &sequence, &mut steps);
         assert_eq!(front.left, 0, "seed {seed}");
         assert!(steps.count as usize <= sequence.len() + graph.alone.len(), "seed {seed}");
-        let batches = Batches::collect(&steps.of, steps.count, None, Why::Rule);
+        let batches = Batches::collect(&steps.of, steps.count, None, Why::Rule, &mut Spare::default());
         assert_eq!(check(&graph.problem(), &batches), Ok(()), "seed {seed}");
     }
 }

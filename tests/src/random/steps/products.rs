@@ -14,7 +14,13 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         Act::AffineParts => {
             let (x, y) = (stage.vector(step, 0), stage.vector(step, 1));
             let weight = if step.size.is_multiple_of(3) { kit.other } else { kit.tall };
-            (g.affine([x.0, y.0], weight, some_bias), product(x.1) + product(y.1))
+            let sum = if step.size % 5 < 3 {
+                g.affine([x.0, y.0], weight, some_bias)
+            } else {
+                let begun = g.affine_rows([x.0], weight, some_bias, 0);
+                g.affine_onto(begun, [y.0], weight, width as u32)
+            };
+            (sum, product(x.1) + product(y.1))
         }
         Act::AffineRows => {
             let x = stage.matrix(step, 0);
