@@ -36,12 +36,12 @@ pub(super) struct Fused {
 pub(super) fn units(kernel: &Kernel) -> Vec<Unit> {
     let mut tails: Vec<Vec<Fused>> = vec![Vec::new(); kernel.stages.len()];
     let mut alone = vec![true; kernel.stages.len()];
-    for number in 0..kernel.stages.len() {
+    for (number, alone) in alone.iter_mut().enumerate() {
         let Some((tail, fused)) = fused(kernel, number) else { continue };
         let taken: usize = tails[tail].iter().map(|other| other.groups.len()).sum();
         let alike = |other: &Fused| rows(kernel, other.stage) == rows(kernel, number);
         if taken + fused.groups.len() <= MOST_GROUPS && tails[tail].iter().all(alike) {
-            alone[number] = false;
+            *alone = false;
             tails[tail].push(fused);
         }
     }
