@@ -2,7 +2,7 @@
 // each of the gradients, the parameters and the states, whichever a stretch of elements lies in; so arrays
 // of any size are updated within the bindings that every device has.
 
-struct Play {
+struct Dispatch {
     // Where the record of the dispatch begins in the tables.
     record: u32,
     // How many groups have work.
@@ -12,7 +12,7 @@ struct Play {
     zero: u32,
 }
 
-@group(0) @binding(0) var<uniform> play: Play;
+@group(0) @binding(0) var<uniform> dispatch: Dispatch;
 @group(0) @binding(1) var<storage, read> tables: array<u32>;
 @group(0) @binding(2) var<storage, read> gradients: array<u32>;
 @group(0) @binding(3) var<storage, read_write> params: array<u32>;
@@ -24,5 +24,5 @@ struct Play {
 @group(0) @binding(6) var<storage, read> rows: array<u32>;
 
 fn r(at: u32) -> u32 {
-    return tables[play.record + at];
+    return tables[dispatch.record + at];
 }

@@ -11,7 +11,7 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
     let tile = group.y * groups.x + group.x;
-    if tile >= play.threads {
+    if tile >= dispatch.threads {
         return;
     }
     let at = stretch_of(tile, r(1u), r(0u), 11u);
