@@ -304,18 +304,19 @@ impl Order {
             lanes,
             ..
         } = self;
-        let mut unread = memory.unread().iter().rev().copied().peekable();
+        // Those that nobody reads, descending, as far as they were not met yet.
+        let mut unread = memory.unread().len();
         for (number, (batch, posed)) in (0..).zip(batches.iter().zip(problem.all_batches())) {
             let span = batch.lanes.start as usize..batch.lanes.end as usize;
-            if unread.next_if_eq(&number).is_some()
-                && let Some(slot) = layout::widest(problem, posed)
-            {
+            let is_unread = memory.unread()[..unread].last() == Some(&number);
+            unread -= usize::from(is_unread);
+            if is_unread && let Some(slot) = layout::widest(problem, posed) {
                 // Rows that were used twice may stand elsewhere than in the layout.
                 let read = problem.slot_rows(slot, posed.lanes);
-                let place = |lane: &u32| rows[read[*lane as usize] as usize];
-                if !lane_order[span.clone()].is_sorted_by_key(place) {
+                let place = |lane: u32| rows[read[lane as usize] as usize];
+                if !lane_order[span.clone()].is_sorted_by_key(|&lane| place(lane)) {
                     // The slot repeats no row, so no two lanes have one place.
-                    lane_order[span.clone()].sort_unstable_by_key(place);
+                    memory.sort_by_place(&mut lane_order[span.clone()], place);
                     let (own, order) = (&apps[span.clone()], &lane_order[span.clone()]);
                     let moved = lanes[span.clone()].iter_mut().zip(order);
                     moved.for_each(|(app, &lane)| *app = own[lane as usize]);

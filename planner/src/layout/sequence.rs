@@ -44,6 +44,11 @@ impl Memory {
         &self.unread
     }
 
+    /// Sorts lanes by the places that they read, no two the same.
+    pub(crate) fn sort_by_place(&mut self, lanes: &mut [u32], place: impl Fn(u32) -> u32) {
+        sort_by_place(lanes, (&mut self.block, &mut self.keyed), place);
+    }
+
     /// Forgets what the layout made last knew.
     pub(crate) fn forget(&mut self) {
         self.unread.clear();
@@ -308,6 +313,33 @@ fn lanes_by_first_reader(problem: &Problem, memory: &mut Memory) -> Vec<u32> {
     lanes
 }
 
+/// Sorts lanes by the places that they read, no two the same; the lists are memory.
+fn sort_by_place(
+    lanes: &mut [u32],
+    (block, keyed): (&mut Vec<u32>, &mut Vec<u64>),
+    place: impl Fn(u32) -> u32,
+) {
+    let (low, high) = lanes.iter().fold((u32::MAX, 0), |(low, high), &lane| {
+        let place = place(lane);
+        (low.min(place), high.max(place))
+    });
+    let places_between = high.checked_sub(low).map_or(0, |last| last as usize + 1);
+    if places_between <= 4 * lanes.len() {
+        // Lanes are put where they read and picked up in order.
+        block.clear();
+        block.resize(places_between, u32::MAX);
+        lanes.iter().for_each(|&lane| block[(place(lane) - low) as usize] = lane);
+        let read = block.iter().copied().filter(|&lane| lane != u32::MAX);
+        lanes.iter_mut().zip(read).for_each(|(own, lane)| *own = lane);
+        return;
+    }
+    // A key is a place, then a lane.
+    keyed.clear();
+    keyed.extend(lanes.iter().map(|&lane| (u64::from(place(lane)) << 32) | u64::from(lane)));
+    keyed.sort_unstable();
+    lanes.iter_mut().zip(&*keyed).for_each(|(own, &entry)| *own = entry as u32);
+}
+
 /// Lets the lanes of unread batches follow the places of their widest operand; their results move along inside their block.
 fn follow_operands(
     problem: &Problem,
@@ -315,7 +347,6 @@ fn follow_operands(
     mut places: Vec<u32>,
     mut lanes: Vec<u32>,
 ) -> (Vec<u32>, Vec<u32>) {
-    // A key is a place, then a lane.
     let Memory { unread, block, keyed, before: old, .. } = memory;
     for &id in &*unread {
         let batch = &problem.all_batches()[id as usize];
@@ -324,27 +355,7 @@ fn follow_operands(
         let rows = problem.slot_rows(widest, batch.lanes);
         old.clear();
         old.extend_from_slice(order);
-        let place = |lane: u32| places[rows[lane as usize] as usize];
-        let (low, high) = old.iter().fold((u32::MAX, 0), |(low, high), &lane| {
-            let place = place(lane);
-            (low.min(place), high.max(place))
-        });
-        let places_between = high.checked_sub(low).map_or(0, |last| last as usize + 1);
-        if places_between <= 4 * old.len() {
-            // No two lanes read one place, so they are put where they read and picked up in order.
-            block.clear();
-            block.resize(places_between, u32::MAX);
-            old.iter().for_each(|&lane| block[(place(lane) - low) as usize] = lane);
-            let read = block.iter().copied().filter(|&lane| lane != u32::MAX);
-            order.iter_mut().zip(read).for_each(|(own, lane)| *own = lane);
-        } else {
-            keyed.clear();
-            keyed.extend(old.iter().map(|&lane| (u64::from(place(lane)) << 32) | u64::from(lane)));
-            keyed.sort_unstable();
-            for (place, &entry) in order.iter_mut().zip(&*keyed) {
-                *place = entry as u32;
-            }
-        }
+        sort_by_place(order, (block, keyed), |lane| places[rows[lane as usize] as usize]);
         if old == order {
             continue;
         }
