@@ -185,7 +185,7 @@ impl Records {
             self.numbers += blocks + 2 * LANES;
             join.extend([sums as u32, blocks as u32]);
             let (role, run, base) = at.summed(store);
-            let (mut first, mut turn) = (0, 0);
+            let (mut first, mut turn) = (0u64, 0);
             for piece in run {
                 let mut buffers = [0; 3];
                 buffers[role] = piece.buffer;
