@@ -214,10 +214,9 @@ impl Training {
         let updates = self.compiled(plan)?;
         self.lay_out(gpu)?;
         let made = check(plan, &updates, stores, memory, self.last.as_ref())?;
-        let mut counters = UpdateCounters::default();
-        counters.stores = memory.bring_parameters(gpu, &plan.stores[..updates.params], stores)?;
+        let parameters = memory.bring_parameters(gpu, &plan.stores[..updates.params], stores)?;
         self.states.fit(gpu, plan, &updates, memory.bytes())?;
-        counters.stores += self.states.bring(gpu, stores);
+        let states = self.states.bring(gpu, stores);
 
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let is_touched = |deed: &Deed| matches!(deed, Deed::Apply { touched: true, .. });
@@ -243,9 +242,7 @@ impl Training {
                 self.pipelines.insert(program.clone(), build.on(&self.laid_out().1)?);
             }
         }
-        counters.pipelines = (self.pipelines.len() - before) as u32;
-        counters.dispatches = records.dispatches.len() as u32;
-        counters.uploaded = self.bring_numbers(gpu, &records, &floats[..plan.floats as usize])?;
+        let uploaded = self.bring_numbers(gpu, &records, &floats[..plan.floats as usize])?;
         self.encode(gpu, memory, &updates, &records, &mut encoder)?;
         gpu.queue.submit([encoder.finish()]);
         gpu.heard()?;
@@ -258,7 +255,12 @@ impl Training {
                 None => self.states.renew(*target, version),
             }
         }
-        self.counters = counters;
+        self.counters = UpdateCounters {
+            dispatches: records.dispatches.len() as u32,
+            uploaded,
+            stores: parameters + states,
+            pipelines: (self.pipelines.len() - before) as u32,
+        };
         Ok(())
     }
 

@@ -17,6 +17,9 @@ const SUMMED: u64 = BLOCK as u64;
 /// Lanes of a block's sum.
 const LANES: u64 = 16;
 
+/// Groups (of sums, sixteens) that play a stretch, and its words of the record but the first.
+type Part = (u64, Vec<u32>);
+
 /// A dispatch of an update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UpdateDispatch {
@@ -105,7 +108,7 @@ impl Records {
         program: (usize, usize),
         head: &[u32],
         buffers: [usize; 3],
-        all: &[(u64, Vec<u32>)],
+        all: &[Part],
     ) -> Result<(), GpuError> {
         let mut record = head.to_vec();
         (record[0], record[1]) = (all.len() as u32, head.len() as u32);
@@ -130,7 +133,7 @@ impl Records {
         (touched, gradients): (bool, bool),
         params: &[StoreId],
     ) -> Result<(), GpuError> {
-        let mut by_buffers: BTreeMap<(usize, [usize; 3]), Vec<(u64, Vec<u32>)>> = BTreeMap::new();
+        let mut by_buffers: BTreeMap<(usize, [usize; 3]), Vec<Part>> = BTreeMap::new();
         let none = Run::new();
         for &param in params {
             let elements = at.plan.stores[param.index()].ty.shape.elements() as u64;
@@ -151,7 +154,7 @@ impl Records {
             let mut rest = all.as_slice();
             while !rest.is_empty() {
                 let mut groups = 0;
-                let fits = |(own, _): &&(u64, Vec<u32>)| {
+                let fits = |(own, _): &&Part| {
                     groups += own;
                     groups <= MOST_THREADS / TILE_ELEMENTS
                 };
@@ -171,7 +174,7 @@ impl Records {
         stores: &[StoreId],
         scalar: u32,
     ) -> Result<(), GpuError> {
-        let mut by_buffers: BTreeMap<[usize; 3], Vec<(u64, Vec<u32>)>> = BTreeMap::new();
+        let mut by_buffers: BTreeMap<[usize; 3], Vec<Part>> = BTreeMap::new();
         let mut join = vec![stores.len() as u32, at.updates.floats + scalar];
         for &store in stores {
             let elements = at.plan.stores[store.index()].ty.shape.elements() as u64;
@@ -182,14 +185,14 @@ impl Records {
             self.numbers += blocks + 2 * LANES;
             join.extend([sums as u32, blocks as u32]);
             let (role, run, base) = at.summed(store);
-            let (mut first, mut turn) = (0, 0);
+            let (mut first, mut turn) = (0u64, 0);
             for piece in run {
                 let mut buffers = [0; 3];
                 buffers[role] = piece.buffer;
                 let all = by_buffers.entry(buffers).or_default();
                 let mut add = |first: u64, end: u64, turn: usize, goes_on: bool| {
                     let tile = at.updates.states.get(at.param(store).index()).map_or(0, Vec::len) as u64;
-                    let handed = u32::from(first % SUMMED > 0);
+                    let handed = u32::from(!first.is_multiple_of(SUMMED));
                     let words = vec![
                         first as u32,
                         end as u32,
@@ -205,7 +208,7 @@ impl Records {
                 };
                 let end = piece.end.min(elements);
                 // What is left of a block that began in another buffer.
-                if first % SUMMED > 0 && first < end {
+                if !first.is_multiple_of(SUMMED) && first < end {
                     let of_block = first.next_multiple_of(SUMMED).min(elements);
                     add(first, of_block.min(end), turn, of_block > end);
                     turn = if of_block > end { turn } else { 1 - turn };
@@ -238,7 +241,7 @@ impl Records {
 }
 
 /// A stretch of a whole array.
-fn whole(stretch: &Stretch, all: &mut Vec<(u64, Vec<u32>)>) {
+fn whole(stretch: &Stretch, all: &mut Vec<Part>) {
     let mut first = stretch.first;
     while first < stretch.end {
         // As many elements as threads can be counted.
@@ -275,13 +278,7 @@ impl Whereabouts<'_> {
     }
 
     /// The touched rows of a table, as far as they lie in a stretch.
-    fn rows(
-        &self,
-        param: StoreId,
-        stretch: &Stretch,
-        lookups: &[Range<u32>],
-        all: &mut Vec<(u64, Vec<u32>)>,
-    ) {
+    fn rows(&self, param: StoreId, stretch: &Stretch, lookups: &[Range<u32>], all: &mut Vec<Part>) {
         let shape = self.plan.stores[param.index()].ty.shape;
         let width = shape.elements() as u64 / u64::from(shape.dims().first().copied().unwrap_or(1).max(1));
         for lookups in lookups {
