@@ -204,7 +204,7 @@ fn the_rule_of_length_finds_long_files_and_stale_reasons() {
 fn unsafe_code_is_listed_with_what_tests_it() {
     let sources = tidy::sources();
     let page = sources.iter().find(|source| source.path == UNSAFE_PAGE);
-    clean(tidy::unlisted_unsafe(&sources, page.expect("the page of unsafe code is there")));
+    clean(tidy::unlisted_unsafe(&sources, page.expect("the page is there")));
 }
 
 #[test]
