@@ -17,7 +17,8 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Floating-point operations below which a wave is played by one thread: about 30 µs of one core.
+/// Floating-point operations below which a wave is played by one thread: about 30 µs of one core. The example
+/// `sharing` measures from which work on sharing wins.
 pub(super) const SHARED_WORK: usize = 3_000_000;
 
 /// Shares of a large wave for each thread.
