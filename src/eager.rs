@@ -168,7 +168,7 @@ mod tests {
         }
         assert_eq!(eager.first_not_finite(), None);
         let line = eager.show(best);
-        assert!(line.contains(" = argmax  u32[]") && line.contains("src/eager.rs:"), "{line}");
+        assert!(line.contains(" = argmax  u32  2") && line.contains("src/eager.rs:"), "{line}");
         Ok(())
     }
 

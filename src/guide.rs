@@ -139,11 +139,10 @@
 //! session.predict(0..2, |g, number| rnn.last(g, sequences.inputs(g, number)))?;
 //!
 //! let plan = session.last_plan().expect("it has just been played");
-//! let cells = plan.steps.iter().filter(|step| plan.kernel(step).name == "rnn");
-//! let sizes: Vec<usize> = cells.map(|step| step.rows as usize).collect();
+//! let sizes: Vec<usize> = plan.steps.iter().map(|step| step.rows as usize).collect();
 //! let packed = sequences.packed();
 //! assert_eq!(packed.batch_sizes, [2, 2, 2, 1, 1]);
-//! assert_eq!(sizes, packed.batch_sizes);
+//! assert!(sizes.ends_with(&packed.batch_sizes)); // before them, what all inputs need
 //! assert_eq!(packed.sorted, [1, 0]);
 //! # Ok(())
 //! # }

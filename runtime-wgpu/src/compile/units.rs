@@ -218,7 +218,7 @@ mod tests {
               t0 = add %2, %3 -> %4
             }
             prod %5 = 0 + %4 . @0[0..2]
-            row %6 = sum %5
+            row %6 = reduce{fold=sum over=all} %5
             return %6
         }");
         assert_eq!(units.len(), 3, "{units:?}");
