@@ -21,7 +21,7 @@ pub(crate) struct Lab {
     words: Table,
     w: Param,
     b: Param,
-    halves: [Param; 2],
+    heads: [Param; 2],
     optimizer: Optimizer,
     plan: Verified<Plan>,
     /// What the device is given; after the first update only versions tell anything.
@@ -34,14 +34,19 @@ pub(crate) struct Lab {
 
 impl Lab {
     pub(crate) fn new(optimizer: impl Into<Optimizer>) -> Self {
+        Self::stored_as(optimizer, [DType::F32; 2])
+    }
+
+    /// With heads that are stored as these.
+    pub(crate) fn stored_as(optimizer: impl Into<Optimizer>, dtypes: [DType; 2]) -> Self {
         let mut m = ModuleBuilder::new("lab");
         let words = m.table("t", [TABLE.0 as usize, TABLE.1], Init::Uniform(1.0));
         let w = m.param("w", [TABLE.1, 29], Init::Uniform(1.0));
         let b = m.param("b", [29], Init::Uniform(1.0));
-        let half = |m: &mut ModuleBuilder, name, dtype| {
+        let head = |m: &mut ModuleBuilder, name, dtype| {
             m.param_stored_as(name, ParamKind::Param, dtype, [29, 7], Init::Uniform(1.0))
         };
-        let halves = [half(&mut m, "h", DType::F16), half(&mut m, "g", DType::BF16)];
+        let heads = [head(&mut m, "h", dtypes[0]), head(&mut m, "g", dtypes[1])];
         let module = m.build().expect("sound");
         let optimizer = optimizer.into();
         let trained: Vec<ParamId> = (0..module.params.len()).map(ParamId::new).collect();
@@ -51,7 +56,7 @@ impl Lab {
         let states = recipe.states(&weights, &module).expect("there is memory");
         let params = weights.iter().map(|param| param.values().to_vec());
         let naive = params.chain(states.iter().map(|state| state.values().to_vec())).collect();
-        Self { module, words, w, b, halves, optimizer, plan, weights, states, naive, touched: None }
+        Self { module, words, w, b, heads, optimizer, plan, weights, states, naive, touched: None }
     }
 
     /// A minibatch that looks words up, with losses.
@@ -62,7 +67,7 @@ impl Lab {
             g.instance(key as u64);
             let x = self.words.look(&g, word);
             let y = g.affine([x], self.w, Some(self.b)).tanh();
-            let [h, k] = self.halves.map(|half| g.affine([y], half, None).square().sum());
+            let [h, k] = self.heads.map(|head| g.affine([y], head, None).square().sum());
             losses.extend((h + k).id().map(|id| (id, 1.0 / words.len() as f32)));
         }
         let graph = g.finish().expect("sound");

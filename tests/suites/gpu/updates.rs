@@ -165,3 +165,12 @@ fn what_does_not_fit_an_update_is_refused_and_changes_nothing() {
     let error = player.play(&gradients, &lab.weights, bound(&graph, false)).expect_err("is refused");
     assert_eq!(error, GpuError::OtherGradients);
 }
+
+#[test]
+fn parameters_that_are_stored_as_halves_are_refused_with_a_remedy() {
+    use autobatch_ir::DType;
+    let lab = Lab::stored_as(Sgd::new(0.1), [DType::F32, DType::BF16]);
+    let error = autobatch_runtime_wgpu::compile::compile_update(lab.plan()).expect_err("g is stored as bf16");
+    let said = error.to_string();
+    assert!(said.contains("@g is stored as bf16") && said.contains("train on the cpu"), "{said}");
+}
