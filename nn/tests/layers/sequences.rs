@@ -23,10 +23,10 @@ fn both_layouts_give_the_same_rows_without_padding() {
     let batch_first = padded(|t, n, c| (n * 4 + t) * 2 + c);
     let one = Sequences::from_tnc(&time_first, [4, 3, 2], &LENGTHS).expect("all fits");
     let two = Sequences::from_ntc(&batch_first, [3, 4, 2], &LENGTHS).expect("all fits");
-    for sequence in 0..3 {
+    for (sequence, length) in LENGTHS.into_iter().enumerate() {
         let rows: Vec<&[f32]> = one.rows(sequence).collect();
         assert_eq!(rows, two.rows(sequence).collect::<Vec<_>>());
-        assert_eq!(rows.len(), LENGTHS[sequence]);
+        assert_eq!(rows.len(), length);
         for (time, row) in rows.into_iter().enumerate() {
             let first = (100 * sequence + 10 * time) as f32;
             assert_eq!(row, [first, first + 1.0]);

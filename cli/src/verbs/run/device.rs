@@ -10,7 +10,7 @@ use autobatch::runtime_cpu::{Bound, Player};
 /// A player on some device.
 pub(super) enum AnyPlayer {
     /// Of so many threads.
-    Cpu(Player, usize),
+    Cpu(Box<Player>, usize),
     #[cfg(feature = "gpu")]
     Gpu(Box<autobatch::runtime_wgpu::Player>),
 }
@@ -21,7 +21,7 @@ impl AnyPlayer {
         match device {
             Device::Cpu => {
                 let threads = if threads == 0 { cores() } else { threads };
-                Ok(Self::Cpu(Player::new(threads).map_err(autobatch::Error::from)?, threads))
+                Ok(Self::Cpu(Box::new(Player::new(threads).map_err(autobatch::Error::from)?), threads))
             }
             #[cfg(feature = "gpu")]
             Device::Gpu(selector) => {
