@@ -1,6 +1,5 @@
 //! Why a plan was not played on a GPU, and what to do about it.
 
-use autobatch_ir::DType;
 use autobatch_ir::plan::BindError;
 use std::fmt;
 
@@ -71,13 +70,6 @@ pub enum GpuError {
     Updates,
     /// The plan changes no parameters.
     NoUpdate,
-    /// A parameter is stored in halves, which the device does not update.
-    HalfUpdate {
-        /// Its name.
-        name: String,
-        /// How it is stored.
-        dtype: DType,
-    },
     /// Gradients are kept and the next plan makes those of other parameters.
     OtherGradients,
     /// What is given does not fit the plan.
@@ -139,10 +131,6 @@ impl fmt::Display for GpuError {
             ),
             Self::NoUpdate => f.write_str(
                 "the plan computes values, expected one that updates parameters; play it with Player::play",
-            ),
-            Self::HalfUpdate { name, dtype } => write!(
-                f,
-                "@{name} is stored as {dtype}, expected f32 to update it here; declare it as f32 or train on the cpu"
             ),
             Self::OtherGradients => f.write_str(
                 "gradients are kept, but this plan makes those of other parameters; ask every plan for the same ones",

@@ -20,8 +20,6 @@ fn main(
     if element >= r(at + 2u) {
         return;
     }
-    let gradient = r(at + 3u) + element;
-    let value = r(at + 4u) + element;
-    let state = r(at + 5u) + (element / 64u) * r(2u) + element % 64u;
+    let own = places_of(at, element);
 //~ body
 }

@@ -24,6 +24,18 @@ fn groups_before(stretch: u32, at: u32, size: u32) -> u32 {
     return r(stretch - size);
 }
 
+// Where an element's gradient, parameter and first state are.
+struct Places {
+    gradient: u32,
+    value: u32,
+    state: u32,
+}
+
+fn places_of(stretch: u32, element: u32) -> Places {
+    let state = r(stretch + 5u) + (element / 64u) * r(2u) + element % 64u;
+    return Places(r(stretch + 3u) + element, r(stretch + 4u) + element, state);
+}
+
 // The nearest number of half precision, ties to even.
 fn half_rounded(x: f32) -> f32 {
     let bits = bitcast<u32>(x) & 0x7fffffffu;

@@ -26,19 +26,31 @@ pub struct Stored {
     pub kind: u32,
 }
 
-/// How a storage type is stored; see [`Stored::kind`].
-const fn kind_of(dtype: DType) -> u32 {
-    match dtype {
-        DType::F16 => 1,
-        DType::BF16 => 2,
-        DType::F32 | DType::I32 | DType::U32 | DType::Bool => 0,
-    }
+/// How parameters lie in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Packing {
+    /// Halves two a word, for those that are only read.
+    #[default]
+    Halves,
+    /// Every element a word, so that threads that update neighbours do not write the same one.
+    Words,
 }
 
-/// The words that a parameter takes.
-pub(crate) fn words_of(ty: Type) -> u64 {
-    let elements = ty.shape.elements() as u64;
-    if kind_of(ty.dtype) == 0 { elements } else { elements.div_ceil(2) }
+impl Packing {
+    /// How a storage type is stored; see [`Stored::kind`].
+    const fn kind_of(self, dtype: DType) -> u32 {
+        match (self, dtype) {
+            (Self::Halves, DType::F16) => 1,
+            (Self::Halves, DType::BF16) => 2,
+            (Self::Words, _) | (_, DType::F32 | DType::I32 | DType::U32 | DType::Bool) => 0,
+        }
+    }
+
+    /// The words that a parameter takes.
+    pub(crate) fn words_of(self, ty: Type) -> u64 {
+        let elements = ty.shape.elements() as u64;
+        if self.kind_of(ty.dtype) == 0 { elements } else { elements.div_ceil(2) }
+    }
 }
 
 /// Where everything is.
@@ -74,7 +86,7 @@ fn past(at: u64, words: u64) -> Result<u64, GpuError> {
 }
 
 impl Layout {
-    pub(super) fn new(plan: &Plan) -> Result<Self, GpuError> {
+    pub(super) fn new(plan: &Plan, packing: Packing) -> Result<Self, GpuError> {
         let words = HEAD;
         let floats = past(words, u64::from(plan.words))?;
         let constants_at = past(floats, u64::from(plan.floats))?;
@@ -99,13 +111,13 @@ impl Layout {
         let mut gradients = BTreeMap::new();
         for (number, store) in plan.stores.iter().enumerate() {
             let elements = store.ty.shape.elements() as u64;
-            let kind = kind_of(store.ty.dtype);
+            let kind = packing.kind_of(store.ty.dtype);
             stores.push((params, kind));
             if let StoreKind::Grad(_) = store.kind {
                 gradients.insert(StoreId(number as u32), (end, elements));
                 end = past(end, elements)?;
             } else {
-                params = past(params, words_of(store.ty))?;
+                params = past(params, packing.words_of(store.ty))?;
                 // Halves are counted in 32 bits as well.
                 past(if kind == 0 { 0 } else { params * 2 }, 0)?;
             }

@@ -18,8 +18,7 @@ mod units;
 mod update;
 mod wave;
 
-pub(crate) use layout::words_of;
-pub use layout::{Layout, Stored, Want};
+pub use layout::{Layout, Packing, Stored, Want};
 pub use record::Record;
 pub use touched::{Touches, touches};
 pub use update::{Deed, SUM_OF_SQUARES, TILE_ELEMENTS, UpdateProgram, Updates, compile_update};
@@ -90,11 +89,19 @@ pub struct Target {
     /// Whether all products are cut alike, whatever their rows: then no compiler of a driver can make the
     /// bits of a row depend on how many others there are.
     pub strict: bool,
+    /// How parameters lie in its memory.
+    pub packing: Packing,
 }
 
 impl Target {
     /// A device of the least limits that all have.
-    pub const LEAST: Self = Self { binding: 128 << 20, bindings: 8, scratch: DEFAULT_SCRATCH, strict: false };
+    pub const LEAST: Self = Self {
+        binding: 128 << 20,
+        bindings: 8,
+        scratch: DEFAULT_SCRATCH,
+        strict: false,
+        packing: Packing::Halves,
+    };
 
     /// Into how many bindings so many words are cut.
     ///
@@ -167,7 +174,7 @@ impl<'a> Build<'a> {
     fn new(plan: &'a Plan, target: Target) -> Result<Self, GpuError> {
         Ok(Self {
             plan,
-            layout: Layout::new(plan)?,
+            layout: Layout::new(plan, target.packing)?,
             scratch_budget: target.scratch.max(1),
             strict: target.strict,
             scratch: 0,

@@ -100,9 +100,6 @@ pub fn compile_update(plan: &Verified<Plan>) -> Result<Updates, GpuError> {
     }
     let is_param = |kind: StoreKind| matches!(kind, StoreKind::Param(_));
     let params = plan.stores.iter().take_while(|store| is_param(store.kind)).count();
-    if let Some(half) = plan.stores[..params].iter().find(|store| store.ty.dtype != DType::F32) {
-        return Err(GpuError::HalfUpdate { name: half.name.clone(), dtype: half.ty.dtype });
-    }
     let mut states = vec![Vec::new(); params];
     for (number, store) in plan.stores.iter().enumerate() {
         let (StoreKind::State(of) | StoreKind::Grad(of)) = store.kind else { continue };
@@ -187,7 +184,7 @@ impl Updates {
         let own = &self.states[param.index()];
         let state = |store: StoreId| {
             let number = own.iter().position(|&state| state == store).unwrap_or(0);
-            format!("states[state + {}u]", number as u64 * TILE_ELEMENTS)
+            format!("states[own.state + {}u]", number as u64 * TILE_ELEMENTS)
         };
         let head = [0, 0, (own.len() as u64 * TILE_ELEMENTS) as u32];
         let mut body = Body::new(Record::new(&head), Vec::new());
@@ -196,11 +193,11 @@ impl Updates {
         for (number, &source) in sources.iter().enumerate() {
             let place = match source {
                 UpdateSource::Store(store) => match kind(store) {
-                    StoreKind::Param(_) => "params[value]".to_owned(),
+                    StoreKind::Param(_) => "params[own.value]".to_owned(),
                     StoreKind::State(_) => state(store),
                     StoreKind::Grad(_) => {
                         gradients = true;
-                        "gradients[gradient]".to_owned()
+                        "gradients[own.gradient]".to_owned()
                     }
                 },
                 UpdateSource::Scalar(_) | UpdateSource::Float(_) => {
@@ -216,7 +213,7 @@ impl Updates {
         for (&target, result) in targets.iter().zip(&results) {
             let place = match kind(target) {
                 StoreKind::State(_) => state(target),
-                StoreKind::Param(_) | StoreKind::Grad(_) => "params[value]".to_owned(),
+                StoreKind::Param(_) | StoreKind::Grad(_) => "params[own.value]".to_owned(),
             };
             let round = |function| format!("bitcast<u32>({function}(bitcast<f32>({result})))");
             let rounded = match plan.stores[target.index()].ty.dtype {

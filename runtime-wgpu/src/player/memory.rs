@@ -3,7 +3,7 @@
 
 use super::fetch::{mapped, submitted};
 use super::{Bound, Stores};
-use crate::compile::{Compiled, HEAD, Target, words_of};
+use crate::compile::{Compiled, HEAD, Packing, Target};
 use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::module::Cuts;
@@ -131,6 +131,8 @@ pub(super) struct Memory {
     generation: u64,
     /// Per parameter that is there its type and version.
     pub(super) held: Vec<(Type, u64)>,
+    /// How these lie there.
+    packing: Packing,
     /// The plan whose constants and whole parameters are in the arena.
     tenant: Option<u64>,
     staging: Growing,
@@ -169,6 +171,11 @@ impl Memory {
             self.held.clear();
             self.generation += 1;
         }
+        if self.packing != target.packing {
+            // Nothing is lost: halves that share words were never updated here.
+            self.held.clear();
+            self.packing = target.packing;
+        }
         Ok(())
     }
 
@@ -185,6 +192,13 @@ impl Memory {
     /// The buffers of the arena, then those of the parameters.
     pub(super) fn bindings(&self) -> impl Iterator<Item = &wgpu::Buffer> {
         self.arena.buffers.iter().chain(&self.params.buffers)
+    }
+
+    /// The first word of a parameter that is there, and how many it takes.
+    pub(super) fn param(&self, param: StoreId) -> Option<(u64, u64)> {
+        let words = |held: &(Type, u64)| self.packing.words_of(held.0);
+        let own = self.held.get(param.index()).map(words)?;
+        Some((self.held[..param.index()].iter().map(words).sum(), own))
     }
 
     /// How the arena and the parameters are cut.
@@ -207,12 +221,12 @@ impl Memory {
         for (number, held) in self.held.iter_mut().enumerate() {
             let store = StoreId(number as u32);
             if held.1 != stores.version(store) {
-                let words = as_stored(held.0.dtype, stores.values(store));
+                let words = as_stored(self.packing, held.0.dtype, stores.values(store));
                 self.params.write(gpu, at, &words);
                 held.1 = stores.version(store);
                 bytes += words.len() as u64 * 4;
             }
-            at += words_of(held.0);
+            at += self.packing.words_of(held.0);
         }
         if bytes > 0 {
             // Those that kernels take whole are in the arena as well.
@@ -305,12 +319,12 @@ impl Memory {
     }
 }
 
-/// Values as the device stores them: halves two a word, the first in the lower bits.
-fn as_stored(dtype: DType, values: &[f32]) -> Cow<'_, [u32]> {
-    let half: fn(f32) -> u16 = match dtype {
-        DType::F16 => f32_to_f16,
-        DType::BF16 => f32_to_bf16,
-        DType::F32 | DType::I32 | DType::U32 | DType::Bool => {
+/// Values as the device stores them: of halves that share words, the first in the lower bits.
+fn as_stored(packing: Packing, dtype: DType, values: &[f32]) -> Cow<'_, [u32]> {
+    let half: fn(f32) -> u16 = match (packing, dtype) {
+        (Packing::Halves, DType::F16) => f32_to_f16,
+        (Packing::Halves, DType::BF16) => f32_to_bf16,
+        (Packing::Words, _) | (_, DType::F32 | DType::I32 | DType::U32 | DType::Bool) => {
             return Cow::Borrowed(bytemuck::cast_slice(values));
         }
     };

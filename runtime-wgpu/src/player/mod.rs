@@ -16,11 +16,11 @@ mod update;
 pub use update::{StoresMut, Trained};
 
 use crate::border;
-use crate::compile::{Compiled, DEFAULT_SCRATCH, Target};
+use crate::compile::{Compiled, DEFAULT_SCRATCH, Packing, Target};
 use crate::counters::Counters;
 use crate::device::{Gpu, Options};
 use crate::error::GpuError;
-use autobatch_ir::plan::{Bound, FieldId, Plan, StoreId, Stores, Verified};
+use autobatch_ir::plan::{Bound, FieldId, Plan, StoreId, StoreKind, Stores, Verified};
 use memory::Memory;
 use pipelines::Pipelines;
 use plans::Plans;
@@ -64,6 +64,9 @@ pub struct Player {
     last: Option<Arc<Compiled>>,
     counters: Counters,
     keep: bool,
+    /// How parameters lie on the device: a word an element once gradients were asked for, until the device is
+    /// closed, since an update may follow.
+    packing: Packing,
     times: Times,
 }
 
@@ -88,6 +91,7 @@ impl Player {
             last: None,
             counters: Counters::default(),
             keep: false,
+            packing: Packing::default(),
             times: Times::default(),
         };
         player.open()?;
@@ -118,9 +122,9 @@ impl Player {
     /// If the device was lost and cannot be opened again.
     pub fn target(&mut self) -> Result<Target, GpuError> {
         let scratch = self.options.budget.scratch.map_or(DEFAULT_SCRATCH, |bytes| (bytes / 4).max(1));
-        let strict = self.options.strict;
+        let (strict, packing) = (self.options.strict, self.packing);
         let gpu = &self.open()?.gpu;
-        Ok(Target { binding: gpu.binding(), bindings: gpu.bindings(), scratch, strict })
+        Ok(Target { binding: gpu.binding(), bindings: gpu.bindings(), scratch, strict, packing })
     }
 
     fn open(&mut self) -> Result<&mut Resident, GpuError> {
@@ -147,6 +151,7 @@ impl Player {
     /// Gives the device back; the next play opens it again, with parameters as they are given then.
     pub fn close(&mut self) {
         self.resident = None;
+        self.packing = Packing::default();
     }
 
     /// Plays a plan. Afterwards [`output`](Self::output) reads its results.
@@ -187,6 +192,9 @@ impl Player {
         bound: Bound<'_>,
     ) -> Result<Arc<Compiled>, GpuError> {
         let patience = Duration::from_secs(self.options.patience.max(1));
+        if plan.stores.iter().any(|store| matches!(store.kind, StoreKind::Grad(_))) {
+            self.packing = Packing::Words;
+        }
         let target = self.target()?;
         let keep = self.keep;
         let mut counters = Counters::default();

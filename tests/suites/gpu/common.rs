@@ -2,7 +2,10 @@
 
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Mode, Plan, Verified};
+use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_wgpu::{Arithmetic, Bound, GpuError, Options, Player};
 
 /// The seed and step that noise is drawn with.
@@ -64,4 +67,18 @@ impl Within {
 /// The largest finite magnitude.
 pub(crate) fn largest(row: &[f32]) -> f32 {
     row.iter().filter(|x| x.is_finite()).fold(0f32, |most, x| most.max(x.abs()))
+}
+
+/// The plan that makes losses and the gradients of all parameters.
+pub(crate) fn training(graph: &GraphData, losses: &[(ValueId, f32)]) -> Verified<Plan> {
+    let wanted: Vec<ValueId> = losses.iter().map(|loss| loss.0).collect();
+    let gradients = Gradients { losses, params: None, values: &[] };
+    let request = Request {
+        wanted: &wanted,
+        mode: Mode::Train,
+        training: true,
+        gradients: Some(gradients),
+        ..Request::default()
+    };
+    Planner::default().plan(graph, &request).expect("plans").verify().expect("verifies")
 }

@@ -1,15 +1,15 @@
 //! A module with every kind of parameter, minibatches over it, and an optimiser: played on a device, and by
 //! the naive player along the same gradients.
 
-use crate::common::bound;
+use crate::common::{bound, training};
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, Module, ModuleBuilder, ParamKind};
 use autobatch_ir::plan::interp;
-use autobatch_ir::plan::{Mode, Plan, StoreId, StoreKind, Verified};
+use autobatch_ir::plan::{Plan, StoreId, StoreKind, Verified};
 use autobatch_ir::{DType, Param, ParamId, States, Table, Weights};
 use autobatch_nn::optim::Optimizer;
-use autobatch_planner::{Gradients, Planner, Request, update_plan};
+use autobatch_planner::{Planner, Request, update_plan};
 use autobatch_runtime_wgpu::{Player, Trained};
 use std::sync::Arc;
 
@@ -34,11 +34,6 @@ pub(crate) struct Lab {
 
 impl Lab {
     pub(crate) fn new(optimizer: impl Into<Optimizer>) -> Self {
-        Self::stored_as(optimizer, [DType::F32; 2])
-    }
-
-    /// With heads that are stored as these.
-    pub(crate) fn stored_as(optimizer: impl Into<Optimizer>, dtypes: [DType; 2]) -> Self {
         let mut m = ModuleBuilder::new("lab");
         let words = m.table("t", [TABLE.0 as usize, TABLE.1], Init::Uniform(1.0));
         let w = m.param("w", [TABLE.1, 29], Init::Uniform(1.0));
@@ -46,7 +41,7 @@ impl Lab {
         let head = |m: &mut ModuleBuilder, name, dtype| {
             m.param_stored_as(name, ParamKind::Param, dtype, [29, 7], Init::Uniform(1.0))
         };
-        let heads = [head(&mut m, "h", dtypes[0]), head(&mut m, "g", dtypes[1])];
+        let heads = [head(&mut m, "h", DType::F16), head(&mut m, "g", DType::BF16)];
         let module = m.build().expect("sound");
         let optimizer = optimizer.into();
         let trained: Vec<ParamId> = (0..module.params.len()).map(ParamId::new).collect();
@@ -59,8 +54,14 @@ impl Lab {
         Self { module, words, w, b, heads, optimizer, plan, weights, states, naive, touched: None }
     }
 
-    /// A minibatch that looks words up, with losses.
+    /// A minibatch that looks words up, and the plan that trains on it.
     pub(crate) fn graph(&self, words: &[u32]) -> (GraphData, Verified<Plan>) {
+        let (graph, losses) = self.emitted(words);
+        let plan = training(&graph, &losses);
+        (graph, plan)
+    }
+
+    fn emitted(&self, words: &[u32]) -> (GraphData, Vec<(ValueId, f32)>) {
         let g = Graph::new(&self.module);
         let mut losses = Vec::new();
         for (key, &word) in words.iter().enumerate() {
@@ -70,17 +71,17 @@ impl Lab {
             let [h, k] = self.heads.map(|head| g.affine([y], head, None).square().sum());
             losses.extend((h + k).id().map(|id| (id, 1.0 / words.len() as f32)));
         }
-        let graph = g.finish().expect("sound");
+        (g.finish().expect("sound"), losses)
+    }
+
+    /// The losses of a minibatch, without gradients.
+    pub(crate) fn losses(&self, player: &mut Player, words: &[u32]) -> Vec<f32> {
+        let (graph, losses) = self.emitted(words);
         let wanted: Vec<ValueId> = losses.iter().map(|loss| loss.0).collect();
-        let request = Request {
-            wanted: &wanted,
-            mode: Mode::Train,
-            training: true,
-            gradients: Some(Gradients { losses: &losses, params: None, values: &[] }),
-            ..Request::default()
-        };
+        let request = Request { wanted: &wanted, ..Request::default() };
         let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
-        (graph, plan)
+        player.play(&plan, &self.weights, bound(&graph, false)).expect("plays");
+        (0..losses.len()).map(|loss| player.output(loss)[0]).collect()
     }
 
     /// Plays minibatches whose gradients are summed up; then one update here and there.

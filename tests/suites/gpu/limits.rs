@@ -1,15 +1,14 @@
 //! Devices with little room: memory cut into many bindings, steps played in pieces, plans that do not fit.
 
 use crate::batches::{bits, cells};
-use crate::common::{bound, exact, player};
+use crate::common::{bound, exact, player, training};
 use crate::lab::Lab;
 use autobatch_ir::graph::Graph;
-use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_ir::plan::{Mode, StoreId};
+use autobatch_ir::plan::StoreId;
 use autobatch_ir::{ParamId, Weights};
 use autobatch_nn::optim::{Adam, Momentum, Optimize, Optimizer, Sgd};
-use autobatch_planner::{Gradients, Planner, Request, update_plan};
+use autobatch_planner::{Planner, Request, update_plan};
 use autobatch_runtime_wgpu::compile::compile;
 use autobatch_runtime_wgpu::{Budget, GpuError, Options, Trained};
 use autobatch_tests::trials::is_long;
@@ -143,15 +142,7 @@ fn a_table_larger_than_one_binding_is_trained() {
             losses.extend(table.look(&g, row).sum().id().map(|id| (id, 1.0)));
         }
         let graph = g.finish().expect("sound");
-        let wanted: Vec<ValueId> = losses.iter().map(|loss| loss.0).collect();
-        let request = Request {
-            wanted: &wanted,
-            mode: Mode::Train,
-            training: true,
-            gradients: Some(Gradients { losses: &losses, params: None, values: &[] }),
-            ..Request::default()
-        };
-        let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+        let plan = training(&graph, &losses);
         let recipe = Optimizer::recipe(&optimizer, &module, &[ParamId::new(0)]).expect("well typed");
         let update = update_plan(&module, &recipe).expect("an update").verify().expect("verifies");
         let mut weights = Weights::init(&module, 1);

@@ -1,12 +1,10 @@
 //! Every model of the catalogue, small: outputs and gradients.
 
-use crate::common::{player, weights};
+use crate::common::{player, training, weights};
 use crate::gradients::same_as_naive;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
-use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_models::catalogue::{ENTRIES, Entry, Options, open};
-use autobatch_planner::{Gradients, Planner, Request};
 
 /// Two instances of a model, with their losses.
 pub(crate) fn graph(entry: &Entry) -> (GraphData, Vec<(ValueId, f32)>) {
@@ -26,20 +24,6 @@ pub(crate) fn graph(entry: &Entry) -> (GraphData, Vec<(ValueId, f32)>) {
         losses.extend(problem.workload.loss(&g, instance).id().map(|id| (id, 1.0)));
     }
     (g.finish().expect("sound"), losses)
-}
-
-/// The plan that trains it.
-pub(crate) fn training(graph: &GraphData, losses: &[(ValueId, f32)]) -> Verified<Plan> {
-    let wanted: Vec<ValueId> = losses.iter().map(|loss| loss.0).collect();
-    let gradients = Gradients { losses, params: None, values: &[] };
-    let request = Request {
-        wanted: &wanted,
-        mode: Mode::Train,
-        training: true,
-        gradients: Some(gradients),
-        ..Request::default()
-    };
-    Planner::default().plan(graph, &request).expect("plans").verify().expect("verifies")
 }
 
 #[test]

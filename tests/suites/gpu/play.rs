@@ -2,8 +2,8 @@
 //! pipelines are kept.
 
 use crate::batches::{bits, cells};
-use crate::common::{bound, player, weights};
-use crate::models::{graph, training};
+use crate::common::{bound, player, training, weights};
+use crate::models::graph;
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::module::{Init, ModuleBuilder, ParamKind};

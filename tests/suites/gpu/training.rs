@@ -59,6 +59,17 @@ fn trainer(optimizer: impl Into<Optimizer>, device: &str) -> (Model, Trainer) {
     (model, Trainer::with_options(module, optimizer, options, 7).expect("opens"))
 }
 
+/// A trainer on the GPU that made so many steps without interruption, and the bits of their losses.
+fn uninterrupted(steps: u64) -> (Model, Trainer, Vec<u32>) {
+    let (model, mut trainer) = trainer(adam(), "gpu");
+    let losses = train(&model, &mut trainer, steps);
+    (model, trainer, losses)
+}
+
+fn no_adapter() -> bool {
+    player(Options::default()).is_none()
+}
+
 /// Minibatch number `n`.
 fn minibatch(n: u64) -> Vec<Item> {
     let word = |i: u64| ((n * 31 + i * 17 + i * i * 5) % u64::from(WORDS)) as u32;
@@ -73,6 +84,12 @@ fn train(model: &Model, trainer: &mut Trainer, end: u64) -> Vec<u32> {
         losses.push(trainer.step(&batch, |g, item| model.loss(g, item)).expect("steps").loss.to_bits());
     }
     losses
+}
+
+/// What the next step says, which fails.
+fn failed(model: &Model, trainer: &mut Trainer) -> autobatch::Error {
+    let batch = minibatch(trainer.steps());
+    trainer.step(&batch, |g, item| model.loss(g, item)).expect_err("it must be told")
 }
 
 fn bits(trainer: &Trainer) -> Vec<u32> {
@@ -100,7 +117,7 @@ fn went_back(error: &autobatch::Error) -> Option<(u64, u64)> {
 
 #[test]
 fn a_trainer_on_a_gpu_learns_what_one_on_the_cpu_learns() {
-    if player(Options::default()).is_none() {
+    if no_adapter() {
         return;
     }
     for optimizer in [adam(), AdamW::new(0.02).touched_rows(), Momentum::new(0.1, 0.9).into()] {
@@ -130,7 +147,7 @@ fn a_trainer_on_a_gpu_learns_what_one_on_the_cpu_learns() {
 
 #[test]
 fn equal_runs_end_with_equal_bits_and_reading_in_between_changes_none() {
-    if player(Options::default()).is_none() {
+    if no_adapter() {
         return;
     }
     let (model, mut one) = trainer(adam(), "gpu");
@@ -154,12 +171,11 @@ fn equal_runs_end_with_equal_bits_and_reading_in_between_changes_none() {
 
 #[test]
 fn a_run_resumed_on_a_gpu_has_the_bits_of_an_uninterrupted_one() {
-    if player(Options::default()).is_none() {
+    if no_adapter() {
         return;
     }
     let path = file("resumed");
-    let (model, mut whole) = trainer(adam(), "gpu");
-    let losses = train(&model, &mut whole, 9);
+    let (model, whole, losses) = uninterrupted(9);
     let (_, mut first) = trainer(adam(), "gpu");
     let early = train(&model, &mut first, 4);
     first.save(&path).expect("writes");
@@ -175,7 +191,7 @@ fn a_run_resumed_on_a_gpu_has_the_bits_of_an_uninterrupted_one() {
 
 #[test]
 fn parts_of_a_minibatch_make_the_step_of_the_whole() {
-    if player(Options::default()).is_none() {
+    if no_adapter() {
         return;
     }
     for optimizer in [adam(), AdamW::new(0.02).touched_rows()] {
@@ -195,11 +211,10 @@ fn parts_of_a_minibatch_make_the_step_of_the_whole() {
 
 #[test]
 fn a_trainer_that_loses_its_device_goes_back_to_what_was_read_and_repeats_its_steps() {
-    if player(Options::default()).is_none() {
+    if no_adapter() {
         return;
     }
-    let (model, mut whole) = trainer(adam(), "gpu");
-    let losses = train(&model, &mut whole, 8);
+    let (model, whole, losses) = uninterrupted(8);
     let (_, mut lost) = trainer(adam(), "gpu");
     train(&model, &mut lost, 3);
     lost.set_progress(Progress { epoch: 1, batches: 3 });
@@ -209,8 +224,7 @@ fn a_trainer_that_loses_its_device_goes_back_to_what_was_read_and_repeats_its_st
     lost.set_progress(Progress { epoch: 1, batches: 4 });
     train(&model, &mut lost, 5);
     destroy(&mut lost);
-    let batch = minibatch(5);
-    let error = lost.step(&batch, |g, item| model.loss(g, item)).expect_err("the device is gone");
+    let error = failed(&model, &mut lost);
     assert_eq!(went_back(&error), Some((5, 3)), "{error}");
     assert!(error.to_string().contains("went back from step 5 to step 3"), "{error}");
     assert_eq!((lost.steps(), lost.progress()), (3, Progress { epoch: 1, batches: 3 }));
@@ -221,7 +235,7 @@ fn a_trainer_that_loses_its_device_goes_back_to_what_was_read_and_repeats_its_st
 
 #[test]
 fn a_trainer_that_never_read_goes_back_to_its_beginning() {
-    if player(Options::default()).is_none() {
+    if no_adapter() {
         return;
     }
     let (model, mut lost) = trainer(adam(), "gpu");
@@ -232,25 +246,22 @@ fn a_trainer_that_never_read_goes_back_to_its_beginning() {
     assert_eq!(bits(&lost), before);
     let error = lost.save(file("never")).expect_err("nothing can be read");
     assert!(error.to_string().contains("could not be read"), "{error}");
-    let batch = minibatch(2);
-    let error = lost.step(&batch, |g, item| model.loss(g, item)).expect_err("the device is gone");
+    let error = failed(&model, &mut lost);
     assert_eq!(went_back(&error), Some((2, 0)), "{error}");
     assert_eq!(train(&model, &mut lost, 2), losses);
 }
 
 #[test]
 fn a_mirror_of_every_step_loses_none() {
-    if player(Options::default()).is_none() {
+    if no_adapter() {
         return;
     }
-    let (model, mut whole) = trainer(adam(), "gpu");
-    let losses = train(&model, &mut whole, 6);
+    let (model, whole, losses) = uninterrupted(6);
     let (_, lost) = trainer(adam(), "gpu");
     let mut lost = lost.mirror_every(1);
     train(&model, &mut lost, 4);
     destroy(&mut lost);
-    let batch = minibatch(4);
-    let error = lost.step(&batch, |g, item| model.loss(g, item)).expect_err("the device is gone");
+    let error = failed(&model, &mut lost);
     assert!(matches!(error, autobatch::Error::Gpu(GpuError::Lost { .. })), "{error}");
     assert_eq!(lost.steps(), 4);
     assert_eq!(train(&model, &mut lost, 6), losses[4..]);
@@ -259,7 +270,7 @@ fn a_mirror_of_every_step_loses_none() {
 
 #[test]
 fn a_prediction_that_loses_the_device_takes_the_trainer_back_as_well() {
-    if player(Options::default()).is_none() {
+    if no_adapter() {
         return;
     }
     let (model, mut lost) = trainer(adam(), "gpu");
@@ -271,18 +282,17 @@ fn a_prediction_that_loses_the_device_takes_the_trainer_back_as_well() {
     assert!(matches!(error, autobatch::Error::Gpu(GpuError::Lost { .. })), "{error}");
     assert_eq!(lost.steps(), 0, "what the session went back to is what the trainer is at");
     predict(lost.session()).expect("plays on a new device");
-    let error = lost.step(&batch, |g, item| model.loss(g, item)).expect_err("it must be told");
+    let error = failed(&model, &mut lost);
     assert_eq!(went_back(&error), Some((3, 0)), "{error}");
     assert_eq!(train(&model, &mut lost, 3), losses);
 }
 
 #[test]
 fn a_minibatch_that_does_not_fit_leaves_the_trainer_as_it_was() {
-    if player(Options::default()).is_none() {
+    if no_adapter() {
         return;
     }
-    let (model, mut whole) = trainer(adam(), "gpu");
-    let losses = train(&model, &mut whole, 4);
+    let (model, whole, losses) = uninterrupted(4);
     let options = SessionOptions {
         device: "gpu".parse().expect("a device"),
         threads: 1,
@@ -300,7 +310,7 @@ fn a_minibatch_that_does_not_fit_leaves_the_trainer_as_it_was() {
 
 #[test]
 fn training_moves_between_devices_with_all_that_it_needs() {
-    if player(Options::default()).is_none() {
+    if no_adapter() {
         return;
     }
     let (model, mut whole) = trainer(adam(), "cpu");
@@ -318,7 +328,7 @@ fn training_moves_between_devices_with_all_that_it_needs() {
 
 #[test]
 fn freezing_begins_the_optimiser_anew_from_what_the_device_holds() {
-    if player(Options::default()).is_none() {
+    if no_adapter() {
         return;
     }
     let (model, mut trainer) = trainer(adam(), "gpu");
@@ -334,7 +344,7 @@ fn freezing_begins_the_optimiser_anew_from_what_the_device_holds() {
 
 #[test]
 fn a_session_that_loses_its_device_plays_on_with_its_parameters() {
-    if player(Options::default()).is_none() {
+    if no_adapter() {
         return;
     }
     let (model, mut trainer) = trainer(adam(), "gpu");

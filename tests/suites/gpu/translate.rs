@@ -1,8 +1,9 @@
 //! Every module translates to SPIR-V, MSL and HLSL and keeps to the limits that all devices have. It is a
 //! statement about texts: nothing here says that a driver runs them.
 
+use crate::common::training;
 use crate::lab::Lab;
-use crate::models::{graph, training};
+use crate::models::graph;
 use crate::updates::every_rule;
 use autobatch_models::catalogue::ENTRIES;
 use autobatch_runtime_wgpu::compile::{Deed, Target, UpdateProgram, compile, compile_update};

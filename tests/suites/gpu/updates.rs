@@ -167,10 +167,20 @@ fn what_does_not_fit_an_update_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn parameters_that_are_stored_as_halves_are_refused_with_a_remedy() {
-    use autobatch_ir::DType;
-    let lab = Lab::stored_as(Sgd::new(0.1), [DType::F32, DType::BF16]);
-    let error = autobatch_runtime_wgpu::compile::compile_update(lab.plan()).expect_err("g is stored as bf16");
-    let said = error.to_string();
-    assert!(said.contains("@g is stored as bf16") && said.contains("train on the cpu"), "{said}");
+fn halves_share_words_until_gradients_are_asked_for() {
+    let Some(mut player) = player(exact()) else { return };
+    let mut lab = Lab::new(Sgd::new(0.1));
+    let words = MINIBATCHES[0];
+    lab.losses(&mut player, words);
+    let shared = player.counters().parameters;
+    lab.step(&mut player, &[words]);
+    let head = 29 * 7u64;
+    let more = 2 * (head - head.div_ceil(2)) * 4;
+    assert_eq!(player.counters().parameters, shared + more, "a word each from now on");
+    let trained = lab.losses(&mut player, words);
+    assert_eq!(player.counters().parameters, 0, "updates stay where they are");
+    lab.receive(&player);
+    player.close();
+    assert_eq!(lab.losses(&mut player, words), trained);
+    assert_eq!(player.counters().parameters, shared, "a closed device begins anew");
 }

@@ -18,7 +18,7 @@ mod touched;
 use super::build::{Build, binding, layouts, storage, uniform};
 use super::memory::{Growing, Memory};
 use super::{Player, Resident, Stores, fetch};
-use crate::compile::{Deed, Layout, UpdateProgram, Updates, compile_update, words_of};
+use crate::compile::{Deed, Layout, UpdateProgram, Updates, compile_update};
 use crate::counters::UpdateCounters;
 use crate::device::{Arithmetic, Gpu};
 use crate::error::GpuError;
@@ -266,16 +266,16 @@ impl Training {
 
     /// Where gradient, value and states of every parameter are.
     fn runs(&self, updates: &Updates, memory: &Memory) -> Vec<[Run; 3]> {
-        let mut at = 0;
         let mut runs = Vec::with_capacity(updates.params);
-        for (number, held) in memory.held.iter().enumerate() {
-            let param = StoreId(number as u32);
+        for param in (0..memory.held.len() as u32).map(StoreId) {
             let gradient = self.last.as_ref().and_then(|made| made.gradient(param));
             let gradient = gradient.map(|(at, words)| run_of(&memory.arena, at, words));
-            let words = words_of(held.0);
-            let value = run_of(&memory.params, at, words);
-            runs.push([gradient.unwrap_or_default(), value, self.states.run(param).clone()]);
-            at += words;
+            let value = memory.param(param).map(|(at, words)| run_of(&memory.params, at, words));
+            runs.push([
+                gradient.unwrap_or_default(),
+                value.unwrap_or_default(),
+                self.states.run(param).clone(),
+            ]);
         }
         runs
     }
@@ -426,8 +426,7 @@ impl Player {
         let Some(Resident { gpu, memory, training, .. }) = &self.resident else { return Err(gone()) };
         gpu.heard()?;
         let patience = Duration::from_secs(self.options.patience.max(1));
-        let words = words_of(memory.held.get(param.index()).ok_or_else(gone)?.0);
-        let at = memory.held[..param.index()].iter().map(|held| words_of(held.0)).sum();
+        let (at, words) = memory.param(param).ok_or_else(gone)?;
         let pieces = memory.params.pieces(at, words);
         let pieces: Vec<_> =
             pieces.map(|(buffer, byte, range)| (buffer, byte, range.end - range.start)).collect();
