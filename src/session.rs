@@ -16,7 +16,7 @@ use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, PlanCache, Planner, Request, RowOrder};
-use autobatch_runtime_cpu::Bound;
+use autobatch_runtime_cpu::{Bound, threads_meant};
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
@@ -122,10 +122,7 @@ impl Session {
             Ok(word) if options.policy == Policy::default() => word.parse()?,
             _ => options.policy,
         };
-        let threads = match options.threads {
-            0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
-            threads => threads,
-        };
+        let threads = threads_meant(options.threads);
         Ok(Self {
             module: Arc::clone(module),
             mirror: Mirror::new(weights),

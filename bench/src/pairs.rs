@@ -3,6 +3,7 @@
 use crate::step::Runner;
 use crate::{BenchError, Options};
 use autobatch_models::catalogue;
+use autobatch_runtime_cpu::threads_meant;
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
@@ -52,7 +53,7 @@ pub fn pairs(name: &str, options: &Options) -> Result<Pairs, BenchError> {
     options.check()?;
     let problem = catalogue::open(name, &options.sizes)?;
     let threads = match options.threads {
-        0 | 1 => std::thread::available_parallelism().map_or(2, |cores| cores.get()),
+        0 | 1 => threads_meant(0),
         threads => threads,
     };
     let runner = |threads| Runner::new(&problem, &options.policy, &Options { threads, ..options.clone() });

@@ -12,7 +12,7 @@ use autobatch_models::catalogue::Problem;
 use autobatch_nn::optim::{Adagrad, Adam, Optimize as _, Optimizer};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request, Selection, update_plan};
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::{Bound, Player, threads_meant};
 use std::ops::{AddAssign, Range};
 use std::time::{Duration, Instant};
 
@@ -115,10 +115,7 @@ pub(crate) struct Runner<'p> {
 
 impl<'p> Runner<'p> {
     pub(crate) fn new(problem: &'p Problem, policy: &Policy, options: &Options) -> Result<Self, BenchError> {
-        let threads = match options.threads {
-            0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
-            threads => threads,
-        };
+        let threads = threads_meant(options.threads);
         let mut player = Player::new(threads)?;
         player.set_memory_limit(options.memory_limit);
         player.set_counting(options.phases);

@@ -10,8 +10,7 @@ use crate::storage::{Storage, field_name};
 use autobatch_ir::graph::{GraphData, OperandKind, ParamArg};
 use autobatch_ir::id::{AppId, SigId, ValueId};
 use autobatch_ir::plan::{
-    Certificate, FieldId, Kernel, KernelId, Mode, Operand, Place, Plan, PlanOutput, Step, Store, StoreId,
-    StoreKind,
+    FieldId, Kernel, KernelId, Mode, Operand, Place, Plan, PlanOutput, Step, Store, StoreId, StoreKind,
 };
 use std::sync::Arc;
 
@@ -143,18 +142,7 @@ impl Lowering<'_> {
             floats: self.graph.bindings.floats.len() as u32,
             slabs,
             fields,
-            kernels: Vec::new(),
-            steps: Vec::new(),
-            waves: Vec::new(),
-            operands: Vec::new(),
-            places: Vec::new(),
-            store_args: Vec::new(),
-            lanes: Vec::new(),
-            tables: Vec::new(),
-            finals: Vec::new(),
-            updates: Vec::new(),
-            outputs: Vec::new(),
-            certificate: Certificate::default(),
+            ..Plan::default()
         }
     }
 

@@ -14,9 +14,7 @@ use crate::PlanError;
 use crate::compile::{CompileOptions, Tables, compile};
 use autobatch_ir::id::SigId;
 use autobatch_ir::module::Module;
-use autobatch_ir::plan::{
-    Certificate, Kernel, KernelId, Mode, Plan, StoreId, StoreKind, Update, UpdateSource,
-};
+use autobatch_ir::plan::{Kernel, KernelId, Mode, Plan, StoreId, StoreKind, Update, UpdateSource};
 use autobatch_ir::recipe::{ParamRecipe, SharedNumber, UpdateRecipe, needs_master};
 use std::sync::Arc;
 
@@ -59,25 +57,12 @@ pub fn update_plan(module: &Module, recipe: &UpdateRecipe) -> Result<Plan, PlanE
     }
     Ok(Plan {
         module: module.name.clone(),
-        structure: 0,
         mode: Mode::Train,
         stores,
-        words: 0,
         floats: recipe.floats,
-        slabs: Vec::new(),
-        fields: Vec::new(),
         kernels: work.kernels,
-        steps: Vec::new(),
-        waves: Vec::new(),
-        operands: Vec::new(),
-        places: Vec::new(),
-        store_args: Vec::new(),
-        lanes: Vec::new(),
-        tables: Vec::new(),
-        finals: Vec::new(),
         updates,
-        outputs: Vec::new(),
-        certificate: Certificate::default(),
+        ..Plan::default()
     })
 }
 

@@ -1,57 +1,18 @@
 //! Plans that grow: what is new is played over kept rows, to the bits of playing all of it.
 
 mod common;
+#[path = "../../tests/growing.rs"]
+mod growing;
 
 use autobatch_ir::graph::{Graph, GraphData, Value};
-use autobatch_ir::module::{Cell, Init, Module, ModuleBuilder, Param, Table};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
-use autobatch_ir::types::{INDEX, f32};
 use autobatch_ir::{ValueId, Weights};
 use autobatch_planner::{Grown, Planner, Request};
 use autobatch_runtime_cpu::kernels::Isa;
 use autobatch_runtime_cpu::{Bound, Player, RunError};
 use common::{Random, bits, cases};
-use std::sync::Arc;
-
-const H: usize = 9;
-
-/// All vectors have one width, so that any value may be read by whatever is appended.
-struct Model {
-    words: Table,
-    weight: Param,
-    node: Cell<4, 2>,
-}
-
-fn model() -> (Arc<Module>, Model) {
-    let mut m = ModuleBuilder::new("growing");
-    let words = m.table("words", [11, H], Init::Uniform(1.0));
-    let weight = m.param("w", [2 * H, H], Init::Glorot(1.0));
-    let node = m.cell("node", [f32([H]); 4], |g, [lh, lc, rh, rc]| {
-        let c = g.affine([lh, rh], weight, None).tanh() + lc * rc;
-        [c.sigmoid(), c]
-    });
-    m.cell("word", [INDEX], |_, [word]| [words.row(word)]);
-    (m.build().expect("the model is well typed"), Model { words, weight, node })
-}
-
-/// Appends a random application; its results join `known`.
-fn act<'g>(g: &'g Graph, model: &Model, known: &mut Vec<Value<'g>>, random: &mut Random) {
-    let any = |random: &mut Random| match known.get(random.below(known.len().max(1))) {
-        Some(&value) if random.below(8) > 0 => value,
-        _ => g.zeros([H]),
-    };
-    let made: Vec<Value<'g>> = match random.below(7) {
-        // The index is a row that a source brings in, perhaps in an earlier delta.
-        0 => vec![model.words.row(g.index(random.below(11) as u32))],
-        1 => vec![model.words.look(g, random.below(11) as u32)],
-        2 => vec![g.input(&random.floats(H))],
-        3 => vec![g.affine([any(random), any(random)], model.weight, None)],
-        4 => vec![g.list((0..random.below(4)).map(|_| any(random)).collect::<Vec<_>>()).sum()],
-        _ => g.call(model.node, [any(random), any(random), any(random), any(random)]).to_vec(),
-    };
-    known.extend(made.into_iter().filter(|value| value.shape().elements() == H));
-}
+use growing::{H, model};
 
 fn outputs(player: &Player, plan: &Plan) -> Vec<Vec<u32>> {
     (0..plan.outputs.len()).map(|number| bits(player.output(plan, number))).collect()
@@ -82,7 +43,8 @@ fn what_a_plan_gained_is_played_over_kept_rows_to_the_bits_of_the_whole() {
         let mut planner = Planner::default();
         let mut grown: Option<Grown> = None;
         for round in 0..1 + random.below(6) {
-            (0..1 + random.below(12)).for_each(|_| act(&g, &model, &mut known, &mut random));
+            (0..1 + random.below(12))
+                .for_each(|_| model.act(&g, &mut known, &mut |limit| random.below(limit)));
             let wanted: Vec<ValueId> =
                 (0..1 + random.below(3)).filter_map(|_| known[random.below(known.len())].id()).collect();
             let (graph, request) = (g.data(), Request { wanted: &wanted, ..Request::default() });

@@ -101,10 +101,7 @@ impl Trainer {
         if module.params.is_empty() {
             return Err(TrainError::NothingToTrain { frozen: 0 }.into());
         }
-        let threads = match options.threads {
-            0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
-            threads => threads,
-        };
+        let threads = autobatch_runtime_cpu::threads_meant(options.threads);
         let weights = Arc::new(Weights::init(&module, seed));
         let mut session = Session::with_options(&module, Arc::clone(&weights), options)?;
         let frozen = vec![false; module.params.len()];

@@ -5,6 +5,7 @@ use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{Form, bytes_in_words, check_extension, form_of, write};
 use crate::words::{count, table};
+use autobatch::runtime_cpu::threads_meant;
 use autobatch_planner::passes::PASSES;
 use autobatch_planner::stages::STAGES;
 use clap::CommandFactory;
@@ -71,7 +72,7 @@ pub fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<Answer, Failur
 
 /// Says what this machine has for playing plans.
 pub fn devices(console: &mut Console<'_>) -> Result<Answer, Failure> {
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = threads_meant(0);
     let features = cpu_features();
     let features = if features.is_empty() { "scalar".to_owned() } else { features.join(" ") };
     writeln!(console, "cpu  {}, {threads} threads, {features}", std::env::consts::ARCH)?;

@@ -6,7 +6,7 @@ use crate::failure::{Answer, Failure};
 use crate::files::{bytes_in_words, form_of, load_graph, load_plan, write};
 use crate::words::{count, plural, table};
 use crate::{npy, planning};
-use autobatch::runtime_cpu::{Bound, Player};
+use autobatch::runtime_cpu::{Bound, Player, threads_meant};
 use autobatch::train::read_weights;
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
@@ -33,7 +33,7 @@ pub fn play(args: &PlayArgs, console: &mut Console<'_>) -> Result<Answer, Failur
         None => Weights::init(&graph.module, args.seed),
     };
     let refuse = |error: autobatch::runtime_cpu::RunError| Failure::input(format!("{}: {error}", args.graph));
-    let mut player = Player::new(threads(args.threads)).map_err(refuse)?;
+    let mut player = Player::new(threads_meant(args.threads)).map_err(refuse)?;
     player.set_memory_limit(args.memory_limit);
     player.set_watch(args.watch);
     player.set_counting(args.counters || args.trace.is_some());
@@ -67,13 +67,6 @@ pub fn play(args: &PlayArgs, console: &mut Console<'_>) -> Result<Answer, Failur
         }
     }
     Ok(Answer::Yes)
-}
-
-fn threads(asked: usize) -> usize {
-    match asked {
-        0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
-        asked => asked,
-    }
 }
 
 /// The plan in the file that was named, if it is one of this structure, or one made now.

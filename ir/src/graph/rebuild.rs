@@ -9,7 +9,8 @@
 //! Cells cannot be added to a module that others hold. [`Extension`] makes a new module that begins
 //! with everything the graph knows, so that its ids keep their meaning, and adds cells behind.
 
-use crate::graph::{Arena, Cut, GraphData, Operand, Signature};
+use crate::graph::op::Op;
+use crate::graph::{Arena, Callee, Cut, GraphData, Operand, Signature};
 use crate::id::{AppId, CellId, SigId, SiteId, TypeId, ValueId};
 use crate::module::{Body, CellDecl, Module};
 use crate::types::Type;
@@ -212,6 +213,18 @@ impl Extension {
     /// The id of a signature whose types are those of this module.
     pub fn sig(&mut self, signature: Signature) -> SigId {
         self.module.sigs.intern(signature, &self.module.types)
+    }
+
+    /// The signature of a cell's port of a type of this module.
+    pub fn port(&mut self, ty: TypeId) -> SigId {
+        let op = Op::Port(self.module.types.get(ty));
+        self.sig(Signature {
+            callee: Callee::Op(op),
+            operands: Box::default(),
+            params: Box::default(),
+            param_types: Box::default(),
+            results: [ty].into(),
+        })
     }
 
     /// The signature behind an id.

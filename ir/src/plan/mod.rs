@@ -270,10 +270,11 @@ pub struct PlanOutput {
 }
 
 /// What the plan promises to whom it is played for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Outputs only; rows are reused once nothing reads them any more.
+    #[default]
     Infer,
     /// Every row stays until the reverse has read it.
     Train,
@@ -296,8 +297,8 @@ impl Mode {
     }
 }
 
-/// Memory, kernels and steps.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Memory, kernels and steps. The default is a plan of nothing, for whoever fills some of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The module's name.
     pub module: String,

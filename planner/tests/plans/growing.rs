@@ -2,59 +2,15 @@
 
 use crate::agreement::{planner, played, same_words, verified};
 use crate::graphs::{Random, weights};
+use crate::growing_model::model;
 use crate::trials::trials;
-use autobatch_ir::graph::{Graph, GraphData, Value};
-use autobatch_ir::module::{Cell, Init, Module, ModuleBuilder, Param, Table};
+use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::plan::check::{Wanted, check};
 use autobatch_ir::plan::interp::{Played, resume};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan};
-use autobatch_ir::types::{INDEX, f32};
 use autobatch_ir::{ValueId, reference};
 use autobatch_planner::{Grown, Request, RowOrder};
-use std::sync::Arc;
-
-const H: usize = 3;
-
-/// A model whose values may meet everywhere: all vectors have one width.
-struct Model {
-    words: Table,
-    weight: Param,
-    node: Cell<4, 2>,
-    leaf: Cell<1, 2>,
-}
-
-fn model() -> (Arc<Module>, Model) {
-    let mut m = ModuleBuilder::new("growing");
-    let words = m.table("words", [11, H], Init::Uniform(1.0));
-    let weight = m.param("w", [2 * H, H], Init::Glorot(1.0));
-    let node = m.cell("node", [f32([H]); 4], |g, [lh, lc, rh, rc]| {
-        let c = g.affine([lh, rh], weight, None).tanh() + lc * rc;
-        [c.sigmoid(), c]
-    });
-    let leaf = m.cell("leaf", [INDEX], |g, [word]| [words.row(word), g.zeros([H])]);
-    (m.build().expect("the model is well typed"), Model { words, weight, node, leaf })
-}
-
-/// Appends a random application whose operands are any earlier values; its results join `known`.
-fn act<'g>(g: &'g Graph, model: &Model, known: &mut Vec<Value<'g>>, random: &mut Random) {
-    let any = |random: &mut Random| match known.get(random.below(known.len().max(1))) {
-        Some(&value) if random.below(8) > 0 => value,
-        _ => g.zeros([H]),
-    };
-    let made: Vec<Value<'g>> = match random.below(7) {
-        0 => g.call(model.leaf, random.below(11) as u32).to_vec(),
-        1 => vec![model.words.look(g, random.below(11) as u32)],
-        2 => vec![g.input(&random.floats(H))],
-        3 => vec![g.affine([any(random), any(random)], model.weight, None)],
-        4 => match random.below(4) {
-            0 => vec![any(random).tanh()],
-            items => vec![g.list((0..items).map(|_| any(random)).collect::<Vec<_>>()).sum()],
-        },
-        _ => g.call(model.node, [any(random), any(random), any(random), any(random)]).to_vec(),
-    };
-    known.extend(made);
-}
 
 /// The words of a value, by the reference.
 fn meant(graph: &GraphData, value: ValueId) -> Vec<u32> {
@@ -91,7 +47,8 @@ fn a_plan_that_grew_plays_on_over_the_old_rows_with_the_bits_of_the_whole() {
         let rows = [RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned][random.below(3)];
         let mut kept: Option<(Grown, Played)> = None;
         for round in 0..1 + random.below(6) {
-            (0..1 + random.below(12)).for_each(|_| act(&g, &model, &mut known, &mut random));
+            (0..1 + random.below(12))
+                .for_each(|_| model.act(&g, &mut known, &mut |limit| random.below(limit)));
             let wanted: Vec<ValueId> =
                 (0..1 + random.below(3)).filter_map(|_| known[random.below(known.len())].id()).collect();
             let what = format!("seed {seed} round {round} {rows:?}");

@@ -13,5 +13,7 @@ mod refusals;
 mod updates;
 mod vocabulary;
 
+#[path = "../../../tests/growing.rs"]
+mod growing_model;
 #[path = "../../../tests/trials.rs"]
 mod trials;

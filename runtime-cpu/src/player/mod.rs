@@ -74,6 +74,15 @@ impl fmt::Debug for Player {
     }
 }
 
+/// How many threads are meant: 0 are as many as there are cores that this process may use.
+#[must_use]
+pub fn threads_meant(threads: usize) -> usize {
+    match threads {
+        0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        threads => threads,
+    }
+}
+
 impl Player {
     /// A player on so many threads, with the best instruction set or the one that
     /// `AUTOBATCH_CPU` forces.

@@ -1,5 +1,7 @@
 //! What the kernel tests share: random numbers with a printed seed, and the number of cases.
 
+#![allow(dead_code, reason = "each test takes what it needs")]
+
 #[path = "../../../tests/trials.rs"]
 mod trials;
 

@@ -5,7 +5,7 @@ use autobatch::ir::graph::GraphData;
 use autobatch::ir::plan::row_ops::Noise;
 use autobatch::ir::plan::{Plan, Verified};
 use autobatch::prelude::*;
-use autobatch::runtime_cpu::{Bound, Player};
+use autobatch::runtime_cpu::{Bound, Player, threads_meant};
 
 /// A player on some device.
 pub(super) enum AnyPlayer {
@@ -20,7 +20,7 @@ impl AnyPlayer {
     pub(super) fn new(device: &Device, threads: usize) -> Result<Self, Failure> {
         match device {
             Device::Cpu => {
-                let threads = if threads == 0 { cores() } else { threads };
+                let threads = threads_meant(threads);
                 Ok(Self::Cpu(Box::new(Player::new(threads).map_err(autobatch::Error::from)?), threads))
             }
             #[cfg(feature = "gpu")]
@@ -37,7 +37,7 @@ impl AnyPlayer {
     pub(super) fn in_words(&self) -> String {
         match self {
             Self::Cpu(player, threads) => {
-                format!("CPU  {}  {threads} of {} threads", player.isa(), cores())
+                format!("CPU  {}  {threads} of {} threads", player.isa(), threads_meant(0))
             }
             #[cfg(feature = "gpu")]
             Self::Gpu(player) => match player.gpu().map(|gpu| gpu.facts()) {
@@ -74,8 +74,4 @@ impl AnyPlayer {
             }
         })
     }
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| cores.get())
 }

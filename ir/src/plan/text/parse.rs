@@ -53,31 +53,9 @@ pub(super) struct Parser<'t> {
 
 impl<'t> Parser<'t> {
     fn new(text: &'t str) -> Self {
-        let plan = Plan {
-            module: String::new(),
-            structure: 0,
-            mode: Mode::Infer,
-            stores: Vec::new(),
-            words: 0,
-            floats: 0,
-            slabs: Vec::new(),
-            fields: Vec::new(),
-            kernels: Vec::new(),
-            steps: Vec::new(),
-            waves: Vec::new(),
-            operands: Vec::new(),
-            places: Vec::new(),
-            store_args: Vec::new(),
-            lanes: Vec::new(),
-            tables: Vec::new(),
-            finals: Vec::new(),
-            updates: Vec::new(),
-            outputs: Vec::new(),
-            certificate: Certificate::default(),
-        };
         Self {
             cursor: Cursor::new(text),
-            plan,
+            plan: Plan::default(),
             stores: Names::default(),
             fields: Vec::new(),
             scalars: 0,

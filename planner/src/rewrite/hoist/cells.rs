@@ -96,14 +96,7 @@ impl<'a> Writer<'a> {
     }
 
     fn port(&mut self, ty: TypeId) -> ValueId {
-        let signature = Signature {
-            callee: Callee::Op(Op::Port(self.graph.ty(ty))),
-            operands: Box::default(),
-            params: Box::default(),
-            param_types: Box::default(),
-            results: [ty].into(),
-        };
-        let sig = self.extension.sig(signature);
+        let sig = self.extension.port(ty);
         self.arena.append(sig, &[], &[ty], self.site)
     }
 

@@ -2,7 +2,7 @@
 
 use super::find::{Origin, Run, result_of};
 use autobatch_ir::graph::rebuild::Extension;
-use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Operand, ParamArg, Signature};
+use autobatch_ir::graph::{Arena, Callee, GraphData, Operand, ParamArg, Signature};
 use autobatch_ir::id::{AppId, SigId, SiteId, TypeId, ValueId};
 use autobatch_ir::module::Body;
 
@@ -68,14 +68,7 @@ impl Writer<'_> {
     }
 
     fn port(&mut self, ty: TypeId) {
-        let signature = Signature {
-            callee: Callee::Op(Op::Port(self.graph.ty(ty))),
-            operands: Box::default(),
-            params: Box::default(),
-            param_types: Box::default(),
-            results: [ty].into(),
-        };
-        let sig = self.extension.sig(signature);
+        let sig = self.extension.port(ty);
         self.arena.append(sig, &[], &[ty], self.site);
     }
 
