@@ -30,9 +30,27 @@ pub struct Effort {
     pub seconds: f64,
     /// Floating-point operations a second of a core at its best.
     pub peak: f64,
-    /// Nanoseconds a step outside of kernels: the least over plays of the time between steps, before the first one
-    /// (programs, checks, memory) and behind the last, two readings of the clock a step included.
-    pub between_ns: f64,
+    /// The play that spent the least outside of kernels.
+    pub besides: Besides,
+}
+
+/// Nanoseconds a step that a play spends outside of kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Besides {
+    /// Finding programs, parameters and packed weights.
+    pub preparing: f64,
+    /// Checking bound numbers, and making memory ready.
+    pub checking: f64,
+    /// Before, between and behind steps, two readings of the clock a step included.
+    pub between: f64,
+}
+
+impl Besides {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.preparing + self.checking + self.between
+    }
 }
 
 impl Effort {
@@ -77,13 +95,18 @@ pub fn effort(name: &str, options: &Options) -> Result<Effort, BenchError> {
     let best = if best == Duration::MAX { least } else { best };
     ask()?;
     runner.player().set_counting(true);
-    let mut between = f64::INFINITY;
+    let mut besides: Option<Besides> = None;
+    let each = |time: Duration| 1e9 * time.as_secs_f64() / plan.steps.len().max(1) as f64;
     for _ in 0..options.rounds.max(3) {
         runner.replay(&plan)?;
         let Some(counters) = runner.player().counters() else { continue };
         let inside: Duration = counters.spans.iter().map(|span| span.time).sum();
-        let outside = counters.pack + counters.check + counters.playing.saturating_sub(inside);
-        between = between.min(outside.as_secs_f64());
+        let found = Besides {
+            preparing: each(counters.pack),
+            checking: each(counters.check),
+            between: each(counters.playing.saturating_sub(inside)),
+        };
+        besides = Some(besides.filter(|least| least.total() <= found.total()).unwrap_or(found));
     }
     Ok(Effort {
         workload: name.to_owned(),
@@ -92,7 +115,7 @@ pub fn effort(name: &str, options: &Options) -> Result<Effort, BenchError> {
         product_flops: product_flops(&plan),
         seconds: best.as_secs_f64(),
         peak,
-        between_ns: between * 1e9 / plan.steps.len().max(1) as f64,
+        besides: besides.unwrap_or_default(),
     })
 }
 
@@ -113,7 +136,7 @@ fn product_flops(plan: &Plan) -> f64 {
 
 impl fmt::Display for Effort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { workload, isa, steps, product_flops, seconds, peak, between_ns } = self;
+        let Self { workload, isa, steps, product_flops, seconds, peak, besides } = self;
         writeln!(f, "{workload}  first graph, {steps} steps, one thread, {isa}")?;
         writeln!(
             f,
@@ -126,8 +149,13 @@ impl fmt::Display for Effort {
         )?;
         writeln!(
             f,
-            "besides     {between_ns:.0} ns a step outside of kernels, {:.1} % of the play",
-            100.0 * between_ns * 1e-9 * *steps as f64 / seconds
+            "besides     {:.0} ns a step outside of kernels, {:.1} % of the play: {:.0} finding programs and weights, {:.0} checking \
+             what is bound, {:.0} between steps",
+            besides.total(),
+            100.0 * besides.total() * 1e-9 * *steps as f64 / seconds,
+            besides.preparing,
+            besides.checking,
+            besides.between,
         )
     }
 }
