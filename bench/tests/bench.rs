@@ -100,7 +100,7 @@ fn the_effort_is_a_part_of_the_peak() {
     let effort = effort("b", &quick()).unwrap();
     assert!(effort.steps > 3 && effort.product_flops > 0.0 && effort.seconds > 0.0, "{effort:?}");
     assert!(effort.share() > 0.0 && effort.share() < 1.0, "{effort:?}");
-    assert!(effort.between_ns > 0.0 && effort.to_string().contains("% of the peak"), "{effort}");
+    assert!(effort.besides.total() > 0.0 && effort.to_string().contains("% of the peak"), "{effort}");
 }
 
 #[test]
