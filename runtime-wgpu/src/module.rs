@@ -1,17 +1,19 @@
 //! Modules: what a dispatch runs, by its content, and the text of each.
 
+mod gradients;
 mod products;
 
+pub use gradients::Patch;
 pub use products::{BLOCK_HEAD, MOST_GROUPS, PART, Products, Tile};
 
 use autobatch_shaders::{
     ATTEND, ATTEND_GRAD, COLLECT, COLSUM, DROPOUT, FORK_NOISE, LOOKUP, Library, MAP, MATMUL, MOVE, ONE_HOT,
     PICK, PROD_FEW, PROD_TILE, ROW, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, TOUCH, Template, WEIGHTED_SUM,
-    WEIGHTED_SUM_GRAD, WGRAD,
+    WEIGHTED_SUM_GRAD, WGRAD, WGRAD_TILE,
 };
 use std::fmt::Write as _;
 
-/// Threads of a group of every template but [`PROD_TILE`].
+/// Threads of a group of every template but those of tiles.
 pub const GROUP: u64 = 64;
 
 /// What a dispatch runs. Equal programs are one pipeline, whatever plan or kernel they come from.
@@ -25,6 +27,8 @@ pub enum Program {
     Row(&'static str),
     /// Products, with the generated tail that takes their sums.
     Products(Products),
+    /// The gradient of a weight.
+    Wgrad(Patch),
 }
 
 impl Program {
@@ -37,6 +41,8 @@ impl Program {
             Self::Row(_) => ROW,
             Self::Products(Products { tile: Tile::Few, .. }) => PROD_FEW,
             Self::Products(_) => PROD_TILE,
+            Self::Wgrad(Patch::Element) => WGRAD,
+            Self::Wgrad(_) => WGRAD_TILE,
         }
     }
 
@@ -47,7 +53,8 @@ impl Program {
             Self::Products(products) => products.workgroups(threads, columns),
             Self::Fixed(ATTEND | ATTEND_GRAD | WEIGHTED_SUM_GRAD) => threads,
             Self::Row(_) => threads.div_ceil(GROUP / 16),
-            Self::Fixed(_) | Self::Map(_) => threads.div_ceil(GROUP),
+            Self::Wgrad(patch) if *patch != Patch::Element => patch.tiles(threads, columns),
+            Self::Fixed(_) | Self::Map(_) | Self::Wgrad(_) => threads.div_ceil(GROUP),
         }
     }
 
@@ -57,7 +64,8 @@ impl Program {
         let memory = cuts.memory();
         let module = |holes: &[(&str, &str)]| library.module(self.template(), &memory, holes);
         match self {
-            Self::Fixed(_) => module(&[]),
+            Self::Fixed(_) | Self::Wgrad(Patch::Element) => module(&[]),
+            Self::Wgrad(patch) => module(&[("shape", &patch.shape()), ("body", &patch.body())]),
             Self::Map(body) => module(&[("body", body)]),
             Self::Row(function) => module(&[("body", &format!("    {function}(row);\n"))]),
             Self::Products(products) => module(&[
@@ -86,12 +94,13 @@ impl Program {
             SEG_FOLD_GRAD,
             WEIGHTED_SUM_GRAD,
             ATTEND_GRAD,
-            WGRAD,
             COLSUM,
             TGRAD,
             COLLECT,
         ];
-        templates.into_iter().map(Self::Fixed).chain(ROW_FUNCTIONS.into_iter().map(Self::Row)).collect()
+        let gradients = Patch::ALL.map(Self::Wgrad);
+        let rows = ROW_FUNCTIONS.into_iter().map(Self::Row);
+        templates.into_iter().map(Self::Fixed).chain(rows).chain(gradients).collect()
     }
 }
 

@@ -100,6 +100,8 @@ templates! {
     ATTEND_GRAD = "attend_grad" on Plan;
     /// Gradients of weights.
     WGRAD = "wgrad" on Plan;
+    /// Gradients of weights, tile by tile.
+    WGRAD_TILE = "wgrad_tile" on Plan;
     /// Gradients of biases.
     COLSUM = "colsum" on Plan;
     /// Gradients of tables.

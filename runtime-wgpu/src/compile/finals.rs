@@ -4,9 +4,9 @@
 use super::record::Record;
 use super::{Build, MOST_THREADS};
 use crate::error::GpuError;
-use crate::module::Program;
+use crate::module::{Patch, Program};
 use autobatch_ir::plan::{Final, FinalSum};
-use autobatch_shaders::{COLSUM, TGRAD, WGRAD};
+use autobatch_shaders::{COLSUM, TGRAD};
 
 /// Threads that one column of a table's gradient is shared by: each owns the rows of one rest.
 const RESTS: u32 = 64;
@@ -44,18 +44,18 @@ fn lower_one(build: &mut Build<'_>, sum: &Final, level: u32) -> Result<(), GpuEr
     let parts = sum.parts.len() as u32;
     let (program, mut record, each) = match sum.sum {
         FinalSum::Wgrad { row, col, k, n } => (
-            WGRAD,
+            Program::Wgrad(Patch::of(k.into(), n.into())),
             Record::new(&[k * n, n, at + row * columns + col, columns, parts]),
             u64::from(k) * u64::from(n),
         ),
-        FinalSum::Colsum => (COLSUM, Record::new(&[elements as u32, at, parts]), elements),
+        FinalSum::Colsum => (Program::Fixed(COLSUM), Record::new(&[elements as u32, at, parts]), elements),
         FinalSum::Tgrad => {
             // Of wide tables fewer, so that threads stay countable.
             let most = (MOST_THREADS / u64::from(columns)).clamp(1, u64::from(RESTS)) as u32;
             let rests = most.min(shape.rows() as u32);
             let last = shape.rows() as u32 - 1;
             let record = Record::new(&[columns * rests, columns, rests, at, last, parts]);
-            (TGRAD, record, u64::from(columns) * u64::from(rests))
+            (Program::Fixed(TGRAD), record, u64::from(columns) * u64::from(rests))
         }
     };
     let rows: u64 = sum.parts.iter().map(|part| u64::from(part.lanes) * u64::from(part.each)).sum();
@@ -66,7 +66,12 @@ fn lower_one(build: &mut Build<'_>, sum: &Final, level: u32) -> Result<(), GpuEr
         }
         record.all(&build.operand(part.dy));
     }
-    build.segment(Program::Fixed(program), &record, level, (0, each), 1)?;
+    // Tiles count rows and columns of the block, others elements.
+    let (threads, across) = match (&program, sum.sum) {
+        (Program::Wgrad(Patch::Two | Patch::Four), FinalSum::Wgrad { k, n, .. }) => (k.into(), n.into()),
+        _ => (each, 1),
+    };
+    build.segment(program, &record, level, (0, threads), across)?;
     build.last_is_work(each * rows);
     Ok(())
 }

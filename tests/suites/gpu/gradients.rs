@@ -1,14 +1,16 @@
 //! Gradients of values and parameters agree with the naive player of the same plan.
 
-use crate::common::{Within, bound, exact, largest, player, weights};
+use crate::common::{Within, bound, exact, largest, player, training, weights};
 use autobatch_ir::Weights;
-use autobatch_ir::graph::{GraphData, OutputKind};
+use autobatch_ir::graph::{Graph, GraphData, OutputKind};
 use autobatch_ir::id::{ParamId, ValueId};
+use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::interp;
 use autobatch_ir::plan::{Mode, Plan, StoreId, Verified};
 use autobatch_ir::types::DType;
 use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_wgpu::Player;
+use autobatch_runtime_wgpu::module::Patch;
 use autobatch_tests::random::{Options, Profile, check};
 use std::cell::RefCell;
 
@@ -107,4 +109,54 @@ fn chains_have_the_gradients_of_the_naive_player() {
 #[test]
 fn lattices_have_the_gradients_of_the_naive_player() {
     sweep("gradients of lattices on the gpu", Profile::Lattices);
+}
+
+/// Products of rows with a weight of this shape, read as they are and squared, so that there are two steps; what comes
+/// back to each row of results is given.
+fn products(k: usize, n: usize, rows: usize) -> (GraphData, Verified<Plan>) {
+    let mut m = ModuleBuilder::new("products");
+    let w = m.param("w", [k, n], Init::Uniform(1.0));
+    let module = m.build().expect("sound");
+    let g = Graph::new(&module);
+    let mut losses = Vec::new();
+    let floats = |len: usize, seed: usize| -> Vec<f32> {
+        (0..len).map(|at| ((at * 7919 + seed * 104_729) % 2003) as f32 / 1001.0 - 1.0).collect()
+    };
+    for row in 0..rows {
+        g.instance(row as u64);
+        let x = g.input(&floats(k, row));
+        let x = if row % 3 == 0 { x.square() } else { x };
+        let loss = g.affine([x], w, None).dot(g.input(&floats(n, rows + row)));
+        losses.extend(loss.id().map(|id| (id, 1.0)));
+    }
+    let graph = g.finish().expect("sound");
+    let plan = training(&graph, &losses);
+    (graph, plan)
+}
+
+#[test]
+fn gradients_of_weights_have_the_bits_of_one_chain_however_they_are_cut() {
+    let Some(mut player) = player(exact()) else { return };
+    for (k, n, patch) in [
+        (5, 40, Patch::Element),
+        (40, 15, Patch::Element),
+        (16, 16, Patch::Two),
+        (33, 70, Patch::Two),
+        (520, 517, Patch::Four),
+    ] {
+        assert_eq!(Patch::of(k as u64, n as u64), patch);
+        for rows in [1, 24, 53] {
+            let (graph, plan) = products(k, n, rows);
+            let weights = weights(&graph);
+            let bound = bound(&graph, false);
+            let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
+            let played = interp::play(&plan, &stores, bound.words, bound.floats, bound.noise).expect("plays");
+            player.play(&plan, &weights, bound).expect("plays");
+            let store = plan.gradient_of(ParamId::new(0)).expect("it is trained");
+            let found = player.gradient(store).expect("plays").expect("it is made");
+            let bits = |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            let expected = played.gradient(store).expect("it is made");
+            assert!(bits(&found) == bits(expected), "{k} x {n}, {rows} rows");
+        }
+    }
 }

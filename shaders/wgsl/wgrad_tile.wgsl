@@ -1,0 +1,28 @@
+// Gradients of weights, tile by tile: a group of 16 by 16 threads owns EDGE by EDGE elements of the block, and
+// a thread EACH by EACH neighbours of them. DEEP rows of x and dy at a time are in the memory of the group,
+// EACH elements a word, so that a thread reads what it needs of a row at once. Every element is one chain over
+// the rows of all parts in order: the bits of `wgrad`.
+//
+// Record: as of `wgrad`. Groups are tiles: a row of tiles has `ceil(columns / EDGE)`.
+
+//~ shape
+
+@compute @workgroup_size(256)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let number = enter(group.y * groups.x + group.x);
+    let columns = r(1u);
+    let depth = r(0u) / columns;
+    let across = (columns + EDGE - 1u) / EDGE;
+    let first_k = (number / across) * EDGE;
+    let first_n = (number % across) * EDGE;
+    if first_k >= depth {
+        return;
+    }
+    let down = local / 16u;
+    let right = local % 16u;
+//~ body
+}
