@@ -1,7 +1,8 @@
 // Products of many rows: a group of 16 by 16 threads makes a tile of HIGH rows and, of every group of
-// columns, WIDE columns; a thread has DOWN rows and ACROSS columns, sixteen apart, of each. DEEP columns of
-// the gathered operand and as many rows of the weight at a time are in the memory of the group. Every sum is
-// one chain in ascending k, part by part: the bits of `prod_few`.
+// columns, WIDE columns; a thread has DOWN rows and ACROSS columns of each. DEEP columns of the gathered operand
+// and as many rows of the weight at a time are in the memory of the group, TALL rows and BROAD columns a word, so
+// that a thread reads neighbours at once. Every sum is one chain in ascending k, part by part: the bits of
+// `prod_few`.
 //
 // Record: see `products.wgsl`. Groups are tiles: a row of tiles has `ceil(columns / WIDE)`.
 

@@ -114,14 +114,21 @@ impl Products {
         let bytes = |deep: u32| (high + band) * deep * 4 + high * 4;
         let deep = if bytes(16) <= GROUP_MEMORY { 16 } else { 8 };
         let (down, across) = (self.tile.down(), self.across());
+        let (tall, broad) = (word(down), word(across));
         format!(
             "const HIGH: u32 = {high}u;\nconst WIDE: u32 = {wide}u;\nconst DOWN: u32 = {down}u;\n\
-             const ACROSS: u32 = {across}u;\nconst DEEP: u32 = {deep}u;\n\n\
-             var<workgroup> xs: array<f32, {}>;\nvar<workgroup> ws: array<f32, {}>;\n",
-            high * deep,
-            band * deep,
+             const ACROSS: u32 = {across}u;\nconst DEEP: u32 = {deep}u;\n\
+             const TALL: u32 = {tall}u;\nconst BROAD: u32 = {broad}u;\n\n\
+             var<workgroup> xs: array<{}, {}>;\nvar<workgroup> ws: array<{}, {}>;\n",
+            vector(tall),
+            high * deep / tall,
+            vector(broad),
+            band * deep / broad,
         )
     }
+
+    /// The column of sum `j` of a thread, in its tile: neighbours in a word, words sixteen apart.
+    const COLUMN: &str = "(j / BROAD) * 16u * BROAD + right * BROAD + j % BROAD";
 
     /// What reads an element of the weight of the part at `at`.
     fn weight(&self, place: &str) -> String {
@@ -209,11 +216,13 @@ impl Products {
                  \x20       for (var at = 0u; at < {count}u; at++) {{\n\
                  \x20           let g = at / (DOWN * ACROSS);\n\
                  \x20           let row = min(first_row + down + (at / ACROSS) % DOWN, rows - 1u);\n\
-                 \x20           let column = min(first_column + right + 16u * (at % ACROSS), columns - 1u);\n\
+                 \x20           let j = at % ACROSS;\n\
+                 \x20           let column = min(first_column + {column}, columns - 1u);\n\
                  \x20           let start = r(b{number} + {BLOCK_HEAD}u + g) + column;\n\
                  \x20           kept[{before}u + at] = sum_start(b{number}, play.first + row / each, row % each, start);\n\
                  \x20       }}\n\
                  \x20   }}\n",
+                column = Self::COLUMN,
                 count = groups * each,
                 before = first * each,
             );
@@ -235,42 +244,50 @@ impl Products {
                  \x20       workgroupBarrier();\n\
                  \x20       for (var k0 = 0u; k0 < width; k0 = k0 + DEEP) {{\n\
                  \x20           let deep = min(DEEP, width - k0);\n\
-                 \x20           for (var place = local; place < DEEP * HIGH; place = place + 256u) {{\n\
+                 \x20           for (var place = local; place < DEEP * HIGH / TALL; place = place + 256u) {{\n\
                  \x20               // Neighbours read along a row of the operand.\n\
                  \x20               let k = place % DEEP;\n\
-                 \x20               let row = place / DEEP;\n\
+                 \x20               let row = TALL * (place / DEEP);\n\
                  \x20               if k < deep {{\n\
-                 \x20                   xs[k * HIGH + row] = ldf(starts[row] + k0 + k);\n\
+                 \x20                   xs[(k * HIGH + row) / TALL] = {tall};\n\
                  \x20               }}\n\
                  \x20           }}\n\
-                 \x20           for (var place = local; place < DEEP * {band}; place = place + 256u) {{\n\
+                 \x20           for (var place = local; place < DEEP * {band} / BROAD; place = place + 256u) {{\n\
                  \x20               // They read along a row of the weight as it is stored.\n\
                  \x20               let along = step == 1u;\n\
-                 \x20               let k = select(place / {band}, place % DEEP, along);\n\
-                 \x20               let c = select(place % {band}, place / DEEP, along);\n\
+                 \x20               let k = select(place / ({band} / BROAD), place % DEEP, along);\n\
+                 \x20               let c = BROAD * select(place % ({band} / BROAD), place / DEEP, along);\n\
                  \x20               if k < deep {{\n\
                  \x20                   let start = r(b{number} + {BLOCK_HEAD}u + c / WIDE);\n\
-                 \x20                   let column = start + min(first_column + c % WIDE, columns - 1u);\n\
-                 \x20                   let word = r(at + 5u) + column * r(at + 7u) + (k0 + k) * step;\n\
-                 \x20                   ws[k * {band} + c] = {weight};\n\
+                 \x20                   let column = first_column + c % WIDE;\n\
+                 \x20                   let next = r(at + 7u);\n\
+                 \x20                   let begin = r(at + 5u) + start * next + (k0 + k) * step;\n\
+                 \x20                   ws[(k * {band} + c) / BROAD] = {broad};\n\
                  \x20               }}\n\
                  \x20           }}\n\
                  \x20           workgroupBarrier();\n\
                  \x20           for (var k = 0u; k < deep; k++) {{\n",
                 band = format_args!("({groups}u * WIDE)"),
-                weight = self.weight("word"),
+                tall = filled(word(self.tile.down()), |i| format!("ldf(starts[row + {i}u] + k0 + k)")),
+                broad = filled(word(self.across()), |i| {
+                    self.weight(&format!("begin + min(column + {i}u, columns - 1u) * next"))
+                }),
             );
-            for row in 0..self.tile.down() {
-                let _ = writeln!(text, "                let x{row} = xs[k * HIGH + down + {row}u];");
+            let (tall, broad) = (word(self.tile.down()), word(self.across()));
+            for at in 0..self.tile.down() / tall {
+                let _ = writeln!(text, "                let x{at} = xs[(k * HIGH + down) / TALL + {at}u];");
             }
             for (group, s) in sums.clone().enumerate() {
-                for j in 0..self.across() {
-                    let at = format!("k * ({groups}u * WIDE) + {group}u * WIDE + right + {}u", 16 * j);
-                    let _ = writeln!(text, "                let w{s}_{j} = ws[{at}];");
+                for at in 0..self.across() / broad {
+                    let place =
+                        format!("(k * ({groups}u * WIDE) + {group}u * WIDE) / BROAD + right + {}u", 16 * at);
+                    let _ = writeln!(text, "                let w{s}_{at} = ws[{place}];");
                 }
             }
             text += &self.lines(sums, |s, i, j| {
-                format!("                s{s}_{i}_{j} = mad(x{i}, w{s}_{j}, s{s}_{i}_{j});")
+                let x = part(&format!("x{}", i / tall), tall, i);
+                let w = part(&format!("w{s}_{}", j / broad), broad, j);
+                format!("                s{s}_{i}_{j} = mad({x}, {w}, s{s}_{i}_{j});")
             });
             text.push_str("            }\n            workgroupBarrier();\n        }\n    }\n");
         }
@@ -293,13 +310,35 @@ impl Products {
              \x20       if row < rows {{\n\
              \x20           let lane = play.first + row / each;\n\
              \x20           for (var j = 0u; j < ACROSS; j++) {{\n\
-             \x20               let column = first_column + right + 16u * j;\n\
+             \x20               let column = first_column + {column};\n\
              \x20               if column < columns {{\n\
              \x20                   tail(lane, (row % each) * columns + column{kept});\n\
              \x20               }}\n\
              \x20           }}\n\
              \x20       }}\n\
-             \x20   }}\n"
+             \x20   }}\n",
+            column = Self::COLUMN,
         );
     }
+}
+
+/// How many of so many neighbours a word of the group's memory holds.
+const fn word(neighbours: u32) -> u32 {
+    if neighbours < 4 { neighbours } else { 4 }
+}
+
+/// The type of a word of so many elements.
+fn vector(elements: u32) -> String {
+    if elements == 1 { "f32".to_owned() } else { format!("vec{elements}<f32>") }
+}
+
+/// A word of these elements.
+fn filled(elements: u32, element: impl Fn(u32) -> String) -> String {
+    let all: Vec<String> = (0..elements).map(element).collect();
+    format!("{}({})", vector(elements), all.join(", "))
+}
+
+/// An element of a word.
+fn part(name: &str, elements: u32, at: u32) -> String {
+    if elements == 1 { name.to_owned() } else { format!("{name}[{}]", at % elements) }
 }
