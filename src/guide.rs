@@ -16,7 +16,7 @@
 //! | "do not batch this argument" | nothing, or [`Value::shared`](crate::prelude::Value::shared), which is an error where it does not hold |
 //! | "do not batch this" | [`Value::alone`](crate::prelude::Value::alone) |
 //! | compute at once, to look at a value | [`Session::eager`](crate::Session::eager) |
-//! | minibatch and batch size in the training loop | [`Trainer::step`](crate::Trainer::step) takes the instances |
+//! | minibatch and batch size in the training loop | [`Trainer::step`](crate::Trainer::step) takes the instances, [`Trainer::pass`](crate::Trainer::pass) goes over minibatches |
 //! | evaluation and training mode | a session evaluates, [`Trainer::step`](crate::Trainer::step) trains, [`Trainer::evaluate`](crate::Trainer::evaluate) evaluates |
 //!
 //! # TorchFold: a tree in three lines

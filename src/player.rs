@@ -119,6 +119,15 @@ impl AnyPlayer {
         Ok(())
     }
 
+    /// Whether plans are played elsewhere than on the processor.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        #[cfg(feature = "gpu")]
+        if self.gpu.is_some() {
+            return true;
+        }
+        false
+    }
+
     /// Whether there was a device and it is gone.
     pub(crate) fn is_lost(&self) -> bool {
         #[cfg(feature = "gpu")]

@@ -1,9 +1,9 @@
 //! [`Session`]: plans what was emitted and plays it. Evaluation only: dropout is the identity.
 
+mod planning;
 mod state;
 
 use crate::device::Device;
-use crate::dump::Dump;
 use crate::error::{Error, Result};
 use crate::mirror::Mirror;
 use crate::player::AnyPlayer;
@@ -15,8 +15,9 @@ use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
-use autobatch_planner::{CacheStats, PlanCache, Planner, Request, RowOrder};
+use autobatch_planner::{CacheStats, Planner, Request, RowOrder};
 use autobatch_runtime_cpu::{Bound, threads_meant};
+pub(crate) use planning::Planning;
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
@@ -79,12 +80,8 @@ pub struct Session {
     mirror: Mirror,
     /// Updates that were lost with a device and not told of yet.
     fallen: u64,
-    planner: Planner,
-    rows: RowOrder,
-    passes: Option<Selection>,
-    cache: PlanCache,
+    planning: Planning,
     player: AnyPlayer,
-    dump: Dump,
     last: Option<Arc<Verified<Plan>>>,
 }
 
@@ -127,12 +124,13 @@ impl Session {
             module: Arc::clone(module),
             mirror: Mirror::new(weights),
             fallen: 0,
-            planner: Planner::new(policy.load()?),
-            rows: options.rows,
-            passes: options.passes,
-            cache: PlanCache::new(options.cached_plans),
+            planning: Planning::new(
+                Planner::new(policy.load()?),
+                options.rows,
+                options.passes,
+                options.cached_plans,
+            ),
             player: AnyPlayer::new(&options.device, threads, options.memory_limit)?,
-            dump: Dump::from_environment(),
             last: None,
         })
     }
@@ -140,8 +138,7 @@ impl Session {
     /// Chooses batches by a policy of the caller's from now on (`examples/my_policy.rs`); its orders are checked.
     #[must_use]
     pub fn with_schedule(mut self, policy: Box<dyn Schedule + Send + Sync>) -> Self {
-        self.planner = Planner::new(policy);
-        self.cache.clear();
+        self.planning.follow(policy);
         self
     }
 
@@ -165,7 +162,7 @@ impl Session {
     /// How often plans were found in the cache.
     #[must_use]
     pub fn cache_stats(&self) -> CacheStats {
-        self.cache.stats()
+        self.planning.cache_stats()
     }
 
     /// Plans and plays what the values need, and gives access to them. The result borrows the
@@ -189,46 +186,60 @@ impl Session {
             wanted.extend(value.id());
         }
         let data = graph.data();
-        let request = Request { wanted: &wanted, rows: self.rows, ..Request::default() };
-        let Played { plan, .. } = self.play(&data, &request, Noise::Off)?;
+        let request = Request { wanted: &wanted, rows: self.planning.rows(), ..Request::default() };
+        let plan = self.planning.plan(&data, &request)?;
+        self.play(&plan, &data, Noise::Off)?;
         let first = plan.outputs.len() - wanted.len();
         let rows = wanted.iter().enumerate().map(|(number, &value)| (value, first + number)).collect();
         Ok(Run { player: &self.player, plan, graph: graph.number(), rows })
     }
 
-    /// Plans a graph and plays the plan.
-    pub(crate) fn play(&mut self, graph: &GraphData, request: &Request<'_>, noise: Noise) -> Result<Played> {
+    /// Whether plans are played elsewhere than on the processor.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.player.is_elsewhere()
+    }
+
+    /// What plans graphs for this session.
+    pub(crate) fn planning(&mut self) -> &mut Planning {
+        &mut self.planning
+    }
+
+    /// Plays a plan of a graph; gives how long it took.
+    pub(crate) fn play(
+        &mut self,
+        plan: &Arc<Verified<Plan>>,
+        graph: &GraphData,
+        noise: Noise,
+    ) -> Result<Duration> {
         let start = Instant::now();
-        let plan = self.plan(graph, request)?;
-        let planning = start.elapsed();
-        let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
-        let played = self.player.play(&plan, &self.mirror.here().weights, bound);
+        let played = self.player.play(plan, &self.mirror.here().weights, bound(graph, noise));
         self.noticed(played)?;
-        self.last = Some(Arc::clone(&plan));
-        Ok(Played { plan, planning, playing: start.elapsed() - planning })
+        self.last = Some(Arc::clone(plan));
+        Ok(start.elapsed())
     }
 
-    fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Arc<Verified<Plan>>> {
-        let (planner, dump, passes) = (&mut self.planner, &mut self.dump, &self.passes);
-        let policy = planner.policy();
-        self.cache.get_or_plan(graph, request, policy, passes.as_ref(), || {
-            dump.graph(graph)?;
-            let plan = match passes {
-                // Losses keep their names only if no pass runs.
-                _ if request.gradients.is_some() => planner.plan(graph, request)?,
-                Some(selection) => planner.optimize_and_plan(graph, request, selection)?.plan,
-                None => {
-                    let selection = Selection::of_graph(graph, request.mode);
-                    planner.optimize_and_plan(graph, request, &selection)?.plan
-                }
-            };
-            Ok(plan.verify()?)
-        })
-    }
-
-    /// How rows are ordered.
-    pub(crate) fn rows(&self) -> RowOrder {
-        self.rows
+    /// Plays a plan of a graph while another thread plans; gives how long playing took, and what the
+    /// other thread made.
+    pub(crate) fn play_while<T: Send>(
+        &mut self,
+        plan: &Arc<Verified<Plan>>,
+        graph: &GraphData,
+        noise: Noise,
+        meanwhile: impl FnOnce(&mut Planning) -> T + Send,
+    ) -> (Result<Duration>, T) {
+        let start = Instant::now();
+        let Self { planning, player, mirror, .. } = self;
+        let (played, playing, made) = std::thread::scope(|scope| {
+            let other = scope.spawn(|| meanwhile(planning));
+            let played = player.play(plan, &mirror.here().weights, bound(graph, noise));
+            (played, start.elapsed(), other.join())
+        });
+        let made = made.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let played = self.noticed(played).map(|()| {
+            self.last = Some(Arc::clone(plan));
+            playing
+        });
+        (played, made)
     }
 
     /// What plays, with the results of the last play.
@@ -314,11 +325,9 @@ impl Session {
     }
 }
 
-/// A plan that was played, and how long both took.
-pub(crate) struct Played {
-    pub(crate) plan: Arc<Verified<Plan>>,
-    pub(crate) planning: Duration,
-    pub(crate) playing: Duration,
+/// What a graph binds.
+fn bound(graph: &GraphData, noise: Noise) -> Bound<'_> {
+    Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
 }
 
 /// The values of a run, in the session's memory.

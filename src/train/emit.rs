@@ -34,6 +34,12 @@ impl Emitter {
         Self { graphs: vec![Graph::new(module)], threads, pace: Duration::ZERO }
     }
 
+    /// Another of the same module, on as many threads.
+    pub(crate) fn another(&self) -> Self {
+        let module = Arc::clone(&self.graphs[0].data().module);
+        Self { pace: self.pace, ..Self::new(&module, self.threads) }
+    }
+
     pub(crate) fn set_threads(&mut self, threads: Threads) {
         self.threads = threads;
     }

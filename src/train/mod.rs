@@ -26,4 +26,4 @@ pub use error::TrainError;
 pub use files::{read_weights, write_weights};
 pub use patience::{Patience, Verdict};
 pub use report::{Evaluation, Step};
-pub use trainer::Trainer;
+pub use trainer::{Pass, Trainer};

@@ -1,30 +1,29 @@
 //! [`Trainer`]: a session with an optimiser.
 
 mod back;
+mod minibatch;
+mod pass;
+
+pub use pass::Pass;
 
 use crate::device::Device;
 use crate::error::Result;
 use crate::mirror::Trained;
 use crate::row::Row;
-use crate::session::{Played, Session, SessionOptions};
+use crate::session::{Session, SessionOptions};
 use crate::train::checkpoint::{self, CheckpointError, Progress};
 use crate::train::emit::{Emitter, Threads};
 use crate::train::error::TrainError;
 use crate::train::locate::explained;
 use crate::train::report::{Evaluation, Step};
 use crate::train::update::Updater;
-use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{ParamId, ValueId};
-use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Mode, Plan};
-use autobatch_ir::types::{DType, Type};
-use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
+use autobatch_ir::id::ParamId;
+use autobatch_ir::{Graph, Module, Value, Weights};
 use autobatch_nn::optim::Optimizer;
-use autobatch_planner::{Gradients, Request};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// How many items of an evaluation go into a graph.
 const EVALUATED_TOGETHER: usize = 256;
@@ -230,13 +229,9 @@ impl Trainer {
         loss: impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
     ) -> Result<Step> {
         let items: Vec<I> = items.into_iter().collect();
-        if items.is_empty() {
-            return Err(TrainError::Empty.into());
-        }
-        let start = Instant::now();
-        let count = items.len();
-        let losses = self.emitter.emit(items, 0, &loss)?;
-        let step = self.play(&losses, Some(0), count, start);
+        let Self { session, updater, emitter, .. } = self;
+        let ready = minibatch::prepare(session.planning(), emitter, updater.trained(), items, &loss)?;
+        let step = self.play(&ready);
         self.finish(step)
     }
 
@@ -248,7 +243,8 @@ impl Trainer {
     pub fn step_with(&mut self, loss: impl for<'g> FnOnce(&'g Graph) -> Value<'g>) -> Result<Step> {
         let start = Instant::now();
         let losses = self.emitter.emit_one(loss)?;
-        let step = self.play(&losses, None, 1, start);
+        let ready = self.planned(&losses, None, 1, start)?;
+        let step = self.play(&ready);
         self.finish(step)
     }
 
@@ -273,8 +269,9 @@ impl Trainer {
             let rest = items.split_off(part.clamp(1, items.len()));
             let start = Instant::now();
             let losses = self.emitter.emit(items, first, &loss)?;
+            let ready = self.planned(&losses, Some(first), count, start)?;
             self.session.keep_gradients(first > 0);
-            let played = self.play(&losses, Some(first), count, start);
+            let played = self.play(&ready);
             self.session.keep_gradients(false);
             let step = self.noticed(played)?;
             match &mut whole {
@@ -284,55 +281,6 @@ impl Trainer {
             items = rest;
         }
         self.finish(Ok(whole.ok_or(TrainError::Empty)?))
-    }
-
-    /// Plans and plays a minibatch of `count` items of which these, from number `first` on, are emitted;
-    /// `None` if it was emitted freely.
-    fn play(
-        &mut self,
-        losses: &[ValueKey],
-        first: Option<usize>,
-        count: usize,
-        start: Instant,
-    ) -> Result<Step> {
-        let Self { session, updater, emitter, seed, steps, .. } = self;
-        let item = |number: usize| first.map(|first| first + number);
-        let data = emitter.graph().data();
-        check_scalars(&data, losses, item)?;
-        let emit = start.elapsed();
-        let wanted: Vec<ValueId> = losses.iter().map(|key| key.id()).collect();
-        let share = 1.0 / count as f32;
-        let factors: Vec<(ValueId, f32)> = wanted.iter().map(|&id| (id, share)).collect();
-        let request = Request {
-            wanted: &wanted,
-            mode: Mode::Train,
-            training: true,
-            rows: session.rows(),
-            gradients: Some(Gradients { losses: &factors, params: Some(updater.trained()), values: &[] }),
-        };
-        let noise = Noise::On { seed: *seed, step: *steps };
-        let Played { plan, planning, playing } =
-            session.play(&data, &request, noise).map_err(|error| explained(&data, error))?;
-        let read = |number: usize| session.player().output(&plan, number);
-        let asked = data.outputs.len();
-        let losses: Vec<f32> = (asked..asked + losses.len()).map(|number| read(number)[0]).collect();
-        if let Some(number) = losses.iter().position(|loss| !loss.is_finite()) {
-            let loss = losses[number];
-            return Err(TrainError::NotFinite { step: *steps, item: item(number), loss }.into());
-        }
-        let outputs = data.outputs.iter().enumerate();
-        Ok(Step {
-            number: *steps,
-            loss: 0.0,
-            losses,
-            outputs: outputs.map(|(number, output)| (output.name.clone(), read(number).to_vec())).collect(),
-            batches: forward_batches(&plan),
-            bound: plan.certificate.bound,
-            emit,
-            plan: planning,
-            play: playing,
-            update: Duration::ZERO,
-        })
     }
 
     /// Updates along the gradients that were played.
@@ -411,25 +359,7 @@ impl Trainer {
     }
 }
 
-/// The batches before the reverse. Its kernels are the only ones with a `'` in their names, which no
-/// cell's name may have; its first step makes the gradients of the losses.
-fn forward_batches(plan: &Plan) -> u32 {
-    let forward =
-        plan.steps.iter().map(|step| plan.kernel(step)).take_while(|kernel| !kernel.name.ends_with('\''));
-    forward.filter(|kernel| !kernel.source).count() as u32
-}
-
 /// The parameters that are not frozen.
 fn trained(frozen: &[bool]) -> Vec<ParamId> {
     (0..frozen.len()).filter(|&number| !frozen[number]).map(ParamId::new).collect()
-}
-
-fn check_scalars(data: &GraphData, losses: &[ValueKey], item: impl Fn(usize) -> Option<usize>) -> Result<()> {
-    for (number, key) in losses.iter().enumerate() {
-        let found = data.type_of(key.id());
-        if found.element() != Type::scalar(DType::F32) || found.is_list {
-            return Err(TrainError::NoScalar { item: item(number), found }.into());
-        }
-    }
-    Ok(())
 }

@@ -170,6 +170,22 @@ fn equal_runs_end_with_equal_bits_and_reading_in_between_changes_none() {
 }
 
 #[test]
+fn a_pass_on_a_gpu_makes_the_steps_of_its_minibatches() {
+    if no_adapter() {
+        return;
+    }
+    let (_, whole, losses) = uninterrupted(6);
+    let (model, mut passing) = trainer(adam(), "gpu");
+    let pass = passing.pass((0..6).map(minibatch), |g, item| {
+        // Long enough for the next minibatch to be prepared beside.
+        std::thread::sleep(std::time::Duration::from_micros(50));
+        model.loss(g, &item)
+    });
+    let steps: Vec<u32> = pass.map(|step| step.expect("steps").loss.to_bits()).collect();
+    assert_eq!((steps, bits(&passing)), (losses, bits(&whole)));
+}
+
+#[test]
 fn a_run_resumed_on_a_gpu_has_the_bits_of_an_uninterrupted_one() {
     if no_adapter() {
         return;

@@ -1,7 +1,9 @@
 //! What steps do: losses fall, to the same bits on every run and any number of threads.
 
-use crate::model::{bits, data, train, trainer};
+use crate::model::{CLASSES, Tree, bits, data, train, trainer};
 use autobatch::prelude::*;
+use std::collections::HashSet;
+use std::sync::Mutex;
 
 #[test]
 fn training_on_generated_trees_ends_below_a_fixed_loss_with_the_same_bits_on_one_and_two_threads() {
@@ -71,6 +73,42 @@ fn weights_that_somebody_holds_are_not_changed_under_them() {
     train(&model, &mut trainer, &data(1, 32), 0..1);
     assert_eq!(*held, copy);
     assert_ne!(**trainer.weights(), copy);
+}
+
+#[test]
+fn a_pass_makes_the_steps_of_its_minibatches_and_prepares_them_ahead_where_there_are_threads() {
+    let items = data(1, 400);
+    let mut bad = items[3].clone();
+    bad.1 = CLASSES;
+    let none: Vec<&(Tree, u32)> = Vec::new();
+    let mut batches: Vec<Vec<&(Tree, u32)>> = items.chunks(80).map(|batch| batch.iter().collect()).collect();
+    batches.insert(2, vec![&items[0], &bad]);
+    batches.insert(4, none);
+    let loss =
+        |step: autobatch::Result<Step>| step.map(|step| step.loss.to_bits()).map_err(|e| e.to_string());
+    let (model, mut stepwise) = trainer(1);
+    let expected: Vec<_> = batches
+        .iter()
+        .map(|batch| loss(stepwise.step(batch.iter().copied(), |g, item| model.loss(g, item))))
+        .collect();
+    assert_eq!(expected.iter().filter(|step| step.is_err()).count(), 2);
+    for threads in [1, 2] {
+        let (model, trainer) = trainer(threads);
+        let mut trainer = trainer.emit_threads(1);
+        let emitting = Mutex::new(HashSet::new());
+        let own = std::thread::current().id();
+        let steps = trainer.pass(batches.iter().map(|batch| batch.iter().copied()), |g, item| {
+            emitting.lock().unwrap().insert(std::thread::current().id());
+            // As long as a real model's items take.
+            std::thread::sleep(std::time::Duration::from_micros(20));
+            model.loss(g, item)
+        });
+        let found: Vec<_> = steps.map(loss).collect();
+        assert_eq!(found, expected, "{threads} threads");
+        assert_eq!(bits(&trainer), bits(&stepwise), "{threads} threads");
+        let others = emitting.into_inner().unwrap().into_iter().filter(|&id| id != own).count();
+        assert_eq!(others > 0, threads > 1, "{threads} threads, {others} of them emitted beside");
+    }
 }
 
 #[test]

@@ -176,23 +176,25 @@ impl<'a> Run<'a> {
         };
         let mut bar = Bar::new(&format!("epoch {}", epoch + 1), batches.len());
         let mut taught = curve::Taught::default();
-        let done = self.trainer.progress().batches;
-        let workload = &self.lesson.workload;
-        for (number, batch) in (0..).zip(batches).skip(done as usize) {
-            if self.time_is_up() {
+        let mut done = self.trainer.progress().batches;
+        let (workload, start) = (&self.lesson.workload, self.start);
+        let limit = self.args.max_minutes.map(|minutes| minutes * 60.0);
+        let time_is_up = || limit.is_some_and(|limit| start.elapsed().as_secs_f64() >= limit);
+        let count = batches.len() as u64;
+        let batches = batches.into_iter().skip(done as usize);
+        let mut steps = self.trainer.pass(batches, |g, &instance| workload.loss(g, instance));
+        while done < count {
+            if time_is_up() {
                 return Ok(None);
             }
-            let step = self.trainer.step(batch, |g, &instance| workload.loss(g, instance))?;
-            self.trainer.set_progress(Progress { epoch, batches: number + 1 });
+            let Some(step) = steps.next() else { break };
+            let step = step?;
+            done += 1;
+            steps.set_progress(Progress { epoch, batches: done });
             bar.report(&step);
             taught.add(&step);
         }
         Ok(Some(taught))
-    }
-
-    fn time_is_up(&self) -> bool {
-        let limit = self.args.max_minutes.map(|minutes| minutes * 60.0);
-        limit.is_some_and(|limit| self.start.elapsed().as_secs_f64() >= limit)
     }
 
     fn save(&self, best: bool) -> Result<(), Failure> {

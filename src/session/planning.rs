@@ -1,0 +1,59 @@
+//! How a session plans: apart from its player, so that one thread may plan while another plays.
+
+use crate::dump::Dump;
+use crate::error::Result;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::plan::{Plan, Verified};
+use autobatch_planner::passes::Selection;
+use autobatch_planner::schedule::Schedule;
+use autobatch_planner::{CacheStats, PlanCache, Planner, Request, RowOrder};
+use std::sync::Arc;
+
+/// A planner with the plans that it remembers.
+pub(crate) struct Planning {
+    planner: Planner,
+    rows: RowOrder,
+    passes: Option<Selection>,
+    cache: PlanCache,
+    dump: Dump,
+}
+
+impl Planning {
+    pub(super) fn new(planner: Planner, rows: RowOrder, passes: Option<Selection>, cached: usize) -> Self {
+        Self { planner, rows, passes, cache: PlanCache::new(cached), dump: Dump::from_environment() }
+    }
+
+    /// Chooses batches by another policy from now on.
+    pub(super) fn follow(&mut self, policy: Box<dyn Schedule + Send + Sync>) {
+        self.planner = Planner::new(policy);
+        self.cache.clear();
+    }
+
+    pub(super) fn cache_stats(&self) -> CacheStats {
+        self.cache.stats()
+    }
+
+    /// How rows are ordered.
+    pub(crate) fn rows(&self) -> RowOrder {
+        self.rows
+    }
+
+    /// The plan of a graph: a known one, or one made now.
+    pub(crate) fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Arc<Verified<Plan>>> {
+        let (planner, dump, passes) = (&mut self.planner, &mut self.dump, &self.passes);
+        let policy = planner.policy();
+        self.cache.get_or_plan(graph, request, policy, passes.as_ref(), || {
+            dump.graph(graph)?;
+            let plan = match passes {
+                // Losses keep their names only if no pass runs.
+                _ if request.gradients.is_some() => planner.plan(graph, request)?,
+                Some(selection) => planner.optimize_and_plan(graph, request, selection)?.plan,
+                None => {
+                    let selection = Selection::of_graph(graph, request.mode);
+                    planner.optimize_and_plan(graph, request, &selection)?.plan
+                }
+            };
+            Ok(plan.verify()?)
+        })
+    }
+}

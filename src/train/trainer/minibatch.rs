@@ -1,0 +1,157 @@
+//! A minibatch on its way: emitted and planned, then played.
+
+use super::Trainer;
+use crate::error::Result;
+use crate::session::Planning;
+use crate::train::emit::Emitter;
+use crate::train::error::TrainError;
+use crate::train::locate::explained;
+use crate::train::report::Step;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::{ParamId, ValueId};
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Mode, Plan, Verified};
+use autobatch_ir::types::{DType, Type};
+use autobatch_ir::{Graph, Value, ValueKey};
+use autobatch_planner::{Gradients, Request};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A minibatch whose graph an emitter holds and whose plan is made.
+pub(super) struct Prepared {
+    pub(super) plan: Arc<Verified<Plan>>,
+    losses: usize,
+    /// The number of the first item; nothing if the minibatch was emitted freely.
+    first: Option<usize>,
+    pub(super) emit: Duration,
+    pub(super) planning: Duration,
+}
+
+impl Prepared {
+    /// Counts of emitting and planning what was waited for alone.
+    pub(super) fn waited_for(&mut self, waited: Duration) {
+        let took = (self.emit + self.planning).as_secs_f64().max(1e-9);
+        let share = (waited.as_secs_f64() / took).min(1.0);
+        (self.emit, self.planning) = (self.emit.mul_f64(share), self.planning.mul_f64(share));
+    }
+}
+
+/// Emits and plans a whole minibatch.
+#[track_caller]
+pub(super) fn prepare<I: Send>(
+    planning: &mut Planning,
+    emitter: &mut Emitter,
+    trained: &[ParamId],
+    items: Vec<I>,
+    loss: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
+) -> Result<Prepared> {
+    if items.is_empty() {
+        return Err(TrainError::Empty.into());
+    }
+    let start = Instant::now();
+    let count = items.len();
+    let losses = emitter.emit(items, 0, loss)?;
+    plan(planning, &emitter.graph().data(), trained, &losses, (Some(0), count), start)
+}
+
+/// Plans a minibatch of `count` items of which those from number `first` on are emitted.
+fn plan(
+    planning: &mut Planning,
+    data: &GraphData,
+    trained: &[ParamId],
+    losses: &[ValueKey],
+    (first, count): (Option<usize>, usize),
+    start: Instant,
+) -> Result<Prepared> {
+    check_scalars(data, losses, first)?;
+    let emit = start.elapsed();
+    let wanted: Vec<ValueId> = losses.iter().map(|key| key.id()).collect();
+    let share = 1.0 / count as f32;
+    let factors: Vec<(ValueId, f32)> = wanted.iter().map(|&id| (id, share)).collect();
+    let request = Request {
+        wanted: &wanted,
+        mode: Mode::Train,
+        training: true,
+        rows: planning.rows(),
+        gradients: Some(Gradients { losses: &factors, params: Some(trained), values: &[] }),
+    };
+    let plan = planning.plan(data, &request)?;
+    Ok(Prepared { plan, losses: losses.len(), first, emit, planning: start.elapsed() - emit })
+}
+
+impl Trainer {
+    /// Plans what was emitted last.
+    pub(super) fn planned(
+        &mut self,
+        losses: &[ValueKey],
+        first: Option<usize>,
+        count: usize,
+        start: Instant,
+    ) -> Result<Prepared> {
+        let Self { session, updater, emitter, .. } = self;
+        let data = emitter.graph().data();
+        plan(session.planning(), &data, updater.trained(), losses, (first, count), start)
+    }
+
+    /// Plays a minibatch, whose graph is the one that was emitted last.
+    pub(super) fn play(&mut self, ready: &Prepared) -> Result<Step> {
+        let noise = self.noise();
+        let data = self.emitter.graph().data();
+        let played = self.session.play(&ready.plan, &data, noise);
+        self.played(ready, &data, played)
+    }
+
+    /// The noise of the next step.
+    pub(super) fn noise(&self) -> Noise {
+        Noise::On { seed: self.seed, step: self.steps }
+    }
+
+    /// What came of a minibatch that was played.
+    pub(super) fn played(
+        &self,
+        ready: &Prepared,
+        data: &GraphData,
+        played: Result<Duration>,
+    ) -> Result<Step> {
+        let Prepared { plan, first, .. } = ready;
+        let play = played.map_err(|error| explained(data, error))?;
+        let read = |number: usize| self.session.player().output(plan, number);
+        let asked = data.outputs.len();
+        let losses: Vec<f32> = (asked..asked + ready.losses).map(|number| read(number)[0]).collect();
+        if let Some(number) = losses.iter().position(|loss| !loss.is_finite()) {
+            let (item, loss) = (first.map(|first| first + number), losses[number]);
+            return Err(TrainError::NotFinite { step: self.steps, item, loss }.into());
+        }
+        let outputs = data.outputs.iter().enumerate();
+        Ok(Step {
+            number: self.steps,
+            loss: 0.0,
+            losses,
+            outputs: outputs.map(|(number, output)| (output.name.clone(), read(number).to_vec())).collect(),
+            batches: forward_batches(plan),
+            bound: plan.certificate.bound,
+            emit: ready.emit,
+            plan: ready.planning,
+            play,
+            update: Duration::ZERO,
+        })
+    }
+}
+
+/// The batches before the reverse. Its kernels are the only ones with a `'` in their names, which no
+/// cell's name may have; its first step makes the gradients of the losses.
+fn forward_batches(plan: &Plan) -> u32 {
+    let forward =
+        plan.steps.iter().map(|step| plan.kernel(step)).take_while(|kernel| !kernel.name.ends_with('\''));
+    forward.filter(|kernel| !kernel.source).count() as u32
+}
+
+fn check_scalars(data: &GraphData, losses: &[ValueKey], first: Option<usize>) -> Result<()> {
+    for (number, key) in losses.iter().enumerate() {
+        let found = data.type_of(key.id());
+        if found.element() != Type::scalar(DType::F32) || found.is_list {
+            return Err(TrainError::NoScalar { item: first.map(|first| first + number), found }.into());
+        }
+    }
+    Ok(())
+}
