@@ -1,6 +1,7 @@
 //! Adapters: which there are, which is taken, what it holds, and how it rounds.
 
 use crate::error::GpuError;
+use autobatch_shaders::Joins;
 use pollster::block_on;
 use std::fmt;
 use std::path::PathBuf;
@@ -126,6 +127,8 @@ pub struct Options {
     pub strict: bool,
     /// Where pipelines are kept.
     pub pipelines: Kept,
+    /// Whether threads of a subgroup may read from one another, where the adapter has it. Bits are the same.
+    pub subgroups: bool,
 }
 
 impl Default for Options {
@@ -137,6 +140,7 @@ impl Default for Options {
             patience: 120,
             strict: false,
             pipelines: Kept::Nowhere,
+            subgroups: true,
         }
     }
 }
@@ -160,6 +164,11 @@ pub struct AdapterFacts {
     pub buffer: u64,
     /// Storage bindings of a module.
     pub bindings: u32,
+    /// Threads of a subgroup, at least and at most; nothing where they cannot read from one another.
+    pub subgroups: Option<(u32, u32)>,
+    /// Whether it multiplies small matrices at once. No product is made so: sums would have other bits, and
+    /// terms fewer digits.
+    pub matrix_units: bool,
 }
 
 /// The adapters of this machine, best first by [`Selector::Best`]'s rule within the system's order.
@@ -190,7 +199,7 @@ fn rank(kind: wgpu::DeviceType) -> u32 {
 }
 
 fn facts(number: usize, adapter: &wgpu::Adapter) -> AdapterFacts {
-    let (info, limits) = (adapter.get_info(), adapter.limits());
+    let (info, limits, features) = (adapter.get_info(), adapter.limits(), adapter.features());
     let kind = match info.device_type {
         wgpu::DeviceType::DiscreteGpu => "discrete",
         wgpu::DeviceType::IntegratedGpu => "integrated",
@@ -207,6 +216,10 @@ fn facts(number: usize, adapter: &wgpu::Adapter) -> AdapterFacts {
         binding: limits.max_storage_buffer_binding_size,
         buffer: limits.max_buffer_size,
         bindings: limits.max_storage_buffers_per_shader_stage,
+        subgroups: features
+            .contains(wgpu::Features::SUBGROUP)
+            .then_some((info.subgroup_min_size, info.subgroup_max_size)),
+        matrix_units: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX),
     }
 }
 
@@ -241,7 +254,8 @@ impl Gpu {
         enough(&facts, &limits)?;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("autobatch"),
-            required_features: adapter.features() & wgpu::Features::PIPELINE_CACHE,
+            required_features: adapter.features()
+                & (wgpu::Features::PIPELINE_CACHE | wgpu::Features::SUBGROUP),
             required_limits: limits.clone(),
             experimental_features: wgpu::ExperimentalFeatures::disabled(),
             memory_hints: wgpu::MemoryHints::Performance,
@@ -272,6 +286,13 @@ impl Gpu {
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// How threads of a row hand numbers to one another.
+    #[must_use]
+    pub fn joins(&self) -> Joins {
+        let threads = self.facts.subgroups.filter(|_| self.options.subgroups);
+        threads.map_or(Joins::Memory, |(least, _)| Joins::of(least))
     }
 
     /// Bytes of one binding: a power of two, so that a shift finds the binding of a word.

@@ -129,6 +129,62 @@ pub const UPDATE_ACCESS: &str = include_str!("../wgsl/update_access.wgsl");
 /// What stands in the hole `thread`.
 pub const THREAD: &str = include_str!("../wgsl/thread.wgsl");
 
+/// How the threads of a row hand numbers to one another. All ways make the same bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Joins {
+    /// Through the memory of the group, as every device can.
+    #[default]
+    Memory,
+    /// Lane to lane where these are eight in a subgroup, the rest through memory.
+    Eight,
+    /// Lane to lane.
+    Sixteen,
+}
+
+impl Joins {
+    /// Every way.
+    pub const ALL: [Self; 3] = [Self::Memory, Self::Eight, Self::Sixteen];
+
+    /// The way for subgroups of so many threads at least.
+    #[must_use]
+    pub const fn of(threads: u32) -> Self {
+        match threads {
+            0..8 => Self::Memory,
+            8..16 => Self::Eight,
+            _ => Self::Sixteen,
+        }
+    }
+
+    /// Files of library functions.
+    const fn files(self) -> &'static [&'static str] {
+        const NEAR: &str = include_str!("../wgsl/joins_subgroup.wgsl");
+        match self {
+            Self::Memory => &[include_str!("../wgsl/joins_memory.wgsl")],
+            Self::Eight => &[NEAR, include_str!("../wgsl/far_memory.wgsl")],
+            Self::Sixteen => &[NEAR, include_str!("../wgsl/far_subgroup.wgsl")],
+        }
+    }
+
+    /// The hole `thread_of_group`: what a module asks about a thread.
+    const fn builtins(self) -> &'static str {
+        match self {
+            Self::Memory => "    @builtin(local_invocation_index) local: u32,\n",
+            Self::Eight | Self::Sixteen => {
+                "    @builtin(subgroup_id) subgroup: u32,\n    @builtin(subgroup_size) size: u32,\n    \
+                 @builtin(subgroup_invocation_id) member: u32,\n"
+            }
+        }
+    }
+
+    /// The hole `number_of_thread`: its number in the group, neighbours in one subgroup.
+    const fn number(self) -> &'static str {
+        match self {
+            Self::Memory => "",
+            Self::Eight | Self::Sixteen => "    let local = subgroup * size + member;\n",
+        }
+    }
+}
+
 /// Files of library functions; the arithmetic is one of the two below.
 pub(crate) const FUNCTIONS: [&str; 6] = [
     include_str!("../wgsl/numeric.wgsl"),

@@ -1,21 +1,22 @@
 //! The library: declarations by name, and the closure of those that a text mentions.
 
-use crate::{EXACT, FUNCTIONS, NATIVE, THREAD, Template};
+use crate::{EXACT, FUNCTIONS, Joins, NATIVE, THREAD, Template};
 use std::collections::BTreeMap;
 
 /// Declarations by name: functions, structs and variables of groups.
 #[derive(Clone, Debug)]
 pub struct Library {
     items: BTreeMap<&'static str, &'static str>,
+    joins: Joins,
 }
 
 impl Library {
     /// The library, with the arithmetic of the device or with an exact one.
     #[must_use]
-    pub fn new(exact: bool) -> Self {
+    pub fn new(exact: bool, joins: Joins) -> Self {
         let arithmetic = if exact { EXACT } else { NATIVE };
-        let files = FUNCTIONS.into_iter().chain([arithmetic]);
-        Self { items: files.flat_map(declarations).collect() }
+        let files = FUNCTIONS.into_iter().chain([arithmetic]).chain(joins.files().iter().copied());
+        Self { items: files.flat_map(declarations).collect(), joins }
     }
 
     /// A module: the template with its holes filled by these texts, what every module begins with, and
@@ -26,6 +27,8 @@ impl Library {
         let main = holes.iter().fold(thread, |text, (hole, with)| fill(&text, hole, with));
         // Memory is reached by what modules begin with, or by a template that begins with nothing.
         let main = fill(&main, "memory", memory);
+        let main = fill(&main, "thread_of_group", self.joins.builtins());
+        let main = fill(&main, "number_of_thread", self.joins.number());
         let mut module = fill(template.access.text(), "memory", memory);
         for text in self.closure(&main).values() {
             module.push('\n');
@@ -108,7 +111,8 @@ mod tests {
 
     #[test]
     fn a_module_has_the_functions_that_it_calls_and_no_others() {
-        let module = Library::new(false).module(ROW, "", &[("body", "    play_softmax(row);\n")]);
+        let module =
+            Library::new(false, Joins::Memory).module(ROW, "", &[("body", "    play_softmax(row);\n")]);
         for wanted in ["fn play_softmax", "fn row_max", "fn op_max", "fn mad(", "struct Row", "lanes: array"]
         {
             assert!(module.contains(wanted), "{wanted} is missing");
@@ -120,7 +124,7 @@ mod tests {
 
     #[test]
     fn no_hole_is_left() {
-        let library = Library::new(true);
+        let library = Library::new(true, Joins::Memory);
         for &template in TEMPLATES {
             let module = library.module(template, "", &[("body", ""), ("shape", ""), ("tail", "")]);
             assert!(!module.contains("//~"), "{}", template.name);
@@ -130,8 +134,8 @@ mod tests {
     #[test]
     fn both_kinds_of_arithmetic_declare_the_same() {
         let native: Vec<&str> = declarations(NATIVE).into_iter().map(|(name, _)| name).collect();
-        let exact = Library::new(true);
+        let exact = Library::new(true, Joins::Memory);
         assert!(native.iter().all(|name| exact.items.contains_key(name)));
-        assert!(Library::new(false).names().any(|name| name == "op_tanh"));
+        assert!(Library::new(false, Joins::Memory).names().any(|name| name == "op_tanh"));
     }
 }

@@ -8,8 +8,9 @@
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
+//~ thread_of_group
 ) {
+//~ number_of_thread
     let wanted = enter(group.y * groups.x + group.x) * 4u + local / 16u;
     // Threads past the end play the last row again and keep nothing, so that all meet at barriers.
     let index = min(wanted, play.threads - 1u);

@@ -17,8 +17,15 @@ pub(super) fn list(console: &mut Console<'_>) -> Result<(), Failure> {
         let (buffer, binding) = (bytes_in_words(adapter.buffer), bytes_in_words(adapter.binding));
         writeln!(
             console,
-            "gpu:{number}  {}, {kind}, {backend}, {} bindings of {binding}, buffers of {buffer}",
-            adapter.name, adapter.bindings
+            "gpu:{number}  {}, {kind}, {backend}, {} bindings of {binding}, buffers of {buffer}, {}{}",
+            adapter.name,
+            adapter.bindings,
+            match adapter.subgroups {
+                Some((least, most)) if least < most => format!("subgroups of {least} to {most}"),
+                Some((size, _)) => format!("subgroups of {size}"),
+                None => "no subgroups".to_owned(),
+            },
+            if adapter.matrix_units { ", matrix units (not used: they round terms)" } else { "" }
         )?;
     }
     let (best, why) = Device::best_and_why();

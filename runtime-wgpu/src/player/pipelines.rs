@@ -36,7 +36,7 @@ impl Pipelines {
     pub(super) fn new(gpu: &Gpu) -> Self {
         let exact = gpu.options().arithmetic == Arithmetic::Exact;
         Self {
-            library: Library::new(exact),
+            library: Library::new(exact, gpu.joins()),
             layouts: HashMap::new(),
             kept: HashMap::new(),
             made: 0,

@@ -1,6 +1,6 @@
 //! On one device the bits of a row do not depend on its batch, whichever kernel plays the batch.
 
-use crate::common::{bound, player};
+use crate::common::{bound, player, skipped};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
@@ -8,6 +8,7 @@ use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::types::f32;
 use autobatch_planner::{Planner, Request};
 use autobatch_runtime_wgpu::{Options, Player};
+use autobatch_shaders::Joins;
 
 /// So many equal cells with different inputs; those of the first are always the same.
 pub(crate) fn cells(instances: u32, width: usize) -> (GraphData, Vec<ValueId>) {
@@ -54,6 +55,49 @@ fn a_row_has_the_same_bits_in_a_batch_of_any_size() {
             let together = bits(&mut player, &graph, &values);
             assert_eq!(together[0], alone, "width {width}, {instances} instances");
         }
+    }
+}
+
+#[test]
+fn rows_have_the_same_bits_whether_lanes_meet_in_subgroups_or_in_memory() {
+    let Some(mut near) = player(Options::default()) else { return };
+    let Some(mut far) = player(Options { subgroups: false, ..Options::default() }) else { return };
+    assert_eq!(far.gpu().expect("open").joins(), Joins::Memory);
+    let gpu = near.gpu().expect("open");
+    if gpu.joins() == Joins::Memory {
+        skipped(&format!("{} has no subgroups", gpu.facts().name));
+    }
+    let module = ModuleBuilder::new("rows").build().expect("sound");
+    for width in [1, 3, 8, 16, 17, 70] {
+        let g = Graph::new(&module);
+        let mut values = Vec::new();
+        for key in 0..13u32 {
+            g.instance(u64::from(key));
+            let floats = |seed: u32| -> Vec<f32> {
+                (0..width).map(|i| ((seed * 31 + i * i) as f32 * 0.37).sin()).collect()
+            };
+            // Zeros of both signs, of which a maximum keeps one.
+            let zeros: Vec<f32> =
+                (0..width).map(|i| if (i * 7 + key) % 3 == 0 { 0.0 } else { -0.0 }).collect();
+            let (x, y, zeros) = (g.input(&floats(key)), g.input(&floats(key + 50)), g.input(&zeros));
+            let folded = [
+                x.sum(),
+                x.mean(),
+                x.max(),
+                x.min(),
+                zeros.max(),
+                zeros.min(),
+                x.logsumexp(),
+                x.norm(),
+                x.dot(y),
+                x.mse(y),
+                x.cross_entropy(key % width),
+            ];
+            let rows = [x.softmax(), x.log_softmax(), x.layer_norm(1e-5), zeros.softmax()];
+            values.extend(folded.iter().chain(&rows).filter_map(|value| value.id()));
+        }
+        let graph = g.finish().expect("sound");
+        assert_eq!(bits(&mut near, &graph, &values), bits(&mut far, &graph, &values), "width {width}");
     }
 }
 

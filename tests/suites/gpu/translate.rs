@@ -8,7 +8,7 @@ use crate::updates::every_rule;
 use autobatch_models::catalogue::ENTRIES;
 use autobatch_runtime_wgpu::compile::{Deed, Target, UpdateProgram, compile, compile_update};
 use autobatch_runtime_wgpu::module::{Cuts, Products, Program, Tile};
-use autobatch_shaders::Library;
+use autobatch_shaders::{Joins, Library};
 use naga::back::{hlsl, msl, spv};
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use std::collections::BTreeSet;
@@ -18,10 +18,15 @@ use std::process::{Command, Stdio};
 /// Bytes of group memory, threads of a group and storage buffers of a stage that every device has.
 const LEAST: (u32, u32, usize) = (16 << 10, 256, 8);
 
+/// Nothing, or subgroups where a module asks for them.
+fn capabilities(text: &str) -> Capabilities {
+    if text.contains("@builtin(subgroup_id)") { Capabilities::SUBGROUP } else { Capabilities::empty() }
+}
+
 fn validated(name: &str, text: &str) -> Result<(naga::Module, ModuleInfo), String> {
     let module =
         naga::front::wgsl::parse_str(text).map_err(|error| error.emit_to_string_with_path(text, name))?;
-    let info = Validator::new(ValidationFlags::all(), Capabilities::empty())
+    let info = Validator::new(ValidationFlags::all(), capabilities(text))
         .validate(&module)
         .map_err(|error| error.emit_to_string_with_path(text, name))?;
     Ok((module, info))
@@ -47,13 +52,16 @@ fn keeps_to_limits(module: &naga::Module) -> Result<(), String> {
 }
 
 fn translated(module: &naga::Module, info: &ModuleInfo) -> Result<Vec<u32>, String> {
-    let words =
-        spv::write_vec(module, info, &spv::Options::default(), None).map_err(|error| error.to_string())?;
-    let options = msl::Options { fake_missing_bindings: true, ..msl::Options::default() };
+    // Lanes of subgroups have been read from one another since SPIR-V 1.3 (Vulkan 1.1), Metal 2.1 and shader
+    // model 6.
+    let options = spv::Options { lang_version: (1, 3), ..spv::Options::default() };
+    let words = spv::write_vec(module, info, &options, None).map_err(|error| error.to_string())?;
+    let options =
+        msl::Options { fake_missing_bindings: true, lang_version: (2, 1), ..msl::Options::default() };
     msl::write_string(module, info, &options, &msl::PipelineOptions::default())
         .map_err(|error| error.to_string())?;
     let mut text = String::new();
-    let options = hlsl::Options::default();
+    let options = hlsl::Options { shader_model: hlsl::ShaderModel::V6_0, ..hlsl::Options::default() };
     hlsl::Writer::new(&mut text, &options, &hlsl::PipelineOptions::default())
         .write(module, info, None)
         .map_err(|error| error.to_string())?;
@@ -100,7 +108,13 @@ fn every_module_translates_and_keeps_to_the_least_limits() {
     assert!(updates.len() >= 12, "{}", updates.len());
     let cut = Cuts { arena: 4, params: 3, shift: 20 };
     for exact in [false, true] {
-        let library = Library::new(exact);
+        let library = Library::new(exact, Joins::Memory);
+        for joins in [Joins::Eight, Joins::Sixteen] {
+            let library = Library::new(exact, joins);
+            for program in programs.iter().filter(|program| matches!(program, Program::Row(_))) {
+                translates("row", &program.text(&library, Cuts::ONE), !exact);
+            }
+        }
         for program in &programs {
             for cuts in [Cuts::ONE, cut] {
                 let name = program.template().name;

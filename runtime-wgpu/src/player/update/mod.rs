@@ -121,7 +121,7 @@ pub(super) struct Training {
 impl Training {
     pub(super) fn new(gpu: &Gpu) -> Self {
         Self {
-            library: Library::new(gpu.options().arithmetic == Arithmetic::Exact),
+            library: Library::new(gpu.options().arithmetic == Arithmetic::Exact, gpu.joins()),
             known: None,
             layouts: None,
             pipelines: HashMap::new(),
