@@ -30,7 +30,7 @@ fn a_plan_for_training_is_proven_and_says_what_was_proven_how() {
         "{said}"
     );
     assert!(
-        said.contains("derivatives by example: 3 kernels equal to the reference on 6 random lanes"),
+        said.contains("derivatives by example: 3 kernels equal to the reference on 6 random lanes or more"),
         "{said}"
     );
 }

@@ -254,10 +254,13 @@ fn lanes_by_first_reader(problem: &Problem, memory: &mut Memory) -> Vec<u32> {
             let own = &rest[reader.first_lane as usize - span.end..][..reader.lanes as usize];
             let rows = problem.slot_rows(problem.slot(bridge.slot as usize), reader.lanes);
             let mine = own.iter().map(|&lane| problem.writer(rows[lane as usize]));
-            let mine = mine.filter(|writer| writer.batch == id as u32 && !taken[writer.lane as usize]);
             block.clear();
-            block.extend(mine.map(|writer| writer.lane));
-            block.iter().for_each(|&lane| taken[lane as usize] = true);
+            // A slot repeats no row, but it may read several results of one lane.
+            for writer in mine.filter(|writer| writer.batch == id as u32) {
+                if !std::mem::replace(&mut taken[writer.lane as usize], true) {
+                    block.push(writer.lane);
+                }
+            }
             if bridge.from[0] == id as u32 {
                 end -= block.len();
                 order[end..end + block.len()].copy_from_slice(block);

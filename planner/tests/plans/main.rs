@@ -4,6 +4,7 @@ mod agreement;
 mod bodies;
 mod caching;
 mod determinism;
+mod found;
 mod gradients;
 mod graphs;
 mod growing;

@@ -1,6 +1,6 @@
 //! Values agree with the reference interpreter.
 
-use crate::common::{SEED, STEP, Within, bound, exact, player, weights};
+use crate::common::{SEED, STEP, Within, bound, exact, largest, player, weights};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
@@ -18,6 +18,16 @@ const EXACT: Within = Within { row: 2e-5, least: f32::MIN_POSITIVE };
 
 fn readable(graph: &GraphData) -> Vec<ValueId> {
     (0..graph.arena.values()).map(ValueId::new).filter(|&value| !graph.type_of(value).is_list).collect()
+}
+
+/// The largest number that a value was made of: what terms are off by stays when they cancel.
+fn terms(graph: &GraphData, run: &reference::Run<f32>, value: ValueId) -> f32 {
+    let operands = graph.arena.operands(graph.arena.producer(value)).iter();
+    let read = operands.filter_map(|operand| operand.as_value()).map(|operand| {
+        let is_list = graph.type_of(operand).is_list;
+        if is_list { terms(graph, run, operand) } else { run.floats(operand).map_or(0.0, largest) }
+    });
+    read.fold(0.0, f32::max)
 }
 
 pub(crate) fn agrees(
@@ -56,7 +66,10 @@ pub(crate) fn agrees(
         for (number, &value) in wanted.iter().enumerate() {
             let found = player.output(first + number);
             let same = match graph.type_of(value).dtype {
-                DType::F32 => within.holds(found, run.floats(value).ok_or("no such value")?),
+                DType::F32 => {
+                    let least = within.least.max(within.row * terms(graph, &run, value));
+                    Within { least, ..within }.holds(found, run.floats(value).ok_or("no such value")?)
+                }
                 _ => {
                     let words: Vec<u32> = found.iter().map(|x| x.to_bits()).collect();
                     run.words(value) == Some(&words)

@@ -271,7 +271,8 @@ impl<'g> Value<'g> {
         self
     }
 
-    /// Makes the application of this value a batch of its own.
+    /// Makes the application of this value a batch of its own. Inputs, constants and lists are no batches, so
+    /// for them it says nothing.
     #[track_caller]
     #[must_use]
     pub fn alone(self) -> Self {

@@ -54,12 +54,12 @@ pub(super) fn path_sum(graph: &GraphData, wanted: &[ValueId]) -> u64 {
     total
 }
 
+/// The applications that must be batches of their own. Sources and lists are no batches, so a mark says nothing of them.
 pub(super) fn alone(graph: &GraphData) -> Vec<bool> {
     let mut alone = vec![false; graph.arena.len()];
-    for id in &graph.alone {
-        if let Some(mark) = alone.get_mut(id.index()) {
-            *mark = true;
-        }
+    for id in graph.alone.iter().filter(|id| id.index() < graph.arena.len()) {
+        let signature = graph.signature(*id);
+        alone[id.index()] = !is_source(signature) && !signature.is_list();
     }
     alone
 }

@@ -358,7 +358,7 @@ impl fmt::Display for Proof {
         if self.has_reverse() {
             write!(
                 f,
-                "\nreverse: {} losses, gradients of {} parameters and {} values; {} operand rows followed; {} derivative kernels equal the reference on {PROBES} random lanes each",
+                "\nreverse: {} losses, gradients of {} parameters and {} values; {} operand rows followed; {} derivative kernels equal the reference on {PROBES} random lanes or more each",
                 self.losses.len(),
                 self.params.len(),
                 self.values.len(),

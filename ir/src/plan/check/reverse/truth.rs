@@ -3,8 +3,9 @@
 //! A derivative kernel has no second specification to be compared with term by term; it is played
 //! beside `reference::reverse` of the one application instead, on [`PROBES`] lanes of random
 //! numbers: large and small ones, positive ones for logarithms and roots, and few different ones so that
-//! ties and zeros occur. Lists have 3, 1, 2, 0, 4 and 2 values. The numbers come from a fixed seed,
-//! so that equal plans get equal verdicts. **The bound is zero**: each element must be equal to the
+//! ties and zeros occur. Lists have 3, 1, 2, 0, 4 and 2 values. Where indices are read there are more lanes, so that
+//! each element that an index may name is named: kernels that look at them one by one would else be seen in
+//! part. The numbers come from a fixed seed, so that equal plans get equal verdicts. **The bound is zero**: each element must be equal to the
 //! reference's in `f32` (of a NaN, only that it is one; zeros of both signs are equal), and finite on
 //! at least one lane.
 
@@ -16,10 +17,13 @@ use crate::reference::{Argument, Datum, Noise, Partial, Returned, Share, Single,
 use crate::types::{DType, Type};
 use std::sync::Arc;
 
-/// How many lanes of random numbers each derivative is played on.
+/// How many lanes of random numbers each derivative is played on, at least.
 pub const PROBES: usize = 6;
 /// The values of the lists of each lane.
 const LENGTHS: [usize; PROBES] = [3, 1, 2, 0, 4, 2];
+/// So many elements are made for lanes that name one after the other at most: cells that look rows of tables up
+/// are large, and look at no index one by one.
+const MAX_NAMED: u64 = 1 << 18;
 /// The most elements that one application may make.
 const MAX_ELEMENTS: u64 = 1 << 24;
 /// The most elements that all parameters may have.
@@ -117,20 +121,30 @@ impl<'a> Truths<'a> {
 
     fn examine(&mut self, sig: SigId) -> Option<Truth> {
         let signature = self.graph.sigs.get(sig);
-        if self.costs.as_ref()?.get(sig.index()).is_none_or(|&cost| cost > MAX_ELEMENTS) {
-            return None;
-        }
+        let cost = self.costs.as_ref()?.get(sig.index()).copied().filter(|&cost| cost <= MAX_ELEMENTS)?;
         for arg in &signature.params {
             let ParamArg::Module(param) = *arg else { return None };
             self.fill(param)?;
         }
         let mut random = Random(sig.index() as u64 + 1);
-        let probes: Option<Vec<Probe>> =
-            (0..PROBES).map(|number| self.probe(sig, signature, number, &mut random)).collect();
+        let probes: Option<Vec<Probe>> = (0..PROBES + self.named(signature, cost))
+            .map(|n| self.probe(sig, signature, n, &mut random))
+            .collect();
         let probes = probes?;
         let contributions = contributions(&probes)?;
         let uses = uses(&probes)?;
         Some(Truth { probes, contributions, uses })
+    }
+
+    /// How many lanes name one element after the other.
+    fn named(&self, signature: &Signature, cost: u64) -> usize {
+        let types = || signature.operands.iter().map(|&ty| self.graph.ty(ty));
+        if !types().any(|ty| is_index(ty.dtype)) {
+            return 0;
+        }
+        let results = signature.results.iter().map(|&ty| self.graph.ty(ty));
+        let widest = types().chain(results).map(|ty| ty.shape.elements() as u64).max().unwrap_or(0);
+        widest.min(MAX_NAMED / cost.max(1)) as usize
     }
 
     /// Numbers for a parameter: a few thousand, over and over.
@@ -164,7 +178,10 @@ impl<'a> Truths<'a> {
                 let ty = self.graph.ty(ty);
                 match ty.is_list {
                     false => Argument::One(random.datum(ty, number)),
-                    true => Argument::Many((0..LENGTHS[number]).map(|_| random.datum(ty, number)).collect()),
+                    true => {
+                        let length = LENGTHS[number % PROBES];
+                        Argument::Many((0..length).map(|_| random.datum(ty, number)).collect())
+                    }
                 }
             })
             .collect();
@@ -281,6 +298,11 @@ fn same_share(a: &Share<f32>, b: &Share<f32>) -> bool {
         }
 }
 
+/// Whether words of this type name elements.
+fn is_index(dtype: DType) -> bool {
+    matches!(dtype, DType::I32 | DType::U32)
+}
+
 /// SplitMix64.
 struct Random(u64);
 
@@ -313,6 +335,12 @@ impl Random {
         match ty.dtype {
             DType::F32 => Datum::floats((0..elements).map(|_| self.number(probe)).collect::<Vec<f32>>()),
             DType::Bool => words(self, 2),
+            _ if probe >= PROBES => {
+                // Several indices name different elements.
+                let first = (probe - PROBES) as u32;
+                let words = (first..).take(elements).collect();
+                Datum::Words(Words { words, bound: false })
+            }
             _ if probe == 4 => words(self, 1 << 16),
             _ => words(self, 7),
         }

@@ -1,0 +1,47 @@
+//! Small graphs that random ones found: applications with several results whose rows one slot reads (a lane is then
+//! read more than once, though no row is), and marks on what is no batch.
+
+use crate::agreement::planner;
+use autobatch_ir::graph::{Graph, Value};
+use autobatch_ir::module::ModuleBuilder;
+use autobatch_ir::plan::check::{Wanted, check};
+use autobatch_planner::{Request, RowOrder};
+
+#[test]
+fn a_source_that_is_marked_to_stand_alone_is_brought_with_the_others() {
+    let module = ModuleBuilder::new("sources").build().expect("sound");
+    let g = Graph::new(&module);
+    let (x, y) = (g.input(&[1.0]), g.input(&[2.0]).alone());
+    let wanted: Vec<_> = (x + y).id().into_iter().collect();
+    let graph = g.finish().expect("sound");
+    for policy in ["none", "auto"] {
+        let plan = planner(policy).plan(&graph, &Request { wanted: &wanted, ..Request::default() });
+        let plan = plan.expect("a value is wanted").verify().expect("sound");
+        check(&plan, &graph, Wanted { values: &wanted, training: false }).expect("right");
+    }
+}
+
+#[test]
+fn results_of_one_lane_are_read_together_with_those_of_the_batch_beside_it() {
+    let module = ModuleBuilder::new("halves").build().expect("sound");
+    for (halves, before, after) in [(1, 1, 0), (1, 0, 1), (2, 3, 0), (3, 0, 2), (2, 1, 1)] {
+        let g = Graph::new(&module);
+        let single = |count: u32| -> Vec<Value<'_>> { (0..count).map(|_| g.input(&[0.5]).tanh()).collect() };
+        let mut read = single(before);
+        for _ in 0..halves {
+            let [a, b] = g.input(&[0.25, 0.75]).relu().split();
+            read.extend([a, b]);
+        }
+        read.extend(single(after));
+        let wanted: Vec<_> = read.into_iter().filter_map(|value| value.square().id()).collect();
+        let graph = g.finish().expect("sound");
+        for policy in ["depth", "agenda", "auto", "none"] {
+            for rows in [RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned] {
+                let request = Request { wanted: &wanted, rows, ..Request::default() };
+                let plan = planner(policy).plan(&graph, &request).expect("values are wanted");
+                let plan = plan.verify().expect("sound");
+                check(&plan, &graph, Wanted { values: &wanted, training: false }).expect("right");
+            }
+        }
+    }
+}
