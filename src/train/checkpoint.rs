@@ -12,6 +12,7 @@ use crate::train::files::{array_of, arrays as weights_arrays, extents, weights_o
 use crate::train::trainer::Trainer;
 use autobatch_ir::hash::{StructureHash, hash_bytes};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -146,6 +147,9 @@ struct Head {
     steps: u64,
     seed: u64,
     progress: Progress,
+    /// See [`Trainer::set_note`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    notes: BTreeMap<String, String>,
     /// The hash of everything else, in hexadecimal digits.
     hash: String,
 }
@@ -191,6 +195,7 @@ pub(crate) fn save(trainer: &Trainer, path: &Path) -> Result<(), CheckpointError
         steps: trainer.steps(),
         seed: trainer.seed,
         progress: trainer.progress(),
+        notes: trainer.notes().clone(),
         hash: String::new(),
     };
     // Files keep arrays in the order of their names.
@@ -228,7 +233,8 @@ pub(crate) fn load(trainer: &mut Trainer, path: &Path) -> Result<(), CheckpointE
     if let Some(name) = arrays.names().into_iter().find(foreign) {
         return Err(CheckpointError::Unknown { name });
     }
-    trainer.restore(Trained { weights: Arc::new(weights), states }, head.steps, head.seed, head.progress);
+    let trained = Trained { weights: Arc::new(weights), states };
+    trainer.restore(trained, (head.steps, head.seed), head.progress, head.notes);
     Ok(())
 }
 

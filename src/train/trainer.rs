@@ -20,6 +20,7 @@ use crate::train::update::Updater;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::{Graph, Module, Value, Weights};
 use autobatch_nn::optim::Optimizer;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -59,6 +60,7 @@ pub struct Trainer {
     pub(super) seed: u64,
     steps: u64,
     progress: Progress,
+    notes: BTreeMap<String, String>,
     /// Where the data stood in the state that is gone back to if a device is lost.
     mirrored: Progress,
     mirror_every: u64,
@@ -113,6 +115,7 @@ impl Trainer {
             seed,
             steps: 0,
             progress: Progress::default(),
+            notes: BTreeMap::new(),
             mirrored: Progress::default(),
             mirror_every: 0,
             emitter,

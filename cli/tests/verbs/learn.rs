@@ -55,6 +55,25 @@ fn a_resumed_run_says_what_the_uninterrupted_one_says() {
 }
 
 #[test]
+fn a_resumed_run_remembers_which_epoch_was_the_best() {
+    let path = scratch("best.safetensors");
+    let best = scratch("best.best.safetensors");
+    // So fast that it gets worse.
+    let fast = ["--lr", "3", "--patience", "2", "--save", &path];
+    let whole = trains("names", 9, &fast);
+    let stopped = whole.lines().position(|line| line.starts_with("no better")).expect("it gets worse");
+    let (made, kept) = (epochs(&whole).len(), std::fs::read(&best).expect("the best is saved"));
+    assert!(made > 2 && stopped > 0, "{whole}");
+    // The first run makes all epochs but the last.
+    trains("names", made as u32 - 1, &fast);
+    let resumed = [&fast[..], &["--resume", &path]].concat();
+    let rest = trains("names", 9, &resumed);
+    assert_eq!(epochs(&rest), epochs(&whole)[made - 1..]);
+    assert!(rest.contains("no better for 2 epochs") && rest.contains("before it was resumed"), "{rest}");
+    assert_eq!(std::fs::read(&best).expect("it is there"), kept, "the best is not replaced by a worse one");
+}
+
+#[test]
 fn a_run_without_time_stops_at_once_and_can_be_resumed() {
     let path = scratch("late.safetensors");
     let late = trains("names", 3, &["--max-minutes", "0", "--save", &path]);

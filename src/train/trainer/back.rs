@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::mirror::Trained;
 use crate::train::checkpoint::Progress;
 use crate::train::error::TrainError;
+use std::collections::BTreeMap;
 
 impl Trainer {
     /// Reads parameters and the optimiser's state back from a GPU after every so many steps, so that the
@@ -27,12 +28,35 @@ impl Trainer {
         if self.session.fallen() > 0 { self.mirrored } else { self.progress }
     }
 
+    /// What was noted under a name, by [`set_note`](Self::set_note) or in the checkpoint that was loaded.
+    #[must_use]
+    pub fn note(&self, name: &str) -> Option<&str> {
+        self.notes.get(name).map(String::as_str)
+    }
+
+    /// Notes something that checkpoints carry along: the scores so far, what the words of a table are.
+    pub fn set_note(&mut self, name: &str, text: impl Into<String>) {
+        self.notes.insert(name.to_owned(), text.into());
+    }
+
+    /// All notes.
+    pub(in crate::train) fn notes(&self) -> &BTreeMap<String, String> {
+        &self.notes
+    }
+
     /// Takes a state, and where it was made.
-    pub(in crate::train) fn restore(&mut self, trained: Trained, steps: u64, seed: u64, progress: Progress) {
+    pub(in crate::train) fn restore(
+        &mut self,
+        trained: Trained,
+        (steps, seed): (u64, u64),
+        progress: Progress,
+        notes: BTreeMap<String, String>,
+    ) {
         self.session.take_fallen();
         self.session.replace(trained);
         (self.steps, self.seed) = (steps, seed);
         (self.progress, self.mirrored) = (progress, progress);
+        self.notes = notes;
     }
 
     /// Passes a result on; if a device was lost with updates, goes back as the session did and says so.

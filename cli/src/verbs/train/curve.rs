@@ -105,9 +105,9 @@ impl Curve {
         self.epochs.push(epoch);
     }
 
-    /// The epoch that was pushed as this number, from 0.
-    pub(super) fn epoch(&self, number: usize) -> Option<&Epoch> {
-        self.epochs.get(number)
+    /// The epoch of this number, from 1, if this run made it.
+    pub(super) fn epoch(&self, number: u64) -> Option<&Epoch> {
+        self.epochs.iter().find(|epoch| epoch.number == number)
     }
 
     /// Writes the curve so far to every file that is asked for.

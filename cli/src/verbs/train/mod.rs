@@ -42,12 +42,34 @@ pub fn train(args: &TrainArgs, console: &mut Console<'_>) -> Result<Answer, Fail
     Ok(Answer::Yes)
 }
 
+/// What best checkpoints went by, epoch by epoch; checkpoints carry it along.
+#[derive(Clone, Debug, Default)]
+struct Scores(Vec<f64>);
+
+impl Scores {
+    const NOTE: &'static str = "scores";
+
+    /// Those that a checkpoint brought; of a note that is none of ours, nothing.
+    fn noted(trainer: &Trainer) -> Self {
+        let bits: Option<Vec<u64>> =
+            trainer.note(Self::NOTE).and_then(|note| serde_json::from_str(note).ok());
+        Self(bits.unwrap_or_default().into_iter().map(f64::from_bits).collect())
+    }
+
+    fn note(&self, trainer: &mut Trainer) {
+        let bits: Vec<u64> = self.0.iter().map(|score| score.to_bits()).collect();
+        trainer.set_note(Self::NOTE, serde_json::json!(bits).to_string());
+    }
+}
+
 /// A run of training.
 struct Run<'a> {
     args: &'a TrainArgs,
     lesson: &'a Lesson,
     trainer: Trainer,
     patience: Patience,
+    /// The score of every epoch, those before a resumed run as well.
+    scores: Scores,
     curve: Curve,
     batch: usize,
     epochs: u64,
@@ -88,11 +110,17 @@ impl<'a> Run<'a> {
         if let Some(path) = &args.resume {
             trainer.load(path).map_err(|error| refused(path, &error))?;
         }
+        let scores = Scores::noted(&trainer);
+        let mut patience = Patience::new(args.patience);
+        for &score in &scores.0 {
+            patience.observe(score);
+        }
         Ok(Self {
             args,
             lesson,
             trainer,
-            patience: Patience::new(args.patience),
+            patience,
+            scores,
             curve: Curve::default(),
             batch: args.batch.map_or(habits.batch, |batch| batch as usize),
             epochs: args.epochs.unwrap_or(habits.epochs),
@@ -152,6 +180,8 @@ impl<'a> Run<'a> {
             writeln!(console, "{}", epoch.line(console))?;
             console.flush()?;
             let verdict = self.patience.observe(epoch.measured.main());
+            self.scores.0.push(epoch.measured.main());
+            self.scores.note(&mut self.trainer);
             self.save(verdict.is_best)?;
             self.curve.push(epoch);
             self.curve.write(self.args, self.lesson)?;
@@ -221,10 +251,14 @@ impl<'a> Run<'a> {
         if !finished {
             self.save(false)?;
         }
-        if let Some((number, _)) = self.patience.best()
-            && let Some(epoch) = self.curve.epoch(number)
-        {
-            writeln!(console, "best        epoch {}: {}", epoch.number, epoch.measured.words())?;
+        if let Some((number, score)) = self.patience.best() {
+            let number = number as u64 + 1;
+            match self.curve.epoch(number) {
+                Some(epoch) => writeln!(console, "best        epoch {number}: {}", epoch.measured.words())?,
+                None => {
+                    writeln!(console, "best        epoch {number}, before it was resumed: score {score:.4}")?
+                }
+            }
         }
         let lesson = self.lesson;
         if let Some(parsing) = lesson.parsing.as_ref().filter(|_| self.args.decode) {
