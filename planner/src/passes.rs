@@ -82,14 +82,15 @@ pub const PASSES: &[Pass] = &[
         on_in_training: false,
         run: hoist::hoist,
     },
-    // Behind outlining, in whose cells most moves are views already.
+    // Behind outlining, in whose cells most moves are views already. On request: of a tagger that spells its words it
+    // saves all copied rows, no time that can be measured, and costs as much as planning twice more.
     Pass {
         name: "pieces",
         what: "writes what is joined or cut where its readers want it, so that moves are names",
         keeps_forward_bits: true,
         keeps_gradient_bits: false,
         between_cells: true,
-        on_in_inference: true,
+        on_in_inference: false,
         on_in_training: false,
         run: pieces::pieces,
     },
