@@ -2,11 +2,12 @@
 //!
 //! A template has marked lines, `//~ name`, which are holes: `memory` (bindings and the functions that
 //! reach them), `thread` (threads that are elements), `body` (what a stage computes), `shape` (the
-//! constants of a tile) and `tail` (a function of what products computed). Functions of the library
+//! constants of a tile), `tail` (a function of what products computed), `thread_of_group` and
+//! `number_of_thread` (what a module asks about a thread of a row). Functions of the library
 //! (elementwise functions, products, folds of rows, noise, lists) are put in where a template calls them,
 //! and only then: what a driver compiles is what a dispatch needs.
 //!
-//! The text is plain WGSL without extensions. Every template keeps to 8 storage buffers, 256 threads a
+//! The text is plain WGSL without extensions, but for subgroups where [`Joins`] asks for them. Every template keeps to 8 storage buffers, 256 threads a
 //! group and 16 KiB of group memory, which all devices have.
 
 mod library;

@@ -8,8 +8,8 @@ use autobatch_ir::{EmitError, Graph, Module, Value, ValueKey};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Emitting less than this on a thread of its own costs more than it saves.
-const WORTH_A_THREAD: Duration = Duration::from_micros(150);
+/// Emitting or planning less than this on a thread of its own costs more than it saves.
+pub(crate) const WORTH_A_THREAD: Duration = Duration::from_micros(150);
 
 /// Graphs that are used again, one a worker.
 #[derive(Debug)]

@@ -3,9 +3,11 @@
 
 use crate::agreement::planner;
 use autobatch_ir::graph::{Graph, Value};
-use autobatch_ir::module::ModuleBuilder;
-use autobatch_ir::plan::check::{Wanted, check};
-use autobatch_planner::{Request, RowOrder};
+use autobatch_ir::module::{Init, ModuleBuilder};
+use autobatch_ir::plan::Mode;
+use autobatch_ir::plan::check::{Wanted, check, check_losses};
+use autobatch_planner::{Gradients, Request, RowOrder};
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_source_that_is_marked_to_stand_alone_is_brought_with_the_others() {
@@ -19,6 +21,26 @@ fn a_source_that_is_marked_to_stand_alone_is_brought_with_the_others() {
         let plan = plan.expect("a value is wanted").verify().expect("sound");
         check(&plan, &graph, Wanted { values: &wanted, training: false }).expect("right");
     }
+}
+
+#[test]
+fn a_loss_over_a_large_vocabulary_is_proved_on_few_lanes() {
+    let mut m = ModuleBuilder::new("vocabulary");
+    let scores = m.param("scores", [60_000], Init::Uniform(1.0));
+    let module = m.build().expect("sound");
+    let g = Graph::new(&module);
+    let loss = g.param(scores).cross_entropy(59_999).id();
+    let losses: Vec<_> = loss.into_iter().map(|id| (id, 1.0)).collect();
+    let graph = g.finish().expect("sound");
+    let gradients = Some(Gradients { losses: &losses, params: None, values: &[] });
+    let request = Request { mode: Mode::Train, gradients, ..Request::default() };
+    let plan =
+        planner("auto").plan(&graph, &request).expect("a parameter is trained").verify().expect("sound");
+    let start = Instant::now();
+    let proof = check_losses(&plan, &graph, Wanted { values: &[], training: false }, &losses);
+    assert_eq!(proof.expect("right").params.len(), 1);
+    // One lane for every word would be 3,600 million elements.
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
 #[test]

@@ -4,14 +4,11 @@ use super::Trainer;
 use super::minibatch::{self, Prepared};
 use crate::error::Result;
 use crate::train::checkpoint::Progress;
-use crate::train::emit::Emitter;
+use crate::train::emit::{Emitter, WORTH_A_THREAD};
 use crate::train::report::Step;
 use autobatch_ir::{Graph, Value};
 use std::fmt;
 use std::time::{Duration, Instant};
-
-/// Preparing less than this on a thread of its own costs more than it saves.
-const WORTH_A_THREAD: Duration = Duration::from_micros(150);
 
 /// Steps over minibatches, one at a time: [`Trainer::pass`] makes one.
 pub struct Pass<'t, B, F> {
@@ -35,7 +32,8 @@ impl<B, F> fmt::Debug for Pass<'_, B, F> {
 impl Trainer {
     /// Steps over minibatches as [`step`](Self::step) makes them, bit for bit. On a GPU, and where there
     /// are threads, the next minibatch is emitted and planned while one is played; of a [`Step`], `emit`
-    /// and `plan` are then what it had to wait for.
+    /// and `plan` are then what it had to wait for. Whoever stops early has taken one minibatch more from
+    /// `batches` than was stepped.
     ///
     /// ```
     /// use autobatch::prelude::*;

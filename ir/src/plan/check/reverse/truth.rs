@@ -21,8 +21,8 @@ use std::sync::Arc;
 pub const PROBES: usize = 6;
 /// The values of the lists of each lane.
 const LENGTHS: [usize; PROBES] = [3, 1, 2, 0, 4, 2];
-/// So many elements are made for lanes that name one after the other at most: cells that look rows of tables up
-/// are large, and look at no index one by one.
+/// So many elements are read and made for lanes that name one after the other at most: cells that look rows of
+/// tables up are large, and look at no index one by one.
 const MAX_NAMED: u64 = 1 << 18;
 /// The most elements that one application may make.
 const MAX_ELEMENTS: u64 = 1 << 24;
@@ -143,8 +143,10 @@ impl<'a> Truths<'a> {
             return 0;
         }
         let results = signature.results.iter().map(|&ty| self.graph.ty(ty));
-        let widest = types().chain(results).map(|ty| ty.shape.elements() as u64).max().unwrap_or(0);
-        widest.min(MAX_NAMED / cost.max(1)) as usize
+        let elements = |ty: Type| ty.shape.elements() as u64;
+        let widest = types().chain(results).map(elements).max().unwrap_or(0);
+        let lane = types().map(elements).fold(cost.max(1), u64::saturating_add);
+        widest.min(MAX_NAMED / lane) as usize
     }
 
     /// Numbers for a parameter: a few thousand, over and over.
