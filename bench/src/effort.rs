@@ -41,7 +41,7 @@ pub struct Besides {
     pub preparing: f64,
     /// Checking bound numbers, and making memory ready.
     pub checking: f64,
-    /// Before, between and behind steps, two readings of the clock a step included.
+    /// Before, between and behind steps, two readings of the processor's counter a step included.
     pub between: f64,
 }
 

@@ -128,6 +128,8 @@ impl Clusters {
         } = self;
         let (needed, sigs, values) = (needed.as_slice(), sigs.as_slice(), values.as_mut_slice());
         let (mut count, mut end) = (0, 0);
+        let (nodes, node_of) = (nodes.as_mut_slice(), node_of.as_mut_slice());
+        let (ty, operand_start) = (ty.as_mut_slice(), operand_start.as_mut_slice());
         for (index, app) in apps.iter().enumerate() {
             let (operands_end, results_end) = apps
                 .get(index + 1)
@@ -152,20 +154,31 @@ impl Clusters {
                     nodes[count] = AppId::new(index);
                     operand_start[count] = end as u32;
                     let own = &pool[app.operands as usize..operands_end];
-                    let (storage, operands) = (&mut *storage, &mut *operands);
-                    let mut reads = Reads { graph, values, storage, operands, end };
-                    let bound = reads.take(own, facts.operands as usize);
-                    end = reads.end;
+                    make_room(operands, end + own.len());
+                    let slots = &mut operands[end..end + own.len()];
+                    let place = facts.operands as usize;
+                    let bound = match take_known(own, storage.known(place, own.len()), values, slots) {
+                        Some((bound, kept)) => {
+                            end += kept;
+                            bound
+                        }
+                        None => {
+                            let mut reads = Reads { graph, values, storage, operands, end };
+                            let bound = reads.take(own, place);
+                            end = reads.end;
+                            bound
+                        }
+                    };
                     ty[count] = numbers.of(app.sig, own, bound);
                     count += 1;
                 }
             }
         }
         operand_start[count] = end as u32;
-        nodes.truncate(count);
-        ty.truncate(count);
-        operand_start.truncate(count + 1);
-        operands.truncate(end);
+        self.nodes.truncate(count);
+        self.ty.truncate(count);
+        self.operand_start.truncate(count + 1);
+        self.operands.truncate(end);
     }
 
     /// Sources by signature, of each in the order of the graph.
@@ -237,17 +250,18 @@ impl Clusters {
         let (apps, pool) = (graph.arena.apps(), graph.arena.operand_pool());
         self.needed.clear();
         self.needed.resize(apps.len(), false);
+        let needed = self.needed.as_mut_slice();
         for &value in wanted {
-            self.needed[graph.arena.producer(value).index()] = true;
+            needed[graph.arena.producer(value).index()] = true;
         }
         let mut end = pool.len();
         for (index, app) in apps.iter().enumerate().rev() {
             let start = app.operands as usize;
             if there.has(app.results) {
-                self.needed[index] = false;
-            } else if self.needed[index] {
+                needed[index] = false;
+            } else if needed[index] {
                 for value in pool[start..end].iter().filter_map(|operand| operand.as_value()) {
-                    self.needed[graph.arena.producer(value).index()] = true;
+                    needed[graph.arena.producer(value).index()] = true;
                 }
             }
             end = start;
@@ -255,7 +269,35 @@ impl Clusters {
     }
 }
 
-/// The operands of nodes, on their way into the clusters.
+/// Writes the nodes that make the operands, if all of these were met before at the same places, as nearly all are. Gives a bit
+/// for each of the first 64 operands that are bound numbers, and how many nodes there are.
+///
+/// Apart from [`Reads`], so that what the walk counts stays in registers.
+#[inline]
+fn take_known(
+    own: &[Operand],
+    known: &[u64],
+    values: &[ValueFacts],
+    slots: &mut [u32],
+) -> Option<(u64, usize)> {
+    let (mut bound, mut kept) = (0, 0);
+    for (place, (operand, known)) in own.iter().zip(known).enumerate() {
+        let Some(value) = operand.as_value() else {
+            bound |= 1 << (place & 63);
+            continue;
+        };
+        let facts = values[value.index()];
+        if facts.result >= 64 || known >> facts.result & 1 == 0 {
+            return None;
+        }
+        // Written always and kept by a sum: which operands are nodes is hard to predict.
+        slots[kept] = facts.node;
+        kept += usize::from(facts.node != NONE);
+    }
+    Some((bound, kept))
+}
+
+/// The operands of a node that reads a list, or what did not meet before.
 struct Reads<'a> {
     graph: &'a GraphData,
     values: &'a [ValueFacts],
@@ -266,36 +308,9 @@ struct Reads<'a> {
 }
 
 impl Reads<'_> {
-    /// Appends the operand nodes; a bit says which of the first 64 operands are bound numbers.
-    ///
-    /// Nearly all nodes read what was met before at the same places. The first that meets something else is taken again,
-    /// by [`take_anew`](Self::take_anew).
-    #[inline]
-    fn take(&mut self, own: &[Operand], first_place: usize) -> u64 {
-        make_room(self.operands, self.end + own.len());
-        let known = self.storage.known(first_place, own.len());
-        let slots = &mut self.operands[self.end..self.end + own.len()];
-        let (mut bound, mut kept) = (0, 0);
-        for (place, (operand, known)) in own.iter().zip(known).enumerate() {
-            let Some(value) = operand.as_value() else {
-                bound |= 1 << (place & 63);
-                continue;
-            };
-            let facts = self.values[value.index()];
-            if facts.result >= 64 || known >> facts.result & 1 == 0 {
-                return self.take_anew(own, first_place);
-            }
-            // Written always and kept by a sum: which operands are nodes is hard to predict.
-            slots[kept] = facts.node;
-            kept += usize::from(facts.node != NONE);
-        }
-        self.end += kept;
-        bound
-    }
-
-    /// The same, whatever is met.
+    /// As [`take_known`], whatever is met.
     #[inline(never)]
-    fn take_anew(&mut self, own: &[Operand], first_place: usize) -> u64 {
+    fn take(&mut self, own: &[Operand], first_place: usize) -> u64 {
         let mut bound = 0;
         for (place, operand) in own.iter().enumerate() {
             let Some(value) = operand.as_value() else {

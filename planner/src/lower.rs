@@ -339,8 +339,10 @@ impl Lowering<'_> {
             PlanOutput { name, field, row }
         };
         plan.outputs.reserve_exact(self.graph.outputs.len() + self.asked.len());
-        plan.outputs.extend(self.graph.outputs.iter().map(|own| output(own.name.clone(), own.value)));
-        plan.outputs.extend(self.asked.iter().map(|&value| output(spelled(value), value)));
+        plan.outputs.extend(self.graph.outputs.iter().map(|own| output(own.name.as_str().into(), own.value)));
+        // As values are displayed: a minibatch asks for thousands, and formatting them would be a tenth of planning.
+        plan.outputs
+            .extend(self.asked.iter().map(|&value| output(numbered(b'%', value.index() as u32), value)));
         let batches = plan.steps.iter().filter(|step| !plan.kernel(step).source).count();
         let moving = plan.steps.iter().filter(|step| plan.kernel(step).only_moves());
         plan.certificate.copied = moving.map(|step| u64::from(step.rows) * step.places.len() as u64).sum();
@@ -350,14 +352,8 @@ impl Lowering<'_> {
     }
 }
 
-/// The spelling of a value, as [`Display`](std::fmt::Display) has it: a minibatch asks for thousands, and formatting them would
-/// be a tenth of planning.
-fn spelled(value: ValueId) -> String {
-    numbered(b'%', value.index() as u32)
-}
-
 /// A letter of the alphabet or a sign, and a number, in a string that is no longer than it must be.
-pub(crate) fn numbered(letter: u8, number: u32) -> String {
+pub(crate) fn numbered<T: for<'a> From<&'a str>>(letter: u8, number: u32) -> T {
     let mut bytes = [letter; 11];
     let (mut at, mut rest) = (bytes.len(), number);
     loop {
@@ -368,7 +364,7 @@ pub(crate) fn numbered(letter: u8, number: u32) -> String {
             break;
         }
     }
-    std::str::from_utf8(&bytes[at - 1..]).expect("a letter and digits are text").to_owned()
+    std::str::from_utf8(&bytes[at - 1..]).expect("a letter and digits are text").into()
 }
 
 /// Begins a plan with the steps of an earlier one; slabs and fields of it are in the plan.
@@ -420,7 +416,7 @@ mod tests {
     fn values_are_spelled_as_they_display() {
         for number in [0, 7, 10, 99, 100, 123_456_789, 1_000_000_000] {
             let value = ValueId::new(number);
-            assert_eq!(spelled(value), value.to_string());
+            assert_eq!(numbered::<String>(b'%', value.index() as u32), value.to_string());
         }
     }
 }

@@ -45,6 +45,9 @@ impl Rows<'_> {
     }
 }
 
+/// So many lanes are looked at together.
+const STRETCH: usize = 64;
+
 /// A batch of applications, and where their results and operands are.
 pub(crate) struct Gathered<'a> {
     pub(crate) apps: &'a [AppId],
@@ -57,7 +60,8 @@ pub(crate) struct Gathered<'a> {
 impl Gathered<'_> {
     /// Writes, column after column, the rows that the lanes read, and notes the rows of what they make.
     ///
-    /// Both at once, because on large graphs every look at an application is a cache miss.
+    /// Both at once, because on large graphs every look at an application is a cache miss; and a stretch of lanes at a time, so
+    /// that many misses are under way together.
     pub(crate) fn gather(
         &self,
         graph: &GraphData,
@@ -65,18 +69,24 @@ impl Gathered<'_> {
         columns: &mut [u32],
     ) {
         let (arena, pool) = (graph.arena.apps(), graph.arena.operand_pool());
-        for (lane, &app) in self.apps.iter().enumerate() {
-            let app = &arena[app.index()];
-            let own = &pool[app.operands as usize..];
-            let rows = Rows { row_of, copies };
-            let mut at = lane;
-            for (place, slab) in self.places {
-                let value = own[*place].as_value().expect("one type of node takes one kind of operand");
-                columns[at] = rows.of(value, slab);
-                at += self.apps.len();
+        let lanes = self.apps.len();
+        let mut operands = [0; STRETCH];
+        for (first, apps) in (0..).step_by(STRETCH).zip(self.apps.chunks(STRETCH)) {
+            let operands = &mut operands[..apps.len()];
+            for (lane, (&app, operands)) in (first as u32..).zip(apps.iter().zip(&mut *operands)) {
+                let app = &arena[app.index()];
+                *operands = app.operands as usize;
+                let results = &mut row_of[app.results as usize..];
+                results.iter_mut().zip(self.starts).for_each(|(row, start)| *row = start + lane);
             }
-            let results = &mut row_of[app.results as usize..];
-            results.iter_mut().zip(self.starts).for_each(|(row, start)| *row = start + lane as u32);
+            let rows = Rows { row_of, copies };
+            for (column, (place, slab)) in self.places.iter().enumerate() {
+                let column = &mut columns[column * lanes + first..][..apps.len()];
+                for (row, first_operand) in column.iter_mut().zip(&*operands) {
+                    let value = pool[first_operand + place].as_value();
+                    *row = rows.of(value.expect("one type of node takes one kind of operand"), slab);
+                }
+            }
         }
     }
 }

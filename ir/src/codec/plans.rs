@@ -328,7 +328,7 @@ impl RawPlan<'_> {
 
     fn read_outputs(&self, text: &mut Text<'_>) -> Result<Vec<PlanOutput>, LoadError> {
         records(&self.outputs, "outputs", |_, [name, field, row]| {
-            Ok(PlanOutput { name: text.take(name)?, field: FieldId(field), row })
+            Ok(PlanOutput { name: text.take(name)?.into(), field: FieldId(field), row })
         })
     }
 }

@@ -25,6 +25,7 @@ use crate::id::{AppId, ParamId};
 use crate::module::ParamKind;
 use crate::types::{DType, Type};
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -261,8 +262,8 @@ pub struct Step {
 /// Where a wanted value is found after the plan was played.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanOutput {
-    /// The name it is read by.
-    pub name: String,
+    /// The name it is read by. A minibatch asks for thousands; names such as `%123` are stored in place.
+    pub name: SmolStr,
     /// The field that holds it.
     pub field: FieldId,
     /// The row that holds it.

@@ -380,7 +380,7 @@ impl Work<'_> {
         close_wave(plan);
         for value in request.values {
             let (field, row) = found[value];
-            plan.outputs.push(PlanOutput { name: format!("grad {value}"), field, row });
+            plan.outputs.push(PlanOutput { name: format!("grad {value}").into(), field, row });
         }
         Ok(())
     }

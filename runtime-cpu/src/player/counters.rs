@@ -72,7 +72,7 @@ pub struct Counters {
     pub pack: Duration,
     /// How long it took to check what is bound and to find memory, behind that.
     pub check: Duration,
-    /// How long the steps took with all that lies between them, two readings of the clock a step included.
+    /// How long the steps took with all that lies between them, two readings of the processor's counter a step included.
     pub playing: Duration,
     /// How long the sums over all rows took, after the last step.
     pub finals: Duration,

@@ -8,6 +8,7 @@
 //! decide who computes it when.
 
 mod border;
+mod clock;
 mod counters;
 mod error;
 mod finals;

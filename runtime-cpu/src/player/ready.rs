@@ -1,7 +1,8 @@
 //! What the steps of a plan need besides memory, looked up once: programs and packed weights.
 //!
 //! Programs are found once for each kernel of a plan, values and packed weights once for each
-//! distinct list of stores that a kernel is played with; a step then holds two numbers. Everything
+//! distinct list of stores that a kernel is played with; a step then holds two numbers. Of a plan
+//! that is played again only values and weights are looked up, because they may be others. Everything
 //! lies in vectors that stay from plan to plan, so that a plan of a size seen before allocates
 //! nothing.
 
@@ -9,7 +10,7 @@ use super::Stores;
 use super::packed::Packed;
 use super::program::Program;
 use crate::kernels::{Isa, KernelError, PackedWeights};
-use autobatch_ir::plan::{Kernel, Place, Plan, Step};
+use autobatch_ir::plan::{Kernel, Place, Plan, Step, Verified};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,10 +34,13 @@ pub(super) struct Ready {
     bindings: Vec<Binding>,
     weights: Vec<Arc<PackedWeights>>,
     steps: Vec<(u32, u32)>,
+    /// The plan that programs and bindings are those of.
+    plan: Option<u64>,
 }
 
 /// What a program is played with.
 struct Binding {
+    program: u32,
     /// The store arguments.
     stores: Range<u32>,
     /// Where their values begin.
@@ -59,10 +63,18 @@ impl Ready {
     pub(super) fn prepare<'a>(
         &mut self,
         isa: Isa,
-        plan: &Plan,
+        plan: &Verified<Plan>,
         stores: &'a dyn Stores,
         params: &mut Vec<&'a [f32]>,
     ) -> Result<(), KernelError> {
+        self.weights.clear();
+        if self.plan == Some(plan.identity()) {
+            for binding in 0..self.bindings.len() {
+                self.look_up(isa, plan, binding, stores, params)?;
+            }
+            return Ok(());
+        }
+        self.plan = None;
         if self.programs.len() > MOST_PROGRAMS {
             self.known.clear();
             self.programs.clear();
@@ -72,7 +84,6 @@ impl Ready {
         self.of_program.clear();
         self.of_program.resize(self.programs.len(), [NONE; 2]);
         self.bindings.clear();
-        self.weights.clear();
         self.steps.clear();
         for step in &plan.steps {
             let program = self.find_program(plan, step);
@@ -82,6 +93,7 @@ impl Ready {
             };
             self.steps.push((program, binding));
         }
+        self.plan = Some(plan.identity());
         Ok(())
     }
 
@@ -151,19 +163,34 @@ impl Ready {
         stores: &'a dyn Stores,
         params: &mut Vec<&'a [f32]>,
     ) -> Result<u32, KernelError> {
-        let number = self.bindings.len() as u32;
+        let number = self.bindings.len();
         self.bindings.push(Binding {
+            program,
             stores: step.stores.clone(),
             params: params.len() as u32,
             weights: self.weights.len() as u32,
             next: self.of_program[program as usize][1],
         });
-        self.of_program[program as usize] = [number; 2];
-        params.extend(plan.stores(step).iter().map(|&store| stores.values(store)));
-        for weight in &self.programs[program as usize].1.weights {
-            let store = plan.stores(step)[weight.param as usize];
-            self.weights.push(self.packed.get(isa, plan, store, *weight, stores)?);
+        self.of_program[program as usize] = [number as u32; 2];
+        self.look_up(isa, plan, number, stores, params)?;
+        Ok(number as u32)
+    }
+
+    /// Appends the values and packed weights of a binding.
+    fn look_up<'a>(
+        &mut self,
+        isa: Isa,
+        plan: &Plan,
+        binding: usize,
+        stores: &'a dyn Stores,
+        params: &mut Vec<&'a [f32]>,
+    ) -> Result<(), KernelError> {
+        let Binding { program, stores: own, .. } = &self.bindings[binding];
+        let own = &plan.store_args[own.start as usize..own.end as usize];
+        params.extend(own.iter().map(|&store| stores.values(store)));
+        for weight in &self.programs[*program as usize].1.weights {
+            self.weights.push(self.packed.get(isa, plan, own[weight.param as usize], *weight, stores)?);
         }
-        Ok(number)
+        Ok(())
     }
 }

@@ -5,10 +5,10 @@
 //! program gets its strip: whatever stages ask later is an addition.
 
 use super::Bound;
-use super::counters::Span;
 use super::memory::FieldMemory;
 use super::program::{Home, Program, Register, TILE_STEP, Task};
 use super::ready::Ready;
+use super::waves::Stretch;
 use crate::kernels::list_gradients::FoldSpace;
 use crate::kernels::{Aligned, Isa, PackedWeights, Scratch};
 use autobatch_ir::plan::row_ops::Noise;
@@ -55,7 +55,7 @@ pub(super) struct TileMemory {
     registers: Vec<Strip>,
     space: Space,
     /// What was played when, if that is counted.
-    pub(super) spans: Vec<Span>,
+    pub(super) stretches: Vec<Stretch>,
 }
 
 /// Space of stages, kept so that nothing is allocated again. The vectors hold nothing between calls.

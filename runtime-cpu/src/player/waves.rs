@@ -8,6 +8,7 @@
 //! register tiles of rows where a step has many. Who plays a lane changes no bit of it.
 
 use super::RunError;
+use super::clock::{Clock, Ticks};
 use super::counters::{Counters, Span};
 use super::program::TILE_STEP;
 use super::tile::{PlayContext, TileMemory};
@@ -15,7 +16,6 @@ use super::watch;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 /// Floating-point operations below which a wave is played by one thread: about 30 µs of one core. The example
 /// `sharing` measures from which work on sharing wins.
@@ -25,6 +25,14 @@ pub(super) const SHARED_WORK: usize = 3_000_000;
 const SHARES: usize = 4;
 /// A share is at least one of so many parts of the work from which waves are shared, so that taking it costs little.
 const SHARE_PART: usize = 2;
+
+/// When a thread played a part of a step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch {
+    step: u32,
+    start: Ticks,
+    end: Ticks,
+}
 
 /// How waves are played.
 #[derive(Clone, Copy)]
@@ -44,9 +52,9 @@ pub(super) fn play(
     how: How,
     counters: Option<&mut Counters>,
 ) -> Result<(), RunError> {
-    let clock = counters.is_some().then(Instant::now);
+    let clock = counters.is_some().then(Clock::start);
     // A play that was stopped may have left some.
-    threads.iter_mut().for_each(|memory| alone(memory).spans.clear());
+    threads.iter_mut().for_each(|memory| alone(memory).stretches.clear());
     for wave in context.plan.waves().skip(how.first) {
         if how.watched {
             // One step after the other, so that the first fault is found first.
@@ -59,9 +67,14 @@ pub(super) fn play(
         }
     }
     if let (Some(counters), Some(clock)) = (counters, clock) {
-        counters.playing = clock.elapsed();
+        let (playing, time) = clock.stop();
+        counters.playing = playing;
+        let span = |thread: usize, Stretch { step, start, end }| {
+            let (start, end) = (time(start), time(end));
+            Span { step, thread: thread as u32, start, time: end.saturating_sub(start) }
+        };
         let spans = threads.iter_mut().enumerate().flat_map(|(thread, memory)| {
-            alone(memory).spans.drain(..).map(move |span| Span { thread: thread as u32, ..span })
+            alone(memory).stretches.drain(..).map(move |stretch| span(thread, stretch))
         });
         counters.fill(context.plan, spans);
     }
@@ -73,7 +86,7 @@ fn play_wave(
     wave: Range<usize>,
     shared_work: usize,
     threads: &mut [Mutex<TileMemory>],
-    clock: Option<Instant>,
+    clock: Option<Clock>,
 ) {
     let whole = || wave.clone().map(|step| work(context, step)).sum::<usize>();
     let whole = if threads.len() == 1 { 0 } else { whole() };
@@ -136,19 +149,18 @@ fn play_lanes(
     step: usize,
     lanes: Range<usize>,
     memory: &mut TileMemory,
-    clock: Option<Instant>,
+    clock: Option<Clock>,
 ) {
     if lanes.is_empty() {
         return;
     }
-    let start = clock.map(|clock| clock.elapsed());
+    let start = clock.map(|clock| clock.now());
     // SAFETY: the plan was verified, its bindings and stores were checked, its memory was made. Threads
     // play lanes of their own of the steps of one wave, which are independent, and all of them end
     // before the next wave begins.
     unsafe { context.step(step).play(lanes, memory) };
     if let (Some(clock), Some(start)) = (clock, start) {
-        let time = clock.elapsed().saturating_sub(start);
-        memory.spans.push(Span { step: step as u32, thread: 0, start, time });
+        memory.stretches.push(Stretch { step: step as u32, start, end: clock.now() });
     }
 }
 

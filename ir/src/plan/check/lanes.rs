@@ -368,7 +368,7 @@ impl<'a> Lanes<'a> {
         let values: Option<Vec<ValueId>> = gradients.iter().map(|output| of(&output.name)).collect();
         let Some(values) = values.filter(|_| named.eq(wanted.iter().map(|output| &output.0))) else {
             let expected = wanted.iter().map(|output| output.0.clone()).collect();
-            let found = places.iter().map(|output| output.name.clone()).collect();
+            let found = places.iter().map(|output| output.name.to_string()).collect();
             self.report.push(Disagreement::Outputs { expected, found });
             return Vec::new();
         };

@@ -22,6 +22,7 @@ use super::row_ops::{Noise, Scratch};
 use super::{FieldId, Operand, Place, Plan, Step, StoreId, Verified};
 use border::Border;
 use lane::{Lane, Operands};
+use smol_str::SmolStr;
 
 /// No bound word.
 const COMPUTED: u32 = u32::MAX;
@@ -30,7 +31,7 @@ const COMPUTED: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub struct Played {
     fields: Vec<Rows>,
-    outputs: Vec<(String, FieldId, u32)>,
+    outputs: Vec<(SmolStr, FieldId, u32)>,
     gradients: Vec<Vec<f32>>,
     touched: Vec<Option<Vec<u32>>>,
     /// How many computed indices were clamped.

@@ -15,6 +15,7 @@ use crate::module::ParamKind;
 use crate::plan::{
     Certificate, Field, FieldId, Mode, Plan, PlanOutput, Slab, SlabId, SlabKind, Store, StoreId, StoreKind,
 };
+use smol_str::SmolStr;
 use std::cmp::Ordering;
 
 /// The plan that a text describes.
@@ -354,7 +355,7 @@ impl<'t> Parser<'t> {
 
     /// `output "loss" s1.a[0]`
     fn output(&mut self) -> Parsed<()> {
-        let name = self.cursor.string()?.into_owned();
+        let name = SmolStr::from(self.cursor.string()?);
         let field = self.field()?;
         self.cursor.expect_mark(b'[')?;
         let row = self.cursor.number()?;

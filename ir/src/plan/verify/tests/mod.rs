@@ -140,7 +140,7 @@ fn good() -> Plan {
     };
     let place = |field, start| Place::Rows { field: FieldId(field), start };
     let segments = |items| Operand::Segments { field: FieldId(0), offsets: 0, items };
-    let output = |name: &str, field, row| PlanOutput { name: name.to_owned(), field: FieldId(field), row };
+    let output = |name: &str, field, row| PlanOutput { name: name.into(), field: FieldId(field), row };
     Plan {
         module: "test".to_owned(),
         structure: 7,
