@@ -35,7 +35,8 @@ pub struct SessionOptions {
     /// How rows are ordered.
     pub rows: RowOrder,
     /// Which passes rewrite a graph before it is planned. `None` leaves it to the graph, see
-    /// [`Selection::of_graph`]. Plans with gradients are made of the graph as it stands.
+    /// [`Selection::of_graph`]; plans with gradients are then made of the graph as it stands. A model that
+    /// is written op by op trains faster with `outline`, which may change the last bits of gradients.
     pub passes: Option<Selection>,
     /// How many threads play; 0 means one a core.
     pub threads: usize,

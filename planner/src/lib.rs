@@ -322,7 +322,7 @@ impl Planner {
         Ok(plan)
     }
 
-    /// The plan of a verified graph after these passes.
+    /// The plan of a verified graph after these passes; after none where gradients of values are wanted.
     ///
     /// The plan is checked in two steps: it computes what the optimised graph says, and
     /// [`equivalent`](autobatch_ir::graph::equivalent::equivalent) proves that this is what the
@@ -337,11 +337,22 @@ impl Planner {
         selection: &Selection,
     ) -> Result<Planned<'g>, PlanError> {
         wanted_outputs(graph, request, &mut self.wanted)?;
-        let optimized = passes::optimize(graph, request.wanted, request.mode, selection, &mut passes::all)
+        let (losses, values) =
+            request.gradients.map_or((&[][..], &[][..]), |asked| (asked.losses, asked.values));
+        let mut kept = request.wanted.to_vec();
+        kept.extend(losses.iter().map(|loss| loss.0));
+        if let Some(&missing) = kept.iter().find(|value| value.index() >= graph.arena.values()) {
+            return Err(PlanError::NoFloat(missing));
+        }
+        // Inside a cell, what uses a value would add nothing to its gradient outside.
+        let selection = if values.is_empty() { selection } else { &Selection::none() };
+        let optimized = passes::optimize(graph, &kept, request.mode, selection, &mut passes::all)
             .map_err(PlanError::Pass)?;
-        let renamed = |&value: &ValueId| optimized.renaming.get(value).expect("passes keep what is wanted");
-        let wanted: Vec<ValueId> = request.wanted.iter().map(renamed).collect();
-        let plan = self.plan(&optimized.graph, &Request { wanted: &wanted, ..*request })?;
+        let renamed = |value: ValueId| optimized.renaming.get(value).expect("passes keep what is wanted");
+        let wanted: Vec<ValueId> = request.wanted.iter().map(|&value| renamed(value)).collect();
+        let losses: Vec<_> = losses.iter().map(|&(value, factor)| (renamed(value), factor)).collect();
+        let gradients = request.gradients.map(|asked| Gradients { losses: &losses, ..asked });
+        let plan = self.plan(&optimized.graph, &Request { wanted: &wanted, gradients, ..*request })?;
         Ok(Planned { plan, optimized })
     }
 }

@@ -21,10 +21,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return values(isa, budget);
     }
     products(isa, budget)?;
+    gradients(isa, budget)?;
     if std::env::args().nth(2).is_none() {
         packing(isa, budget)?;
         values(isa, budget)?;
-        gradients(isa, budget)?;
     }
     Ok(())
 }
@@ -58,9 +58,10 @@ fn products(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>
 }
 
 fn gradients(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>> {
-    for (n, k) in [(50, 50), (100, 50), (256, 128), (600, 150), (1024, 512), (2048, 512)] {
+    let only = std::env::args().nth(2).unwrap_or_default();
+    for (n, k) in [(50, 50), (100, 50), (256, 128), (600, 150), (1024, 512), (2048, 512), (2500, 1000)] {
         for rows in [1, 16, 64, 300, 2000, 20_000] {
-            if rows * n * k > 2_000_000_000 {
+            if rows * n * k > 5_000_000_000 || !format!("{n}x{k}").contains(&only) {
                 continue;
             }
             let (x, dy) = (floats(rows * k), floats(rows * n));

@@ -45,9 +45,9 @@ impl Planning {
         self.cache.get_or_plan(graph, request, policy, passes.as_ref(), || {
             dump.graph(graph)?;
             let plan = match passes {
-                // Losses keep their names only if no pass runs.
-                _ if request.gradients.is_some() => planner.plan(graph, request)?,
                 Some(selection) => planner.optimize_and_plan(graph, request, selection)?.plan,
+                // What runs by default in training saves less than it costs.
+                None if request.gradients.is_some() => planner.plan(graph, request)?,
                 None => {
                     let selection = Selection::of_graph(graph, request.mode);
                     planner.optimize_and_plan(graph, request, &selection)?.plan

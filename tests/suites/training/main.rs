@@ -7,5 +7,6 @@ mod checkpoints;
 mod errors;
 mod killed;
 mod model;
+mod rewritten;
 mod steps;
 mod weights;
