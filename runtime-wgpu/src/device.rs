@@ -1,13 +1,16 @@
 //! Adapters: which there are, which is taken, what it holds, and how it rounds.
 
 use crate::error::GpuError;
-use autobatch_shaders::Joins;
+use autobatch_shaders::{Joins, Numbers};
 use pollster::block_on;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// Bytes of the numbers of a dispatch.
+pub(crate) const NUMBERS: u32 = 12;
 
 /// Which adapter is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -129,6 +132,9 @@ pub struct Options {
     pub pipelines: Kept,
     /// Whether threads of a subgroup may read from one another, where the adapter has it. Bits are the same.
     pub subgroups: bool,
+    /// Whether the numbers of a dispatch go among the commands, where the adapter has it; else they are bound
+    /// anew for each dispatch, which takes the host longer. Bits are the same.
+    pub immediates: bool,
 }
 
 impl Default for Options {
@@ -141,6 +147,7 @@ impl Default for Options {
             strict: false,
             pipelines: Kept::Nowhere,
             subgroups: true,
+            immediates: true,
         }
     }
 }
@@ -255,7 +262,7 @@ impl Gpu {
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("autobatch"),
             required_features: adapter.features()
-                & (wgpu::Features::PIPELINE_CACHE | wgpu::Features::SUBGROUP),
+                & (wgpu::Features::PIPELINE_CACHE | wgpu::Features::SUBGROUP | wgpu::Features::IMMEDIATES),
             required_limits: limits.clone(),
             experimental_features: wgpu::ExperimentalFeatures::disabled(),
             memory_hints: wgpu::MemoryHints::Performance,
@@ -293,6 +300,14 @@ impl Gpu {
     pub fn joins(&self) -> Joins {
         let threads = self.facts.subgroups.filter(|_| self.options.subgroups);
         threads.map_or(Joins::Memory, |(least, _)| Joins::of(least))
+    }
+
+    /// How the numbers of a dispatch arrive.
+    #[must_use]
+    pub fn numbers(&self) -> Numbers {
+        let has = self.device.features().contains(wgpu::Features::IMMEDIATES)
+            && self.limits.max_immediate_size >= NUMBERS;
+        if self.options.immediates && has { Numbers::Immediate } else { Numbers::Uniform }
     }
 
     /// Bytes of one binding: a power of two, so that a shift finds the binding of a word.

@@ -55,6 +55,13 @@ pub struct Dispatch {
     pub work: u64,
 }
 
+impl Dispatch {
+    /// What its modules know of it: the segments, how many, and a zero.
+    pub(crate) const fn numbers(&self) -> [u32; 3] {
+        [self.segments, self.count, 0]
+    }
+}
+
 /// A plan, ready for a device.
 #[derive(Debug)]
 pub struct Compiled {
