@@ -12,6 +12,9 @@ use std::time::Duration;
 /// Bytes of the numbers of a dispatch.
 pub(crate) const NUMBERS: u32 = 12;
 
+/// Rounds of loops that Mesa's software drivers take; other software adapters may take more, but none says.
+const SOFTWARE_ROUNDS: u64 = 65_535;
+
 /// Which adapter is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Selector {
@@ -88,6 +91,8 @@ pub struct Budget {
     pub scratch: Option<u64>,
     /// Bytes of rows and parameters together.
     pub memory: Option<u64>,
+    /// Rounds of the loops of a thread; plans that need more are refused.
+    pub rounds: Option<u64>,
 }
 
 /// Where what the driver makes of pipelines is kept from process to process, if the adapter has it.
@@ -325,6 +330,14 @@ impl Gpu {
     pub fn bindings(&self) -> u32 {
         let allowed = self.options.budget.bindings.unwrap_or(u32::MAX);
         self.limits.max_storage_buffers_per_shader_stage.min(allowed)
+    }
+
+    /// Rounds of loops after which the device stops without a word, or that it was told to keep to; nothing for
+    /// hardware.
+    #[must_use]
+    pub fn rounds(&self) -> Option<u64> {
+        let of_device = (self.facts.kind == "software").then_some(SOFTWARE_ROUNDS);
+        self.options.budget.rounds.into_iter().chain(of_device).min()
     }
 
     /// Gives the device back at once; whoever plays on it next finds it lost.

@@ -120,7 +120,7 @@ fn numbers_among_the_commands_give_the_bits_of_numbers_that_are_bound() {
     for entry in ENTRIES.iter().filter(|entry| ["d", "sst"].contains(&entry.name)) {
         let (graph, losses) = models::graph(entry);
         let (plan, weights) = (training(&graph, &losses), weights(&graph));
-        let mut gradients = |player: &mut Player| -> Vec<Option<Vec<f32>>> {
+        let gradients = |player: &mut Player| -> Vec<Option<Vec<f32>>> {
             // The second play finds all there, and must say the same.
             for _ in 0..2 {
                 player.play(&plan, &weights, bound(&graph, true)).expect("plays");
