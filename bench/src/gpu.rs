@@ -3,7 +3,7 @@
 //! Products and moves are timed as differences: a plan with three of them less a plan with one, so that
 //! uploads, read-backs and the submission itself cancel. Models are timed as whole plays of a plan that is on
 //! the device already; beside that, what the host does of it: writing commands and submitting them, and
-//! handing over what is bound.
+//! handing over what is bound. Of four small models the latter is timed with and without immediates in turns.
 
 use crate::error::BenchError;
 use autobatch::runtime_wgpu::{Bound, Options, Player};
@@ -20,6 +20,10 @@ use std::time::{Duration, Instant};
 
 /// Turns of each plan; the best counts.
 const TURNS: usize = 5;
+/// Plays of a small model a turn, where the host is timed.
+const PLAYS: usize = 60;
+/// Models whose host time is taken, and of how many instances.
+const SMALL: [(&str, usize); 4] = [("b", 16), ("d", 16), ("sst", 16), ("lattice", 8)];
 
 /// Times products of square matrices, moves, and the models `b` and `d` on a device.
 ///
@@ -27,9 +31,11 @@ const TURNS: usize = 5;
 /// If there is no such device, or it does not play.
 pub fn report(device: &str, size: Option<usize>) -> Result<String, BenchError> {
     let selector = device.parse().map_err(|error| BenchError::Gpu(format!("{error}")))?;
-    let mut player = Player::new(Options { selector, ..Options::default() }).map_err(gpu)?;
+    let options = Options { selector, ..Options::default() };
+    let mut player = Player::new(options.clone()).map_err(gpu)?;
     let facts = player.gpu().map(|gpu| gpu.facts().clone());
     let software = facts.as_ref().is_some_and(|facts| facts.kind == "software");
+    let is_idle = facts.as_ref().is_some_and(|facts| facts.backend == "noop");
     let size = size.unwrap_or(if software { 128 } else { 4096 });
     let mut text = String::new();
     if let Some(facts) = facts {
@@ -38,10 +44,21 @@ pub fn report(device: &str, size: Option<usize>) -> Result<String, BenchError> {
     if software {
         text.push_str("a software adapter: these numbers say nothing about GPUs\n");
     }
-    let product = one_of(&mut player, size, |value, w| value.affine(w, None))?;
+    if is_idle {
+        text.push_str("no driver: nothing is played, and what the host takes is what wgpu takes\n");
+    } else {
+        speeds(&mut player, size, software, &mut text)?;
+    }
+    host(&options, &mut text)?;
+    Ok(text)
+}
+
+/// Times products, moves, and whole models.
+fn speeds(player: &mut Player, size: usize, software: bool, text: &mut String) -> Result<(), BenchError> {
+    let product = one_of(player, size, |value, w| value.affine(w, None))?;
     let flops = 2.0 * (size as f64).powi(3) / product.as_secs_f64();
     let _ = writeln!(text, "product {size} x {size} x {size}: {product:?}, {:.1} GFLOP/s", flops / 1e9);
-    let moved = one_of(&mut player, size, |value, _| value.relu())?;
+    let moved = one_of(player, size, |value, _| value.relu())?;
     let bytes = 8.0 * (size as f64).powi(2) / moved.as_secs_f64();
     let _ = writeln!(
         text,
@@ -49,7 +66,7 @@ pub fn report(device: &str, size: Option<usize>) -> Result<String, BenchError> {
         bytes / 1e9
     );
     for name in ["b", "d"] {
-        let Model { instances, steps, played } = model(&mut player, name, software)?;
+        let Model { instances, steps, played } = model(player, name, software)?;
         let rate = instances as f64 / played.whole.as_secs_f64();
         let _ = writeln!(
             text,
@@ -67,7 +84,43 @@ pub fn report(device: &str, size: Option<usize>) -> Result<String, BenchError> {
             played.bytes
         );
     }
-    Ok(text)
+    Ok(())
+}
+
+/// Times the host on small models, numbers of dispatches bound at offsets and among the commands in turns.
+fn host(options: &Options, text: &mut String) -> Result<(), BenchError> {
+    let ways = [("bound", false), ("among", true)].map(|(way, immediates)| {
+        Player::new(Options { immediates, ..options.clone() }).map(|player| (way, player))
+    });
+    let mut ways = ways.into_iter().collect::<Result<Vec<_>, _>>().map_err(gpu)?;
+    for (name, count) in SMALL {
+        let wanted = catalogue::Options {
+            count: Some(count),
+            batch: Some(count),
+            hidden: Some(8),
+            seed: 1,
+            ..Default::default()
+        };
+        let made = made(name, &wanted)?.1;
+        let mut best: Vec<Option<Played>> = vec![None; ways.len()];
+        for _ in 0..TURNS {
+            for ((_, player), best) in ways.iter_mut().zip(&mut best) {
+                let found = played(player, &made, PLAYS)?;
+                *best = Some(match best {
+                    Some(before) => before.best(&found),
+                    None => found,
+                });
+            }
+        }
+        let _ = write!(text, "model {name}, {count} instances of width 8, {} steps:", made.1.steps.len());
+        for ((way, _), played) in ways.iter().zip(best.into_iter().flatten()) {
+            let us = |time: Duration| time.as_secs_f64() * 1e6;
+            let (dispatches, encode, upload) = (played.dispatches, us(played.encode), us(played.upload));
+            let _ = write!(text, " {way} {encode:.1} us for {dispatches} dispatches, upload {upload:.1};");
+        }
+        text.push_str(" encode and submit\n");
+    }
+    Ok(())
 }
 
 fn gpu(error: autobatch::runtime_wgpu::GpuError) -> BenchError {
@@ -92,7 +145,7 @@ fn one_of(
             value = step(value, w);
         }
         let wanted: Vec<ValueId> = value.slice_axis(0, 0..1).id().into_iter().collect();
-        times.push(played(player, &planned(&graph.finish()?, &wanted)?)?.whole);
+        times.push(played(player, &planned(&graph.finish()?, &wanted)?, TURNS)?.whole);
     }
     Ok(times[1].saturating_sub(times[0]).max(Duration::from_nanos(1)) / 2)
 }
@@ -105,6 +158,7 @@ struct Model {
 }
 
 /// The best times of a play, each for itself, and what it took.
+#[derive(Clone)]
 struct Played {
     whole: Duration,
     encode: Duration,
@@ -113,9 +167,32 @@ struct Played {
     bytes: u64,
 }
 
+impl Played {
+    /// The better of each.
+    fn best(&self, other: &Self) -> Self {
+        Self {
+            whole: self.whole.min(other.whole),
+            encode: self.encode.min(other.encode),
+            upload: self.upload.min(other.upload),
+            ..*other
+        }
+    }
+}
+
 fn model(player: &mut Player, name: &str, small: bool) -> Result<Model, BenchError> {
     let count = small.then_some(4);
-    let problem = open(name, &catalogue::Options { count, batch: count, seed: 1, ..Default::default() })?;
+    let (instances, made) =
+        made(name, &catalogue::Options { count, batch: count, seed: 1, ..Default::default() })?;
+    let played = played(player, &made, TURNS)?;
+    Ok(Model { instances, steps: made.1.steps.len(), played })
+}
+
+/// The instances of a model, and its graph and plan.
+fn made(
+    name: &str,
+    options: &catalogue::Options,
+) -> Result<(usize, (GraphData, Verified<Plan>)), BenchError> {
+    let problem = open(name, options)?;
     let graph = Graph::new(&problem.module);
     let mut outputs = Vec::new();
     for instance in 0..problem.workload.instances() {
@@ -123,9 +200,7 @@ fn model(player: &mut Player, name: &str, small: bool) -> Result<Model, BenchErr
         problem.workload.emit(&graph, instance, &mut outputs);
     }
     let wanted: Vec<ValueId> = outputs.iter().filter_map(|value| value.id()).collect();
-    let made = planned(&graph.finish()?, &wanted)?;
-    let played = played(player, &made)?;
-    Ok(Model { instances: problem.workload.instances(), steps: made.1.steps.len(), played })
+    Ok((problem.workload.instances(), planned(&graph.finish()?, &wanted)?))
 }
 
 /// A graph and its plan.
@@ -134,25 +209,30 @@ fn planned(graph: &GraphData, wanted: &[ValueId]) -> Result<(GraphData, Verified
     Ok((graph.clone(), Planner::default().plan(graph, &request)?.verify()?))
 }
 
-fn played(player: &mut Player, (graph, plan): &(GraphData, Verified<Plan>)) -> Result<Played, BenchError> {
+/// The best of so many plays.
+fn played(
+    player: &mut Player,
+    (graph, plan): &(GraphData, Verified<Plan>),
+    turns: usize,
+) -> Result<Played, BenchError> {
     let weights = Weights::init(&graph.module, 0);
     let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
     let bound = Bound { words, floats, noise: Noise::Off };
     let most = Duration::MAX;
     let mut best = Played { whole: most, encode: most, upload: most, dispatches: 0, bytes: 0 };
     // The first play makes pipelines and brings parameters and tables.
-    for turn in 0..=TURNS {
+    for turn in 0..=turns {
         let start = Instant::now();
         player.play(plan, &weights, bound).map_err(gpu)?;
         let (whole, times, counters) = (start.elapsed(), player.times(), player.counters());
         if turn > 0 {
-            best = Played {
-                whole: best.whole.min(whole),
-                encode: best.encode.min(times.encode),
-                upload: best.upload.min(times.upload),
+            best = best.best(&Played {
+                whole,
+                encode: times.encode,
+                upload: times.upload,
                 dispatches: counters.dispatches,
                 bytes: counters.uploaded,
-            };
+            });
         }
     }
     Ok(best)

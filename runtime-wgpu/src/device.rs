@@ -1,13 +1,19 @@
 //! Adapters: which there are, which is taken, what it holds, and how it rounds.
 
 use crate::error::GpuError;
-use autobatch_shaders::Joins;
+use autobatch_shaders::{Joins, Numbers};
 use pollster::block_on;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// Bytes of the numbers of a dispatch.
+pub(crate) const NUMBERS: u32 = 12;
+
+/// Rounds of loops that Mesa's software drivers take; other software adapters may take more, but none says.
+const SOFTWARE_ROUNDS: u64 = 65_535;
 
 /// Which adapter is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -85,6 +91,8 @@ pub struct Budget {
     pub scratch: Option<u64>,
     /// Bytes of rows and parameters together.
     pub memory: Option<u64>,
+    /// Rounds of the loops of a thread; plans that need more are refused.
+    pub rounds: Option<u64>,
 }
 
 /// Where what the driver makes of pipelines is kept from process to process, if the adapter has it.
@@ -129,6 +137,9 @@ pub struct Options {
     pub pipelines: Kept,
     /// Whether threads of a subgroup may read from one another, where the adapter has it. Bits are the same.
     pub subgroups: bool,
+    /// Whether the numbers of a dispatch go among the commands, where the adapter has it; else they are bound
+    /// anew for each dispatch, which takes the host longer. Bits are the same.
+    pub immediates: bool,
 }
 
 impl Default for Options {
@@ -141,6 +152,7 @@ impl Default for Options {
             strict: false,
             pipelines: Kept::Nowhere,
             subgroups: true,
+            immediates: true,
         }
     }
 }
@@ -255,7 +267,7 @@ impl Gpu {
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("autobatch"),
             required_features: adapter.features()
-                & (wgpu::Features::PIPELINE_CACHE | wgpu::Features::SUBGROUP),
+                & (wgpu::Features::PIPELINE_CACHE | wgpu::Features::SUBGROUP | wgpu::Features::IMMEDIATES),
             required_limits: limits.clone(),
             experimental_features: wgpu::ExperimentalFeatures::disabled(),
             memory_hints: wgpu::MemoryHints::Performance,
@@ -295,6 +307,14 @@ impl Gpu {
         threads.map_or(Joins::Memory, |(least, _)| Joins::of(least))
     }
 
+    /// How the numbers of a dispatch arrive.
+    #[must_use]
+    pub fn numbers(&self) -> Numbers {
+        let has = self.device.features().contains(wgpu::Features::IMMEDIATES)
+            && self.limits.max_immediate_size >= NUMBERS;
+        if self.options.immediates && has { Numbers::Immediate } else { Numbers::Uniform }
+    }
+
     /// Bytes of one binding: a power of two, so that a shift finds the binding of a word.
     #[must_use]
     pub fn binding(&self) -> u64 {
@@ -310,6 +330,14 @@ impl Gpu {
     pub fn bindings(&self) -> u32 {
         let allowed = self.options.budget.bindings.unwrap_or(u32::MAX);
         self.limits.max_storage_buffers_per_shader_stage.min(allowed)
+    }
+
+    /// Rounds of loops after which the device stops without a word, or that it was told to keep to; nothing for
+    /// hardware.
+    #[must_use]
+    pub fn rounds(&self) -> Option<u64> {
+        let of_device = (self.facts.kind == "software").then_some(SOFTWARE_ROUNDS);
+        self.options.budget.rounds.into_iter().chain(of_device).min()
     }
 
     /// Gives the device back at once; whoever plays on it next finds it lost.

@@ -44,6 +44,18 @@ pub enum GpuError {
         /// How much there may be.
         limit: u64,
     },
+    /// A step loops longer than the device does, which would stop in the middle and say nothing: software
+    /// adapters do.
+    Loops {
+        /// The step of the plan; nothing for a sum of gradients behind all steps.
+        step: Option<u32>,
+        /// The template.
+        what: &'static str,
+        /// How many rounds its loops take, counted from above.
+        needed: u64,
+        /// How many the device takes.
+        limit: u64,
+    },
     /// The device was lost: taken away, reset, or destroyed. The player opens it again at the next play.
     Lost {
         /// What the driver said.
@@ -108,6 +120,16 @@ impl fmt::Display for GpuError {
                 f,
                 "{what} take {needed} bytes, the device holds {limit} at most; plan fewer instances at once, or play on the cpu"
             ),
+            Self::Loops { step, what, needed, limit } => {
+                match step {
+                    Some(step) => write!(f, "step {step} of the plan ({what})")?,
+                    None => write!(f, "a sum of gradients ({what})")?,
+                }
+                write!(
+                    f,
+                    " takes up to {needed} rounds of loops, the software adapter leaves them after {limit} and says nothing; play on the cpu or on a hardware adapter"
+                )
+            }
             Self::Lost { reason } => write!(
                 f,
                 "the device was lost: {reason}; play again, which opens it anew with the parameters as they were given; if it is lost again, plan fewer instances at once"

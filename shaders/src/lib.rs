@@ -1,13 +1,14 @@
 //! WGSL templates of the GPU runtime, one a stage, and how a module is put together from them.
 //!
 //! A template has marked lines, `//~ name`, which are holes: `memory` (bindings and the functions that
-//! reach them), `thread` (threads that are elements), `body` (what a stage computes), `shape` (the
+//! reach them), `numbers` (how those of a dispatch arrive), `thread` (threads that are elements), `body` (what a stage computes), `shape` (the
 //! constants of a tile), `tail` (a function of what products computed), `thread_of_group` and
 //! `number_of_thread` (what a module asks about a thread of a row). Functions of the library
 //! (elementwise functions, products, folds of rows, noise, lists) are put in where a template calls them,
 //! and only then: what a driver compiles is what a dispatch needs.
 //!
-//! The text is plain WGSL without extensions, but for subgroups where [`Joins`] asks for them. Every template keeps to 8 storage buffers, 256 threads a
+//! The text is plain WGSL without extensions, but for subgroups where [`Joins`] and immediates where [`Numbers`]
+//! asks for them. Every template keeps to 8 storage buffers, 256 threads a
 //! group and 16 KiB of group memory, which all devices have.
 
 mod library;
@@ -182,6 +183,29 @@ impl Joins {
         match self {
             Self::Memory => "",
             Self::Eight | Self::Sixteen => "    let local = subgroup * size + member;\n",
+        }
+    }
+}
+
+/// How the numbers of a dispatch arrive at the stages of plans.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Numbers {
+    /// In a buffer, at an offset that is bound anew for each dispatch: as every device can.
+    #[default]
+    Uniform,
+    /// Among the commands, so that what is bound stays bound.
+    Immediate,
+}
+
+impl Numbers {
+    /// Every way.
+    pub const ALL: [Self; 2] = [Self::Uniform, Self::Immediate];
+
+    /// The hole `numbers`.
+    const fn declaration(self) -> &'static str {
+        match self {
+            Self::Uniform => "@group(0) @binding(0) var<uniform> dispatch: Dispatch;\n",
+            Self::Immediate => "var<immediate> dispatch: Dispatch;\n",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The library: declarations by name, and the closure of those that a text mentions.
 
-use crate::{EXACT, FUNCTIONS, Joins, NATIVE, THREAD, Template};
+use crate::{EXACT, FUNCTIONS, Joins, NATIVE, Numbers, THREAD, Template};
 use std::collections::BTreeMap;
 
 /// Declarations by name: functions, structs and variables of groups.
@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 pub struct Library {
     items: BTreeMap<&'static str, &'static str>,
     joins: Joins,
+    numbers: Numbers,
 }
 
 impl Library {
@@ -16,7 +17,13 @@ impl Library {
     pub fn new(exact: bool, joins: Joins) -> Self {
         let arithmetic = if exact { EXACT } else { NATIVE };
         let files = FUNCTIONS.into_iter().chain([arithmetic]).chain(joins.files().iter().copied());
-        Self { items: files.flat_map(declarations).collect(), joins }
+        Self { items: files.flat_map(declarations).collect(), joins, numbers: Numbers::Uniform }
+    }
+
+    /// The same, for numbers of dispatches that arrive in this way.
+    #[must_use]
+    pub fn with(self, numbers: Numbers) -> Self {
+        Self { numbers, ..self }
     }
 
     /// A module: the template with its holes filled by these texts, what every module begins with, and
@@ -29,7 +36,8 @@ impl Library {
         let main = fill(&main, "memory", memory);
         let main = fill(&main, "thread_of_group", self.joins.builtins());
         let main = fill(&main, "number_of_thread", self.joins.number());
-        let mut module = fill(template.access.text(), "memory", memory);
+        let access = fill(template.access.text(), "numbers", self.numbers.declaration());
+        let mut module = fill(&access, "memory", memory);
         for text in self.closure(&main).values() {
             module.push('\n');
             module.push_str(text);

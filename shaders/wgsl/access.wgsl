@@ -28,7 +28,7 @@ struct Play {
     first: u32,
 }
 
-@group(0) @binding(0) var<uniform> dispatch: Dispatch;
+//~ numbers
 @group(0) @binding(1) var<storage, read> tables: array<u32>;
 //~ memory
 

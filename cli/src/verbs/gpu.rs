@@ -82,7 +82,7 @@ fn findings(found: &SelfTest) -> Vec<String> {
     });
     lines.push(match (found.is_healthy(), adapter.kind) {
         (false, _) => "advice: update the driver, choose another adapter, or play on the cpu".to_owned(),
-        (true, "software") => "advice: software adapters check results of small models (some cut long loops short); play on the cpu".to_owned(),
+        (true, "software") => "advice: software adapters check results of small models (plans with long loops are refused); play on the cpu".to_owned(),
         (true, _) => {
             format!("advice: play with `gpu:{}`; models whose rows are many gain most", adapter.number)
         }

@@ -11,6 +11,7 @@ mod layout;
 mod map;
 mod product;
 mod record;
+mod rounds;
 mod row;
 mod step;
 mod touched;
@@ -55,6 +56,13 @@ pub struct Dispatch {
     pub work: u64,
 }
 
+impl Dispatch {
+    /// What its modules know of it: the segments, how many, and a zero.
+    pub(crate) const fn numbers(&self) -> [u32; 3] {
+        [self.segments, self.count, 0]
+    }
+}
+
 /// A plan, ready for a device.
 #[derive(Debug)]
 pub struct Compiled {
@@ -91,6 +99,8 @@ pub struct Target {
     pub strict: bool,
     /// How parameters lie in its memory.
     pub packing: Packing,
+    /// Rounds of loops after which it stops without a word; nothing where it does not.
+    pub rounds: Option<u64>,
 }
 
 impl Target {
@@ -101,6 +111,7 @@ impl Target {
         scratch: DEFAULT_SCRATCH,
         strict: false,
         packing: Packing::Halves,
+        rounds: None,
     };
 
     /// Into how many bindings so many words are cut.
@@ -129,7 +140,7 @@ pub const DEFAULT_SCRATCH: u64 = 16 << 20;
 /// Compiles a plan.
 ///
 /// # Errors
-/// If it takes more than words of 32 bits can count, or than the device holds.
+/// If it takes more than words of 32 bits can count, than the device holds, or longer loops than it plays.
 pub fn compile(plan: &Verified<Plan>, target: Target) -> Result<Compiled, GpuError> {
     let mut build = Build::new(plan, target)?;
     build.parameters()?;
@@ -154,6 +165,8 @@ struct Build<'a> {
     layout: Layout,
     scratch_budget: u64,
     strict: bool,
+    /// See [`Target::rounds`].
+    rounds: Option<u64>,
     /// Words of scratch that the greediest wave takes.
     scratch: u64,
     tables: Vec<u32>,
@@ -177,6 +190,7 @@ impl<'a> Build<'a> {
             layout: Layout::new(plan, target.packing)?,
             scratch_budget: target.scratch.max(1),
             strict: target.strict,
+            rounds: target.rounds,
             scratch: 0,
             tables: plan.tables.clone(),
             programs: Vec::new(),

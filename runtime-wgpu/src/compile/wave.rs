@@ -7,6 +7,7 @@
 //! step has units, unless its steps run different programs.
 
 use super::record::Record;
+use super::rounds::Loops;
 use super::{Build, Dispatch, MOST_THREADS};
 use crate::error::GpuError;
 use crate::module::{GROUP, Program};
@@ -66,6 +67,7 @@ impl Build<'_> {
                 limit: MOST_THREADS,
             });
         }
+        self.ends(&program, record, (first, threads))?;
         let record = self.table(record.words())?;
         let number = match self.numbers.get(&program) {
             Some(&number) => number,
@@ -87,6 +89,18 @@ impl Build<'_> {
             step: self.step,
         });
         Ok(())
+    }
+
+    /// Refuses a program whose loops the device would leave early.
+    fn ends(&self, program: &Program, record: &Record, lanes: (u32, u64)) -> Result<(), GpuError> {
+        let Some(limit) = self.rounds else { return Ok(()) };
+        let rounds = Loops { record: record.words(), tables: &self.tables, lanes }.of(program);
+        match rounds <= limit {
+            true => Ok(()),
+            false => {
+                Err(GpuError::Loops { step: self.step, what: program.template().name, needed: rounds, limit })
+            }
+        }
     }
 
     /// Says how much work the last segment is.

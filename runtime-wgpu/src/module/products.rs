@@ -111,8 +111,7 @@ impl Products {
     pub(super) fn shape(&self) -> String {
         let (high, wide) = self.extents();
         let band = wide * self.groups.iter().copied().max().unwrap_or(1);
-        let bytes = |deep: u32| (high + band) * deep * 4 + high * 4;
-        let deep = if bytes(16) <= GROUP_MEMORY { 16 } else { 8 };
+        let deep = self.deep();
         let (down, across) = (self.tile.down(), self.across());
         let (tall, broad) = (word(down), word(across));
         format!(
@@ -125,6 +124,45 @@ impl Products {
             vector(broad),
             band * deep / broad,
         )
+    }
+
+    /// Columns of the operand in the memory of a group.
+    fn deep(&self) -> u32 {
+        let (high, wide) = self.extents();
+        let band = wide * self.groups.iter().copied().max().unwrap_or(1);
+        let bytes = |deep: u32| (high + band) * deep * 4 + high * 4;
+        if bytes(16) <= GROUP_MEMORY { 16 } else { 8 }
+    }
+
+    /// How many rounds the loops of a thread take with this record, those of [`body`](Self::body).
+    pub(crate) fn rounds(&self, record: &[u32]) -> u64 {
+        let (down, across) = (u64::from(self.tile.down()), u64::from(self.across()));
+        let (high, wide) = self.extents();
+        let deep = self.deep();
+        let mut rounds = match self.tile {
+            Tile::Few => 0,
+            _ => down * (across + 2) + 1,
+        };
+        for (number, &groups) in self.groups.iter().enumerate() {
+            let block = record[3 + number] as usize;
+            rounds += match self.tile {
+                Tile::Few => u64::from(groups) + 2,
+                _ => u64::from(groups) * down * across + 2,
+            };
+            // What is gathered for `deep` columns, and the columns.
+            let gathered = |words: u32| u64::from(words.div_ceil(256)) + 1;
+            let (tall, broad) = (word(self.tile.down()), word(self.across()));
+            let each = gathered(deep * high / tall) + gathered(deep * groups * wide / broad) + 1;
+            for part in 0..record[block] {
+                let at = block + (BLOCK_HEAD + groups + PART * part) as usize;
+                let width = u64::from(record[at + 4]);
+                rounds += match self.tile {
+                    Tile::Few => width + 2,
+                    _ => width + width.div_ceil(deep.into()) * (each + 1) + 2,
+                };
+            }
+        }
+        rounds
     }
 
     /// The column of sum `j` of a thread, in its tile: neighbours in a word, words sixteen apart.

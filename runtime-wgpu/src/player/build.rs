@@ -3,6 +3,7 @@
 use crate::device::Gpu;
 use crate::error::GpuError;
 use pollster::block_on;
+use std::num::NonZeroU64;
 
 /// A pipeline to be.
 pub(super) struct Build<'a> {
@@ -52,48 +53,58 @@ impl Build<'_> {
         self,
         entries: &[wgpu::BindGroupLayoutEntry],
     ) -> Result<(wgpu::BindGroupLayout, wgpu::ComputePipeline), GpuError> {
-        let (group, layout) = layouts(self.gpu, entries);
+        let (group, layout) = layouts(self.gpu, entries, 0);
         Ok((group, self.on(&layout)?))
     }
 }
 
-/// The layouts of one group of bindings.
+/// The layouts of one group of bindings, and of so many bytes of immediates.
 pub(super) fn layouts(
     gpu: &Gpu,
     entries: &[wgpu::BindGroupLayoutEntry],
+    immediates: u32,
 ) -> (wgpu::BindGroupLayout, wgpu::PipelineLayout) {
     let label = Some("a dispatch");
     let group = gpu.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries });
     let pipeline = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
         label,
         bind_group_layouts: &[Some(&group)],
-        immediate_size: 0,
+        immediate_size: immediates,
     });
     (group, pipeline)
 }
 
-fn entry(number: u32, ty: wgpu::BufferBindingType, dynamic: bool) -> wgpu::BindGroupLayoutEntry {
+fn entry(
+    number: u32,
+    ty: wgpu::BufferBindingType,
+    dynamic: bool,
+    least: Option<u64>,
+) -> wgpu::BindGroupLayoutEntry {
     wgpu::BindGroupLayoutEntry {
         binding: number,
         visibility: wgpu::ShaderStages::COMPUTE,
-        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: dynamic, min_binding_size: None },
+        ty: wgpu::BindingType::Buffer {
+            ty,
+            has_dynamic_offset: dynamic,
+            min_binding_size: least.and_then(NonZeroU64::new),
+        },
         count: None,
     }
 }
 
 /// The layout of a uniform whose offset a dispatch says.
 pub(super) fn uniform(number: u32) -> wgpu::BindGroupLayoutEntry {
-    entry(number, wgpu::BufferBindingType::Uniform, true)
+    entry(number, wgpu::BufferBindingType::Uniform, true, None)
 }
 
-/// The layout of an array.
+/// The layout of an array of words. Its least size is said here, so that no dispatch asks for it.
 pub(super) fn storage(number: u32, read_only: bool) -> wgpu::BindGroupLayoutEntry {
-    entry(number, wgpu::BufferBindingType::Storage { read_only }, false)
+    entry(number, wgpu::BufferBindingType::Storage { read_only }, false, Some(4))
 }
 
 /// A buffer in a group: all of it, or so many bytes from an offset that a dispatch says.
 pub(super) fn binding(number: u32, buffer: &wgpu::Buffer, bytes: Option<u64>) -> wgpu::BindGroupEntry<'_> {
-    let size = bytes.and_then(std::num::NonZeroU64::new);
+    let size = bytes.and_then(NonZeroU64::new);
     let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: 0, size });
     wgpu::BindGroupEntry { binding: number, resource }
 }

@@ -124,7 +124,8 @@ impl Player {
         let scratch = self.options.budget.scratch.map_or(DEFAULT_SCRATCH, |bytes| (bytes / 4).max(1));
         let (strict, packing) = (self.options.strict, self.packing);
         let gpu = &self.open()?.gpu;
-        Ok(Target { binding: gpu.binding(), bindings: gpu.bindings(), scratch, strict, packing })
+        let (binding, bindings, rounds) = (gpu.binding(), gpu.bindings(), gpu.rounds());
+        Ok(Target { binding, bindings, scratch, strict, packing, rounds })
     }
 
     fn open(&mut self) -> Result<&mut Resident, GpuError> {

@@ -2,10 +2,10 @@
 
 use super::build::{self, Build, storage, uniform};
 use super::cache::PipelineFile;
-use crate::device::{Arithmetic, Gpu};
+use crate::device::{Arithmetic, Gpu, NUMBERS};
 use crate::error::GpuError;
 use crate::module::{Cuts, Program};
-use autobatch_shaders::Library;
+use autobatch_shaders::{Library, Numbers};
 use std::collections::HashMap;
 
 /// So many pipelines are kept; those that plans hold stay with them.
@@ -36,7 +36,7 @@ impl Pipelines {
     pub(super) fn new(gpu: &Gpu) -> Self {
         let exact = gpu.options().arithmetic == Arithmetic::Exact;
         Self {
-            library: Library::new(exact, gpu.joins()),
+            library: Library::new(exact, gpu.joins()).with(gpu.numbers()),
             layouts: HashMap::new(),
             kept: HashMap::new(),
             made: 0,
@@ -83,10 +83,17 @@ impl Pipelines {
 }
 
 fn layouts(gpu: &Gpu, cuts: Cuts) -> Layouts {
-    let mut entries = vec![uniform(0), storage(1, true)];
+    let mut entries = vec![storage(1, true)];
+    let immediates = match gpu.numbers() {
+        Numbers::Immediate => NUMBERS,
+        Numbers::Uniform => {
+            entries.push(uniform(0));
+            0
+        }
+    };
     for number in 0..cuts.arena + cuts.params {
         entries.push(storage(2 + number, number >= cuts.arena));
     }
-    let (group, pipeline) = build::layouts(gpu, &entries);
+    let (group, pipeline) = build::layouts(gpu, &entries, immediates);
     Layouts { group, pipeline }
 }

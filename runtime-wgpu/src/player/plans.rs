@@ -4,6 +4,7 @@
 //! A bounded number of plans stays; the one unused for longest goes, and its buffers are used again. Writes
 //! to a queue come after all that was submitted before, so a buffer can be written while its last play runs.
 
+use super::build::binding;
 use super::memory::Memory;
 use super::pipelines::Pipelines;
 use crate::border::{self, Indices};
@@ -13,6 +14,7 @@ use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::module::Cuts;
 use autobatch_ir::plan::{Plan, Verified};
+use autobatch_shaders::Numbers;
 use std::sync::Arc;
 use wgpu::BufferUsages as Usage;
 
@@ -22,8 +24,8 @@ const MOST_PLANS: usize = 16;
 const MOST_WORDS: u64 = 64 << 20;
 /// Buffers are as large as a multiple of so many words.
 const GRAIN: u64 = 1 << 12;
-/// Words of a dispatch's numbers.
-const NUMBERS: u64 = 4;
+/// Words of a dispatch's numbers where they are bound.
+const BOUND: u64 = 4;
 
 /// A plan on the device.
 pub(super) struct Loaded {
@@ -33,13 +35,19 @@ pub(super) struct Loaded {
     /// Which bound words are indices.
     pub(super) indices: Indices,
     tables: Growing,
-    numbers: Growing,
-    /// Words from one dispatch's numbers to the next.
-    stride: u64,
+    /// The numbers of dispatches, where they do not go among the commands.
+    numbers: Option<Numbered>,
     pipelines: Vec<wgpu::ComputePipeline>,
     /// The bind group, and what memory it names.
     bound: Option<(u64, Cuts, wgpu::BindGroup)>,
     used: u64,
+}
+
+/// The numbers of all dispatches in a buffer.
+struct Numbered {
+    growing: Growing,
+    /// Words from one dispatch's numbers to the next.
+    stride: u64,
 }
 
 /// A buffer, and how many words it holds.
@@ -94,19 +102,11 @@ impl Plans {
         let usage = Usage::STORAGE | Usage::COPY_DST;
         let tables = buffer(gpu, &mut self.spare_tables, "the tables", words.len() as u64, usage)?;
         gpu.queue.write_buffer(&tables.buffer, 0, bytemuck::cast_slice(&words));
-
-        let stride = u64::from(gpu.limits.min_uniform_buffer_offset_alignment).max(NUMBERS * 4) / 4;
-        let mut own = Vec::with_capacity(compiled.dispatches.len() * stride as usize);
-        for dispatch in &compiled.dispatches {
-            let start = own.len();
-            own.extend([dispatch.segments, dispatch.count, 0, 0]);
-            own.resize(start + stride as usize, 0);
-        }
-        let usage = Usage::UNIFORM | Usage::COPY_DST;
-        let what = "the numbers of dispatches";
-        let numbers = buffer(gpu, &mut self.spare_numbers, what, (own.len() as u64).max(NUMBERS), usage)?;
-        gpu.queue.write_buffer(&numbers.buffer, 0, bytemuck::cast_slice(&own));
-        counters.uploaded += (words.len() + own.len()) as u64 * 4;
+        counters.uploaded += words.len() as u64 * 4;
+        let numbers = match gpu.numbers() {
+            Numbers::Immediate => None,
+            Numbers::Uniform => Some(self.number(gpu, &compiled, counters)?),
+        };
         Ok(Loaded {
             identity: plan.identity(),
             target,
@@ -114,11 +114,32 @@ impl Plans {
             indices: border::indices(plan),
             tables,
             numbers,
-            stride,
             pipelines: Vec::new(),
             bound: None,
             used: self.clock,
         })
+    }
+
+    /// Writes the numbers of all dispatches into a buffer, as far apart as offsets must be.
+    fn number(
+        &mut self,
+        gpu: &Gpu,
+        compiled: &Compiled,
+        counters: &mut Counters,
+    ) -> Result<Numbered, GpuError> {
+        let stride = u64::from(gpu.limits.min_uniform_buffer_offset_alignment).max(BOUND * 4) / 4;
+        let mut own = Vec::with_capacity(compiled.dispatches.len() * stride as usize);
+        for dispatch in &compiled.dispatches {
+            let start = own.len();
+            own.extend(dispatch.numbers());
+            own.resize(start + stride as usize, 0);
+        }
+        let usage = Usage::UNIFORM | Usage::COPY_DST;
+        let what = "the numbers of dispatches";
+        let growing = buffer(gpu, &mut self.spare_numbers, what, (own.len() as u64).max(BOUND), usage)?;
+        gpu.queue.write_buffer(&growing.buffer, 0, bytemuck::cast_slice(&own));
+        counters.uploaded += own.len() as u64 * 4;
+        Ok(Numbered { growing, stride })
     }
 
     /// Forgets plans until there is room for another.
@@ -130,7 +151,9 @@ impl Plans {
             let oldest = (0..self.loaded.len()).min_by_key(|&at| self.loaded[at].used).unwrap_or(0);
             let Loaded { tables, numbers, .. } = self.loaded.swap_remove(oldest);
             keep(&mut self.spare_tables, tables);
-            keep(&mut self.spare_numbers, numbers);
+            if let Some(Numbered { growing, .. }) = numbers {
+                keep(&mut self.spare_numbers, growing);
+            }
         }
     }
 }
@@ -175,18 +198,10 @@ impl Loaded {
         }
         let get = |program| pipelines.get(gpu, program, cuts);
         self.pipelines = self.compiled.programs.iter().map(get).collect::<Result<_, _>>()?;
-        let numbers = wgpu::BufferBinding {
-            buffer: &self.numbers.buffer,
-            offset: 0,
-            size: std::num::NonZeroU64::new(NUMBERS * 4),
-        };
-        let mut entries = vec![
-            wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(numbers) },
-            wgpu::BindGroupEntry { binding: 1, resource: self.tables.buffer.as_entire_binding() },
-        ];
+        let numbers = self.numbers.iter().map(|own| binding(0, &own.growing.buffer, Some(BOUND * 4)));
+        let mut entries: Vec<_> = numbers.chain([binding(1, &self.tables.buffer, None)]).collect();
         for (number, buffer) in memory.bindings().enumerate() {
-            let resource = buffer.as_entire_binding();
-            entries.push(wgpu::BindGroupEntry { binding: 2 + number as u32, resource });
+            entries.push(binding(2 + number as u32, buffer, None));
         }
         let group = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some("a plan"),
@@ -207,10 +222,14 @@ impl Loaded {
         &self.tables.buffer
     }
 
-    /// Encodes a stretch of the dispatches.
+    /// Encodes a stretch of the dispatches. Binding makes wgpu look at every buffer of the group again, so it is
+    /// done once where numbers go among the commands.
     pub(super) fn encode(&self, encoder: &mut wgpu::CommandEncoder, dispatches: std::ops::Range<usize>) {
         let Some((_, _, group)) = &self.bound else { return };
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        if self.numbers.is_none() {
+            pass.set_bind_group(0, group, &[]);
+        }
         let mut current = None;
         for number in dispatches {
             let dispatch = &self.compiled.dispatches[number];
@@ -218,7 +237,10 @@ impl Loaded {
                 pass.set_pipeline(&self.pipelines[dispatch.program as usize]);
                 current = Some(dispatch.program);
             }
-            pass.set_bind_group(0, group, &[(number as u64 * self.stride * 4) as u32]);
+            match &self.numbers {
+                Some(own) => pass.set_bind_group(0, group, &[(number as u64 * own.stride * 4) as u32]),
+                None => pass.set_immediates(0, bytemuck::cast_slice(&dispatch.numbers())),
+            }
             pass.dispatch_workgroups(dispatch.groups[0], dispatch.groups[1], 1);
         }
     }

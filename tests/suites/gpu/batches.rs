@@ -1,14 +1,17 @@
 //! On one device the bits of a row do not depend on its batch, whichever kernel plays the batch.
 
-use crate::common::{bound, player, skipped};
+use crate::common::{bound, player, skipped, training, weights};
+use crate::models;
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
+use autobatch_ir::plan::StoreId;
 use autobatch_ir::types::f32;
+use autobatch_models::catalogue::ENTRIES;
 use autobatch_planner::{Planner, Request};
 use autobatch_runtime_wgpu::{Options, Player};
-use autobatch_shaders::Joins;
+use autobatch_shaders::{Joins, Numbers};
 
 /// So many equal cells with different inputs; those of the first are always the same.
 pub(crate) fn cells(instances: u32, width: usize) -> (GraphData, Vec<ValueId>) {
@@ -98,6 +101,35 @@ fn rows_have_the_same_bits_whether_lanes_meet_in_subgroups_or_in_memory() {
         }
         let graph = g.finish().expect("sound");
         assert_eq!(bits(&mut near, &graph, &values), bits(&mut far, &graph, &values), "width {width}");
+    }
+}
+
+#[test]
+fn numbers_among_the_commands_give_the_bits_of_numbers_that_are_bound() {
+    let Some(mut among) = player(Options::default()) else { return };
+    let Some(mut bound_anew) = player(Options { immediates: false, ..Options::default() }) else { return };
+    assert_eq!(bound_anew.gpu().expect("open").numbers(), Numbers::Uniform);
+    let gpu = among.gpu().expect("open");
+    if gpu.numbers() == Numbers::Uniform {
+        skipped(&format!("{} has no immediates", gpu.facts().name));
+    }
+    for instances in [1, 20, 70] {
+        let (graph, values) = cells(instances, 21);
+        assert_eq!(bits(&mut among, &graph, &values), bits(&mut bound_anew, &graph, &values), "{instances}");
+    }
+    for entry in ENTRIES.iter().filter(|entry| ["d", "sst"].contains(&entry.name)) {
+        let (graph, losses) = models::graph(entry);
+        let (plan, weights) = (training(&graph, &losses), weights(&graph));
+        let gradients = |player: &mut Player| -> Vec<Option<Vec<f32>>> {
+            // The second play finds all there, and must say the same.
+            for _ in 0..2 {
+                player.play(&plan, &weights, bound(&graph, true)).expect("plays");
+            }
+            (0..plan.stores.len() as u32).map(|at| player.gradient(StoreId(at)).expect("reads")).collect()
+        };
+        let (expected, found) = (gradients(&mut among), gradients(&mut bound_anew));
+        assert!(expected.iter().flatten().count() > 2, "{}", entry.name);
+        assert_eq!(found, expected, "{}", entry.name);
     }
 }
 

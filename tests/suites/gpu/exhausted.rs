@@ -46,8 +46,9 @@ fn refused(player: &mut autobatch_runtime_wgpu::Player) {
     let mut wanted = Vec::new();
     for instance in 0..14 {
         g.instance(instance);
-        let ones = g.zeros([16 << 20]) + g.input(&[1.0]).broadcast([16 << 20]);
-        wanted.extend(ones.max().id());
+        // In rows that the loops of a software adapter go along.
+        let ones = g.zeros([32, 512 << 10]) + g.input(&[1.0]).broadcast([32, 512 << 10]);
+        wanted.extend(ones.max_rows().id());
     }
     let graph = g.finish().expect("sound");
     let weights = Weights::init(&graph.module, 1);

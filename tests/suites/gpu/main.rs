@@ -15,6 +15,7 @@ mod gl;
 mod gradients;
 mod lab;
 mod limits;
+mod loops;
 mod models;
 mod play;
 mod session;

@@ -8,7 +8,7 @@ use crate::updates::every_rule;
 use autobatch_models::catalogue::ENTRIES;
 use autobatch_runtime_wgpu::compile::{Deed, Target, UpdateProgram, compile, compile_update};
 use autobatch_runtime_wgpu::module::{Cuts, Products, Program, Tile};
-use autobatch_shaders::{Joins, Library};
+use autobatch_shaders::{Joins, Library, Numbers};
 use naga::back::{hlsl, msl, spv};
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use std::collections::BTreeSet;
@@ -18,9 +18,12 @@ use std::process::{Command, Stdio};
 /// Bytes of group memory, threads of a group and storage buffers of a stage that every device has.
 const LEAST: (u32, u32, usize) = (16 << 10, 256, 8);
 
-/// Nothing, or subgroups where a module asks for them.
+/// Nothing, or what a module asks for.
 fn capabilities(text: &str) -> Capabilities {
-    if text.contains("@builtin(subgroup_id)") { Capabilities::SUBGROUP } else { Capabilities::empty() }
+    let mut wanted = Capabilities::empty();
+    wanted.set(Capabilities::SUBGROUP, text.contains("@builtin(subgroup_id)"));
+    wanted.set(Capabilities::IMMEDIATES, text.contains("var<immediate>"));
+    wanted
 }
 
 fn validated(name: &str, text: &str) -> Result<(naga::Module, ModuleInfo), String> {
@@ -61,7 +64,11 @@ fn translated(module: &naga::Module, info: &ModuleInfo) -> Result<Vec<u32>, Stri
     msl::write_string(module, info, &options, &msl::PipelineOptions::default())
         .map_err(|error| error.to_string())?;
     let mut text = String::new();
-    let options = hlsl::Options { shader_model: hlsl::ShaderModel::V6_0, ..hlsl::Options::default() };
+    let options = hlsl::Options {
+        shader_model: hlsl::ShaderModel::V6_0,
+        immediates_target: Some(hlsl::BindTarget::default()),
+        ..hlsl::Options::default()
+    };
     hlsl::Writer::new(&mut text, &options, &hlsl::PipelineOptions::default())
         .write(module, info, None)
         .map_err(|error| error.to_string())?;
@@ -115,11 +122,16 @@ fn every_module_translates_and_keeps_to_the_least_limits() {
                 translates("row", &program.text(&library, Cuts::ONE), !exact);
             }
         }
+        let immediate = library.clone().with(Numbers::Immediate);
         for program in &programs {
+            translates(program.template().name, &program.text(&immediate, Cuts::ONE), false);
             for cuts in [Cuts::ONE, cut] {
                 let name = program.template().name;
                 translates(name, &program.text(&library, cuts), !exact && cuts == Cuts::ONE);
             }
+        }
+        for program in Program::fixed() {
+            translates(program.template().name, &program.text(&immediate, Cuts::ONE), !exact);
         }
         for program in &updates {
             translates(program.template.name, &program.text(&library), !exact);

@@ -179,7 +179,7 @@ impl Training {
             let mut entries = vec![uniform(0), storage(1, true), storage(2, true)];
             entries.extend([3, 4, 5].map(|number| storage(number, false)));
             entries.push(storage(6, true));
-            self.layouts = Some(layouts(gpu, &entries));
+            self.layouts = Some(layouts(gpu, &entries, 0));
         }
         Ok(())
     }

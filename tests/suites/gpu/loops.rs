@@ -1,0 +1,154 @@
+//! Software adapters leave long loops early and say nothing: the longest plans that are played there are
+//! right, the next longer ones are refused.
+
+use crate::common::{bound, player, skipped, training};
+use autobatch_ir::graph::{Graph, GraphData};
+use autobatch_ir::id::ValueId;
+use autobatch_ir::module::{Init, ModuleBuilder};
+use autobatch_ir::plan::{Plan, StoreId, Verified};
+use autobatch_ir::{Value, Weights};
+use autobatch_planner::{Planner, Request};
+use autobatch_runtime_wgpu::{Budget, GpuError, Options, Player};
+
+type Planned = (GraphData, Verified<Plan>);
+
+/// A player on a software adapter, or nothing.
+fn software() -> Option<Player> {
+    let player = player(Options::default())?;
+    let gpu = player.gpu().expect("open");
+    if gpu.rounds().is_none() {
+        skipped(&format!("{} is no software adapter", gpu.facts().name));
+        return None;
+    }
+    Some(player)
+}
+
+fn planned(graph: GraphData, wanted: &[ValueId]) -> Planned {
+    let request = Request { wanted, ..Request::default() };
+    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    (graph, plan)
+}
+
+/// Rows of ones times a weight of ones.
+fn product(rows: usize, depth: usize, columns: usize) -> Planned {
+    let mut m = ModuleBuilder::new("products");
+    let w = m.param("w", [depth, columns], Init::Constant(1.0));
+    let g = Graph::new(&m.build().expect("sound"));
+    g.instance(0);
+    let y = g.input_shaped([rows, depth], &vec![1.0; rows * depth]).affine(w, None);
+    let wanted: Vec<ValueId> = y.id().into_iter().collect();
+    planned(g.finish().expect("sound"), &wanted)
+}
+
+/// What an op makes of a row of ones.
+fn of_a_row(width: usize, op: impl for<'g> Fn(Value<'g>) -> Value<'g>) -> Planned {
+    let g = Graph::new(&ModuleBuilder::new("rows").build().expect("sound"));
+    g.instance(0);
+    let wanted: Vec<ValueId> = op(g.input(&vec![1.0; width])).id().into_iter().collect();
+    planned(g.finish().expect("sound"), &wanted)
+}
+
+/// The gradients of a table, a weight and a bias that so many instances look at; all are ones.
+fn of_instances(instances: u32) -> Planned {
+    let mut m = ModuleBuilder::new("instances");
+    let table = m.table("embed", [2, 2], Init::Constant(1.0));
+    let w = m.param("w", [2, 3], Init::Constant(1.0));
+    let b = m.param("b", [3], Init::Constant(1.0));
+    let g = Graph::new(&m.build().expect("sound"));
+    let mut losses = Vec::new();
+    for key in 0..instances {
+        g.instance(u64::from(key));
+        losses.extend(table.look(&g, 1).affine(w, Some(b)).sum().id().map(|id| (id, 1.0)));
+    }
+    let graph = g.finish().expect("sound");
+    let plan = training(&graph, &losses);
+    (graph, plan)
+}
+
+/// The gradient of a weight along so many rows of ones, in tiles.
+fn of_rows(rows: usize) -> Planned {
+    let mut m = ModuleBuilder::new("rows");
+    let w = m.param("w", [16, 16], Init::Constant(1.0));
+    let g = Graph::new(&m.build().expect("sound"));
+    g.instance(0);
+    let y = g.input_shaped([rows, 16], &vec![1.0; rows * 16]).affine(w, None);
+    let losses: Vec<(ValueId, f32)> = y.sum().id().map(|id| (id, 1.0)).into_iter().collect();
+    let graph = g.finish().expect("sound");
+    let plan = training(&graph, &losses);
+    (graph, plan)
+}
+
+#[track_caller]
+fn plays(player: &mut Player, (graph, plan): &Planned) -> Vec<f32> {
+    let weights = Weights::init(&graph.module, 1);
+    player.play(plan, &weights, bound(graph, false)).expect("plays");
+    player.output(0).to_vec()
+}
+
+/// All gradients, in the order of the stores.
+fn gradients(player: &mut Player, plan: &Plan) -> Vec<Vec<f32>> {
+    let stores = (0..plan.stores.len() as u32).map(StoreId);
+    stores.filter_map(|store| player.gradient(store).expect("reads")).collect()
+}
+
+/// Refuses the plan; says at which step, and in which template.
+#[track_caller]
+fn refused(player: &mut Player, (graph, plan): &Planned) -> (Option<u32>, &'static str) {
+    let weights = Weights::init(&graph.module, 1);
+    let error = player.play(plan, &weights, bound(graph, false)).expect_err("is refused");
+    assert!(error.to_string().contains("play on the cpu"), "{error}");
+    match error {
+        GpuError::Loops { step, what, .. } => (step, what),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn the_longest_products_that_a_software_adapter_plays_are_right() {
+    let Some(mut player) = software() else { return };
+    for (rows, depth, what) in [(1, 65_466, "prod_few"), (16, 47_600, "prod_tile")] {
+        let found = plays(&mut player, &product(rows, depth, 16));
+        assert!(found.iter().all(|&x| x == depth as f32), "{what}: {:?}", &found[..4]);
+        assert_eq!(refused(&mut player, &product(rows, depth + 1, 16)), (Some(1), what));
+    }
+}
+
+#[test]
+fn the_longest_rows_that_a_software_adapter_plays_are_right() {
+    let Some(mut player) = software() else { return };
+    let width = 16 * 65_465;
+    assert_eq!(plays(&mut player, &of_a_row(width, |x| x.sum())), [width as f32]);
+    assert_eq!(refused(&mut player, &of_a_row(width + 1, |x| x.sum())), (Some(1), "row"));
+    let width = 16 * 21_817;
+    let found = plays(&mut player, &of_a_row(width, |x| x.softmax()));
+    let each = 1.0 / width as f32;
+    assert!(found.iter().all(|x| (x - each).abs() < 1e-5 * each), "{:?}", &found[..4]);
+    assert_eq!(refused(&mut player, &of_a_row(width + 1, |x| x.softmax())), (Some(1), "row"));
+}
+
+#[test]
+fn the_longest_sums_of_gradients_that_a_software_adapter_plays_are_right() {
+    let Some(mut player) = software() else { return };
+    let instances = 21_823;
+    let plan = of_instances(instances);
+    plays(&mut player, &plan);
+    let n = instances as f32;
+    let found = gradients(&mut player, &plan.1);
+    assert_eq!(found, [vec![0.0, 0.0, 3.0 * n, 3.0 * n], vec![n; 6], vec![n; 3]]);
+    assert_eq!(refused(&mut player, &of_instances(instances + 1)).0, None);
+    let rows = 58_192;
+    let plan = of_rows(rows);
+    plays(&mut player, &plan);
+    assert_eq!(gradients(&mut player, &plan.1), [vec![rows as f32; 256]]);
+    assert_eq!(refused(&mut player, &of_rows(rows + 1)), (None, "wgrad_tile"));
+}
+
+#[test]
+fn a_budget_of_rounds_is_kept_to_on_any_device() {
+    let budget = Budget { rounds: Some(100), ..Budget::default() };
+    let Some(mut player) = player(Options { budget, ..Options::default() }) else { return };
+    assert_eq!(plays(&mut player, &product(1, 31, 1)), [31.0]);
+    assert_eq!(refused(&mut player, &product(1, 32, 1)), (Some(1), "prod_few"));
+    // What was refused is not in the way of what comes after it.
+    assert_eq!(plays(&mut player, &product(1, 30, 1)), [30.0]);
+}
