@@ -25,7 +25,6 @@ pub mod passes;
 mod price;
 mod rewrite;
 mod room;
-mod rows;
 pub mod schedule;
 pub mod stages;
 mod storage;

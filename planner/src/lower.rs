@@ -8,7 +8,7 @@ use crate::grow::Placed;
 use crate::order::{Batch, Order, field_of};
 use crate::storage::{Storage, field_name};
 use autobatch_ir::graph::{GraphData, OperandKind, ParamArg};
-use autobatch_ir::id::{AppId, SigId, ValueId};
+use autobatch_ir::id::{SigId, ValueId};
 use autobatch_ir::plan::{
     FieldId, Kernel, KernelId, Mode, Operand, Place, Plan, PlanOutput, Step, Store, StoreId, StoreKind,
 };
@@ -68,6 +68,16 @@ pub(crate) struct Lowering<'a> {
     pub(crate) bound: u32,
     /// Values to read after the run, besides the graph's own outputs.
     pub(crate) asked: &'a [ValueId],
+}
+
+/// How far the operands of a batch were looked at.
+struct Met<'a> {
+    /// The slot of the next that is a value and no list.
+    slot: usize,
+    /// How many were bound.
+    bound: usize,
+    /// The runs of slots.
+    runs: &'a mut Vec<(usize, Run)>,
 }
 
 impl Lowering<'_> {
@@ -166,9 +176,9 @@ impl Lowering<'_> {
             let place = self.result_place(&mut plan.tables, field, batch, slots.start + block as usize);
             plan.places.push(place);
         }
-        let mut slot = slots.start + storage.blocks.len();
+        let mut met = Met { slot: slots.start + storage.blocks.len(), bound: 0, runs };
         for place in 0..signature.operands.len() {
-            let operand = self.operand(plan, batch, place, (&mut slot, runs));
+            let operand = self.operand(plan, batch, place, &mut met);
             plan.operands.push(operand);
         }
         for &arg in &signature.params {
@@ -238,24 +248,17 @@ impl Lowering<'_> {
         self.order.batches[number].wave - self.order.batches[0].wave
     }
 
-    /// `slots` holds the slot of the next operand that is a value, and the runs of those before it.
-    fn operand(
-        &self,
-        plan: &mut Plan,
-        batch: &Batch,
-        place: usize,
-        slots: (&mut usize, &mut Vec<(usize, Run)>),
-    ) -> Operand {
-        let operand = |app: AppId| self.graph.arena.operands(app)[place];
+    /// The operand of a batch that comes behind those that were `met`.
+    fn operand(&self, plan: &mut Plan, batch: &Batch, place: usize, met: &mut Met<'_>) -> Operand {
         let apps = self.order.apps(batch);
-        match operand(apps[0]).kind() {
+        match self.graph.arena.operands(apps[0])[place].kind() {
             Some(OperandKind::Value(first)) if self.graph.arena.is_list(first, &self.graph.sigs) => {
                 self.segments(plan, batch, place)
             }
             Some(OperandKind::Value(_)) => {
                 let field = self.storage.place_field(batch.sig, place);
                 let rows = apps.len();
-                let (slot, runs) = slots;
+                let Met { slot, runs, .. } = met;
                 let twin = self.order.twin(*slot).and_then(|twin| runs.iter().find(|run| run.0 == twin));
                 let run = match twin {
                     Some(&(_, Run::Table(at))) => {
@@ -279,24 +282,16 @@ impl Lowering<'_> {
                     }
                 }
             }
-            Some(OperandKind::Index(_)) => {
-                let slot = |app: AppId| match operand(app).kind() {
-                    Some(OperandKind::Index(slot)) => slot,
-                    _ => unreachable!("one type of node takes one kind of operand"),
-                };
-                match progression(plan, apps.iter().map(|&app| slot(app))) {
-                    Run::Steady { start, stride } => Operand::Words { start, stride },
-                    Run::Table(at) => Operand::WordTable { at },
-                }
-            }
-            Some(OperandKind::Data(_)) => {
-                let slot = |app: AppId| match operand(app).kind() {
-                    Some(OperandKind::Data(slot)) => slot,
-                    _ => unreachable!("one type of node takes one kind of operand"),
-                };
-                match progression(plan, apps.iter().map(|&app| slot(app))) {
-                    Run::Steady { start, stride } => Operand::Floats { start, stride },
-                    Run::Table(at) => Operand::FloatTable { at },
+            Some(kind @ (OperandKind::Index(_) | OperandKind::Data(_))) => {
+                let run = progression(plan, self.order.bound(batch, met.bound));
+                met.bound += 1;
+                match (kind, run) {
+                    (OperandKind::Data(_), Run::Steady { start, stride }) => {
+                        Operand::Floats { start, stride }
+                    }
+                    (OperandKind::Data(_), Run::Table(at)) => Operand::FloatTable { at },
+                    (_, Run::Steady { start, stride }) => Operand::Words { start, stride },
+                    (_, Run::Table(at)) => Operand::WordTable { at },
                 }
             }
             None => unreachable!("verified graphs hold known operands"),

@@ -12,16 +12,20 @@
 //! *Cost.* Linear in applications and operands, apart from the layout planner's own; a second use
 //! of a size allocates nothing.
 
+mod pose;
+mod rows;
+
 use crate::cluster::{Clusters, NONE};
 use crate::grow::Placed;
 use crate::heap::Heaps;
-use crate::layout::{self, Access, Budget, KnownSlot, LayoutError, Memory};
-use crate::rows::{Copied, Gathered, Rows, for_each_item};
+use crate::layout::{self, Access, Budget, LayoutError, Memory};
 use crate::schedule::Batches;
 use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{AppId, SigId, ValueId};
 use autobatch_ir::plan::{Mode, SlabId};
+use pose::Posing;
+use rows::{Copied, Rows};
 use std::ops::Range;
 
 /// One batch: applications of one type.
@@ -34,6 +38,10 @@ pub(crate) struct Batch {
     pub(crate) wave: u32,
     /// Which home of a constant with several it writes, see [`SigStorage::homes`].
     pub(crate) home: u32,
+    /// Its nodes as a range of the scheduler's items; none of sources.
+    nodes: Range<u32>,
+    /// Where the columns of its bound numbers begin.
+    bound: u32,
 }
 
 /// How rows are ordered.
@@ -67,6 +75,8 @@ pub(crate) struct Order {
     row_of: Vec<u32>,
     /// Where constants have homes besides their first.
     copies: Vec<Copied>,
+    /// The bound numbers that operands are, column after column of batch after batch, as the problem numbers lanes.
+    bound: Vec<u32>,
     /// The row that each row of the problem has in the plan.
     rows: Vec<u32>,
     /// Per lane of all batches its number in the problem.
@@ -87,20 +97,6 @@ pub(crate) struct Order {
     posing: Posing,
 }
 
-/// Working memory of [`Order::pose`].
-#[derive(Debug, Default)]
-struct Posing {
-    /// Per slab the rows that are there before.
-    before: Vec<u32>,
-    /// The slots of a batch.
-    results: Vec<KnownSlot>,
-    operands: Vec<KnownSlot>,
-    /// The operand places of a batch that take values, and the rows of the slabs that they read.
-    places: Vec<(usize, Range<u32>)>,
-    /// The first rows of the results of a batch.
-    starts: Vec<u32>,
-}
-
 impl Order {
     /// Sorts batches into waves, orders their lanes and numbers their rows.
     pub(crate) fn fill(
@@ -118,7 +114,7 @@ impl Order {
             row_order = RowOrder::Propagated;
         }
         self.collect(clusters, storage, batches);
-        self.pose(graph, storage, placed)?;
+        self.pose(graph, (clusters, batches), storage, placed)?;
         let reuse = mode == Mode::Infer && row_order != RowOrder::Planned;
         self.memory.forget();
         self.in_lane_order = row_order != RowOrder::Planned;
@@ -144,6 +140,7 @@ impl Order {
         Ok(())
     }
 
+    /// Lists batches wave after wave, sources first, and writes the lanes of sources.
     fn collect(&mut self, clusters: &Clusters, storage: &Storage, batches: &Batches) {
         self.batches.clear();
         self.apps.clear();
@@ -151,15 +148,17 @@ impl Order {
             for home in 0..storage.sigs[sig.index()].source_batches() {
                 let first = self.apps.len() as u32;
                 self.apps.extend_from_slice(source);
-                self.batches.push(Batch { sig, lanes: first..self.apps.len() as u32, wave: 0, home });
+                let lanes = first..self.apps.len() as u32;
+                self.batches.push(Batch { sig, lanes, wave: 0, home, nodes: 0..0, bound: 0 });
             }
         }
+        let sources = self.batches.len();
         // The latest wave that a batch can be in, so that one operand of the wave before settles it.
-        let mut latest = u32::from(!self.batches.is_empty());
+        let mut latest = u32::from(sources > 0);
         let first_wave = latest;
         self.wave_of_node.resize(clusters.nodes.len(), 0);
         let mut sorted = true;
-        for nodes in batches.iter() {
+        for (number, nodes) in batches.iter().enumerate() {
             let mut wave = first_wave;
             for &node in nodes {
                 if wave == latest {
@@ -173,102 +172,23 @@ impl Order {
             }
             sorted &= wave + 1 >= latest;
             latest = latest.max(wave + 1);
-            let first = self.apps.len() as u32;
             nodes.iter().for_each(|&node| self.wave_of_node[node as usize] = wave);
-            self.apps.extend(nodes.iter().map(|&node| clusters.nodes[node as usize]));
             let sig = clusters.types()[clusters.ty[nodes[0] as usize] as usize];
-            self.batches.push(Batch { sig, lanes: first..self.apps.len() as u32, wave, home: 0 });
+            let nodes = batches.start[number]..batches.start[number + 1];
+            self.batches.push(Batch { sig, lanes: 0..0, wave, home: 0, nodes, bound: 0 });
         }
+        let own = &mut self.batches[sources..];
         if !sorted {
-            self.sort_into_waves();
+            // By nodes, too: so batches of a wave keep their order though the sort needs no memory.
+            own.sort_unstable_by_key(|batch| (batch.wave, batch.nodes.start));
         }
-    }
-
-    fn sort_into_waves(&mut self) {
-        // Lanes ascend, so batches of a wave keep their order though the sort needs no memory.
-        self.batches.sort_unstable_by_key(|batch| (batch.wave, batch.lanes.start));
-        self.lanes.clear();
-        for batch in &mut self.batches {
-            let first = self.lanes.len() as u32;
-            self.lanes.extend_from_slice(&self.apps[batch.lanes.start as usize..batch.lanes.end as usize]);
-            batch.lanes = first..self.lanes.len() as u32;
+        let mut first = self.apps.len() as u32;
+        for batch in own {
+            batch.lanes = first..first + batch.nodes.len() as u32;
+            first = batch.lanes.end;
         }
-        std::mem::swap(&mut self.lanes, &mut self.apps);
-    }
-
-    /// Poses the layout problem: rows in batch order, and the rows that each operand reads.
-    fn pose(&mut self, graph: &GraphData, storage: &Storage, placed: &Placed) -> Result<(), LayoutError> {
-        let mut posing = std::mem::take(&mut self.posing);
-        let Posing { before, results, operands, places, starts } = &mut posing;
-        before.clear();
-        before.extend(storage.slabs.iter().map(|slab| slab.rows));
-        self.count_slab_rows(storage)?;
-        self.problem.restart(&self.slab_rows, before)?;
-        self.row_of.resize(graph.arena.values(), NONE);
-        for (value, field, row) in placed.values() {
-            let slab = storage.fields[field.index()].slab;
-            self.row_of[value] = self.problem.numbers(layout::SlabId(slab.0)).start + row;
-        }
-        self.slot_waves.clear();
-        self.last_waves.clear();
-        self.copies.clear();
-        for batch in &self.batches {
-            let apps = &self.apps[batch.lanes.start as usize..batch.lanes.end as usize];
-            let own = &storage.sigs[batch.sig.index()];
-            results.clear();
-            results
-                .extend(own.blocks_of(batch.home).iter().map(|block| known_slot(storage, block.slab, None)));
-            operands.clear();
-            places.clear();
-            let mut lists = false;
-            for (place, operand) in graph.arena.operands(apps[0]).iter().enumerate() {
-                let Some(value) = operand.as_value() else { continue };
-                if graph.arena.is_list(value, &graph.sigs) {
-                    lists = true;
-                    continue;
-                }
-                let field = &storage.fields[storage.place_field(batch.sig, place).index()];
-                let slot = known_slot(storage, field.slab, Some(field.width()));
-                operands.push(slot);
-                places.push((place, self.problem.numbers(slot.0)));
-            }
-            let rows = Rows { row_of: &self.row_of, copies: &self.copies };
-            if lists {
-                self.last_waves.resize(self.problem.rows() as usize, 0);
-                for &app in apps {
-                    for_each_item(graph, storage, app, |value, slab| {
-                        let row = rows.of(value, &self.problem.numbers(layout::SlabId(slab.0)));
-                        self.last_waves[row as usize] = batch.wave;
-                    });
-                }
-            }
-            let (row_of, copies) = (&mut self.row_of[..], &mut self.copies);
-            self.problem.add_known(apps.len() as u32, results, operands, |first_row, columns| {
-                if batch.home > 0 {
-                    let first = row_of[graph.arena.app(apps[0]).results as usize];
-                    copies.push(Copied { first: first..first + apps.len() as u32, start: first_row(0) });
-                    return;
-                }
-                starts.clear();
-                starts.extend(own.results.iter().map(|&(_, block)| first_row(block)));
-                Gathered { apps, starts, places }.gather(graph, (row_of, copies), columns);
-            });
-            self.slot_waves.resize(self.problem.slot_count() as usize, batch.wave);
-        }
-        self.posing = posing;
-        Ok(())
-    }
-
-    fn count_slab_rows(&mut self, storage: &Storage) -> Result<(), LayoutError> {
-        self.slab_rows.clear();
-        self.slab_rows.extend(storage.slabs.iter().map(|slab| slab.rows));
-        for batch in &self.batches {
-            for block in storage.sigs[batch.sig.index()].blocks_of(batch.home) {
-                let rows = &mut self.slab_rows[block.slab.index()];
-                *rows = rows.checked_add(batch.lanes.len() as u32).ok_or(LayoutError::TooLarge)?;
-            }
-        }
-        Ok(())
+        // Gathering writes who they are.
+        self.apps.resize(first as usize, AppId::new(0));
     }
 
     /// Takes lanes and rows as the layout says.
@@ -367,6 +287,13 @@ impl Order {
         batch.first_slot as usize..batch.end_slot as usize
     }
 
+    /// The numbers that the lanes of a batch, as they run, are bound to at the `nth` of its operands that are bound.
+    pub(crate) fn bound(&self, batch: &Batch, nth: usize) -> impl Iterator<Item = u32> + Clone {
+        let lanes = &self.lane_order[batch.lanes.start as usize..batch.lanes.end as usize];
+        let column = &self.bound[batch.bound as usize + nth * lanes.len()..][..lanes.len()];
+        lanes.iter().map(|&lane| column[lane as usize])
+    }
+
     /// The earlier slot of the batch that names the same rows, if there is one.
     pub(crate) fn twin(&self, slot: usize) -> Option<usize> {
         let same = self.problem.slot(slot).same_as.0 as usize;
@@ -386,19 +313,6 @@ impl Order {
         let named = self.problem.slot_rows(self.problem.slot(slot), lanes.len() as u32);
         lanes.iter().map(|&lane| self.rows[named[lane as usize] as usize])
     }
-}
-
-/// A slot of a slab; of all fields of it if `width` does not say how many elements are read.
-fn known_slot(storage: &Storage, slab: SlabId, width: Option<u32>) -> KnownSlot {
-    let bytes = match width {
-        Some(width) => width * 4,
-        None => {
-            let fields = storage.slabs[slab.index()].fields.clone();
-            let fields = &storage.fields[fields.start as usize..fields.end as usize];
-            fields.iter().map(|field| field.width() * 4).sum()
-        }
-    };
-    (layout::SlabId(slab.0), bytes)
 }
 
 /// The field that holds a value.

@@ -48,7 +48,7 @@ mod tests;
 pub use check::check;
 pub use error::LayoutError;
 pub use order::{Budget, Outcome, planned};
-pub(crate) use problem::KnownSlot;
+pub(crate) use problem::known::KnownSlot;
 pub use problem::{BatchId, Problem, Role, SlabId, SlotId, SlotSpec};
 pub(crate) use sequence::{Memory, propagated_with, widest};
 pub use sequence::{batch_order, propagated};

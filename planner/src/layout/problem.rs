@@ -4,6 +4,8 @@
 //! result of at most one lane. Rows of all slabs are numbered globally, slab after slab; because a slab is one block of
 //! that numbering, "consecutive" means the same there as inside the slab.
 
+pub(super) mod known;
+
 use super::LayoutError;
 use std::fmt;
 use std::ops::Range;
@@ -123,9 +125,6 @@ pub struct Problem {
     next_row: Vec<u32>,
 }
 
-/// A slot of [`Problem::add_known`]: the slab of its rows, and the bytes moved per row.
-pub(crate) type KnownSlot = (SlabId, u32);
-
 impl Problem {
     /// A problem without rows.
     pub fn new() -> Problem {
@@ -167,89 +166,6 @@ impl Problem {
         });
         self.lanes += lanes;
         Ok(id)
-    }
-
-    /// Forgets everything but its memory and takes slabs of these sizes, for batches that [`Problem::add_known`] adds. Of each
-    /// slab so many rows are there `before`: nobody writes them.
-    pub(crate) fn restart(&mut self, slabs: &[u32], before: &[u32]) -> Result<(), LayoutError> {
-        self.slab_base.clear();
-        (self.rows, self.lanes) = (0, 0);
-        self.batches.clear();
-        self.slots.clear();
-        self.pool.clear();
-        for &rows in slabs {
-            self.add_slab(rows)?;
-        }
-        // Batches come to name every row, so what a slot of the memory held before is never read.
-        self.writers.resize(self.rows as usize, Writer::NOBODY);
-        self.written_rows = self.rows - before.iter().sum::<u32>();
-        self.seen.clear();
-        self.seen.resize(self.rows as usize, u32::MAX);
-        self.next_row.clone_from(&self.slab_base);
-        for (next, &rows) in self.next_row.iter_mut().zip(before) {
-            self.writers[*next as usize..(*next + rows) as usize].fill(Writer::NOBODY);
-            *next += rows;
-        }
-        self.in_order = true;
-        Ok(())
-    }
-
-    /// Adds the next batch without looking at what its author knows: results take the next rows of their slabs, and `fill`, told
-    /// how to find the first row of each, writes the global rows of all operands, column after column.
-    ///
-    /// Needs: the batches of the problem fill its slabs exactly, operands were written earlier, and all entries fit a `u32`.
-    pub(crate) fn add_known(
-        &mut self,
-        lanes: u32,
-        results: &[KnownSlot],
-        operands: &[KnownSlot],
-        fill: impl FnOnce(&dyn Fn(u32) -> u32, &mut [u32]),
-    ) {
-        let batch = self.batches.len() as u32;
-        let first_slot = self.slots.len() as u32;
-        for &(slab, bytes) in results {
-            let next = &mut self.next_row[slab.index()];
-            let (rows, start) = (*next..*next + lanes, self.pool.len() as u32);
-            *next += lanes;
-            let written = &mut self.writers[rows.start as usize..rows.end as usize];
-            (0..).zip(written).for_each(|(lane, writer)| *writer = Writer { batch, lane });
-            self.pool.extend(rows);
-            let same_as = SlotId(self.slots.len() as u32);
-            self.slots.push(Slot { role: Role::Result, bytes, start, slab, repeats: false, same_as });
-        }
-        let columns = self.pool.len();
-        self.pool.resize(columns + operands.len() * lanes as usize, 0);
-        let (rows, operand_rows) = self.pool.split_at_mut(columns);
-        let first_row = |result: u32| rows[self.slots[(first_slot + result) as usize].start as usize];
-        fill(&first_row, operand_rows);
-        for (column, &(slab, bytes)) in operands.iter().enumerate() {
-            let start = (columns + column * lanes as usize) as u32;
-            self.push_known_operand(first_slot + results.len() as u32, lanes, slab, bytes, start);
-        }
-        let end_slot = self.slots.len() as u32;
-        self.batches.push(Batch { lanes, first_lane: self.lanes, first_slot, end_slot });
-        self.lanes += lanes;
-    }
-
-    /// The rows of the slot are in the pool from `start` on; `first` is the first operand slot of the batch.
-    fn push_known_operand(&mut self, first: u32, lanes: u32, slab: SlabId, bytes: u32, start: u32) {
-        let Self { slots, pool, seen, .. } = self;
-        let rows_from = |start: u32| &pool[start as usize..(start + lanes) as usize];
-        let (id, rows) = (slots.len() as u32, rows_from(start));
-        let twin =
-            slots[first as usize..].iter().find(|other| other.slab == slab && rows_from(other.start) == rows);
-        let slot = Slot { role: Role::Operand, bytes, start, slab, repeats: false, same_as: SlotId(id) };
-        let slot = match twin {
-            Some(twin) => Slot { repeats: twin.repeats, same_as: twin.same_as, ..slot },
-            None => {
-                let mut repeats = false;
-                for &row in rows {
-                    repeats |= std::mem::replace(&mut seen[row as usize], id) == id;
-                }
-                Slot { repeats, ..slot }
-            }
-        };
-        slots.push(slot);
     }
 
     /// Whether rows are numbered in batch order, so that batch order leaves each row where it is.

@@ -9,7 +9,7 @@ use autobatch_ir::plan::check::{Wanted, check};
 use autobatch_ir::plan::interp::{Played, play};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
-use autobatch_ir::{ValueId, reference};
+use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, Value, ValueId, f32, reference};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request, RowOrder};
 
@@ -79,6 +79,56 @@ fn all_policies_orders_and_modes_give_the_bits_of_the_reference() {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Operands are gathered a chunk of the graph at a time, so here they reach across chunks, far and near.
+#[test]
+fn large_graphs_are_proved() {
+    let mut m = ModuleBuilder::new("large");
+    let table = m.table("table", [7, 2], Init::Uniform(0.5));
+    let look = m.cell("look", [INDEX], |_, [word]| [table.row(word)]);
+    let node = m.cell("node", [f32([2]); 2], |_, [a, b]| [(a + b).tanh(), a * b]);
+    let module = m.build().expect("the model is well typed");
+    let (g, mut random) = (Graph::new(&module), Random(11));
+    let mut values: Vec<Value<'_>> = Vec::new();
+    for number in 0..70_000 {
+        let mut earlier = |count: usize| {
+            let back = if random.below(3) == 0 { values.len() } else { values.len().min(40) };
+            (0..count).map(|_| values[values.len() - 1 - random.below(back)]).collect::<Vec<_>>()
+        };
+        let made = match number % 5 {
+            _ if number < 20 => g.call(look, number % 7)[0],
+            0 => g.call(look, number % 7)[0],
+            1 => {
+                let [x] = g.call(look, earlier(1)[0].argmax());
+                x
+            }
+            2 => g.list(earlier(1 + number as usize % 4)).sum(),
+            _ => {
+                let [a, b] = [0, 1].map(|_| earlier(1)[0]);
+                g.call(node, [a, b])[usize::from(number % 2 == 0)]
+            }
+        };
+        values.push(made);
+    }
+    for (number, value) in values.iter().rev().step_by(500).enumerate() {
+        g.output(&format!("value {number}"), *value);
+    }
+    let graph = g.finish().expect("the model is well typed");
+    let expected = expected(&graph, Noise::Off);
+    for (policy, rows) in [("depth", RowOrder::Batch), ("auto", RowOrder::Propagated)] {
+        let plan = planner(policy).plan(&graph, &Request { rows, ..Request::default() });
+        let plan = verified(plan.expect("outputs are wanted"), policy);
+        assert!(plan.lanes.len() > 20_000, "{} lanes", plan.lanes.len());
+        proved(&plan, &graph, false, policy);
+        let run = played(&plan, &graph, Noise::Off);
+        for (output, a) in expected.iter().enumerate() {
+            assert!(
+                same_words(a, run.output(output).expect("an output")),
+                "{policy}: output {output} differs"
+            );
         }
     }
 }

@@ -1,0 +1,210 @@
+//! Which row each value has while rows are numbered in batch order.
+//!
+//! *Needs* batches whose results have rows. *Ensures* that an operand is told the row of
+//! its value in the slab that it reads: a constant has one in each of its homes, and every other
+//! value has one. *Cost.* A look and a comparison an operand.
+
+use crate::storage::Storage;
+use autobatch_ir::graph::{GraphData, Operand, OperandKind};
+use autobatch_ir::id::{AppId, ValueId};
+use autobatch_ir::plan::SlabId;
+use std::ops::Range;
+
+/// The rows of values in the problem.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    /// The row of each value; of a constant that in its first home.
+    pub(crate) row_of: &'a [u32],
+    pub(crate) copies: &'a [Copied],
+}
+
+/// A home of constants besides their first. A batch brings the same constants in, in the same order.
+#[derive(Clone, Debug)]
+pub(crate) struct Copied {
+    /// The rows in the first home.
+    pub(crate) first: Range<u32>,
+    /// The row here of the first of them.
+    pub(crate) start: u32,
+}
+
+impl Rows<'_> {
+    /// The row of a value in the slab that has these rows.
+    #[inline]
+    pub(crate) fn of(&self, value: ValueId, slab: &Range<u32>) -> u32 {
+        let row = self.row_of[value.index()];
+        // One comparison says that the row is neither below the slab nor above it.
+        if row.wrapping_sub(slab.start) < slab.end - slab.start { row } else { self.copy(row, slab) }
+    }
+
+    #[cold]
+    fn copy(&self, row: u32, slab: &Range<u32>) -> u32 {
+        let own = |copied: &&Copied| copied.first.contains(&row) && slab.contains(&copied.start);
+        let home = self.copies.iter().find(own);
+        let Copied { first, start } = home.expect("a constant has a home in every field that it is read in");
+        start + (row - first.start)
+    }
+}
+
+/// So many lanes are looked at together, so that many cache misses are under way at once.
+const STRETCH: usize = 64;
+/// So many nodes are looked at in all batches before the next are in any: what is known of them stays in the second-level cache.
+const CHUNK: usize = 1 << 13;
+
+/// Where the nodes of a batch go.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// Its nodes that have no lane yet, as a range of the scheduler's items.
+    pub(crate) nodes: Range<u32>,
+    /// The next lane among those of all batches.
+    pub(crate) next: u32,
+    /// How many lanes of the batch come before it, and how many there are.
+    pub(crate) done: u32,
+    pub(crate) lanes: u32,
+    /// Where its columns begin.
+    pub(crate) columns: u32,
+    pub(crate) wave: u32,
+    /// Whether it reads lists.
+    pub(crate) lists: bool,
+    /// Its operand places that take values and no lists.
+    pub(crate) places: Range<u32>,
+    /// Its operand places that are bound, and where their columns begin.
+    pub(crate) bound: Range<u32>,
+    pub(crate) bound_columns: u32,
+    /// Its results.
+    pub(crate) starts: Range<u32>,
+}
+
+/// The batches of a graph, of which each brings its operands together.
+pub(crate) struct Gathered<'a> {
+    pub(crate) graph: &'a GraphData,
+    pub(crate) storage: &'a Storage,
+    /// The applications of nodes.
+    pub(crate) nodes: &'a [AppId],
+    /// Nodes, batch after batch, ascending.
+    pub(crate) items: &'a [u32],
+    /// Operand places, batch after batch, and the rows of the slabs that they read.
+    pub(crate) places: &'a [(u32, Range<u32>)],
+    /// Operand places that are bound, batch after batch.
+    pub(crate) bound: &'a [u32],
+    /// Per result, batch after batch, the row of the first lane's.
+    pub(crate) starts: &'a [u32],
+    pub(crate) copies: &'a [Copied],
+    /// The rows of each slab.
+    pub(crate) slabs: &'a [Range<u32>],
+}
+
+/// What gathering writes.
+pub(crate) struct Columns<'a> {
+    /// The row of each value.
+    pub(crate) row_of: &'a mut [u32],
+    /// The applications of all lanes.
+    pub(crate) apps: &'a mut [AppId],
+    /// The rows that operands read, column after column.
+    pub(crate) columns: &'a mut [u32],
+    /// The numbers that operands are bound to, column after column.
+    pub(crate) bound: &'a mut [u32],
+    /// Per row the last wave that reads it as an element of a list.
+    pub(crate) last_waves: &'a mut [u32],
+}
+
+impl Gathered<'_> {
+    /// Writes who runs in which lane, the rows that lanes read, and the rows of what they make.
+    ///
+    /// Batch after batch, but a chunk of the graph at a time: on large graphs nearly every look at an application or a value would
+    /// be a cache miss otherwise. What a node reads is in its chunk, in an earlier batch, or in an earlier chunk.
+    pub(crate) fn gather(&self, targets: &mut [Target], to: &mut Columns<'_>) {
+        let count = self.nodes.len();
+        for first in (0..count).step_by(CHUNK) {
+            let end = (first + CHUNK).min(count);
+            for target in &mut *targets {
+                let left = &self.items[target.nodes.start as usize..target.nodes.end as usize];
+                let nodes = if end == count { left } else { &left[..count_below(left, end as u32)] };
+                for nodes in nodes.chunks(STRETCH) {
+                    self.take(nodes, target, to);
+                }
+            }
+        }
+    }
+
+    /// Gives the next lanes of a batch to these nodes.
+    fn take(&self, nodes: &[u32], target: &mut Target, to: &mut Columns<'_>) {
+        let (arena, pool) = (self.graph.arena.apps(), self.graph.arena.operand_pool());
+        let Columns { row_of, apps, columns, bound, last_waves } = to;
+        let apps = &mut apps[target.next as usize..][..nodes.len()];
+        let mut operands = [0; STRETCH];
+        let starts = &self.starts[target.starts.start as usize..target.starts.end as usize];
+        let lanes = nodes.iter().zip(&mut *apps).zip(&mut operands);
+        for (lane, ((&node, id), operands)) in (target.done..).zip(lanes) {
+            *id = self.nodes[node as usize];
+            let app = &arena[id.index()];
+            *operands = app.operands as usize;
+            let results = &mut row_of[app.results as usize..];
+            results.iter_mut().zip(starts).for_each(|(row, start)| *row = start + lane);
+        }
+        let rows = Rows { row_of, copies: self.copies };
+        let mut first = (target.columns + target.done) as usize;
+        for (place, slab) in &self.places[target.places.start as usize..target.places.end as usize] {
+            let column = &mut columns[first..first + nodes.len()];
+            for (row, operands) in column.iter_mut().zip(&operands) {
+                let value = pool[operands + *place as usize].as_value();
+                *row = rows.of(value.expect("one type of node takes one kind of operand"), slab);
+            }
+            first += target.lanes as usize;
+        }
+        let mut first = (target.bound_columns + target.done) as usize;
+        for place in &self.bound[target.bound.start as usize..target.bound.end as usize] {
+            let column = &mut bound[first..first + nodes.len()];
+            for (number, operands) in column.iter_mut().zip(&operands) {
+                *number = bound_number(pool[operands + *place as usize]);
+            }
+            first += target.lanes as usize;
+        }
+        if target.lists {
+            for &id in &*apps {
+                for_each_item(self.graph, self.storage, id, |value, slab| {
+                    let last = &mut last_waves[rows.of(value, &self.slabs[slab.index()]) as usize];
+                    *last = target.wave.max(*last);
+                });
+            }
+        }
+        let count = nodes.len() as u32;
+        (target.nodes.start, target.next, target.done) =
+            (target.nodes.start + count, target.next + count, target.done + count);
+    }
+}
+
+/// The number that an operand is bound to.
+#[inline]
+pub(crate) fn bound_number(operand: Operand) -> u32 {
+    match operand.kind() {
+        Some(OperandKind::Index(number) | OperandKind::Data(number)) => number,
+        _ => unreachable!("one type of node takes one kind of operand"),
+    }
+}
+
+/// How many of the ascending nodes are below a limit; few at the beginning of many are found in few looks near there.
+fn count_below(nodes: &[u32], limit: u32) -> usize {
+    let mut reach = STRETCH;
+    while nodes.get(reach).is_some_and(|&node| node < limit) {
+        reach *= 2;
+    }
+    nodes[..reach.min(nodes.len())].partition_point(|&node| node < limit)
+}
+
+/// Calls `read` for every element of a list that an application reads, with the slab it is read in.
+pub(crate) fn for_each_item(
+    graph: &GraphData,
+    storage: &Storage,
+    app: AppId,
+    mut read: impl FnMut(ValueId, SlabId),
+) {
+    let sig = graph.arena.app(app).sig;
+    for (place, operand) in graph.arena.operands(app).iter().enumerate() {
+        let list = operand.as_value().filter(|&value| graph.arena.is_list(value, &graph.sigs));
+        let Some(list) = list else { continue };
+        let items = graph.arena.operands(graph.arena.producer(list));
+        for item in items.iter().filter_map(|item| item.as_value()) {
+            read(item, storage.fields[storage.place_field(sig, place).index()].slab);
+        }
+    }
+}
