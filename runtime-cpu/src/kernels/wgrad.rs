@@ -30,6 +30,10 @@ const TILE_FLOATS: usize = R_BLOCK * XPOSED_STEP + XPOSED_STEP;
 const STRIPE: usize = 512;
 /// The widest panel of any instruction set.
 const WIDEST_PANEL: usize = 32;
+/// So many rows before its turn a row is asked for.
+const AHEAD: usize = 6;
+/// Floats of a cache line.
+const LINE: usize = 16;
 /// Floats between two packed panels of dY besides their own: as for tiles.
 const PANEL_GAP: usize = 16;
 
@@ -225,7 +229,10 @@ unsafe fn pack_columns(
 ) {
     let to = &mut to[..tiles * TILE_FLOATS];
     let heights: [usize; TILES] = std::array::from_fn(|tile| share(columns.len(), tiles, tile));
+    let mut coming = x.clone();
+    coming.skip(AHEAD);
     for r in 0..len {
+        ask_for(&mut coming, columns);
         // SAFETY: the row is left.
         let row = unsafe { x.next() };
         let mut first = columns.start;
@@ -261,7 +268,10 @@ unsafe fn pack_panels(
     if cut > 0 {
         to[columns.len() / panel * panel_floats..][..len * panel].fill(0.0);
     }
+    let mut coming = dy.clone();
+    coming.skip(AHEAD);
     for r in 0..len {
+        ask_for(&mut coming, columns);
         // SAFETY: the row is left.
         let row = unsafe { dy.next() };
         for (first, to) in columns.clone().step_by(panel).zip(to.chunks_mut(panel_floats)) {
@@ -296,6 +306,31 @@ unsafe fn copy_short(from: *const f32, to: *mut f32, len: usize) {
     debug_assert_eq!(at, len);
 }
 
+/// Asks for the columns of the next row, if there is one: rows behind a table are not side by side, so nobody else guesses them.
+#[inline(always)]
+fn ask_for(rows: &mut Cursor<'_>, columns: &Range<usize>) {
+    if rows.is_at_end() {
+        return;
+    }
+    // SAFETY: a row is left.
+    let row = unsafe { rows.next() };
+    for column in columns.clone().step_by(LINE) {
+        prefetch(row.wrapping_add(column));
+    }
+}
+
+/// Brings a line to the first-level cache, if the machine has a way to ask for it.
+#[inline(always)]
+fn prefetch(at: *const f32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: asking touches no memory, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
 /// A place in a sequence of runs.
 #[derive(Clone)]
 struct Cursor<'a> {
@@ -306,6 +341,27 @@ struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     fn new(runs: &'a [Run<'a>]) -> Self {
         Cursor { runs, lane: 0 }
+    }
+
+    /// Goes so many rows on, or to the end.
+    fn skip(&mut self, mut rows: usize) {
+        while let Some(run) = self.runs.first() {
+            let left = run.count - self.lane;
+            if rows < left {
+                self.lane += rows;
+                return;
+            }
+            rows -= left;
+            self.runs = &self.runs[1..];
+            self.lane = 0;
+        }
+    }
+
+    /// Whether no row is left; goes to the run of the next row.
+    #[inline(always)]
+    fn is_at_end(&mut self) -> bool {
+        self.skip(0);
+        self.runs.is_empty()
     }
 
     /// The next row.
