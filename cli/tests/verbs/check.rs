@@ -36,6 +36,17 @@ fn a_plan_for_training_is_proven_and_says_what_was_proven_how() {
 }
 
 #[test]
+fn constants_in_several_fields_are_no_reverse() {
+    let graph = scratch("constants.abg");
+    says(&["emit", "lattice", "--instances", "4", "-o", &graph]);
+    let plan = planned(&graph, "constants.plan", &[]);
+    let text = std::fs::read_to_string(&plan).expect("just written");
+    assert!(text.matches(" k0 ").count() > 1, "the zeros stand in several fields:\n{text}");
+    let said = says(&["check", &graph, &plan]);
+    assert!(said.starts_with("proven: ") && !said.contains("reverse"), "{said}");
+}
+
+#[test]
 fn a_plan_of_another_graph_is_not_proven() {
     let plan = planned(NAMES, "foreign.plan", &[]);
     let said = without_folder(&says(&["check", ORDER, &plan]));

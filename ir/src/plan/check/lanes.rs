@@ -3,8 +3,8 @@
 use super::report::{Disagreement, Disagreements, Held, Proof};
 use super::reverse::{Name, Reverse};
 use super::terms::Terms;
-use super::{body, bound, kernel};
-use crate::graph::{Callee, GraphData, Op, OperandKind, ParamArg};
+use super::{body, bound, brings_constant, is_constant, kernel};
+use crate::graph::{GraphData, OperandKind, ParamArg};
 use crate::id::{AppId, SigId, ValueId};
 use crate::plan::{FieldId, KernelId, Operand, Place, Plan, Step, StepId};
 use crate::types::Type;
@@ -76,7 +76,9 @@ impl<'a> Lanes<'a> {
             let id = StepId(number as u32);
             let first = self.plan.lanes(step)[0];
             match &mut reverse {
-                Some(reverse) if self.is_played(first) && !self.is_brought_again(step, first) => {
+                Some(reverse)
+                    if self.is_played(first) && !brings_constant(self.plan, self.graph, step, first) =>
+                {
                     self.reverse_step(id, step, reverse);
                 }
                 reverse => self.step(id, step, reverse.as_mut()),
@@ -134,17 +136,6 @@ impl<'a> Lanes<'a> {
         self.played.get(app.index()) == Some(&true)
     }
 
-    /// Whether a step brings a constant into one more field; a gradient of a constant is computed.
-    fn is_brought_again(&self, step: &Step, first: AppId) -> bool {
-        self.plan.kernel(step).source && self.is_constant(first)
-    }
-
-    /// Whether an application of the graph is a constant.
-    fn is_constant(&self, app: AppId) -> bool {
-        let sig = self.graph.arena.app(app).sig;
-        matches!(self.graph.sigs.get(sig).callee, Callee::Op(Op::Fill { .. }))
-    }
-
     /// The signature of all lanes, each of which is played for the first time: but for constants, which
     /// are brought into every field that they are read in.
     fn signature(&mut self, id: StepId, step: &Step) -> Option<SigId> {
@@ -160,7 +151,7 @@ impl<'a> Lanes<'a> {
                 self.report.push(Disagreement::Signature { step: id, app });
                 return None;
             }
-            if std::mem::replace(&mut self.played[app.index()], true) && !self.is_constant(app) {
+            if std::mem::replace(&mut self.played[app.index()], true) && !is_constant(self.graph, app) {
                 self.report.push(Disagreement::Twice { step: id, app });
             }
             if self.alone[app.index()] && lanes.len() > 1 {

@@ -36,9 +36,9 @@ mod tests;
 pub use report::{Disagreement, Disagreements, Held, MAX_DISAGREEMENTS, Proof};
 pub use reverse::PROBES;
 
-use super::{Plan, StoreId, StoreKind, Verified};
-use crate::graph::GraphData;
-use crate::id::ValueId;
+use super::{Plan, Step, StoreId, StoreKind, Verified};
+use crate::graph::{Callee, GraphData, Op};
+use crate::id::{AppId, ValueId};
 use crate::types::Type;
 use lanes::Lanes;
 
@@ -136,4 +136,15 @@ fn parameters(plan: &Plan, graph: &GraphData, report: &mut Disagreements) {
         let store = StoreId(number as u32);
         report.push(Disagreement::Parameter { store, expected: spell(expected), found: spell(found) });
     }
+}
+
+/// Whether a step brings a constant into a field, perhaps one more; a gradient of a constant is computed.
+fn brings_constant(plan: &Plan, graph: &GraphData, step: &Step, app: AppId) -> bool {
+    plan.kernel(step).source && is_constant(graph, app)
+}
+
+/// Whether an application of the graph is a constant.
+fn is_constant(graph: &GraphData, app: AppId) -> bool {
+    let sig = graph.arena.app(app).sig;
+    matches!(graph.sigs.get(sig).callee, Callee::Op(Op::Fill { .. }))
 }

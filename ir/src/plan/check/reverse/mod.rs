@@ -27,6 +27,7 @@ mod uses;
 
 pub use truth::PROBES;
 
+use super::brings_constant;
 use crate::graph::GraphData;
 use crate::id::{SigId, ValueId};
 use crate::plan::{KernelId, Plan, StoreId, StoreKind};
@@ -96,11 +97,14 @@ pub(super) struct Reverse<'a> {
     rows: u64,
 }
 
-/// Whether a plan makes gradients: it plays applications again, or has stores for gradients.
+/// Whether a plan makes gradients: it plays applications again, constants aside, or has stores for gradients.
 fn is_training(plan: &Plan, graph: &GraphData) -> bool {
     let mut played = vec![false; graph.arena.len()];
     let again = plan.steps.iter().any(|step| {
-        let again = plan.lanes(step).first().and_then(|app| played.get(app.index()).copied());
+        let again = plan.lanes(step).first().and_then(|app| {
+            let is_again = *played.get(app.index())?;
+            Some(is_again && !brings_constant(plan, graph, step, *app))
+        });
         for app in plan.lanes(step) {
             if let Some(played) = played.get_mut(app.index()) {
                 *played = true;

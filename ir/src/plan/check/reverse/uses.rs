@@ -1,5 +1,6 @@
 //! Which contributions the gradient of every value is the sum of, in the order of the reference.
 
+use super::brings_constant;
 use super::truth::{Contribution, Truths};
 use crate::graph::GraphData;
 use crate::id::{AppId, SigId, ValueId};
@@ -148,6 +149,9 @@ pub(super) fn losses(plan: &Plan, graph: &GraphData) -> Vec<(ValueId, f32)> {
         for &app in plan.lanes(step) {
             let Some(seen) = seen.get_mut(app.index()) else { continue };
             let (Some(bits), true) = (bits, std::mem::replace(seen, true)) else { continue };
+            if brings_constant(plan, graph, step, app) {
+                continue;
+            }
             let width = plan.places(step).first().map(|place| plan.field(place.field()).width());
             let mut fits: Vec<ValueId> = graph
                 .arena
