@@ -322,12 +322,12 @@ fn ask_for(rows: &mut Cursor<'_>, columns: &Range<usize>) {
 /// Brings a line to the first-level cache, if the machine has a way to ask for it.
 #[inline(always)]
 fn prefetch(at: *const f32) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: asking touches no memory, whatever the address.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = at;
 }
 
