@@ -308,15 +308,15 @@ impl Planner {
         promises(graph, &self.order, &mut self.shared)?;
         let (storage, order) = (&self.storage, &self.order);
         let lowering = Lowering { graph, storage, order, mode: request.mode, bound, asked: request.wanted };
-        let mut plan = lowering.plan(&mut self.draft, (earlier, placed), kernel_of);
+        let known = &mut self.derivatives;
+        let plan = lowering.plan(&mut self.draft, (earlier, placed), kernel_of, |plan| {
+            let Some(gradients) = &request.gradients else { return Ok(()) };
+            differentiate::differentiate(plan, graph, clusters, gradients, |sig, wanted| {
+                derivative(known, graph, sig, request.training, wanted)
+            })
+        })?;
         if growing {
             grow::note(&plan, graph, earlier.map_or(0, |plan| plan.steps.len()), placed);
-        }
-        if let Some(gradients) = &request.gradients {
-            let known = &mut self.derivatives;
-            differentiate::differentiate(&mut plan, graph, clusters, gradients, |sig, wanted| {
-                derivative(known, graph, sig, request.training, wanted)
-            })?;
         }
         Ok(plan)
     }

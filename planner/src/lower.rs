@@ -4,6 +4,7 @@
 //! constant distance apart, or all the same, is named without a table; every other has one. Lists
 //! become segments, in the order in which the model named them. *Cost.* Linear in operands.
 
+use crate::PlanError;
 use crate::grow::Placed;
 use crate::order::{Batch, Order, field_of};
 use crate::storage::{Storage, field_name};
@@ -81,7 +82,8 @@ struct Met<'a> {
 }
 
 impl Lowering<'_> {
-    /// The finished plan. `kernel_of` finds or compiles the kernel of a signature.
+    /// The finished plan. `kernel_of` finds or compiles the kernel of a signature; what is added to the plan `afterwards` goes
+    /// into kept memory, too.
     ///
     /// If there is an `earlier` plan, its steps come first.
     pub(crate) fn plan(
@@ -89,7 +91,8 @@ impl Lowering<'_> {
         draft: &mut Draft,
         (earlier, placed): (Option<&Plan>, &Placed),
         mut kernel_of: impl FnMut(SigId) -> Arc<Kernel>,
-    ) -> Plan {
+        afterwards: impl FnOnce(&mut Plan) -> Result<(), PlanError>,
+    ) -> Result<Plan, PlanError> {
         let mut plan = self.frame();
         draft.lend(&mut plan);
         let lanes = earlier.map_or(0, |plan| plan.lanes.len()) + self.lanes();
@@ -117,8 +120,9 @@ impl Lowering<'_> {
             }
         }
         self.finish(&mut plan, placed);
+        afterwards(&mut plan)?;
         draft.settle(&mut plan);
-        plan
+        Ok(plan)
     }
 
     /// The lanes of all steps: of a constant with several homes, those of a step for each field.

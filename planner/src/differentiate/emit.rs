@@ -147,14 +147,16 @@ impl Work<'_> {
             let sig = self.graph.arena.app(plan.lanes(&step)[0]).sig;
             let Some(Some(derivative)) = self.parts.derivatives.get(&sig) else { continue };
             let derivative = Arc::clone(derivative);
-            let apps: Vec<AppId> = plan.lanes(&step).to_vec();
-            let lanes: Vec<u32> =
-                (0..step.rows).filter(|&lane| self.parts.live[apps[lane as usize].index()]).collect();
+            let back = self.backs.len() as u32;
+            let mut lanes = Vec::with_capacity(step.rows as usize);
+            for (lane, app) in (0..).zip(plan.lanes(&step)) {
+                if self.parts.live[app.index()] {
+                    self.at[app.index()] = (back, lanes.len() as u32);
+                    lanes.push(lane);
+                }
+            }
             if lanes.is_empty() {
                 continue;
-            }
-            for (row, &lane) in lanes.iter().enumerate() {
-                self.at[apps[lane as usize].index()] = (self.backs.len() as u32, row as u32);
             }
             let mut rows = Vec::with_capacity(derivative.gradients.len());
             for (of, made) in derivative.gradients.iter().zip(&derivative.kernel.results) {
