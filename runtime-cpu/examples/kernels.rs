@@ -1,6 +1,6 @@
 //! Measures the product kernels on one core against the peak of a register-only loop of fused multiply-adds, run in turns with them.
 //!
-//! `cargo run --release -p autobatch-runtime-cpu --example kernels [seconds per line] [values, or the size of a product]`
+//! `cargo run --release -p autobatch-runtime-cpu --example kernels [seconds per line] [values, or a size such as 600x150]`
 
 #![allow(clippy::print_stdout)]
 

@@ -46,7 +46,7 @@ impl Planning {
             dump.graph(graph)?;
             let plan = match passes {
                 Some(selection) => planner.optimize_and_plan(graph, request, selection)?.plan,
-                // What runs by default in training saves less than it costs.
+                // Graphs whose gradients are wanted are rewritten on request alone.
                 None if request.gradients.is_some() => planner.plan(graph, request)?,
                 None => {
                     let selection = Selection::of_graph(graph, request.mode);

@@ -47,7 +47,8 @@ impl Rows<'_> {
 
 /// So many lanes are looked at together, so that many cache misses are under way at once.
 const STRETCH: usize = 64;
-/// So many nodes are looked at in all batches before the next are in any: what is known of them stays in the second-level cache.
+/// So many nodes at least are looked at in all batches before the next are in any: what is known of them stays in the second-level
+/// cache.
 const CHUNK: usize = 1 << 13;
 
 /// Where the nodes of a batch go.
@@ -114,8 +115,10 @@ impl Gathered<'_> {
     /// be a cache miss otherwise. What a node reads is in its chunk, in an earlier batch, or in an earlier chunk.
     pub(crate) fn gather(&self, targets: &mut [Target], to: &mut Columns<'_>) {
         let count = self.nodes.len();
-        for first in (0..count).step_by(CHUNK) {
-            let end = (first + CHUNK).min(count);
+        // Every chunk visits every batch, so it must hold nodes enough for all: chains have as many batches as nodes.
+        let chunk = CHUNK.max(STRETCH * targets.len());
+        for first in (0..count).step_by(chunk) {
+            let end = (first + chunk).min(count);
             for target in &mut *targets {
                 let left = &self.items[target.nodes.start as usize..target.nodes.end as usize];
                 let nodes = if end == count { left } else { &left[..count_below(left, end as u32)] };

@@ -83,9 +83,11 @@ fn all_policies_orders_and_modes_give_the_bits_of_the_reference() {
     }
 }
 
-/// Operands are gathered a chunk of the graph at a time, so here they reach across chunks, far and near.
+/// Operands are gathered a chunk of the graph at a time, so here they reach across chunks, far and near. There are few batches, for
+/// chunks are larger where there are many.
 #[test]
 fn large_graphs_are_proved() {
+    const LEVELS: usize = 9;
     let mut m = ModuleBuilder::new("large");
     let table = m.table("table", [7, 2], Init::Uniform(0.5));
     let look = m.cell("look", [INDEX], |_, [word]| [table.row(word)]);
@@ -93,27 +95,25 @@ fn large_graphs_are_proved() {
     let module = m.build().expect("the model is well typed");
     let (g, mut random) = (Graph::new(&module), Random(11));
     let mut values: Vec<Value<'_>> = Vec::new();
-    for number in 0..70_000 {
-        let mut earlier = |count: usize| {
-            let back = if random.below(3) == 0 { values.len() } else { values.len().min(40) };
-            (0..count).map(|_| values[values.len() - 1 - random.below(back)]).collect::<Vec<_>>()
+    let mut levels: Vec<Vec<Value<'_>>> = vec![Vec::new(); LEVELS];
+    for number in 0..40_000 {
+        let level = if number < 40 { 0 } else { random.below(LEVELS) };
+        let lower: Vec<usize> = (0..level).filter(|&lower| !levels[lower].is_empty()).collect();
+        let mut earlier = || {
+            let from = &levels[lower[random.below(lower.len())]];
+            let back = if random.below(3) == 0 { from.len() } else { from.len().min(40) };
+            from[from.len() - 1 - random.below(back)]
         };
-        let made = match number % 5 {
-            _ if number < 20 => g.call(look, number % 7)[0],
-            0 => g.call(look, number % 7)[0],
-            1 => {
-                let [x] = g.call(look, earlier(1)[0].argmax());
-                x
-            }
-            2 => g.list(earlier(1 + number as usize % 4)).sum(),
-            _ => {
-                let [a, b] = [0, 1].map(|_| earlier(1)[0]);
-                g.call(node, [a, b])[usize::from(number % 2 == 0)]
-            }
+        let made = match number % 4 {
+            _ if lower.is_empty() => g.call(look, number % 7)[0],
+            0 => g.call(look, earlier().argmax())[0],
+            1 => g.list((0..1 + level).map(|_| earlier()).collect::<Vec<_>>()).sum(),
+            _ => g.call(node, [earlier(), earlier()])[usize::from(number % 4 == 2)],
         };
+        levels[if lower.is_empty() { 0 } else { level }].push(made);
         values.push(made);
     }
-    for (number, value) in values.iter().rev().step_by(500).enumerate() {
+    for (number, value) in values.iter().rev().step_by(3).enumerate() {
         g.output(&format!("value {number}"), *value);
     }
     let graph = g.finish().expect("the model is well typed");
@@ -122,6 +122,7 @@ fn large_graphs_are_proved() {
         let plan = planner(policy).plan(&graph, &Request { rows, ..Request::default() });
         let plan = verified(plan.expect("outputs are wanted"), policy);
         assert!(plan.lanes.len() > 20_000, "{} lanes", plan.lanes.len());
+        assert!(plan.steps.len() < 100, "{} steps", plan.steps.len());
         proved(&plan, &graph, false, policy);
         let run = played(&plan, &graph, Noise::Off);
         for (output, a) in expected.iter().enumerate() {

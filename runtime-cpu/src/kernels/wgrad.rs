@@ -6,8 +6,8 @@
 //!
 //! **Speed.** `dw` is computed stripe by stripe of columns, so that a stripe stays in the second-level cache until its sum is complete. The sum
 //! is walked in blocks of `R_BLOCK` rows. Of a block, the stripe's columns of dY are packed as panels, the rows of X so that a register tile
-//! finds its few columns side by side, and every tile of `dw` goes on from its stored accumulators. Rows behind a table cost no more than rows
-//! in order: they are packed either way.
+//! finds its few columns side by side, and every tile of `dw` goes on from its stored accumulators. Rows behind a table are packed
+//! like rows in order, and asked for some rows ahead.
 
 use std::ops::Range;
 use std::ptr;

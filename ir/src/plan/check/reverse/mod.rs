@@ -101,16 +101,15 @@ pub(super) struct Reverse<'a> {
 fn is_training(plan: &Plan, graph: &GraphData) -> bool {
     let mut played = vec![false; graph.arena.len()];
     let again = plan.steps.iter().any(|step| {
-        let again = plan.lanes(step).first().and_then(|app| {
-            let is_again = *played.get(app.index())?;
-            Some(is_again && !brings_constant(plan, graph, step, *app))
+        let again = plan.lanes(step).first().is_some_and(|&app| {
+            played.get(app.index()) == Some(&true) && !brings_constant(plan, graph, step, app)
         });
         for app in plan.lanes(step) {
             if let Some(played) = played.get_mut(app.index()) {
                 *played = true;
             }
         }
-        again == Some(true)
+        again
     });
     again || plan.stores.iter().any(|store| matches!(store.kind, StoreKind::Grad(_)))
 }
