@@ -48,6 +48,13 @@ pub enum Error {
     },
     /// Weights were made for another module.
     OtherModule,
+    /// A task waits, and for no value.
+    Stalled {
+        /// Its place among the tasks.
+        task: usize,
+    },
+    /// Tasks of a graph are run inside of tasks of that graph.
+    Nested,
     /// A step of training was not made.
     Train(TrainError),
     /// The optimiser's states could not be made.
@@ -83,6 +90,14 @@ impl fmt::Display for Error {
             Self::OtherModule => {
                 f.write_str("the weights were made for another module; make them with Weights::init")
             }
+            Self::Stalled { task } => write!(
+                f,
+                "task {task} waits for something that is no value of its graph, such as a timer or a channel; \
+                 tasks wait with get() and index() alone"
+            ),
+            Self::Nested => f.write_str(
+                "tasks of this graph are being run already; give what runs inside of them a graph of its own",
+            ),
             Self::Train(error) => error.fmt(f),
             Self::States(error) => error.fmt(f),
             Self::Checkpoint(error) => error.fmt(f),

@@ -16,6 +16,8 @@
 //! | "do not batch this argument" | nothing, or [`Value::shared`](crate::prelude::Value::shared), which is an error where it does not hold |
 //! | "do not batch this" | [`Value::alone`](crate::prelude::Value::alone) |
 //! | compute at once, to look at a value | [`Session::eager`](crate::Session::eager) |
+//! | forward, emit more, forward again | [`Session::growing`](crate::Session::growing): only what is new is planned and played |
+//! | control flow that depends on values (fibers) | [`Session::tasks`](crate::Session::tasks), [`Trainer::step_tasks`](crate::Trainer::step_tasks) |
 //! | minibatch and batch size in the training loop | [`Trainer::step`](crate::Trainer::step) takes the instances, [`Trainer::pass`](crate::Trainer::pass) goes over minibatches |
 //! | evaluation and training mode | a session evaluates, [`Trainer::step`](crate::Trainer::step) trains, [`Trainer::evaluate`](crate::Trainer::evaluate) evaluates |
 //!
@@ -91,6 +93,41 @@
 //!     losses.push(step.loss);
 //! }
 //! assert!(losses[9] < losses[0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Where what comes next depends on a value, there one calls `value()` in the loop of each instance, and loses all batching
+//! at this line. Here an instance is an `async` function that waits: all instances go on until each waits, and one
+//! plan of what is new serves them (`cargo run --release --example generate`):
+//!
+//! ```
+//! use autobatch::prelude::*;
+//! use autobatch::nn::{Embedding, Linear, Lstm};
+//!
+//! struct Speaker { words: Embedding, lstm: Lstm, next: Linear }
+//!
+//! impl Speaker {
+//!     /// Says at most ten words, the last being number 0.
+//!     async fn speak(&self, g: &Graph, first: u32) -> autobatch::Result<Vec<u32>> {
+//!         let mut said = vec![first];
+//!         let mut state = self.lstm.start(g);
+//!         while said.len() < 10 && said.last() != Some(&0) {
+//!             state = state.push(self.words.look(g, said[said.len() - 1]));
+//!             said.push(self.next.on(state.h()).argmax().index().await?);             // everybody waits here
+//!         }
+//!         Ok(said)
+//!     }
+//! }
+//!
+//! # fn main() -> autobatch::Result<()> {
+//! let mut m = ModuleBuilder::new("speaker");
+//! let words = Embedding::new(&mut m, "words", 5, 8);
+//! let speaker = Speaker { words, lstm: Lstm::new(&mut m, "lstm", 8, 8), next: Linear::new(&mut m, "next", 8, 5) };
+//! let mut session = Session::new(&m.build()?, Device::Cpu)?;
+//! let g = session.graph();
+//! let speeches = session.tasks(&g, (0..5).map(|first| speaker.speak(&g, first)))?;
+//! assert_eq!(speeches[0], [0]);
 //! # Ok(())
 //! # }
 //! ```

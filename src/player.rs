@@ -73,6 +73,20 @@ impl AnyPlayer {
         Ok(self.host.play(plan, weights, bound)?)
     }
 
+    /// Plays what a plan gained since it was played last. A GPU plays all of it.
+    pub(crate) fn resume(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        bound: Bound<'_>,
+    ) -> Result<()> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &mut self.gpu {
+            return gpu.play(plan, weights, bound);
+        }
+        Ok(self.host.resume(plan, weights, bound)?)
+    }
+
     /// The elements of an output of the plan that was played last.
     pub(crate) fn output<'a>(&'a self, plan: &Plan, number: usize) -> &'a [f32] {
         #[cfg(feature = "gpu")]

@@ -1,7 +1,9 @@
 //! [`Session`]: plans what was emitted and plays it. Evaluation only: dropout is the identity.
 
+mod growing;
 mod planning;
 mod state;
+mod tasks;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -17,6 +19,7 @@ use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Planner, Request, RowOrder};
 use autobatch_runtime_cpu::{Bound, threads_meant};
+pub use growing::Growing;
 pub(crate) use planning::Planning;
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -178,21 +181,12 @@ impl Session {
         values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
     ) -> Result<Run<'s>> {
         graph.check()?;
-        let mut wanted = Vec::new();
-        for value in values {
-            let value = value.borrow();
-            if !std::ptr::eq(value.graph(), graph) {
-                return Err(Error::OtherGraph);
-            }
-            wanted.extend(value.id());
-        }
+        let wanted = growing::wanted(graph, values)?;
         let data = graph.data();
         let request = Request { wanted: &wanted, rows: self.planning.rows(), ..Request::default() };
         let plan = self.planning.plan(&data, &request)?;
         self.play(&plan, &data, Noise::Off)?;
-        let first = plan.outputs.len() - wanted.len();
-        let rows = wanted.iter().enumerate().map(|(number, &value)| (value, first + number)).collect();
-        Ok(Run { player: &self.player, plan, graph: graph.number(), rows })
+        Ok(Run::new(&self.player, plan, graph, &wanted))
     }
 
     /// Whether plans are played elsewhere than on the processor.
@@ -345,7 +339,14 @@ impl fmt::Debug for Run<'_> {
     }
 }
 
-impl Run<'_> {
+impl<'s> Run<'s> {
+    /// The values behind the outputs of the graph, in their order.
+    fn new(player: &'s AnyPlayer, plan: Arc<Verified<Plan>>, graph: &Graph, wanted: &[ValueId]) -> Self {
+        let first = plan.outputs.len() - wanted.len();
+        let rows = wanted.iter().enumerate().map(|(number, &value)| (value, first + number)).collect();
+        Run { player, plan, graph: graph.number(), rows }
+    }
+
     /// The elements of a value; `None` if it was not asked for.
     #[track_caller]
     #[must_use]

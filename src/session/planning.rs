@@ -6,7 +6,7 @@ use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::Schedule;
-use autobatch_planner::{CacheStats, PlanCache, Planner, Request, RowOrder};
+use autobatch_planner::{CacheStats, Grown, PlanCache, Planner, Request, RowOrder};
 use std::sync::Arc;
 
 /// A planner with the plans that it remembers.
@@ -55,5 +55,22 @@ impl Planning {
             };
             Ok(plan.verify()?)
         })
+    }
+
+    /// The plan of a graph that grows: what it was, and the steps of what is wanted and was not there.
+    pub(super) fn grow(
+        &mut self,
+        graph: &GraphData,
+        request: &Request<'_>,
+        grown: &mut Option<Grown>,
+    ) -> Result<Verified<Plan>> {
+        let grown = match grown {
+            Some(grown) => {
+                self.planner.grow(graph, request, grown)?;
+                grown
+            }
+            None => grown.insert(self.planner.begin(graph, request)?),
+        };
+        Ok(grown.plan().clone().verify()?)
     }
 }

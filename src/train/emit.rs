@@ -2,7 +2,7 @@
 //!
 //! Each worker records a contiguous slice of the items into a graph of its own; the graphs are
 //! appended in the order of the items. The result is the graph that one thread would have recorded,
-//! byte by byte, so how many threads there are is decided by how long emitting took last time.
+//! byte by byte, so how many threads there are is decided by how long emitting takes.
 
 use autobatch_ir::{EmitError, Graph, Module, Value, ValueKey};
 use std::sync::Arc;
@@ -16,8 +16,42 @@ pub(crate) const WORTH_A_THREAD: Duration = Duration::from_micros(150);
 pub(crate) struct Emitter {
     graphs: Vec<Graph>,
     threads: Threads,
-    /// How long one item took when it was emitted last.
-    pace: Duration,
+    pace: Pace,
+}
+
+/// One minibatch in so many is emitted on one thread, to know what that takes by now: the first was
+/// slower than most, and on a busy machine several threads wait for one another.
+const TRIED_ALONE: u32 = 32;
+
+/// How long one item takes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    /// On one thread, when that was tried last.
+    alone: Duration,
+    /// On several, when that was tried last.
+    shared: Option<Duration>,
+    /// How many minibatches go the better of both ways before both are tried again.
+    left: u32,
+}
+
+impl Pace {
+    /// How many threads emit so many items best, out of at most so many.
+    fn workers(&self, items: usize, threads: usize) -> usize {
+        let expected = self.alone.as_nanos() * items as u128;
+        let paying = threads.min((expected / WORTH_A_THREAD.as_nanos()) as usize);
+        let lost = self.shared.is_some_and(|shared| shared > self.alone);
+        if self.left == 0 || lost { 1 } else { paying }
+    }
+
+    fn note(&mut self, workers: usize, took: Duration, items: usize) {
+        let pace = took / items.max(1) as u32;
+        match workers {
+            1 if self.left == 0 => *self = Self { alone: pace, shared: None, left: TRIED_ALONE },
+            1 => self.alone = pace,
+            _ => self.shared = Some(pace),
+        }
+        self.left = self.left.saturating_sub(1);
+    }
 }
 
 /// How many threads emit.
@@ -31,7 +65,7 @@ pub(crate) enum Threads {
 
 impl Emitter {
     pub(crate) fn new(module: &Arc<Module>, threads: Threads) -> Self {
-        Self { graphs: vec![Graph::new(module)], threads, pace: Duration::ZERO }
+        Self { graphs: vec![Graph::new(module)], threads, pace: Pace::default() }
     }
 
     /// Another of the same module, on as many threads.
@@ -90,7 +124,7 @@ impl Emitter {
             }),
         }
         let values = join(&self.graphs[..workers], parts);
-        self.pace = start.elapsed() / count.max(1) as u32;
+        self.pace.note(workers, start.elapsed(), count);
         self.graphs[0].check()?;
         Ok(values.into_iter().flatten().collect())
     }
@@ -103,21 +137,24 @@ impl Emitter {
         &mut self,
         emit: impl for<'g> FnOnce(&'g Graph) -> Value<'g>,
     ) -> Result<Vec<ValueKey>, EmitError> {
-        let graph = &mut self.graphs[0];
-        graph.clear();
-        graph.set_instances_before(0);
+        let graph = self.restart();
         let key = emit(graph).key();
         graph.check()?;
         Ok(key.into_iter().collect())
     }
 
+    /// The graph of one thread, empty.
+    pub(crate) fn restart(&mut self) -> &Graph {
+        let graph = &mut self.graphs[0];
+        graph.clear();
+        graph.set_instances_before(0);
+        graph
+    }
+
     fn workers(&self, items: usize) -> usize {
         let wanted = match self.threads {
             Threads::Exactly(threads) => threads,
-            Threads::UpTo(threads) => {
-                let expected = self.pace.as_nanos() * items as u128;
-                threads.min((expected / WORTH_A_THREAD.as_nanos()) as usize)
-            }
+            Threads::UpTo(threads) => self.pace.workers(items, threads),
         };
         wanted.clamp(1, items.max(1))
     }
@@ -151,4 +188,31 @@ fn join(graphs: &[Graph], parts: Vec<Vec<Option<ValueKey>>>) -> Vec<Option<Value
         values.extend(part.into_iter().map(moved));
     }
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ITEMS: usize = 100;
+
+    /// How many of 200 minibatches are emitted on several threads, if an item takes so long either way.
+    fn shared(alone: Duration, shared: Duration) -> usize {
+        let mut pace = Pace::default();
+        let minibatch = |_: &usize| {
+            let workers = pace.workers(ITEMS, 2);
+            pace.note(workers, if workers > 1 { shared } else { alone } * ITEMS as u32, ITEMS);
+            workers > 1
+        };
+        (0..200).filter(minibatch).count()
+    }
+
+    #[test]
+    fn several_threads_emit_where_that_pays_and_go_on_only_if_it_does() {
+        let micros = Duration::from_micros;
+        assert_eq!(shared(micros(1), micros(1)), 0, "100 us are not worth a thread");
+        assert!(shared(micros(10), micros(6)) > 180);
+        // Threads that wait for one another are tried once in a while.
+        assert!((1..=8).contains(&shared(micros(10), micros(90))));
+    }
 }

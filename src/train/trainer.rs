@@ -7,7 +7,7 @@ mod pass;
 pub use pass::Pass;
 
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mirror::Trained;
 use crate::row::Row;
 use crate::session::{Session, SessionOptions};
@@ -18,7 +18,7 @@ use crate::train::locate::explained;
 use crate::train::report::{Evaluation, Step};
 use crate::train::update::Updater;
 use autobatch_ir::id::ParamId;
-use autobatch_ir::{Graph, Module, Value, Weights};
+use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_nn::optim::Optimizer;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -247,6 +247,56 @@ impl Trainer {
         let start = Instant::now();
         let losses = self.emitter.emit_one(loss)?;
         let ready = self.planned(&losses, None, 1, start)?;
+        let step = self.play(&ready);
+        self.finish(step)
+    }
+
+    /// One step over items whose course depends on what is computed of them: each is a task, see
+    /// [`Session::tasks`], that gives its loss. What tasks wait for is played with the noise of this
+    /// step, round by round; then everything that the losses need is played once more, forward and
+    /// backward, with the same bits. `Step::emit` has the time of all rounds.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # use autobatch::nn::Linear;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut m = ModuleBuilder::new("line");
+    /// # let line = Linear::new(&mut m, "line", 1, 1);
+    /// # let mut trainer = Trainer::new(m.build()?, Adam::new(0.05))?;
+    /// let step = trainer.step_tasks([0.5, -2.0], async |g, x| {
+    ///     let mut y = line.on(g.input(&[x]));
+    ///     while y.get().await?[0].abs() > 1.0 {
+    ///         y = y * 0.5;
+    ///     }
+    ///     Ok(y.mse(g.input(&[0.0])))
+    /// })?;
+    /// assert_eq!(step.instances(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`step`](Self::step) and [`Session::tasks`].
+    #[track_caller]
+    pub fn step_tasks<I>(
+        &mut self,
+        items: impl IntoIterator<Item = I>,
+        loss: impl for<'g> AsyncFn(&'g Graph, I) -> Result<Value<'g>>,
+    ) -> Result<Step> {
+        let start = Instant::now();
+        let noise = self.noise();
+        let Self { session, emitter, .. } = self;
+        let graph = emitter.restart();
+        let tasks = items.into_iter().map(|item| loss(graph, item));
+        let losses = session.growing_with(graph, noise).tasks(tasks).and_then(|losses| {
+            let own = losses.iter().all(|loss| std::ptr::eq(loss.graph(), graph));
+            if own { Ok(losses.into_iter().filter_map(Value::key).collect()) } else { Err(Error::OtherGraph) }
+        });
+        let losses: Vec<ValueKey> = self.noticed(losses)?;
+        if losses.is_empty() {
+            return Err(TrainError::Empty.into());
+        }
+        let ready = self.planned(&losses, Some(0), losses.len(), start)?;
         let step = self.play(&ready);
         self.finish(step)
     }

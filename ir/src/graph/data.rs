@@ -6,6 +6,7 @@ use crate::id::{AppId, SiteId, TypeId, ValueId};
 use crate::module::Module;
 use crate::types::{Type, Types};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use std::sync::Arc;
 const SHARED_MARK: u64 = 0x5_4a2e_d000_0000;
 const ALONE_MARK: u64 = 0xa_10e0_0000_0000;
 
-/// Where an instance begins. Applications before the first cut are common to all instances.
+/// Where an instance begins or goes on. Applications before the first cut are common to all instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     /// The first application.
@@ -198,10 +199,16 @@ impl GraphData {
         prefix.into_iter().chain(rest)
     }
 
-    /// The number of instances.
+    /// The number of instances: a key that comes again goes on with its instance.
     #[must_use]
     pub fn instances(&self) -> usize {
-        self.cuts.iter().filter(|cut| cut.key.is_some()).count()
+        let keys = || self.cuts.iter().filter_map(|cut| cut.key);
+        if keys().is_sorted_by(|a, b| a < b) { keys().count() } else { keys().collect::<BTreeSet<_>>().len() }
+    }
+
+    /// The keys of instances up to the first cut with this one.
+    pub(crate) fn keys_before(&self, key: u64) -> impl Iterator<Item = u64> + '_ {
+        self.cuts.iter().filter_map(|cut| cut.key).take_while(move |&other| other != key)
     }
 }
 

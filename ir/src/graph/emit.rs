@@ -10,6 +10,7 @@ use crate::graph::error::EmitError;
 use crate::graph::op::Op;
 use crate::graph::record::{Caller, Made, Raw, Recorder, Traced};
 use crate::graph::value::{Value, ValueKey};
+use crate::graph::wait::Waits;
 use crate::id::{TypeId, ValueId};
 use crate::module::{Cell, Module, Param};
 use crate::types::Type;
@@ -27,6 +28,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct Graph {
     inner: RefCell<Recorder>,
     number: u32,
+    pub(super) waits: RefCell<Waits>,
 }
 
 impl Graph {
@@ -43,7 +45,7 @@ impl Graph {
     fn with(data: GraphData, cell: Option<&str>) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { inner: RefCell::new(Recorder::new(data, number, cell)), number }
+        Self { inner: RefCell::new(Recorder::new(data, number, cell)), number, waits: RefCell::default() }
     }
 
     /// The graph's number in this process, as errors name it.
@@ -115,6 +117,13 @@ impl Graph {
     #[track_caller]
     pub fn instance(&self, key: u64) {
         self.inner.borrow_mut().cut(Some(key), Location::caller());
+    }
+
+    /// Goes on with an instance that others interrupted, or begins it: noise drawn from here on differs
+    /// from all that the instance drew before.
+    #[track_caller]
+    pub fn again(&self, key: u64) {
+        self.inner.borrow_mut().again(key, Location::caller());
     }
 
     /// Ends the current instance: what follows is common to all.
@@ -212,6 +221,22 @@ impl Graph {
     pub(crate) fn nth(&self, first: u32, place: usize) -> Value<'_> {
         let id = ValueId::new(first as usize + place);
         Value::new(self, id, self.inner.borrow().data().arena.type_of(id))
+    }
+
+    /// Keeps a fault that is said of values, and gives the first fault.
+    #[cold]
+    pub(super) fn fault(
+        &self,
+        op: &str,
+        message: &str,
+        help: &str,
+        of: Value<'_>,
+        caller: Caller,
+    ) -> EmitError {
+        let mut inner = self.inner.borrow_mut();
+        let operand = of.id().map(|id| Raw::Value(id, of.type_id()));
+        inner.fail(op, message.to_owned(), Some(help.to_owned()), &[operand], caller);
+        inner.check().expect_err("a fault was kept")
     }
 
     /// A list of any number of values of one type.

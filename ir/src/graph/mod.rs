@@ -25,6 +25,7 @@ mod summary;
 pub mod text;
 mod value;
 pub mod verify;
+mod wait;
 
 #[cfg(test)]
 mod tests;
@@ -42,3 +43,4 @@ pub use site::{Site, Sites};
 pub use text::ParseError;
 pub use value::{Value, ValueKey};
 pub use verify::VerifyErrors;
+pub use wait::Waiting;

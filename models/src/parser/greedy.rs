@@ -1,11 +1,9 @@
 //! Greedy parsing: at every state of every sentence the best action that can be taken.
 //!
-//! Actions depend on scores, so sentences go in rounds: a round emits, for all sentences that are not
-//! finished, the state after the actions so far, and plays the one score of each. States are emitted
-//! anew in every round, which takes quadratically many cells in the length of a sentence; a round
-//! is one plan, whatever the lengths.
+//! Actions depend on scores, so each sentence is a task that waits for its next action: all sentences
+//! wait together, and what their states after it need is planned and played in a round.
 
-use super::{Parser, REDUCE_LEFT, SHIFT};
+use super::{ACTIONS, Parser, REDUCE_LEFT, SHIFT};
 use crate::data::dependency::{Transition, play};
 use autobatch::prelude::*;
 use autobatch::train::metrics::Attachment;
@@ -45,38 +43,36 @@ pub fn measure(session: &mut Session, parsing: &Parsing) -> autobatch::Result<At
 /// The actions of each sentence: `2n - 1` for `n` words.
 ///
 /// # Errors
-/// As [`Session::run`].
+/// As [`Session::tasks`].
 pub fn parse(
     session: &mut Session,
     parser: &Parser,
     sentences: &[&[u32]],
 ) -> autobatch::Result<Vec<Vec<u32>>> {
-    let mut actions: Vec<Vec<u32>> = vec![Vec::new(); sentences.len()];
-    loop {
-        let finished = |number: usize| actions[number].len() + 1 >= 2 * sentences[number].len();
-        let open: Vec<usize> = (0..sentences.len()).filter(|&number| !finished(number)).collect();
-        if open.is_empty() {
-            return Ok(actions);
+    let g = session.graph();
+    session.tasks(&g, sentences.iter().map(|words| parser.parse(&g, words)))
+}
+
+impl Parser {
+    /// The best actions of a sentence, one after another; the first of ties.
+    async fn parse(&self, g: &Graph, words: &[u32]) -> autobatch::Result<Vec<u32>> {
+        let mut walk = self.begin(g, words);
+        let mut actions = Vec::with_capacity(2 * words.len());
+        while actions.len() + 1 < 2 * words.len() {
+            let legal = legal(words.len(), &actions);
+            let action = self.score(g, &walk).mask(&legal).argmax().index().await?;
+            self.act(g, &mut walk, action);
+            actions.push(action);
         }
-        let scores =
-            session.predict(&open, |g, &number| parser.next(g, sentences[number], &actions[number]))?;
-        for (&number, scores) in open.iter().zip(&scores) {
-            let best = best(scores, sentences[number].len(), &actions[number]);
-            actions[number].push(best);
-        }
+        Ok(actions)
     }
 }
 
-/// The best action that can be taken after these; the first of ties.
-fn best(scores: &[f32], words: usize, actions: &[u32]) -> u32 {
+/// Which actions can be taken after these.
+fn legal(words: usize, actions: &[u32]) -> [bool; ACTIONS] {
     let shifted = actions.iter().filter(|&&action| action == SHIFT).count();
-    let phrases = 2 * shifted - actions.len();
-    let possible = |action: u32| if action == SHIFT { shifted < words } else { phrases >= 2 };
-    let better = |best: Option<(u32, f32)>, (action, &score): (u32, &f32)| match best {
-        Some((_, known)) if known >= score => best,
-        _ => Some((action, score)),
-    };
-    (0..).zip(scores).filter(|&(action, _)| possible(action)).fold(None, better).map_or(SHIFT, |best| best.0)
+    let reduces = 2 * shifted - actions.len() >= 2;
+    std::array::from_fn(|action| if action == SHIFT as usize { shifted < words } else { reduces })
 }
 
 fn transitions(actions: &[u32]) -> Vec<Transition> {
@@ -109,7 +105,7 @@ mod tests {
 
     #[test]
     fn actions_that_cannot_be_taken_are_passed_over() {
-        assert_eq!(best(&[0.0, 5.0, 1.0], 2, &[0]), SHIFT, "one phrase cannot be reduced");
-        assert_eq!(best(&[9.0, 5.0, 7.0], 2, &[0, 0]), 2, "no word is left to shift");
+        assert_eq!(legal(2, &[0]), [true, false, false], "one phrase cannot be reduced");
+        assert_eq!(legal(2, &[0, 0]), [false, true, true], "no word is left to shift");
     }
 }

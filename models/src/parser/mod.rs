@@ -76,15 +76,6 @@ impl Parser {
         scores
     }
 
-    /// The score of every action after these, which can all be taken.
-    pub(crate) fn next<'g>(&self, g: &'g Graph, words: &[u32], actions: &[u32]) -> Value<'g> {
-        let mut walk = self.begin(g, words);
-        for &action in actions {
-            self.act(g, &mut walk, action);
-        }
-        self.score(g, &walk)
-    }
-
     fn begin<'g>(&self, g: &'g Graph, words: &[u32]) -> Walk<'g> {
         let words: Vec<_> = words.iter().map(|&word| self.words.look(g, word)).collect();
         // The state that has read all words still to come, from the last one; below it the states

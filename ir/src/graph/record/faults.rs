@@ -7,6 +7,7 @@ use crate::graph::emit::Graph;
 use crate::graph::error::Fault;
 use crate::id::SigId;
 use crate::module::Module;
+use std::collections::BTreeSet;
 
 impl Recorder {
     /// Instances, outputs and marks are a graph's; the body of a cell has none.
@@ -103,8 +104,8 @@ impl Recorder {
                 format!("in cell @{}, while tracing, before any instance was emitted", tracing.cell)
             }
             (None, Some(key)) => {
-                let number = self.instances_before + self.data.instances().saturating_sub(1);
-                format!("in instance {number} (key {key})")
+                let keys: BTreeSet<u64> = self.data.keys_before(key).collect();
+                format!("in instance {} (key {key})", self.instances_before + keys.len())
             }
             (None, None) => "in the common prefix".to_owned(),
         };

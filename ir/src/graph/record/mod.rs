@@ -21,7 +21,7 @@ use crate::graph::{Arena, Op, Sites};
 use crate::id::{ParamId, SigId, TypeId, ValueId};
 use crate::module::{Module, Param};
 use crate::types::{DType, Type, Types};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::panic::Location;
 
 pub(crate) type Caller = &'static Location<'static>;
@@ -40,6 +40,8 @@ pub(crate) struct Recorder {
     /// The key of the instance being emitted and the number of its next noise key.
     instance: Option<u64>,
     noise_ordinal: u32,
+    /// The number that each instance which has drawn noise and was left goes on with.
+    left: HashMap<u64, u32>,
     /// How many instances of the same graph other recorders hold before this one's: for messages.
     instances_before: usize,
     strict: bool,
@@ -95,6 +97,7 @@ impl Recorder {
             operands: Vec::new(),
             instance: None,
             noise_ordinal: 0,
+            left: HashMap::new(),
             instances_before: 0,
             strict: std::env::var_os("AUTOBATCH_STRICT").is_some_and(|word| word == "1"),
         }
@@ -106,6 +109,7 @@ impl Recorder {
         self.error = None;
         self.instance = None;
         self.noise_ordinal = 0;
+        self.left.clear();
         self.op_cache.fill(None);
     }
 
@@ -161,8 +165,25 @@ impl Recorder {
         let cut = Cut { first: self.data.arena.len() as u32, key };
         hash_cut(&mut self.data.hash, cut);
         self.data.cuts.push(cut);
+        self.leave();
         self.instance = key;
         self.noise_ordinal = 0;
+    }
+
+    /// Goes on with an instance that others interrupted, or begins it.
+    pub(crate) fn again(&mut self, key: u64, caller: Caller) {
+        if self.refuse_in_cell("again", caller) || self.instance == Some(key) {
+            return;
+        }
+        self.cut(Some(key), caller);
+        self.noise_ordinal = self.left.get(&key).copied().unwrap_or(0);
+    }
+
+    /// Notes how much noise the instance has drawn, should it go on.
+    pub(super) fn leave(&mut self) {
+        if let Some(key) = self.instance.filter(|_| self.noise_ordinal > 0) {
+            self.left.insert(key, self.noise_ordinal);
+        }
     }
 
     pub(crate) fn want(&mut self, name: &str, value: ValueId, kind: OutputKind, caller: Caller) {

@@ -115,6 +115,8 @@ impl Recorder {
         self.data.shared.extend(part.data.shared.iter().map(|&value| shifted(value)));
         self.data.alone.extend(part.data.alone.iter().map(|app| AppId::new(app.index() + apps)));
         if !part.data.cuts.is_empty() || !part.data.arena.is_empty() {
+            self.leave();
+            self.left.extend(&part.left);
             self.instance = part.instance;
             self.noise_ordinal = part.noise_ordinal;
         }

@@ -1,0 +1,137 @@
+//! [`Growing`]: a graph that goes on being emitted while it is played.
+
+use super::{Run, Session, bound};
+use crate::error::{Error, Result};
+use autobatch_ir::id::ValueId;
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::{Graph, Value};
+use autobatch_planner::{Grown, Request};
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+/// A graph that grows while it is played: of each [`run`](Self::run) only what was not computed
+/// before is planned and played, over the rows that are there.
+///
+/// The rows of everything that was computed stay until this is dropped. On a GPU, which does not keep
+/// them, each run plays all of it again; results are the same.
+pub struct Growing<'s, 'g> {
+    session: &'s mut Session,
+    graph: &'g Graph,
+    noise: Noise,
+    grown: Option<Grown>,
+    /// Whether the player holds what the plan had before it grew last.
+    kept: bool,
+    steps: usize,
+}
+
+impl fmt::Debug for Growing<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Growing")
+            .field("graph", &self.graph.number())
+            .field("steps", &self.steps)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Plays a graph bit by bit, while it is emitted.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut session = Session::new(&ModuleBuilder::new("m").build()?, Device::Cpu)?;
+    /// let g = session.graph();
+    /// let mut growing = session.growing(&g);
+    /// let mut x = g.input(&[1000.0]);
+    /// let mut halvings = 0;
+    /// while growing.value(x)?[0] >= 1.0 {         // plays one multiplication a round
+    ///     x = x * 0.5;
+    ///     halvings += 1;
+    /// }
+    /// assert_eq!(halvings, 10);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn growing<'s, 'g>(&'s mut self, graph: &'g Graph) -> Growing<'s, 'g> {
+        self.growing_with(graph, Noise::Off)
+    }
+
+    /// [`growing`](Self::growing), with noise in training.
+    pub(crate) fn growing_with<'s, 'g>(&'s mut self, graph: &'g Graph, noise: Noise) -> Growing<'s, 'g> {
+        Growing { session: self, graph, noise, grown: None, kept: false, steps: 0 }
+    }
+}
+
+impl<'g> Growing<'_, 'g> {
+    /// Plans and plays what the values need and is not there yet. The result borrows the rows: nothing
+    /// is copied, and the next run must wait until it is gone.
+    ///
+    /// # Errors
+    /// As [`Session::run`]; what was computed before is then computed again by the next run.
+    #[track_caller]
+    pub fn run(&mut self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Result<Run<'_>> {
+        self.graph.check()?;
+        let wanted = wanted(self.graph, values)?;
+        let plan = self.play(&wanted)?;
+        Ok(Run::new(&self.session.player, plan, self.graph, &wanted))
+    }
+
+    /// The elements of one value.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    #[track_caller]
+    pub fn value(&mut self, value: Value<'g>) -> Result<Vec<f32>> {
+        Ok(self.run([value])?[value].to_vec())
+    }
+
+    /// How many steps were played so far; each once, if nothing failed.
+    #[must_use]
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// The graph that grows.
+    #[must_use]
+    pub fn graph(&self) -> &'g Graph {
+        self.graph
+    }
+
+    fn play(&mut self, wanted: &[ValueId]) -> Result<Arc<Verified<Plan>>> {
+        let data = self.graph.data();
+        let training = matches!(self.noise, Noise::On { .. });
+        let session = &mut *self.session;
+        let request = Request { wanted, training, rows: session.planning.rows(), ..Request::default() };
+        let plan = Arc::new(session.planning.grow(&data, &request, &mut self.grown)?);
+        let bound = bound(&data, self.noise);
+        let weights = &session.mirror.here().weights;
+        let kept = std::mem::take(&mut self.kept);
+        let played = if kept {
+            session.player.resume(&plan, weights, bound)
+        } else {
+            session.player.play(&plan, weights, bound)
+        };
+        session.noticed(played)?;
+        (self.kept, self.steps) = (true, plan.steps.len());
+        session.last = Some(Arc::clone(&plan));
+        Ok(plan)
+    }
+}
+
+/// The numbers of values of a graph.
+pub(super) fn wanted<'g>(
+    graph: &'g Graph,
+    values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+) -> Result<Vec<ValueId>> {
+    let mut wanted = Vec::new();
+    for value in values {
+        let value = value.borrow();
+        if !std::ptr::eq(value.graph(), graph) {
+            return Err(Error::OtherGraph);
+        }
+        wanted.extend(value.id());
+    }
+    Ok(wanted)
+}

@@ -1,0 +1,268 @@
+//! Graphs that grow while they are played, and tasks that wait for values of them.
+
+#[path = "../growing.rs"]
+mod growing;
+#[path = "../trials.rs"]
+mod trials;
+
+use autobatch::prelude::*;
+use autobatch::random::Random;
+use autobatch_nn::{Linear, losses};
+use growing::Model;
+use std::future::pending;
+use std::sync::Arc;
+
+/// Waits for random values and goes on as their bits say; what it waited for and got.
+async fn wander(model: &Model, g: &Graph, seed: u64) -> Result<Vec<(ValueKey, Vec<u32>)>> {
+    let mut random = Random::new(seed);
+    let (mut known, mut seen) = (Vec::new(), Vec::new());
+    for _ in 0..random.below(6) {
+        for _ in 0..=random.below(5) {
+            model.act(g, &mut known, &mut |end| random.below(end as u64) as usize);
+        }
+        let asked: Vec<Value<'_>> =
+            (0..=random.below(2)).map(|_| known[random.below(known.len() as u64) as usize]).collect();
+        let mut mixed = random.below(u64::MAX);
+        for (value, row) in asked.iter().zip(g.get_all(&asked).await?) {
+            let row: Vec<u32> = row.into_iter().map(f32::to_bits).collect();
+            mixed = row.iter().fold(mixed, |mixed, &bits| mixed.rotate_left(5) ^ u64::from(bits));
+            seen.push((value.key().expect("it has a row"), row));
+        }
+        random = Random::new(mixed);
+    }
+    Ok(seen)
+}
+
+fn rows(seen: &[(ValueKey, Vec<u32>)]) -> Vec<&[u32]> {
+    seen.iter().map(|(_, row)| &row[..]).collect()
+}
+
+#[test]
+fn tasks_that_go_as_their_values_say_get_the_bits_that_each_gets_alone() {
+    let (module, model) = growing::model();
+    let policies = ["auto", "depth", "agenda", "none", "beam:4"];
+    for trial in 0..trials::trials(60, 600) {
+        let policy = policies[trial as usize % policies.len()].parse().unwrap();
+        let options = SessionOptions { policy, threads: 1 + trial as usize % 2, ..SessionOptions::default() };
+        let weights = Arc::new(Weights::init(&module, 3));
+        let mut session = Session::with_options(&module, Arc::clone(&weights), options).unwrap();
+        let seeds: Vec<u64> = (0..1 + trial % 7).map(|task| 100 * trial + task).collect();
+        let g = session.graph();
+        let together = session.tasks(&g, seeds.iter().map(|&seed| wander(&model, &g, seed))).unwrap();
+        let eager = session.eager(&g).unwrap();
+        for (&seed, seen) in seeds.iter().zip(&together) {
+            for (key, row) in seen {
+                let value = eager.value(g.value(*key).unwrap()).expect("it was emitted");
+                assert_eq!(value.words(), *row, "trial {trial}, task {seed}: the reference differs");
+            }
+        }
+        for (&seed, seen) in seeds.iter().zip(&together) {
+            let g = session.graph();
+            let alone = session.tasks(&g, [wander(&model, &g, seed)]).unwrap();
+            assert_eq!(rows(&alone[0]), rows(seen), "trial {trial}, task {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_growing_graph_plays_every_step_once_and_has_the_bits_of_one_play() {
+    let (module, model) = growing::model();
+    let mut session = Session::new(&module, Device::Cpu).unwrap();
+    let g = session.graph();
+    let mut random = Random::new(7);
+    let (mut known, mut seen, mut steps) = (Vec::new(), Vec::new(), 0);
+    let mut growing = session.growing(&g);
+    for round in 0..40 {
+        for _ in 0..6 {
+            model.act(&g, &mut known, &mut |end| random.below(end as u64) as usize);
+        }
+        let wanted = [known[known.len() - 1], known[random.below(known.len() as u64) as usize]];
+        let run = growing.run(wanted).unwrap();
+        seen.extend(wanted.map(|value| (value, run[value].words())));
+        assert!(growing.steps() >= steps, "round {round}");
+        steps = growing.steps();
+    }
+    // What is there needs no step.
+    let earlier: Vec<Value<'_>> = seen.iter().map(|(value, _)| *value).collect();
+    let again = growing.run(&earlier).unwrap();
+    assert!(seen.iter().all(|(value, row)| again[*value].words() == *row));
+    assert_eq!(growing.steps(), steps);
+    let run = session.run(&g, &earlier).unwrap();
+    assert!(seen.iter().all(|(value, row)| run[*value].words() == *row));
+}
+
+#[test]
+fn common_values_of_tasks_are_played_once() {
+    let (module, model) = growing::model();
+    let mut session = Session::new(&module, Device::Cpu).unwrap();
+    let g = session.graph();
+    let [shared, _] = g.call(model.leaf, 3);
+    let task = async |rounds: usize| {
+        let mut h = shared;
+        for _ in 0..rounds {
+            h.get().await?;
+            [h, _] = g.call(model.node, [h, shared, h, shared]);
+        }
+        Ok(h.get().await?)
+    };
+    let found = session.tasks(&g, [3, 1, 2, 3].map(task)).unwrap();
+    assert_eq!(found[0], found[3]);
+    assert_ne!(found[0], found[1]);
+    let plan = session.last_plan().unwrap();
+    // The leaf, its index, and the nodes of three rounds, each in one batch.
+    let rows: Vec<u32> = plan.steps.iter().map(|step| step.rows).filter(|&rows| rows > 0).collect();
+    assert_eq!(rows.iter().filter(|&&rows| rows == 4).count(), 1, "{rows:?}");
+    assert_eq!(rows.iter().sum::<u32>() - rows[..rows.len() - 3].iter().sum::<u32>(), 4 + 3 + 2, "{rows:?}");
+}
+
+fn error<T: std::fmt::Debug>(result: Result<T>) -> String {
+    result.expect_err("it must fail").to_string()
+}
+
+#[test]
+fn what_tasks_cannot_wait_for_is_said() {
+    let module = ModuleBuilder::new("m").build().unwrap();
+    let mut session = Session::new(&module, Device::Cpu).unwrap();
+
+    let g = session.graph();
+    let found = error(session.tasks(&g, [async { Ok(g.input(&[1.0, 2.0]).index().await?) }]));
+    assert!(found.contains("a single index is wanted"), "{found}");
+    assert!(found.contains("suites/tasks.rs") && found.contains("argmax().index()"), "{found}");
+
+    let g = session.graph();
+    let list = g.list([g.input(&[1.0])]);
+    let found = error(session.tasks(&g, [async { Ok(list.get().await?) }]));
+    assert!(found.contains("a list has no elements of its own"), "{found}");
+
+    let g = session.graph();
+    let wrong = async {
+        let sum = g.input(&[1.0]) + g.input(&[1.0, 2.0, 3.0]).matmul(g.input(&[1.0]));
+        Ok(sum.get().await?)
+    };
+    let found = error(session.tasks(&g, [wrong]));
+    assert!(found.starts_with("matmul"), "{found}");
+
+    let g = session.graph();
+    let value = g.input(&[1.0]);
+    let tasks = (0..3).map(async |number| {
+        value.get().await?;
+        if number == 1 { pending().await } else { Ok(number) }
+    });
+    let found = error(session.tasks(&g, tasks));
+    assert!(found.contains("task 1 waits for something that is no value"), "{found}");
+
+    let g = session.graph();
+    let mut inner = Session::new(&module, Device::Cpu).unwrap();
+    let (g, inner) = (&g, &mut inner);
+    let nested = async { inner.tasks(g, [async { Ok(()) }]) };
+    let found = error(session.tasks(g, [nested]));
+    assert!(found.contains("being run already"), "{found}");
+    // The tasks above are gone, so others may be run.
+    let value = g.input(&[4.0]);
+    assert_eq!(session.tasks(g, [async { Ok(value.get().await?) }]).unwrap(), [[4.0]]);
+}
+
+#[test]
+fn values_are_waited_for_in_tasks_alone() {
+    let module = ModuleBuilder::new("m").build().unwrap();
+    let (g, other) = (Graph::new(&module), Graph::new(&module));
+    let mut session = Session::new(&module, Device::Cpu).unwrap();
+    let found = error(session.tasks(&g, [async { Ok(other.input(&[1.0]).get().await?) }]));
+    assert!(found.contains("nobody plays this graph meanwhile"), "{found}");
+    assert!(found.contains("Session::tasks"), "{found}");
+}
+
+#[test]
+fn a_task_that_fails_ends_all_with_its_error() {
+    let module = ModuleBuilder::new("m").build().unwrap();
+    let mut session = Session::new(&module, Device::Cpu).unwrap();
+    let g = session.graph();
+    let value = g.input(&[1.0]);
+    let tasks = (0..3).map(async |number| {
+        value.get().await?;
+        if number == 2 { Err(Error::OtherModule) } else { Ok(()) }
+    });
+    assert!(matches!(session.tasks(&g, tasks), Err(Error::OtherModule)));
+    let none: Vec<u8> = session.tasks(&g, Vec::<std::future::Ready<Result<u8>>>::new()).unwrap();
+    assert!(none.is_empty());
+}
+
+/// Layers with dropout between them, as many as the instance says.
+struct Deep {
+    layer: Linear,
+    out: Linear,
+}
+
+impl Deep {
+    fn trainer() -> (Self, Trainer) {
+        let mut m = ModuleBuilder::new("deep");
+        let deep = Deep { layer: Linear::new(&mut m, "layer", 6, 6), out: Linear::new(&mut m, "out", 6, 3) };
+        let module = m.build().expect("the model is well typed");
+        let trainer = Trainer::new(module, Adam::new(0.02)).expect("there is something to train");
+        (deep, trainer)
+    }
+
+    fn begin<'g>(&self, g: &'g Graph, word: u32) -> Value<'g> {
+        g.one_hot(word % 6, 6)
+    }
+
+    fn next<'g>(&self, h: Value<'g>) -> Value<'g> {
+        self.layer.on(h).tanh().dropout(0.3)
+    }
+
+    fn loss<'g>(&self, g: &'g Graph, h: Value<'g>, word: u32) -> Value<'g> {
+        losses::sequence_cross_entropy(g, [self.out.on(h)], [word % 3])
+    }
+}
+
+#[test]
+fn a_step_over_tasks_has_the_losses_of_a_step_and_draws_the_noise_that_tasks_saw() {
+    let (deep, mut plain) = Deep::trainer();
+    let (deeper, mut waiting) = Deep::trainer();
+    let items: Vec<u32> = (0..9).collect();
+    for step in 0..4 {
+        let made = plain
+            .step(&items, |g, &word| {
+                let h = (0..word).fold(deep.begin(g, word), |h, _| deep.next(h));
+                deep.loss(g, h, word)
+            })
+            .unwrap();
+        let seen = std::cell::RefCell::new(vec![Vec::new(); items.len()]);
+        let tasks = waiting
+            .step_tasks(&items, async |g, &word| {
+                let mut h = deeper.begin(g, word);
+                for _ in 0..word {
+                    h = deeper.next(h);
+                    let row = h.get().await?;
+                    seen.borrow_mut()[word as usize].push(row);
+                }
+                let loss = deeper.loss(g, h, word);
+                g.output(&format!("h{word}"), h);
+                Ok(loss)
+            })
+            .unwrap();
+        let bits = |losses: &[f32]| losses.iter().map(|loss| loss.to_bits()).collect::<Vec<_>>();
+        if step == 0 {
+            assert_eq!(bits(&made.losses), bits(&tasks.losses));
+        }
+        assert!(made.losses.iter().zip(&tasks.losses).all(|(a, b)| (a - b).abs() < 1e-4), "step {step}");
+        // The last row that a task saw is the one that was trained on, dropout included.
+        for (word, rows) in seen.borrow().iter().enumerate().skip(1) {
+            let trained = tasks.output(&format!("h{word}")).unwrap();
+            assert_eq!(bits(rows.last().unwrap()), bits(trained), "step {step}, word {word}");
+        }
+        assert!(seen.borrow()[8].iter().any(|row| row.contains(&0.0)), "dropout is on");
+    }
+}
+
+#[test]
+fn a_step_over_no_tasks_or_with_a_fault_changes_nothing() {
+    let (deep, mut trainer) = Deep::trainer();
+    let before = trainer.weights().clone();
+    let none = trainer.step_tasks(Vec::<u32>::new(), async |g, word| Ok(deep.begin(g, word)));
+    assert!(error(none).contains("no items"), "an empty minibatch");
+    let vector = trainer.step_tasks([1], async |g, word| Ok(deep.begin(g, word)));
+    let found = error(vector);
+    assert!(found.contains("f32[6]"), "{found}");
+    assert_eq!(*trainer.weights(), before);
+}
