@@ -10,16 +10,17 @@
 //! While operands are walked, the storage pass is told which results meet where: it needs no walk of
 //! its own. What is asked of a producer again and again lies in one flat array, by value.
 //!
-//! *Cost.* Linear in applications and operands.
+//! *Cost.* Linear in applications and operands; of a graph that grows, in what was emitted since the first that is needed now.
+
+mod types;
 
 use crate::grow::Placed;
 use crate::room::make_room;
 use crate::schedule::Problem;
 use crate::storage::Storage;
 use autobatch_ir::graph::{Callee, GraphData, Op, Operand};
-use autobatch_ir::hash::BuildMix;
 use autobatch_ir::id::{AppId, SigId, ValueId};
-use std::collections::HashMap;
+use types::TypeNumbers;
 
 /// No node.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -47,6 +48,13 @@ pub(crate) struct Clusters {
     /// Per signature where its sources begin, and where the last one's end.
     source_start: Vec<u32>,
     needed: Vec<bool>,
+    /// Of a plan that grows: its number, and the first application of what was needed last. What these lists say
+    /// of earlier ones is so still: they are not needed, and no node makes them.
+    grown: Option<(u64, usize)>,
+    /// What of it is there already and read, a value as often as it is.
+    reused: Vec<ValueId>,
+    /// Applications whose operands are still to be looked at.
+    pending: Vec<AppId>,
     sigs: Vec<SigFacts>,
     values: Vec<ValueFacts>,
 }
@@ -98,10 +106,17 @@ impl Clusters {
         split: bool,
         there: &Placed,
     ) {
-        self.mark_needed(graph, wanted, there);
-        self.clear(graph);
+        self.reused.clear();
+        let first = match there.plan() {
+            None => {
+                self.mark_needed(graph, wanted);
+                0
+            }
+            Some(plan) => self.mark_new(graph, wanted, there, plan),
+        };
+        self.clear(graph, first);
         storage.begin(graph, split);
-        self.walk(graph, storage, there);
+        self.walk(graph, storage, there, first);
         self.sort_sources(graph);
         self.alone.clear();
         self.alone.extend(graph.alone.iter().map(|id| self.node_of[id.index()]).filter(|&node| node != NONE));
@@ -111,7 +126,7 @@ impl Clusters {
 
     /// Numbers nodes and their operands. What it writes lies in locals, because a write through one vector makes the compiler
     /// read all others again.
-    fn walk(&mut self, graph: &GraphData, storage: &mut Storage, there: &Placed) {
+    fn walk(&mut self, graph: &GraphData, storage: &mut Storage, there: &Placed, first: usize) {
         let (apps, pool) = (graph.arena.apps(), graph.arena.operand_pool());
         let Self {
             nodes,
@@ -130,7 +145,7 @@ impl Clusters {
         let (mut count, mut end) = (0, 0);
         let (nodes, node_of) = (nodes.as_mut_slice(), node_of.as_mut_slice());
         let (ty, operand_start) = (ty.as_mut_slice(), operand_start.as_mut_slice());
-        for (index, app) in apps.iter().enumerate() {
+        for (index, app) in apps.iter().enumerate().skip(first) {
             let (operands_end, results_end) = apps
                 .get(index + 1)
                 .map_or((pool.len(), values.len()), |next| (next.operands as usize, next.results as usize));
@@ -212,7 +227,7 @@ impl Clusters {
 
     /// The signature of each type.
     pub(crate) fn types(&self) -> &[SigId] {
-        &self.numbers.types
+        &self.numbers.types()
     }
 
     /// What a scheduler needs to know.
@@ -221,14 +236,15 @@ impl Clusters {
         Problem::trusted(types, &self.ty, &self.alone, &self.operand_start, &self.operands)
     }
 
-    fn clear(&mut self, graph: &GraphData) {
+    /// Forgets what was said of the applications from `first` on.
+    fn clear(&mut self, graph: &GraphData, first: usize) {
         let (apps, sigs) = (graph.arena.len(), graph.sigs.items());
         // What is needed is written before it is read.
         self.nodes.resize(apps, AppId::new(0));
         self.ty.resize(apps, 0);
         self.operand_start.resize(apps + 1, 0);
         self.values.resize(graph.arena.values(), ValueFacts { node: NONE, result: LIST });
-        self.node_of.clear();
+        self.node_of.truncate(first);
         self.node_of.resize(apps, NONE);
         self.found_sources.clear();
         self.numbers.clear(sigs.len());
@@ -246,8 +262,43 @@ impl Clusters {
         }
     }
 
-    fn mark_needed(&mut self, graph: &GraphData, wanted: &[ValueId], there: &Placed) {
+    /// Marks what is needed of a graph that grows and is not there; gives the first application of which these lists may say
+    /// something else by now.
+    fn mark_new(&mut self, graph: &GraphData, wanted: &[ValueId], there: &Placed, plan: u64) -> usize {
+        let Self { needed, pending, reused, grown, .. } = self;
+        let last = grown.filter(|grown| grown.0 == plan).map_or(0, |grown| grown.1);
+        needed.truncate(last);
+        needed.resize(graph.arena.len(), false);
+        let mut first = needed.len();
+        let mut mark = |app: AppId, pending: &mut Vec<AppId>| {
+            if !std::mem::replace(&mut needed[app.index()], true) {
+                first = first.min(app.index());
+                pending.push(app);
+            }
+        };
+        for &value in wanted.iter().filter(|&&value| there.get(value).is_none()) {
+            mark(graph.arena.producer(value), pending);
+        }
+        while let Some(app) = pending.pop() {
+            for value in graph.arena.operands(app).iter().filter_map(|operand| operand.as_value()) {
+                match there.get(value) {
+                    Some(_) => reused.push(value),
+                    None => mark(graph.arena.producer(value), pending),
+                }
+            }
+        }
+        *grown = Some((plan, first));
+        first.min(last)
+    }
+
+    /// What the needed applications of a graph that grows read and is there, a value as often as it is read.
+    pub(crate) fn reused(&self) -> &[ValueId] {
+        &self.reused
+    }
+
+    fn mark_needed(&mut self, graph: &GraphData, wanted: &[ValueId]) {
         let (apps, pool) = (graph.arena.apps(), graph.arena.operand_pool());
+        self.grown = None;
         self.needed.clear();
         self.needed.resize(apps.len(), false);
         let needed = self.needed.as_mut_slice();
@@ -257,9 +308,7 @@ impl Clusters {
         let mut end = pool.len();
         for (index, app) in apps.iter().enumerate().rev() {
             let start = app.operands as usize;
-            if there.has(app.results) {
-                needed[index] = false;
-            } else if needed[index] {
+            if needed[index] {
                 for value in pool[start..end].iter().filter_map(|operand| operand.as_value()) {
                     needed[graph.arena.producer(value).index()] = true;
                 }
@@ -341,89 +390,6 @@ impl Reads<'_> {
         self.storage.meet(place, facts.result);
         self.operands[self.end] = facts.node;
         self.end += usize::from(facts.node != NONE);
-    }
-}
-
-/// The type numbers of nodes.
-#[derive(Debug, Default)]
-struct TypeNumbers {
-    /// The signature of each type.
-    types: Vec<SigId>,
-    /// The type of the nodes of a signature that take no bound numbers, or [`NONE`].
-    of_sig: Vec<u32>,
-    /// The last places of bound numbers seen with each signature, and the type they have.
-    last_mixed: Vec<(u64, u32)>,
-    /// The types of nodes some of whose indices are bound, by their bound places: a word of 64 places leads from a signature's
-    /// number to another number, and so on, the last word to the type.
-    mixed: HashMap<(u32, u64), u32, BuildMix>,
-}
-
-impl TypeNumbers {
-    fn clear(&mut self, sigs: usize) {
-        self.types.clear();
-        self.of_sig.clear();
-        self.of_sig.resize(sigs, NONE);
-        self.last_mixed.clear();
-        self.last_mixed.resize(sigs, (0, NONE));
-        self.mixed.clear();
-    }
-
-    /// The type of a node: its signature, unless some of its indices are computed and some bound, as `bound` says of the first
-    /// 64 operands.
-    #[inline]
-    fn of(&mut self, sig: SigId, operands: &[Operand], bound: u64) -> u32 {
-        if operands.len() > 64 {
-            return self.of_many(sig, operands);
-        }
-        if bound == 0 {
-            let known = self.of_sig[sig.index()];
-            return if known == NONE { self.first_of_sig(sig) } else { known };
-        }
-        let (last, number) = self.last_mixed[sig.index()];
-        if last == bound && number != NONE { number } else { self.of_mixed(sig, bound) }
-    }
-
-    #[cold]
-    fn first_of_sig(&mut self, sig: SigId) -> u32 {
-        self.types.push(sig);
-        let number = self.types.len() as u32 - 1;
-        self.of_sig[sig.index()] = number;
-        number
-    }
-
-    #[inline(never)]
-    fn of_mixed(&mut self, sig: SigId, bound: u64) -> u32 {
-        let types = &mut self.types;
-        let number = *self.mixed.entry((sig.index() as u32, bound)).or_insert_with(|| {
-            types.push(sig);
-            types.len() as u32 - 1
-        });
-        self.last_mixed[sig.index()] = (bound, number);
-        number
-    }
-
-    /// The type of a node with more than 64 operands.
-    #[cold]
-    fn of_many(&mut self, sig: SigId, operands: &[Operand]) -> u32 {
-        let Self { types, mixed, of_sig, .. } = self;
-        let bound = |operand: &Operand| u64::from(operand.as_value().is_none());
-        let words = operands
-            .chunks(64)
-            .map(|places| (0..).zip(places).fold(0, |mask, (bit, operand)| mask | bound(operand) << bit));
-        let mut from = sig.index() as u32;
-        let last = operands.len().div_ceil(64) - 1;
-        for (at, word) in words.enumerate() {
-            // Numbers on the way are those of no signature.
-            let fresh = (of_sig.len() + mixed.len()) as u32;
-            from = *mixed.entry((from, word)).or_insert_with(|| {
-                if at < last {
-                    return fresh;
-                }
-                types.push(sig);
-                types.len() as u32 - 1
-            });
-        }
-        from
     }
 }
 

@@ -14,36 +14,52 @@
 //!
 //! *What it costs.* A field for each type instead of one for each place where results meet, because
 //! what meets later is not known: so `h` and `c` of a cell take turns in one slab, and more operands
-//! are read through tables than in a plan made at once. Planning is linear in what is new, but for a
-//! few scans of flags over all applications and a copy of the earlier steps. The bound in the
-//! certificate is that of the new steps.
+//! are read through tables than in a plan made at once. Planning is linear in what is new, as far as it
+//! is what was emitted last, but for the counts of the certificate; steps are appended in place. An
+//! application that was emitted long ago and is wanted now has all that were emitted since looked at.
+//! The bound in the certificate is that of the new steps.
 
 use crate::{PlanError, Planner, Request};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{FieldId, Mode, Place, Plan};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const NONE: u32 = u32::MAX;
 
 /// Where values are that were planned before.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Placed {
     /// Per value of the earlier graph its field and row; the field is [`NONE`] where it has none.
     places: Vec<(FieldId, u32)>,
+    /// Which plan it is that grows, by a number of its own; 0 of plans that do not.
+    plan: u64,
+}
+
+/// A copy grows on its own.
+impl Clone for Placed {
+    fn clone(&self) -> Self {
+        Self { places: self.places.clone(), ..Self::growing() }
+    }
 }
 
 impl Placed {
+    /// Nothing, of a plan that will grow.
+    fn growing() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self { places: Vec::new(), plan: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// The number of the plan that grows; none of plans that do not.
+    pub(crate) fn plan(&self) -> Option<u64> {
+        (self.plan != 0).then_some(self.plan)
+    }
+
     /// Whether the results of an application, which begin with this value, are there.
     #[inline]
     pub(crate) fn has(&self, results: u32) -> bool {
         self.places.get(results as usize).is_some_and(|place| place.0 != FieldId(NONE))
-    }
-
-    /// Every value that is there, with its field and row.
-    pub(crate) fn values(&self) -> impl Iterator<Item = (usize, FieldId, u32)> + '_ {
-        let all = self.places.iter().enumerate().map(|(value, &(field, row))| (value, field, row));
-        all.filter(|&(_, field, _)| field != FieldId(NONE))
     }
 
     pub(crate) fn get(&self, value: ValueId) -> Option<(FieldId, u32)> {
@@ -87,6 +103,17 @@ impl Grown {
         self.plan
     }
 
+    /// The whole plan, to be verified; [`put`](Self::put) follows before it grows again.
+    #[must_use]
+    pub fn take(&mut self) -> Plan {
+        std::mem::take(&mut self.plan)
+    }
+
+    /// Gives the plan back that was [taken](Self::take).
+    pub fn put(&mut self, plan: Plan) {
+        self.plan = plan;
+    }
+
     /// The field and row of a value, if the plan makes it.
     #[must_use]
     pub fn place(&self, value: ValueId) -> Option<(FieldId, u32)> {
@@ -101,7 +128,7 @@ impl Planner {
     /// As [`Planner::plan`]; and [`PlanError::NotTraining`] if gradients are wanted.
     pub fn begin(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Grown, PlanError> {
         let request = Request { mode: Mode::Grow, ..request.clone() };
-        let mut placed = Placed::default();
+        let mut placed = Placed::growing();
         let plan = self.plan_after(graph, &request, (None, &mut placed))?;
         Ok(Grown { plan, placed })
     }
@@ -121,7 +148,8 @@ impl Planner {
     ) -> Result<Delta, PlanError> {
         let request = Request { mode: Mode::Grow, ..request.clone() };
         let (steps, waves) = (grown.plan.steps.len(), grown.plan.waves.len());
-        grown.plan = self.plan_after(graph, &request, (Some(&grown.plan), &mut grown.placed))?;
+        let Grown { plan, placed } = grown;
+        *plan = self.plan_after(graph, &request, (Some(plan), placed))?;
         Ok(Delta { steps: steps..grown.plan.steps.len(), waves: waves..grown.plan.waves.len() })
     }
 }

@@ -247,7 +247,7 @@ impl Planner {
         &mut self,
         graph: &GraphData,
         request: &Request<'_>,
-        (earlier, placed): (Option<&Plan>, &mut Placed),
+        (earlier, placed): (Option<&mut Plan>, &mut Placed),
     ) -> Result<Plan, PlanError> {
         wanted_outputs(graph, request, &mut self.wanted)?;
         let wanted = &mut self.wanted;
@@ -295,7 +295,8 @@ impl Planner {
         let bound = batches.bound.unwrap_or_else(|| path_sum_total(&problem, &mut self.scratch));
         self.why.clone_from(&batches.why);
         if growing {
-            let known = earlier.map_or((&[][..], &[][..]), |plan| (&plan.slabs[..], &plan.fields[..]));
+            let known =
+                earlier.as_deref().map_or((&[][..], &[][..]), |plan| (&plan.slabs[..], &plan.fields[..]));
             self.storage.finish_by_type(graph, clusters, known);
         } else {
             self.storage.finish(graph, clusters);
@@ -307,6 +308,7 @@ impl Planner {
         self.scratch.recycle(batches);
         promises(graph, &self.order, &mut self.shared)?;
         let (storage, order) = (&self.storage, &self.order);
+        let steps = earlier.as_deref().map_or(0, |plan| plan.steps.len());
         let lowering = Lowering { graph, storage, order, mode: request.mode, bound, asked: request.wanted };
         let known = &mut self.derivatives;
         let plan = lowering.plan(&mut self.draft, (earlier, placed), kernel_of, |plan| {
@@ -316,7 +318,7 @@ impl Planner {
             })
         })?;
         if growing {
-            grow::note(&plan, graph, earlier.map_or(0, |plan| plan.steps.len()), placed);
+            grow::note(&plan, graph, steps, placed);
         }
         Ok(plan)
     }

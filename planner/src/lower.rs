@@ -11,7 +11,8 @@ use crate::storage::{Storage, field_name};
 use autobatch_ir::graph::{GraphData, OperandKind, ParamArg};
 use autobatch_ir::id::{SigId, ValueId};
 use autobatch_ir::plan::{
-    FieldId, Kernel, KernelId, Mode, Operand, Place, Plan, PlanOutput, Step, Store, StoreId, StoreKind,
+    Certificate, FieldId, Kernel, KernelId, Mode, Operand, Place, Plan, PlanOutput, Step, Store, StoreId,
+    StoreKind,
 };
 use std::sync::Arc;
 
@@ -85,20 +86,26 @@ impl Lowering<'_> {
     /// The finished plan. `kernel_of` finds or compiles the kernel of a signature; what is added to the plan `afterwards` goes
     /// into kept memory, too.
     ///
-    /// If there is an `earlier` plan, its steps come first.
+    /// If there is an `earlier` plan, this one is that plan, longer; nothing is left of it.
     pub(crate) fn plan(
         &self,
         draft: &mut Draft,
-        (earlier, placed): (Option<&Plan>, &Placed),
+        (earlier, placed): (Option<&mut Plan>, &Placed),
         mut kernel_of: impl FnMut(SigId) -> Arc<Kernel>,
         afterwards: impl FnOnce(&mut Plan) -> Result<(), PlanError>,
     ) -> Result<Plan, PlanError> {
         let mut plan = self.frame();
-        draft.lend(&mut plan);
-        let lanes = earlier.map_or(0, |plan| plan.lanes.len()) + self.lanes();
-        plan.lanes.reserve_exact(lanes);
-        if let Some(earlier) = earlier {
-            continue_after(&mut plan, earlier);
+        let growing = earlier.is_some();
+        match earlier {
+            // What grows step by step moves seldom.
+            Some(earlier) => {
+                continue_after(&mut plan, std::mem::take(earlier));
+                plan.lanes.reserve(self.lanes());
+            }
+            None => {
+                draft.lend(&mut plan);
+                plan.lanes.reserve_exact(self.lanes());
+            }
         }
         let first_wave = plan.waves.len() as u32;
         let Draft { kernel_ids, runs, .. } = draft;
@@ -121,7 +128,9 @@ impl Lowering<'_> {
         }
         self.finish(&mut plan, placed);
         afterwards(&mut plan)?;
-        draft.settle(&mut plan);
+        if !growing {
+            draft.settle(&mut plan);
+        }
         Ok(plan)
     }
 
@@ -367,17 +376,12 @@ pub(crate) fn numbered<T: for<'a> From<&'a str>>(letter: u8, number: u32) -> T {
 }
 
 /// Begins a plan with the steps of an earlier one; slabs and fields of it are in the plan.
-fn continue_after(plan: &mut Plan, earlier: &Plan) {
-    plan.kernels.clone_from(&earlier.kernels);
-    plan.steps.extend_from_slice(&earlier.steps);
-    plan.waves.clone_from(&earlier.waves);
-    plan.operands.clone_from(&earlier.operands);
-    plan.places.clone_from(&earlier.places);
-    plan.store_args.clone_from(&earlier.store_args);
-    plan.lanes.extend_from_slice(&earlier.lanes);
-    plan.tables.clone_from(&earlier.tables);
-    (plan.certificate.direct, plan.certificate.tabled) =
-        (earlier.certificate.direct, earlier.certificate.tabled);
+fn continue_after(plan: &mut Plan, earlier: Plan) {
+    let Certificate { direct, tabled, .. } = earlier.certificate;
+    plan.certificate = Certificate { direct, tabled, ..plan.certificate };
+    let Plan { kernels, steps, waves, operands, places, store_args, lanes, tables, .. } = earlier;
+    (plan.kernels, plan.steps, plan.waves, plan.lanes) = (kernels, steps, waves, lanes);
+    (plan.operands, plan.places, plan.store_args, plan.tables) = (operands, places, store_args, tables);
 }
 
 /// Rows of an operand: steady, or through a table that was appended to the plan.

@@ -123,7 +123,7 @@ impl Order {
             self.batches.iter().for_each(|batch| self.lane_order.extend(0..batch.lanes.len() as u32));
             self.lanes.clone_from(&self.apps);
             self.rows.clear();
-            self.slab_rows.iter().for_each(|&rows| self.rows.extend(0..rows));
+            self.posing.sizes.iter().for_each(|&rows| self.rows.extend(0..rows));
         } else {
             let access = std::mem::take(&mut self.access);
             let parts = (std::mem::take(&mut self.rows), std::mem::take(&mut self.lane_order), access);
@@ -136,6 +136,9 @@ impl Order {
         }
         if reuse {
             self.reuse_rows(storage, wanted);
+        }
+        if mode == Mode::Grow {
+            self.put_behind(storage);
         }
         Ok(())
     }
@@ -199,6 +202,19 @@ impl Order {
             let span = batch.lanes.start as usize..batch.lanes.end as usize;
             let apps = &self.apps[span.clone()];
             self.lanes.extend(self.lane_order[span].iter().map(|&lane| apps[lane as usize]));
+        }
+    }
+
+    /// Puts the rows of a plan that grows behind those that are there, and those that it reads of these where they are.
+    fn put_behind(&mut self, storage: &Storage) {
+        let mut reused = self.posing.reused.iter();
+        for (number, slab) in storage.slabs.iter().enumerate() {
+            let own = self.problem.numbers(layout::SlabId(number as u32));
+            let own = &mut self.rows[own.start as usize..own.end as usize];
+            let (read, new) = own.split_at_mut(self.posing.before[number] as usize);
+            let behind = slab.rows - read.len() as u32;
+            read.iter_mut().zip(&mut reused).for_each(|(row, reused)| *row = reused.1);
+            new.iter_mut().for_each(|row| *row += behind);
         }
     }
 

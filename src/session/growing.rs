@@ -20,7 +20,9 @@ pub struct Growing<'s, 'g> {
     session: &'s mut Session,
     graph: &'g Graph,
     noise: Noise,
+    /// How planning goes on; `plan` is there after every plan that was made.
     grown: Option<Grown>,
+    plan: Option<Arc<Verified<Plan>>>,
     /// Whether the player holds what the plan had before it grew last.
     kept: bool,
     steps: usize,
@@ -54,13 +56,14 @@ impl Session {
     /// # Ok(())
     /// # }
     /// ```
+    #[track_caller]
     pub fn growing<'s, 'g>(&'s mut self, graph: &'g Graph) -> Growing<'s, 'g> {
         self.growing_with(graph, Noise::Off)
     }
 
     /// [`growing`](Self::growing), with noise in training.
     pub(crate) fn growing_with<'s, 'g>(&'s mut self, graph: &'g Graph, noise: Noise) -> Growing<'s, 'g> {
-        Growing { session: self, graph, noise, grown: None, kept: false, steps: 0 }
+        Growing { session: self, graph, noise, grown: None, plan: None, kept: false, steps: 0 }
     }
 }
 
@@ -104,10 +107,14 @@ impl<'g> Growing<'_, 'g> {
         let training = matches!(self.noise, Noise::On { .. });
         let session = &mut *self.session;
         let request = Request { wanted, training, rows: session.planning.rows(), ..Request::default() };
-        let plan = Arc::new(session.planning.grow(&data, &request, &mut self.grown)?);
+        // Where nobody else holds the plan it is appended to in place.
+        session.last = None;
+        let kept = std::mem::take(&mut self.kept);
+        let played = self.plan.take();
+        let plan = Arc::new(session.planning.grow(&data, &request, &mut self.grown, played)?);
+        self.plan = Some(Arc::clone(&plan));
         let bound = bound(&data, self.noise);
         let weights = &session.mirror.here().weights;
-        let kept = std::mem::take(&mut self.kept);
         let played = if kept {
             session.player.resume(&plan, weights, bound)
         } else {

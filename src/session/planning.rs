@@ -57,20 +57,30 @@ impl Planning {
         })
     }
 
-    /// The plan of a graph that grows: what it was, and the steps of what is wanted and was not there.
+    /// The plan of a graph that grows: what was `played`, and the steps of what is wanted and was not there.
     pub(super) fn grow(
         &mut self,
         graph: &GraphData,
         request: &Request<'_>,
-        grown: &mut Option<Grown>,
+        known: &mut Option<Grown>,
+        played: Option<Arc<Verified<Plan>>>,
     ) -> Result<Verified<Plan>> {
-        let grown = match grown {
+        let grown = match known {
             Some(grown) => {
+                if let Some(plan) = played {
+                    grown.put(
+                        Arc::try_unwrap(plan).map_or_else(|plan| Plan::clone(&plan), Verified::into_inner),
+                    );
+                }
                 self.planner.grow(graph, request, grown)?;
                 grown
             }
-            None => grown.insert(self.planner.begin(graph, request)?),
+            None => known.insert(self.planner.begin(graph, request)?),
         };
-        Ok(grown.plan().clone().verify()?)
+        let verified = grown.take().verify();
+        if verified.is_err() {
+            *known = None;
+        }
+        Ok(verified?)
     }
 }

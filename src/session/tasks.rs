@@ -46,6 +46,7 @@ impl Session {
     /// What the first task in their order that fails gives, the first fault of emitting, or as
     /// [`Session::run`]; [`Error::Stalled`] if a task waits for something else, [`Error::Nested`] if
     /// tasks of this graph are run already.
+    #[track_caller]
     pub fn tasks<T>(
         &mut self,
         graph: &Graph,

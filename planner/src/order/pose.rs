@@ -8,15 +8,19 @@ use crate::layout::{self, KnownSlot, LayoutError};
 use crate::schedule::Batches;
 use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::AppId;
+use autobatch_ir::id::{AppId, ValueId};
 use autobatch_ir::plan::SlabId;
 use std::ops::Range;
 
 /// Working memory of [`Order::pose`].
 #[derive(Debug, Default)]
 pub(super) struct Posing {
-    /// Per slab the rows that are there before.
-    before: Vec<u32>,
+    /// Which rows that are there are read, ascending, a slab at a time: the slab, the row and its value.
+    pub(super) reused: Vec<(u32, u32, ValueId)>,
+    /// Per slab how many these are.
+    pub(super) before: Vec<u32>,
+    /// Per slab these rows and those of this plan.
+    pub(super) sizes: Vec<u32>,
     /// The slots of a batch.
     results: Vec<KnownSlot>,
     operands: Vec<KnownSlot>,
@@ -31,6 +35,23 @@ pub(super) struct Posing {
     targets: Vec<Target>,
 }
 
+impl Posing {
+    /// Finds the rows that are there and read: of what was planned before, the problem has no others.
+    fn meet_reused(&mut self, clusters: &Clusters, storage: &Storage, placed: &Placed) {
+        let place = |&value: &ValueId| {
+            let (field, row) = placed.get(value).expect("what is used again is there");
+            (storage.fields[field.index()].slab.0, row, value)
+        };
+        self.reused.clear();
+        self.reused.extend(clusters.reused().iter().map(place));
+        self.reused.sort_unstable();
+        self.reused.dedup();
+        self.before.clear();
+        self.before.resize(storage.slabs.len(), 0);
+        self.reused.iter().for_each(|reused| self.before[reused.0 as usize] += 1);
+    }
+}
+
 impl Order {
     /// Poses the layout problem: rows in batch order, and the rows that each operand reads.
     pub(super) fn pose(
@@ -41,16 +62,20 @@ impl Order {
         placed: &Placed,
     ) -> Result<(), LayoutError> {
         let mut posing = std::mem::take(&mut self.posing);
-        posing.before.clear();
-        posing.before.extend(storage.slabs.iter().map(|slab| slab.rows));
         self.count_slab_rows(storage)?;
-        self.problem.restart(&self.slab_rows, &posing.before)?;
+        posing.meet_reused(clusters, storage, placed);
+        posing.sizes.clear();
+        let sizes = self.slab_rows.iter().zip(&storage.slabs).zip(&posing.before);
+        posing.sizes.extend(sizes.map(|((rows, slab), before)| rows - slab.rows + before));
+        self.problem.restart(&posing.sizes, &posing.before)?;
         posing.slabs.clear();
         let slabs = (0..storage.slabs.len()).map(|slab| layout::SlabId(slab as u32));
         posing.slabs.extend(slabs.map(|slab| self.problem.numbers(slab)));
         self.row_of.resize(graph.arena.values(), NONE);
-        for (value, field, row) in placed.values() {
-            self.row_of[value] = posing.slabs[storage.fields[field.index()].slab.index()].start + row;
+        let mut next = 0;
+        for (number, &(slab, _, value)) in posing.reused.iter().enumerate() {
+            next = if number > 0 && posing.reused[number - 1].0 == slab { next + 1 } else { 0 };
+            self.row_of[value.index()] = posing.slabs[slab as usize].start + next;
         }
         let first_node = |nodes: &Range<u32>| clusters.nodes[batches.items[nodes.start as usize] as usize];
         self.find_targets(graph, storage, first_node, &mut posing);

@@ -38,6 +38,13 @@ impl Aligned {
         Some(())
     }
 
+    /// As [`fit`](Self::fit), with room for as much again where all must move: what grows row by row moves seldom.
+    pub(crate) fn fit_growing(&mut self, floats: usize) -> Option<()> {
+        let more = floats.div_ceil(Line::FLOATS).saturating_sub(self.lines.len());
+        self.lines.try_reserve(more).ok()?;
+        self.fit(floats)
+    }
+
     pub(crate) fn floats(&self) -> &[f32] {
         bytemuck::cast_slice(&self.lines)
     }

@@ -5,37 +5,42 @@
 
 use autobatch_ir::hash::StructureHash;
 use autobatch_ir::plan::{Mode, Operand, Place, Plan};
+use std::ops::Range;
 
 /// How far a plan was played, and which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
     steps: usize,
     waves: usize,
-    /// The identity of these steps, with all that they read and write.
-    identity: u128,
+    /// These steps, with all that they read and write.
+    hash: StructureHash,
 }
 
 impl Kept {
-    /// What is kept of a whole play: something, if the plan grows.
-    pub(super) fn of(plan: &Plan) -> Option<Self> {
+    /// What is kept of a whole play: something, if the plan grows. It begins with what was kept `before`.
+    pub(super) fn of(plan: &Plan, before: Option<Self>) -> Option<Self> {
         let (steps, waves) = (plan.steps.len(), plan.waves.len());
-        (plan.mode == Mode::Grow).then(|| Self { steps, waves, identity: identity(plan, steps) })
+        let hash = || match before {
+            Some(Self { steps: played, hash, .. }) => hashed(plan, played..steps, hash),
+            None => hashed(plan, 0..steps, StructureHash::default()),
+        };
+        (plan.mode == Mode::Grow).then(|| Self { steps, waves, hash: hash() })
     }
 
     /// The first wave of a plan that was not played, if the plan begins with what was.
     pub(super) fn continues(self, plan: &Plan) -> Option<usize> {
         let wave_ends = self.waves == 0 || plan.waves.get(self.waves - 1) == Some(&(self.steps as u32));
         let longer = plan.mode == Mode::Grow && self.steps <= plan.steps.len() && wave_ends;
-        (longer && identity(plan, self.steps) == self.identity).then_some(self.waves)
+        let begins = || hashed(plan, 0..self.steps, StructureHash::default()).value() == self.hash.value();
+        (longer && begins()).then_some(self.waves)
     }
 }
 
-/// A hash of 128 bits of the first steps of a plan and of the fields that they may name.
-fn identity(plan: &Plan, steps: usize) -> u128 {
-    let mut hash = StructureHash::default();
+/// Adds steps of a plan to a hash, and the fields that they name.
+fn hashed(plan: &Plan, steps: Range<usize>, mut hash: StructureHash) -> StructureHash {
     let mut push = |a: u32, b: u32| hash.push(u64::from(a) << 32 | u64::from(b));
     let table = |at: u32, count: u32| &plan.tables[at as usize..(at + count) as usize];
-    for step in &plan.steps[..steps] {
+    for step in &plan.steps[steps] {
         push(step.kernel.0, step.rows);
         for &store in plan.stores(step) {
             push(store.0, 0);
@@ -72,5 +77,5 @@ fn identity(plan: &Plan, steps: usize) -> u128 {
             }
         }
     }
-    hash.value()
+    hash
 }

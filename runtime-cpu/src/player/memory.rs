@@ -2,7 +2,7 @@
 //! the next plan unless a limit forbids it.
 
 use crate::kernels::Aligned;
-use autobatch_ir::plan::Plan;
+use autobatch_ir::plan::{Mode, Plan};
 
 /// The fields of the plan being played, and where they are.
 #[derive(Default)]
@@ -44,7 +44,11 @@ impl Memory {
         for (field, buffer) in plan.fields.iter().zip(&mut self.fields) {
             let rows = plan.slabs[field.slab.index()].rows as usize;
             let width = field.width() as usize;
-            buffer.fit(rows.checked_mul(width)?)?;
+            let floats = rows.checked_mul(width)?;
+            match plan.mode {
+                Mode::Grow => buffer.fit_growing(floats)?,
+                _ => buffer.fit(floats)?,
+            }
             self.views.push(FieldMemory { base: buffer.floats_mut().as_mut_ptr(), width });
         }
         Some(&self.views)

@@ -221,7 +221,7 @@ impl Player {
         self.ready.prepare(self.isa, plan, stores, &mut params)?;
         let packed = begin.map(|begin| begin.elapsed());
         border::check_indices(plan, &self.ready, bound.words, &mut self.origins)?;
-        self.kept = None;
+        let before = self.kept.take().filter(|_| first.is_some());
         let fields = self.memory.fit(plan).ok_or(RunError::Memory { bytes: plan.slab_bytes() })?;
         if let (Some(counters), Some(begin), Some(packed)) = (&mut self.counters, begin, packed) {
             counters.pack = packed;
@@ -251,7 +251,7 @@ impl Player {
         if let (Some(counters), Some(begin)) = (&mut self.counters, begin) {
             counters.finals = begin.elapsed();
         }
-        self.kept = Kept::of(plan);
+        self.kept = Kept::of(plan, before);
         Ok(())
     }
 

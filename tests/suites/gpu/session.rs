@@ -53,3 +53,28 @@ fn the_self_test_finds_a_healthy_device() {
     assert!(found.is_healthy() && found.off < 1e-5, "{found:?}");
     assert!(found.same_bits || found.off > 0.0, "{found:?}");
 }
+
+/// Halves numbers until they are below 1, beside one another; how often, and what is left.
+fn halved(device: Device) -> autobatch::Result<Vec<(u32, Vec<f32>)>> {
+    let mut session = Session::new(&ModuleBuilder::new("halves").build()?, device)?;
+    let g = session.graph();
+    let task = async |x: f32| {
+        let (mut x, mut halvings) = (g.input(&[x, 1.0]), 0);
+        while x.get().await?[0] >= 1.0 {
+            x = x * 0.5;
+            halvings += 1;
+        }
+        Ok((halvings, x.get().await?))
+    };
+    session.tasks(&g, [1000.0, 0.25, 3.0].map(task))
+}
+
+#[test]
+fn tasks_wait_for_a_gpu_as_they_do_for_the_cpu() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    let there = halved("gpu".parse().expect("a device")).expect("plays");
+    assert_eq!(there, halved(Device::Cpu).expect("plays"));
+    assert_eq!(there.iter().map(|one| one.0).collect::<Vec<_>>(), [10, 0, 2]);
+}

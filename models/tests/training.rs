@@ -1,0 +1,64 @@
+//! A minute of training: every model on generated instances, half as long as it is usually trained, on one thread and again on
+//! two. Mean losses of the last epoch end below fixed values, and both runs have the same bits.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use autobatch::prelude::*;
+use autobatch_models::catalogue::{ENTRIES, Entry};
+use autobatch_models::lessons::{self, Lesson};
+use std::sync::Arc;
+
+/// What the mean loss of the last epoch stays below, a third of the way from what was reached to where it begins.
+const BELOW: [(&str, f32); ENTRIES.len()] = [
+    ("a", 0.5),
+    ("b", 0.9),
+    ("c", 0.92),
+    ("d", 16.6),
+    ("dchar", 25.0),
+    ("e", 1.19),
+    ("f1", 1.37),
+    ("f2", 1.18),
+    ("g", 23.6),
+    ("lattice", 129.0),
+    ("sst", 50.7),
+];
+
+fn lesson(entry: &Entry) -> Lesson {
+    let options = lessons::Options { data: None, seed: 1, count: None, hidden: None, embedding: None };
+    lessons::open(entry.alias, &options).unwrap()
+}
+
+/// Trains as usual; the losses of all steps, how many an epoch has, and the parameters.
+fn train(lesson: &Lesson, threads: usize) -> (Vec<f32>, usize, Arc<Weights>) {
+    let habits = lesson.habits;
+    let options = SessionOptions { threads, ..SessionOptions::default() };
+    let optimizer = Adam::new(habits.learning_rate).clip_norm(5.0);
+    let mut trainer = Trainer::with_options(Arc::clone(&lesson.module), optimizer, options, 1).unwrap();
+    let (items, mut losses) = (lesson.train(), Vec::new());
+    for epoch in 0..habits.epochs.div_ceil(2) {
+        for batch in items.batches(habits.batch as usize).shuffled(epoch) {
+            let step = trainer.step(batch, |g, &instance| lesson.workload.loss(g, instance)).unwrap();
+            losses.push(step.loss);
+        }
+    }
+    (losses, items.len().div_ceil(habits.batch as usize), Arc::clone(trainer.weights()))
+}
+
+fn mean(losses: &[f32]) -> f32 {
+    losses.iter().sum::<f32>() / losses.len() as f32
+}
+
+#[test]
+fn every_model_ends_below_a_fixed_loss_with_the_same_bits_on_one_and_two_threads() {
+    for (entry, (name, below)) in ENTRIES.iter().zip(BELOW) {
+        let lesson = lesson(entry);
+        let (losses, epoch, weights) = train(&lesson, 1);
+        let (first, last) = (mean(&losses[..epoch]), mean(&losses[losses.len() - epoch..]));
+        println!("{name}: from {first} to {last}");
+        let bits = |losses: &[f32]| losses.iter().map(|loss| loss.to_bits()).collect::<Vec<_>>();
+        let (again, _, other) = train(&lesson, 2);
+        assert_eq!(bits(&losses), bits(&again), "{name}: losses on two threads");
+        assert_eq!(weights, other, "{name}: parameters on two threads");
+        assert!(name == entry.name && last < below, "{name}: {last}, wanted below {below}");
+    }
+}
