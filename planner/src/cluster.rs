@@ -227,7 +227,7 @@ impl Clusters {
 
     /// The signature of each type.
     pub(crate) fn types(&self) -> &[SigId] {
-        &self.numbers.types()
+        self.numbers.types()
     }
 
     /// What a scheduler needs to know.
