@@ -36,12 +36,12 @@ fn train(lesson: &Lesson, threads: usize) -> (Vec<f32>, usize, Arc<Weights>) {
     let mut trainer = Trainer::with_options(Arc::clone(&lesson.module), optimizer, options, 1).unwrap();
     let (items, mut losses) = (lesson.train(), Vec::new());
     for epoch in 0..habits.epochs.div_ceil(2) {
-        for batch in items.batches(habits.batch as usize).shuffled(epoch) {
+        for batch in items.batches(habits.batch).shuffled(epoch) {
             let step = trainer.step(batch, |g, &instance| lesson.workload.loss(g, instance)).unwrap();
             losses.push(step.loss);
         }
     }
-    (losses, items.len().div_ceil(habits.batch as usize), Arc::clone(trainer.weights()))
+    (losses, items.len().div_ceil(habits.batch), Arc::clone(trainer.weights()))
 }
 
 fn mean(losses: &[f32]) -> f32 {
