@@ -18,9 +18,15 @@ impl Dump {
 
     /// Writes the graph of a plan that was just made: `graph-0.abg`, `graph-1.abg`, ..
     pub(crate) fn graph(&mut self, graph: &GraphData) -> Result<()> {
+        self.growing(graph, &mut None)
+    }
+
+    /// As [`graph`](Self::graph); a graph that grows keeps the number of its file, which is written anew.
+    pub(crate) fn growing(&mut self, graph: &GraphData, number: &mut Option<u32>) -> Result<()> {
         let Some(folder) = &self.folder else { return Ok(()) };
-        let path = folder.join(format!("graph-{}.abg", self.written));
-        self.written += 1;
+        let number = *number.get_or_insert(self.written);
+        self.written = self.written.max(number + 1);
+        let path = folder.join(format!("graph-{number}.abg"));
         let write = || {
             std::fs::create_dir_all(folder)?;
             std::fs::write(&path, graph.to_bytes())

@@ -1,12 +1,13 @@
 //! [`Growing`]: a graph that goes on being emitted while it is played.
 
+use super::planning::Growth;
 use super::{Run, Session, bound};
 use crate::error::{Error, Result};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Graph, Value};
-use autobatch_planner::{Grown, Request};
+use autobatch_planner::Request;
 use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ pub struct Growing<'s, 'g> {
     session: &'s mut Session,
     graph: &'g Graph,
     noise: Noise,
-    /// How planning goes on; `plan` is there after every plan that was made.
-    grown: Option<Grown>,
+    growth: Growth,
+    /// The plan that was made last.
     plan: Option<Arc<Verified<Plan>>>,
     /// Whether the player holds what the plan had before it grew last.
     kept: bool,
@@ -63,7 +64,7 @@ impl Session {
 
     /// [`growing`](Self::growing), with noise in training.
     pub(crate) fn growing_with<'s, 'g>(&'s mut self, graph: &'g Graph, noise: Noise) -> Growing<'s, 'g> {
-        Growing { session: self, graph, noise, grown: None, plan: None, kept: false, steps: 0 }
+        Growing { session: self, graph, noise, growth: Growth::default(), plan: None, kept: false, steps: 0 }
     }
 }
 
@@ -111,7 +112,7 @@ impl<'g> Growing<'_, 'g> {
         session.last = None;
         let kept = std::mem::take(&mut self.kept);
         let played = self.plan.take();
-        let plan = Arc::new(session.planning.grow(&data, &request, &mut self.grown, played)?);
+        let plan = Arc::new(session.planning.grow(&data, &request, &mut self.growth, played)?);
         self.plan = Some(Arc::clone(&plan));
         let bound = bound(&data, self.noise);
         let weights = &session.mirror.here().weights;

@@ -18,6 +18,14 @@ pub(crate) struct Planning {
     dump: Dump,
 }
 
+/// How the planning of a graph that grows goes on.
+#[derive(Default)]
+pub(super) struct Growth {
+    grown: Option<Grown>,
+    /// The number of the file that it is written to, if it is.
+    file: Option<u32>,
+}
+
 impl Planning {
     pub(super) fn new(planner: Planner, rows: RowOrder, passes: Option<Selection>, cached: usize) -> Self {
         Self { planner, rows, passes, cache: PlanCache::new(cached), dump: Dump::from_environment() }
@@ -62,9 +70,11 @@ impl Planning {
         &mut self,
         graph: &GraphData,
         request: &Request<'_>,
-        known: &mut Option<Grown>,
+        growth: &mut Growth,
         played: Option<Arc<Verified<Plan>>>,
     ) -> Result<Verified<Plan>> {
+        self.dump.growing(graph, &mut growth.file)?;
+        let known = &mut growth.grown;
         let grown = match known {
             Some(grown) => {
                 if let Some(plan) = played {
