@@ -95,6 +95,25 @@ pub struct Budget {
     pub rounds: Option<u64>,
 }
 
+/// Rounds of loops that a thread may take, all of its loops together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounds {
+    /// After so many the device leaves every loop and says nothing.
+    OfDevice(u64),
+    /// So many are allowed by [`Budget::rounds`].
+    OfBudget(u64),
+}
+
+impl Rounds {
+    /// How many.
+    #[must_use]
+    pub const fn most(self) -> u64 {
+        match self {
+            Self::OfDevice(most) | Self::OfBudget(most) => most,
+        }
+    }
+}
+
 /// Where what the driver makes of pipelines is kept from process to process, if the adapter has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Kept {
@@ -335,9 +354,10 @@ impl Gpu {
     /// Rounds of loops after which the device stops without a word, or that it was told to keep to; nothing for
     /// hardware.
     #[must_use]
-    pub fn rounds(&self) -> Option<u64> {
-        let of_device = (self.facts.kind == "software").then_some(SOFTWARE_ROUNDS);
-        self.options.budget.rounds.into_iter().chain(of_device).min()
+    pub fn rounds(&self) -> Option<Rounds> {
+        let of_device = (self.facts.kind == "software").then_some(Rounds::OfDevice(SOFTWARE_ROUNDS));
+        let of_budget = self.options.budget.rounds.map(Rounds::OfBudget);
+        of_device.into_iter().chain(of_budget).min_by_key(|rounds| rounds.most())
     }
 
     /// Gives the device back at once; whoever plays on it next finds it lost.
