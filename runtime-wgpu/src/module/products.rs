@@ -72,9 +72,8 @@ impl Tile {
     }
 }
 
-/// What may be read of a weight at once. It is known when a plan is compiled, and part of the module: of the
-/// catalogue's models one pipeline more and no dispatch more than with a branch on a word of the record, of which
-/// tiles would have to go through all three sides on drivers that mask threads.
+/// What may be read of a weight at once. It is known when a plan is compiled and part of the module: a branch on a
+/// word of the record would save a pipeline a model, and no dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reach {
     /// An element.

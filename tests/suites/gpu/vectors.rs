@@ -5,36 +5,40 @@ use crate::common::{Within, player};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Bound, Plan, StoreId, Stores, Verified, interp};
 use autobatch_runtime_wgpu::compile::compile;
-use autobatch_runtime_wgpu::module::{Program, Tile};
+use autobatch_runtime_wgpu::module::{Program, Reach, Tile};
 use autobatch_runtime_wgpu::{Budget, Options, Player};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Two parts of a product met with blocks of two weights.
+/// Two parts of a product, met with blocks of two weights.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     lanes: u32,
     /// Groups of columns, and columns of each.
     groups: u32,
     columns: u32,
+    /// Whether a product of the second part alone meets them in their tail.
+    twice: bool,
     /// Columns of the operands.
     widths: [u32; 2],
     /// Which weights are stored transposed.
     transposed: [bool; 2],
     /// Where the blocks begin in the weights, down and across.
     block: (u32, u32),
-    /// Columns of the stored weights behind the blocks.
-    behind: u32,
+    /// Rows of the stored weights are a multiple of the first, and so many more.
+    pitch: (u32, u32),
     stored: &'static str,
 }
 
+/// Where a block begins, down and across, and how long stored rows are; see [`Case`].
+type Where = ((u32, u32), (u32, u32));
+
 /// Where nothing may be read at once.
-const APART: ((u32, u32), u32) = ((1, 1), 2);
+const APART: Where = ((1, 1), (4, 2));
 
 impl Case {
-    /// Where blocks begin, and what is behind them.
-    fn at(self, (block, behind): ((u32, u32), u32)) -> Self {
-        Self { block, behind, ..self }
+    fn at(self, (block, pitch): Where) -> Self {
+        Self { block, pitch, ..self }
     }
 
     fn all_columns(&self) -> u32 {
@@ -46,7 +50,7 @@ impl Case {
         let (deep, wide) = (self.widths[part], self.all_columns());
         let (rows, columns) = if self.transposed[part] { (wide, deep) } else { (deep, wide) };
         let (down, across) = self.stored_block(part);
-        (down + rows + 1, (across + columns + self.behind))
+        (down + rows + 1, (across + columns).next_multiple_of(self.pitch.0) + self.pitch.1)
     }
 
     /// Where the block begins in the weight as it is stored.
@@ -56,7 +60,7 @@ impl Case {
     }
 
     fn plan(&self) -> Verified<Plan> {
-        let Self { lanes, groups, columns, widths: [a, b], transposed, stored, .. } = *self;
+        let Self { lanes, groups, columns, twice, widths: [a, b], transposed, stored, .. } = *self;
         let (row, column) = self.block;
         let all = self.all_columns();
         let shape = |part| {
@@ -69,14 +73,22 @@ impl Case {
             let (from, to) = (group * columns, (group + 1) * columns);
             let _ = write!(tail, " t{group} = sub t{}, %2[{from}..{to}]", group - 1);
         }
+        let (mut temp, mut second) = (String::new(), String::new());
+        if twice {
+            temp = format!(", %4: f32[{columns}]");
+            second =
+                format!("prod %4 = 0 + %1 . {}@1[{row}..{}, {}..]", word[1], row + b, column + all - columns);
+            let _ = write!(tail, " t{groups} = add t{}, %4", groups - 1);
+        }
         let mut text = format!(
             "autobatch plan 1 module \"vectors\" structure 0x00000000000000000000000000000001 mode infer
              store @v param {} store @w param {} store @b param {stored}[{biases}]
              bind words 0 floats {floats}
              slab s0 value {{h: f32[{columns}]}} x{lanes}
              kernel k0 cell (%0: f32[{a}], %1: f32[{b}]) [@0: {}, @1: {}, @2: {stored}[{biases}]] {{
-               temp %2: f32[{all}], %3: f32[{columns}]
+               temp %2: f32[{all}], %3: f32[{columns}]{temp}
                prod %2 = @2 + %0 . {}@0[{row}..{}, {column}..] + %1 . {}@1[{row}..{}, {column}..]
+               {second}
                map {columns} {{ {tail} -> %3 }}
                return %3
              }}
@@ -147,12 +159,12 @@ impl Stores for Drawn {
 struct Bench {
     player: Player,
     version: u64,
-    tiles: BTreeMap<Tile, u32>,
+    played: BTreeMap<Tile, BTreeSet<Reach>>,
 }
 
 impl Bench {
     fn new(options: Options) -> Option<Self> {
-        Some(Self { player: player(options)?, version: 0, tiles: BTreeMap::new() })
+        Some(Self { player: player(options)?, version: 0, played: BTreeMap::new() })
     }
 
     /// The rows of all lanes; compared with those of the naive player, which fuses.
@@ -161,7 +173,9 @@ impl Bench {
         let compiled = compile(&plan, self.player.target().expect("open")).expect("fits");
         for program in &compiled.programs {
             if let Program::Products(products) = program {
-                *self.tiles.entry(products.tile).or_default() += 1;
+                let sums: u32 = products.groups.iter().sum();
+                assert_eq!(sums, case.groups + u32::from(case.twice), "one dispatch");
+                self.played.entry(products.tile).or_default().insert(products.reach);
             }
         }
         self.version += 1;
@@ -183,18 +197,24 @@ impl Bench {
             .collect()
     }
 
+    /// Says that these tiles were played and no others, each with all that its threads may read at once.
+    fn played(&self, tiles: &[Tile]) {
+        let expected: BTreeMap<Tile, BTreeSet<Reach>> =
+            tiles.iter().map(|&tile| (tile, Reach::ALL.map(|most| tile.reach(most)).into())).collect();
+        assert_eq!(self.played, expected);
+    }
+
     /// Blocks at all kinds of places give the bits of those that are read one by one.
     fn compare(&mut self, case: Case) {
         let expected = self.rows(&case.at(APART));
-        let behind = |block: u32| (4 - (case.all_columns() + block) % 4) % 4;
         let places = [
-            ((0, 0), 0),
-            // Aligned, if the columns are those of a stored row.
-            ((0, 0), behind(0)),
-            ((4, 8), 4 + behind(0)),
-            // Columns that begin where no vector does, in rows that do.
-            ((3, 2), behind(2)),
-            ((4, 4), 1),
+            // As weights are, with nothing around the blocks.
+            ((0, 0), (1, 0)),
+            ((0, 0), (4, 0)),
+            ((4, 8), (4, 4)),
+            // Blocks that begin where no vector does, of rows that do; and the other way round.
+            ((3, 2), (4, 0)),
+            ((4, 4), (4, 1)),
         ];
         for place in places {
             let found = self.rows(&case.at(place));
@@ -208,19 +228,19 @@ impl Bench {
 
 /// Of each number of groups other neighbours are side by side in the memory of a group; of columns and widths
 /// some are whole vectors and some are not.
-const SHAPES: [(u32, u32, [u32; 2]); 6] = [
-    (1, 64, [16, 24]),
-    (1, 37, [9, 20]),
-    (1, 4, [4, 4]),
-    (2, 20, [8, 21]),
-    (2, 18, [12, 3]),
-    (4, 12, [7, 20]),
+const SHAPES: [(u32, u32, bool, [u32; 2]); 6] = [
+    (1, 64, false, [16, 24]),
+    (1, 37, false, [9, 20]),
+    (1, 4, true, [4, 4]),
+    (2, 20, true, [8, 21]),
+    (2, 18, false, [12, 3]),
+    (4, 12, true, [7, 20]),
 ];
 const SIDES: [[bool; 2]; 3] = [[false; 2], [true; 2], [false, true]];
 
 fn case(lanes: u32, shape: usize, transposed: [bool; 2], stored: &'static str) -> Case {
-    let ((groups, columns, widths), (block, behind)) = (SHAPES[shape], APART);
-    Case { lanes, groups, columns, widths, transposed, block, behind, stored }
+    let ((groups, columns, twice, widths), (block, pitch)) = (SHAPES[shape], APART);
+    Case { lanes, groups, columns, twice, widths, transposed, block, pitch, stored }
 }
 
 #[test]
@@ -233,8 +253,7 @@ fn weights_read_four_at_a_time_give_the_bits_of_weights_read_one_by_one() {
             }
         }
     }
-    let played: Vec<Tile> = bench.tiles.into_keys().collect();
-    assert_eq!(played, [Tile::Few, Tile::Rows16, Tile::Rows64]);
+    bench.played(&[Tile::Few, Tile::Rows16, Tile::Rows64]);
 }
 
 #[test]
@@ -245,7 +264,7 @@ fn tiles_of_many_rows_do_so_too() {
             bench.compare(case(1030, shape, transposed, "f32"));
         }
     }
-    assert_eq!(bench.tiles.into_keys().collect::<Vec<_>>(), [Tile::Rows128]);
+    bench.played(&[Tile::Rows128]);
 }
 
 #[test]
@@ -266,31 +285,41 @@ fn halves_read_four_at_a_time_give_the_bits_of_halves_read_one_by_one() {
 fn weights_in_many_bindings_are_read_four_at_a_time_too() {
     let budget = Budget { binding: Some(2 << 10), ..Budget::default() };
     let Some(mut bench) = Bench::new(Options { budget, ..Options::default() }) else { return };
-    let case = case(17, 0, [false, true], "f32");
-    let compiled = compile(&case.plan(), bench.player.target().expect("open")).expect("fits");
-    assert!(compiled.layout.params() > 2 << 10, "the weights take several bindings");
-    bench.compare(case);
+    for transposed in SIDES {
+        let case = case(17, 0, transposed, "f32");
+        let compiled = compile(&case.plan(), bench.player.target().expect("open")).expect("fits");
+        assert!(compiled.layout.params() > 4 * 512, "the weights take several bindings");
+        bench.compare(case);
+    }
 }
 
 /// Many columns of few rows: a thread has four of them, unless a weight cannot be read so.
 #[test]
 fn four_elements_of_a_thread_have_the_bits_of_an_element_of_each() {
     let Some(mut bench) = Bench::new(Options::default()) else { return };
-    for (groups, stored) in [(1, "f32"), (3, "f32"), (1, "bf16")] {
+    let (block, pitch) = APART;
+    let widths = [5, 4];
+    let case = |lanes, columns, groups, twice, transposed, stored| Case {
+        lanes,
+        groups,
+        columns,
+        twice,
+        widths,
+        transposed,
+        block,
+        pitch,
+        stored,
+    };
+    for (groups, twice, stored) in [(1, false, "f32"), (2, true, "f32"), (1, false, "bf16")] {
         for (lanes, columns) in [(8, 2048), (7, 2344)] {
-            let widths = [5, 4];
-            let (block, behind) = APART;
-            let case = Case { lanes, groups, columns, widths, transposed: [false; 2], block, behind, stored };
-            bench.compare(case);
+            bench.compare(case(lanes, columns, groups, twice, [false; 2], stored));
         }
     }
-    assert_eq!(bench.tiles.keys().copied().collect::<Vec<_>>(), [Tile::Few, Tile::Four]);
-    assert!(bench.tiles[&Tile::Four] >= 6, "{:?}", bench.tiles);
-    bench.tiles.clear();
-    let transposed = [false, true];
-    let (block, behind) = ((0, 0), 0);
-    let case =
-        Case { lanes: 8, groups: 1, columns: 2048, widths: [5, 4], transposed, block, behind, stored: "f32" };
-    bench.compare(case);
-    assert_eq!(bench.tiles.into_keys().collect::<Vec<_>>(), [Tile::Few]);
+    let played: Vec<Tile> = bench.played.keys().copied().collect();
+    assert_eq!(played, [Tile::Few, Tile::Four]);
+    bench.played.clear();
+    bench.compare(case(8, 2048, 1, false, [false, true], "f32"));
+    bench.compare(case(8, 2046, 1, false, [false; 2], "f32"));
+    let played: Vec<Tile> = bench.played.keys().copied().collect();
+    assert_eq!(played, [Tile::Few]);
 }
