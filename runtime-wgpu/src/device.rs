@@ -1,5 +1,6 @@
 //! Adapters: which there are, which is taken, what it holds, and how it rounds.
 
+use crate::compile::Rounds;
 use crate::error::GpuError;
 use autobatch_shaders::{Joins, Numbers};
 use pollster::block_on;
@@ -93,25 +94,6 @@ pub struct Budget {
     pub memory: Option<u64>,
     /// Rounds of the loops of a thread; plans that need more are refused.
     pub rounds: Option<u64>,
-}
-
-/// Rounds of loops that a thread may take, all of its loops together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rounds {
-    /// After so many the device leaves every loop and says nothing.
-    OfDevice(u64),
-    /// So many are allowed by [`Budget::rounds`].
-    OfBudget(u64),
-}
-
-impl Rounds {
-    /// How many.
-    #[must_use]
-    pub const fn most(self) -> u64 {
-        match self {
-            Self::OfDevice(most) | Self::OfBudget(most) => most,
-        }
-    }
 }
 
 /// Where what the driver makes of pipelines is kept from process to process, if the adapter has it.

@@ -1,6 +1,6 @@
 //! Why a plan was not played on a GPU, and what to do about it.
 
-use crate::device::Rounds;
+use crate::compile::Rounds;
 use autobatch_ir::plan::BindError;
 use std::fmt;
 

@@ -34,7 +34,7 @@ mod self_test;
 
 pub use autobatch_ir::plan::{BindError, Bound, Stores};
 pub use counters::{Counters, UpdateCounters};
-pub use device::{AdapterFacts, Arithmetic, Budget, Gpu, Kept, Options, Rounds, Selector, UnknownSelector};
+pub use device::{AdapterFacts, Arithmetic, Budget, Gpu, Kept, Options, Selector, UnknownSelector};
 pub use error::GpuError;
 pub use player::{Player, StoresMut, Times, Trained};
 pub use self_test::{SelfTest, self_test};

@@ -22,10 +22,10 @@ mod wave;
 pub(crate) use layout::VECTOR;
 pub use layout::{Layout, Packing, Stored, Want};
 pub use record::Record;
+pub use rounds::Rounds;
 pub use touched::{Touches, touches};
 pub use update::{Deed, SUM_OF_SQUARES, TILE_ELEMENTS, UpdateProgram, Updates, compile_update};
 
-use crate::device::Rounds;
 use crate::error::GpuError;
 use crate::module::{Cuts, Program};
 use autobatch_ir::plan::{KernelId, Plan, Verified};

@@ -9,7 +9,8 @@ use autobatch_ir::plan::{Plan, StoreId, Verified};
 use autobatch_ir::types::f32;
 use autobatch_ir::{Param, Value, Weights};
 use autobatch_planner::{Planner, Request};
-use autobatch_runtime_wgpu::{Budget, GpuError, Options, Player, Rounds};
+use autobatch_runtime_wgpu::compile::Rounds;
+use autobatch_runtime_wgpu::{Budget, GpuError, Options, Player};
 
 type Planned = (GraphData, Verified<Plan>);
 

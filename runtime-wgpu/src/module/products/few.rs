@@ -63,6 +63,7 @@ impl Products {
         let _ = writeln!(text, "    tail(lane, element{sums});");
         text
     }
+
     /// All weights are read four columns at once.
     pub(super) fn four(&self) -> String {
         let mut text = String::new();
