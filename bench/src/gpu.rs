@@ -20,12 +20,14 @@ use std::time::{Duration, Instant};
 
 /// Turns of each plan; the best counts.
 const TURNS: usize = 5;
+/// Rows of the product that is all reading of its weight.
+const FEW_ROWS: usize = 4;
 /// Plays of a small model a turn, where the host is timed.
 const PLAYS: usize = 60;
 /// Models whose host time is taken, and of how many instances.
 const SMALL: [(&str, usize); 4] = [("b", 16), ("d", 16), ("sst", 16), ("lattice", 8)];
 
-/// Times products of square matrices, moves, and the models `b` and `d` on a device.
+/// Times products of many rows and of few, moves, and the models `b` and `d` on a device.
 ///
 /// # Errors
 /// If there is no such device, or it does not play.
@@ -55,10 +57,12 @@ pub fn report(device: &str, size: Option<usize>) -> Result<String, BenchError> {
 
 /// Times products, moves, and whole models.
 fn speeds(player: &mut Player, size: usize, software: bool, text: &mut String) -> Result<(), BenchError> {
-    let product = one_of(player, size, |value, w| value.affine(w, None))?;
-    let flops = 2.0 * (size as f64).powi(3) / product.as_secs_f64();
-    let _ = writeln!(text, "product {size} x {size} x {size}: {product:?}, {:.1} GFLOP/s", flops / 1e9);
-    let moved = one_of(player, size, |value, _| value.relu())?;
+    for rows in [size, FEW_ROWS] {
+        let product = one_of(player, (rows, size), |value, w| value.affine(w, None))?;
+        let flops = 2.0 * rows as f64 * (size as f64).powi(2) / product.as_secs_f64();
+        let _ = writeln!(text, "product {rows} x {size} x {size}: {product:?}, {:.1} GFLOP/s", flops / 1e9);
+    }
+    let moved = one_of(player, (size, size), |value, _| value.relu())?;
     let bytes = 8.0 * (size as f64).powi(2) / moved.as_secs_f64();
     let _ = writeln!(
         text,
@@ -130,7 +134,7 @@ fn gpu(error: autobatch::runtime_wgpu::GpuError) -> BenchError {
 /// What one more application of a step takes.
 fn one_of(
     player: &mut Player,
-    size: usize,
+    (rows, size): (usize, usize),
     step: impl for<'g> Fn(Value<'g>, autobatch_ir::Param) -> Value<'g>,
 ) -> Result<Duration, BenchError> {
     let mut times = Vec::new();
@@ -139,8 +143,8 @@ fn one_of(
         let w = m.param("w", [size, size], Init::Glorot(1.0));
         let graph = Graph::new(&m.build()?);
         graph.instance(0);
-        let row: Vec<f32> = (0..size * size).map(|at| (at % 97) as f32 * 0.01).collect();
-        let mut value = graph.input_shaped([size, size], &row);
+        let row: Vec<f32> = (0..rows * size).map(|at| (at % 97) as f32 * 0.01).collect();
+        let mut value = graph.input_shaped([rows, size], &row);
         for _ in 0..count {
             value = step(value, w);
         }

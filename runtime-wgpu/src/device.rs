@@ -1,5 +1,6 @@
 //! Adapters: which there are, which is taken, what it holds, and how it rounds.
 
+use crate::compile::Rounds;
 use crate::error::GpuError;
 use autobatch_shaders::{Joins, Numbers};
 use pollster::block_on;
@@ -335,9 +336,10 @@ impl Gpu {
     /// Rounds of loops after which the device stops without a word, or that it was told to keep to; nothing for
     /// hardware.
     #[must_use]
-    pub fn rounds(&self) -> Option<u64> {
-        let of_device = (self.facts.kind == "software").then_some(SOFTWARE_ROUNDS);
-        self.options.budget.rounds.into_iter().chain(of_device).min()
+    pub fn rounds(&self) -> Option<Rounds> {
+        let of_device = (self.facts.kind == "software").then_some(Rounds::OfDevice(SOFTWARE_ROUNDS));
+        let of_budget = self.options.budget.rounds.map(Rounds::OfBudget);
+        of_device.into_iter().chain(of_budget).min_by_key(|rounds| rounds.most())
     }
 
     /// Gives the device back at once; whoever plays on it next finds it lost.

@@ -1,5 +1,6 @@
 //! Why a plan was not played on a GPU, and what to do about it.
 
+use crate::compile::Rounds;
 use autobatch_ir::plan::BindError;
 use std::fmt;
 
@@ -44,8 +45,8 @@ pub enum GpuError {
         /// How much there may be.
         limit: u64,
     },
-    /// A step loops longer than the device does, which would stop in the middle and say nothing: software
-    /// adapters do.
+    /// A step loops longer than it may: than a software adapter does, which would stop in the middle and say
+    /// nothing, or than the budget allows.
     Loops {
         /// The step of the plan; nothing for a sum of gradients behind all steps.
         step: Option<u32>,
@@ -53,8 +54,8 @@ pub enum GpuError {
         what: &'static str,
         /// How many rounds its loops take, counted from above.
         needed: u64,
-        /// How many the device takes.
-        limit: u64,
+        /// How many there may be.
+        limit: Rounds,
     },
     /// The device was lost: taken away, reset, or destroyed. The player opens it again at the next play.
     Lost {
@@ -125,10 +126,16 @@ impl fmt::Display for GpuError {
                     Some(step) => write!(f, "step {step} of the plan ({what})")?,
                     None => write!(f, "a sum of gradients ({what})")?,
                 }
-                write!(
-                    f,
-                    " takes up to {needed} rounds of loops, the software adapter leaves them after {limit} and says nothing; play on the cpu or on a hardware adapter"
-                )
+                write!(f, " takes up to {needed} rounds of loops, ")?;
+                match limit {
+                    Rounds::OfDevice(most) => write!(
+                        f,
+                        "the software adapter leaves them after {most} and says nothing; play on the cpu or on a hardware adapter"
+                    ),
+                    Rounds::OfBudget(most) => {
+                        write!(f, "the budget allows {most}; raise Budget::rounds, or play on the cpu")
+                    }
+                }
             }
             Self::Lost { reason } => write!(
                 f,

@@ -4,12 +4,12 @@ mod gradients;
 mod products;
 
 pub use gradients::Patch;
-pub use products::{BLOCK_HEAD, MOST_GROUPS, PART, Products, Tile};
+pub use products::{BLOCK_HEAD, MOST_GROUPS, PART, Products, Reach, Tile};
 
 use autobatch_shaders::{
     ATTEND, ATTEND_GRAD, COLLECT, COLSUM, DROPOUT, FORK_NOISE, LOOKUP, Library, MAP, MATMUL, MOVE, ONE_HOT,
-    PICK, PROD_FEW, PROD_TILE, ROW, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, TOUCH, Template, WEIGHTED_SUM,
-    WEIGHTED_SUM_GRAD, WGRAD, WGRAD_TILE,
+    PICK, PROD_FEW, PROD_FOUR, PROD_TILE, ROW, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, TOUCH, Template,
+    WEIGHTED_SUM, WEIGHTED_SUM_GRAD, WGRAD, WGRAD_TILE,
 };
 use std::fmt::Write as _;
 
@@ -40,6 +40,7 @@ impl Program {
             Self::Map(_) => MAP,
             Self::Row(_) => ROW,
             Self::Products(Products { tile: Tile::Few, .. }) => PROD_FEW,
+            Self::Products(Products { tile: Tile::Four, .. }) => PROD_FOUR,
             Self::Products(_) => PROD_TILE,
             Self::Wgrad(Patch::Element) => WGRAD,
             Self::Wgrad(_) => WGRAD_TILE,
@@ -147,22 +148,28 @@ impl Cuts {
     }
 
     /// The hole `memory`: the bindings, and the functions that reach them. Groups read a word of one
-    /// binding without a look at its number; of several, by its upper bits.
+    /// binding without a look at its number; of several, by its upper bits. Parameters are vectors, because
+    /// stages only read them; threads write single words of the arena, so it has no vectors.
     fn memory(self) -> String {
         let mut text = String::new();
+        let arrays =
+            [("arena", self.arena, "read_write", "u32"), ("params", self.params, "read", "vec4<u32>")];
         let mut binding = 2;
-        for (name, count, access) in [("arena", self.arena, "read_write"), ("params", self.params, "read")] {
+        for (name, count, access, of) in arrays {
             for number in 0..count {
                 let _ = writeln!(
                     text,
-                    "@group(0) @binding({binding}) var<storage, {access}> {name}{number}: array<u32>;"
+                    "@group(0) @binding({binding}) var<storage, {access}> {name}{number}: array<{of}>;"
                 );
                 binding += 1;
             }
         }
-        self.function(&mut text, "fn ld(at: u32) -> u32", "arena", self.arena, "return {};");
-        self.function(&mut text, "fn st(at: u32, x: u32)", "arena", self.arena, "{} = x;");
-        self.function(&mut text, "fn param(at: u32) -> u32", "params", self.params, "return {};");
+        self.function(&mut text, "fn ld(at: u32) -> u32", ("arena", self.arena), "return {}[@];");
+        self.function(&mut text, "fn st(at: u32, x: u32)", ("arena", self.arena), "{}[@] = x;");
+        let params = ("params", self.params);
+        self.function(&mut text, "fn param(at: u32) -> u32", params, "return {}[@ / 4u][@ % 4u];");
+        text.push_str("\n// Four words from a multiple of four on.");
+        self.function(&mut text, "fn param4(at: u32) -> vec4<u32>", params, "return {}[@ / 4u];");
         text
     }
 
@@ -175,22 +182,23 @@ impl Cuts {
             let _ =
                 writeln!(text, "@group(0) @binding({binding}) var<storage, read> arena{number}: array<u32>;");
         }
-        self.function(&mut text, "fn ld(at: u32) -> u32", "arena", self.arena, "return {};");
+        self.function(&mut text, "fn ld(at: u32) -> u32", ("arena", self.arena), "return {}[@];");
         library.module(TOUCH, &text, &[])
     }
 
-    fn function(self, text: &mut String, head: &str, name: &str, count: u32, act: &str) {
+    /// A function that reaches a word: `{}` stands for the binding, `@` for the place in it.
+    fn function(self, text: &mut String, head: &str, (name, count): (&str, u32), act: &str) {
         let _ = writeln!(text, "\n{head} {{");
+        let act = |number: u32, at: &str| act.replace("{}", &format!("{name}{number}")).replace('@', at);
         if count == 1 {
-            let _ = writeln!(text, "    {}", act.replace("{}", &format!("{name}0[at]")));
+            let _ = writeln!(text, "    {}", act(0, "at"));
         } else {
             let mask = (1u32 << self.shift) - 1;
             let _ = writeln!(text, "    let word = at & {mask}u;\n    switch at >> {}u {{", self.shift);
             for number in 0..count {
                 let label =
                     if number + 1 == count { "default".to_owned() } else { format!("case {number}u") };
-                let act = act.replace("{}", &format!("{name}{number}[word]"));
-                let _ = writeln!(text, "        {label}: {{ {act} }}");
+                let _ = writeln!(text, "        {label}: {{ {} }}", act(number, "word"));
             }
             text.push_str("    }\n");
         }

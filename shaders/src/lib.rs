@@ -70,6 +70,8 @@ templates! {
     MOVE = "move" on Plan;
     /// Products of few rows.
     PROD_FEW = "prod_few" on Plan;
+    /// Products of few rows and many columns.
+    PROD_FOUR = "prod_four" on Plan;
     /// Products of many rows, tile by tile.
     PROD_TILE = "prod_tile" on Plan;
     /// Rows of tables.

@@ -3,8 +3,8 @@
 // `tables` holds the row tables of the plan and, behind them, records and segments. A dispatch plays one
 // or more segments, each a stretch of groups with a record of its own: stages of different steps that run
 // the same program. Rows of all slabs, registers, bound numbers and gradients are words of one arena;
-// parameters are words of one other array. Each is cut into as many bindings as the device needs; the
-// functions `ld`, `st` and `param` that are put in here know the cuts.
+// parameters are words of one other array, in vectors of four. Each is cut into as many bindings as the device
+// needs; the functions `ld`, `st`, `param` and `param4` that are put in here know the cuts.
 //
 // A place of a record that names rows is four words: base, row, stride, width. The row of lane `l` is
 // `row + l * stride`, or `tables[row + l]` where the stride is TABLED; its first word is
@@ -77,4 +77,9 @@ fn stf(at: u32, x: f32) {
 
 fn paramf(at: u32) -> f32 {
     return bitcast<f32>(param(at));
+}
+
+// Four neighbours, from a multiple of four on.
+fn paramf4(at: u32) -> vec4<f32> {
+    return bitcast<vec4<f32>>(param4(at));
 }

@@ -1,4 +1,5 @@
-// Rows of tables, a thread an element. An index past the end is cut to the last.
+// Rows of tables, a thread an element: neighbouring threads read neighbours, and a thread writes one word whatever
+// it reads. An index past the end is cut to the last.
 //
 // Record: 0 elements a lane, 1 the first element of the table, 2 its last row, 3..7 the index, 7..11 the
 // result, 11 how the table is stored.

@@ -20,6 +20,23 @@ fn stored(kind: u32, at: u32) -> f32 {
     return bitcast<f32>(half << 16u);
 }
 
+// Four neighbours, from a multiple of four on. Halves are read with the four beside them.
+fn stored4(kind: u32, at: u32) -> vec4<f32> {
+    if kind == 0u {
+        return paramf4(at);
+    }
+    let eight = param4((at >> 1u) & 0xfffffffcu);
+    var pair = eight.xy;
+    if (at & 4u) != 0u {
+        pair = eight.zw;
+    }
+    let halves = vec4<u32>(pair.x & 0xffffu, pair.x >> 16u, pair.y & 0xffffu, pair.y >> 16u);
+    if kind == 1u {
+        return vec4<f32>(widened(halves.x), widened(halves.y), widened(halves.z), widened(halves.w));
+    }
+    return bitcast<vec4<f32>>(halves << vec4<u32>(16u));
+}
+
 // The number that a half of a word stands for, exactly, on devices that know no halves.
 fn widened(half: u32) -> f32 {
     let sign = (half & 0x8000u) << 16u;

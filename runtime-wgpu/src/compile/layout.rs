@@ -8,6 +8,9 @@ use autobatch_ir::plan::{FieldId, Operand, Plan, RegKind, StoreId, StoreKind};
 use autobatch_ir::types::{DType, Type};
 use std::collections::BTreeMap;
 
+/// Words of the vectors that parameters are read in. Bindings are cut at multiples of it.
+pub(crate) const VECTOR: u64 = 4;
+
 /// What a register wants a run of words for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Want {
@@ -20,7 +23,7 @@ pub enum Want {
 /// Where a parameter is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// The number of its first element, counted in elements as large as its own.
+    /// The number of its first element, counted in elements as large as its own; a multiple of four.
     pub at: u32,
     /// 0 a word each, 1 halves, 2 the upper halves of words.
     pub kind: u32,
@@ -50,6 +53,12 @@ impl Packing {
     pub(crate) fn words_of(self, ty: Type) -> u64 {
         let elements = ty.shape.elements() as u64;
         if self.kind_of(ty.dtype) == 0 { elements } else { elements.div_ceil(2) }
+    }
+
+    /// The words from where a parameter begins to where the next one does: whole vectors, so that neighbours
+    /// can be read at once, and never past the end.
+    pub(crate) fn room_of(self, ty: Type) -> u64 {
+        self.words_of(ty).next_multiple_of(VECTOR)
     }
 }
 
@@ -117,7 +126,7 @@ impl Layout {
                 gradients.insert(StoreId(number as u32), (end, elements));
                 end = past(end, elements)?;
             } else {
-                params = past(params, packing.words_of(store.ty))?;
+                params = past(params, packing.room_of(store.ty))?;
                 // Halves are counted in 32 bits as well.
                 past(if kind == 0 { 0 } else { params * 2 }, 0)?;
             }
@@ -288,4 +297,26 @@ fn wanted(plan: &Plan) -> BTreeMap<Want, (u64, u64)> {
         }
     }
     runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_begin_and_end_at_whole_vectors() {
+        let text = "autobatch plan 1 module \"m\" structure 0x00000000000000000000000000000001 mode infer
+             store @a param f32[5] store @b param f16[3,3] store @c param bf16[2] store @d param f32[4]
+             bind words 0 floats 0
+             certificate batches 0 bound 0 | rows copied 0 tabled 0 direct 0 | slabs 0 bytes";
+        let plan = Plan::from_text(text).expect("parses");
+        let starts = |packing| {
+            let layout = Layout::new(&plan, packing).expect("fits");
+            let at: Vec<u32> = (0..4).map(|store| layout.store(StoreId(store)).at).collect();
+            (at, layout.params())
+        };
+        // Halves are counted by themselves: two a word.
+        assert_eq!(starts(Packing::Halves), (vec![0, 16, 32, 20], 24));
+        assert_eq!(starts(Packing::Words), (vec![0, 8, 20, 24], 28));
+    }
 }

@@ -19,8 +19,10 @@ mod units;
 mod update;
 mod wave;
 
+pub(crate) use layout::VECTOR;
 pub use layout::{Layout, Packing, Stored, Want};
 pub use record::Record;
+pub use rounds::Rounds;
 pub use touched::{Touches, touches};
 pub use update::{Deed, SUM_OF_SQUARES, TILE_ELEMENTS, UpdateProgram, Updates, compile_update};
 
@@ -99,8 +101,8 @@ pub struct Target {
     pub strict: bool,
     /// How parameters lie in its memory.
     pub packing: Packing,
-    /// Rounds of loops after which it stops without a word; nothing where it does not.
-    pub rounds: Option<u64>,
+    /// Rounds of loops that a thread may take; nothing where it may take any.
+    pub rounds: Option<Rounds>,
 }
 
 impl Target {
@@ -166,7 +168,7 @@ struct Build<'a> {
     scratch_budget: u64,
     strict: bool,
     /// See [`Target::rounds`].
-    rounds: Option<u64>,
+    rounds: Option<Rounds>,
     /// Words of scratch that the greediest wave takes.
     scratch: u64,
     tables: Vec<u32>,

@@ -6,7 +6,7 @@ use super::record::Record;
 use super::step::Lanes;
 use super::units::Fused;
 use crate::error::GpuError;
-use crate::module::{BLOCK_HEAD, PART, Products, Program, Tile};
+use crate::module::{BLOCK_HEAD, PART, Products, Program, Reach, Tile};
 use autobatch_ir::plan::{Instr, Part, ProdInit, Stage, View};
 
 /// A product of the unit, taken apart.
@@ -54,27 +54,53 @@ pub(super) fn lower_fused(
     }
 
     let Body { text: tail, mut record, .. } = body;
-    let mut packed = false;
+    let mut weights = Weights::default();
     let mut depth = 0;
     for (number, product) in products.iter().enumerate() {
         record.set(3 + number as u32, record.len());
-        packed |= block(lanes, product, &mut record);
+        block(lanes, product, &mut record, &mut weights);
         let widths = product.parts.iter().map(|part| u64::from(part.source.width / rows));
         depth += widths.sum::<u64>() * product.fused.groups.len() as u64;
     }
     let all_rows = u64::from(lanes.count) * u64::from(rows);
-    let tile = if lanes.build.strict { Tile::Rows64 } else { Tile::of(all_rows, u64::from(columns)) };
-    let threads = if tile == Tile::Few { all_rows * u64::from(columns) } else { all_rows };
+    let Weights { packed, reach } = weights;
+    let reach = reach.unwrap_or(Reach::One);
+    let tile = match lanes.build.strict {
+        true => Tile::Rows64,
+        false => Tile::of(all_rows, u64::from(columns), reach),
+    };
+    let threads = match tile {
+        Tile::Few => all_rows * u64::from(columns),
+        Tile::Four => all_rows * u64::from(columns / 4),
+        _ => all_rows,
+    };
     let groups = fused.iter().map(|fused| fused.groups.len() as u32).collect();
-    let program = Program::Products(Products { tile, packed, groups, tail });
+    let program = Program::Products(Products { tile, reach: tile.reach(reach), packed, groups, tail });
     let first = lanes.first;
     lanes.build.segment(program, &record, lanes.level, (first, threads), u64::from(columns))?;
     lanes.build.last_is_work(all_rows * u64::from(columns) * depth);
     Ok(())
 }
 
-/// Writes the block of a product; says whether a weight is stored in halves.
-fn block(lanes: &Lanes<'_, '_>, product: &Product<'_>, record: &mut Record) -> bool {
+/// What is known of all weights of a dispatch.
+#[derive(Default)]
+struct Weights {
+    /// Whether one is stored in halves.
+    packed: bool,
+    /// What may be read of all of them at once.
+    reach: Option<Reach>,
+}
+
+impl Weights {
+    fn note(&mut self, packed: bool, reach: Reach) {
+        self.packed |= packed;
+        let alike = self.reach.is_none_or(|of_others| of_others == reach);
+        self.reach = Some(if alike { reach } else { Reach::One });
+    }
+}
+
+/// Writes the block of a product, and notes what its weights are like.
+fn block(lanes: &Lanes<'_, '_>, product: &Product<'_>, record: &mut Record, weights: &mut Weights) {
     let Product { dst, rows, init, parts, fused } = *product;
     let base = |param: u32| {
         let store = lanes.build.plan.stores(lanes.step)[param as usize];
@@ -92,7 +118,6 @@ fn block(lanes: &Lanes<'_, '_>, product: &Product<'_>, record: &mut Record) -> b
     for group in &fused.groups {
         record.push(group.start - dst.start);
     }
-    let mut packed = false;
     for part in parts {
         let stored_width = lanes.kernel.params[part.param as usize].shape.width() as u32;
         let Stored { at, kind } = base(part.param);
@@ -100,10 +125,11 @@ fn block(lanes: &Lanes<'_, '_>, product: &Product<'_>, record: &mut Record) -> b
             true => (part.col * stored_width + part.row, 1, stored_width),
             false => (part.row * stored_width + part.col, stored_width, 1),
         };
+        let groups = fused.groups.iter().map(|group| group.start - dst.start);
+        weights.note(kind != 0, Reach::of(at + from, stored_width, part.transposed, groups));
         let before = record.len();
-        record.all(&lanes.spot(part.source)).all(&[part.source.width / rows, at + from, step, next, kind]);
+        record.all(&lanes.spot(part.source));
+        record.all(&[part.source.width / rows, at + from, step, next, kind]);
         debug_assert_eq!(record.len() - before, PART, "what the shaders skip");
-        packed |= kind != 0;
     }
-    packed
 }

@@ -18,6 +18,25 @@ const FEW: u64 = 64;
 /// What a join of the sixteen lanes of a row takes.
 const JOIN: u64 = 5;
 
+/// Rounds of loops that a thread may take, all of its loops together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounds {
+    /// After so many the device leaves every loop and says nothing.
+    OfDevice(u64),
+    /// So many are allowed by [`Budget::rounds`](crate::Budget::rounds).
+    OfBudget(u64),
+}
+
+impl Rounds {
+    /// How many.
+    #[must_use]
+    pub const fn most(self) -> u64 {
+        match self {
+            Self::OfDevice(most) | Self::OfBudget(most) => most,
+        }
+    }
+}
+
 /// A record, and what is needed to follow it.
 pub(super) struct Loops<'r> {
     /// The words.

@@ -95,7 +95,7 @@ impl Build<'_> {
     fn ends(&self, program: &Program, record: &Record, lanes: (u32, u64)) -> Result<(), GpuError> {
         let Some(limit) = self.rounds else { return Ok(()) };
         let rounds = Loops { record: record.words(), tables: &self.tables, lanes }.of(program);
-        match rounds <= limit {
+        match rounds <= limit.most() {
             true => Ok(()),
             false => {
                 Err(GpuError::Loops { step: self.step, what: program.template().name, needed: rounds, limit })

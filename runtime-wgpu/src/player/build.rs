@@ -1,5 +1,6 @@
 //! Building pipelines: a module, its layouts, and what a driver says to them.
 
+use crate::compile::VECTOR;
 use crate::device::Gpu;
 use crate::error::GpuError;
 use pollster::block_on;
@@ -100,6 +101,11 @@ pub(super) fn uniform(number: u32) -> wgpu::BindGroupLayoutEntry {
 /// The layout of an array of words. Its least size is said here, so that no dispatch asks for it.
 pub(super) fn storage(number: u32, read_only: bool) -> wgpu::BindGroupLayoutEntry {
     entry(number, wgpu::BufferBindingType::Storage { read_only }, false, Some(4))
+}
+
+/// The layout of an array of vectors that is only read.
+pub(super) fn vectors(number: u32) -> wgpu::BindGroupLayoutEntry {
+    entry(number, wgpu::BufferBindingType::Storage { read_only: true }, false, Some(VECTOR * 4))
 }
 
 /// A buffer in a group: all of it, or so many bytes from an offset that a dispatch says.

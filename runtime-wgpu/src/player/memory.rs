@@ -196,9 +196,9 @@ impl Memory {
 
     /// The first word of a parameter that is there, and how many it takes.
     pub(super) fn param(&self, param: StoreId) -> Option<(u64, u64)> {
-        let words = |held: &(Type, u64)| self.packing.words_of(held.0);
-        let own = self.held.get(param.index()).map(words)?;
-        Some((self.held[..param.index()].iter().map(words).sum(), own))
+        let own = self.packing.words_of(self.held.get(param.index())?.0);
+        let before = self.held[..param.index()].iter();
+        Some((before.map(|held| self.packing.room_of(held.0)).sum(), own))
     }
 
     /// How the arena and the parameters are cut.
@@ -226,7 +226,7 @@ impl Memory {
                 held.1 = stores.version(store);
                 bytes += words.len() as u64 * 4;
             }
-            at += self.packing.words_of(held.0);
+            at += self.packing.room_of(held.0);
         }
         if bytes > 0 {
             // Those that kernels take whole are in the arena as well.

@@ -1,6 +1,6 @@
 //! Pipelines by content: what a dispatch runs and how memory is cut decide, not the plan.
 
-use super::build::{self, Build, storage, uniform};
+use super::build::{self, Build, storage, uniform, vectors};
 use super::cache::PipelineFile;
 use crate::device::{Arithmetic, Gpu, NUMBERS};
 use crate::error::GpuError;
@@ -91,9 +91,8 @@ fn layouts(gpu: &Gpu, cuts: Cuts) -> Layouts {
             0
         }
     };
-    for number in 0..cuts.arena + cuts.params {
-        entries.push(storage(2 + number, number >= cuts.arena));
-    }
+    entries.extend((0..cuts.arena).map(|number| storage(2 + number, false)));
+    entries.extend((0..cuts.params).map(|number| vectors(2 + cuts.arena + number)));
     let (group, pipeline) = build::layouts(gpu, &entries, immediates);
     Layouts { group, pipeline }
 }

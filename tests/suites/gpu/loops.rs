@@ -6,8 +6,10 @@ use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::{Plan, StoreId, Verified};
-use autobatch_ir::{Value, Weights};
+use autobatch_ir::types::f32;
+use autobatch_ir::{Param, Value, Weights};
 use autobatch_planner::{Planner, Request};
+use autobatch_runtime_wgpu::compile::Rounds;
 use autobatch_runtime_wgpu::{Budget, GpuError, Options, Player};
 
 type Planned = (GraphData, Verified<Plan>);
@@ -31,12 +33,44 @@ fn planned(graph: GraphData, wanted: &[ValueId]) -> Planned {
 
 /// Rows of ones times a weight of ones.
 fn product(rows: usize, depth: usize, columns: usize) -> Planned {
+    product_with([rows, depth], [depth, columns], |x, w| x.affine(w, None))
+}
+
+/// The same, of a weight that is stored transposed.
+fn product_transposed(rows: usize, depth: usize, columns: usize) -> Planned {
+    product_with([rows, depth], [columns, depth], |x, w| x.affine_transposed(w, None))
+}
+
+fn product_with(
+    [rows, depth]: [usize; 2],
+    stored: [usize; 2],
+    product: impl for<'g> Fn(Value<'g>, Param) -> Value<'g>,
+) -> Planned {
     let mut m = ModuleBuilder::new("products");
-    let w = m.param("w", [depth, columns], Init::Constant(1.0));
+    let w = m.param("w", stored, Init::Constant(1.0));
     let g = Graph::new(&m.build().expect("sound"));
     g.instance(0);
-    let y = g.input_shaped([rows, depth], &vec![1.0; rows * depth]).affine(w, None);
+    let y = product(g.input_shaped([rows, depth], &vec![1.0; rows * depth]), w);
     let wanted: Vec<ValueId> = y.id().into_iter().collect();
+    planned(g.finish().expect("sound"), &wanted)
+}
+
+/// Sixteen instances with four gates each, which one thread adds up.
+fn gates(depth: usize) -> Planned {
+    let mut m = ModuleBuilder::new("gates");
+    let w = m.param("w", [depth, 16], Init::Constant(1.0));
+    let cell = m.cell("cell", [f32([depth])], |g, [x]| {
+        let all = g.affine([x], w, None);
+        let [a, b, c, d] = [0, 4, 8, 12].map(|from| all.slice_axis(0, from..from + 4));
+        [a + b + (c + d)]
+    });
+    let g = Graph::new(&m.build().expect("sound"));
+    let mut wanted = Vec::new();
+    for key in 0..16 {
+        g.instance(key);
+        let [y] = g.call(cell, [g.input(&vec![1.0; depth])]);
+        wanted.extend(y.id());
+    }
     planned(g.finish().expect("sound"), &wanted)
 }
 
@@ -96,9 +130,15 @@ fn gradients(player: &mut Player, plan: &Plan) -> Vec<Vec<f32>> {
 fn refused(player: &mut Player, (graph, plan): &Planned) -> (Option<u32>, &'static str) {
     let weights = Weights::init(&graph.module, 1);
     let error = player.play(plan, &weights, bound(graph, false)).expect_err("is refused");
-    assert!(error.to_string().contains("play on the cpu"), "{error}");
+    let said = error.to_string();
+    assert!(said.contains("play on the cpu"), "{said}");
     match error {
-        GpuError::Loops { step, what, .. } => (step, what),
+        GpuError::Loops { step, what, limit, .. } => {
+            let of_device = matches!(limit, Rounds::OfDevice(_));
+            assert_eq!(said.contains("software adapter"), of_device, "{said}");
+            assert_eq!(said.contains("raise Budget::rounds"), !of_device, "{said}");
+            (step, what)
+        }
         other => panic!("{other}"),
     }
 }
@@ -111,6 +151,17 @@ fn the_longest_products_that_a_software_adapter_plays_are_right() {
         assert!(found.iter().all(|&x| x == depth as f32), "{what}: {:?}", &found[..4]);
         assert_eq!(refused(&mut player, &product(rows, depth + 1, 16)), (Some(1), what));
     }
+    // Four k at once are one round of a thread that has an element; in tiles they save reads alone.
+    for (rows, depth, what) in [(1, 261_860, "prod_few"), (16, 47_600, "prod_tile")] {
+        let found = plays(&mut player, &product_transposed(rows, depth, 16));
+        assert!(found.iter().all(|&x| x == depth as f32), "{what}: {:?}", &found[..4]);
+        assert_eq!(refused(&mut player, &product_transposed(rows, depth + 4, 16)), (Some(1), what));
+    }
+    // Four words of the group's memory are gathered by one read.
+    let depth = 47_603;
+    let found = plays(&mut player, &gates(depth));
+    assert!(found.iter().all(|&x| x == 4.0 * depth as f32), "{:?}", &found[..4]);
+    assert_eq!(refused(&mut player, &gates(depth + 1)), (Some(1), "prod_tile"));
 }
 
 #[test]

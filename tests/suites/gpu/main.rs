@@ -22,3 +22,4 @@ mod session;
 mod training;
 mod translate;
 mod updates;
+mod vectors;

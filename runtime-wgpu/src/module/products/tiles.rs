@@ -1,0 +1,241 @@
+//! Texts of products of many rows: operands are gathered in the memory of a group.
+
+use super::{BLOCK_HEAD, PART, Products, Reach, word};
+use std::fmt::Write as _;
+
+/// Bytes of group memory that a tile may take: what devices of the least limits have, with room to spare.
+const GROUP_MEMORY: u32 = 12 << 10;
+
+impl Products {
+    /// The hole `shape` of tiles.
+    pub(in crate::module) fn shape(&self) -> String {
+        let (high, wide) = self.extents();
+        let band = wide * self.groups.iter().copied().max().unwrap_or(1);
+        let deep = self.deep();
+        let (down, across) = (self.tile.down(), self.across());
+        let (tall, broad) = (word(down), word(across));
+        format!(
+            "const HIGH: u32 = {high}u;\nconst WIDE: u32 = {wide}u;\nconst DOWN: u32 = {down}u;\n\
+             const ACROSS: u32 = {across}u;\nconst DEEP: u32 = {deep}u;\n\
+             const TALL: u32 = {tall}u;\nconst BROAD: u32 = {broad}u;\n\n\
+             var<workgroup> xs: array<{}, {}>;\nvar<workgroup> ws: array<{}, {}>;\n",
+            vector(tall),
+            high * deep / tall,
+            vector(broad),
+            band * deep / broad,
+        )
+    }
+
+    /// Columns of the operand in the memory of a group.
+    pub(super) fn deep(&self) -> u32 {
+        let (high, wide) = self.extents();
+        let band = wide * self.groups.iter().copied().max().unwrap_or(1);
+        let bytes = |deep: u32| (high + band) * deep * 4 + high * 4;
+        if bytes(16) <= GROUP_MEMORY { 16 } else { 8 }
+    }
+
+    /// The column of sum `j` of a thread, in its tile: neighbours in a word, words sixteen apart.
+    const COLUMN: &str = "(j / BROAD) * 16u * BROAD + right * BROAD + j % BROAD";
+
+    /// A line for every sum that a thread has of these.
+    fn lines(&self, sums: std::ops::Range<u32>, line: impl Fn(u32, u32, u32) -> String) -> String {
+        let (down, across) = (self.tile.down(), self.across());
+        let mut text = String::new();
+        for sum in sums {
+            for row in 0..down {
+                for column in 0..across {
+                    text.push_str(&line(sum, row, column));
+                    text.push('\n');
+                }
+            }
+        }
+        text
+    }
+
+    /// How many `k` and columns of a weight a thread gathers at once: whole words of the group's memory.
+    pub(super) fn at_once(&self) -> (u32, u32) {
+        match self.reach {
+            Reach::One => (1, word(self.across())),
+            Reach::Columns => (1, 4),
+            Reach::Depth => (4, word(self.across())),
+        }
+    }
+
+    /// What brings DEEP rows of the groups' columns into the memory of a group. What is read behind the last column
+    /// and the last k lies in the same stored row, and nobody keeps what comes of it.
+    fn gathered(&self, number: u32, groups: u32) -> String {
+        let band = format!("({groups}u * WIDE)");
+        let (ks, columns) = self.at_once();
+        let (along, across) = (format!("(DEEP / {ks}u)"), format!("({band} / {columns}u)"));
+        // Neighbours read along a row of the weight as it is stored.
+        let (k, c) = match self.reach {
+            Reach::One => (
+                format!("select(place / {across}, place % {along}, step == 1u)"),
+                format!("select(place % {across}, place / {along}, step == 1u)"),
+            ),
+            Reach::Columns => (format!("place / {across}"), format!("place % {across}")),
+            Reach::Depth => (format!("place % {along}"), format!("place / {along}")),
+        };
+        let mut text = format!(
+            "            for (var place = local; place < {along} * {across}; place = place + 256u) {{\n\
+             \x20               let k = {ks}u * ({k});\n\
+             \x20               let c = {columns}u * ({c});\n\
+             \x20               if k < deep {{\n\
+             \x20                   let column = first_column + c % WIDE;\n\
+             \x20                   let next = r(at + 7u);\n\
+             \x20                   let begin = r(at + 5u) + r(b{number} + {BLOCK_HEAD}u + c / WIDE) * next + (k0 + k) * step;\n\
+             \x20                   let word = (k * {band} + c) / BROAD;\n"
+        );
+        let mut line = |words: String| {
+            let _ = writeln!(text, "                    {words};");
+        };
+        let broad = word(self.across());
+        let column = |i| format!("begin + min(column + {i}u, columns - 1u) * next");
+        match self.reach {
+            Reach::One => {
+                line(format!("ws[word] = {}", filled(broad, |i| self.weight(&column(i)))));
+            }
+            Reach::Columns => {
+                let four = self.weights("begin + min(column, (columns - 1u) / 4u * 4u)");
+                line(format!("let four = {four}"));
+                for at in 0..4 / broad {
+                    line(format!(
+                        "ws[word + {at}u] = {}",
+                        filled(broad, |i| format!("four[{}]", at * broad + i))
+                    ));
+                }
+            }
+            Reach::Depth => {
+                for i in 0..broad {
+                    line(format!("let four{i} = {}", self.weights(&column(i))));
+                }
+                for k in 0..4 {
+                    let elements = filled(broad, |i| format!("four{i}[{k}]"));
+                    line(format!("ws[word + {k}u * {band} / BROAD] = {elements}"));
+                }
+            }
+        }
+        text.push_str("                }\n            }\n");
+        text
+    }
+
+    pub(super) fn tiled(&self) -> String {
+        let each = self.tile.down() * self.across();
+        let mut text = format!("    var kept: array<f32, {}>;\n", self.all() * each);
+        for (number, sums) in self.each() {
+            let first = sums.start;
+            let groups = sums.len() as u32;
+            let parts = BLOCK_HEAD + groups;
+            let _ = writeln!(text, "    let b{number} = r({}u);", 3 + number);
+            let _ = write!(
+                text,
+                "    if r(b{number} + 1u) != 0u {{\n\
+                 \x20       for (var at = 0u; at < {count}u; at++) {{\n\
+                 \x20           let g = at / (DOWN * ACROSS);\n\
+                 \x20           let row = min(first_row + down + (at / ACROSS) % DOWN, rows - 1u);\n\
+                 \x20           let j = at % ACROSS;\n\
+                 \x20           let column = min(first_column + {column}, columns - 1u);\n\
+                 \x20           let start = r(b{number} + {BLOCK_HEAD}u + g) + column;\n\
+                 \x20           kept[{before}u + at] = sum_start(b{number}, play.first + row / each, row % each, start);\n\
+                 \x20       }}\n\
+                 \x20   }}\n",
+                column = Self::COLUMN,
+                count = groups * each,
+                before = first * each,
+            );
+            text += &self.lines(sums.clone(), |s, i, j| {
+                let at = s * each + i * self.across() + j;
+                format!("    var s{s}_{i}_{j} = kept[{at}];")
+            });
+            let _ = write!(
+                text,
+                "    for (var part = 0u; part < r(b{number}); part++) {{\n\
+                 \x20       let at = b{number} + {parts}u + {PART}u * part;\n\
+                 \x20       let width = r(at + 4u);\n\
+                 \x20       let step = r(at + 6u);\n\
+                 \x20       workgroupBarrier();\n\
+                 \x20       if local < HIGH {{\n\
+                 \x20           let row = min(first_row + local, rows - 1u);\n\
+                 \x20           starts[local] = row_of(at, play.first + row / each) + (row % each) * width;\n\
+                 \x20       }}\n\
+                 \x20       workgroupBarrier();\n\
+                 \x20       for (var k0 = 0u; k0 < width; k0 = k0 + DEEP) {{\n\
+                 \x20           let deep = min(DEEP, width - k0);\n\
+                 \x20           for (var place = local; place < DEEP * HIGH / TALL; place = place + 256u) {{\n\
+                 \x20               // Neighbours read along a row of the operand.\n\
+                 \x20               let k = place % DEEP;\n\
+                 \x20               let row = TALL * (place / DEEP);\n\
+                 \x20               if k < deep {{\n\
+                 \x20                   xs[(k * HIGH + row) / TALL] = {tall};\n\
+                 \x20               }}\n\
+                 \x20           }}\n\
+{gathered}\
+                 \x20           workgroupBarrier();\n\
+                 \x20           for (var k = 0u; k < deep; k++) {{\n",
+                gathered = self.gathered(number, groups),
+                tall = filled(word(self.tile.down()), |i| format!("ldf(starts[row + {i}u] + k0 + k)")),
+            );
+            let (tall, broad) = (word(self.tile.down()), word(self.across()));
+            for at in 0..self.tile.down() / tall {
+                let _ = writeln!(text, "                let x{at} = xs[(k * HIGH + down) / TALL + {at}u];");
+            }
+            for (group, s) in sums.clone().enumerate() {
+                for at in 0..self.across() / broad {
+                    let place =
+                        format!("(k * ({groups}u * WIDE) + {group}u * WIDE) / BROAD + right + {}u", 16 * at);
+                    let _ = writeln!(text, "                let w{s}_{at} = ws[{place}];");
+                }
+            }
+            text += &self.lines(sums, |s, i, j| {
+                let x = part(&format!("x{}", i / tall), tall, i);
+                let w = part(&format!("w{s}_{}", j / broad), broad, j);
+                format!("                s{s}_{i}_{j} = mad({x}, {w}, s{s}_{i}_{j});")
+            });
+            text.push_str("            }\n            workgroupBarrier();\n        }\n    }\n");
+        }
+        self.tails(&mut text);
+        text
+    }
+
+    /// The calls of the tail, a loop over the sums of a thread: its text is there once.
+    fn tails(&self, text: &mut String) {
+        let each = self.tile.down() * self.across();
+        *text += &self.lines(0..self.all(), |s, i, j| {
+            format!("    kept[{}] = s{s}_{i}_{j};", s * each + i * self.across() + j)
+        });
+        let kept = |sum| format!(", kept[{}u + i * ACROSS + j]", sum * each);
+        let kept: String = (0..self.all()).map(kept).collect();
+        let _ = write!(
+            text,
+            "    for (var i = 0u; i < DOWN; i++) {{\n\
+             \x20       let row = first_row + down + i;\n\
+             \x20       if row < rows {{\n\
+             \x20           let lane = play.first + row / each;\n\
+             \x20           for (var j = 0u; j < ACROSS; j++) {{\n\
+             \x20               let column = first_column + {column};\n\
+             \x20               if column < columns {{\n\
+             \x20                   tail(lane, (row % each) * columns + column{kept});\n\
+             \x20               }}\n\
+             \x20           }}\n\
+             \x20       }}\n\
+             \x20   }}\n",
+            column = Self::COLUMN,
+        );
+    }
+}
+
+/// The type of a word of so many elements.
+fn vector(elements: u32) -> String {
+    if elements == 1 { "f32".to_owned() } else { format!("vec{elements}<f32>") }
+}
+
+/// A word of these elements.
+fn filled(elements: u32, element: impl Fn(u32) -> String) -> String {
+    let all: Vec<String> = (0..elements).map(element).collect();
+    format!("{}({})", vector(elements), all.join(", "))
+}
+
+/// An element of a word.
+fn part(name: &str, elements: u32, at: u32) -> String {
+    if elements == 1 { name.to_owned() } else { format!("{name}[{}]", at % elements) }
+}
