@@ -11,6 +11,7 @@ use crate::words::{count, plural};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{AppId, ValueId};
 use autobatch_ir::plan::Plan;
+use std::collections::BTreeSet;
 
 /// Instances and edges that are drawn at most.
 const BANDS: usize = 16;
@@ -80,7 +81,6 @@ pub fn graph(graph: &GraphData, plan: &Plan, policy: &str) -> String {
 impl Layout {
     fn new(graph: &GraphData, plan: &Plan) -> Self {
         let steps: Vec<_> = computing(plan).map(|(_, step)| step).collect();
-        let stretches: Vec<_> = graph.stretches().filter(|(_, range)| !range.is_empty()).collect();
         let mut column_of = vec![None; graph.arena.len()];
         for (column, step) in steps.iter().enumerate() {
             for app in plan.lanes(step) {
@@ -91,27 +91,31 @@ impl Layout {
         }
         // Dots by band and column.
         let mut cells: Vec<(String, Vec<Vec<AppId>>)> = Vec::new();
-        let (mut instance, mut hidden) = (0, 0);
-        for (key, range) in stretches {
-            let name = match key {
-                Some(_) => format!("instance {instance}"),
-                None => "common".to_owned(),
-            };
-            instance += usize::from(key.is_some());
+        let mut hidden = BTreeSet::new();
+        for (instance, range) in graph.numbered_stretches() {
             if range.clone().all(|app| column_of[app].is_none()) {
                 continue;
             }
-            if cells.len() == BANDS {
-                hidden += 1;
+            let name = match instance {
+                Some((number, _)) => format!("instance {number}"),
+                None => "common".to_owned(),
+            };
+            // An instance that was interrupted goes on in its band.
+            let known = cells.iter().position(|(known, _)| *known == name);
+            if known.is_none() && cells.len() == BANDS {
+                hidden.insert(instance);
                 continue;
             }
-            let mut band = vec![Vec::new(); steps.len()];
+            let known = known.unwrap_or_else(|| {
+                cells.push((name, vec![Vec::new(); steps.len()]));
+                cells.len() - 1
+            });
+            let band = &mut cells[known].1;
             for app in range {
                 if let Some(column) = column_of[app] {
                     band[column].push(AppId::new(app));
                 }
             }
-            cells.push((name, band));
         }
         let drawn: usize = cells.iter().flat_map(|(_, band)| band).map(Vec::len).sum();
         let pitch = if drawn <= 120 {
@@ -127,7 +131,7 @@ impl Layout {
             bands: Vec::new(),
             dots: vec![None; graph.arena.len()],
             pitch,
-            hidden,
+            hidden: hidden.len(),
         };
         layout.place(&cells, steps.len());
         layout

@@ -6,7 +6,7 @@ use crate::id::{AppId, SiteId, TypeId, ValueId};
 use crate::module::Module;
 use crate::types::{Type, Types};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -197,6 +197,18 @@ impl GraphData {
             (cut.key, cut.first as usize..end)
         });
         prefix.into_iter().chain(rest)
+    }
+
+    /// The [stretches](Self::stretches), each with the number and the key of its instance.
+    pub fn numbered_stretches(&self) -> impl Iterator<Item = (Option<(usize, u64)>, Range<usize>)> + '_ {
+        let mut numbers = HashMap::new();
+        self.stretches().map(move |(key, range)| {
+            let mut number = |key| {
+                let next = numbers.len();
+                (*numbers.entry(key).or_insert(next), key)
+            };
+            (key.map(&mut number), range)
+        })
     }
 
     /// The number of instances: a key that comes again goes on with its instance.

@@ -64,11 +64,9 @@ impl GraphData {
     }
 
     fn dot_clusters(&self, text: &mut String) {
-        let mut instances = 0;
-        for (number, (key, range)) in self.stretches().enumerate() {
-            let Some(key) = key else { continue };
-            let label = quoted(&format!("instance {instances} (key {key})"));
-            instances += 1;
+        for (number, (instance, range)) in self.numbered_stretches().enumerate() {
+            let Some((instance, key)) = instance else { continue };
+            let label = quoted(&format!("instance {instance} (key {key})"));
             let nodes: Vec<String> = range.map(|node| node.to_string()).collect();
             let nodes = nodes.join("; ");
             writeln!(text, "    subgraph cluster_{number} {{ label={label}; {nodes} }}")

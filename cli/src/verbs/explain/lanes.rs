@@ -101,12 +101,8 @@ fn choose(plan: &Plan, kinds: &Kinds, asked: Option<&str>) -> Result<usize, Fail
 /// The number of the instance of each application; none for common ones.
 fn instances(graph: &GraphData) -> Vec<Option<usize>> {
     let mut instances = vec![None; graph.arena.len()];
-    let mut number = 0;
-    for (key, range) in graph.stretches() {
-        if key.is_some() {
-            instances[range].fill(Some(number));
-            number += 1;
-        }
+    for (instance, range) in graph.numbered_stretches() {
+        instances[range].fill(instance.map(|(number, _)| number));
     }
     instances
 }

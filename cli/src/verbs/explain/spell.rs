@@ -75,16 +75,10 @@ pub(super) fn site(graph: &GraphData, app: AppId) -> Option<String> {
 
 /// `instance 3`, with its key where that is another number.
 pub(super) fn instance(graph: &GraphData, app: AppId) -> String {
-    let mut number = 0;
-    for (key, range) in graph.stretches() {
-        if range.contains(&app.index()) {
-            return match key {
-                None => "common".to_owned(),
-                Some(key) if key == number => format!("instance {number}"),
-                Some(key) => format!("instance {number} (key {key})"),
-            };
-        }
-        number += u64::from(key.is_some());
+    let own = graph.numbered_stretches().find(|(_, range)| range.contains(&app.index()));
+    match own.and_then(|(instance, _)| instance) {
+        None => "common".to_owned(),
+        Some((number, key)) if key == number as u64 => format!("instance {number}"),
+        Some((number, key)) => format!("instance {number} (key {key})"),
     }
-    "common".to_owned()
 }
