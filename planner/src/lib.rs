@@ -52,7 +52,7 @@ use autobatch_ir::plan::{Kernel, Mode, Plan};
 use autobatch_ir::types::Type;
 use cluster::Clusters;
 use compile::Tables;
-use differentiate::{Derivative, Wanted};
+use differentiate::{Derivative, Reverse, Wanted};
 use grow::Placed;
 use lower::{Draft, Lowering};
 use order::Order;
@@ -86,9 +86,9 @@ impl Default for Request<'_> {
 /// Plans graphs. Keeps its working memory and the kernels it compiled.
 ///
 /// The second plan of a size allocates nothing but its output: the blocks of memory that the returned [`Plan`] owns, each
-/// of its lists and names one, of the size that it has. That holds for every policy of [`schedule`] and for graphs of every kind,
-/// but not for what is made for keeps or for a while and asked for: kernels of signatures that were not met before,
-/// the reverse of [`Request::gradients`], [`RowOrder::Planned`], and passes before planning.
+/// of its lists and names one, of the size that it has. That holds for every policy of [`schedule`], for graphs of every kind and
+/// with the reverse of [`Request::gradients`], but not for what is made for keeps or for a while and asked for: kernels of
+/// signatures that were not met before, [`RowOrder::Planned`], and passes before planning.
 pub struct Planner {
     policy: Box<dyn Schedule + Send + Sync>,
     policy_id: PolicyId,
@@ -106,6 +106,7 @@ pub struct Planner {
     /// Per value whether it was promised to be shared.
     shared: Vec<bool>,
     draft: Draft,
+    reverse: Reverse,
     derivatives: Known<Option<Arc<Derivative>>>,
 }
 
@@ -218,6 +219,7 @@ impl Planner {
             wanted: Vec::new(),
             shared: Vec::new(),
             draft: Draft::default(),
+            reverse: Reverse::default(),
             derivatives: HashMap::default(),
         }
     }
@@ -310,10 +312,10 @@ impl Planner {
         let (storage, order) = (&self.storage, &self.order);
         let steps = earlier.as_deref().map_or(0, |plan| plan.steps.len());
         let lowering = Lowering { graph, storage, order, mode: request.mode, bound, asked: request.wanted };
-        let known = &mut self.derivatives;
-        let plan = lowering.plan(&mut self.draft, (earlier, placed), kernel_of, |plan| {
+        let (known, reverse) = (&mut self.derivatives, &mut self.reverse);
+        let plan = lowering.plan(&mut self.draft, (earlier, placed), kernel_of, |plan, place| {
             let Some(gradients) = &request.gradients else { return Ok(()) };
-            differentiate::differentiate(plan, graph, clusters, gradients, |sig, wanted| {
+            reverse.add(plan, (graph, clusters), gradients, place, |sig, wanted| {
                 derivative(known, graph, sig, request.training, wanted)
             })
         })?;
