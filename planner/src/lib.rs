@@ -100,6 +100,7 @@ pub struct Planner {
     /// The kernel of each signature of the graph that is planned, as far as it was asked for.
     kernel_of_sig: Vec<Option<Arc<Kernel>>>,
     prices: Vec<Price>,
+    names: Vec<u64>,
     why: Why,
     /// The values that a plan makes for somebody: outputs, what was asked for, losses.
     wanted: Vec<ValueId>,
@@ -215,6 +216,7 @@ impl Planner {
             kernels: HashMap::default(),
             kernel_of_sig: Vec::new(),
             prices: Vec::new(),
+            names: Vec::new(),
             why: Why::Rule,
             wanted: Vec::new(),
             shared: Vec::new(),
@@ -287,7 +289,11 @@ impl Planner {
             let price = |&sig: &SigId| Work::of(&kernel_of(sig)).price(table);
             self.prices.extend(clusters.types().iter().map(price));
         }
-        let problem = clusters.problem().with_prices(&self.prices);
+        self.names.clear();
+        if self.policy.wants_names() {
+            clusters.names(graph, &mut self.names);
+        }
+        let problem = clusters.problem().with_prices(&self.prices).with_names(&self.names);
         let batches = self.policy.schedule(&problem, &mut self.scratch);
         if self.policy.needs_check() {
             let policy = || self.policy.name().to_owned();

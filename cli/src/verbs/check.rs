@@ -10,8 +10,8 @@ use crate::planning;
 use crate::words::{count, plural, sparkline};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{AppId, ValueId};
-use autobatch_ir::plan::Mode;
-use autobatch_ir::plan::check::{PROBES, Wanted, check as prove};
+use autobatch_ir::plan::check::{Disagreements, PROBES, Proof, Wanted, check as prove};
+use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_planner::Nodes;
 use autobatch_planner::schedule::{self, Batches, Policy, Scratch, Why, path_sum_bound};
 use serde::Deserialize;
@@ -36,8 +36,7 @@ fn check_plan(
     console: &mut Console<'_>,
 ) -> Result<Answer, Failure> {
     let plan = load_plan(path)?;
-    let wanted = Wanted { values: &[], training: plan.mode == Mode::Train };
-    match prove(&plan, graph, wanted) {
+    match proof(&plan, graph) {
         Ok(proof) => {
             let forward = plan.forward_steps();
             let computing = computing(&plan).filter(|(number, _)| *number < forward);
@@ -82,6 +81,11 @@ fn check_plan(
             Ok(Answer::No)
         }
     }
+}
+
+/// Proves that a plan from a file computes the outputs of a graph.
+pub fn proof(plan: &Verified<Plan>, graph: &GraphData) -> Result<Proof, Disagreements> {
+    prove(plan, graph, Wanted { values: &[], training: plan.mode == Mode::Train })
 }
 
 /// An order as other programs write it: a list of batches, bare or under a name.

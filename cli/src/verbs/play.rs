@@ -1,5 +1,6 @@
 //! `play`: plays a graph by a plan that is made now or lies in a file, and shows what comes out.
 
+use super::check::proof;
 use crate::args::PlayArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
@@ -10,6 +11,7 @@ use autobatch::runtime_cpu::{Bound, Player, threads_meant};
 use autobatch::train::read_weights;
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
+use autobatch_ir::plan::check::Disagreements;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::types::{DType, Type};
@@ -24,6 +26,9 @@ const ELEMENTS: usize = 6;
 
 /// Plays a graph.
 pub fn play(args: &PlayArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    if args.output.is_some() || args.trace.is_some() {
+        console.work_on();
+    }
     let graph = load_graph(&args.graph)?;
     let plan = plan_of(args, &graph)?;
     let weights = match &args.weights {
@@ -69,7 +74,8 @@ pub fn play(args: &PlayArgs, console: &mut Console<'_>) -> Result<Answer, Failur
     Ok(Answer::Yes)
 }
 
-/// The plan in the file that was named, if it is one of this structure, or one made now.
+/// The plan in the file that was named, if it is proven to compute the graph, or one made now. The structure alone would not do:
+/// it says nothing of what cells compute.
 fn plan_of(args: &PlayArgs, graph: &GraphData) -> Result<Verified<Plan>, Failure> {
     let Some(path) = &args.plan else {
         let planned = planning::plan(&args.graph, graph, &args.wish.wish())?;
@@ -83,6 +89,15 @@ fn plan_of(args: &PlayArgs, graph: &GraphData) -> Result<Verified<Plan>, Failure
         let help = format!("plan it: autobatch plan {} -o {path}", args.graph);
         return Err(Failure::input(message).help(help));
     }
+    let disagree = |disagreements: Disagreements| {
+        let found = disagreements.found();
+        let first = found.first().map(ToString::to_string).unwrap_or_default();
+        let more = found.len().saturating_sub(1);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let message = format!("{path} does not compute {}: {first}{more}", args.graph);
+        Failure::input(message).help(format!("plan it: autobatch plan {} -o {path}", args.graph))
+    };
+    proof(&plan, graph).map_err(disagree)?;
     Ok(plan)
 }
 
