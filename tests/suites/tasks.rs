@@ -10,7 +10,9 @@ use autobatch::random::Random;
 use autobatch_nn::{Linear, losses};
 use growing::Model;
 use std::future::pending;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
 
 /// Waits for random values and goes on as their bits say; what it waited for and got.
 async fn wander(model: &Model, g: &Graph, seed: u64) -> Result<Vec<(ValueKey, Vec<u32>)>> {
@@ -113,6 +115,70 @@ fn common_values_of_tasks_are_played_once() {
     let rows: Vec<u32> = plan.steps.iter().map(|step| step.rows).filter(|&rows| rows > 0).collect();
     assert_eq!(rows.iter().filter(|&&rows| rows == 4).count(), 1, "{rows:?}");
     assert_eq!(rows.iter().sum::<u32>() - rows[..rows.len() - 3].iter().sum::<u32>(), 4 + 3 + 2, "{rows:?}");
+}
+
+/// Whom a [`Join`] polls next.
+struct Turn {
+    number: usize,
+    next: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Wake for Turn {
+    fn wake(self: Arc<Self>) {
+        self.next.lock().expect("nobody panics meanwhile").push(self.number);
+    }
+}
+
+/// Futures side by side, of which only those are polled that were woken, as executors and `join_all` do.
+struct Join<F: Future> {
+    open: Vec<Option<Pin<Box<F>>>>,
+    done: Vec<Option<F::Output>>,
+    next: Arc<Mutex<Vec<usize>>>,
+}
+
+impl<F: Future> Join<F> {
+    fn new(futures: impl IntoIterator<Item = F>) -> Self {
+        let open: Vec<_> = futures.into_iter().map(|future| Some(Box::pin(future))).collect();
+        let next = Arc::new(Mutex::new((0..open.len()).collect()));
+        Self { done: open.iter().map(|_| None).collect(), open, next }
+    }
+}
+
+impl<F: Future<Output: Unpin>> Future for Join<F> {
+    type Output = Vec<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        let turns = std::mem::take(&mut *self.next.lock().expect("nobody panics meanwhile"));
+        for number in turns {
+            let waker = Waker::from(Arc::new(Turn { number, next: Arc::clone(&self.next) }));
+            let Some(future) = &mut self.open[number] else { continue };
+            if let Poll::Ready(made) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                (self.open[number], self.done[number]) = (None, Some(made));
+            }
+        }
+        if self.open.iter().any(Option::is_some) {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.done.iter_mut().filter_map(Option::take).collect())
+    }
+}
+
+#[test]
+fn whoever_waits_is_woken_by_the_answer() {
+    let module = ModuleBuilder::new("m").build().unwrap();
+    let mut session = Session::new(&module, Device::Cpu).unwrap();
+    let g = session.graph();
+    let both = g.input(&[3.0]);
+    let count_down = async |from: u32| {
+        let (mut x, mut rounds) = (g.input(&[from as f32]), 0.0);
+        while x.get().await?[0] > 0.0 {
+            (x, rounds) = (x - 1.0, rounds + both.get().await?[0]);
+        }
+        Ok(rounds)
+    };
+    let task = async |counts: u32| Join::new((0..counts).map(count_down)).await.into_iter().collect();
+    let found: Vec<Vec<f32>> = session.tasks(&g, [4, 0, 2].map(task)).unwrap();
+    assert_eq!(found, [vec![0.0, 3.0, 6.0, 9.0], vec![], vec![0.0, 3.0]]);
 }
 
 fn error<T: std::fmt::Debug>(result: Result<T>) -> String {
