@@ -10,7 +10,9 @@ use autobatch::random::Random;
 use autobatch_nn::{Linear, losses};
 use growing::Model;
 use std::future::pending;
+use std::path::PathBuf;
 use std::pin::Pin;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -251,6 +253,65 @@ fn a_task_that_fails_ends_all_with_its_error() {
     assert!(matches!(session.tasks(&g, tasks), Err(Error::OtherModule)));
     let none: Vec<u8> = session.tasks(&g, Vec::<std::future::Ready<Result<u8>>>::new()).unwrap();
     assert!(none.is_empty());
+}
+
+#[test]
+fn a_graph_grows_on_after_what_could_not_be_played() {
+    let (module, model) = growing::model();
+    let options = SessionOptions { memory_limit: Some(1_000), ..SessionOptions::default() };
+    let weights = Arc::new(Weights::init(&module, 3));
+    let mut session = Session::with_options(&module, weights, options).unwrap();
+    let g = session.graph();
+    let mut growing = session.growing(&g);
+    let first = model.words.look(&g, 3);
+    let row = growing.value(first).unwrap();
+
+    let found = error(growing.value(model.words.look(&g, 99)));
+    assert!(found.contains("index 99"), "{found}");
+    assert_eq!(growing.value(first).unwrap(), row);
+    let sum = growing.value(first + first).unwrap();
+    assert_eq!(sum[0], 2.0 * row[0]);
+
+    let found = error(growing.value(g.input(&[1.0; 1_000]).sum()));
+    assert!(found.contains("the memory limit is 1000"), "{found}");
+    let twice = growing.tasks([async { Ok((first * 2.0).get().await?) }]).unwrap();
+    assert_eq!(twice, [sum]);
+}
+
+/// Says that the process is the child that the next test starts.
+const CHILD: &str = "AUTOBATCH_TEST_CHILD_DUMPS";
+
+#[test]
+fn the_child_dumps_where_it_cannot_for_a_while() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let folder = PathBuf::from(std::env::var_os("AUTOBATCH_DUMP").unwrap());
+    let module = ModuleBuilder::new("m").build().unwrap();
+    let mut session = Session::new(&module, Device::Cpu).unwrap();
+    let g = session.graph();
+    let mut growing = session.growing(&g);
+    let x = g.input(&[1.0, 2.0]);
+    assert_eq!(growing.value(x).unwrap(), [1.0, 2.0]);
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::write(&folder, "no folder").unwrap();
+    let found = growing.value(x + x);
+    assert!(matches!(found, Err(Error::Io { .. })), "{found:?}");
+    std::fs::remove_file(&folder).unwrap();
+    assert_eq!(growing.value(x).unwrap(), [1.0, 2.0]);
+    assert_eq!(growing.value(x + x).unwrap(), [2.0, 4.0]);
+}
+
+#[test]
+fn a_graph_grows_on_after_it_could_not_be_dumped() {
+    let folder = std::env::temp_dir().join(format!("autobatch-tasks-{}", std::process::id()));
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["the_child_dumps_where_it_cannot_for_a_while", "--exact"])
+        .envs([(CHILD, "1".as_ref()), ("AUTOBATCH_DUMP", folder.as_os_str())])
+        .output()
+        .unwrap();
+    let _ = std::fs::remove_dir_all(&folder);
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
 }
 
 /// Layers with dropout between them, as many as the instance says.
