@@ -102,9 +102,14 @@ impl<'g> Growing<'_, 'g> {
         self.graph
     }
 
+    /// Whether it is played for a step of training.
+    pub(super) fn is_training(&self) -> bool {
+        matches!(self.noise, Noise::On { .. })
+    }
+
     fn play(&mut self, wanted: &[ValueId]) -> Result<Arc<Verified<Plan>>> {
         let data = self.graph.data();
-        let training = matches!(self.noise, Noise::On { .. });
+        let training = self.is_training();
         let session = &mut *self.session;
         let request = Request { wanted, training, rows: session.planning.rows(), ..Request::default() };
         // Where nobody else holds the plan it is appended to in place.

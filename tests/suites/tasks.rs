@@ -393,3 +393,18 @@ fn a_step_over_no_tasks_or_with_a_fault_changes_nothing() {
     assert!(found.contains("f32[6]"), "{found}");
     assert_eq!(*trainer.weights(), before);
 }
+
+#[test]
+fn an_index_that_a_task_binds_out_of_range_is_said_with_its_item_and_line() {
+    let mut m = ModuleBuilder::new("words");
+    let words = m.table("words", [4, 2], Init::Uniform(1.0));
+    let mut trainer = Trainer::new(m.build().unwrap(), Adam::new(0.02)).unwrap();
+    let step = trainer.step_tasks([1, 9], async |g, word| {
+        let row = words.look(g, word);
+        row.get().await?;
+        Ok(row.mse(g.zeros([2])))
+    });
+    let found = error(step);
+    assert!(found.starts_with("item 1 of the minibatch: index 9 bound at "), "{found}");
+    assert!(found.contains("suites/tasks.rs") && found.contains("below 4"), "{found}");
+}
