@@ -33,7 +33,7 @@ pub use error::RunError;
 pub use updates::GradientSource;
 
 use crate::kernels::Isa;
-use autobatch_ir::plan::{Bound, Plan, StoreId, Stores, Verified};
+use autobatch_ir::plan::{Bound, Mode, Plan, StoreId, Stores, Verified};
 use autobatch_ir::{ParamId, States, Weights};
 use border::Origins;
 use finals::Played;
@@ -213,7 +213,8 @@ impl Player {
             }
             if first.is_none() {
                 self.kept = None;
-                self.memory.shrink_to(plan, limit);
+                // Beside rows that are kept nothing can be given back, so a plan that grows begins without the rest.
+                self.memory.shrink_to(plan, if plan.mode == Mode::Grow { needs } else { limit });
             }
         }
         let mut params = recycled(std::mem::take(&mut self.params));
