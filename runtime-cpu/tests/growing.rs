@@ -126,6 +126,27 @@ fn a_plan_that_does_not_begin_with_what_was_played_is_refused() {
 }
 
 #[test]
+fn a_plan_that_does_something_else_over_the_same_rows_is_refused() {
+    let (module, _) = model();
+    let weights = Weights::init(&module, 3);
+    let g = Graph::new(&module);
+    let x = g.input(&[0.5; H]);
+    let (tanh, exp) = (x.tanh(), x.exp());
+    let data = g.data();
+    let plan_of = |value: Value<'_>| {
+        let wanted: Vec<ValueId> = value.id().into_iter().collect();
+        let request = Request { wanted: &wanted, ..Request::default() };
+        verified(&Planner::default().begin(&data, &request).expect("a value is wanted"))
+    };
+    let mut player = Player::with_isa(Isa::best(), 1);
+    player.play(&plan_of(tanh), &weights, bound(&data)).expect("sound");
+    let error = player.resume(&plan_of(exp), &weights, bound(&data)).expect_err("tanh was played");
+    assert!(matches!(error, RunError::NotBefore), "{error}");
+    // The same kernels, compiled by another planner, are the same.
+    player.resume(&plan_of(tanh), &weights, bound(&data)).expect("nothing is new");
+}
+
+#[test]
 fn what_grows_has_the_whole_memory_limit_to_itself() {
     let (module, _) = model();
     let weights = Weights::init(&module, 3);

@@ -190,7 +190,7 @@ impl Player {
         stores: &dyn Stores,
         bound: Bound<'_>,
     ) -> Result<(), RunError> {
-        let first = self.kept.and_then(|kept| kept.continues(plan)).ok_or(RunError::NotBefore)?;
+        let first = self.kept.as_ref().and_then(|kept| kept.continues(plan)).ok_or(RunError::NotBefore)?;
         self.play_from(plan, stores, bound, Some(first))
     }
 
