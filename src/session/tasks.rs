@@ -19,7 +19,8 @@ impl Session {
     ///
     /// A task waits for the elements of a value with [`Value::get`](autobatch_ir::Value::get), for a number that was
     /// chosen with [`Value::index`](autobatch_ir::Value::index), and for nothing else: there is no other executor
-    /// behind it.
+    /// behind it. What is emitted while the futures are made is common to all instances, noise included; an `async`
+    /// function emits nothing before it runs.
     ///
     /// ```
     /// # use autobatch::prelude::*;
