@@ -341,7 +341,7 @@ pub struct FsmArgs {
     #[arg(short, long)]
     pub output: String,
     /// The most episodes.
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 500)]
     pub episodes: u32,
     /// Of the random choices.
     #[arg(long, default_value_t = 1)]

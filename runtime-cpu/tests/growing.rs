@@ -124,3 +124,65 @@ fn a_plan_that_does_not_begin_with_what_was_played_is_refused() {
     refused(&mut player, &other);
     player.resume(&first, &weights, bound(&data)).expect("nothing is new");
 }
+
+#[test]
+fn a_plan_that_does_something_else_over_the_same_rows_is_refused() {
+    let (module, _) = model();
+    let weights = Weights::init(&module, 3);
+    let g = Graph::new(&module);
+    let x = g.input(&[0.5; H]);
+    let (tanh, exp) = (x.tanh(), x.exp());
+    let data = g.data();
+    let plan_of = |value: Value<'_>| {
+        let wanted: Vec<ValueId> = value.id().into_iter().collect();
+        let request = Request { wanted: &wanted, ..Request::default() };
+        verified(&Planner::default().begin(&data, &request).expect("a value is wanted"))
+    };
+    let mut player = Player::with_isa(Isa::best(), 1);
+    player.play(&plan_of(tanh), &weights, bound(&data)).expect("sound");
+    let error = player.resume(&plan_of(exp), &weights, bound(&data)).expect_err("tanh was played");
+    assert!(matches!(error, RunError::NotBefore), "{error}");
+    // The same kernels, compiled by another planner, are the same.
+    player.resume(&plan_of(tanh), &weights, bound(&data)).expect("nothing is new");
+}
+
+#[test]
+fn what_grows_has_the_whole_memory_limit_to_itself() {
+    let (module, _) = model();
+    let weights = Weights::init(&module, 3);
+    let mut player = Player::with_isa(Isa::best(), 1);
+    let mut planner = Planner::default();
+    // Rows of other widths, so that the fields of the one plan are not those of the other.
+    let before = Graph::new(&module);
+    let x = before.input(&[1.0; 16]);
+    let wanted: Vec<ValueId> = [x, before.concat([x; 20])].iter().filter_map(|value| value.id()).collect();
+    let request = Request { wanted: &wanted, ..Request::default() };
+    let plan = planner.plan(&before.data(), &request).expect("values are wanted").verify().expect("sound");
+    let limit = plan.slab_bytes();
+    player.set_memory_limit(Some(limit));
+    player.play(&plan, &weights, bound(&before.data())).expect("it fits");
+    let g = Graph::new(&module);
+    let mut x = g.input(&[1.0; 16]);
+    let mut grown: Option<Grown> = None;
+    for round in 0.. {
+        let wanted: Vec<ValueId> = x.id().into_iter().collect();
+        let (graph, request) = (g.data(), Request { wanted: &wanted, ..Request::default() });
+        let played = match &mut grown {
+            None => {
+                let begun = grown.insert(planner.begin(&graph, &request).expect("a value is wanted"));
+                player.play(&verified(begun), &weights, bound(&graph))
+            }
+            Some(grown) => {
+                planner.grow(&graph, &request, grown).expect("a value is wanted");
+                player.resume(&verified(grown), &weights, bound(&graph))
+            }
+        };
+        if let Err(error) = played {
+            assert!(matches!(error, RunError::Limit { .. }) && round > 10, "round {round}: {error}");
+            break;
+        }
+        assert!(player.slab_bytes() as u64 <= limit, "round {round}: {} of {limit}", player.slab_bytes());
+        drop(graph);
+        x = x.tanh();
+    }
+}

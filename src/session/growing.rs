@@ -22,10 +22,8 @@ pub struct Growing<'s, 'g> {
     graph: &'g Graph,
     noise: Noise,
     growth: Growth,
-    /// The plan that was made last.
+    /// The plan whose rows the player holds: the one that was played last, unless that failed.
     plan: Option<Arc<Verified<Plan>>>,
-    /// Whether the player holds what the plan had before it grew last.
-    kept: bool,
     steps: usize,
 }
 
@@ -64,7 +62,7 @@ impl Session {
 
     /// [`growing`](Self::growing), with noise in training.
     pub(crate) fn growing_with<'s, 'g>(&'s mut self, graph: &'g Graph, noise: Noise) -> Growing<'s, 'g> {
-        Growing { session: self, graph, noise, growth: Growth::default(), plan: None, kept: false, steps: 0 }
+        Growing { session: self, graph, noise, growth: Growth::default(), plan: None, steps: 0 }
     }
 }
 
@@ -73,7 +71,8 @@ impl<'g> Growing<'_, 'g> {
     /// is copied, and the next run must wait until it is gone.
     ///
     /// # Errors
-    /// As [`Session::run`]; what was computed before is then computed again by the next run.
+    /// As [`Session::run`]. The next run begins anew with the values that it is asked for: what could not
+    /// be played stands in nobody's way, and what was computed before and is needed is computed again.
     #[track_caller]
     pub fn run(&mut self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Result<Run<'_>> {
         self.graph.check()?;
@@ -103,26 +102,30 @@ impl<'g> Growing<'_, 'g> {
         self.graph
     }
 
+    /// Whether it is played for a step of training.
+    pub(super) fn is_training(&self) -> bool {
+        matches!(self.noise, Noise::On { .. })
+    }
+
     fn play(&mut self, wanted: &[ValueId]) -> Result<Arc<Verified<Plan>>> {
         let data = self.graph.data();
-        let training = matches!(self.noise, Noise::On { .. });
+        let training = self.is_training();
         let session = &mut *self.session;
         let request = Request { wanted, training, rows: session.planning.rows(), ..Request::default() };
         // Where nobody else holds the plan it is appended to in place.
         session.last = None;
-        let kept = std::mem::take(&mut self.kept);
         let played = self.plan.take();
+        let resumed = played.is_some();
         let plan = Arc::new(session.planning.grow(&data, &request, &mut self.growth, played)?);
-        self.plan = Some(Arc::clone(&plan));
         let bound = bound(&data, self.noise);
         let weights = &session.mirror.here().weights;
-        let played = if kept {
+        let played = if resumed {
             session.player.resume(&plan, weights, bound)
         } else {
             session.player.play(&plan, weights, bound)
         };
         session.noticed(played)?;
-        (self.kept, self.steps) = (true, plan.steps.len());
+        (self.plan, self.steps) = (Some(Arc::clone(&plan)), plan.steps.len());
         session.last = Some(Arc::clone(&plan));
         Ok(plan)
     }

@@ -74,7 +74,8 @@ impl Planning {
         })
     }
 
-    /// The plan of a graph that grows: what was `played`, and the steps of what is wanted and was not there.
+    /// The plan of a graph that grows: what was `played`, and the steps of what is wanted and was not there. Without
+    /// the former it begins anew: a longer plan would hold the steps that could not be played, too.
     pub(super) fn grow(
         &mut self,
         graph: &GraphData,
@@ -84,24 +85,16 @@ impl Planning {
     ) -> Result<Verified<Plan>> {
         growth.file = self.dump.graph(graph, request, growth.file)?;
         let known = &mut growth.grown;
-        let grown = match known {
-            Some(grown) => {
-                if let Some(plan) = played {
-                    grown.put(
-                        Arc::try_unwrap(plan).map_or_else(|plan| Plan::clone(&plan), Verified::into_inner),
-                    );
-                }
-                self.planner.grow(graph, request, grown)?;
-                grown
+        let grown = match (known.take(), played) {
+            (Some(mut grown), Some(plan)) => {
+                grown.put(Arc::try_unwrap(plan).map_or_else(|plan| Plan::clone(&plan), Verified::into_inner));
+                self.planner.grow(graph, request, &mut grown)?;
+                known.insert(grown)
             }
-            None => known.insert(self.planner.begin(graph, request)?),
+            _ => known.insert(self.planner.begin(graph, request)?),
         };
         let plan = grown.take();
         self.dump.plan(growth.file, (graph, request.wanted), &plan)?;
-        let verified = plan.verify();
-        if verified.is_err() {
-            *known = None;
-        }
-        Ok(verified?)
+        Ok(plan.verify()?)
     }
 }

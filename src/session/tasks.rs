@@ -8,6 +8,7 @@
 use super::Session;
 use super::growing::Growing;
 use crate::error::{Error, Result};
+use crate::train::explained;
 use autobatch_ir::Graph;
 use std::future::Future;
 use std::pin::Pin;
@@ -18,7 +19,8 @@ impl Session {
     ///
     /// A task waits for the elements of a value with [`Value::get`](autobatch_ir::Value::get), for a number that was
     /// chosen with [`Value::index`](autobatch_ir::Value::index), and for nothing else: there is no other executor
-    /// behind it.
+    /// behind it. What is emitted while the futures are made is common to all instances, noise included; an `async`
+    /// function emits nothing before it runs.
     ///
     /// ```
     /// # use autobatch::prelude::*;
@@ -65,7 +67,7 @@ impl Growing<'_, '_> {
         &mut self,
         tasks: impl IntoIterator<Item = impl Future<Output = Result<T>>>,
     ) -> Result<Vec<T>> {
-        let graph = self.graph();
+        let (graph, training) = (self.graph(), self.is_training());
         let waiting = graph.waiting().ok_or(Error::Nested)?;
         let mut tasks: Vec<Task<_, T>> = tasks.into_iter().map(|task| Task::Open(Box::pin(task))).collect();
         loop {
@@ -82,7 +84,10 @@ impl Growing<'_, '_> {
             if wanted.is_empty() {
                 return Err(Error::Stalled { task });
             }
-            let run = self.run(&wanted)?;
+            let run = self.run(&wanted).map_err(|error| match training {
+                true => explained(&graph.data(), error),
+                false => error,
+            })?;
             for &value in &wanted {
                 waiting.answer(value, &run[value]);
             }

@@ -24,6 +24,7 @@ pub use bar::Bar;
 pub use checkpoint::{CheckpointError, Progress};
 pub use error::TrainError;
 pub use files::{read_weights, write_weights};
+pub(crate) use locate::explained;
 pub use patience::{Patience, Verdict};
 pub use report::{Evaluation, Step};
 pub use trainer::{Pass, Trainer};

@@ -10,7 +10,11 @@ use autobatch::random::Random;
 use autobatch_nn::{Linear, losses};
 use growing::Model;
 use std::future::pending;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
 
 /// Waits for random values and goes on as their bits say; what it waited for and got.
 async fn wander(model: &Model, g: &Graph, seed: u64) -> Result<Vec<(ValueKey, Vec<u32>)>> {
@@ -115,6 +119,70 @@ fn common_values_of_tasks_are_played_once() {
     assert_eq!(rows.iter().sum::<u32>() - rows[..rows.len() - 3].iter().sum::<u32>(), 4 + 3 + 2, "{rows:?}");
 }
 
+/// Whom a [`Join`] polls next.
+struct Turn {
+    number: usize,
+    next: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Wake for Turn {
+    fn wake(self: Arc<Self>) {
+        self.next.lock().expect("nobody panics meanwhile").push(self.number);
+    }
+}
+
+/// Futures side by side, of which only those are polled that were woken, as executors and `join_all` do.
+struct Join<F: Future> {
+    open: Vec<Option<Pin<Box<F>>>>,
+    done: Vec<Option<F::Output>>,
+    next: Arc<Mutex<Vec<usize>>>,
+}
+
+impl<F: Future> Join<F> {
+    fn new(futures: impl IntoIterator<Item = F>) -> Self {
+        let open: Vec<_> = futures.into_iter().map(|future| Some(Box::pin(future))).collect();
+        let next = Arc::new(Mutex::new((0..open.len()).collect()));
+        Self { done: open.iter().map(|_| None).collect(), open, next }
+    }
+}
+
+impl<F: Future<Output: Unpin>> Future for Join<F> {
+    type Output = Vec<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        let turns = std::mem::take(&mut *self.next.lock().expect("nobody panics meanwhile"));
+        for number in turns {
+            let waker = Waker::from(Arc::new(Turn { number, next: Arc::clone(&self.next) }));
+            let Some(future) = &mut self.open[number] else { continue };
+            if let Poll::Ready(made) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                (self.open[number], self.done[number]) = (None, Some(made));
+            }
+        }
+        if self.open.iter().any(Option::is_some) {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.done.iter_mut().filter_map(Option::take).collect())
+    }
+}
+
+#[test]
+fn whoever_waits_is_woken_by_the_answer() {
+    let module = ModuleBuilder::new("m").build().unwrap();
+    let mut session = Session::new(&module, Device::Cpu).unwrap();
+    let g = session.graph();
+    let both = g.input(&[3.0]);
+    let count_down = async |from: u32| {
+        let (mut x, mut rounds) = (g.input(&[from as f32]), 0.0);
+        while x.get().await?[0] > 0.0 {
+            (x, rounds) = (x - 1.0, rounds + both.get().await?[0]);
+        }
+        Ok(rounds)
+    };
+    let task = async |counts: u32| Join::new((0..counts).map(count_down)).await.into_iter().collect();
+    let found: Vec<Vec<f32>> = session.tasks(&g, [4, 0, 2].map(task)).unwrap();
+    assert_eq!(found, [vec![0.0, 3.0, 6.0, 9.0], vec![], vec![0.0, 3.0]]);
+}
+
 fn error<T: std::fmt::Debug>(result: Result<T>) -> String {
     result.expect_err("it must fail").to_string()
 }
@@ -185,6 +253,65 @@ fn a_task_that_fails_ends_all_with_its_error() {
     assert!(matches!(session.tasks(&g, tasks), Err(Error::OtherModule)));
     let none: Vec<u8> = session.tasks(&g, Vec::<std::future::Ready<Result<u8>>>::new()).unwrap();
     assert!(none.is_empty());
+}
+
+#[test]
+fn a_graph_grows_on_after_what_could_not_be_played() {
+    let (module, model) = growing::model();
+    let options = SessionOptions { memory_limit: Some(1_000), ..SessionOptions::default() };
+    let weights = Arc::new(Weights::init(&module, 3));
+    let mut session = Session::with_options(&module, weights, options).unwrap();
+    let g = session.graph();
+    let mut growing = session.growing(&g);
+    let first = model.words.look(&g, 3);
+    let row = growing.value(first).unwrap();
+
+    let found = error(growing.value(model.words.look(&g, 99)));
+    assert!(found.contains("index 99"), "{found}");
+    assert_eq!(growing.value(first).unwrap(), row);
+    let sum = growing.value(first + first).unwrap();
+    assert_eq!(sum[0], 2.0 * row[0]);
+
+    let found = error(growing.value(g.input(&[1.0; 1_000]).sum()));
+    assert!(found.contains("the memory limit is 1000"), "{found}");
+    let twice = growing.tasks([async { Ok((first * 2.0).get().await?) }]).unwrap();
+    assert_eq!(twice, [sum]);
+}
+
+/// Says that the process is the child that the next test starts.
+const CHILD: &str = "AUTOBATCH_TEST_CHILD_DUMPS";
+
+#[test]
+fn the_child_dumps_where_it_cannot_for_a_while() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let folder = PathBuf::from(std::env::var_os("AUTOBATCH_DUMP").unwrap());
+    let module = ModuleBuilder::new("m").build().unwrap();
+    let mut session = Session::new(&module, Device::Cpu).unwrap();
+    let g = session.graph();
+    let mut growing = session.growing(&g);
+    let x = g.input(&[1.0, 2.0]);
+    assert_eq!(growing.value(x).unwrap(), [1.0, 2.0]);
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::write(&folder, "no folder").unwrap();
+    let found = growing.value(x + x);
+    assert!(matches!(found, Err(Error::Io { .. })), "{found:?}");
+    std::fs::remove_file(&folder).unwrap();
+    assert_eq!(growing.value(x).unwrap(), [1.0, 2.0]);
+    assert_eq!(growing.value(x + x).unwrap(), [2.0, 4.0]);
+}
+
+#[test]
+fn a_graph_grows_on_after_it_could_not_be_dumped() {
+    let folder = std::env::temp_dir().join(format!("autobatch-tasks-{}", std::process::id()));
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["the_child_dumps_where_it_cannot_for_a_while", "--exact"])
+        .envs([(CHILD, "1".as_ref()), ("AUTOBATCH_DUMP", folder.as_os_str())])
+        .output()
+        .unwrap();
+    let _ = std::fs::remove_dir_all(&folder);
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
 }
 
 /// Layers with dropout between them, as many as the instance says.
@@ -265,4 +392,19 @@ fn a_step_over_no_tasks_or_with_a_fault_changes_nothing() {
     let found = error(vector);
     assert!(found.contains("f32[6]"), "{found}");
     assert_eq!(*trainer.weights(), before);
+}
+
+#[test]
+fn an_index_that_a_task_binds_out_of_range_is_said_with_its_item_and_line() {
+    let mut m = ModuleBuilder::new("words");
+    let words = m.table("words", [4, 2], Init::Uniform(1.0));
+    let mut trainer = Trainer::new(m.build().unwrap(), Adam::new(0.02)).unwrap();
+    let step = trainer.step_tasks([1, 9], async |g, word| {
+        let row = words.look(g, word);
+        row.get().await?;
+        Ok(row.mse(g.zeros([2])))
+    });
+    let found = error(step);
+    assert!(found.starts_with("item 1 of the minibatch: index 9 bound at "), "{found}");
+    assert!(found.contains("suites/tasks.rs") && found.contains("below 4"), "{found}");
 }

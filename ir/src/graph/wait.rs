@@ -14,14 +14,17 @@ use crate::types::{DType, Type};
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::panic::Location;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
 /// What tasks wait for, and what was answered since they were polled last.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     /// Whether anybody will answer.
     served: bool,
-    wanted: Vec<ValueId>,
+    /// What is waited for, and whom to tell that it is there: futures that join others poll nobody else.
+    wanted: Vec<(ValueId, Waker)>,
+    /// The same of what was taken and is to be answered, ascending.
+    taken: Vec<(ValueId, Waker)>,
     answers: HashMap<ValueId, Vec<f32>>,
 }
 
@@ -55,25 +58,39 @@ impl<'g> Waiting<'g> {
     pub fn wanted(&self) -> Vec<Value<'g>> {
         let mut waits = self.graph.waits.borrow_mut();
         waits.answers.clear();
-        let mut wanted = std::mem::take(&mut waits.wanted);
-        wanted.sort_unstable();
+        let mut taken = std::mem::take(&mut waits.wanted);
+        taken.sort_by_key(|wait| wait.0);
+        let mut wanted: Vec<ValueId> = taken.iter().map(|wait| wait.0).collect();
         wanted.dedup();
+        waits.taken = taken;
         let data = self.graph.data();
         wanted.into_iter().map(|id| Value::new(self.graph, id, data.arena.type_of(id))).collect()
     }
 
-    /// Gives the elements of a value to those that wait for it and are polled next. Integers and truth
-    /// values are given as their bits.
+    /// Gives the elements of a value to those that wait for it and are polled next, and wakes them.
+    /// Integers and truth values are given as their bits.
     pub fn answer(&self, value: Value<'g>, elements: &[f32]) {
         if let Some(id) = value.id().filter(|_| value.is_of(self.graph)) {
-            self.graph.waits.borrow_mut().answers.insert(id, elements.to_vec());
+            let woken = self.graph.waits.borrow_mut().answer(id, elements);
+            // Nothing is borrowed meanwhile: whoever is woken may be polled at once.
+            woken.into_iter().for_each(Waker::wake);
         }
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        *self.graph.waits.borrow_mut() = Waits::default();
+        drop(self.graph.waits.take());
+    }
+}
+
+impl Waits {
+    /// Keeps the elements of a value; who is to be woken.
+    fn answer(&mut self, id: ValueId, elements: &[f32]) -> Vec<Waker> {
+        self.answers.insert(id, elements.to_vec());
+        let first = self.taken.partition_point(|wait| wait.0 < id);
+        let own = self.taken[first..].iter().take_while(|wait| wait.0 == id);
+        own.map(|wait| wait.1.clone()).collect()
     }
 }
 
@@ -99,9 +116,9 @@ impl Graph {
         let values = values.to_vec();
         // An answer is there for one round, and they may come in several.
         let mut rows: Vec<Option<Vec<f32>>> = vec![None; values.len()];
-        poll_fn(move |_| {
+        poll_fn(move |context| {
             for (row, value) in rows.iter_mut().zip(&values).filter(|(row, _)| row.is_none()) {
-                if let Poll::Ready(found) = value.poll(caller, <[f32]>::to_vec) {
+                if let Poll::Ready(found) = value.poll(context, caller, <[f32]>::to_vec) {
                     *row = Some(found?);
                 }
             }
@@ -123,7 +140,7 @@ impl<'g> Value<'g> {
     #[track_caller]
     pub fn get(self) -> impl Future<Output = Result<Vec<f32>, EmitError>> + use<'g> {
         let caller = Location::caller();
-        poll_fn(move |_| self.poll(caller, <[f32]>::to_vec))
+        poll_fn(move |context| self.poll(context, caller, <[f32]>::to_vec))
     }
 
     /// Waits for the number that an unsigned or truth value is: what an `argmax` chose, say.
@@ -133,18 +150,23 @@ impl<'g> Value<'g> {
     #[track_caller]
     pub fn index(self) -> impl Future<Output = Result<u32, EmitError>> + use<'g> {
         let caller = Location::caller();
-        poll_fn(move |_| {
+        poll_fn(move |context| {
             if self.id().is_some() && ![DType::U32, DType::Bool].map(Type::scalar).contains(&self.ty()) {
                 let help =
                     "wait for its elements with get(), or for the place of the largest with argmax().index()";
                 return Poll::Ready(Err(self.refused("index", "a single index is wanted", help, caller)));
             }
-            self.poll(caller, |row| row.first().map_or(0, |x| x.to_bits()))
+            self.poll(context, caller, |row| row.first().map_or(0, |x| x.to_bits()))
         })
     }
 
     /// The answer, if it is there; else this value is waited for from now on.
-    fn poll<R>(self, caller: Caller, read: impl FnOnce(&[f32]) -> R) -> Poll<Result<R, EmitError>> {
+    fn poll<R>(
+        self,
+        context: &Context<'_>,
+        caller: Caller,
+        read: impl FnOnce(&[f32]) -> R,
+    ) -> Poll<Result<R, EmitError>> {
         let graph = self.graph();
         if let Err(fault) = graph.check() {
             return Poll::Ready(Err(fault));
@@ -172,7 +194,7 @@ impl<'g> Value<'g> {
                 caller,
             )));
         }
-        waits.wanted.push(id);
+        waits.wanted.push((id, context.waker().clone()));
         Poll::Pending
     }
 

@@ -4,14 +4,17 @@
 //! What rests on it is that values are right, so a plan must begin with the steps that were played.
 
 use autobatch_ir::hash::StructureHash;
-use autobatch_ir::plan::{Mode, Operand, Place, Plan};
+use autobatch_ir::plan::{Kernel, Mode, Operand, Place, Plan};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// How far a plan was played, and which.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Kept {
     steps: usize,
     waves: usize,
+    /// What steps name by numbers: most plans share them with what they grew from, so they are soon compared.
+    kernels: Vec<Arc<Kernel>>,
     /// These steps, with all that they read and write.
     hash: StructureHash,
 }
@@ -24,15 +27,15 @@ impl Kept {
             Some(Self { steps: played, hash, .. }) => hashed(plan, played..steps, hash),
             None => hashed(plan, 0..steps, StructureHash::default()),
         };
-        (plan.mode == Mode::Grow).then(|| Self { steps, waves, hash: hash() })
+        (plan.mode == Mode::Grow).then(|| Self { steps, waves, kernels: plan.kernels.clone(), hash: hash() })
     }
 
     /// The first wave of a plan that was not played, if the plan begins with what was.
-    pub(super) fn continues(self, plan: &Plan) -> Option<usize> {
+    pub(super) fn continues(&self, plan: &Plan) -> Option<usize> {
         let wave_ends = self.waves == 0 || plan.waves.get(self.waves - 1) == Some(&(self.steps as u32));
         let longer = plan.mode == Mode::Grow && self.steps <= plan.steps.len() && wave_ends;
         let begins = || hashed(plan, 0..self.steps, StructureHash::default()).value() == self.hash.value();
-        (longer && begins()).then_some(self.waves)
+        (longer && plan.kernels.starts_with(&self.kernels) && begins()).then_some(self.waves)
     }
 }
 

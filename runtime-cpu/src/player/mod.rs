@@ -33,7 +33,7 @@ pub use error::RunError;
 pub use updates::GradientSource;
 
 use crate::kernels::Isa;
-use autobatch_ir::plan::{Bound, Plan, StoreId, Stores, Verified};
+use autobatch_ir::plan::{Bound, Mode, Plan, StoreId, Stores, Verified};
 use autobatch_ir::{ParamId, States, Weights};
 use border::Origins;
 use finals::Played;
@@ -190,7 +190,7 @@ impl Player {
         stores: &dyn Stores,
         bound: Bound<'_>,
     ) -> Result<(), RunError> {
-        let first = self.kept.and_then(|kept| kept.continues(plan)).ok_or(RunError::NotBefore)?;
+        let first = self.kept.as_ref().and_then(|kept| kept.continues(plan)).ok_or(RunError::NotBefore)?;
         self.play_from(plan, stores, bound, Some(first))
     }
 
@@ -213,7 +213,8 @@ impl Player {
             }
             if first.is_none() {
                 self.kept = None;
-                self.memory.shrink_to(plan, limit);
+                // Beside rows that are kept nothing can be given back, so a plan that grows begins without the rest.
+                self.memory.shrink_to(plan, if plan.mode == Mode::Grow { needs } else { limit });
             }
         }
         let mut params = recycled(std::mem::take(&mut self.params));

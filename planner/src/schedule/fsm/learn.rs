@@ -30,7 +30,7 @@ pub struct Training {
 
 impl Default for Training {
     fn default() -> Self {
-        Self { episodes: 60, seed: 1 }
+        Self { episodes: 500, seed: 1 }
     }
 }
 
