@@ -84,7 +84,7 @@ fn check_plan(
 }
 
 /// Proves that a plan from a file computes the outputs of a graph.
-pub fn proof(plan: &Verified<Plan>, graph: &GraphData) -> Result<Proof, Disagreements> {
+pub(super) fn proof(plan: &Verified<Plan>, graph: &GraphData) -> Result<Proof, Disagreements> {
     prove(plan, graph, Wanted { values: &[], training: plan.mode == Mode::Train })
 }
 
