@@ -33,3 +33,10 @@ fn a_command_that_does_not_fail_is_refused() {
     assert!(said.contains("the command does not fail on tests/files/order.graph"), "{said}");
     assert!(said.ends_with("[exit 2]\n"), "{said}");
 }
+
+#[test]
+#[cfg(unix)]
+fn standard_output_takes_the_graph_alone() {
+    let said = says(&["reduce", ORDER, "-o", "-", "--", "false"]);
+    assert!(said.starts_with("autobatch graph 1\n") && !said.contains("wrote"), "{said}");
+}
