@@ -1,36 +1,144 @@
-//! `AUTOBATCH_DUMP=dir`: each graph that a session plans as a file, for the command line.
+//! `AUTOBATCH_DUMP=dir`: what a session plans as files, for the command line.
+//!
+//! Of each plan that is made there are three files: `graph-0.abg` is the graph as the model emitted it, `plan-0.abp` the plan, and
+//! `plan-0.abg` the graph that the plan speaks of, which passes may have rewritten. In both graphs, what the session wanted stands
+//! as outputs and losses, so that every verb takes them; `autobatch check plan-0.abg plan-0.abp` proves the plan.
 
 use crate::error::{Error, Result};
-use autobatch_ir::graph::GraphData;
+use autobatch_ir::graph::{GraphData, Output, OutputKind};
+use autobatch_ir::id::ValueId;
+use autobatch_ir::plan::Plan;
+use autobatch_ir::types::{DType, Type};
+use autobatch_planner::Request;
 use std::path::PathBuf;
 
-/// Writes the graphs that a session plans, if the environment asks for it.
+/// Writes what a session plans, if the environment asks for it.
 #[derive(Debug)]
 pub(crate) struct Dump {
     folder: Option<PathBuf>,
     written: u32,
 }
 
+/// The number of the files of a graph.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Number(u32);
+
 impl Dump {
     pub(crate) fn from_environment() -> Self {
         Self { folder: std::env::var_os("AUTOBATCH_DUMP").map(PathBuf::from), written: 0 }
     }
 
-    /// Writes the graph of a plan that was just made: `graph-0.abg`, `graph-1.abg`, ..
-    pub(crate) fn graph(&mut self, graph: &GraphData) -> Result<()> {
-        self.growing(graph, &mut None)
+    /// Writes a graph that is to be planned. A graph that grows keeps its number and is written anew. No number is given where
+    /// nothing is written.
+    pub(crate) fn graph(
+        &mut self,
+        graph: &GraphData,
+        request: &Request<'_>,
+        known: Option<Number>,
+    ) -> Result<Option<Number>> {
+        if self.folder.is_none() {
+            return Ok(None);
+        }
+        let number = known.unwrap_or(Number(self.written));
+        self.written = self.written.max(number.0 + 1);
+        let mut wanted = wanting(graph, request.wanted);
+        for &(value, _) in request.gradients.iter().flat_map(|gradients| gradients.losses) {
+            let kind = match graph.type_of(value) == Type::scalar(DType::F32) {
+                true => OutputKind::Loss,
+                false => OutputKind::Value,
+            };
+            add_output(&mut wanted, format!("loss {value}"), value, kind);
+        }
+        self.write(&format!("graph-{}.abg", number.0), &wanted.to_bytes())?;
+        Ok(Some(number))
     }
 
-    /// As [`graph`](Self::graph); a graph that grows keeps the number of its file, which is written anew.
-    pub(crate) fn growing(&mut self, graph: &GraphData, number: &mut Option<u32>) -> Result<()> {
+    /// Writes the plan of a graph that was written, and the graph that it speaks of, with what is wanted as it is called there.
+    pub(crate) fn plan(
+        &self,
+        number: Option<Number>,
+        (graph, wanted): (&GraphData, &[ValueId]),
+        plan: &Plan,
+    ) -> Result<()> {
+        let Some(Number(number)) = number else { return Ok(()) };
+        let graph = wanting(graph, wanted);
+        let mut outputs = plan.outputs.clone();
+        let mut seen = std::collections::BTreeSet::new();
+        outputs.retain(|output| seen.insert(output.name.clone()));
+        let plan = Plan { structure: graph.structure(), outputs, ..plan.clone() };
+        self.write(&format!("plan-{number}.abg"), &graph.to_bytes())?;
+        self.write(&format!("plan-{number}.abp"), &plan.to_bytes())
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let Some(folder) = &self.folder else { return Ok(()) };
-        let number = *number.get_or_insert(self.written);
-        self.written = self.written.max(number + 1);
-        let path = folder.join(format!("graph-{number}.abg"));
+        let path = folder.join(name);
         let write = || {
             std::fs::create_dir_all(folder)?;
-            std::fs::write(&path, graph.to_bytes())
+            std::fs::write(&path, bytes)
         };
         write().map_err(|error| Error::Io { path: path.clone(), error })
+    }
+}
+
+/// The graph with outputs for what is wanted besides its own, called as plans call them.
+fn wanting(graph: &GraphData, wanted: &[ValueId]) -> GraphData {
+    let mut graph = graph.clone();
+    for &value in wanted {
+        add_output(&mut graph, value.to_string(), value, OutputKind::Value);
+    }
+    graph
+}
+
+fn add_output(graph: &mut GraphData, name: String, value: ValueId, kind: OutputKind) {
+    if graph.outputs.iter().all(|known| known.name != name) {
+        graph.outputs.push(Output { name, value, kind });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use autobatch_ir::plan::check::{Wanted, check};
+    use autobatch_ir::{Graph, Init, ModuleBuilder, f32};
+    use autobatch_planner::{Gradients, Planner};
+
+    #[test]
+    fn what_is_dumped_is_planned_and_proven_by_itself() {
+        let mut m = ModuleBuilder::new("dump");
+        let weight = m.param("w", [2, 2], Init::Glorot(1.0));
+        let cell = m.cell("cell", [f32([2])], |g, [x]| [g.affine([x], weight, None).tanh()]);
+        let module = m.build().expect("the model is well typed");
+        let g = Graph::new(&module);
+        let mut wanted = Vec::new();
+        let mut losses = Vec::new();
+        for key in 0..3 {
+            g.instance(key);
+            let [y] = g.call(cell, [g.input(&[1.0, key as f32])]);
+            wanted.extend(y.id());
+            losses.extend(y.cross_entropy(1).id().map(|loss| (loss, 1.0)));
+        }
+        wanted.push(wanted[0]);
+        let graph = g.data();
+        let gradients = Some(Gradients { losses: &losses, params: None, values: &wanted[..1] });
+        let mode = autobatch_ir::plan::Mode::Train;
+        let request = Request { wanted: &wanted, mode, gradients, ..Request::default() };
+        let plan = Planner::default().plan(&graph, &request).expect("values are wanted");
+
+        let folder = std::env::temp_dir().join(format!("autobatch-dump-{}", std::process::id()));
+        let mut dump = Dump { folder: Some(folder.clone()), written: 4 };
+        let number = dump.graph(&graph, &request, None).expect("the folder can be made");
+        dump.plan(number, (&graph, &wanted), &plan).expect("the folder is there");
+        let read = |name: &str| std::fs::read(folder.join(name)).expect("it was just written");
+        let emitted = GraphData::from_bytes(&read("graph-4.abg")).expect("it is a graph");
+        let spoken_of = GraphData::from_bytes(&read("plan-4.abg")).expect("it is a graph");
+        let dumped = Plan::from_bytes(&read("plan-4.abp")).expect("it is a plan, and sound");
+        std::fs::remove_dir_all(&folder).expect("it was just made");
+
+        let count = |kind| emitted.outputs.iter().filter(|output| output.kind == kind).count();
+        assert_eq!([count(OutputKind::Value), count(OutputKind::Loss)], [3, 3]);
+        Planner::default().plan(&emitted, &Request::default()).expect("its outputs are wanted");
+        let proof = check(&dumped, &spoken_of, Wanted { values: &[], training: true }).expect("it is proven");
+        assert_eq!((proof.losses.len(), proof.values.len()), (3, 1));
     }
 }

@@ -10,17 +10,32 @@ use std::time::Duration;
 pub struct Console<'a> {
     out: &'a mut dyn Write,
     timings: bool,
+    /// Whether it goes on without a reader.
+    works_on: bool,
 }
 
 impl<'a> Console<'a> {
     /// A console that shows timings.
     pub fn new(out: &'a mut dyn Write) -> Self {
-        Self { out, timings: true }
+        Self { out, timings: true, works_on: false }
     }
 
     /// A console that writes `..` for every timing.
     pub fn masked(out: &'a mut dyn Write) -> Self {
-        Self { out, timings: false }
+        Self { out, timings: false, works_on: false }
+    }
+
+    /// From now on, what is said is lost where nobody reads any more, and is no failure: for verbs that have more to do than to
+    /// answer.
+    pub fn work_on(&mut self) {
+        self.works_on = true;
+    }
+
+    fn unless_closed(&self, error: std::io::Error) -> std::io::Result<()> {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe if self.works_on => Ok(()),
+            _ => Err(error),
+        }
     }
 
     /// A time in words, masked where wanted.
@@ -45,11 +60,11 @@ impl<'a> Console<'a> {
 
 impl Write for Console<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.out.write(bytes)
+        self.out.write(bytes).or_else(|error| self.unless_closed(error).map(|()| bytes.len()))
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.out.flush()
+        self.out.flush().or_else(|error| self.unless_closed(error))
     }
 }
 
@@ -65,4 +80,32 @@ pub(crate) fn progress(parts: usize, what: &str) -> indicatif::ProgressBar {
     }
     bar.set_message(what.to_owned());
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An output that nobody reads.
+    struct Unread;
+
+    impl Write for Unread {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Err(std::io::ErrorKind::BrokenPipe.into())
+        }
+    }
+
+    #[test]
+    fn work_goes_on_where_nobody_reads_if_a_verb_says_so() {
+        let mut out = Unread;
+        let mut console = Console::new(&mut out);
+        assert!(writeln!(console, "an answer").is_err() && console.flush().is_err());
+        console.work_on();
+        writeln!(console, "news of the work").unwrap();
+        console.flush().unwrap();
+    }
 }

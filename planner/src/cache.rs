@@ -254,7 +254,8 @@ mod tests {
     #[test]
     fn policies_with_other_options_are_others() {
         let table = |value: i64| -> Table {
-            let text = format!(r#"[{{"ready": [0], "values": [[0, {value}]]}}]"#);
+            let state = format!(r#"{{"ready": [0], "values": [[0, {value}]]}}"#);
+            let text = format!(r#"{{"types": ["00"], "states": [{state}]}}"#);
             serde_json::from_str(&text).unwrap()
         };
         let mut dear = CostTable::default();

@@ -12,6 +12,7 @@
 //!
 //! *Cost.* Linear in applications and operands; of a graph that grows, in what was emitted since the first that is needed now.
 
+mod names;
 mod types;
 
 use crate::grow::Placed;

@@ -52,7 +52,7 @@ use autobatch_ir::plan::{Kernel, Mode, Plan};
 use autobatch_ir::types::Type;
 use cluster::Clusters;
 use compile::Tables;
-use differentiate::{Derivative, Wanted};
+use differentiate::{Derivative, Reverse, Wanted};
 use grow::Placed;
 use lower::{Draft, Lowering};
 use order::Order;
@@ -86,9 +86,9 @@ impl Default for Request<'_> {
 /// Plans graphs. Keeps its working memory and the kernels it compiled.
 ///
 /// The second plan of a size allocates nothing but its output: the blocks of memory that the returned [`Plan`] owns, each
-/// of its lists and names one, of the size that it has. That holds for every policy of [`schedule`] and for graphs of every kind,
-/// but not for what is made for keeps or for a while and asked for: kernels of signatures that were not met before,
-/// the reverse of [`Request::gradients`], [`RowOrder::Planned`], and passes before planning.
+/// of its lists and names one, of the size that it has. That holds for every policy of [`schedule`], for graphs of every kind and
+/// with the reverse of [`Request::gradients`], but not for what is made for keeps or for a while and asked for: kernels of
+/// signatures that were not met before, [`RowOrder::Planned`], and passes before planning.
 pub struct Planner {
     policy: Box<dyn Schedule + Send + Sync>,
     policy_id: PolicyId,
@@ -100,12 +100,14 @@ pub struct Planner {
     /// The kernel of each signature of the graph that is planned, as far as it was asked for.
     kernel_of_sig: Vec<Option<Arc<Kernel>>>,
     prices: Vec<Price>,
+    names: Vec<u64>,
     why: Why,
     /// The values that a plan makes for somebody: outputs, what was asked for, losses.
     wanted: Vec<ValueId>,
     /// Per value whether it was promised to be shared.
     shared: Vec<bool>,
     draft: Draft,
+    reverse: Reverse,
     derivatives: Known<Option<Arc<Derivative>>>,
 }
 
@@ -214,10 +216,12 @@ impl Planner {
             kernels: HashMap::default(),
             kernel_of_sig: Vec::new(),
             prices: Vec::new(),
+            names: Vec::new(),
             why: Why::Rule,
             wanted: Vec::new(),
             shared: Vec::new(),
             draft: Draft::default(),
+            reverse: Reverse::default(),
             derivatives: HashMap::default(),
         }
     }
@@ -285,7 +289,11 @@ impl Planner {
             let price = |&sig: &SigId| Work::of(&kernel_of(sig)).price(table);
             self.prices.extend(clusters.types().iter().map(price));
         }
-        let problem = clusters.problem().with_prices(&self.prices);
+        self.names.clear();
+        if self.policy.wants_names() {
+            clusters.names(graph, &mut self.names);
+        }
+        let problem = clusters.problem().with_prices(&self.prices).with_names(&self.names);
         let batches = self.policy.schedule(&problem, &mut self.scratch);
         if self.policy.needs_check() {
             let policy = || self.policy.name().to_owned();
@@ -310,10 +318,10 @@ impl Planner {
         let (storage, order) = (&self.storage, &self.order);
         let steps = earlier.as_deref().map_or(0, |plan| plan.steps.len());
         let lowering = Lowering { graph, storage, order, mode: request.mode, bound, asked: request.wanted };
-        let known = &mut self.derivatives;
-        let plan = lowering.plan(&mut self.draft, (earlier, placed), kernel_of, |plan| {
+        let (known, reverse) = (&mut self.derivatives, &mut self.reverse);
+        let plan = lowering.plan(&mut self.draft, (earlier, placed), kernel_of, |plan, place| {
             let Some(gradients) = &request.gradients else { return Ok(()) };
-            differentiate::differentiate(plan, graph, clusters, gradients, |sig, wanted| {
+            reverse.add(plan, (graph, clusters), gradients, place, |sig, wanted| {
                 derivative(known, graph, sig, request.training, wanted)
             })
         })?;

@@ -11,53 +11,59 @@ use crate::storage::{Storage, field_name};
 use autobatch_ir::graph::{GraphData, OperandKind, ParamArg};
 use autobatch_ir::id::{SigId, ValueId};
 use autobatch_ir::plan::{
-    Certificate, FieldId, Kernel, KernelId, Mode, Operand, Place, Plan, PlanOutput, Step, Store, StoreId,
-    StoreKind,
+    Certificate, FieldId, Kernel, KernelId, Mode, Operand, Place, Plan, PlanOutput, Step, Store, StoreKind,
 };
 use std::sync::Arc;
 
-/// Working memory of lowering. A plan is written here and copied when its size is known, so that it holds no more than it needs
-/// and nothing of it moves.
+/// Working memory of lowering. A plan is written here and moved when its size is known, so that it holds no more than it needs
+/// and nothing of it moves twice.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     kernel_ids: Vec<Option<KernelId>>,
     /// The slots of the operands of a step, and their rows.
     runs: Vec<(usize, Run)>,
-    kernels: Vec<Arc<Kernel>>,
-    steps: Vec<Step>,
-    waves: Vec<u32>,
-    operands: Vec<Operand>,
-    places: Vec<Place>,
-    store_args: Vec<StoreId>,
-    tables: Vec<u32>,
+    /// The lists of a plan, empty.
+    lists: Plan,
 }
 
 impl Draft {
     /// The lists that a plan writes, empty.
-    fn lend(&mut self, plan: &mut Plan) {
-        plan.kernels = std::mem::take(&mut self.kernels);
-        plan.steps = std::mem::take(&mut self.steps);
-        plan.waves = std::mem::take(&mut self.waves);
-        plan.operands = std::mem::take(&mut self.operands);
-        plan.places = std::mem::take(&mut self.places);
-        plan.store_args = std::mem::take(&mut self.store_args);
-        plan.tables = std::mem::take(&mut self.tables);
+    fn lend(&mut self) -> Plan {
+        std::mem::take(&mut self.lists)
     }
 
-    /// Takes the lists back and leaves copies that are as long as they must be.
-    fn settle(&mut self, plan: &mut Plan) {
-        fn copy<T: Clone>(list: &mut Vec<T>, memory: &mut Vec<T>) {
-            let exact = list.to_vec();
-            *memory = std::mem::replace(list, exact);
-            memory.clear();
+    /// The plan in lists that are as long as they must be. Takes back those that it was written in.
+    fn settle(&mut self, mut plan: Plan) -> Plan {
+        fn exact<T>(list: &mut Vec<T>) -> Vec<T> {
+            let mut exact = Vec::with_capacity(list.len());
+            exact.append(list);
+            exact
         }
-        copy(&mut plan.kernels, &mut self.kernels);
-        copy(&mut plan.steps, &mut self.steps);
-        copy(&mut plan.waves, &mut self.waves);
-        copy(&mut plan.operands, &mut self.operands);
-        copy(&mut plan.places, &mut self.places);
-        copy(&mut plan.store_args, &mut self.store_args);
-        copy(&mut plan.tables, &mut self.tables);
+        let Plan { structure, mode, words, floats, certificate, .. } = plan;
+        let settled = Plan {
+            module: std::mem::take(&mut plan.module),
+            structure,
+            mode,
+            stores: exact(&mut plan.stores),
+            words,
+            floats,
+            slabs: exact(&mut plan.slabs),
+            fields: exact(&mut plan.fields),
+            kernels: exact(&mut plan.kernels),
+            steps: exact(&mut plan.steps),
+            waves: exact(&mut plan.waves),
+            operands: exact(&mut plan.operands),
+            places: exact(&mut plan.places),
+            store_args: exact(&mut plan.store_args),
+            lanes: exact(&mut plan.lanes),
+            tables: exact(&mut plan.tables),
+            finals: exact(&mut plan.finals),
+            updates: exact(&mut plan.updates),
+            outputs: exact(&mut plan.outputs),
+            certificate,
+        };
+        self.lists = Plan { certificate: Certificate::default(), ..plan };
+        settled
     }
 }
 
@@ -84,7 +90,7 @@ struct Met<'a> {
 
 impl Lowering<'_> {
     /// The finished plan. `kernel_of` finds or compiles the kernel of a signature; what is added to the plan `afterwards` goes
-    /// into kept memory, too.
+    /// into kept memory, too, and is told where a value is.
     ///
     /// If there is an `earlier` plan, this one is that plan, longer; nothing is left of it.
     pub(crate) fn plan(
@@ -92,21 +98,12 @@ impl Lowering<'_> {
         draft: &mut Draft,
         (earlier, placed): (Option<&mut Plan>, &Placed),
         mut kernel_of: impl FnMut(SigId) -> Arc<Kernel>,
-        afterwards: impl FnOnce(&mut Plan) -> Result<(), PlanError>,
+        afterwards: impl FnOnce(&mut Plan, &dyn Fn(ValueId) -> (FieldId, u32)) -> Result<(), PlanError>,
     ) -> Result<Plan, PlanError> {
-        let mut plan = self.frame();
         let growing = earlier.is_some();
-        match earlier {
-            // What grows step by step moves seldom.
-            Some(earlier) => {
-                continue_after(&mut plan, std::mem::take(earlier));
-                plan.lanes.reserve(self.lanes());
-            }
-            None => {
-                draft.lend(&mut plan);
-                plan.lanes.reserve_exact(self.lanes());
-            }
-        }
+        // What grows step by step moves seldom.
+        let mut plan = earlier.map_or_else(|| draft.lend(), |earlier| continued(std::mem::take(earlier)));
+        self.frame(&mut plan);
         let first_wave = plan.waves.len() as u32;
         let Draft { kernel_ids, runs, .. } = draft;
         kernel_ids.clear();
@@ -126,46 +123,41 @@ impl Lowering<'_> {
                 false => self.bring_in(&mut plan, kernel, (number, first_wave)),
             }
         }
-        self.finish(&mut plan, placed);
-        afterwards(&mut plan)?;
-        if !growing {
-            draft.settle(&mut plan);
-        }
-        Ok(plan)
-    }
-
-    /// The lanes of all steps: of a constant with several homes, those of a step for each field.
-    fn lanes(&self) -> usize {
-        let steps = |batch: &Batch| match &self.storage.sigs[batch.sig.index()] {
-            own if own.homes.is_empty() => 1,
-            own => own.fields_of(batch.home).count(),
+        let place = |value| match placed.get(value) {
+            Some(place) => place,
+            None => (FieldId(field_of(self.graph, self.storage, value) as u32), self.order.row(value)),
         };
-        self.order.batches.iter().map(|batch| batch.lanes.len() * steps(batch)).sum()
+        self.finish(&mut plan, &place);
+        let added = afterwards(&mut plan, &place);
+        match growing {
+            true => added.map(|()| plan),
+            // The lists come back even where there is no plan.
+            false => {
+                let settled = draft.settle(plan);
+                added.map(|()| settled)
+            }
+        }
     }
 
-    fn frame(&self) -> Plan {
+    /// Declares what the plan speaks of. Its lists of declarations are empty.
+    fn frame(&self, plan: &mut Plan) {
         let module = &self.graph.module;
-        let store = |decl: &autobatch_ir::module::ParamDecl| Store {
+        plan.module = module.name.clone();
+        plan.structure = self.graph.structure();
+        plan.mode = self.mode;
+        plan.stores.extend(module.params.iter().map(|decl| Store {
             name: decl.name.clone(),
             ty: decl.ty,
             kind: StoreKind::Param(decl.kind),
-        };
-        let (mut slabs, mut fields) = (self.storage.slabs.clone(), self.storage.fields.clone());
-        for (slab, &rows) in slabs.iter_mut().zip(&self.order.slab_rows) {
+        }));
+        plan.words = self.graph.bindings.words.len() as u32;
+        plan.floats = self.graph.bindings.floats.len() as u32;
+        plan.slabs.extend_from_slice(&self.storage.slabs);
+        plan.fields.extend_from_slice(&self.storage.fields);
+        for (slab, &rows) in plan.slabs.iter_mut().zip(&self.order.slab_rows) {
             slab.rows = rows;
-            let own = &mut fields[slab.fields.start as usize..slab.fields.end as usize];
+            let own = &mut plan.fields[slab.fields.start as usize..slab.fields.end as usize];
             own.iter_mut().enumerate().for_each(|(number, field)| field.name = field_name(number));
-        }
-        Plan {
-            module: module.name.clone(),
-            structure: self.graph.structure(),
-            mode: self.mode,
-            stores: module.params.iter().map(store).collect(),
-            words: self.graph.bindings.words.len() as u32,
-            floats: self.graph.bindings.floats.len() as u32,
-            slabs,
-            fields,
-            ..Plan::default()
         }
     }
 
@@ -280,7 +272,7 @@ impl Lowering<'_> {
                         Run::Table(copy)
                     }
                     Some(&(_, steady)) => steady,
-                    None => progression(plan, self.order.slot_rows(batch, *slot)),
+                    None => progression(&mut plan.tables, self.order.slot_rows(batch, *slot)),
                 };
                 runs.push((*slot, run));
                 *slot += 1;
@@ -296,7 +288,7 @@ impl Lowering<'_> {
                 }
             }
             Some(kind @ (OperandKind::Index(_) | OperandKind::Data(_))) => {
-                let run = progression(plan, self.order.bound(batch, met.bound));
+                let run = progression(&mut plan.tables, self.order.bound(batch, met.bound));
                 met.bound += 1;
                 match (kind, run) {
                     (OperandKind::Data(_), Run::Steady { start, stride }) => {
@@ -337,16 +329,11 @@ impl Lowering<'_> {
         Operand::Segments { field, offsets, items: items_at }
     }
 
-    fn finish(&self, plan: &mut Plan, placed: &Placed) {
-        let place = |value| match placed.get(value) {
-            Some(place) => place,
-            None => (FieldId(field_of(self.graph, self.storage, value) as u32), self.order.row(value)),
-        };
+    fn finish(&self, plan: &mut Plan, place: &dyn Fn(ValueId) -> (FieldId, u32)) {
         let output = |name, value| {
             let (field, row) = place(value);
             PlanOutput { name, field, row }
         };
-        plan.outputs.reserve_exact(self.graph.outputs.len() + self.asked.len());
         plan.outputs.extend(self.graph.outputs.iter().map(|own| output(own.name.as_str().into(), own.value)));
         // As values are displayed: a minibatch asks for thousands, and formatting them would be a tenth of planning.
         plan.outputs
@@ -375,13 +362,23 @@ pub(crate) fn numbered<T: for<'a> From<&'a str>>(letter: u8, number: u32) -> T {
     std::str::from_utf8(&bytes[at - 1..]).expect("a letter and digits are text").into()
 }
 
-/// Begins a plan with the steps of an earlier one; slabs and fields of it are in the plan.
-fn continue_after(plan: &mut Plan, earlier: Plan) {
+/// A plan that begins with the steps of an earlier one and declares nothing yet.
+fn continued(earlier: Plan) -> Plan {
     let Certificate { direct, tabled, .. } = earlier.certificate;
-    plan.certificate = Certificate { direct, tabled, ..plan.certificate };
     let Plan { kernels, steps, waves, operands, places, store_args, lanes, tables, .. } = earlier;
-    (plan.kernels, plan.steps, plan.waves, plan.lanes) = (kernels, steps, waves, lanes);
-    (plan.operands, plan.places, plan.store_args, plan.tables) = (operands, places, store_args, tables);
+    let certificate = Certificate { direct, tabled, ..Certificate::default() };
+    Plan {
+        kernels,
+        steps,
+        waves,
+        operands,
+        places,
+        store_args,
+        lanes,
+        tables,
+        certificate,
+        ..Plan::default()
+    }
 }
 
 /// Rows of an operand: steady, or through a table that was appended to the plan.
@@ -391,24 +388,37 @@ pub(crate) enum Run {
     Table(u32),
 }
 
-/// Recognises `start + lane * stride`; one lane is a range.
-pub(crate) fn progression(plan: &mut Plan, mut rows: impl Iterator<Item = u32> + Clone) -> Run {
-    let all = rows.clone();
-    let start = rows.next().unwrap_or(0);
-    let Some(second) = rows.next() else { return Run::Steady { start, stride: 1 } };
-    if let Some(stride) = second.checked_sub(start) {
-        let mut expected = u64::from(second);
-        let steady = rows.all(|row| {
-            expected += u64::from(stride);
-            u64::from(row) == expected
-        });
-        if steady {
-            return Run::Steady { start, stride };
+/// Recognises `start + lane * stride`; one lane is a range. Other rows are appended to the tables.
+pub(crate) fn progression(tables: &mut Vec<u32>, rows: impl Iterator<Item = u32> + Clone) -> Run {
+    steady(rows.clone()).unwrap_or_else(|| {
+        let at = tables.len() as u32;
+        tables.extend(rows);
+        Run::Table(at)
+    })
+}
+
+/// The rows that end the tables; they are cut off if they are steady.
+pub(crate) fn run_at_the_end(tables: &mut Vec<u32>, first: usize) -> Run {
+    match steady(tables[first..].iter().copied()) {
+        Some(run) => {
+            tables.truncate(first);
+            run
         }
+        None => Run::Table(first as u32),
     }
-    let at = plan.tables.len() as u32;
-    plan.tables.extend(all);
-    Run::Table(at)
+}
+
+#[inline]
+fn steady(mut rows: impl Iterator<Item = u32>) -> Option<Run> {
+    let start = rows.next().unwrap_or(0);
+    let Some(second) = rows.next() else { return Some(Run::Steady { start, stride: 1 }) };
+    let stride = second.checked_sub(start)?;
+    let mut expected = u64::from(second);
+    let steady = rows.all(|row| {
+        expected += u64::from(stride);
+        u64::from(row) == expected
+    });
+    steady.then_some(Run::Steady { start, stride })
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use autobatch_ir::id::{AppId, SigId, ValueId};
 pub struct Nodes {
     clusters: Clusters,
     prices: Vec<Price>,
+    names: Vec<u64>,
 }
 
 impl Nodes {
@@ -29,7 +30,9 @@ impl Nodes {
         all.extend_from_slice(wanted);
         let mut clusters = Clusters::default();
         clusters.fill(graph, &all, &mut Storage::default(), true, &Placed::default());
-        Self { clusters, prices: Vec::new() }
+        let mut names = Vec::new();
+        clusters.names(graph, &mut names);
+        Self { clusters, prices: Vec::new(), names }
     }
 
     /// Prices the problem by a table, as the planner does for a policy that [asks](crate::schedule::Schedule::costs).
@@ -48,6 +51,7 @@ impl Nodes {
         Problem::new(self.signatures().len() as u32, ty, alone, operand_start, operands)
             .expect("clusters are numbered densely and in topological order")
             .with_prices(&self.prices)
+            .with_names(&self.names)
     }
 
     /// The application behind each node.

@@ -4,7 +4,7 @@
 use autobatch_ir::plan::{Mode, Plan};
 use autobatch_ir::{Cell, Graph, INDEX, Init, Module, ModuleBuilder, Value, ValueId, f32};
 use autobatch_planner::schedule::Policy;
-use autobatch_planner::{PlanCache, Planner, Request, RowOrder};
+use autobatch_planner::{Gradients, PlanCache, Planner, Request, RowOrder};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell as Counter;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ fn model() -> (Arc<Module>, Model) {
 
 /// Chains of different lengths that read sums of their own past: parts that need a search, lists and constants; values that
 /// are shared and applications that run alone; indices bound and computed; and an op of many operands.
-fn emit(g: &Graph, model: &Model, chains: usize, wanted: &mut Vec<ValueId>) {
+fn emit(g: &Graph, model: &Model, chains: usize, wanted: &mut Vec<ValueId>) -> ValueId {
     let common = g.input(&[1.0, 2.0, 3.0, 4.0]).tanh().shared();
     for key in 0..chains {
         g.instance(key as u64);
@@ -119,6 +119,15 @@ fn emit(g: &Graph, model: &Model, chains: usize, wanted: &mut Vec<ValueId>) {
         wanted.extend((last + common).id());
         wanted.extend(last.exp().alone().id());
     }
+    common.id().expect("the model is well typed")
+}
+
+/// Losses of several factors, one of them twice, and values whose gradients are wanted.
+fn differentiable(wanted: &[ValueId], common: ValueId) -> (Vec<(ValueId, f32)>, Vec<ValueId>) {
+    let factors = [1.0, 0.5, 0.25].into_iter().cycle();
+    let mut losses: Vec<_> = wanted.iter().copied().zip(factors).collect();
+    losses.push((wanted[0], 2.0));
+    (losses, [common].into_iter().chain(wanted.iter().copied().step_by(5)).collect())
 }
 
 /// What the second plan does to memory, and what a copy of it does: that is its output.
@@ -141,13 +150,20 @@ fn the_second_plan_of_a_size_allocates_its_output_and_nothing_else() {
         for chains in [64, 500, 3] {
             g.clear();
             wanted.clear();
-            emit(&g, &model, chains, &mut wanted);
+            let common = emit(&g, &model, chains, &mut wanted);
             g.check().expect("the model is well typed");
+            let (losses, values) = differentiable(&wanted, common);
+            let gradients = Some(Gradients { losses: &losses, params: None, values: &values });
             for rows in [RowOrder::Propagated, RowOrder::Batch] {
-                for mode in [Mode::Infer, Mode::Train] {
-                    let request = Request { wanted: &wanted, rows, mode, ..Request::default() };
+                for (mode, gradients) in [(Mode::Infer, None), (Mode::Train, None), (Mode::Train, gradients)]
+                {
+                    let request = Request { wanted: &wanted, rows, mode, gradients, ..Request::default() };
                     let [made, output] = second_plan(&mut planner, &g, &request);
-                    assert_eq!(made, output, "{policy}, {rows:?}, {mode:?}, {chains} chains");
+                    let reverse = gradients.is_some();
+                    assert_eq!(
+                        made, output,
+                        "{policy}, {rows:?}, {mode:?}, reverse {reverse}, {chains} chains"
+                    );
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! How a session plans: apart from its player, so that one thread may plan while another plays.
 
-use crate::dump::Dump;
+use crate::dump::{Dump, Number};
 use crate::error::Result;
+use autobatch_ir::ValueId;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_planner::passes::Selection;
@@ -22,8 +23,8 @@ pub(crate) struct Planning {
 #[derive(Default)]
 pub(super) struct Growth {
     grown: Option<Grown>,
-    /// The number of the file that it is written to, if it is.
-    file: Option<u32>,
+    /// The number of the files that it is written to, if it is.
+    file: Option<Number>,
 }
 
 impl Planning {
@@ -51,17 +52,25 @@ impl Planning {
         let (planner, dump, passes) = (&mut self.planner, &mut self.dump, &self.passes);
         let policy = planner.policy();
         self.cache.get_or_plan(graph, request, policy, passes.as_ref(), || {
-            dump.graph(graph)?;
-            let plan = match passes {
-                Some(selection) => planner.optimize_and_plan(graph, request, selection)?.plan,
+            let number = dump.graph(graph, request, None)?;
+            let selection = match passes {
+                Some(selection) => Some(selection),
                 // Graphs whose gradients are wanted are rewritten on request alone.
-                None if request.gradients.is_some() => planner.plan(graph, request)?,
-                None => {
-                    let selection = Selection::of_graph(graph, request.mode);
-                    planner.optimize_and_plan(graph, request, &selection)?.plan
-                }
+                None if request.gradients.is_some() => None,
+                None => Some(&Selection::of_graph(graph, request.mode)),
             };
-            Ok(plan.verify()?)
+            let Some(selection) = selection else {
+                let plan = planner.plan(graph, request)?;
+                dump.plan(number, (graph, request.wanted), &plan)?;
+                return Ok(plan.verify()?);
+            };
+            let planned = planner.optimize_and_plan(graph, request, selection)?;
+            if number.is_some() {
+                let renamed = |&value: &ValueId| planned.optimized.renaming.get(value);
+                let wanted: Vec<ValueId> = request.wanted.iter().filter_map(renamed).collect();
+                dump.plan(number, (&planned.optimized.graph, &wanted), &planned.plan)?;
+            }
+            Ok(planned.plan.verify()?)
         })
     }
 
@@ -73,7 +82,7 @@ impl Planning {
         growth: &mut Growth,
         played: Option<Arc<Verified<Plan>>>,
     ) -> Result<Verified<Plan>> {
-        self.dump.growing(graph, &mut growth.file)?;
+        growth.file = self.dump.graph(graph, request, growth.file)?;
         let known = &mut growth.grown;
         let grown = match known {
             Some(grown) => {
@@ -87,7 +96,9 @@ impl Planning {
             }
             None => known.insert(self.planner.begin(graph, request)?),
         };
-        let verified = grown.take().verify();
+        let plan = grown.take();
+        self.dump.plan(growth.file, (graph, request.wanted), &plan)?;
+        let verified = plan.verify();
         if verified.is_err() {
             *known = None;
         }

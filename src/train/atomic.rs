@@ -2,15 +2,17 @@
 //!
 //! The bytes go to a file beside it, are brought to the disk, and take the name by a rename, which
 //! is atomic; then the folder is brought to the disk too. Whoever is killed on the way leaves the
-//! file as it was, and at most a file that ends in `.partial`.
+//! file as it was, and at most a file that ends in `.partial`. A link stays one: the file that it leads to is replaced. What is
+//! no file, a device or a folder, is never replaced.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Result, Write};
+use std::io::{Error, ErrorKind, Result, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Writes or replaces a file.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let path = &replaceable(path)?;
     let beside = partial(path);
     let written = write_through(&beside, bytes).and_then(|()| std::fs::rename(&beside, path));
     if written.is_err() {
@@ -19,6 +21,24 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     }
     written?;
     sync_folder(path)
+}
+
+/// The file that a path leads to, through links, if there may be one.
+fn replaceable(path: &Path) -> Result<PathBuf> {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(path.to_owned()),
+        Err(error) => return Err(error),
+        Ok(_) => {}
+    }
+    let file = std::fs::canonicalize(path)?;
+    match std::fs::metadata(&file)?.is_file() {
+        true => Ok(file),
+        false => {
+            let message =
+                "this is no file that could be replaced as a whole; name one, or a path that is free";
+            Err(Error::new(ErrorKind::InvalidInput, message))
+        }
+    }
 }
 
 /// A name beside the file that no other writer uses.
@@ -45,4 +65,29 @@ fn sync_folder(path: &Path) -> Result<()> {
 #[cfg(not(unix))]
 fn sync_folder(_: &Path) -> Result<()> {
     Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_stay_and_what_is_no_file_is_left_alone() {
+        let folder = std::env::temp_dir().join(format!("autobatch-atomic-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let [file, link, nowhere] = ["file", "link", "nowhere"].map(|name| folder.join(name));
+        write(&file, b"one").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write(&link, b"two").unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(std::fs::read(&file).unwrap(), b"two");
+        std::os::unix::fs::symlink(folder.join("missing"), &nowhere).unwrap();
+        assert_eq!(write(&nowhere, b"three").unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(write(&folder, b"four").unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert_eq!(write(Path::new("/dev/null"), b"five").unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+        // Nothing is left beside them.
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 3);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

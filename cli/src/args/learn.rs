@@ -40,7 +40,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub batch: Option<usize>,
     /// Threads that play; 0 means one a core.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = threads)]
     pub threads: usize,
     /// How often both take their turn.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -48,6 +48,23 @@ pub struct RunArgs {
     /// The folder for plan, graph and picture.
     #[arg(long, default_value = "target/autobatch")]
     pub output: String,
+}
+
+/// A number of threads: so many that a machine may have them.
+pub(super) fn threads(text: &str) -> Result<usize, String> {
+    const MOST: usize = 1024;
+    match text.parse() {
+        Ok(threads @ 0..=MOST) => Ok(threads),
+        _ => Err(format!("expected a number from 0 to {MOST}")),
+    }
+}
+
+/// The path of a checkpoint, which is replaced again and again.
+fn checkpoint(text: &str) -> Result<String, String> {
+    match text {
+        "-" => Err("a checkpoint is a file, not a stream; name one".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 /// Options of `train`.
@@ -66,7 +83,7 @@ pub struct TrainArgs {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub batch: Option<u32>,
     /// Threads that emit and play; 0 means one a core.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = threads)]
     pub threads: usize,
     /// Epochs in all, those of a resumed run included.
     #[arg(long)]
@@ -96,7 +113,7 @@ pub struct TrainArgs {
     #[arg(long)]
     pub curve: Vec<String>,
     /// Where to write a checkpoint after every epoch; the best epoch's goes to NAME.best.safetensors.
-    #[arg(long)]
+    #[arg(long, value_parser = checkpoint)]
     pub save: Option<String>,
     /// A checkpoint to go on from.
     #[arg(long)]

@@ -1,6 +1,7 @@
 //! Options of the verb `play`.
 
 use super::WishArgs;
+use super::learn::threads;
 use clap::Args;
 
 /// Options of `play`.
@@ -8,7 +9,7 @@ use clap::Args;
 pub struct PlayArgs {
     /// A graph, with the numbers that are bound to it.
     pub graph: String,
-    /// A plan of it, or of any graph of its structure; without it, one is made.
+    /// A plan of it, or of a graph that differs in bound numbers alone, which is proven first; without it, one is made.
     pub plan: Option<String>,
     /// Parameters as safetensors, a checkpoint for one; without them, they are drawn.
     #[arg(long)]
@@ -20,7 +21,7 @@ pub struct PlayArgs {
     #[arg(short, long)]
     pub output: Option<String>,
     /// Threads that play; 0 means one a core.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = threads)]
     pub threads: usize,
     /// How many bytes rows may take: 1000000, 64KiB, 512MiB, 2GiB.
     #[arg(long, value_name = "BYTES", value_parser = bytes)]

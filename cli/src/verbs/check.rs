@@ -10,8 +10,8 @@ use crate::planning;
 use crate::words::{count, plural, sparkline};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{AppId, ValueId};
-use autobatch_ir::plan::Mode;
-use autobatch_ir::plan::check::{PROBES, Wanted, check as prove};
+use autobatch_ir::plan::check::{Disagreements, PROBES, Proof, Wanted, check as prove};
+use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_planner::Nodes;
 use autobatch_planner::schedule::{self, Batches, Policy, Scratch, Why, path_sum_bound};
 use serde::Deserialize;
@@ -49,8 +49,7 @@ struct Checked {
 
 fn check_plan(graph: &GraphData, graph_path: &str, path: &str) -> Result<Checked, Failure> {
     let plan = load_plan(path)?;
-    let wanted = Wanted { values: &[], training: plan.mode == Mode::Train };
-    let proof = match prove(&plan, graph, wanted) {
+    let proof = match proof(&plan, graph) {
         Ok(proof) => proof,
         Err(disagreements) => {
             let text = format!(
@@ -107,6 +106,11 @@ fn check_plan(graph: &GraphData, graph_path: &str, path: &str) -> Result<Checked
         "bound": certificate.bound, "gap": certificate.gap(),
     });
     Ok(Checked { answer: Answer::Yes, text, json })
+}
+
+/// Proves that a plan from a file computes the outputs of a graph.
+pub(super) fn proof(plan: &Verified<Plan>, graph: &GraphData) -> Result<Proof, Disagreements> {
+    prove(plan, graph, Wanted { values: &[], training: plan.mode == Mode::Train })
 }
 
 /// An order as other programs write it: a list of batches, bare or under a name.

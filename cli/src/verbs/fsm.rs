@@ -5,7 +5,6 @@ use crate::console::{Console, progress};
 use crate::failure::{Answer, Failure};
 use crate::files::{load_graph, write};
 use crate::words::plural;
-use autobatch_ir::graph::GraphData;
 use autobatch_planner::Nodes;
 use autobatch_planner::schedule::{Fsm, Problem, Ratio, Schedule, Scratch, Training, path_sum_bound, train};
 use std::io::Write;
@@ -14,7 +13,6 @@ use std::io::Write;
 pub fn fsm_train(args: &FsmArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     let graphs = args.graphs.iter().map(|path| load_graph(path)).collect::<Result<Vec<_>, Failure>>()?;
     let nodes: Vec<Nodes> = graphs.iter().map(|graph| Nodes::new(graph, &[])).collect();
-    same_types(args, &graphs, &nodes)?;
     let samples: Vec<Problem<'_>> = nodes.iter().map(Nodes::problem).collect();
     let mut scratch = Scratch::default();
     let bar = progress(2, "learning");
@@ -46,23 +44,4 @@ pub fn fsm_train(args: &FsmArgs, console: &mut Console<'_>) -> Result<Answer, Fa
         args.graphs.join(" ")
     )?;
     Ok(Answer::Yes)
-}
-
-/// A table speaks of types by number, so all samples must number them alike: by what signatures
-/// say, in the order of first appearance.
-fn same_types(args: &FsmArgs, graphs: &[GraphData], nodes: &[Nodes]) -> Result<(), Failure> {
-    let types = |number: usize| -> Vec<u64> {
-        nodes[number].signatures().iter().map(|&sig| graphs[number].sigs.hash(sig)).collect()
-    };
-    let longest = (0..graphs.len()).max_by_key(|&number| nodes[number].signatures().len()).unwrap_or(0);
-    let reference = types(longest);
-    for (number, path) in args.graphs.iter().enumerate() {
-        if !reference.starts_with(&types(number)) {
-            let message =
-                format!("{path} meets its signatures in another order than {}", args.graphs[longest]);
-            let help = "a table knows types by number: train on graphs of one module whose first instances use the same cells in the same order";
-            return Err(Failure::input(message).help(help));
-        }
-    }
-    Ok(())
 }

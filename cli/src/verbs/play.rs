@@ -1,5 +1,6 @@
 //! `play`: plays a graph by a plan that is made now or lies in a file, and shows what comes out.
 
+use super::check::proof;
 use crate::args::PlayArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
@@ -10,6 +11,7 @@ use autobatch::runtime_cpu::{Bound, Player, threads_meant};
 use autobatch::train::{CheckpointError, read_weights};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
+use autobatch_ir::plan::check::Disagreements;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::types::{DType, Type};
@@ -28,6 +30,9 @@ pub fn play(args: &PlayArgs, console: &mut Console<'_>) -> Result<Answer, Failur
     one_standard_input(std::iter::once(&args.graph).chain(&args.plan))?;
     if let Some(path) = &args.plan {
         args.wish.none_given(&format!("{path} is a plan already"))?;
+    }
+    if args.output.is_some() || args.trace.is_some() {
+        console.work_on();
     }
     let graph = load_graph(&args.graph)?;
     let plan = plan_of(args, &graph)?;
@@ -48,7 +53,6 @@ pub fn play(args: &PlayArgs, console: &mut Console<'_>) -> Result<Answer, Failur
 
     let outputs: Vec<Output<'_>> =
         (0..plan.outputs.len()).map(|number| output(&player, &plan, number)).collect();
-    // Files come first: whoever reads standard output may stop reading at any line.
     let mut written = String::new();
     if let Some(path) = &args.trace {
         let mut bytes = Vec::new();
@@ -106,7 +110,8 @@ fn is_npy(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "npy")
 }
 
-/// The plan in the file that was named, if it is one of this structure, or one made now.
+/// The plan in the file that was named, if it is proven to compute the graph, or one made now. The structure alone would not do:
+/// it says nothing of what cells compute.
 fn plan_of(args: &PlayArgs, graph: &GraphData) -> Result<Verified<Plan>, Failure> {
     let Some(path) = &args.plan else {
         let planned = planning::plan(&args.graph, graph, &args.wish.wish())?;
@@ -120,6 +125,15 @@ fn plan_of(args: &PlayArgs, graph: &GraphData) -> Result<Verified<Plan>, Failure
         let help = format!("plan it: autobatch plan {} -o {path}", args.graph);
         return Err(Failure::input(message).help(help));
     }
+    let disagree = |disagreements: Disagreements| {
+        let found = disagreements.found();
+        let first = found.first().map(ToString::to_string).unwrap_or_default();
+        let more = found.len().saturating_sub(1);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let message = format!("{path} does not compute {}: {first}{more}", args.graph);
+        Failure::input(message).help(format!("plan it: autobatch plan {} -o {path}", args.graph))
+    };
+    proof(&plan, graph).map_err(disagree)?;
     Ok(plan)
 }
 

@@ -23,6 +23,23 @@ fn a_plan_of_another_structure_is_refused() {
 }
 
 #[test]
+fn a_plan_of_other_cells_is_refused() {
+    let (graph, other) = (scratch("cells.graph"), scratch("other_cells.graph"));
+    says(&["emit", "trees", "--instances", "3", "--hidden", "2", "-o", &graph]);
+    let text = std::fs::read_to_string(&graph).expect("it was just written");
+    let at = text.find("tanh(").expect("the cells of trees have a tanh");
+    let text = [&text[..at], "sigmoid(", &text[at + "tanh(".len()..]].concat();
+    std::fs::write(&other, text).expect("the scratch folder is there");
+    let plan = planned(&graph, "cells.abp", &[]);
+    assert!(!says(&["play", &graph, &plan]).contains("[exit"));
+    let said = says(&["play", &other, &plan]);
+    assert!(
+        said.contains("does not compute") && said.contains("kernel") && said.contains("[exit 3]"),
+        "{said}"
+    );
+}
+
+#[test]
 fn outputs_are_written_for_machines() {
     let (json, npy) = (scratch("out.json"), scratch("out.npy"));
     says(&["play", NAMES, "-o", &json]);

@@ -15,7 +15,7 @@ pub mod finals;
 mod hex;
 pub mod interp;
 pub mod kernel;
-pub(crate) mod normal;
+pub mod normal;
 pub mod row_ops;
 pub mod text;
 pub mod updates;

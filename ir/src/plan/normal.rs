@@ -8,35 +8,67 @@
 //! last. Planners produce it; a reader of text
 //! produces it; [`Plan::normalise`] makes it.
 
-use super::{Operand, Place, Plan};
+use super::{Operand, Place, Plan, StoreId};
 use crate::id::AppId;
 use std::ops::Range;
+
+/// Memory that plans are brought into normal form with, kept by whoever does that often: the lists that the last one had.
+#[derive(Clone, Debug, Default)]
+pub struct Spare {
+    operands: Vec<Operand>,
+    places: Vec<Place>,
+    store_args: Vec<StoreId>,
+    lanes: Vec<AppId>,
+    tables: Vec<u32>,
+}
 
 impl Plan {
     /// Brings the pools into normal form. What no step names is dropped; what leaves its pool is
     /// cut off there, so that this is safe on a plan that was not verified.
     pub fn normalise(&mut self) {
-        let mut pools = Pools { tables: Vec::with_capacity(self.tables.len()), old: &self.tables };
-        let mut operands = Vec::with_capacity(self.operands.len());
-        let mut places = Vec::with_capacity(self.places.len());
-        let mut store_args = Vec::with_capacity(self.store_args.len());
-        let mut lanes: Vec<AppId> = Vec::with_capacity(self.lanes.len());
+        self.normalise_with(&mut Spare::default());
+    }
+
+    /// [`normalise`](Self::normalise) into kept memory, which gets that of the plan in turn.
+    pub fn normalise_with(&mut self, spare: &mut Spare) {
+        let Spare { operands, places, store_args, lanes, tables } = spare;
+        emptied(operands, self.operands.capacity());
+        emptied(places, self.places.capacity());
+        emptied(store_args, self.store_args.capacity());
+        emptied(lanes, self.lanes.capacity());
+        emptied(tables, self.tables.capacity());
+        let mut pools = Pools { tables, old: &self.tables };
         for step in &mut self.steps {
             let old = within(&self.places, &step.places);
-            step.places = append(&mut places, old.iter().map(|&old| pools.place(old, step.rows)));
+            step.places = append(places, old.iter().map(|&old| pools.place(old, step.rows)));
             let old = within(&self.operands, &step.operands);
-            step.operands = append(&mut operands, old.iter().map(|&old| pools.operand(old, step.rows)));
+            step.operands = append(operands, old.iter().map(|&old| pools.operand(old, step.rows)));
             let old = within(&self.store_args, &step.stores);
-            step.stores = append(&mut store_args, old.iter().copied());
-            step.lanes = append(&mut lanes, within(&self.lanes, &step.lanes).iter().copied());
+            step.stores = append(store_args, old.iter().copied());
+            step.lanes = append(lanes, within(&self.lanes, &step.lanes).iter().copied());
         }
         for part in self.finals.iter_mut().flat_map(|sum| &mut sum.parts) {
             part.x = part.x.map(|x| pools.operand(x, part.lanes));
             part.dy = pools.operand(part.dy, part.lanes);
         }
-        self.tables = pools.tables;
-        (self.operands, self.places, self.store_args, self.lanes) = (operands, places, store_args, lanes);
+        exchange(&mut self.operands, operands);
+        exchange(&mut self.places, places);
+        exchange(&mut self.store_args, store_args);
+        exchange(&mut self.lanes, lanes);
+        exchange(&mut self.tables, tables);
     }
+}
+
+/// Exchanges a list for its normal form, and makes the old one ready to take as much.
+fn exchange<T>(list: &mut Vec<T>, normal: &mut Vec<T>) {
+    std::mem::swap(list, normal);
+    emptied(normal, list.capacity());
+}
+
+/// Empties a list that will hold about as much as another; each is the other in turn.
+fn emptied<T>(list: &mut Vec<T>, room: usize) {
+    list.clear();
+    list.reserve(room);
 }
 
 /// Whether text can name what a plan holds: stores are called as parameters may be, each otherwise,
@@ -91,13 +123,13 @@ fn append<T>(pool: &mut Vec<T>, items: impl Iterator<Item = T>) -> Range<u32> {
 }
 
 struct Pools<'a> {
-    tables: Vec<u32>,
+    tables: &'a mut Vec<u32>,
     old: &'a [u32],
 }
 
 impl Pools<'_> {
     fn table(&mut self, at: u32, rows: u32) -> u32 {
-        append(&mut self.tables, table(self.old, at, rows).iter().copied()).start
+        append(self.tables, table(self.old, at, rows).iter().copied()).start
     }
 
     fn operand(&mut self, operand: Operand, rows: u32) -> Operand {
@@ -110,8 +142,8 @@ impl Pools<'_> {
                 let (old_offsets, old_items) = segments(self.old, offsets, items, rows);
                 let first = old_offsets.first().copied().unwrap_or(0);
                 let counted = old_offsets.iter().map(|offset| offset.saturating_sub(first));
-                let offsets = append(&mut self.tables, counted).start;
-                let items = append(&mut self.tables, old_items.iter().copied()).start;
+                let offsets = append(self.tables, counted).start;
+                let items = append(self.tables, old_items.iter().copied()).start;
                 Operand::Segments { field, offsets, items }
             }
         }
@@ -125,7 +157,7 @@ impl Pools<'_> {
                 let (old_offsets, _) = segments(self.old, offsets, 0, rows);
                 let first = old_offsets.first().copied().unwrap_or(0);
                 let counted = old_offsets.iter().map(|offset| offset.saturating_sub(first));
-                Place::Edges { field, start, offsets: append(&mut self.tables, counted).start }
+                Place::Edges { field, start, offsets: append(self.tables, counted).start }
             }
         }
     }

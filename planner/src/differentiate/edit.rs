@@ -1,19 +1,18 @@
 //! Edits of a plan: slabs, rows, steps, operands of some lanes.
 
 use crate::PlanError;
-use crate::lower::{Run, progression};
+use crate::lower::{Run, numbered, progression, run_at_the_end};
 use autobatch_ir::graph::{ListFold, Op};
-use autobatch_ir::id::AppId;
 use autobatch_ir::plan::{
-    Field, FieldId, Kernel, KernelId, ListSource, Operand, Place, Plan, Reg, RegKind, Slab, SlabId, SlabKind,
-    Stage, Step, StoreId, View,
+    Field, FieldId, Kernel, KernelId, ListSource, Operand, Plan, Reg, RegKind, Slab, SlabId, SlabKind, Stage,
+    Step, View,
 };
 use autobatch_ir::types::Type;
 use std::sync::Arc;
 
 /// A name that no store has yet.
 pub(super) fn gradient_name(plan: &Plan, param: &str) -> String {
-    let mut name = format!("{param}.grad");
+    let mut name = [param, ".grad"].concat();
     while plan.stores.iter().any(|store| store.name == name) {
         name.push('_');
     }
@@ -30,28 +29,12 @@ pub(super) fn operand_field(operand: Operand) -> Option<FieldId> {
     }
 }
 
-/// How many edges come before each lane, and how many rows there are in all.
-pub(super) fn edges_before(plan: &Plan, operand: Operand, edges: bool, lanes: &[u32]) -> (Vec<u32>, u32) {
-    let Operand::Segments { offsets, .. } = operand else { return (Vec::new(), lanes.len() as u32) };
-    if !edges {
-        return (Vec::new(), lanes.len() as u32);
-    }
-    let mut total = 0;
-    let mut before = Vec::with_capacity(lanes.len());
-    for &lane in lanes {
-        let offset = |at: u32| plan.tables[(offsets + at) as usize];
-        before.push(total);
-        total += offset(lane + 1) - offset(lane);
-    }
-    (before, total)
-}
-
 /// A slab of one row after the other with these fields; gives the first.
 pub(super) fn add_slab(plan: &mut Plan, types: &[Type]) -> FieldId {
     let first = plan.fields.len() as u32;
     let slab = SlabId(plan.slabs.len() as u32);
-    for (number, &ty) in types.iter().enumerate() {
-        plan.fields.push(Field { slab, name: format!("g{number}"), ty });
+    for (number, &ty) in (0..).zip(types) {
+        plan.fields.push(Field { slab, name: numbered(b'g', number), ty });
     }
     plan.slabs.push(Slab { kind: SlabKind::App, rows: 0, fields: first..plan.fields.len() as u32 });
     FieldId(first)
@@ -77,46 +60,47 @@ pub(super) fn kernel_id(plan: &mut Plan, kernel: &Arc<Kernel>) -> KernelId {
     }) as u32)
 }
 
-/// Forgets kernels that no step plays any more.
-pub(super) fn drop_unused_kernels(plan: &mut Plan) {
-    let mut used = vec![false; plan.kernels.len()];
-    plan.steps.iter().for_each(|step| used[step.kernel.index()] = true);
-    let mut renumbered = Vec::with_capacity(used.len());
-    let mut kept = 0;
-    for &used in &used {
-        renumbered.push(kept);
-        kept += u32::from(used);
-    }
-    let mut number = 0;
-    plan.kernels.retain(|_| {
-        number += 1;
-        used[number - 1]
-    });
-    plan.steps.iter_mut().for_each(|step| step.kernel = KernelId(renumbered[step.kernel.index()]));
+/// Forgets kernels that no step plays any more; `numbers` is working memory.
+pub(super) fn drop_unused_kernels(plan: &mut Plan, numbers: &mut Vec<u32>) {
+    const UNUSED: u32 = u32::MAX;
+    numbers.clear();
+    numbers.resize(plan.kernels.len(), UNUSED);
+    plan.steps.iter().for_each(|step| numbers[step.kernel.index()] = 0);
+    let used = numbers.iter_mut().filter(|number| **number != UNUSED);
+    used.zip(0..).for_each(|(number, new)| *number = new);
+    let mut old = numbers.iter();
+    plan.kernels.retain(|_| old.next() != Some(&UNUSED));
+    plan.steps.iter_mut().for_each(|step| step.kernel = KernelId(numbers[step.kernel.index()]));
 }
 
-pub(super) fn push_step(
-    plan: &mut Plan,
-    kernel: &Arc<Kernel>,
-    lanes: &[AppId],
-    operands: Vec<Operand>,
-    places: Vec<Place>,
-    stores: &[StoreId],
-) {
+/// Where the lists begin that a step adds to those of the plan.
+pub(super) struct Begun {
+    pub(super) operands: usize,
+    pub(super) lanes: usize,
+    places: usize,
+    store_args: usize,
+}
+
+/// Begins a step. What is appended to the lists of the plan before it [ends](end_step) is the step's.
+pub(super) fn begin_step(plan: &Plan) -> Begun {
+    Begun {
+        operands: plan.operands.len(),
+        lanes: plan.lanes.len(),
+        places: plan.places.len(),
+        store_args: plan.store_args.len(),
+    }
+}
+
+pub(super) fn end_step(plan: &mut Plan, kernel: &Arc<Kernel>, begun: Begun) {
     let kernel = kernel_id(plan, kernel);
-    let starts = [plan.operands.len(), plan.places.len(), plan.store_args.len(), plan.lanes.len()];
-    plan.operands.extend(operands);
-    plan.places.extend(places);
-    plan.store_args.extend_from_slice(stores);
-    plan.lanes.extend_from_slice(lanes);
     let range = |start: usize, end: usize| start as u32..end as u32;
     plan.steps.push(Step {
         kernel,
-        rows: lanes.len() as u32,
-        operands: range(starts[0], plan.operands.len()),
-        places: range(starts[1], plan.places.len()),
-        stores: range(starts[2], plan.store_args.len()),
-        lanes: range(starts[3], plan.lanes.len()),
+        rows: (plan.lanes.len() - begun.lanes) as u32,
+        operands: range(begun.operands, plan.operands.len()),
+        places: range(begun.places, plan.places.len()),
+        stores: range(begun.store_args, plan.store_args.len()),
+        lanes: range(begun.lanes, plan.lanes.len()),
     });
 }
 
@@ -128,47 +112,44 @@ pub(super) fn close_wave(plan: &mut Plan) {
     }
 }
 
+/// Appends lists to the tables, and names them.
 pub(super) fn segments<'a>(
-    plan: &mut Plan,
+    tables: &mut Vec<u32>,
     field: FieldId,
     lists: impl ExactSizeIterator<Item = &'a [u32]>,
 ) -> Operand {
-    let offsets = plan.tables.len();
+    let offsets = tables.len();
     let items = offsets + lists.len() + 1;
-    plan.tables.resize(items, 0);
+    tables.resize(items, 0);
     for (end, list) in (offsets + 1..items).zip(lists) {
-        plan.tables.extend_from_slice(list);
-        plan.tables[end] = (plan.tables.len() - items) as u32;
+        tables.extend_from_slice(list);
+        tables[end] = (tables.len() - items) as u32;
     }
-    let (offsets, items) = (offsets as u32, items as u32);
-    Operand::Segments { field, offsets, items }
+    Operand::Segments { field, offsets: offsets as u32, items: items as u32 }
 }
 
 /// An operand of some lanes of a step of `rows` rows.
-pub(super) fn only_lanes(plan: &mut Plan, operand: Operand, lanes: &[u32], rows: u32) -> Operand {
+pub(super) fn only_lanes(tables: &mut Vec<u32>, operand: Operand, lanes: &[u32], rows: u32) -> Operand {
     if lanes.len() == rows as usize {
         return operand;
     }
-    let steady = |start: u32, stride: u32| move |&lane: &u32| start + lane * stride;
-    let own: Vec<u32> = match operand {
+    let run = match operand {
         Operand::Rows { start, stride, .. }
         | Operand::Words { start, stride }
-        | Operand::Floats { start, stride } => lanes.iter().map(steady(start, stride)).collect(),
+        | Operand::Floats { start, stride } => {
+            progression(tables, lanes.iter().map(|lane| start + lane * stride))
+        }
         Operand::Table { at, .. } | Operand::WordTable { at } | Operand::FloatTable { at } => {
-            lanes.iter().map(|&lane| plan.tables[(at + lane) as usize]).collect()
+            let first = tables.len();
+            for lane in lanes {
+                tables.push(tables[(at + lane) as usize]);
+            }
+            run_at_the_end(tables, first)
         }
         Operand::Segments { field, offsets, items } => {
-            let lists: Vec<Vec<u32>> = lanes
-                .iter()
-                .map(|&lane| {
-                    let range = |at: u32| (items + plan.tables[(offsets + at) as usize]) as usize;
-                    plan.tables[range(lane)..range(lane + 1)].to_vec()
-                })
-                .collect();
-            return segments(plan, field, lists.iter().map(Vec::as_slice));
+            return only_lists(tables, (field, offsets, items), lanes);
         }
     };
-    let run = progression(plan, own.into_iter());
     match (operand, run) {
         (Operand::Rows { field, .. } | Operand::Table { field, .. }, Run::Steady { start, stride }) => {
             Operand::Rows { field, start, stride }
@@ -183,6 +164,24 @@ pub(super) fn only_lanes(plan: &mut Plan, operand: Operand, lanes: &[u32], rows:
         (_, Run::Steady { start, stride }) => Operand::Floats { start, stride },
         (_, Run::Table(at)) => Operand::FloatTable { at },
     }
+}
+
+/// The lists of some lanes, appended to the tables that hold those of all.
+fn only_lists(
+    tables: &mut Vec<u32>,
+    (field, old_offsets, old_items): (FieldId, u32, u32),
+    lanes: &[u32],
+) -> Operand {
+    let offsets = tables.len();
+    let items = offsets + lanes.len() + 1;
+    tables.resize(items, 0);
+    for (end, lane) in (offsets + 1..items).zip(lanes) {
+        let bound = |at: u32| (old_items + tables[(old_offsets + at) as usize]) as usize;
+        let list = bound(*lane)..bound(lane + 1);
+        tables.extend_from_within(list);
+        tables[end] = (tables.len() - items) as u32;
+    }
+    Operand::Segments { field, offsets: offsets as u32, items: items as u32 }
 }
 
 /// The sum of the contributions to a gradient.

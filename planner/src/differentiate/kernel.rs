@@ -85,7 +85,7 @@ pub(crate) struct Derivative {
 }
 
 /// What wants gradients.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Wanted {
     /// Per operand of the signature.
     pub(crate) operands: Vec<bool>,

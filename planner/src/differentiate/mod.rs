@@ -34,23 +34,35 @@
 //! signature.
 
 mod activity;
+mod backs;
 mod contributions;
 mod cut;
 mod edit;
 mod emit;
+mod finals;
 mod kernel;
 mod lists;
 mod rules;
+mod seeds;
+mod signatures;
 mod tape;
 
 pub(crate) use kernel::{Derivative, Refused, Wanted, derive};
 
 use crate::PlanError;
 use crate::cluster::Clusters;
+use activity::Activity;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{AppId, ParamId, SigId, ValueId};
-use autobatch_ir::plan::Plan;
-use std::collections::BTreeMap;
+use autobatch_ir::plan::normal::Spare;
+use autobatch_ir::plan::{FieldId, Plan};
+use backs::{Backs, ContributionFields};
+use contributions::Contributions;
+use edit::recount;
+use emit::{Emitter, Lists};
+use finals::Finals;
+use seeds::Seeds;
+use signatures::Signatures;
 use std::sync::Arc;
 
 /// Which gradients a plan makes.
@@ -65,37 +77,65 @@ pub struct Gradients<'a> {
     pub values: &'a [ValueId],
 }
 
-/// Adds the reverse to a plan. `derivative_of` finds or makes the derivative of a signature.
-pub(crate) fn differentiate(
-    plan: &mut Plan,
-    graph: &GraphData,
-    clusters: &Clusters,
-    request: &Gradients<'_>,
-    mut derivative_of: impl FnMut(SigId, &Wanted) -> Result<Option<Arc<Derivative>>, Refused>,
-) -> Result<(), PlanError> {
-    let params = wanted_params(graph, request)?;
-    let needs = activity::needs(graph, clusters, &params, request);
-    let mut derivatives: BTreeMap<SigId, Option<Arc<Derivative>>> = BTreeMap::new();
-    let live = activity::live(graph, &needs, request, |sig, app| {
-        if let std::collections::btree_map::Entry::Vacant(entry) = derivatives.entry(sig) {
-            let derivative = match &needs.sigs[sig.index()] {
-                Some(wanted) => derivative_of(sig, wanted).map_err(|refused| site_of(graph, app, refused))?,
-                None => None,
-            };
-            entry.insert(derivative);
-        }
-        let operands = |found: &Arc<Derivative>| found.gradients.iter().map(|of| of.operand).collect();
-        Ok(derivatives[&sig].as_ref().map_or_else(Vec::new, operands))
-    })?;
-    emit::emit(
-        plan,
-        graph,
-        &emit::Parts { needs: &needs.values, live: &live, derivatives: &derivatives, params: &params },
-        request,
-    )
+/// Working memory of differentiation. Kept from plan to plan.
+#[derive(Default)]
+pub(crate) struct Reverse {
+    /// Per parameter whether it gets a gradient.
+    params: Vec<bool>,
+    sigs: Signatures,
+    activity: Activity,
+    fields: ContributionFields,
+    backs: Backs,
+    seeds: Seeds,
+    contributions: Contributions,
+    finals: Finals,
+    lists: Lists,
+    spare: Spare,
 }
 
-fn wanted_params(graph: &GraphData, request: &Gradients<'_>) -> Result<Vec<bool>, PlanError> {
+impl Reverse {
+    /// Adds the reverse to a plan. `place` is the field and row of a value that the plan makes; `derivative_of` finds or makes the
+    /// derivative of a signature.
+    pub(crate) fn add(
+        &mut self,
+        plan: &mut Plan,
+        (graph, clusters): (&GraphData, &Clusters),
+        request: &Gradients<'_>,
+        place: &dyn Fn(ValueId) -> (FieldId, u32),
+        mut derivative_of: impl FnMut(SigId, &Wanted) -> Result<Option<Arc<Derivative>>, Refused>,
+    ) -> Result<(), PlanError> {
+        let Self { params, sigs, activity, fields, backs, seeds, contributions, finals, lists, spare } = self;
+        find_params(graph, request, params)?;
+        sigs.begin(graph, params);
+        activity.find_needs(graph, clusters, sigs, request);
+        activity.find_live(graph, sigs, request, |sig, app, facts| {
+            let derivative = match facts.planned {
+                true => derivative_of(sig, &facts.wanted).map_err(|refused| site_of(graph, app, refused))?,
+                false => None,
+            };
+            facts.set_derivative(derivative);
+            Ok(())
+        })?;
+        let Activity { needs, live, .. } = &*activity;
+        let (forward_steps, forward_waves) = (plan.steps.len(), plan.waves.len());
+        fields.begin();
+        backs.collect(plan, graph, live, sigs, fields)?;
+        let emitter = Emitter { graph, sigs, backs };
+        emitter.save(plan, lists);
+        seeds.collect(plan, (needs, request), fields, place)?;
+        contributions.collect(graph, needs, (backs, sigs), (seeds, request));
+        seeds.steps(plan, graph, request);
+        emitter.steps(plan, forward_waves, (fields, contributions));
+        emitter.outputs(plan, request, (fields, contributions), place, lists)?;
+        finals.add(plan, (graph, params), (backs, &emitter));
+        plan.normalise_with(spare);
+        recount(plan, forward_steps);
+        Ok(())
+    }
+}
+
+/// Finds per parameter whether it gets a gradient.
+fn find_params(graph: &GraphData, request: &Gradients<'_>, wanted: &mut Vec<bool>) -> Result<(), PlanError> {
     for &value in request.losses.iter().map(|(value, _)| value).chain(request.values) {
         let known = value.index() < graph.arena.values();
         let float = |ty: autobatch_ir::Type| ty.dtype == autobatch_ir::DType::F32 && !ty.is_list;
@@ -103,14 +143,15 @@ fn wanted_params(graph: &GraphData, request: &Gradients<'_>) -> Result<Vec<bool>
             return Err(PlanError::NoFloat(value));
         }
     }
-    let mut wanted = vec![request.params.is_none(); graph.module.params.len()];
+    wanted.clear();
+    wanted.resize(graph.module.params.len(), request.params.is_none());
     for param in request.params.unwrap_or(&[]) {
         match wanted.get_mut(param.index()) {
             Some(wanted) => *wanted = true,
             None => return Err(PlanError::NoParam(*param)),
         }
     }
-    Ok(wanted)
+    Ok(())
 }
 
 fn site_of(graph: &GraphData, app: AppId, refused: Refused) -> PlanError {

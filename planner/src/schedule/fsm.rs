@@ -5,10 +5,12 @@
 //! ours: a type with ratio 1 fires without asking (never wrong, and it keeps the table small), and a state that the table does not
 //! know goes to the ratio and is counted, so that a stale table shows in the report instead of in the running time.
 //!
-//! **Needs** a checked problem whose type numbers mean the same as in training. **Ensures** a valid order. **Cost** as `ratio`,
+//! **Needs** a checked problem whose types have [names](Problem::with_names), so that they mean the same as in training: the planner
+//! gives them. A type that the table has not met goes to the ratio, too. **Ensures** a valid order. **Cost** as `ratio`,
 //! plus a sort of the ready types and a binary search per decision. **Refuses** nothing at run time; a malformed table is refused
-//! when it is read. Training is in `fsm/learn.rs`.
+//! when it is read. Training is in `fsm/learn.rs`, the file in `fsm/document.rs`.
 
+mod document;
 mod learn;
 
 pub use learn::{Training, train};
@@ -18,23 +20,24 @@ use super::part::Part;
 use super::ratio::{best_ratio, run_part, safe_type};
 use super::solve::solve;
 use super::{Batches, Problem, Schedule, Scratch, Why};
+use document::Document;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Values of firing a type in a state, learned by [`train`]; reads and writes JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Vec<Entry>", into = "Vec<Entry>")]
+#[serde(try_from = "Document", into = "Document")]
 pub struct Table {
     entries: Vec<Entry>,
 }
 
-/// One state of the table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// One state of the table. Types are called by their names.
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
-    /// Ready types, most ready nodes first.
-    ready: Vec<u32>,
+    /// Ready types, most ready nodes first, ties by name.
+    ready: Vec<u64>,
     /// Type and value in millionths of a batch, ascending by type. Whole numbers survive any JSON reader unchanged.
-    values: Vec<(u32, i64)>,
+    values: Vec<(u64, i64)>,
 }
 
 impl Table {
@@ -59,42 +62,15 @@ impl Table {
     }
 
     /// The type of the highest value in a state; ties go to the smaller number.
-    fn best(&self, ready: &[u32]) -> Option<u32> {
+    fn best(&self, ready: &[u64]) -> Option<u64> {
         let at = self.entries.binary_search_by(|entry| entry.ready.as_slice().cmp(ready)).ok()?;
         best_value(&self.entries[at].values).map(|(ty, _)| ty)
     }
 }
 
 /// The highest value; starts from no value at all, because every value is negative and zero would win.
-fn best_value<V: PartialOrd + Copy>(values: &[(u32, V)]) -> Option<(u32, V)> {
+fn best_value<V: PartialOrd + Copy>(values: &[(u64, V)]) -> Option<(u64, V)> {
     values.iter().copied().reduce(|best, next| if next.1 > best.1 { next } else { best })
-}
-
-impl From<Table> for Vec<Entry> {
-    fn from(table: Table) -> Self {
-        table.entries
-    }
-}
-
-impl TryFrom<Vec<Entry>> for Table {
-    type Error = FsmError;
-
-    fn try_from(entries: Vec<Entry>) -> Result<Self, FsmError> {
-        for (at, entry) in entries.iter().enumerate() {
-            if at > 0 && entries[at - 1].ready >= entry.ready {
-                return Err(FsmError(format!("state {at} is not greater than the state before it")));
-            }
-            if entry.values.is_empty() || entry.values.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
-                return Err(FsmError(format!("state {at} has no values, or types that do not ascend")));
-            }
-            if let Some((ty, _)) = entry.values.iter().find(|(ty, _)| !entry.ready.contains(ty)) {
-                return Err(FsmError(format!(
-                    "state {at} gives a value to type {ty}, expected a type that is ready"
-                )));
-            }
-        }
-        Ok(Self { entries })
-    }
 }
 
 /// Why a text is not a [`Table`].
@@ -125,22 +101,26 @@ impl Schedule for Fsm {
         format!("{self:?}")
     }
 
+    fn wants_names(&self) -> bool {
+        !self.table.is_empty()
+    }
+
     fn needs_check(&self) -> bool {
         false
     }
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let (mut known, mut unknown) = (0, 0);
-        let mut state = std::mem::take(&mut scratch.keys);
+        let mut state = std::mem::take(&mut scratch.names);
         let mut batches = solve(problem, scratch, |part, tools| {
             run_part(part, tools, |front| {
                 safe_type(front).or_else(|| {
-                    describe(front, part, &mut state);
-                    let learned = self.table.best(&state).and_then(|ty| part.types.binary_search(&ty).ok());
-                    match learned {
+                    let place = Place { problem, part, front };
+                    place.describe(&mut state);
+                    match self.table.best(&state).and_then(|name| place.ready(name)) {
                         Some(ty) => {
                             known += 1;
-                            Some(ty as u32)
+                            Some(ty)
                         }
                         None => {
                             let choice = best_ratio(front);
@@ -151,7 +131,7 @@ impl Schedule for Fsm {
                 })
             })
         });
-        scratch.keys = state;
+        scratch.names = state;
         if batches.why == Why::Greedy {
             batches.why = Why::Learned { known, unknown };
         }
@@ -159,10 +139,35 @@ impl Schedule for Fsm {
     }
 }
 
-/// The ready types of a part by global number, most ready nodes first, ties by number.
-fn describe(front: &Front, part: &Part, state: &mut Vec<u32>) {
-    state.clear();
-    state.extend((0..part.types.len() as u32).filter(|&ty| front.ready.count(ty) > 0));
-    state.sort_unstable_by_key(|&ty| (std::cmp::Reverse(front.ready.count(ty)), ty));
-    state.iter_mut().for_each(|ty| *ty = part.types[*ty as usize]);
+/// Where a decision is made.
+struct Place<'a> {
+    problem: &'a Problem<'a>,
+    part: &'a Part,
+    front: &'a Front,
+}
+
+impl Place<'_> {
+    /// What a type of the part is called.
+    fn name(&self, ty: u32) -> u64 {
+        self.problem.name(self.part.types[ty as usize])
+    }
+
+    fn is_ready(&self, ty: &u32) -> bool {
+        self.front.ready.count(*ty) > 0
+    }
+
+    /// The names of the ready types, most ready nodes first, ties by name.
+    fn describe(&self, state: &mut Vec<u64>) {
+        state.clear();
+        state.extend((0..self.part.types.len() as u32).filter(|ty| self.is_ready(ty)).map(u64::from));
+        state.sort_unstable_by_key(|&ty| {
+            (std::cmp::Reverse(self.front.ready.count(ty as u32)), self.name(ty as u32))
+        });
+        state.iter_mut().for_each(|ty| *ty = self.name(*ty as u32));
+    }
+
+    /// The ready type of this name.
+    fn ready(&self, name: u64) -> Option<u32> {
+        (0..self.part.types.len() as u32).find(|ty| self.is_ready(ty) && self.name(*ty) == name)
+    }
 }

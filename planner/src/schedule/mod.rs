@@ -86,6 +86,11 @@ pub trait Schedule {
         None
     }
 
+    /// Whether the policy wants the types of problems [named](Problem::with_names): to remember what it learned of other graphs.
+    fn wants_names(&self) -> bool {
+        false
+    }
+
     /// Whether the planner must [`check`] each order before it goes on. It costs a scan, so only the policies of this
     /// library, whose orders are tested, do without: an order that breaks a rule is an error where it is checked.
     fn needs_check(&self) -> bool {

@@ -28,6 +28,7 @@ pub struct Problem<'a> {
     operand_start: &'a [u32],
     operands: &'a [u32],
     prices: &'a [Price],
+    names: &'a [u64],
 }
 
 impl<'a> Problem<'a> {
@@ -58,7 +59,7 @@ impl<'a> Problem<'a> {
                 return Err(ProblemError::AloneOutOfOrder { at, node });
             }
         }
-        Ok(Self { types, ty, alone, operand_start, operands, prices: &[] })
+        Ok(Self { types, ty, alone, operand_start, operands, prices: &[], names: &[] })
     }
 
     /// [`Problem::new`] for slices that are known to keep the rules; builds with debug assertions look nevertheless.
@@ -70,7 +71,7 @@ impl<'a> Problem<'a> {
         operands: &'a [u32],
     ) -> Self {
         debug_assert_eq!(Self::new(types, ty, alone, operand_start, operands).map(drop), Ok(()));
-        Self { types, ty, alone, operand_start, operands, prices: &[] }
+        Self { types, ty, alone, operand_start, operands, prices: &[], names: &[] }
     }
 
     /// The problem with what a batch of every type costs. Types beyond the end of `prices` have none.
@@ -82,6 +83,19 @@ impl<'a> Problem<'a> {
     /// What a batch of each of the first types costs; empty if nobody said.
     pub fn prices(&self) -> &'a [Price] {
         self.prices
+    }
+
+    /// The problem with a name for every type, which means the same in every problem whose types have names. Types beyond the
+    /// end of `names` are called by their numbers.
+    #[must_use]
+    pub fn with_names(self, names: &'a [u64]) -> Self {
+        Self { names, ..self }
+    }
+
+    /// What a type is called.
+    #[inline]
+    pub fn name(&self, ty: u32) -> u64 {
+        self.names.get(ty as usize).copied().unwrap_or(ty.into())
     }
 
     /// Number of nodes.

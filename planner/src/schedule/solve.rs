@@ -34,6 +34,8 @@ pub struct Scratch {
     pub(super) batch_of: Vec<u32>,
     pub(super) base: Vec<u32>,
     pub(super) keys: Vec<u32>,
+    /// Names of ready types.
+    pub(super) names: Vec<u64>,
     pub(super) counts: Vec<u32>,
     pub(super) depth: super::depth::Memory,
     pub(super) spare: Spare,

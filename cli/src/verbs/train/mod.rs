@@ -36,6 +36,8 @@ pub fn train(args: &TrainArgs, console: &mut Console<'_>) -> Result<Answer, Fail
     };
     let lesson = lessons::open(&args.model.name, &options)?;
     let mut run = Run::new(args, &lesson)?;
+    // Hours of training do not end because `head` has seen enough.
+    console.work_on();
     run.head(console)?;
     let finished = run.epochs(console)?;
     run.tail(finished, console)?;

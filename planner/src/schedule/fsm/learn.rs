@@ -9,12 +9,10 @@
 //! batches over all samples is kept, the last of equals (it has seen most), unless the ratio alone needs fewer: then the empty
 //! table is returned, which makes the policy the ratio. Learning stops within one percent of the bound.
 
-use super::super::front::Front;
-use super::super::part::Part;
 use super::super::ratio::{best_ratio, run_part, safe_type};
 use super::super::solve::solve;
 use super::super::{Problem, Schedule, Scratch};
-use super::{Entry, Fsm, Table, best_value, describe};
+use super::{Entry, Fsm, Place, Table, best_value};
 use std::collections::BTreeMap;
 
 const RATE: f64 = 0.4;
@@ -36,16 +34,17 @@ impl Default for Training {
     }
 }
 
-type Values = BTreeMap<Vec<u32>, Vec<(u32, f64)>>;
+type Values = BTreeMap<Vec<u64>, Vec<(u64, f64)>>;
 
 /// One decision of a run.
 struct Decision {
-    state: Vec<u32>,
-    ty: u32,
+    state: Vec<u64>,
+    /// The name of the type that fired.
+    ty: u64,
     reward: f64,
 }
 
-/// Learns a table from sample problems whose type numbers mean the same in all of them.
+/// Learns a table from sample problems whose types are called the same in all of them.
 pub fn train(samples: &[Problem<'_>], training: &Training, scratch: &mut Scratch) -> Table {
     let (mut values, mut random) = (Values::new(), Random(training.seed));
     let mut best = (Table::default(), judge(&Fsm::default(), samples, scratch).0);
@@ -55,7 +54,8 @@ pub fn train(samples: &[Problem<'_>], training: &Training, scratch: &mut Scratch
             solve(sample, scratch, |part, tools| {
                 let mut decisions = Vec::new();
                 let why = run_part(part, tools, |front| {
-                    decide(front, part, &values, epsilon, &mut random, &mut decisions)
+                    let place = Place { problem: sample, part, front };
+                    decide(&place, &values, epsilon, &mut random, &mut decisions)
                 });
                 learn(&decisions, &mut values);
                 why
@@ -84,28 +84,27 @@ fn judge(policy: &Fsm, samples: &[Problem<'_>], scratch: &mut Scratch) -> (u64, 
 
 /// Chooses a type, and records the choice unless it was forced by the safe rule.
 fn decide(
-    front: &Front,
-    part: &Part,
+    place: &Place<'_>,
     values: &Values,
     epsilon: f64,
     random: &mut Random,
     decisions: &mut Vec<Decision>,
 ) -> Option<u32> {
+    let front = place.front;
     if let Some(ty) = safe_type(front) {
         return Some(ty);
     }
     let fallback = best_ratio(front)?;
     let mut state = Vec::new();
-    describe(front, part, &mut state);
-    let global = if random.fraction() < epsilon {
-        state[(random.next() % state.len() as u64) as usize]
+    place.describe(&mut state);
+    let chosen = if random.fraction() < epsilon {
+        Some(state[(random.next() % state.len() as u64) as usize])
     } else {
-        let known = values.get(&state).and_then(|known| best_value(known));
-        known.map_or(part.types[fallback as usize], |(ty, _)| ty)
+        values.get(&state).and_then(|known| best_value(known)).map(|(name, _)| name)
     };
-    let ty = part.types.binary_search(&global).map_or(fallback, |local| local as u32);
+    let ty = chosen.and_then(|name| place.ready(name)).unwrap_or(fallback);
     let ratio = f64::from(front.ready.count(ty)) / f64::from(front.sources[ty as usize]);
-    decisions.push(Decision { state, ty: part.types[ty as usize], reward: ratio - 1.0 });
+    decisions.push(Decision { state, ty: place.name(ty), reward: ratio - 1.0 });
     Some(ty)
 }
 
@@ -126,7 +125,7 @@ fn learn(decisions: &[Decision], values: &mut Values) {
 }
 
 fn freeze(values: &Values) -> Table {
-    let whole = |&(ty, value): &(u32, f64)| (ty, (value * 1e6).round() as i64);
+    let whole = |&(ty, value): &(u64, f64)| (ty, (value * 1e6).round() as i64);
     let entries = values
         .iter()
         .map(|(ready, values)| Entry { ready: ready.clone(), values: values.iter().map(whole).collect() });

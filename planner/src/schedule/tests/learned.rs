@@ -42,16 +42,51 @@ fn unknown_states_go_to_the_ratio_and_are_counted() {
 }
 
 #[test]
+fn a_table_knows_types_by_name_whatever_their_numbers_are() {
+    let (graphs, mut scratch) = (samples(), Scratch::default());
+    let names: Vec<u64> = (0..8).map(|ty| 0xfeed_0000 + 7 * ty).collect();
+    let named: Vec<Problem<'_>> = graphs.iter().map(|graph| graph.problem().with_names(&names)).collect();
+    let training = Training { episodes: 30, seed: 7 };
+    let policy = Fsm { table: train(&named, &training, &mut scratch) };
+    assert!(!policy.table.is_empty() && policy.wants_names());
+    for (graph, named) in graphs.iter().zip(&named) {
+        let types = graph.problem().types();
+        let turned = |ty: u32| types - 1 - ty;
+        let ty: Vec<u32> = graph.ty.iter().map(|&ty| turned(ty)).collect();
+        let turned_names: Vec<u64> = (0..types).map(|ty| names[turned(ty) as usize]).collect();
+        let other = Problem::new(types, &ty, &graph.alone, &graph.start, &graph.operands).unwrap();
+        for problem in [*named, other.with_names(&turned_names)] {
+            let found = policy.schedule(&problem, &mut scratch);
+            assert!(matches!(found.why, Why::Learned { known: 1.., .. }), "{:?}", found.why);
+        }
+        // Types of other names are strangers, though their numbers are the same.
+        let strange: Vec<u64> = names.iter().map(|name| name + 1).collect();
+        let strangers = policy.schedule(&graph.problem().with_names(&strange), &mut scratch);
+        assert!(!matches!(strangers.why, Why::Learned { known: 1.., .. }), "{:?}", strangers.why);
+    }
+}
+
+#[test]
 fn malformed_tables_are_refused() {
+    let types = r#""types": ["01", "02", "03"]"#;
     for text in [
         "",
         "{}",
-        "[{\"ready\":[1,2],\"values\":[]}]",
-        "[{\"ready\":[1,2],\"values\":[[3,-1.0]]}]",
-        "[{\"ready\":[1,2],\"values\":[[2,-1.0],[1,-1.0]]}]",
-        "[{\"ready\":[2],\"values\":[[2,-1.0]]},{\"ready\":[1],\"values\":[[1,-1.0]]}]",
+        "[]",
+        r#"{"types": ["02", "01"], "states": []}"#,
+        r#"{"types": ["word"], "states": []}"#,
+        r#"{"types": [], "states": [], "more": 1}"#,
+        &format!(r#"{{{types}, "states": [{{"ready": [1, 2], "values": []}}]}}"#),
+        &format!(r#"{{{types}, "states": [{{"ready": [1, 3], "values": [[1, -1]]}}]}}"#),
+        &format!(r#"{{{types}, "states": [{{"ready": [1, 2], "values": [[0, -1]]}}]}}"#),
+        &format!(r#"{{{types}, "states": [{{"ready": [1, 2], "values": [[2, -1.5]]}}]}}"#),
+        &format!(r#"{{{types}, "states": [{{"ready": [1, 2], "values": [[2, -1], [1, -1]]}}]}}"#),
+        &format!(
+            r#"{{{types}, "states": [{{"ready": [2], "values": [[2, -1]]}}, {{"ready": [1], "values": [[1, -1]]}}]}}"#
+        ),
     ] {
         assert!(Table::from_json(text).is_err(), "{text}");
     }
-    assert!(Table::from_json("[]").is_ok_and(|table| table.is_empty()));
+    let empty = format!(r#"{{{types}, "states": []}}"#);
+    assert!(Table::from_json(&empty).is_ok_and(|table| table.is_empty()));
 }

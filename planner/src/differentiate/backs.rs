@@ -1,0 +1,180 @@
+//! The steps that have a reverse: their live lanes, and rows for what each contributes and keeps.
+
+use super::edit::{add_slab, grow, operand_field};
+use super::signatures::Signatures;
+use crate::PlanError;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::{AppId, SigId};
+use autobatch_ir::plan::{FieldId, Operand, Plan};
+use autobatch_ir::types::Type;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// No step, no field.
+const NONE: u32 = u32::MAX;
+
+/// A forward step and its reverse.
+pub(super) struct Back {
+    /// The forward step.
+    pub(super) step: usize,
+    pub(super) sig: SigId,
+    /// The first row of what it keeps for finals.
+    pub(super) kept: u32,
+    /// The first row of what the forward step saves.
+    pub(super) saved: u32,
+    lanes: Range<usize>,
+    rows: Range<usize>,
+}
+
+/// Rows of contributions that a result in reverse writes.
+pub(super) struct Rows {
+    pub(super) field: FieldId,
+    pub(super) first: u32,
+    before: Range<usize>,
+}
+
+/// All of them, descending by step. Kept from plan to plan.
+#[derive(Default)]
+pub(super) struct Backs {
+    all: Vec<Back>,
+    /// Per application its back and its lane there.
+    at: Vec<(u32, u32)>,
+    /// The live lanes of each.
+    lanes: Vec<u32>,
+    /// Of each, per gradient of an operand, where its contributions are.
+    rows: Vec<Rows>,
+    /// Of edges, how many come before each lane.
+    before: Vec<u32>,
+}
+
+/// Fields of contributions, by the field of the values whose gradients they are. Kept from plan to plan.
+#[derive(Default)]
+pub(super) struct ContributionFields(Vec<FieldId>);
+
+impl ContributionFields {
+    /// None are there yet.
+    pub(super) fn begin(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn get(&self, field: FieldId) -> Option<FieldId> {
+        self.0.get(field.index()).copied().filter(|&found| found != FieldId(NONE))
+    }
+
+    pub(super) fn get_or_add(&mut self, plan: &mut Plan, field: FieldId) -> FieldId {
+        self.get(field).unwrap_or_else(|| {
+            let made = add_slab(plan, &[plan.field(field).ty]);
+            self.0.resize(self.0.len().max(field.index() + 1), FieldId(NONE));
+            self.0[field.index()] = made;
+            made
+        })
+    }
+}
+
+impl Backs {
+    /// Finds the steps with live lanes, last first, and gives rows to what they contribute and keep.
+    pub(super) fn collect(
+        &mut self,
+        plan: &mut Plan,
+        graph: &GraphData,
+        live: &[bool],
+        sigs: &mut Signatures,
+        fields: &mut ContributionFields,
+    ) -> Result<(), PlanError> {
+        let Self { all, at, lanes, rows, before } = self;
+        all.clear();
+        at.clear();
+        at.resize(graph.arena.len(), (NONE, 0));
+        lanes.clear();
+        rows.clear();
+        before.clear();
+        for number in (0..plan.steps.len()).rev() {
+            let step = plan.steps[number].clone();
+            let sig = graph.arena.app(plan.lanes(&step)[0]).sig;
+            let facts = &mut sigs[sig];
+            let Some(derivative) = facts.derivative().map(Arc::clone) else { continue };
+            let (back, first_lane, first_row) = (all.len() as u32, lanes.len(), rows.len());
+            for (lane, app) in (0..).zip(plan.lanes(&step)) {
+                if live[app.index()] {
+                    at[app.index()] = (back, (lanes.len() - first_lane) as u32);
+                    lanes.push(lane);
+                }
+            }
+            let own = &lanes[first_lane..];
+            if own.is_empty() {
+                continue;
+            }
+            for (of, made) in derivative.gradients.iter().zip(&derivative.kernel.results) {
+                let operand = plan.operands(&step)[of.operand as usize];
+                let first_before = before.len();
+                let count = match (operand, of.edges) {
+                    (Operand::Segments { offsets, .. }, true) => edges_before(plan, offsets, own, before),
+                    _ => own.len() as u32,
+                };
+                let field = operand_field(operand).expect("bound numbers want no gradients");
+                // A step whose lists are all empty names any field: what it makes nobody reads.
+                let field = match plan.field(field).ty.shape.elements() == made.width as usize {
+                    true => fields.get_or_add(plan, field),
+                    false => add_slab(plan, &[derivative.kernel.regs[made.reg as usize].ty.element()]),
+                };
+                let first = grow(plan, field, count)?;
+                rows.push(Rows { field, first, before: first_before..before.len() });
+            }
+            let count = own.len() as u32;
+            let kept = own_rows(plan, &mut facts.kept, &derivative.kept, count)?;
+            let saved = own_rows(plan, &mut facts.saved, &derivative.saves, step.rows)?;
+            let (lanes, rows) = (first_lane..lanes.len(), first_row..rows.len());
+            all.push(Back { step: number, sig, kept, saved, lanes, rows });
+        }
+        Ok(())
+    }
+
+    pub(super) fn all(&self) -> &[Back] {
+        &self.all
+    }
+
+    /// The back of a live application, and its lane there.
+    #[inline]
+    pub(super) fn of(&self, app: AppId) -> Option<(&Back, u32)> {
+        let (back, lane) = self.at[app.index()];
+        Some((self.all.get(back as usize)?, lane))
+    }
+
+    /// The live lanes.
+    pub(super) fn lanes(&self, back: &Back) -> &[u32] {
+        &self.lanes[back.lanes.clone()]
+    }
+
+    /// Per gradient of an operand where its contributions are.
+    pub(super) fn rows(&self, back: &Back) -> &[Rows] {
+        &self.rows[back.rows.clone()]
+    }
+
+    /// Of edges, how many come before each lane; nothing of other rows.
+    pub(super) fn before(&self, rows: &Rows) -> &[u32] {
+        &self.before[rows.before.clone()]
+    }
+}
+
+/// Appends how many edges come before each lane, and counts all.
+fn edges_before(plan: &Plan, offsets: u32, lanes: &[u32], before: &mut Vec<u32>) -> u32 {
+    let offset = |at: u32| plan.tables[(offsets + at) as usize];
+    lanes.iter().fold(0, |total, &lane| {
+        before.push(total);
+        total + offset(lane + 1) - offset(lane)
+    })
+}
+
+/// The first of so many new rows of the fields that a signature has for itself, which are made if there are none.
+fn own_rows(
+    plan: &mut Plan,
+    first: &mut Option<FieldId>,
+    types: &[Type],
+    rows: u32,
+) -> Result<u32, PlanError> {
+    if types.is_empty() {
+        return Ok(0);
+    }
+    let first = *first.get_or_insert_with(|| add_slab(plan, types));
+    grow(plan, first, rows)
+}

@@ -1,0 +1,67 @@
+//! The sums over all rows that make the gradients of parameters.
+
+use super::backs::{Back, Backs};
+use super::edit::gradient_name;
+use super::emit::Emitter;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::plan::{Final, FinalPart, FinalSum, Plan, Store, StoreId, StoreKind};
+use autobatch_ir::types::{DType, Type};
+
+/// What finals are made of. Kept from plan to plan.
+#[derive(Default)]
+pub(super) struct Finals {
+    /// Per parameter the store of its gradient, if it gets one.
+    stores: Vec<Option<StoreId>>,
+    parts: Vec<Part>,
+}
+
+/// A part of a final.
+struct Part {
+    /// The final.
+    of: (StoreId, FinalSum),
+    /// Its place among all parts.
+    number: u32,
+    part: FinalPart,
+}
+
+impl Finals {
+    /// Adds stores for gradients, and one final for each block of each parameter, over the steps in forward order.
+    pub(super) fn add(
+        &mut self,
+        plan: &mut Plan,
+        (graph, params): (&GraphData, &[bool]),
+        (backs, emitter): (&Backs, &Emitter<'_>),
+    ) {
+        let Self { stores, parts } = self;
+        stores.clear();
+        for ((param, decl), &wanted) in (0..).zip(&graph.module.params).zip(params) {
+            stores.push(wanted.then(|| {
+                let (name, ty) = (gradient_name(plan, &decl.name), Type::new(DType::F32, decl.ty.shape));
+                plan.stores.push(Store { name, ty, kind: StoreKind::Grad(StoreId(param)) });
+                StoreId(plan.stores.len() as u32 - 1)
+            }));
+        }
+        parts.clear();
+        for back in backs.all().iter().rev() {
+            let lanes = backs.lanes(back).len() as u32;
+            for lane in &emitter.derivative(back).finals {
+                let Some(store) = stores[argument(plan, back, lane.param).index()] else { continue };
+                let x = lane.x.map(|from| emitter.operand(plan, back, from));
+                let dy = emitter.operand(plan, back, lane.dy);
+                let part = FinalPart { lanes, each: lane.each, x, dy };
+                parts.push(Part { of: (store, lane.sum), number: parts.len() as u32, part });
+            }
+        }
+        parts.sort_unstable_by_key(|part| (part.of, part.number));
+        for parts in parts.chunk_by(|a, b| a.of == b.of) {
+            let (store, sum) = parts[0].of;
+            let parts = parts.iter().map(|part| part.part).collect();
+            plan.finals.push(Final { store, sum, parts });
+        }
+    }
+}
+
+/// The store that the forward step names for an argument of its signature: that of a parameter.
+fn argument(plan: &Plan, back: &Back, param: u32) -> StoreId {
+    plan.stores(&plan.steps[back.step])[param as usize]
+}

@@ -1,0 +1,108 @@
+//! Where the reverse begins: rows that hold the factors of losses, and the steps that bring them in.
+
+use super::Gradients;
+use super::backs::ContributionFields;
+use super::edit::{begin_step, close_wave, end_step, grow};
+use crate::PlanError;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::ValueId;
+use autobatch_ir::plan::{FieldId, Kernel, Place, Plan, Reg, RegKind, View};
+use autobatch_ir::types::Type;
+use std::sync::Arc;
+
+/// So many kernels of factors are kept, and those of one plan.
+const MOST_KERNELS: usize = 64;
+
+/// A loss that leads anywhere.
+struct Seed {
+    /// The field of the loss; once it has a row, that of contributions.
+    field: FieldId,
+    /// The bits of its factor.
+    factor: u32,
+    /// By its place in the request.
+    loss: u32,
+}
+
+/// All of them. Kept from plan to plan.
+#[derive(Default)]
+pub(super) struct Seeds {
+    seeds: Vec<Seed>,
+    /// Per loss of the request its row, if it leads anywhere.
+    rows: Vec<Option<u32>>,
+    kernels: Vec<Arc<Kernel>>,
+}
+
+impl Seeds {
+    /// Gives rows to losses that lead anywhere; `place` is where a value is.
+    pub(super) fn collect(
+        &mut self,
+        plan: &mut Plan,
+        (needs, request): (&[bool], &Gradients<'_>),
+        fields: &mut ContributionFields,
+        place: &dyn Fn(ValueId) -> (FieldId, u32),
+    ) -> Result<(), PlanError> {
+        let Self { seeds, rows, .. } = self;
+        seeds.clear();
+        rows.clear();
+        rows.resize(request.losses.len(), None);
+        for (loss, &(value, factor)) in (0..).zip(request.losses) {
+            if needs[value.index()] {
+                seeds.push(Seed { field: place(value).0, factor: factor.to_bits(), loss });
+            }
+        }
+        seeds.sort_unstable_by_key(|seed| (seed.field, seed.factor, seed.loss));
+        for group in seeds.chunk_by_mut(|a, b| (a.field, a.factor) == (b.field, b.factor)) {
+            let field = fields.get_or_add(plan, group[0].field);
+            let first = grow(plan, field, group.len() as u32)?;
+            for (row, seed) in (first..).zip(group) {
+                seed.field = field;
+                rows[seed.loss as usize] = Some(row);
+            }
+        }
+        seeds.sort_unstable_by_key(|seed| (seed.field, seed.factor, seed.loss));
+        Ok(())
+    }
+
+    /// Per loss of the request its row, if it leads anywhere.
+    pub(super) fn rows(&self) -> impl Iterator<Item = Option<u32>> {
+        self.rows.iter().copied()
+    }
+
+    /// One source step for each field and factor.
+    pub(super) fn steps(&mut self, plan: &mut Plan, graph: &GraphData, request: &Gradients<'_>) {
+        let Self { seeds, rows, kernels } = self;
+        if kernels.len() > MOST_KERNELS {
+            kernels.clear();
+        }
+        for group in seeds.chunk_by(|a, b| (a.field, a.factor) == (b.field, b.factor)) {
+            let Seed { field, factor, loss } = group[0];
+            let Some(start) = rows[loss as usize] else { continue };
+            let begun = begin_step(plan);
+            plan.places.push(Place::Rows { field, start });
+            let loss = |seed: &Seed| graph.arena.producer(request.losses[seed.loss as usize].0);
+            plan.lanes.extend(group.iter().map(loss));
+            let reg = Reg { kind: RegKind::Const(factor), ty: plan.field(field).ty };
+            end_step(plan, &constant(kernels, reg), begun);
+        }
+        close_wave(plan);
+    }
+}
+
+/// The kernel that brings a constant in, made now or before.
+fn constant(kernels: &mut Vec<Arc<Kernel>>, reg: Reg) -> Arc<Kernel> {
+    if let Some(known) = kernels.iter().find(|known| known.regs == [reg]) {
+        return Arc::clone(known);
+    }
+    let Reg { ty: Type { shape, .. }, .. } = reg;
+    let kernel = Arc::new(Kernel {
+        name: "loss'".to_owned(),
+        ports: 0,
+        params: Vec::new(),
+        regs: vec![reg],
+        stages: Vec::new(),
+        results: vec![View { reg: 0, start: 0, width: shape.elements() as u32 }],
+        source: true,
+    });
+    kernels.push(Arc::clone(&kernel));
+    kernel
+}

@@ -1,0 +1,130 @@
+//! What differentiation knows of the signatures of a graph. Kept from plan to plan.
+
+use super::kernel::{Derivative, Wanted};
+use crate::cluster::is_source;
+use autobatch_ir::graph::{Callee, GraphData, Op, ParamArg, Signature};
+use autobatch_ir::id::SigId;
+use autobatch_ir::plan::FieldId;
+use autobatch_ir::types::DType;
+use std::ops::{Index, IndexMut, Range};
+use std::sync::Arc;
+
+/// Facts of every signature of a graph; behind them perhaps those of an earlier graph that had more.
+#[derive(Default)]
+pub(super) struct Signatures(Vec<SigFacts>);
+
+impl Signatures {
+    /// Begins anew, for a graph of whose parameters these want gradients.
+    pub(super) fn begin(&mut self, graph: &GraphData, params: &[bool]) {
+        let signatures = graph.sigs.items();
+        if self.0.len() < signatures.len() {
+            self.0.resize_with(signatures.len(), SigFacts::default);
+        }
+        self.0.iter_mut().zip(signatures).for_each(|(facts, own)| facts.begin(graph, own, params));
+    }
+}
+
+impl Index<SigId> for Signatures {
+    type Output = SigFacts;
+
+    fn index(&self, sig: SigId) -> &SigFacts {
+        &self.0[sig.index()]
+    }
+}
+
+impl IndexMut<SigId> for Signatures {
+    fn index_mut(&mut self, sig: SigId) -> &mut SigFacts {
+        &mut self.0[sig.index()]
+    }
+}
+
+/// What differentiation knows of a signature.
+#[derive(Default)]
+pub(super) struct SigFacts {
+    /// Whether a parameter of it needs a gradient.
+    pub(super) params: bool,
+    /// Whether its results hand no gradient on.
+    pub(super) blocked: bool,
+    pub(super) is_list: bool,
+    pub(super) is_source: bool,
+    /// Per operand whether it is a list.
+    pub(super) lists: Vec<bool>,
+    /// Per result whether it is a float.
+    pub(super) floats: Vec<bool>,
+    /// Whether some planned application has it.
+    pub(super) planned: bool,
+    /// What wants gradients in some planned application.
+    pub(super) wanted: Wanted,
+    /// Once a live application asked for it: its derivative, or that there is none.
+    derivative: Option<Option<Arc<Derivative>>>,
+    /// The gradients of that by operand, ascending.
+    pub(super) groups: Vec<Group>,
+    /// The first field of what forward steps save for it.
+    pub(super) saved: Option<FieldId>,
+    /// The first field of what steps in reverse keep for finals.
+    pub(super) kept: Option<FieldId>,
+}
+
+/// The results in reverse that contribute to one operand.
+pub(super) struct Group {
+    pub(super) operand: u32,
+    pub(super) list: bool,
+    pub(super) uses: Range<usize>,
+}
+
+impl SigFacts {
+    fn begin(&mut self, graph: &GraphData, signature: &Signature, params: &[bool]) {
+        fn refill(list: &mut Vec<bool>, with: impl Iterator<Item = bool>) {
+            list.clear();
+            list.extend(with);
+        }
+        let wants = |arg: &ParamArg| matches!(*arg, ParamArg::Module(param) if params[param.index()]);
+        self.params = signature.params.iter().any(wants);
+        self.blocked = matches!(
+            signature.callee,
+            Callee::Op(
+                Op::StopGradient
+                    | Op::Compare(_)
+                    | Op::ArgMax
+                    | Op::OneHot { .. }
+                    | Op::ForkNoise { .. }
+                    | Op::Unary(autobatch_ir::graph::Unary::Sign)
+            )
+        );
+        self.is_list = signature.is_list();
+        self.is_source = is_source(signature.callee);
+        refill(&mut self.lists, signature.operands.iter().map(|&ty| graph.ty(ty).is_list));
+        refill(&mut self.floats, signature.results.iter().map(|&ty| graph.ty(ty).dtype == DType::F32));
+        self.planned = false;
+        refill(&mut self.wanted.operands, signature.operands.iter().map(|_| false));
+        refill(&mut self.wanted.params, signature.params.iter().map(wants));
+        self.derivative = None;
+        self.groups.clear();
+        (self.saved, self.kept) = (None, None);
+    }
+
+    /// Whether nobody has asked for the derivative.
+    pub(super) fn is_unasked(&self) -> bool {
+        self.derivative.is_none()
+    }
+
+    /// The derivative, if it was asked for and there is one.
+    pub(super) fn derivative(&self) -> Option<&Arc<Derivative>> {
+        self.derivative.as_ref()?.as_ref()
+    }
+
+    /// Notes the derivative, which lists the gradients of operands in ascending order.
+    pub(super) fn set_derivative(&mut self, derivative: Option<Arc<Derivative>>) {
+        let gradients = derivative.as_ref().map_or(&[][..], |found| &found.gradients);
+        for (number, of) in gradients.iter().enumerate() {
+            match self.groups.last_mut() {
+                Some(last) if last.operand == of.operand => last.uses.end = number + 1,
+                _ => {
+                    let list = self.lists[of.operand as usize];
+                    self.groups.push(Group { operand: of.operand, list, uses: number..number + 1 });
+                }
+            }
+        }
+        self.derivative = Some(derivative);
+    }
+}
