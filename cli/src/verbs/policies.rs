@@ -168,7 +168,8 @@ fn auto_picks(lines: &[Line], auto: &Line) -> String {
         lines.iter().find(same).map_or_else(String::new, |line| format!(", the order of {}", line.policy));
     let batches = auto.batches().words(auto.plans.len());
     let whys: Vec<&Why> = auto.plans.iter().map(|planned| &planned.batches.why).collect();
-    format!("auto picks {batches} batches{like}: {}", reasons(&whys))
+    let batches = if batches == "1" { "1 batch".to_owned() } else { format!("{batches} batches") };
+    format!("auto picks {batches}{like}: {}", reasons(&whys))
 }
 
 /// The reasons of one graph, or those of many, each kind once with how many graphs it holds for and how

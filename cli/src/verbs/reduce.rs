@@ -5,6 +5,8 @@
 //! application away. After each move, whatever no output needs is dropped, and with it instances.
 //! The search works on the JSON document, whose reader verifies: no candidate breaks a rule.
 
+mod declarations;
+
 use super::show::graph_json;
 use crate::args::ReduceArgs;
 use crate::console::{Console, progress};
@@ -93,8 +95,12 @@ impl Search<'_> {
             self.drop_outputs(&mut best)?;
             self.move_outputs(&mut best)?;
             if (best.arena.len(), best.outputs.len()) == before || self.spent() {
-                return Ok(best);
+                break;
             }
+        }
+        match declarations::used(&best) {
+            Some(candidate) if !self.spent() && self.fails(&candidate)? => Ok(candidate),
+            _ => Ok(best),
         }
     }
 

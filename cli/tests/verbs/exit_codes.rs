@@ -239,3 +239,15 @@ fn a_plan_is_written_even_if_nobody_reads_its_steps() {
         assert!(std::path::Path::new(&plan).exists(), "{more}");
     }
 }
+
+#[test]
+fn a_certificate_that_is_wrong_is_corrected_in_one_number() {
+    let path = planned(NAMES, "certified.json", &[]);
+    let text = std::fs::read_to_string(&path).expect("just written");
+    let forged = text.replace("\"copied\":0", "\"copied\":7");
+    assert_ne!(text, forged);
+    std::fs::write(&path, forged).expect("the scratch folder is there");
+    let output = autobatch(&["show", &path]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("P27 the certificate: copied must be 0, found 7"), "{said}");
+}
