@@ -227,7 +227,7 @@ pub struct PlanArgs {
     /// How to plan.
     #[command(flatten)]
     pub wish: WishArgs,
-    /// Where to write the plan: .plan, .abp, .json, or a picture .svg.
+    /// Where to write the plan: .plan, .abp, .json, or a picture .svg. A graph that passes changed is written beside it.
     #[arg(short, long)]
     pub output: Option<String>,
     /// Show every step.

@@ -17,7 +17,7 @@ pub struct PlayArgs {
     /// Of parameters that are drawn.
     #[arg(long, default_value_t = 0, conflicts_with = "weights")]
     pub seed: u64,
-    /// Where to write the outputs: .json, or .npy if they are of one type.
+    /// Where to write the outputs: .json, where NaN and infinities are texts, or .npy if they are of one type.
     #[arg(short, long)]
     pub output: Option<String>,
     /// Threads that play; 0 means one a core.
