@@ -6,6 +6,7 @@ mod play;
 pub use learn::{ModelArgs, OptimizerArg, RunArgs, TrainArgs};
 pub use play::PlayArgs;
 
+use crate::failure::Failure;
 use crate::planning::Wish;
 use autobatch_ir::plan::Mode;
 use autobatch_planner::RowOrder;
@@ -54,7 +55,11 @@ pub enum Verb {
     Check(CheckArgs),
     /// List the stages of planning.
     #[command(after_help = "Example:  autobatch passes")]
-    Passes,
+    Passes {
+        /// Answer in JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Make a graph smaller while a command still fails on it.
     #[command(
         after_help = "Example:  autobatch reduce bad.abg -o small.graph -- autobatch check {} bad.plan\n\nThe command fails if its exit code is not 0; {} stands for the candidate's file. Dropped are outputs,\nwhole instances, and everything that no output needs; outputs move towards the leaves."
@@ -142,39 +147,53 @@ pub struct ShowArgs {
     /// Where to write.
     #[arg(short, long, default_value = "-")]
     pub output: String,
-    /// How the picture of a graph is batched.
+    /// How the graph of a picture is batched.
     #[command(flatten)]
     pub wish: WishArgs,
 }
 
-/// How to plan.
+/// How to plan. What is not given can be told from what is.
 #[derive(Args, Debug, Default)]
 pub struct WishArgs {
-    /// The batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:table.json, auto.
-    #[arg(long, default_value = "auto")]
-    pub policy: Policy,
-    /// How rows are ordered: as emitted, or as their consumers read.
-    #[arg(long, value_enum, default_value_t)]
-    pub rows: Rows,
-    /// What the plan promises.
-    #[arg(long, value_enum, default_value_t)]
-    pub mode: ModeArg,
+    /// The batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:table.json, auto [default: auto].
+    #[arg(long)]
+    pub policy: Option<Policy>,
+    /// How rows are ordered: as emitted, or as their consumers read [default: propagated].
+    #[arg(long, value_enum)]
+    pub rows: Option<Rows>,
+    /// What the plan promises [default: infer].
+    #[arg(long, value_enum)]
+    pub mode: Option<ModeArg>,
 }
 
 impl WishArgs {
     /// The same for the planner.
     #[must_use]
     pub fn wish(&self) -> Wish {
-        let rows = match self.rows {
+        let rows = match self.rows.unwrap_or_default() {
             Rows::Batch => RowOrder::Batch,
             Rows::Propagated => RowOrder::Propagated,
             Rows::Planned => RowOrder::Planned,
         };
-        let mode = match self.mode {
+        let mode = match self.mode.unwrap_or_default() {
             ModeArg::Infer => Mode::Infer,
             ModeArg::Train => Mode::Train,
         };
-        Wish { policy: self.policy.clone(), rows, mode }
+        Wish { policy: self.policy.clone().unwrap_or_default(), rows, mode }
+    }
+
+    /// Refuses options of planning where nothing is planned.
+    pub fn none_given(&self, why: &str) -> Result<(), Failure> {
+        let given = [
+            ("--policy", self.policy.is_some()),
+            ("--rows", self.rows.is_some()),
+            ("--mode", self.mode.is_some()),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            Some((option, _)) => Err(Failure::usage(format!("{option} says how to plan, and {why}"))
+                .help(format!("leave {option} out"))),
+            None => Ok(()),
+        }
     }
 }
 
@@ -208,7 +227,7 @@ pub struct PlanArgs {
     /// How to plan.
     #[command(flatten)]
     pub wish: WishArgs,
-    /// Where to write the plan: .plan, .abp, .json, or a picture .svg.
+    /// Where to write the plan: .plan, .abp, .json, or a picture .svg. A graph that passes changed is written beside it.
     #[arg(short, long)]
     pub output: Option<String>,
     /// Show every step.
@@ -275,7 +294,7 @@ pub struct ExplainArgs {
     #[arg(long)]
     pub gathers: bool,
     /// Answer in JSON.
-    #[arg(long, conflicts_with_all = ["why", "lanes", "site", "gathers"])]
+    #[arg(long)]
     pub json: bool,
 }
 
@@ -300,6 +319,9 @@ pub struct DiffArgs {
     pub a: String,
     /// Another of the same kind.
     pub b: String,
+    /// Answer in JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of `check`.
@@ -313,6 +335,9 @@ pub struct CheckArgs {
     /// An order to score instead of a plan.
     #[arg(long, conflicts_with = "plan")]
     pub batches: Option<String>,
+    /// Answer in JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of `reduce`.
@@ -401,13 +426,13 @@ pub struct EmitArgs {
     /// The width of hidden states.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1 << 14))]
     pub hidden: u32,
-    /// How many inner cells trees choose from at random; how many types random graphs have.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub cells: u32,
-    /// Applications of each random instance.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    pub nodes: u32,
-    /// Classify every node of a tree, not the root alone.
+    /// How many inner cells trees choose from at random; how many types random graphs have [default: 1].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub cells: Option<u32>,
+    /// Applications of each random instance [default: 20].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub nodes: Option<u32>,
+    /// Classify every node of a tree, not the root alone; trees only.
     #[arg(long)]
     pub every_node: bool,
     /// Of invented data and random choices.

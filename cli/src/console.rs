@@ -44,7 +44,7 @@ impl<'a> Console<'a> {
         let seconds = time.as_secs_f64();
         match seconds {
             _ if !self.timings => "..".to_owned(),
-            ..1e-3 => format!("{:.0} us", seconds * 1e6),
+            ..1e-3 => format!("{:.0} µs", seconds * 1e6),
             ..1e-2 => format!("{:.2} ms", seconds * 1e3),
             ..1.0 => format!("{:.1} ms", seconds * 1e3),
             _ => format!("{seconds:.2} s"),

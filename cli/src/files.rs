@@ -4,14 +4,15 @@
 //! do. What is loaded is verified: no verb sees a graph or plan that breaks its rules.
 
 use crate::failure::Failure;
+use autobatch_ir::LoadError;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Plan, Verified};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// What every binary file of ours begins with.
-const MAGIC_PROBE: &[u8] = b"autobatch";
+/// The extensions of graphs that passes rewrote before they were planned: `x.passes.graph` lies beside `x.plan`.
+const AFTER_PASSES: [&str; 2] = ["passes.abg", "passes.graph"];
 const PLAN_FORMAT: &str = "autobatch plan";
 const PLAN_VERSION: u32 = 1;
 
@@ -53,6 +54,43 @@ pub fn check_extension(path: &str, is_graph: bool) -> Result<(), Failure> {
     if others.contains(&extension) {
         let message = format!("{path}: .{extension} is a form of {what}");
         return Err(Failure::usage(message).help(format!("write {own}")));
+    }
+    Ok(())
+}
+
+/// The form in which a graph, or else a plan, is written under a path: text to standard output.
+pub fn form_to_write(path: &str, is_graph: bool) -> Result<Form, Failure> {
+    check_extension(path, is_graph)?;
+    match (path, form_of(path)) {
+        ("-", _) => Ok(Form::Text),
+        (_, Some(form)) => Ok(form),
+        (_, None) => Err(no_such_form(path, is_graph)),
+    }
+}
+
+/// The same without pictures: the form must read back.
+pub fn form_to_keep(path: &str, is_graph: bool) -> Result<Form, Failure> {
+    match form_to_write(path, is_graph)? {
+        Form::Dot | Form::Svg => Err(no_such_form(path, is_graph)),
+        form => Ok(form),
+    }
+}
+
+fn no_such_form(path: &str, is_graph: bool) -> Failure {
+    let (what, own) = match is_graph {
+        true => ("graphs", ".graph, .abg or .json"),
+        false => ("plans", ".plan, .abp or .json"),
+    };
+    let help = format!("write {own}; `autobatch show` makes pictures");
+    Failure::usage(format!("{path}: no form of {what} has this extension")).help(help)
+}
+
+/// Refuses to read standard input for two files: it can be read once.
+pub fn one_standard_input<'a>(paths: impl IntoIterator<Item = &'a String>) -> Result<(), Failure> {
+    if paths.into_iter().filter(|path| *path == "-").count() > 1 {
+        return Err(
+            Failure::usage("standard input can be one file, not two").help("name a file for the other")
+        );
     }
     Ok(())
 }
@@ -110,12 +148,17 @@ pub fn load(path: &str) -> Result<Loaded, Failure> {
     }
 }
 
+/// A binary file under a name that does not say what it holds: its header does.
 fn sniff_binary(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
-    binary_graph(path, bytes).or_else(|failure| binary_plan(path, bytes).map_err(|_| failure)).map_err(|failure| {
-        if bytes.starts_with(MAGIC_PROBE) { failure } else { failure.help(
-            "graphs are .graph, .abg or .json files, plans .plan, .abp or .json files; `autobatch emit` makes graphs",
-        ) }
-    })
+    match GraphData::from_bytes(bytes) {
+        Ok(graph) => Ok(Loaded::Graph(Box::new(graph))),
+        Err(LoadError::Kind { .. }) => binary_plan(path, bytes),
+        Err(LoadError::Foreign) => {
+            let help = "graphs are .graph, .abg or .json files, plans .plan, .abp or .json files; `autobatch emit` makes graphs";
+            Err(Failure::input(format!("{path}: neither a graph nor a plan in any form")).help(help))
+        }
+        Err(error) => Err(Failure::input(format!("{path}: {error}"))),
+    }
 }
 
 fn text_graph(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
@@ -144,7 +187,13 @@ fn json(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
     let wrong = |what: String| Failure::input(format!("{path}: {what}"));
     let text = std::str::from_utf8(bytes).map_err(|error| wrong(format!("no UTF-8 text: {error}")))?;
     let head: Head = serde_json::from_str(text).map_err(|error| {
-        wrong(error.to_string()).help("expected a graph or plan that `autobatch show --format json` wrote")
+        let what = match error.classify() {
+            serde_json::error::Category::Data => {
+                "no field \"format\" that says what the document is".to_owned()
+            }
+            _ => error.to_string(),
+        };
+        wrong(what).help("expected a graph or plan that `autobatch show --format json` wrote")
     })?;
     if head.format == PLAN_FORMAT {
         let document: PlanDocument<Plan> =
@@ -187,12 +236,21 @@ pub fn load_plan(path: &str) -> Result<Verified<Plan>, Failure> {
 /// The graph that lies beside a plan under the same name and has its structure.
 #[must_use]
 pub fn graph_beside(plan_path: &str, plan: &Plan) -> Option<(String, GraphData)> {
-    ["abg", "graph", "json"].into_iter().find_map(|extension| {
+    ["abg", "graph", "json", AFTER_PASSES[0], AFTER_PASSES[1]].into_iter().find_map(|extension| {
         let path: PathBuf = Path::new(plan_path).with_extension(extension);
         let path = path.to_str()?.to_owned();
         let graph = (path != plan_path && Path::new(&path).exists()).then(|| load_graph(&path).ok())??;
         (graph.structure() == plan.structure).then_some((path, graph))
     })
+}
+
+/// Writes the graph that passes made beside the plan that is made of it; gives its path.
+pub fn write_after_passes(plan_path: &str, graph: &GraphData) -> Result<String, Failure> {
+    let is_text = form_of(plan_path) == Some(Form::Text);
+    let path = Path::new(plan_path).with_extension(AFTER_PASSES[usize::from(is_text)]);
+    let bytes = if is_text { graph.to_text().into_bytes() } else { graph.to_bytes() };
+    std::fs::write(&path, bytes).map_err(|error| Failure::output(&path.to_string_lossy(), &error))?;
+    Ok(path.to_string_lossy().into_owned())
 }
 
 /// A plan as a JSON document.

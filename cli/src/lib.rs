@@ -13,6 +13,7 @@ pub mod lifetimes;
 mod npy;
 pub mod picture;
 pub mod planning;
+mod spell;
 pub mod verbs;
 mod words;
 
@@ -34,7 +35,7 @@ pub fn run(cli: &Cli, console: &mut Console<'_>) -> Result<Answer, Failure> {
         Verb::Policies(args) => verbs::policies(args, console),
         Verb::Diff(args) => verbs::diff(args, console),
         Verb::Check(args) => verbs::check(args, console),
-        Verb::Passes => verbs::passes(console),
+        Verb::Passes { json } => verbs::passes(*json, console),
         Verb::Reduce(args) => verbs::reduce(args, console),
         Verb::FsmTrain(args) => verbs::fsm_train(args, console),
         Verb::Emit(args) => verbs::emit(args, console),

@@ -14,10 +14,15 @@ pub(crate) fn count(number: impl Into<u64>) -> String {
     text
 }
 
-/// `1 step`, `2 steps`
+/// `1 step`, `2 steps`, `3 batches`
 #[must_use]
 pub(crate) fn plural(number: u64, what: &str) -> String {
-    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+    let ending = match number {
+        1 => "",
+        _ if what.ends_with("ch") || what.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{} {what}{ending}", count(number))
 }
 
 /// A bar chart of one line: neighbours are merged until at most `width` bars are left, each as high

@@ -102,7 +102,7 @@ impl fmt::Display for CheckpointError {
             Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
             Self::Device(why) => write!(f, "parameters could not be read: {why}"),
             Self::Damaged(what) => {
-                write!(f, "the file is damaged or no safetensors file: {what}; take an older checkpoint")
+                write!(f, "the file is damaged or no safetensors file: {what}")
             }
             Self::NoCheckpoint => {
                 f.write_str("expected a checkpoint, found arrays only; read them with train::read_weights")

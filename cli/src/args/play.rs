@@ -17,14 +17,14 @@ pub struct PlayArgs {
     /// Of parameters that are drawn.
     #[arg(long, default_value_t = 0, conflicts_with = "weights")]
     pub seed: u64,
-    /// Where to write the outputs: .json, or .npy if they are of one type.
+    /// Where to write the outputs: .json, where NaN and infinities are texts, or .npy if they are of one type.
     #[arg(short, long)]
     pub output: Option<String>,
     /// Threads that play; 0 means one a core.
     #[arg(long, default_value_t = 1, value_parser = threads)]
     pub threads: usize,
-    /// How many bytes rows may take.
-    #[arg(long, value_name = "BYTES")]
+    /// How many bytes rows may take: 1000000, 64KiB, 512MiB, 2GiB.
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub memory_limit: Option<u64>,
     /// Stop at the first result that is NaN or infinite though all that it is made of is finite.
     #[arg(long)]
@@ -35,7 +35,32 @@ pub struct PlayArgs {
     /// Write every step's time as trace events, for Perfetto and chrome://tracing.
     #[arg(long, value_name = "FILE.json")]
     pub trace: Option<String>,
-    /// How to plan.
+    /// How to plan, where no plan is named.
     #[command(flatten)]
     pub wish: WishArgs,
+}
+
+/// A number of bytes, alone or with a unit.
+fn bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u32); 3] = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+    let unit = UNITS.into_iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)));
+    let (digits, shift) = unit.unwrap_or((text, 0));
+    let number = digits.trim_end().parse::<u64>().ok();
+    number
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "expected a number of bytes, or one of KiB, MiB or GiB, such as 512MiB".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn bytes_have_units() {
+        let all = ["7", "64KiB", "512 MiB", "1GiB"].map(bytes);
+        assert_eq!(all, [Ok(7), Ok(64 << 10), Ok(512 << 20), Ok(1 << 30)]);
+        for wrong in ["", "KiB", "1GB", "-1", "99999999999999GiB"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -16,6 +16,7 @@ use std::collections::HashMap;
 
 /// The graph that a command line asks for.
 pub fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
+    refuse_options_of_others(args)?;
     let graph = match args.model {
         EmitModel::Random => random::emit(args),
         EmitModel::Trees => trees::emit(args),
@@ -24,6 +25,27 @@ pub fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
     }?;
     graph.verify().map_err(|errors| Failure::input(format!("the emitted graph is not sound: {errors}")))?;
     Ok(graph)
+}
+
+/// Refuses options that the model does not heed.
+fn refuse_options_of_others(args: &EmitArgs) -> Result<(), Failure> {
+    use EmitModel::{Bilstm, Lattice, Random, Trees};
+    let options: [(&str, bool, &[EmitModel]); 4] = [
+        ("--data", args.data.is_some(), &[Trees, Bilstm, Lattice]),
+        ("--cells", args.cells.is_some(), &[Trees, Random]),
+        ("--nodes", args.nodes.is_some(), &[Random]),
+        ("--every-node", args.every_node, &[Trees]),
+    ];
+    let name = |model: &EmitModel| format!("{model:?}").to_lowercase();
+    for (option, given, heeded_by) in options {
+        if given && !heeded_by.contains(&args.model) {
+            let others: Vec<String> = heeded_by.iter().map(name).collect();
+            let message = format!("{option} is no option of {}", name(&args.model));
+            return Err(Failure::usage(message)
+                .help(format!("leave {option} out; it is one of {}", others.join(", "))));
+        }
+    }
+    Ok(())
 }
 
 /// The instances of the minibatch that is asked for.

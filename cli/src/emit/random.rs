@@ -10,15 +10,13 @@ use autobatch_models::data::random::Random;
 
 /// How far back an operand lies at most; the smaller, the deeper the graph.
 const REACH: usize = 6;
+/// Applications of an instance, if the command line does not say.
+const NODES: u32 = 20;
 
 pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
-    if args.data.is_some() {
-        return Err(Failure::usage("random graphs read no data")
-            .help("leave --data out, or emit trees, bilstm or lattice"));
-    }
     let h = args.hidden as usize;
     let mut m = ModuleBuilder::new("random");
-    let cells: Vec<Cell<2, 1>> = (0..args.cells)
+    let cells: Vec<Cell<2, 1>> = (0..args.cells.unwrap_or(1))
         .map(|number| {
             let w = m.param(&format!("w{number}"), [2 * h, h], Init::Glorot(1.0));
             m.cell(&format!("cell{number}"), [f32(h); 2], |g, [a, b]| [g.affine([a, b], w, None).tanh()])
@@ -31,7 +29,7 @@ pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
             Random::stream(args.seed, u64::from(key) + u64::from(args.batch) * u64::from(args.instances));
         g.instance(u64::from(key));
         let mut values: Vec<Value<'_>> = vec![start];
-        for _ in 0..args.nodes {
+        for _ in 0..args.nodes.unwrap_or(NODES) {
             let mut pick = || values[values.len() - 1 - random.index(values.len().min(REACH))];
             let operands = [pick(), pick()];
             let [value] = g.call(cells[random.index(cells.len())], operands);

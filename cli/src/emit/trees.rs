@@ -31,7 +31,7 @@ pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
     let wo = m.param("out.w", [h, CLASSES], Init::Glorot(1.0));
     let bo = m.param("out.b", CLASSES, Init::ZEROS);
     let leaf = m.cell("leaf", [INDEX], |g, [word]| [embed.row(word), g.zeros([h])]);
-    let nodes: Vec<Cell<4, 2>> = (0..args.cells).map(|number| node(&mut m, number, h)).collect();
+    let nodes: Vec<Cell<4, 2>> = (0..args.cells.unwrap_or(1)).map(|number| node(&mut m, number, h)).collect();
     let out = m.cell("out", [f32(h)], |g, [x]| [g.affine([x], wo, Some(bo))]);
 
     let g = Graph::new(&sound(m.build())?);

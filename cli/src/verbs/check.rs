@@ -5,7 +5,7 @@ use crate::args::CheckArgs;
 use crate::console::Console;
 use crate::facts::computing;
 use crate::failure::{Answer, Failure};
-use crate::files::{load_graph, load_plan, read};
+use crate::files::{load_graph, load_plan, one_standard_input, read};
 use crate::planning;
 use crate::words::{count, plural, sparkline};
 use autobatch_ir::graph::GraphData;
@@ -15,72 +15,97 @@ use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_planner::Nodes;
 use autobatch_planner::schedule::{self, Batches, Policy, Scratch, Why, path_sum_bound};
 use serde::Deserialize;
-use std::io::Write;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
 
 /// Checks a plan or an order.
 pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    one_standard_input(std::iter::once(&args.graph).chain(&args.plan).chain(&args.batches))?;
     let graph = load_graph(&args.graph)?;
-    match (&args.plan, &args.batches) {
-        (Some(plan), _) => check_plan(&graph, &args.graph, plan, console),
-        (None, Some(order)) => check_order(&graph, order, console),
+    let checked = match (&args.plan, &args.batches) {
+        (Some(plan), _) => check_plan(&graph, &args.graph, plan)?,
+        (None, Some(order)) => check_order(&graph, order)?,
         (None, None) => {
-            Err(Failure::usage("nothing to check").help("name a plan, or an order with --batches FILE"))
+            let help = "name a plan, or an order with --batches FILE";
+            return Err(Failure::usage("nothing to check").help(help));
         }
+    };
+    if args.json {
+        writeln!(console, "{:#}", checked.json)?;
+    } else {
+        console.write_all(checked.text.as_bytes())?;
     }
+    Ok(checked.answer)
 }
 
-fn check_plan(
-    graph: &GraphData,
-    graph_path: &str,
-    path: &str,
-    console: &mut Console<'_>,
-) -> Result<Answer, Failure> {
+/// The answer, for people and for machines.
+struct Checked {
+    answer: Answer,
+    text: String,
+    json: serde_json::Value,
+}
+
+fn check_plan(graph: &GraphData, graph_path: &str, path: &str) -> Result<Checked, Failure> {
     let plan = load_plan(path)?;
-    match proof(&plan, graph) {
-        Ok(proof) => {
-            let forward = plan.forward_steps();
-            let computing = computing(&plan).filter(|(number, _)| *number < forward);
-            let applications: u64 = computing.map(|(_, step)| u64::from(step.rows)).sum();
-            let reads = plan.certificate.direct + plan.certificate.tabled;
-            writeln!(
-                console,
-                "proven: {path} computes {graph_path}: {}, {}, {}",
-                plural(applications, "application"),
-                plural(reads, "operand read"),
-                plural(plan.kernels.len() as u64, "kernel"),
-            )?;
-            if proof.has_reverse() {
-                writeln!(
-                    console,
-                    "reverse by structure: {}, gradients of {} and {}, {} followed",
-                    plural(proof.losses.len() as u64, "loss").replace("losss", "losses"),
-                    plural(proof.params.len() as u64, "parameter"),
-                    plural(proof.values.len() as u64, "value"),
-                    plural(proof.reverse_rows, "operand row"),
-                )?;
-                writeln!(
-                    console,
-                    "derivatives by example: {} equal to the reference on {PROBES} random lanes or more each",
-                    plural(proof.derivatives as u64, "kernel"),
-                )?;
-            }
-            let certificate = &plan.certificate;
-            writeln!(
-                console,
-                "batches {}  bound {}  {}",
-                certificate.batches,
-                certificate.bound,
-                gap_in_words(&plan)
-            )?;
-            Ok(Answer::Yes)
-        }
+    let proof = match proof(&plan, graph) {
+        Ok(proof) => proof,
         Err(disagreements) => {
-            writeln!(console, "not proven: {path} and {graph_path} disagree")?;
-            writeln!(console, "{disagreements}")?;
-            writeln!(console, "  = help: plan it anew: autobatch plan {graph_path} -o {path}")?;
-            Ok(Answer::No)
+            let text = format!(
+                "not proven: {path} and {graph_path} disagree\n{disagreements}\n  = help: plan it anew: autobatch plan {graph_path} -o {path}\n"
+            );
+            let json = json!({
+                "graph": graph_path, "plan": path, "proven": false, "disagreements": disagreements.to_string(),
+            });
+            return Ok(Checked { answer: Answer::No, text, json });
         }
+    };
+    let forward = plan.forward_steps();
+    let computing = computing(&plan).filter(|(number, _)| *number < forward);
+    let applications: u64 = computing.map(|(_, step)| u64::from(step.rows)).sum();
+    let certificate = &plan.certificate;
+    let reads = certificate.direct + certificate.tabled;
+    let mut text = format!(
+        "proven: {path} computes {graph_path}: {}, {}, {}\n",
+        plural(applications, "application"),
+        plural(reads, "operand read"),
+        plural(plan.kernels.len() as u64, "kernel"),
+    );
+    if proof.has_reverse() {
+        let _ = writeln!(
+            text,
+            "reverse by structure: {}, gradients of {} and {}, {} followed",
+            plural(proof.losses.len() as u64, "loss"),
+            plural(proof.params.len() as u64, "parameter"),
+            plural(proof.values.len() as u64, "value"),
+            plural(proof.reverse_rows, "operand row"),
+        );
+        let _ = writeln!(
+            text,
+            "derivatives by example: {} equal to the reference on {PROBES} random lanes or more each",
+            plural(proof.derivatives as u64, "kernel"),
+        );
     }
+    let _ = writeln!(
+        text,
+        "batches {}  bound {}  {}",
+        certificate.batches,
+        certificate.bound,
+        gap_in_words(&plan)
+    );
+    let reverse = proof.has_reverse().then(|| {
+        json!({
+            "losses": proof.losses.len(), "parameters": proof.params.len(), "values": proof.values.len(),
+            "operand_rows": proof.reverse_rows, "kernels_by_example": proof.derivatives,
+        })
+    });
+    let json = json!({
+        "graph": graph_path, "plan": path, "proven": true, "applications": applications, "operand_reads": reads,
+        "kernels": plan.kernels.len(), "reverse": reverse, "batches": certificate.batches,
+        "bound": certificate.bound, "gap": certificate.gap(),
+    });
+    Ok(Checked { answer: Answer::Yes, text, json })
 }
 
 /// Proves that a plan from a file computes the outputs of a graph.
@@ -128,35 +153,38 @@ impl Named {
     }
 }
 
-fn check_order(graph: &GraphData, path: &str, console: &mut Console<'_>) -> Result<Answer, Failure> {
+fn check_order(graph: &GraphData, path: &str) -> Result<Checked, Failure> {
     let nodes = Nodes::new(graph, &[]);
     let problem = nodes.problem();
     let batches = read_order(graph, &nodes, path)?;
     let bound = path_sum_bound(&problem, &mut Scratch::default()).total;
     if let Err(error) = schedule::check(&problem, &batches) {
-        writeln!(console, "not valid: {error}")?;
-        writeln!(console, "  = node n is {}", node_zero(&nodes))?;
-        return Ok(Answer::No);
+        let text = format!("not valid: {error}\n  = node n is {}\n", node_zero(&nodes));
+        let json = json!({"order": path, "valid": false, "error": error.to_string()});
+        return Ok(Checked { answer: Answer::No, text, json });
     }
     let sizes: Vec<u32> = batches.iter().map(|batch| batch.len() as u32).collect();
-    let gap = (batches.len() as f64 / f64::from(bound.max(1)) - 1.0) * 100.0;
-    writeln!(
-        console,
-        "valid: {} of {}",
-        plural(batches.len() as u64, "batch").replace("batchs", "batches"),
-        plural(problem.len() as u64, "application")
-    )?;
-    writeln!(
-        console,
-        "bound {bound}   gap {gap:.0} %   rows {} largest {}",
+    let gap = batches.len() as f64 / f64::from(bound.max(1)) - 1.0;
+    let mut text = format!(
+        "valid: {} of {}\nbound {bound}   gap {:.0} %   rows {} largest {}\n",
+        plural(batches.len() as u64, "batch"),
+        plural(problem.len() as u64, "application"),
+        gap * 100.0,
         sparkline(&sizes, 24),
         count(sizes.iter().copied().max().unwrap_or(0))
-    )?;
+    );
+    let mut policies = BTreeMap::new();
     for policy in [Policy::Depth, Policy::Ratio, Policy::Beam(8)] {
-        let ours = planning::schedule(graph, &policy)?.len() as i64;
-        writeln!(console, "{policy}: {} batches ({:+})", count(ours as u64), ours - batches.len() as i64)?;
+        let ours = planning::schedule(graph, &policy)?.len();
+        let more = ours as i64 - batches.len() as i64;
+        let _ = writeln!(text, "{policy}: {} ({more:+})", plural(ours as u64, "batch"));
+        policies.insert(policy.to_string(), ours);
     }
-    Ok(Answer::Yes)
+    let json = json!({
+        "order": path, "valid": true, "batches": batches.len(), "applications": problem.len(), "bound": bound,
+        "gap": gap, "rows": sizes, "batches_by_policy": policies,
+    });
+    Ok(Checked { answer: Answer::Yes, text, json })
 }
 
 /// Nodes are numbered without sources, lists and what is not needed.

@@ -3,16 +3,37 @@
 use crate::args::{Cli, EmitArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-use crate::files::{Form, bytes_in_words, check_extension, form_of, write};
-use crate::words::{count, table};
+use crate::files::{Form, bytes_in_words, form_to_keep, write};
+use crate::words::{count, plural, table};
 use autobatch::runtime_cpu::threads_meant;
-use autobatch_planner::passes::PASSES;
-use autobatch_planner::stages::STAGES;
+use autobatch_planner::Nodes;
+use autobatch_planner::passes::{PASSES, Pass};
+use autobatch_planner::stages::{STAGES, Stage};
 use clap::CommandFactory;
+use serde_json::json;
 use std::io::Write;
 
 /// Lists the passes and stages of planning in their order.
-pub fn passes(console: &mut Console<'_>) -> Result<Answer, Failure> {
+pub fn passes(json: bool, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    if json {
+        let pass = |pass: &Pass| {
+            json!({
+                "pass": pass.name, "inference": pass.on_in_inference, "training": pass.on_in_training,
+                "keeps_forward_bits": pass.keeps_forward_bits,
+                "keeps_gradient_bits": pass.keeps_gradient_bits, "what": pass.what,
+            })
+        };
+        let stage = |stage: &Stage| {
+            json!({
+                "stage": stage.name, "turns": stage.turns, "keeps_forward_bits": stage.keeps_forward_bits,
+                "keeps_gradient_bits": stage.keeps_gradient_bits, "what": stage.what,
+            })
+        };
+        let passes: Vec<serde_json::Value> = PASSES.iter().map(pass).collect();
+        let stages: Vec<serde_json::Value> = STAGES.iter().map(stage).collect();
+        writeln!(console, "{:#}", json!({"passes": passes, "stages": stages}))?;
+        return Ok(Answer::Yes);
+    }
     let mut rows = vec![["pass", "on for", "bits", "what it does"].map(str::to_owned).to_vec()];
     for pass in PASSES {
         let on = match (pass.on_in_inference, pass.on_in_training) {
@@ -45,15 +66,7 @@ fn bits_kept(forward: bool, gradient: bool) -> &'static str {
 
 /// Emits a graph.
 pub fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
-    check_extension(&args.output, true)?;
-    let form = match (args.output.as_str(), form_of(&args.output)) {
-        ("-", _) => Form::Text,
-        (_, Some(form @ (Form::Text | Form::Binary | Form::Json))) => form,
-        (path, _) => {
-            let help = "write .abg, .graph or .json; `autobatch show` makes pictures";
-            return Err(Failure::usage(format!("{path}: no form of graphs has this extension")).help(help));
-        }
-    };
+    let form = form_to_keep(&args.output, true)?;
     let graph = crate::emit::emit(args)?;
     let bytes = match form {
         Form::Binary => graph.to_bytes(),
@@ -62,9 +75,15 @@ pub fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<Answer, Failur
     };
     write(&args.output, &bytes, console)?;
     if args.output != "-" {
-        let (instances, apps) = (count(graph.instances() as u64), count(graph.arena.len() as u64));
         let size = bytes_in_words(bytes.len() as u64);
-        writeln!(console, "wrote {} ({size}): {instances} instances, {apps} applications", args.output)?;
+        writeln!(
+            console,
+            "wrote {} ({size}): {}, {}, of which {} need a step",
+            args.output,
+            plural(graph.instances() as u64, "instance"),
+            plural(graph.arena.len() as u64, "application"),
+            count(Nodes::new(&graph, &[]).apps().len() as u64),
+        )?;
         writeln!(console, "Next: autobatch plan {0}   |   autobatch policies {0}", args.output)?;
     }
     Ok(Answer::Yes)

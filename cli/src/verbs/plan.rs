@@ -1,22 +1,23 @@
 //! `plan`: compiles a graph and says how good the plan is, step by step.
 
-use crate::args::{PlanArgs, VerifyArg};
+mod passes;
+
+use crate::args::PlanArgs;
 use crate::console::Console;
 use crate::facts::{Kinds, Reads, besides_products, brief, computing, products};
 use crate::failure::{Answer, Failure};
-use crate::files::{Form, bytes_in_words, check_extension, form_of, load_graph, plan_json, write};
+use crate::files::{
+    Form, bytes_in_words, form_of, form_to_write, load_graph, plan_json, write, write_after_passes,
+};
 use crate::picture;
 use crate::planning::{self, Planned};
 use crate::words::{count, plural, table};
 use autobatch_ir::graph::{Callee, GraphData};
 use autobatch_ir::plan::Plan;
-use autobatch_planner::Selection;
-use autobatch_planner::passes::{self, Step, UnknownPass, Verify};
+use passes::Rewritten;
 use serde_json::json;
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::ops::ControlFlow;
 
 /// Steps of one kernel in a row that are shown in full; the middle of longer runs is left out.
 const RUN: usize = 5;
@@ -26,83 +27,81 @@ const LAST_LINES: usize = 8;
 
 /// Plans a graph.
 pub fn plan(args: &PlanArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
-    if let Some(path) = &args.output {
-        check_extension(path, false)?;
-        if form_of(path) == Some(Form::Dot) {
-            let help = format!("draw the graph instead: autobatch show {} --format dot", args.graph);
-            return Err(Failure::usage(format!("{path}: plans have no DOT form")).help(help));
-        }
-    }
+    let form = args.output.as_deref().map(|path| form_of_plan(args, path)).transpose()?;
     let given = load_graph(&args.graph)?;
-    let mut told = String::new();
-    let graph = rewritten(args, &given, &mut told)?;
-    console.write_all(told.as_bytes())?;
-    let planned = planning::plan(&args.graph, &graph, &args.wish.wish())?;
-    if args.output.as_deref() != Some("-") {
-        if args.json {
-            print_json(args, &graph, &planned, console)?;
-        } else {
-            print_header(args, &graph, &planned, console)?;
-            writeln!(console)?;
-            console.write_all(step_table(&planned.plan, args.all).as_bytes())?;
+    let rewritten = passes::rewritten(args, &given)?;
+    let graph = &*rewritten.graph;
+    let planned = planning::plan(&args.graph, graph, &args.wish.wish())?;
+    let mut written = Vec::new();
+    // Files come first: whoever reads standard output may stop reading at any line.
+    if let (Some(path), Some(form)) = (args.output.as_deref(), form) {
+        if form != Form::Svg && graph.structure() != given.structure() {
+            written.push(Written { path: write_after_passes(path, graph)?, bytes: None });
         }
-    }
-    match &args.output {
-        Some(path) => save(args, path, &graph, &planned.plan, console)?,
-        None if !args.json => {
-            writeln!(
-                console,
-                "Next: autobatch explain {0}   |   autobatch plan {0} -o out.plan",
-                args.graph
-            )?;
+        let bytes = encoded(args, form, graph, &planned.plan)?;
+        write(path, &bytes, console)?;
+        if path == "-" {
+            return Ok(Answer::Yes);
         }
-        None => {}
+        written.push(Written { path: path.to_owned(), bytes: Some(bytes.len() as u64) });
     }
+    if args.json {
+        print_json(args, &rewritten, &planned, &written, console)?;
+        return Ok(Answer::Yes);
+    }
+    console.write_all(rewritten.words().as_bytes())?;
+    print_header(args, graph, &planned, console)?;
+    writeln!(console)?;
+    console.write_all(step_table(&planned.plan, args.all).as_bytes())?;
+    console.write_all(next(args, &written).as_bytes())?;
     Ok(Answer::Yes)
 }
 
-/// The graph after the passes of its mode, if the options speak of any; `told` gets what they ask to see.
-fn rewritten<'g>(
-    args: &PlanArgs,
-    graph: &'g GraphData,
-    told: &mut String,
-) -> Result<Cow<'g, GraphData>, Failure> {
-    if args.print_after.is_none() && args.stop_after.is_none() && args.verify.is_none() {
-        return Ok(Cow::Borrowed(graph));
+/// The form of the plan that is written, if it goes with the other options.
+fn form_of_plan(args: &PlanArgs, path: &str) -> Result<Form, Failure> {
+    let form = form_to_write(path, false)?;
+    if form == Form::Dot {
+        let help = format!("draw the graph instead: autobatch show {} --format dot", args.graph);
+        return Err(Failure::usage(format!("{path}: plans have no DOT form")).help(help));
     }
-    let mode = args.wish.wish().mode;
-    let mut selection = Selection::of_mode(mode);
-    let shown = args.print_after.as_deref().unwrap_or("");
-    if !["", "each", "changed"].contains(&shown) {
-        let unknown =
-            |error: UnknownPass| Failure::usage(error.to_string()).help("autobatch passes lists them");
-        selection = selection.with(shown, true).map_err(unknown)?;
+    if path == "-" && args.json {
+        let message = "-o - writes the plan where --json writes the answer";
+        return Err(Failure::usage(message).help("write the plan to a file: -o out.plan"));
     }
-    match args.verify {
-        Some(VerifyArg::Off) => selection.verify = Verify::Off,
-        Some(VerifyArg::Each) => selection.verify = Verify::Each,
-        Some(VerifyArg::Prove) => selection.verify = Verify::Prove,
-        None => {}
+    if path == "-" && passes::wanted(args) {
+        let message = "-o - writes the plan alone, and it is one of the graph after passes";
+        return Err(Failure::usage(message).help("-o out.plan writes that graph beside the plan"));
     }
-    let most = args.stop_after.unwrap_or(usize::MAX);
-    if most == 0 {
-        return Ok(Cow::Borrowed(graph));
-    }
-    let mut ran = 0;
-    let mut observe = |step: Step<'_>| {
-        ran += 1;
-        *told += &format!("after {}\n", step.line);
-        match (shown == "each" || shown == step.pass.name, shown == "changed", step.changed) {
-            (true, _, true) | (_, true, true) => *told += &step.graph.to_text(),
-            (true, _, false) => *told += "the same graph as before\n",
-            _ => {}
+    Ok(form)
+}
+
+/// A file that was written.
+struct Written {
+    path: String,
+    /// The size of a plan or picture; none for the graph after passes.
+    bytes: Option<u64>,
+}
+
+/// What was written, and what to do next.
+fn next(args: &PlanArgs, written: &[Written]) -> String {
+    let mut text = String::new();
+    let mut graph = args.graph.as_str();
+    for Written { path, bytes } in written {
+        let Some(bytes) = bytes else {
+            text += &format!("wrote {path}: the graph after passes, which the plan computes\n");
+            graph = path;
+            continue;
+        };
+        text += &format!("wrote {path} ({}).", bytes_in_words(*bytes));
+        if form_of(path) != Some(Form::Svg) {
+            text += &format!("  Next: autobatch explain {path}   |   autobatch check {graph} {path}");
         }
-        if ran == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    let optimized = passes::optimize(graph, &[], mode, &selection, &mut observe);
-    let optimized = optimized.map_err(|failure| Failure::input(format!("{}: {failure}", args.graph)))?;
-    *told += "\n";
-    Ok(optimized.graph)
+        text.push('\n');
+    }
+    if written.is_empty() {
+        text = format!("Next: autobatch explain {graph}   |   autobatch plan {graph} -o out.plan\n");
+    }
+    text
 }
 
 /// Facts of a graph that headers name.
@@ -159,7 +158,7 @@ fn print_header(
         graph.module.name,
         brief(plan.structure),
     )?;
-    writeln!(console, "policy      {} ({})", args.wish.policy, planned.batches.why)?;
+    writeln!(console, "policy      {} ({})", args.wish.wish().policy, planned.batches.why)?;
     writeln!(
         console,
         "batches     {}     bound {}     {}",
@@ -249,37 +248,23 @@ fn step_table(plan: &Plan, all: bool) -> String {
         .collect()
 }
 
-fn save(
-    args: &PlanArgs,
-    path: &str,
-    graph: &GraphData,
-    plan: &Plan,
-    console: &mut Console<'_>,
-) -> Result<(), Failure> {
-    let bytes = match form_of(path) {
-        Some(Form::Text | Form::Dot) | None => plan.to_text().into_bytes(),
-        Some(Form::Binary) => plan.to_bytes(),
-        Some(Form::Json) => plan_json(plan)?.into_bytes(),
-        Some(Form::Svg) => picture::graph(graph, plan, &args.wish.policy.to_string()).into_bytes(),
-    };
-    write(path, &bytes, console)?;
-    if path != "-" && !args.json {
-        let size = bytes_in_words(bytes.len() as u64);
-        let next = match form_of(path) {
-            Some(Form::Svg) => String::new(),
-            _ => format!("  Next: autobatch explain {path}   |   autobatch check {} {path}", args.graph),
-        };
-        writeln!(console, "wrote {path} ({size}).{next}")?;
-    }
-    Ok(())
+fn encoded(args: &PlanArgs, form: Form, graph: &GraphData, plan: &Plan) -> Result<Vec<u8>, Failure> {
+    Ok(match form {
+        Form::Text | Form::Dot => plan.to_text().into_bytes(),
+        Form::Binary => plan.to_bytes(),
+        Form::Json => plan_json(plan)?.into_bytes(),
+        Form::Svg => picture::graph(graph, plan, &args.wish.wish().policy.to_string()).into_bytes(),
+    })
 }
 
 fn print_json(
     args: &PlanArgs,
-    graph: &GraphData,
+    rewritten: &Rewritten<'_>,
     planned: &Planned,
+    written: &[Written],
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
+    let graph = &*rewritten.graph;
     let (plan, shape) = (&planned.plan, shape(graph, &planned.plan));
     let kinds = Kinds::of(plan);
     let steps: Vec<serde_json::Value> = plan
@@ -290,7 +275,7 @@ fn print_json(
             json!({
                 "step": number, "kernel": kinds.step_name(number), "rows": step.rows,
                 "source": plan.kernel(step).source, "operands": Reads::of(plan, step),
-                "product": products(plan.kernel(step), step.rows),
+                "product": products(plan.kernel(step), step.rows), "besides": besides_products(plan, step),
             })
         })
         .collect();
@@ -298,13 +283,14 @@ fn print_json(
     let answer = json!({
         "graph": args.graph, "module": graph.module.name, "structure": format!("{:032x}", plan.structure),
         "instances": graph.instances(), "applications": shape.applications, "cells": shape.cells,
-        "signatures": shape.signatures, "policy": args.wish.policy.to_string(),
+        "signatures": shape.signatures, "policy": args.wish.wish().policy.to_string(),
         "why": planned.batches.why.to_string(), "batches": certificate.batches,
         "reverse_batches": certificate.reverse_batches, "bound": certificate.bound,
         "gap": certificate.gap(), "direct_rows": certificate.direct, "table_rows": certificate.tabled,
         "copied_rows": certificate.copied, "slab_bytes": certificate.slab_bytes,
         "slab_bytes_without_reuse": planned.without_reuse, "planning_ms": console.millis(planned.took),
-        "steps": steps,
+        "passes": rewritten.told, "verified": rewritten.checked,
+        "written": written.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), "steps": steps,
     });
     writeln!(console, "{answer:#}")?;
     Ok(())

@@ -4,11 +4,11 @@ use super::check::proof;
 use crate::args::PlayArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-use crate::files::{bytes_in_words, form_of, load_graph, load_plan, write};
+use crate::files::{Form, bytes_in_words, form_of, load_graph, load_plan, one_standard_input, write};
 use crate::words::{count, plural, table};
 use crate::{npy, planning};
 use autobatch::runtime_cpu::{Bound, Player, threads_meant};
-use autobatch::train::read_weights;
+use autobatch::train::{CheckpointError, read_weights};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::check::Disagreements;
@@ -26,15 +26,21 @@ const ELEMENTS: usize = 6;
 
 /// Plays a graph.
 pub fn play(args: &PlayArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    check_outputs(args)?;
+    one_standard_input(std::iter::once(&args.graph).chain(&args.plan))?;
+    if let Some(path) = &args.plan {
+        args.wish.none_given(&format!("{path} is a plan already"))?;
+    }
     if args.output.is_some() || args.trace.is_some() {
         console.work_on();
     }
     let graph = load_graph(&args.graph)?;
     let plan = plan_of(args, &graph)?;
     let weights = match &args.weights {
-        Some(path) => {
-            read_weights(path, &graph.module).map_err(|error| Failure::input(format!("{path}: {error}")))?
-        }
+        Some(path) => read_weights(path, &graph.module).map_err(|error| match error {
+            CheckpointError::Io { error, .. } => Failure::input(format!("{path}: {error}")),
+            other => Failure::input(format!("{path}: {other}")),
+        })?,
         None => Weights::init(&graph.module, args.seed),
     };
     let refuse = |error: autobatch::runtime_cpu::RunError| Failure::input(format!("{}: {error}", args.graph));
@@ -47,31 +53,61 @@ pub fn play(args: &PlayArgs, console: &mut Console<'_>) -> Result<Answer, Failur
 
     let outputs: Vec<Output<'_>> =
         (0..plan.outputs.len()).map(|number| output(&player, &plan, number)).collect();
+    let mut written = String::new();
+    if let Some(path) = &args.trace {
+        let mut bytes = Vec::new();
+        let counters = player.counters().expect("the play was counted");
+        counters.write_trace(&plan, &mut bytes)?;
+        write(path, &bytes, console)?;
+        written += &format!("wrote {path}: open it in https://ui.perfetto.dev or chrome://tracing\n");
+    }
+    if let Some(path) = &args.output {
+        write(path, &encoded(path, &outputs)?, console)?;
+        written += &format!("wrote {path}\n");
+    }
+    if [&args.output, &args.trace].into_iter().flatten().any(|path| path == "-") {
+        return Ok(Answer::Yes);
+    }
     show(&outputs, console)?;
     writeln!(
         console,
         "{} in {}, rows {}",
-        plural(plan.certificate.batches.into(), "batch").replace("batchs", "batches"),
+        plural(plan.certificate.batches.into(), "batch"),
         plural(plan.waves.len() as u64, "wave"),
         bytes_in_words(plan.certificate.slab_bytes)
     )?;
     if args.counters {
         counters(&player, &plan, console)?;
     }
-    if let Some(path) = &args.trace {
-        let mut bytes = Vec::new();
-        let counters = player.counters().expect("the play was counted");
-        counters.write_trace(&plan, &mut bytes)?;
-        write(path, &bytes, console)?;
-        writeln!(console, "wrote {path}: open it in https://ui.perfetto.dev or chrome://tracing")?;
-    }
-    if let Some(path) = &args.output {
-        write(path, &encoded(path, &outputs)?, console)?;
-        if path != "-" {
-            writeln!(console, "wrote {path}")?;
-        }
-    }
+    console.write_all(written.as_bytes())?;
     Ok(Answer::Yes)
+}
+
+/// Refuses, before anything is played, outputs of no known form and two answers on standard output.
+fn check_outputs(args: &PlayArgs) -> Result<(), Failure> {
+    if let Some(path) = &args.output
+        && path != "-"
+        && !is_npy(path)
+        && form_of(path) != Some(Form::Json)
+    {
+        return Err(Failure::usage(format!("{path}: outputs have no such form")).help("use .json or .npy"));
+    }
+    let to_console = [
+        ("-o -", args.output.as_deref() == Some("-")),
+        ("--trace -", args.trace.as_deref() == Some("-")),
+        ("--counters", args.counters),
+    ];
+    let wanted: Vec<&str> =
+        to_console.into_iter().filter(|(_, wanted)| *wanted).map(|(name, _)| name).collect();
+    match wanted[..] {
+        [one, other, ..] => Err(Failure::usage(format!("{one} and {other} both write to standard output"))
+            .help("name a file for one of them")),
+        _ => Ok(()),
+    }
+}
+
+fn is_npy(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "npy")
 }
 
 /// The plan in the file that was named, if it is proven to compute the graph, or one made now. The structure alone would not do:
@@ -164,7 +200,7 @@ fn counters(player: &Player, plan: &Plan, console: &mut Console<'_>) -> Result<(
     Ok(())
 }
 
-/// An output among JSON. What JSON has no number for is null: NaN and infinities.
+/// An output among JSON. What JSON has no number for is a text: `"NaN"`, `"inf"`, `"-inf"`.
 #[derive(Serialize)]
 struct OutputDocument {
     #[serde(rename = "type")]
@@ -175,18 +211,16 @@ struct OutputDocument {
 
 /// The outputs in the form that the path's extension says.
 fn encoded(path: &str, outputs: &[Output<'_>]) -> Result<Vec<u8>, Failure> {
-    if Path::new(path).extension().is_some_and(|extension| extension == "npy") {
+    if is_npy(path) {
         return stacked(path, outputs);
-    }
-    if path != "-" && form_of(path) != Some(crate::files::Form::Json) {
-        return Err(Failure::usage(format!("{path}: outputs have no such form")).help("use .json or .npy"));
     }
     let document = |output: &Output<'_>| {
         let value = |&element: &f32| match output.ty.dtype {
             DType::I32 => (element.to_bits() as i32).into(),
             DType::U32 => element.to_bits().into(),
             DType::Bool => (element.to_bits() != 0).into(),
-            DType::F32 | DType::F16 | DType::BF16 => element.into(),
+            DType::F32 | DType::F16 | DType::BF16 if element.is_finite() => element.into(),
+            DType::F32 | DType::F16 | DType::BF16 => output.spelled(element).into(),
         };
         let values = output.elements.iter().map(value).collect();
         (

@@ -3,12 +3,13 @@
 use crate::args::PoliciesArgs;
 use crate::console::{Console, progress};
 use crate::failure::{Answer, Failure};
-use crate::files::{bytes_in_words, load_graph};
+use crate::files::{bytes_in_words, load_graph, one_standard_input};
 use crate::planning::{self, Planned, Wish};
 use crate::words::{count, mean_and_deviation, table};
-use autobatch_planner::schedule::{Mean, Policy};
+use autobatch_planner::schedule::{Mean, Policy, Why};
 use serde::Serialize;
 use serde_json::json;
+use std::cmp::Reverse;
 use std::io::Write;
 use std::time::Duration;
 
@@ -70,6 +71,7 @@ impl Line {
 
 /// Compares policies.
 pub fn policies(args: &PoliciesArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    one_standard_input(&args.graphs)?;
     let graphs =
         args.graphs.iter().map(|path| Ok((path, load_graph(path)?))).collect::<Result<Vec<_>, Failure>>()?;
     let standard =
@@ -164,11 +166,68 @@ fn auto_picks(lines: &[Line], auto: &Line) -> String {
     };
     let like =
         lines.iter().find(same).map_or_else(String::new, |line| format!(", the order of {}", line.policy));
-    let mut reasons: Vec<String> = auto.plans.iter().map(|planned| planned.batches.why.to_string()).collect();
-    reasons.sort();
-    reasons.dedup();
     let batches = auto.batches().words(auto.plans.len());
-    format!("auto picks {batches} batches{like}: {}", reasons.join("; or "))
+    let whys: Vec<&Why> = auto.plans.iter().map(|planned| &planned.batches.why).collect();
+    let batches = if batches == "1" { "1 batch".to_owned() } else { format!("{batches} batches") };
+    format!("auto picks {batches}{like}: {}", reasons(&whys))
+}
+
+/// The reasons of one graph, or those of many, each kind once with how many graphs it holds for and how
+/// far its times reach.
+fn reasons(whys: &[&Why]) -> String {
+    if let [why] = whys {
+        return why.to_string();
+    }
+    let mut kinds: Vec<(String, Vec<&Why>)> = Vec::new();
+    for &why in whys {
+        let kind = match why {
+            Why::SearchDoesNotPay { .. } => "searching further does not pay".to_owned(),
+            Why::BatchingDoesNotPay { .. } => "batching does not pay".to_owned(),
+            other => other.to_string(),
+        };
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, members)) => members.push(why),
+            None => kinds.push((kind, vec![why])),
+        }
+    }
+    kinds.sort_by_key(|(_, members)| Reverse(members.len()));
+    let words = kinds.iter().map(|(kind, members)| {
+        let times = match members[0] {
+            Why::SearchDoesNotPay { .. } => {
+                let saved = range(members, |why| match why {
+                    Why::SearchDoesNotPay { saves, .. } => Some(*saves),
+                    _ => None,
+                });
+                let spent = range(members, |why| match why {
+                    Why::SearchDoesNotPay { costs, .. } => Some(*costs),
+                    _ => None,
+                });
+                format!(", it would save {saved} of playing and cost {spent} of planning")
+            }
+            Why::BatchingDoesNotPay { .. } => {
+                let one = range(members, |why| match why {
+                    Why::BatchingDoesNotPay { alone, .. } => Some(*alone),
+                    _ => None,
+                });
+                let many = range(members, |why| match why {
+                    Why::BatchingDoesNotPay { batched, .. } => Some(*batched),
+                    _ => None,
+                });
+                format!(", {one} one by one, {many} in batches, besides the rows")
+            }
+            _ => String::new(),
+        };
+        format!("{kind} ({} of {} graphs{times})", members.len(), whys.len())
+    });
+    words.collect::<Vec<_>>().join("; or ")
+}
+
+/// `3.1 to 10.2 µs`, of nanoseconds.
+fn range(whys: &[&Why], time: impl Fn(&Why) -> Option<f64>) -> String {
+    let times: Vec<f64> = whys.iter().filter_map(|why| time(why)).map(|time| time / 1e3).collect();
+    let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = times.iter().copied().fold(0.0, f64::max);
+    format!("{least:.1} to {most:.1} µs")
 }
 
 fn print_json(
@@ -194,4 +253,21 @@ fn print_json(
     let answer = json!({"graphs": args.graphs, "bound": bound(auto), "policies": policies});
     writeln!(console, "{answer:#}")?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_of_one_kind_are_told_once() {
+        let search = |saves, costs| Why::SearchDoesNotPay { saves, costs };
+        let all = [search(3e3, 31e3), Why::BoundMet, search(10e3, 26e3), search(4e3, 27e3)];
+        assert_eq!(
+            reasons(&all.iter().collect::<Vec<_>>()),
+            "searching further does not pay (3 of 4 graphs, it would save 3.0 to 10.0 µs of playing and cost \
+             26.0 to 31.0 µs of planning); or met the lower bound: no order has fewer batches (1 of 4 graphs)"
+        );
+        assert_eq!(reasons(&[&all[0]]), all[0].to_string(), "one graph has its own numbers");
+    }
 }

@@ -5,11 +5,13 @@
 //! application away. After each move, whatever no output needs is dropped, and with it instances.
 //! The search works on the JSON document, whose reader verifies: no candidate breaks a rule.
 
+mod declarations;
+
 use super::show::graph_json;
 use crate::args::ReduceArgs;
 use crate::console::{Console, progress};
 use crate::failure::{Answer, Failure};
-use crate::files::{Form, check_extension, form_of, load_graph, write};
+use crate::files::{Form, form_of, form_to_keep, load_graph, write};
 use crate::words::{count, plural};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
@@ -20,11 +22,7 @@ use std::process::{Command, Stdio};
 
 /// Reduces a graph.
 pub fn reduce(args: &ReduceArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
-    check_extension(&args.output, true)?;
-    if !matches!(form_of(&args.output), Some(Form::Text | Form::Binary | Form::Json)) {
-        let message = format!("{}: no form of graphs has this extension", args.output);
-        return Err(Failure::usage(message).help("write .graph, .abg or .json"));
-    }
+    form_to_keep(&args.output, true)?;
     let graph = load_graph(&args.graph)?;
     let mut search = Search { args, runs: 0, bar: progress(args.runs as usize, "reducing") };
     if !search.fails(&graph)? {
@@ -35,6 +33,9 @@ pub fn reduce(args: &ReduceArgs, console: &mut Console<'_>) -> Result<Answer, Fa
     let smallest = search.shrink(graph)?;
     search.bar.finish_and_clear();
     write(&args.output, &form(&args.output, &smallest)?, console)?;
+    if args.output == "-" {
+        return Ok(Answer::Yes);
+    }
     writeln!(
         console,
         "wrote {}: {} of {}, after {}",
@@ -69,7 +70,8 @@ impl Search<'_> {
         self.runs += 1;
         self.bar.inc(1);
         let extension = self.args.output.rsplit_once('.').map_or("graph", |(_, extension)| extension);
-        let file = format!("{}.candidate.{extension}", self.args.output);
+        let file = std::env::temp_dir().join(format!("autobatch-reduce-{}.{extension}", std::process::id()));
+        let file = file.to_string_lossy().into_owned();
         std::fs::write(&file, form(&file, graph)?).map_err(|error| Failure::output(&file, &error))?;
         let words: Vec<String> = self.args.command.iter().map(|word| word.replace("{}", &file)).collect();
         let run = Command::new(&words[0])
@@ -93,8 +95,12 @@ impl Search<'_> {
             self.drop_outputs(&mut best)?;
             self.move_outputs(&mut best)?;
             if (best.arena.len(), best.outputs.len()) == before || self.spent() {
-                return Ok(best);
+                break;
             }
+        }
+        match declarations::used(&best) {
+            Some(candidate) if !self.spent() && self.fails(&candidate)? => Ok(candidate),
+            _ => Ok(best),
         }
     }
 

@@ -58,12 +58,12 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     let certificate = &plan.certificate;
     writeln!(
         console,
-        "plan      {} applications -> {} batches, bound {}, {}; {} rows copied; {}\n",
-        count(applications),
-        certificate.batches,
+        "plan      {} -> {}, bound {}, {}; {} copied; {}\n",
+        plural(applications, "application"),
+        plural(certificate.batches.into(), "batch"),
         certificate.bound,
         gap_in_words(&plan),
-        certificate.copied,
+        plural(certificate.copied, "row"),
         bytes_in_words(certificate.slab_bytes),
     )?;
     times(args, &mut runner, &single_plan, console)?;

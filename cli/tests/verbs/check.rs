@@ -55,6 +55,18 @@ fn a_plan_of_another_graph_is_not_proven() {
 }
 
 #[test]
+fn parameters_and_bound_numbers_of_another_graph_are_spelled() {
+    let plan = planned(ORDER, "foreign_order.plan", &[]);
+    let said = says(&["check", NAMES, &plan]);
+    assert!(said.contains("table @letters: f32[26,3]"), "{said}");
+    let graph = scratch("many_words.abg");
+    says(&["emit", "trees", "--instances", "20", "--hidden", "2", "-o", &graph]);
+    let words = autobatch_cli::files::load_graph(&graph).expect("just written").bindings.words.len();
+    let said = says(&["check", &graph, &plan]);
+    assert!(said.contains(&format!("bound words: the graph has {words}, the plan was made for 0")), "{said}");
+}
+
+#[test]
 fn a_changed_plan_is_not_proven() {
     let plan = planned(ORDER, "changed.plan", &[]);
     let text = std::fs::read_to_string(&plan).expect("just written");

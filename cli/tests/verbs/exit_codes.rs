@@ -19,9 +19,16 @@ fn zero_is_done_and_one_is_no() {
 
 #[test]
 fn two_is_a_command_line_that_makes_no_sense() {
-    for words in
-        [&["plan"][..], &["plan", NAMES, "--policy", "best"], &["explain", NAMES, "--why", "%1"], &["sing"]]
-    {
+    for words in [
+        &["plan"][..],
+        &["plan", NAMES, "--policy", "best"],
+        &["explain", NAMES, "--why", "%1"],
+        &["explain", NAMES, "--passes", "--json"],
+        &["explain", NAMES, "--labels", "--json"],
+        &["explain", NAMES, "--kernel", "lstm", "--json"],
+        &["explain", NAMES, "--forced", "%3", "--json"],
+        &["sing"],
+    ] {
         assert_eq!(autobatch(words).status.code(), Some(2), "{words:?}");
     }
     assert_eq!(
@@ -51,6 +58,23 @@ fn what_makes_no_sense_is_refused_before_anything_is_done() {
         (&["train", "names", "--decode"], "model names decodes nothing"),
         (&["train", "names", "--resume", "no-such.safetensors"], "error: no-such.safetensors: No such file"),
         (&["sweep", "b", "-o", "x.png"], "x.png: the picture is an .svg"),
+        (&["plan", NAMES, "-o", "x.xyz"], "x.xyz: no form of plans has this extension"),
+        (&["show", NAMES, "-o", "x.xyz"], "x.xyz: no form of graphs has this extension"),
+        (&["show", NAMES, "--format", "json", "-o", "x.abg"], "x.abg: another form than --format json"),
+        (&["show", NAMES, "--format", "summary", "-o", "x.graph"], "x.graph: another form than"),
+        (&["show", NAMES, "--rows", "batch"], "--rows says how to plan, and only for the picture"),
+        (&["explain", &plan, "--policy", "depth"], "--policy says how to plan, and"),
+        (&["explain", &plan, "--why", "%1", "%2", "--mode", "train"], "--mode says how to plan, and"),
+        (&["play", NAMES, &plan, "--policy", "depth"], "--policy says how to plan, and"),
+        (&["play", NAMES, "-o", "x.csv"], "x.csv: outputs have no such form"),
+        (&["play", NAMES, "-o", "-", "--trace", "-"], "-o - and --trace - both write to standard output"),
+        (&["play", NAMES, "-o", "-", "--counters"], "-o - and --counters both write to standard output"),
+        (&["emit", "bilstm", "--cells", "3"], "--cells is no option of bilstm"),
+        (&["emit", "trees", "--nodes", "3"], "--nodes is no option of trees"),
+        (&["emit", "lattice", "--every-node"], "--every-node is no option of lattice"),
+        (&["emit", "random", "--data", "x.txt"], "--data is no option of random"),
+        (&["check", "-", "-"], "standard input can be one file, not two"),
+        (&["diff", "-", "-"], "standard input can be one file, not two"),
     ] {
         let output = autobatch(words);
         let said = crate::without_folder(&String::from_utf8_lossy(&output.stderr));
@@ -171,4 +195,59 @@ fn a_plan_that_claims_rows_which_no_step_writes_is_refused_before_anything_is_al
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("it declares 1000000000 rows, steps write 5 of them"), "{said}");
+}
+
+#[test]
+fn a_binary_file_under_any_name_is_what_its_header_says() {
+    let bytes = std::fs::read(planned(NAMES, "sniffed.abp", &[])).expect("just written");
+    let mut damaged = bytes.clone();
+    if let Some(last) = damaged.last_mut() {
+        *last ^= 1;
+    }
+    for (name, bytes, expected) in [
+        ("cut.bin", &bytes[..bytes.len() - 5], "the file is cut off"),
+        ("damaged.bin", &damaged[..], "its checksum differs"),
+        ("foreign.bin", b"\xff\xd8\xff", "neither a graph nor a plan in any form"),
+        ("empty.json", b"[]", "no field \"format\" that says what the document is"),
+    ] {
+        let path = scratch(name);
+        std::fs::write(&path, bytes).expect("the scratch folder is there");
+        let output = autobatch(&["show", &path]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(expected), "{name}: {said}");
+        assert_eq!(output.status.code(), Some(3), "{name}");
+    }
+    let whole = scratch("whole.bin");
+    std::fs::write(&whole, bytes).expect("the scratch folder is there");
+    assert_eq!(autobatch(&["show", &whole]).status.code(), Some(0));
+}
+
+#[test]
+fn a_plan_is_written_even_if_nobody_reads_its_steps() {
+    let (graph, plan) = (scratch("unread.abg"), scratch("unread.plan"));
+    autobatch(&["emit", "random", "--instances", "2", "--hidden", "2", "--nodes", "600", "-o", &graph]);
+    for more in ["--all", "--json"] {
+        // A plan of an earlier run must not stand in for this one's.
+        let _ = std::fs::remove_file(&plan);
+        let mut child = Command::new(env!("CARGO_BIN_EXE_autobatch"))
+            .args(["plan", &graph, "-o", &plan, more])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program was built");
+        drop(child.stdout.take());
+        assert_eq!(child.wait().expect("the program ends").code(), Some(0));
+        assert!(std::path::Path::new(&plan).exists(), "{more}");
+    }
+}
+
+#[test]
+fn a_certificate_that_is_wrong_is_corrected_in_one_number() {
+    let path = planned(NAMES, "certified.json", &[]);
+    let text = std::fs::read_to_string(&path).expect("just written");
+    let forged = text.replace("\"copied\":0", "\"copied\":7");
+    assert_ne!(text, forged);
+    std::fs::write(&path, forged).expect("the scratch folder is there");
+    let output = autobatch(&["show", &path]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("P27 the certificate: copied must be 0, found 7"), "{said}");
 }

@@ -1,11 +1,12 @@
 //! Answers for machines have the fields that scripts rely on.
 
-use crate::{NAMES, ORDER, says};
+use crate::{NAMES, ORDER, planned, says, scratch};
 use serde_json::Value as Json;
 
 fn answer(words: &[&str]) -> Json {
     let said = says(words);
-    serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error} in {said}"))
+    let said = said.strip_suffix("[exit 1]\n").unwrap_or(&said);
+    serde_json::from_str(said).unwrap_or_else(|error| panic!("{error} in {said}"))
 }
 
 fn has(answer: &Json, fields: &[&str]) {
@@ -21,6 +22,7 @@ fn a_plan_in_numbers() {
     assert_eq!((plan["batches"].as_u64(), plan["bound"].as_u64()), (Some(10), Some(10)));
     assert_eq!(plan["steps"].as_array().map(Vec::len), Some(11), "ten batches and a constant");
     has(&plan["steps"][1], &["step", "kernel", "rows", "operands", "product", "source"]);
+    assert_eq!(plan["steps"][1]["besides"], "1 act.");
 }
 
 #[test]
@@ -41,8 +43,52 @@ fn policies_in_numbers() {
 fn an_explanation_in_numbers() {
     let all = answer(&["explain", ORDER, "--json"]);
     has(&all, &["file", "batches", "bound", "kernels", "not_batched", "through_tables"]);
+    has(&all["fused"], &["ops", "lines", "kernels"]);
+    assert!(all["hint"].is_null(), "no order has fewer batches: {all:#}");
+    let worse = answer(&["explain", ORDER, "--policy", "none", "--json"]);
+    assert_eq!(worse["hint"], serde_json::json!({"policy": "beam:16", "saves": 5}));
     has(&all["kernels"][0], &["kernel", "steps", "rows", "multiply_adds"]);
     let findings = all["not_batched"].as_array().expect("findings are a list");
     assert!(findings.iter().any(|finding| finding["cause"].get("signatures").is_some()), "{all:#}");
     has(&all["through_tables"][0], &["step", "kernel", "port", "rows", "reason"]);
+}
+
+#[test]
+fn every_question_of_explain_in_numbers() {
+    let why = answer(&["explain", ORDER, "--policy", "depth", "--why", "%2", "%5", "--json"]);
+    has(&why["values"][0], &["value", "callee", "step", "site", "instance"]);
+    assert_eq!(why["verdict"]["name"], "policy-choice");
+    assert_eq!(why["verdict"]["meeting"]["policy"], "depth");
+    assert!(why["words"].as_str().is_some_and(|words| words.contains("this is why")), "{why:#}");
+    let path = answer(&["explain", ORDER, "--why", "%1", "%3", "--json"]);
+    assert_eq!(path["verdict"], serde_json::json!({"name": "depends", "path": ["%1", "%2", "%3"]}));
+    let lanes = answer(&["explain", NAMES, "--lanes", "--labels", "--json"]);
+    assert_eq!((lanes["padded_cells"].as_u64(), lanes["packed_cells"].as_u64()), (Some(10), Some(8)));
+    assert_eq!(lanes["instances"][0]["instance"], 1, "the longest comes first");
+    assert_eq!(lanes["instances"][0]["cells"][0]["labels"], serde_json::json!(["#18"]));
+    let site = answer(&["explain", NAMES, "--site", "src/names.rs:24", "--json"]);
+    assert_eq!(site["wrote"][0]["applications"], 8);
+    let gathers = answer(&["explain", ORDER, "--policy", "none", "--gathers", "--json"]);
+    has(&gathers, &["through_tables", "table_rows", "direct_rows", "copies", "copied_rows"]);
+}
+
+#[test]
+fn proofs_and_differences_in_numbers() {
+    let (plan, other) =
+        (planned(ORDER, "json_auto.plan", &[]), planned(ORDER, "json_depth.plan", &["--policy", "depth"]));
+    let proof = answer(&["check", ORDER, &plan, "--json"]);
+    assert_eq!((&proof["proven"], &proof["applications"]), (&Json::Bool(true), &Json::from(15)));
+    let refuted = answer(&["check", NAMES, &plan, "--json"]);
+    assert_eq!(refuted["proven"], false);
+    assert!(refuted["disagreements"].is_string(), "{refuted:#}");
+    let order = scratch("json_order.json");
+    std::fs::write(&order, "[[2], [1]]").expect("the scratch folder is there");
+    assert_eq!(answer(&["check", ORDER, "--batches", &order, "--json"])["valid"], false);
+    let differences = answer(&["diff", &plan, &other, "--json"]);
+    assert_eq!(differences["same"], false);
+    assert_eq!(differences["differences"][0], serde_json::json!({"what": "batches", "a": 10, "b": 12}));
+    assert_eq!(answer(&["diff", &plan, &plan, "--json"])["same"], true);
+    let passes = answer(&["passes", "--json"]);
+    assert_eq!(passes["passes"][0]["pass"], "fold");
+    has(&passes["stages"][0], &["stage", "turns", "what"]);
 }

@@ -117,6 +117,29 @@ fn a_plan_in_a_few_lines() {
     insta::assert_snapshot!(says(&["show", &plan, "--format", "summary"]));
 }
 
+#[test]
+fn a_graph_in_a_few_lines() {
+    insta::assert_snapshot!(says(&["show", ORDER, "--format", "summary"]));
+    let graph = scratch("summary.abg");
+    says(&["emit", "lattice", "--instances", "8", "--hidden", "4", "-o", &graph]);
+    let said = says(&["show", &graph, "--format", "summary"]);
+    let facts: serde_json::Value =
+        serde_json::from_str(&says(&["plan", &graph, "--json"])).expect("plan --json prints JSON");
+    let counted = format!(" {} signatures", facts["signatures"]);
+    assert!(said.lines().count() < 25 && said.contains(&counted), "{facts:#}: {said}");
+}
+
+#[test]
+fn instances_in_more_steps_stand_above_those_in_fewer() {
+    let graph = scratch("lanes.abg");
+    says(&["emit", "trees", "--instances", "12", "--hidden", "2", "-o", &graph]);
+    let said = says(&["explain", &graph, "--lanes", "--json"]);
+    let answer: serde_json::Value = serde_json::from_str(&said).expect("--json prints JSON");
+    let lines = answer["instances"].as_array().expect("instances are a list");
+    let steps: Vec<usize> = lines.iter().filter_map(|line| Some(line["cells"].as_array()?.len())).collect();
+    assert!(steps.len() == 12 && steps.is_sorted_by(|a, b| a >= b), "{steps:?}");
+}
+
 const MERGED: &str = "tests/files/merged.graph";
 
 #[test]

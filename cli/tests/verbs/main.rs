@@ -4,12 +4,14 @@
 //! `tests/files`: `names` is two packed sequences, `order` has a value for every verdict of `--why`.
 
 mod check;
+mod diff;
 mod emit;
 mod exit_codes;
 mod json;
 mod learn;
 mod look;
 mod measure;
+mod passes;
 mod pictures;
 mod play;
 mod reduce;

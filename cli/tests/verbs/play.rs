@@ -76,3 +76,34 @@ fn memory_and_weights_that_do_not_fit_are_refused() {
     let said = says(&["play", NAMES, "--weights", "tests/files/names.graph"]);
     assert!(said.contains("names.graph: ") && said.contains("[exit 3]"), "{said}");
 }
+
+#[test]
+fn what_json_has_no_number_for_is_a_text() {
+    let (graph, json) = (scratch("infinite.graph"), scratch("infinite.json"));
+    let text = "autobatch graph 1\nmodule \"m\"\n\ngraph\n%0 = input f32[3] (#[-1.0, 0.0, 2.0])\n%1: f32[3] = log(%0)\noutput \"y\" %1\n";
+    std::fs::write(&graph, text).expect("the scratch folder is there");
+    let said = says(&["play", &graph, "-o", &json]);
+    assert!(said.contains("wrote "), "{said}");
+    let text = std::fs::read_to_string(&json).expect("it was just written");
+    let document: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let values = document["y"]["values"].as_array().expect("a list");
+    assert_eq!((&values[0], &values[1]), (&"NaN".into(), &"-inf".into()), "{text}");
+    assert!(values[2].is_number(), "{text}");
+}
+
+#[test]
+fn standard_output_holds_one_document() {
+    for option in ["-o", "--trace"] {
+        let said = says(&["play", NAMES, option, "-"]);
+        serde_json::from_str::<serde_json::Value>(&said)
+            .unwrap_or_else(|error| panic!("{option}: {error} in {said}"));
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named_once_and_memory_has_units() {
+    let said = says(&["play", NAMES, "--weights", "no-such.safetensors"]);
+    assert_eq!(said.matches("no-such.safetensors").count(), 1, "{said}");
+    let said = says(&["play", NAMES, "--memory-limit", "1GiB"]);
+    assert!(said.contains("f32["), "{said}");
+}

@@ -13,7 +13,9 @@ fn only_what_makes_the_command_fail_is_left() {
     // The constant, @b, @a, @b, @b and leaky_relu: a chain with one end.
     assert_eq!((graph.instances(), graph.outputs.len()), (1, 1));
     assert_eq!(graph.arena.len(), 6);
-    assert!(graph.to_text().contains("slope=0.2"));
+    let text = graph.to_text();
+    assert!(text.contains("slope=0.2"));
+    assert!(text.contains("export @a = @a[@w]") && !text.contains("@v"), "what nothing uses is gone: {text}");
     assert!(!std::path::Path::new(&format!("{small}.candidate.graph")).exists());
 }
 
@@ -32,4 +34,11 @@ fn a_command_that_does_not_fail_is_refused() {
     let said = says(&["reduce", ORDER, "-o", &scratch("never.graph"), "--", "true"]);
     assert!(said.contains("the command does not fail on tests/files/order.graph"), "{said}");
     assert!(said.ends_with("[exit 2]\n"), "{said}");
+}
+
+#[test]
+#[cfg(unix)]
+fn standard_output_takes_the_graph_alone() {
+    let said = says(&["reduce", ORDER, "-o", "-", "--", "false"]);
+    assert!(said.starts_with("autobatch graph 1\n") && !said.contains("wrote"), "{said}");
 }

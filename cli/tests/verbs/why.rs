@@ -1,6 +1,6 @@
 //! `--why`: a test for each verdict, and for each part of a signature.
 
-use crate::{ORDER, says};
+use crate::{ORDER, planned, says};
 
 fn why(policy: &str, a: &str, b: &str) -> String {
     says(&["explain", ORDER, "--policy", policy, "--why", a, b])
@@ -22,14 +22,14 @@ fn one_is_computed_from_the_other_along_a_path() {
 fn one_still_waited_when_the_other_ran() {
     insta::assert_snapshot!(why("auto", "%3", "%15"));
     let fewer = why("depth", "%1", "%15");
-    assert!(fewer.contains("yes, and the policy then needs 1 fewer in all"), "{fewer}");
+    assert!(fewer.contains("yes, and policy depth then needs 1 fewer in all"), "{fewer}");
 }
 
 #[test]
 fn the_policy_held_one_back() {
     insta::assert_snapshot!(why("depth", "%2", "%5"));
     let never = why("none", "%2", "%5");
-    assert!(never.contains("no: this policy runs them apart"), "{never}");
+    assert!(never.contains("no: policy none runs them apart"), "{never}");
 }
 
 #[test]
@@ -97,4 +97,24 @@ fn one_was_forced_before_the_other_was_planned() {
     insta::assert_snapshot!(says(&["explain", ORDER, "--why", "%3", "%15", "--forced", "%3"]));
     let both = says(&["explain", ORDER, "--why", "%1", "%3", "--forced", "%4"]);
     assert!(both.contains("depends"), "both are of one delta: {both}");
+}
+
+#[test]
+fn uses_of_dropout_are_told_apart_by_their_site() {
+    let file = "tests/files/dropouts.graph";
+    let sites = says(&["explain", file, "--why", "%3", "%4"]);
+    assert!(sites.contains("signature: they differ in dropout site"), "{sites}");
+    let rates = says(&["explain", file, "--why", "%3", "%5"]);
+    assert!(rates.contains("signature: they differ in attribute"), "{rates}");
+}
+
+#[test]
+fn alternatives_to_a_plan_are_judged_by_a_policy_that_is_named() {
+    let plan = planned(ORDER, "why_depth.plan", &["--policy", "depth"]);
+    let ask =
+        |more: &[&str]| says(&[&["explain", &plan, "--graph", ORDER, "--why", "%2", "%5"], more].concat());
+    let assumed = ask(&[]);
+    assert!(assumed.contains("policy auto") && assumed.contains("the plan does not say which"), "{assumed}");
+    let named = ask(&["--policy", "depth"]);
+    assert!(named.contains("policy depth") && !named.contains("the plan does not say"), "{named}");
 }

@@ -5,7 +5,7 @@
 //! their paths did not meet. Where one callee has several signatures, no order helps: the bound of
 //! the problem with these signatures taken as one says what that costs.
 
-use super::spell;
+use crate::spell;
 use crate::words::plural;
 use autobatch_ir::graph::{Callee, GraphData};
 use autobatch_ir::id::{AppId, SigId};

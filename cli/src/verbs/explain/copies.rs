@@ -6,8 +6,8 @@
 use crate::facts::{for_each_place, for_each_row};
 use crate::words::{count, table};
 use autobatch_ir::plan::{Mode, Operand, Plan};
+use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 /// Why rows are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,24 +31,40 @@ impl Reason {
     }
 }
 
-/// The rows that steps only move, a line a step; nothing if there are none.
-pub(super) fn report(plan: &Plan) -> String {
-    let mut rows = vec![["step", "copies", "rows", "reason"].map(str::to_owned).to_vec()];
-    for (number, step) in plan.steps.iter().enumerate() {
-        let kernel = plan.kernel(step);
-        if !kernel.only_moves() {
-            continue;
+/// The rows that a step only moves.
+#[derive(Debug, Serialize)]
+pub(super) struct Copies {
+    step: usize,
+    kernel: String,
+    rows: u64,
+    reason: &'static str,
+}
+
+impl Copies {
+    /// Those of all steps that only move rows.
+    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+        let moves = plan.steps.iter().enumerate().filter(|(_, step)| plan.kernel(step).only_moves());
+        moves
+            .map(|(number, step)| Self {
+                step: number,
+                kernel: plan.kernel(step).name.clone(),
+                rows: u64::from(step.rows) * step.places.len() as u64,
+                reason: reason(plan, number).words(),
+            })
+            .collect()
+    }
+
+    /// A line a step; nothing if there are none.
+    pub(super) fn words(all: &[Self], plan: &Plan) -> String {
+        if all.is_empty() {
+            return String::new();
         }
-        let copied = u64::from(step.rows) * step.places.len() as u64;
-        let reason = reason(plan, number).words().to_owned();
-        rows.push(vec![number.to_string(), kernel.name.clone(), count(copied), reason]);
+        let mut rows = vec![["step", "copies", "rows", "reason"].map(str::to_owned).to_vec()];
+        for Self { step, kernel, rows: copied, reason } in all {
+            rows.push(vec![step.to_string(), kernel.clone(), count(*copied), (*reason).to_owned()]);
+        }
+        format!("copied: {} rows\n{}", count(plan.certificate.copied), table(&rows, &[1, 3]))
     }
-    if rows.len() == 1 {
-        return String::new();
-    }
-    let mut text = String::new();
-    let _ = writeln!(text, "copied: {} rows", count(plan.certificate.copied));
-    text + &table(&rows, &[1, 3])
 }
 
 fn reason(plan: &Plan, number: usize) -> Reason {

@@ -5,11 +5,14 @@
 //! neighbouring blocks; one whose rows come from one step could, if nothing else reads them in
 //! another order.
 
+use super::Report;
+use super::copies::Copies;
 use super::kernels::share_of_rows;
 use crate::facts::{Kinds, for_each_place, for_each_row};
 use crate::words::{count, table};
 use autobatch_ir::plan::{FieldId, Operand, Plan};
 use serde::Serialize;
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -179,16 +182,21 @@ pub(super) fn summary(plan: &Plan) -> String {
     format!("read through tables ({}; --gathers lists them)\n{}", share_of_rows(plan), table(&rows, &[0, 2]))
 }
 
-/// All of them, a line each.
-pub(super) fn report(plan: &Plan) -> String {
+/// All of them, a line each, and after them the rows that are only moved.
+pub(super) fn report(plan: &Plan) -> Report {
+    let (gathers, copies) = (Gather::all(plan), Copies::all(plan));
+    let json = json!({
+        "through_tables": gathers, "table_rows": plan.certificate.tabled,
+        "direct_rows": plan.certificate.direct, "copies": copies, "copied_rows": plan.certificate.copied,
+    });
     let mut text = String::new();
     let _ = writeln!(text, "read through tables: {}", share_of_rows(plan));
     let mut rows = vec![["step", "operand", "rows", "reason"].map(str::to_owned).to_vec()];
-    for Gather { step, kernel, port, rows: lanes, reason } in Gather::all(plan) {
+    for Gather { step, kernel, port, rows: lanes, reason } in gathers {
         rows.push(vec![step.to_string(), format!("{kernel}.{port}"), count(lanes), reason.words()]);
     }
     if rows.len() > 1 {
         text += &table(&rows, &[1, 3]);
     }
-    text
+    Report { text: text + &Copies::words(&copies, plan), json }
 }

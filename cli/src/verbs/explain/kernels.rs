@@ -1,15 +1,15 @@
 //! The overview: where steps and work go, what was not batched, what is read through tables, what
 //! was fused.
 
-use super::{Subject, batching, gathers};
-use crate::args::ExplainArgs;
+use super::{Report, Subject, batching, gathers};
 use crate::facts::{Kinds, computing, multiply_adds};
 use crate::failure::Failure;
 use crate::planning;
 use crate::words::{count, plural, sparkline, table};
 use autobatch_ir::plan::{Plan, Stage};
 use autobatch_planner::schedule::Policy;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 
 /// Bars of a sparkline.
@@ -38,9 +38,11 @@ fn shares(plan: &Plan) -> Vec<Share> {
     kinds.names().iter().enumerate().map(share).collect()
 }
 
-pub(super) fn report(subject: &Subject, args: &ExplainArgs) -> Result<String, Failure> {
+pub(super) fn report(subject: &Subject) -> Result<Report, Failure> {
     let plan = &subject.plan;
     let certificate = &plan.certificate;
+    let findings = subject.graph.as_ref().map(|graph| batching::findings(graph, plan));
+    let (fused, saved) = (Fused::of(plan), saved_by_wider(subject)?);
     let mut text = String::new();
     let optimal = if certificate.batches == certificate.bound { ", optimal" } else { "" };
     let _ = writeln!(
@@ -52,11 +54,10 @@ pub(super) fn report(subject: &Subject, args: &ExplainArgs) -> Result<String, Fa
         certificate.gap() * 100.0
     );
     text += &kernel_table(plan);
-    if let Some(graph) = &subject.graph {
-        let findings = batching::findings(graph, plan);
-        if findings.is_empty() {
-            text += "batched as far as it could be: no kernel has more steps than its longest path\n";
-        } else {
+    match findings.as_deref() {
+        None => text += "what was not batched: only the graph can tell (--graph FILE)\n",
+        Some([]) => text += "batched as far as it could be: no kernel has more steps than its longest path\n",
+        Some(findings) => {
             text += "not batched as far as they could be (most extra steps first)\n";
             for (number, finding) in findings.iter().take(FINDINGS).enumerate() {
                 let _ = writeln!(text, "  {}. {}", number + 1, finding.words());
@@ -65,25 +66,37 @@ pub(super) fn report(subject: &Subject, args: &ExplainArgs) -> Result<String, Fa
                 let _ = writeln!(text, "  .. and {} more", findings.len() - FINDINGS);
             }
         }
-    } else {
-        text += "what was not batched: only the graph can tell (--graph FILE)\n";
     }
     text += &gathers::summary(plan);
-    text += &fused(plan);
-    if certificate.batches > certificate.bound
-        && let Some(graph) = &subject.graph
-        && args.wish.policy != WIDER
-    {
-        let wider = planning::schedule(graph, &WIDER)?.len() as u32;
-        if wider < certificate.batches {
-            let _ = writeln!(
-                text,
-                "hint     --policy {WIDER} saves {}",
-                plural(u64::from(certificate.batches - wider), "step")
-            );
-        }
+    text += &fused.words(plan);
+    if let Some(saved) = saved {
+        let _ = writeln!(text, "hint     --policy {WIDER} saves {}", plural(saved.into(), "step"));
     }
-    Ok(text)
+    let kernels: Vec<Json> = shares(plan)
+        .into_iter()
+        .map(|share| {
+            json!({"kernel": share.name, "steps": share.rows.len(), "rows": share.rows, "multiply_adds": share.work, "source": share.source})
+        })
+        .collect();
+    let rows: u64 = computing(plan).map(|(_, step)| u64::from(step.rows)).sum();
+    let hint = saved.map(|saved| json!({"policy": WIDER.to_string(), "saves": saved}));
+    let json = json!({
+        "file": subject.path, "batches": certificate.batches, "bound": certificate.bound, "gap": certificate.gap(),
+        "rows": rows, "kernels": kernels, "not_batched": findings, "through_tables": gathers::Gather::all(plan),
+        "direct_rows": certificate.direct, "table_rows": certificate.tabled, "copied_rows": certificate.copied,
+        "fused": fused, "hint": hint,
+    });
+    Ok(Report { text, json })
+}
+
+/// How many batches a wider beam has less, if it has.
+fn saved_by_wider(subject: &Subject) -> Result<Option<u32>, Failure> {
+    let certificate = &subject.plan.certificate;
+    let Some(graph) = subject.graph.as_ref().filter(|_| certificate.batches > certificate.bound) else {
+        return Ok(None);
+    };
+    let wider = planning::schedule(graph, &WIDER)?.len() as u32;
+    Ok(certificate.batches.checked_sub(wider).filter(|&saved| saved > 0))
 }
 
 fn kernel_table(plan: &Plan) -> String {
@@ -101,59 +114,56 @@ fn kernel_table(plan: &Plan) -> String {
     table(&rows, &[0, 3])
 }
 
-/// What fusion did: `fused    18 elementwise ops into 2 lines of 2 kernels`
-fn fused(plan: &Plan) -> String {
-    let (mut ops, mut lines, mut kernels, mut copies) = (0u64, 0u64, 0u64, 0u64);
-    for kernel in plan.kernels.iter().filter(|kernel| !kernel.source) {
-        let before = lines;
-        for stage in &kernel.stages {
-            if let Stage::Map { code, .. } = stage
-                && code.len() > 1
-            {
-                ops += code.len() as u64;
-                lines += 1;
-            }
-        }
-        kernels += u64::from(lines > before);
-        copies += u64::from(kernel.only_moves());
-    }
-    let mut text = match lines {
-        0 => String::new(),
-        _ => format!(
-            "fused    {} into {} of {}\n",
-            plural(ops, "elementwise op"),
-            plural(lines, "line"),
-            plural(kernels, "kernel")
-        ),
-    };
-    if plan.certificate.copied > 0 {
-        let _ = writeln!(
-            text,
-            "copied   {} by {} that only move{} data",
-            plural(plan.certificate.copied, "row"),
-            plural(copies, "kernel"),
-            if copies == 1 { "s" } else { "" }
-        );
-    }
-    text
+/// What fusion did, and what it left to be moved.
+#[derive(Debug, Default, Serialize)]
+struct Fused {
+    ops: u64,
+    lines: u64,
+    kernels: u64,
+    copying_kernels: u64,
 }
 
-pub(super) fn json(subject: &Subject, args: &ExplainArgs) -> serde_json::Value {
-    let plan = &subject.plan;
-    let certificate = &plan.certificate;
-    let kernels: Vec<serde_json::Value> = shares(plan)
-        .into_iter()
-        .map(|share| {
-            json!({"kernel": share.name, "steps": share.rows.len(), "rows": share.rows, "multiply_adds": share.work, "source": share.source})
-        })
-        .collect();
-    let findings = subject.graph.as_ref().map(|graph| batching::findings(graph, plan));
-    let rows: u64 = computing(plan).map(|(_, step)| u64::from(step.rows)).sum();
-    json!({
-        "file": args.file, "batches": certificate.batches, "bound": certificate.bound, "gap": certificate.gap(),
-        "rows": rows, "kernels": kernels, "not_batched": findings, "through_tables": gathers::Gather::all(plan),
-        "direct_rows": certificate.direct, "table_rows": certificate.tabled, "copied_rows": certificate.copied,
-    })
+impl Fused {
+    fn of(plan: &Plan) -> Self {
+        let mut fused = Self::default();
+        for kernel in plan.kernels.iter().filter(|kernel| !kernel.source) {
+            let before = fused.lines;
+            for stage in &kernel.stages {
+                if let Stage::Map { code, .. } = stage
+                    && code.len() > 1
+                {
+                    fused.ops += code.len() as u64;
+                    fused.lines += 1;
+                }
+            }
+            fused.kernels += u64::from(fused.lines > before);
+            fused.copying_kernels += u64::from(kernel.only_moves());
+        }
+        fused
+    }
+
+    /// `fused    18 elementwise ops into 2 lines of 2 kernels`
+    fn words(&self, plan: &Plan) -> String {
+        let mut text = match self.lines {
+            0 => String::new(),
+            _ => format!(
+                "fused    {} into {} of {}\n",
+                plural(self.ops, "elementwise op"),
+                plural(self.lines, "line"),
+                plural(self.kernels, "kernel")
+            ),
+        };
+        if plan.certificate.copied > 0 {
+            let _ = writeln!(
+                text,
+                "copied   {} by {} that only move{} data",
+                plural(plan.certificate.copied, "row"),
+                plural(self.copying_kernels, "kernel"),
+                if self.copying_kernels == 1 { "s" } else { "" }
+            );
+        }
+        text
+    }
 }
 
 /// `1,904 of 5,318 operand rows`

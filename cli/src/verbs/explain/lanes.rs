@@ -4,12 +4,15 @@
 //! or with labels which bound word stands behind its lane. Padding would have made every step as
 //! wide as the widest.
 
+use super::Report;
 use crate::facts::Kinds;
 use crate::failure::Failure;
 use crate::words::{count, plural, table};
 use autobatch_ir::graph::{GraphData, OperandKind};
 use autobatch_ir::id::AppId;
 use autobatch_ir::plan::Plan;
+use serde_json::{Value as Json, json};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Instances and steps that are shown; the rest is counted.
@@ -21,62 +24,84 @@ pub(super) fn report(
     plan: &Plan,
     kernel: Option<&str>,
     labels: bool,
-) -> Result<String, Failure> {
+) -> Result<Report, Failure> {
     let kinds = Kinds::of(plan);
     let chosen = choose(plan, &kinds, kernel)?;
     let steps: Vec<_> = kinds.steps(plan, chosen).map(|(_, step)| step).collect();
     let instances = instances(graph);
-    let columns = steps.len().min(COLUMNS);
-    let more = steps.len() - columns;
-    // Of each instance how many lanes it has in all, and which in the columns that are shown.
-    let mut lines: BTreeMap<Option<usize>, (usize, Vec<Vec<AppId>>)> = BTreeMap::new();
+    // Of each instance its lanes in the columns that it has any in.
+    let mut lines: BTreeMap<Option<usize>, BTreeMap<usize, Vec<AppId>>> = BTreeMap::new();
     for (column, step) in steps.iter().enumerate() {
         for &app in plan.lanes(step) {
-            let (lanes, shown) =
-                lines.entry(instances[app.index()]).or_insert_with(|| (0, vec![Vec::new(); columns]));
-            *lanes += 1;
-            if let Some(cell) = shown.get_mut(column) {
-                cell.push(app);
-            }
+            lines.entry(instances[app.index()]).or_default().entry(column).or_default().push(app);
         }
     }
     let mut lines: Vec<_> = lines.into_iter().collect();
-    lines.sort_by_key(|(_, (lanes, _))| std::cmp::Reverse(*lanes));
+    let lanes = |line: &BTreeMap<usize, Vec<AppId>>| line.values().map(Vec::len).sum::<usize>();
+    lines.sort_by_key(|(_, line)| Reverse((line.len(), lanes(line))));
 
+    let columns = steps.len().min(COLUMNS);
+    let more = steps.len() - columns;
     let mut rows = Vec::new();
     let head = std::iter::once("instance".to_owned()).chain((0..columns).map(|column| column.to_string()));
-    rows.push(head.chain((more > 0).then(|| format!(".. {more} more steps"))).collect::<Vec<_>>());
-    for (instance, (_, line)) in lines.iter().take(SHOWN) {
+    rows.push(
+        head.chain((more > 0).then(|| format!(".. {}", plural(more as u64, "more step"))))
+            .collect::<Vec<_>>(),
+    );
+    for (instance, line) in lines.iter().take(SHOWN) {
         let name = instance.map_or_else(|| "common".to_owned(), |number| number.to_string());
-        let cell = |apps: &Vec<AppId>| match (apps.as_slice(), labels) {
-            ([], _) => ".".to_owned(),
-            ([app], true) => label(graph, *app).unwrap_or_else(|| "1".to_owned()),
-            (apps, _) => apps.len().to_string(),
+        let cell = |column: usize| match (line.get(&column).map(Vec::as_slice), labels) {
+            (None, _) => ".".to_owned(),
+            (Some([app]), true) => label(graph, *app).unwrap_or_else(|| "1".to_owned()),
+            (Some(apps), _) => apps.len().to_string(),
         };
-        rows.push(std::iter::once(name).chain(line.iter().map(cell)).collect());
+        rows.push(std::iter::once(name).chain((0..columns).map(cell)).collect());
     }
     let hidden = lines.len().saturating_sub(SHOWN);
     let packed: u64 = steps.iter().map(|step| u64::from(step.rows)).sum();
     let widest = steps.iter().map(|step| step.rows).max().unwrap_or(0);
     let padded = u64::from(widest) * steps.len() as u64;
-    let saved = if padded == 0 { 0.0 } else { 100.0 - packed as f64 * 100.0 / padded as f64 };
-    let sizes: Vec<String> = steps.iter().take(COLUMNS).map(|step| step.rows.to_string()).collect();
+    let sizes: Vec<u32> = steps.iter().map(|step| step.rows).collect();
+    let shown: Vec<String> = sizes.iter().take(COLUMNS).map(u32::to_string).collect();
     let etc = if more > 0 { " .." } else { "" };
     let mut text = format!(
-        "{}   {} of {}   batch sizes {}{etc}\npadded would be {} cells, packed {} (-{saved:.0} %)\n\n{}",
+        "{}   {} of {}   batch sizes {}{etc}\npadded would be {}, packed {}{}\n\n{}",
         kinds.names()[chosen],
         plural(steps.len() as u64, "step"),
         plural(lines.len() as u64, "instance"),
-        sizes.join(" "),
-        count(padded),
+        shown.join(" "),
+        plural(padded, "cell"),
         count(packed),
+        saved(padded, packed),
         table(&rows, &[0]),
     );
     if hidden > 0 {
-        text += &format!(".. {hidden} more instances\n");
+        text += &format!(".. {}\n", plural(hidden as u64, "more instance"));
     }
     text += "\nlongest first; outputs come back in your order\n";
-    Ok(text)
+    let cell = |(column, apps): (&usize, &Vec<AppId>)| {
+        let words: Vec<Option<String>> = apps.iter().map(|&app| label(graph, app)).collect();
+        json!({"step": column, "lanes": apps.len(), "labels": labels.then_some(words)})
+    };
+    let lines: Vec<Json> = lines
+        .iter()
+        .map(|(instance, line)| json!({"instance": instance, "cells": line.iter().map(cell).collect::<Vec<_>>()}))
+        .collect();
+    let json = json!({
+        "kernel": kinds.names()[chosen], "batch_sizes": sizes, "padded_cells": padded, "packed_cells": packed,
+        "instances": lines,
+    });
+    Ok(Report { text, json })
+}
+
+/// ` (-20 %)`; nothing where packing saves nothing.
+fn saved(padded: u64, packed: u64) -> String {
+    let saved = 100.0 - packed as f64 * 100.0 / padded.max(1) as f64;
+    match saved {
+        _ if padded == packed => String::new(),
+        ..0.5 => " (under 1 % less)".to_owned(),
+        _ => format!(" (-{saved:.0} %)"),
+    }
 }
 
 /// The kind that is asked for, or the one with the most steps; the first of equals.
@@ -91,7 +116,7 @@ fn choose(plan: &Plan, kinds: &Kinds, asked: Option<&str>) -> Result<usize, Fail
         });
     }
     let computes = |&kind: &usize| !kinds.kernel(plan, kind).source;
-    let steps = |kind: usize| (kinds.steps(plan, kind).count(), std::cmp::Reverse(kind));
+    let steps = |kind: usize| (kinds.steps(plan, kind).count(), Reverse(kind));
     (0..names.len())
         .filter(computes)
         .max_by_key(|&kind| steps(kind))
@@ -130,8 +155,8 @@ fn label(graph: &GraphData, app: AppId) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spell;
     use super::*;
+    use crate::spell;
     use autobatch_ir::graph::Graph;
     use autobatch_ir::module::ModuleBuilder;
 

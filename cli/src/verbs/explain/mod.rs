@@ -10,13 +10,13 @@ mod gathers;
 mod kernels;
 mod lanes;
 mod site;
-mod spell;
+mod verdict;
 mod why;
 
-use crate::args::ExplainArgs;
+use crate::args::{ExplainArgs, WishArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-use crate::files::{Loaded, graph_beside, load, load_graph};
+use crate::files::{Loaded, graph_beside, load, load_graph, one_standard_input};
 use crate::planning;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::Plan;
@@ -28,18 +28,31 @@ struct Subject {
     path: String,
     plan: Plan,
     graph: Option<GraphData>,
+    /// Whether the plan was read and not made now.
+    from_file: bool,
+}
+
+/// An answer for people, and the same for machines.
+struct Report {
+    text: String,
+    json: serde_json::Value,
 }
 
 impl Subject {
     fn load(args: &ExplainArgs) -> Result<Self, Failure> {
+        one_standard_input([Some(&args.file), args.graph.as_ref()].into_iter().flatten())?;
         let path = args.file.clone();
         let plan = match load(&path)? {
             Loaded::Graph(graph) => {
                 let plan = planning::plan(&path, &graph, &args.wish.wish())?.plan;
-                return Ok(Self { path, plan, graph: Some(*graph) });
+                return Ok(Self { path, plan, graph: Some(*graph), from_file: false });
             }
             Loaded::Plan(plan) => plan.into_inner(),
         };
+        // Alternatives to a plan are judged by a policy, too.
+        let policy = args.wish.policy.clone().filter(|_| args.why.is_none());
+        let unheeded = WishArgs { policy, rows: args.wish.rows, mode: args.wish.mode };
+        unheeded.none_given(&format!("{path} is a plan already"))?;
         let graph = match &args.graph {
             Some(graph_path) => Some(matching(graph_path, load_graph(graph_path)?, &path, &plan)?),
             None => graph_beside(&path, &plan).map(|(_, graph)| graph),
@@ -54,7 +67,7 @@ impl Subject {
                 Failure::input(message).help("autobatch check GRAPH PLAN says what is wrong with a plan")
             );
         }
-        Ok(Self { path, plan, graph })
+        Ok(Self { path, plan, graph, from_file: true })
     }
 
     /// The graph, for questions that only it answers.
@@ -82,20 +95,18 @@ fn matching(graph_path: &str, graph: GraphData, path: &str, plan: &Plan) -> Resu
 /// Explains a plan.
 pub fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     let subject = Subject::load(args)?;
-    let text = if let Some(values) = &args.why {
-        let graph = subject.graph("--why")?;
-        why::report(graph, &subject.plan, args, &values[0], &values[1])?
+    let report = if let Some(values) = &args.why {
+        why::report(&subject, args, values)?
     } else if args.lanes {
         lanes::report(subject.graph("--lanes")?, &subject.plan, args.kernel.as_deref(), args.labels)?
     } else if let Some(site) = &args.site {
         site::report(subject.graph("--site")?, &subject.plan, site)?
     } else if args.gathers {
-        gathers::report(&subject.plan) + &copies::report(&subject.plan)
-    } else if args.json {
-        format!("{:#}\n", kernels::json(&subject, args))
+        gathers::report(&subject.plan)
     } else {
-        kernels::report(&subject, args)?
+        kernels::report(&subject)?
     };
+    let text = if args.json { format!("{:#}\n", report.json) } else { report.text };
     console.write_all(text.as_bytes())?;
     Ok(Answer::Yes)
 }

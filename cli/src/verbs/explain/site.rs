@@ -1,16 +1,18 @@
 //! What became of a line of source: which applications it wrote, which steps play them, and the
 //! cells in whose bodies it stands.
 
-use super::spell;
+use super::Report;
 use crate::failure::Failure;
+use crate::spell;
 use crate::words::{plural, table};
 use autobatch_ir::graph::{GraphData, Site};
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::Plan;
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-pub(super) fn report(graph: &GraphData, plan: &Plan, site: &str) -> Result<String, Failure> {
+pub(super) fn report(graph: &GraphData, plan: &Plan, site: &str) -> Result<Report, Failure> {
     let wanted = parse(site)?;
     let is_here = |found: &Site| found.line == wanted.1 && found.file.ends_with(wanted.0);
     let steps = spell::steps_of(graph, plan);
@@ -24,7 +26,7 @@ pub(super) fn report(graph: &GraphData, plan: &Plan, site: &str) -> Result<Strin
         }
     }
     let mut text = String::new();
-    let mut rows = Vec::new();
+    let (mut rows, mut written, mut bodies) = (Vec::new(), Vec::new(), Vec::new());
     for (sig, (all, played, in_steps)) in &uses {
         let dead = if played < all { format!(", {} without a step", all - played) } else { String::new() };
         let span = match (in_steps.first(), in_steps.last()) {
@@ -34,11 +36,11 @@ pub(super) fn report(graph: &GraphData, plan: &Plan, site: &str) -> Result<Strin
             (Some(only), _) => format!("step {only}"),
             _ => "no step".to_owned(),
         };
-        rows.push(vec![
-            format!("  {}", spell::signature(graph, *sig)),
-            format!("{}{dead}", plural(*all, "application")),
-            span,
-        ]);
+        let signature = spell::signature(graph, *sig);
+        written.push(json!({
+            "signature": signature, "applications": all, "without_step": all - played, "steps": in_steps,
+        }));
+        rows.push(vec![format!("  {signature}"), format!("{}{dead}", plural(*all, "application")), span]);
     }
     if !rows.is_empty() {
         let _ = writeln!(text, "{site} wrote");
@@ -54,6 +56,7 @@ pub(super) fn report(graph: &GraphData, plan: &Plan, site: &str) -> Result<Strin
             .map(|app| graph.module.callee_name(graph.module.sigs.get(app.sig).callee))
             .collect();
         if !ops.is_empty() {
+            bodies.push(json!({"cell": cell.name, "ops": ops}));
             let _ = writeln!(text, "{site} stands in the body of @{}: {}", cell.name, ops.join(", "));
         }
     }
@@ -73,7 +76,7 @@ pub(super) fn report(graph: &GraphData, plan: &Plan, site: &str) -> Result<Strin
         };
         return Err(Failure::usage(format!("nothing in the graph was written at {site}")).help(help));
     }
-    Ok(text)
+    Ok(Report { text, json: json!({"site": site, "wrote": written, "in_bodies": bodies}) })
 }
 
 fn parse(site: &str) -> Result<(&str, u32), Failure> {

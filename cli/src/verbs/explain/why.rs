@@ -4,103 +4,58 @@
 //! the signature, a path, and at last the order that was chosen, which is judged by letting the
 //! policy plan again with the two bound together.
 
-use super::spell;
+use super::verdict::{Judge, Meeting, Verdict, words};
+use super::{Report, Subject};
 use crate::args::ExplainArgs;
 use crate::failure::Failure;
-use crate::planning;
+use crate::{planning, spell};
 use autobatch_ir::graph::{Callee, GraphData, Op};
 use autobatch_ir::id::{AppId, SigId, ValueId};
-use autobatch_ir::plan::{Mode, Plan};
+use autobatch_ir::plan::Mode;
 use autobatch_planner::passes;
 use autobatch_planner::schedule::{Policy, Problem, Scratch};
 use autobatch_planner::{Nodes, Selection};
+use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Write as _;
 
-/// Values of a path that are shown at either end.
-const SHOWN: usize = 4;
-
-/// Why two values do or do not share a batch.
-///
-/// Two of the reasons belong to questions of their own: that applications were merged into one, to a
-/// graph that passes rewrite first; and that one was planned in an earlier delta, to a graph that
-/// grew after a value was forced.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// They share a step.
-    SameStep { step: u32 },
-    /// One is computed from the other, along this path of applications.
-    Depends { path: Vec<AppId> },
-    /// They have different signatures; the part in which they differ.
-    Signature { part: String },
-    /// When the first ran, the second still waited for this application.
-    NotReady { waits_for: AppId, meeting: Meeting },
-    /// Both could have run together; the policy chose otherwise.
-    PolicyChoice { meeting: Meeting },
-    /// The model asked that this one be a batch of its own.
-    MarkedAlone { app: AppId },
-    /// This one has no step: a number that is there before the first step, or a list.
-    Folded { app: AppId, what: &'static str },
-    /// Nothing wanted needs this one.
-    Dead { app: AppId },
-    /// A pass made them one application.
-    Merged,
-    /// One is needed by a value that was forced before the other was planned.
-    DifferentDelta { early: ValueId, late: ValueId, forced: ValueId },
-}
-
-/// What it would cost if the two met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meeting {
-    /// So many batches more, or fewer.
-    Batches(i64),
-    /// The policy would still run them apart.
-    Never,
-}
-
-impl Meeting {
-    fn words(self) -> String {
-        match self {
-            Self::Batches(0) => {
-                "yes, at no cost: the policy needs as many batches with them together".to_owned()
-            }
-            Self::Batches(more @ 1..) => format!("yes, but the policy then needs {more} more in all"),
-            Self::Batches(fewer) => format!("yes, and the policy then needs {} fewer in all", -fewer),
-            Self::Never => "no: this policy runs them apart even if they wait for each other".to_owned(),
-        }
-    }
-}
-
 /// The report on two values, which are spelled `%12`.
-pub(super) fn report(
-    graph: &GraphData,
-    plan: &Plan,
-    args: &ExplainArgs,
-    a: &str,
-    b: &str,
-) -> Result<String, Failure> {
+pub(super) fn report(subject: &Subject, args: &ExplainArgs, values: &[String]) -> Result<Report, Failure> {
+    let (graph, plan) = (subject.graph("--why")?, &subject.plan);
+    let [a, b] = values else {
+        return Err(Failure::usage("--why is a question about two values").help("--why %12 %34"));
+    };
     let (a, b) = (spell::value(graph, a)?, spell::value(graph, b)?);
     let steps = spell::steps_of(graph, plan);
-    let mut text = String::new();
+    let (mut text, mut described) = (String::new(), Vec::new());
     for value in [a, b] {
         let app = graph.arena.producer(value);
+        let site = spell::site(graph, app);
+        let (callee, instance) =
+            (spell::callee(graph, graph.arena.app(app).sig), spell::instance(graph, app));
+        described.push(json!({
+            "value": value.to_string(), "callee": callee, "step": steps[app.index()], "site": site,
+            "instance": instance,
+        }));
         let step = steps[app.index()].map_or_else(|| "no step".to_owned(), |step| format!("step {step}"));
-        let site = spell::site(graph, app).map_or_else(String::new, |site| format!("  {site}"));
-        let callee = spell::callee(graph, graph.arena.app(app).sig);
-        let _ = writeln!(text, "{value}  {callee}  {step}{site}   {}", spell::instance(graph, app));
+        let site = site.map_or_else(String::new, |site| format!("  {site}"));
+        let _ = writeln!(text, "{value}  {callee}  {step}{site}   {instance}");
     }
-    let wish = args.wish.wish();
-    let mut verdict = if args.passes { after_passes(graph, wish.mode, a, b)? } else { None };
+    let judge =
+        Judge { policy: args.wish.wish().policy, assumed: subject.from_file && args.wish.policy.is_none() };
+    let mut verdict = if args.passes { after_passes(graph, plan.mode, a, b)? } else { None };
     if let (None, Some(forced)) = (&verdict, &args.forced) {
         verdict = in_deltas(graph, spell::value(graph, forced)?, a, b);
     }
     let verdict = match verdict {
         Some(verdict) => verdict,
-        None => judge(graph, &steps, &wish.policy, a, b)?,
+        None => judge_by_plan(graph, &steps, &judge.policy, a, b)?,
     };
-    text += &words(graph, &steps, a, b, &verdict);
-    Ok(text)
+    let words = words(graph, &steps, [a, b], &verdict, &judge);
+    let json =
+        json!({"values": described, "verdict": verdict.json(graph, &judge), "words": words.trim_end()});
+    Ok(Report { text: text + &words, json })
 }
 
 /// The verdict if the passes of the mode decide: one application was made of both, or one is gone.
@@ -121,7 +76,11 @@ fn after_passes(graph: &GraphData, mode: Mode, a: ValueId, b: ValueId) -> Result
         now.is_some_and(|now| constant(&optimized.graph, now) && !constant(graph, value))
     };
     let what = "a pass computed it when planning: it depends on constants alone";
-    Ok([a, b].into_iter().find(folded).map(|value| Verdict::Folded { app: producer(value), what }))
+    Ok([a, b].into_iter().find(folded).map(|value| Verdict::Folded {
+        app: producer(value),
+        what,
+        step: None,
+    }))
 }
 
 /// The verdict if one value was planned with `forced` and the other was not.
@@ -144,8 +103,8 @@ fn in_deltas(graph: &GraphData, forced: ValueId, a: ValueId, b: ValueId) -> Opti
     }
 }
 
-/// The verdict on two values.
-pub(super) fn judge(
+/// The verdict on two values as the plan has them.
+fn judge_by_plan(
     graph: &GraphData,
     steps: &[Option<u32>],
     policy: &Policy,
@@ -199,13 +158,12 @@ fn without_step(graph: &GraphData, nodes: &Nodes, steps: &[Option<u32>], app: Ap
     }
     let signature = graph.signature(app);
     if signature.is_list() {
-        return Some(Verdict::Folded { app, what: "a list is a name for other values and has no storage" });
+        let what = "a list is a name for other values and has no storage";
+        return Some(Verdict::Folded { app, what, step: None });
     }
-    if steps[app.index()].is_some() {
-        return Some(Verdict::Folded {
-            app,
-            what: "it is there before the first step: a constant, an input or a parameter",
-        });
+    if let Some(step) = steps[app.index()] {
+        let what = "it is there before the first batch: a constant, an input or a parameter";
+        return Some(Verdict::Folded { app, what, step: Some(step) });
     }
     Some(Verdict::Dead { app })
 }
@@ -215,6 +173,12 @@ pub(super) fn signature_part(graph: &GraphData, a: SigId, b: SigId) -> String {
     let (one, two) = (graph.sigs.get(a), graph.sigs.get(b));
     match (one.callee, two.callee) {
         (Callee::Op(x), Callee::Op(y)) if x.spelling() != y.spelling() => return "callee".to_owned(),
+        // Each use of dropout draws noise of its own, told apart by a number that the model never sees.
+        (Callee::Op(Op::Dropout { rate: x, .. }), Callee::Op(Op::Dropout { rate: y, .. }))
+            if x == y && one.callee != two.callee && one.operands == two.operands =>
+        {
+            return "dropout site".to_owned();
+        }
         (Callee::Op(x), Callee::Op(y)) if x != y && one.operands == two.operands => {
             return "attribute".to_owned();
         }
@@ -313,81 +277,4 @@ fn topological(operands: &[Vec<u32>]) -> Vec<u32> {
         }
     }
     order
-}
-
-/// The verdict in sentences, the deciding line marked.
-fn words(graph: &GraphData, steps: &[Option<u32>], a: ValueId, b: ValueId, verdict: &Verdict) -> String {
-    let value = |app: AppId| spell::first_value(graph, app);
-    let sig = |value: ValueId| graph.arena.app(graph.arena.producer(value)).sig;
-    let described = |app: AppId| {
-        let step = steps[app.index()].map_or_else(String::new, |step| format!(" (step {step})"));
-        format!("{} {}{step}", value(app), spell::callee(graph, graph.arena.app(app).sig))
-    };
-    let same =
-        format!("same signature {} = {}  -> may share a batch\n", sig(a), spell::signature(graph, sig(a)));
-    let independent = "no path between them  -> independent\n";
-    match verdict {
-        Verdict::SameStep { step } if graph.arena.producer(a) == graph.arena.producer(b) => {
-            format!("same-step: both are results of one application, in step {step}\n")
-        }
-        Verdict::SameStep { step } => format!("same-step: both are lanes of step {step}\n"),
-        Verdict::Depends { path } => {
-            let names: Vec<String> = path.iter().map(|&app| described(app)).collect();
-            let skipped = names.len().saturating_sub(2 * SHOWN);
-            let shown: Vec<String> = if skipped > 1 {
-                let middle = format!(".. {skipped} more ..");
-                names[..SHOWN]
-                    .iter()
-                    .cloned()
-                    .chain([middle])
-                    .chain(names[names.len() - SHOWN..].iter().cloned())
-                    .collect()
-            } else {
-                names
-            };
-            format!(
-                "{same}depends: one is computed from the other  -> never in one batch\n  {}\n",
-                shown.join(" -> ")
-            )
-        }
-        Verdict::Signature { part } => format!(
-            "signature: they differ in {part}  -> never in one batch\n  {a}  {}\n  {b}  {}\n",
-            spell::signature(graph, sig(a)),
-            spell::signature(graph, sig(b)),
-        ),
-        Verdict::NotReady { waits_for, meeting } => {
-            let (first, second) =
-                if steps[graph.arena.producer(a).index()] < steps[graph.arena.producer(b).index()] {
-                    (a, b)
-                } else {
-                    (b, a)
-                };
-            format!(
-                "{same}{independent}not-ready: when {first} ran, {second} still waited for {}  -> this is why\ncould they have met?  {}\n",
-                described(*waits_for),
-                meeting.words(),
-            )
-        }
-        Verdict::PolicyChoice { meeting } => format!(
-            "{same}{independent}policy-choice: both were ready when the first ran; the policy held one back  -> this is why\ncould they have met?  {}\n",
-            meeting.words(),
-        ),
-        Verdict::MarkedAlone { app } => {
-            format!("marked alone: the model asked that {} be a batch of its own\n", described(*app))
-        }
-        Verdict::Folded { app, what } => format!("folded: {} is in no batch; {what}\n", described(*app)),
-        Verdict::Merged => format!(
-            "merged (CSE): {a} and {b} are equal, so one application computes both  -> the question does not arise\n"
-        ),
-        Verdict::DifferentDelta { early, late, forced } => {
-            let place = spell::site(graph, graph.arena.producer(*forced));
-            let place = place.map_or_else(String::new, |site| format!(" at {site}"));
-            format!(
-                "different delta: {early} was planned when {forced}{place} was forced; {late} came later  -> never in one batch\nforce values later, or emit {late} before, and they may meet\n"
-            )
-        }
-        Verdict::Dead { app } => {
-            format!("dead: no output needs {}, so no step computes it\n", described(*app))
-        }
-    }
 }

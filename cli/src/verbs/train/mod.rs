@@ -10,7 +10,7 @@ mod measure;
 use crate::args::{OptimizerArg, TrainArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-use crate::words::count;
+use crate::words::{count, plural};
 use autobatch::nn::optim::{Adagrad, RmsProp};
 use autobatch::prelude::*;
 use autobatch::train::{Bar, CheckpointError, Patience, Progress};
@@ -146,12 +146,12 @@ impl<'a> Run<'a> {
         )?;
         writeln!(
             console,
-            "{:?}, learning rate {}, minibatches of {}, seed {}, up to {} epochs, on {}",
+            "{:?}, learning rate {}, minibatches of {}, seed {}, up to {}, on {}",
             args.optimizer,
             args.lr.unwrap_or(lesson.habits.learning_rate),
             self.batch,
             args.model.seed,
-            self.epochs,
+            plural(self.epochs, "epoch"),
             args.model.device,
         )?;
         if let (Some(path), Progress { epoch, batches }) = (&args.resume, trainer.progress()) {

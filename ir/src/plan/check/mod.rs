@@ -39,6 +39,7 @@ pub use reverse::PROBES;
 use super::{Plan, Step, StoreId, StoreKind, Verified};
 use crate::graph::{Callee, GraphData, Op};
 use crate::id::{AppId, ValueId};
+use crate::module::ParamKind;
 use crate::types::Type;
 use lanes::Lanes;
 
@@ -120,7 +121,10 @@ fn parameters(plan: &Plan, graph: &GraphData, report: &mut Disagreements) {
     let declared = graph.module.params.iter().map(|decl| (&decl.name, decl.ty, StoreKind::Param(decl.kind)));
     let held = plan.stores.iter().map(|store| (&store.name, store.ty, store.kind));
     let spell = |decl: Option<(&String, Type, StoreKind)>| match decl {
-        Some((name, ty, kind)) => format!("@{name}: {ty} ({kind:?})"),
+        Some((name, ty, StoreKind::Param(ParamKind::Param))) => format!("param @{name}: {ty}"),
+        Some((name, ty, StoreKind::Param(ParamKind::Table))) => format!("table @{name}: {ty}"),
+        Some((name, ty, StoreKind::Grad(_))) => format!("the gradient @{name}: {ty}"),
+        Some((name, ty, StoreKind::State(_))) => format!("the state @{name}: {ty}"),
         None => "nothing".to_owned(),
     };
     let params = graph

@@ -239,8 +239,12 @@ pub enum Disagreement {
 impl fmt::Display for Disagreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Structure { what, expected, found } => {
+            // The structure is a hash; all else is counted.
+            Self::Structure { what: what @ "structure", expected, found } => {
                 write!(f, "{what}: the graph has {expected:x}, the plan was made for {found:x}")
+            }
+            Self::Structure { what, expected, found } => {
+                write!(f, "{what}: the graph has {expected}, the plan was made for {found}")
             }
             Self::Parameter { store, expected, found } => {
                 write!(f, "{store}: the module declares {expected}, the plan has {found}")

@@ -238,7 +238,7 @@ fn certificate(plan: &Plan, findings: &mut VerifyErrors) {
         }
     }
     if own != plan.certificate {
-        let message = format!("it must be {own:?}, found {:?}", plan.certificate);
+        let message = corrections(&own, &plan.certificate);
         findings.report(Rule::Certificate, &"the certificate", message);
     }
     if plan.certificate.bound > plan.certificate.batches {
@@ -246,4 +246,18 @@ fn certificate(plan: &Plan, findings: &mut VerifyErrors) {
         let message = format!("no plan can have fewer batches than the bound, found {batches} and {bound}");
         findings.report(Rule::Certificate, &"the certificate", message);
     }
+}
+
+/// The numbers of a certificate that are wrong: `tabled must be 6, found 5`.
+fn corrections(own: &Certificate, claimed: &Certificate) -> String {
+    let numbers = |certificate: &Certificate| {
+        let Certificate { batches, reverse_batches, bound, copied, tabled, direct, slab_bytes } =
+            *certificate;
+        [batches.into(), reverse_batches.into(), bound.into(), copied, tabled, direct, slab_bytes]
+    };
+    let names = ["batches", "batches in reverse", "bound", "copied", "tabled", "direct", "bytes of slabs"];
+    let pairs: [(u64, u64); 7] = std::array::from_fn(|place| (numbers(own)[place], numbers(claimed)[place]));
+    let wrong = names.iter().zip(pairs).filter(|(_, (own, claimed))| own != claimed);
+    let words = wrong.map(|(name, (own, claimed))| format!("{name} must be {own}, found {claimed}"));
+    words.collect::<Vec<String>>().join("; ")
 }

@@ -4,9 +4,10 @@ use crate::failure::Failure;
 use autobatch_ir::graph::{Callee, GraphData, ParamArg};
 use autobatch_ir::id::{AppId, SigId, ValueId};
 use autobatch_ir::plan::Plan;
+use std::collections::BTreeMap;
 
 /// The step that computes each application, where one does.
-pub(super) fn steps_of(graph: &GraphData, plan: &Plan) -> Vec<Option<u32>> {
+pub(crate) fn steps_of(graph: &GraphData, plan: &Plan) -> Vec<Option<u32>> {
     let mut steps = vec![None; graph.arena.len()];
     for (number, step) in plan.steps.iter().enumerate() {
         for app in plan.lanes(step) {
@@ -19,7 +20,7 @@ pub(super) fn steps_of(graph: &GraphData, plan: &Plan) -> Vec<Option<u32>> {
 }
 
 /// The value that a text names: `%12`.
-pub(super) fn value(graph: &GraphData, text: &str) -> Result<ValueId, Failure> {
+pub(crate) fn value(graph: &GraphData, text: &str) -> Result<ValueId, Failure> {
     let number = text.strip_prefix('%').unwrap_or(text).parse::<usize>().ok();
     let there = graph.arena.values();
     match number.and_then(ValueId::try_new) {
@@ -33,7 +34,7 @@ pub(super) fn value(graph: &GraphData, text: &str) -> Result<ValueId, Failure> {
 }
 
 /// The value's name or, of an application, that of its first result.
-pub(super) fn first_value(graph: &GraphData, app: AppId) -> String {
+pub(crate) fn first_value(graph: &GraphData, app: AppId) -> String {
     match graph.arena.results(app).next() {
         Some(value) => ValueId::new(value).to_string(),
         None => app.to_string(),
@@ -41,18 +42,34 @@ pub(super) fn first_value(graph: &GraphData, app: AppId) -> String {
 }
 
 /// `@word`
-pub(super) fn callee(graph: &GraphData, sig: SigId) -> String {
+pub(crate) fn callee(graph: &GraphData, sig: SigId) -> String {
     graph.module.callee_name(graph.sigs.get(sig).callee)
 }
 
 /// `@word(f32[100], u32; @w, @b)`
-pub(super) fn signature(graph: &GraphData, sig: SigId) -> String {
+pub(crate) fn signature(graph: &GraphData, sig: SigId) -> String {
+    format!("{}{}{}", callee(graph, sig), attributes(graph, sig), arguments(graph, sig))
+}
+
+/// `(f32[100], u32; @w, @b)`
+fn arguments(graph: &GraphData, sig: SigId) -> String {
     let signature = graph.sigs.get(sig);
     let operands: Vec<String> = signature.operands.iter().map(|&ty| graph.ty(ty).to_string()).collect();
     let params: Vec<String> = signature.params.iter().map(|&arg| param(graph, arg)).collect();
     let separator = if params.is_empty() { "" } else { "; " };
-    let name = callee(graph, sig);
-    format!("{name}{}({}{separator}{})", attributes(graph, sig), operands.join(", "), params.join(", "))
+    format!("({}{separator}{})", operands.join(", "), params.join(", "))
+}
+
+/// How many applications have each signature, attributes apart: `@word(f32[100], u32; @w, @b)`.
+pub(crate) fn applications_by_signature(graph: &GraphData) -> BTreeMap<String, u64> {
+    let mut of_sig = vec![0u64; graph.sigs.items().len()];
+    graph.arena.apps().iter().for_each(|app| of_sig[app.sig.index()] += 1);
+    let mut all = BTreeMap::new();
+    for (sig, count) in of_sig.into_iter().enumerate().filter(|(_, count)| *count > 0) {
+        let sig = SigId::new(sig);
+        *all.entry(format!("{}{}", callee(graph, sig), arguments(graph, sig))).or_default() += count;
+    }
+    all
 }
 
 /// ` { slope: 0.1 }`, or nothing for cells and for ops without attributes.
@@ -63,18 +80,18 @@ fn attributes(graph: &GraphData, sig: SigId) -> String {
 }
 
 /// `@w`
-pub(super) fn param(graph: &GraphData, arg: ParamArg) -> String {
+pub(crate) fn param(graph: &GraphData, arg: ParamArg) -> String {
     graph.module.param_name(arg)
 }
 
 /// `src/lattice.rs:71`, or nothing for what was written by hand.
-pub(super) fn site(graph: &GraphData, app: AppId) -> Option<String> {
+pub(crate) fn site(graph: &GraphData, app: AppId) -> Option<String> {
     let site = graph.site(graph.arena.app(app).site);
     (!site.file.is_empty()).then(|| format!("{}:{}", site.file, site.line))
 }
 
 /// `instance 3`, with its key where that is another number.
-pub(super) fn instance(graph: &GraphData, app: AppId) -> String {
+pub(crate) fn instance(graph: &GraphData, app: AppId) -> String {
     let own = graph.numbered_stretches().find(|(_, range)| range.contains(&app.index()));
     match own.and_then(|(instance, _)| instance) {
         None => "common".to_owned(),
