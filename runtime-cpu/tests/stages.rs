@@ -18,10 +18,10 @@ use std::sync::Arc;
 /// How wide states are: no multiple of any vector.
 const H: usize = 13;
 /// A width of which few rows are a block of an elementwise stage; one row, where few are played.
-const WIDE: usize = if cfg!(miri) { 1100 } else { 300 };
+const WIDE: usize = if cfg!(miri) { 1030 } else { 300 };
 const WORDS: usize = 9;
 /// Instances: more than a tile and a block have rows.
-const COUNT: u32 = if cfg!(miri) { 3 } else { 130 };
+const COUNT: u32 = if cfg!(miri) { 2 } else { 130 };
 
 /// What is compared; an interpreter knows the portable kernels only.
 fn isas() -> Vec<Isa> {
@@ -101,7 +101,8 @@ fn stages_of_every_kind_keep_their_bits_in_tiles_blocks_and_shares() {
     let data = graph.data();
     let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
     let run = reference::forward::<f32>(&data, &weights, reference::Noise::Off).expect("it evaluates");
-    for policy in ["none", "auto"] {
+    let policies: &[&str] = if cfg!(miri) { &["auto"] } else { &["none", "auto"] };
+    for &policy in policies {
         let plan = plan(&data, policy, &wanted, &losses);
         let mut gradients: Option<Vec<Vec<u32>>> = None;
         for (isa, threads) in isas().into_iter().flat_map(|isa| [(isa, 1), (isa, 2)]) {

@@ -3,7 +3,7 @@
 use crate::args::FsmArgs;
 use crate::console::{Console, progress};
 use crate::failure::{Answer, Failure};
-use crate::files::{load_graph, write};
+use crate::files::{Form, form_of, load_graph, write};
 use crate::words::plural;
 use autobatch_planner::Nodes;
 use autobatch_planner::schedule::{Fsm, Problem, Ratio, Schedule, Scratch, Training, path_sum_bound, train};
@@ -11,6 +11,10 @@ use std::io::Write;
 
 /// Learns a table.
 pub fn fsm_train(args: &FsmArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    if args.output != "-" && form_of(&args.output) != Some(Form::Json) {
+        let message = format!("{}: a table has one form, JSON", args.output);
+        return Err(Failure::usage(message).help("name a .json file, or - for standard output"));
+    }
     let graphs = args.graphs.iter().map(|path| load_graph(path)).collect::<Result<Vec<_>, Failure>>()?;
     let nodes: Vec<Nodes> = graphs.iter().map(|graph| Nodes::new(graph, &[])).collect();
     let samples: Vec<Problem<'_>> = nodes.iter().map(Nodes::problem).collect();

@@ -71,6 +71,8 @@ fn a_minibatch_that_the_data_does_not_have_is_refused() {
 fn a_table_is_learned_and_used() {
     let (graph, table) = (scratch("fsm.abg"), scratch("fsm.json"));
     says(&["emit", "random", "--instances", "4", "--cells", "3", "--hidden", "2", "-o", &graph]);
+    let said = says(&["fsm-train", &graph, "-o", "table.abg"]);
+    assert!(said.contains("a table has one form, JSON") && said.contains("[exit 2]"), "{said}");
     let said = says(&["fsm-train", &graph, "-o", &table, "--episodes", "8"]);
     assert!(said.contains("batches on the samples: fsm "), "{said}");
     let policy = format!("fsm:{table}");
