@@ -10,6 +10,7 @@ use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Plan;
 use autobatch_ir::types::{DType, Type};
 use autobatch_planner::Request;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Writes what a session plans, if the environment asks for it.
@@ -41,15 +42,15 @@ impl Dump {
         }
         let number = known.unwrap_or(Number(self.written));
         self.written = self.written.max(number.0 + 1);
-        let mut wanted = wanting(graph, request.wanted);
-        for &(value, _) in request.gradients.iter().flat_map(|gradients| gradients.losses) {
+        let losses = request.gradients.iter().flat_map(|gradients| gradients.losses).map(|&(value, _)| {
             let kind = match graph.type_of(value) == Type::scalar(DType::F32) {
                 true => OutputKind::Loss,
                 false => OutputKind::Value,
             };
-            add_output(&mut wanted, format!("loss {value}"), value, kind);
-        }
-        self.write(&format!("graph-{}.abg", number.0), &wanted.to_bytes())?;
+            Output { name: format!("loss {value}"), value, kind }
+        });
+        let graph = with_outputs(graph, read(request.wanted).chain(losses));
+        self.write(&format!("graph-{}.abg", number.0), &graph.to_bytes())?;
         Ok(Some(number))
     }
 
@@ -61,9 +62,9 @@ impl Dump {
         plan: &Plan,
     ) -> Result<()> {
         let Some(Number(number)) = number else { return Ok(()) };
-        let graph = wanting(graph, wanted);
+        let graph = with_outputs(graph, read(wanted));
         let mut outputs = plan.outputs.clone();
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         outputs.retain(|output| seen.insert(output.name.clone()));
         let plan = Plan { structure: graph.structure(), outputs, ..plan.clone() };
         self.write(&format!("plan-{number}.abg"), &graph.to_bytes())?;
@@ -81,19 +82,17 @@ impl Dump {
     }
 }
 
-/// The graph with outputs for what is wanted besides its own, called as plans call them.
-fn wanting(graph: &GraphData, wanted: &[ValueId]) -> GraphData {
-    let mut graph = graph.clone();
-    for &value in wanted {
-        add_output(&mut graph, value.to_string(), value, OutputKind::Value);
-    }
-    graph
+/// Outputs that are read, called as plans call them.
+fn read(wanted: &[ValueId]) -> impl Iterator<Item = Output> {
+    wanted.iter().map(|&value| Output { name: value.to_string(), value, kind: OutputKind::Value })
 }
 
-fn add_output(graph: &mut GraphData, name: String, value: ValueId, kind: OutputKind) {
-    if graph.outputs.iter().all(|known| known.name != name) {
-        graph.outputs.push(Output { name, value, kind });
-    }
+/// The graph with more outputs behind its own, each name once.
+fn with_outputs(graph: &GraphData, more: impl Iterator<Item = Output>) -> GraphData {
+    let mut graph = graph.clone();
+    let mut seen: BTreeSet<String> = graph.outputs.iter().map(|output| output.name.clone()).collect();
+    graph.outputs.extend(more.filter(|output| seen.insert(output.name.clone())));
+    graph
 }
 
 #[cfg(test)]

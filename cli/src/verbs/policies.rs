@@ -194,25 +194,11 @@ fn reasons(whys: &[&Why]) -> String {
     let words = kinds.iter().map(|(kind, members)| {
         let times = match members[0] {
             Why::SearchDoesNotPay { .. } => {
-                let saved = range(members, |why| match why {
-                    Why::SearchDoesNotPay { saves, .. } => Some(*saves),
-                    _ => None,
-                });
-                let spent = range(members, |why| match why {
-                    Why::SearchDoesNotPay { costs, .. } => Some(*costs),
-                    _ => None,
-                });
+                let [saved, spent] = ranges(members);
                 format!(", it would save {saved} of playing and cost {spent} of planning")
             }
             Why::BatchingDoesNotPay { .. } => {
-                let one = range(members, |why| match why {
-                    Why::BatchingDoesNotPay { alone, .. } => Some(*alone),
-                    _ => None,
-                });
-                let many = range(members, |why| match why {
-                    Why::BatchingDoesNotPay { batched, .. } => Some(*batched),
-                    _ => None,
-                });
+                let [one, many] = ranges(members);
                 format!(", {one} one by one, {many} in batches, besides the rows")
             }
             _ => String::new(),
@@ -222,11 +208,24 @@ fn reasons(whys: &[&Why]) -> String {
     words.collect::<Vec<_>>().join("; or ")
 }
 
-/// `3.1 to 10.2 µs`, of nanoseconds.
-fn range(whys: &[&Why], time: impl Fn(&Why) -> Option<f64>) -> String {
-    let times: Vec<f64> = whys.iter().filter_map(|why| time(why)).map(|time| time / 1e3).collect();
-    let least = times.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = times.iter().copied().fold(0.0, f64::max);
+/// The two times that reasons of one kind weigh, as far as they reach.
+fn ranges(whys: &[&Why]) -> [String; 2] {
+    let times: Vec<[f64; 2]> = whys.iter().filter_map(|why| weighed(why)).collect();
+    [0, 1].map(|number| range(times.iter().map(|pair| pair[number] / 1e3)))
+}
+
+/// The nanoseconds that a reason weighs against each other.
+fn weighed(why: &Why) -> Option<[f64; 2]> {
+    match *why {
+        Why::SearchDoesNotPay { saves, costs } => Some([saves, costs]),
+        Why::BatchingDoesNotPay { alone, batched } => Some([alone, batched]),
+        _ => None,
+    }
+}
+
+/// `3.1 to 10.2 µs`
+fn range(micros: impl Iterator<Item = f64> + Clone) -> String {
+    let (least, most) = (micros.clone().fold(f64::INFINITY, f64::min), micros.fold(0.0, f64::max));
     format!("{least:.1} to {most:.1} µs")
 }
 

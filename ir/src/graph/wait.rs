@@ -176,23 +176,16 @@ impl<'g> Value<'g> {
         if let Some(row) = waits.answers.get(&id) {
             return Poll::Ready(Ok(read(row)));
         }
+        let refuse = |message, help| Poll::Ready(Err(self.refused("await", message, help, caller)));
         if !waits.served {
             let help = "wait for values in a future that Session::tasks or Trainer::step_tasks runs";
-            return Poll::Ready(Err(self.refused(
-                "await",
-                "nobody plays this graph meanwhile",
-                help,
-                caller,
-            )));
+            return refuse("nobody plays this graph meanwhile", help);
         }
         if self.ty().is_list {
-            let help = "wait for its items, or for what is made of them";
-            return Poll::Ready(Err(self.refused(
-                "await",
+            return refuse(
                 "a list has no elements of its own",
-                help,
-                caller,
-            )));
+                "wait for its items, or for what is made of them",
+            );
         }
         waits.wanted.push((id, context.waker().clone()));
         Poll::Pending

@@ -15,7 +15,7 @@ pub mod finals;
 mod hex;
 pub mod interp;
 pub mod kernel;
-pub mod normal;
+pub(crate) mod normal;
 pub mod row_ops;
 pub mod text;
 pub mod updates;
@@ -34,6 +34,7 @@ pub use bound::{BindError, Bound, Stores};
 pub use certificate::Certificate;
 pub use finals::{Final, FinalPart, FinalSum};
 pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
+pub use normal::Spare;
 pub use updates::{Update, UpdateSource};
 pub use verify::{Verified, VerifyErrors};
 

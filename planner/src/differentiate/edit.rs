@@ -118,14 +118,25 @@ pub(super) fn segments<'a>(
     field: FieldId,
     lists: impl ExactSizeIterator<Item = &'a [u32]>,
 ) -> Operand {
+    append_lists(tables, field, lists, |tables, list| tables.extend_from_slice(list))
+}
+
+/// Appends the lists that `append` makes of `items` to the tables, and names them.
+#[inline]
+fn append_lists<T>(
+    tables: &mut Vec<u32>,
+    field: FieldId,
+    items: impl ExactSizeIterator<Item = T>,
+    append: impl Fn(&mut Vec<u32>, T),
+) -> Operand {
     let offsets = tables.len();
-    let items = offsets + lists.len() + 1;
-    tables.resize(items, 0);
-    for (end, list) in (offsets + 1..items).zip(lists) {
-        tables.extend_from_slice(list);
-        tables[end] = (tables.len() - items) as u32;
+    let first = offsets + items.len() + 1;
+    tables.resize(first, 0);
+    for (end, item) in (offsets + 1..first).zip(items) {
+        append(tables, item);
+        tables[end] = (tables.len() - first) as u32;
     }
-    Operand::Segments { field, offsets: offsets as u32, items: items as u32 }
+    Operand::Segments { field, offsets: offsets as u32, items: first as u32 }
 }
 
 /// An operand of some lanes of a step of `rows` rows.
@@ -147,7 +158,10 @@ pub(super) fn only_lanes(tables: &mut Vec<u32>, operand: Operand, lanes: &[u32],
             run_at_the_end(tables, first)
         }
         Operand::Segments { field, offsets, items } => {
-            return only_lists(tables, (field, offsets, items), lanes);
+            return append_lists(tables, field, lanes.iter(), |tables, lane| {
+                let bound = |at: u32| (items + tables[(offsets + at) as usize]) as usize;
+                tables.extend_from_within(bound(*lane)..bound(lane + 1));
+            });
         }
     };
     match (operand, run) {
@@ -164,24 +178,6 @@ pub(super) fn only_lanes(tables: &mut Vec<u32>, operand: Operand, lanes: &[u32],
         (_, Run::Steady { start, stride }) => Operand::Floats { start, stride },
         (_, Run::Table(at)) => Operand::FloatTable { at },
     }
-}
-
-/// The lists of some lanes, appended to the tables that hold those of all.
-fn only_lists(
-    tables: &mut Vec<u32>,
-    (field, old_offsets, old_items): (FieldId, u32, u32),
-    lanes: &[u32],
-) -> Operand {
-    let offsets = tables.len();
-    let items = offsets + lanes.len() + 1;
-    tables.resize(items, 0);
-    for (end, lane) in (offsets + 1..items).zip(lanes) {
-        let bound = |at: u32| (old_items + tables[(old_offsets + at) as usize]) as usize;
-        let list = bound(*lane)..bound(lane + 1);
-        tables.extend_from_within(list);
-        tables[end] = (tables.len() - items) as u32;
-    }
-    Operand::Segments { field, offsets: offsets as u32, items: items as u32 }
 }
 
 /// The sum of the contributions to a gradient.
