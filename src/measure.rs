@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::session::Session;
 use autobatch_ir::{Init, ModuleBuilder, types};
 use autobatch_runtime_wgpu::Selector;
-use autobatch_runtime_wgpu::device::{AdapterFacts, adapters};
+use autobatch_runtime_wgpu::{AdapterFacts, adapters};
 use std::time::{Duration, Instant};
 
 /// Instances, steps of each, and how wide a step is: a model of middling size.

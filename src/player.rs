@@ -3,9 +3,10 @@
 use crate::device::Device;
 use crate::error::Result;
 use crate::mirror::Trained;
+use crate::session::SessionOptions;
 use autobatch_ir::Weights;
 use autobatch_ir::plan::{Plan, Verified};
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::{Bound, Player, threads_meant};
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,6 +20,8 @@ pub(crate) struct AnyPlayer {
     gpu: Option<Box<gpu::GpuPlayer>>,
     #[cfg(feature = "gpu")]
     memory_limit: Option<u64>,
+    #[cfg(feature = "gpu")]
+    terms: autobatch_runtime_wgpu::Terms,
 }
 
 impl fmt::Debug for AnyPlayer {
@@ -32,18 +35,20 @@ impl fmt::Debug for AnyPlayer {
 }
 
 impl AnyPlayer {
-    /// A player on a device; threads are the processor's.
-    pub(crate) fn new(device: &Device, threads: usize, memory_limit: Option<u64>) -> Result<Self> {
-        let mut host = Player::new(threads)?;
-        host.set_memory_limit(memory_limit);
+    /// A player as options want it; threads are the processor's.
+    pub(crate) fn new(options: &SessionOptions) -> Result<Self> {
+        let mut host = Player::new(threads_meant(options.threads))?;
+        host.set_memory_limit(options.memory_limit);
         let mut player = Self {
             host,
             #[cfg(feature = "gpu")]
             gpu: None,
             #[cfg(feature = "gpu")]
-            memory_limit,
+            memory_limit: options.memory_limit,
+            #[cfg(feature = "gpu")]
+            terms: options.terms,
         };
-        player.move_to(device)?;
+        player.move_to(&options.device)?;
         Ok(player)
     }
 
@@ -58,7 +63,7 @@ impl AnyPlayer {
             }
             #[cfg(feature = "gpu")]
             Device::Gpu(selector) => {
-                self.gpu = Some(Box::new(gpu::GpuPlayer::new(selector, self.memory_limit)?));
+                self.gpu = Some(Box::new(gpu::GpuPlayer::new(selector, self.memory_limit, self.terms)?));
             }
         }
         Ok(())

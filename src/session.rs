@@ -18,7 +18,7 @@ use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Planner, Request, RowOrder};
-use autobatch_runtime_cpu::{Bound, threads_meant};
+use autobatch_runtime_cpu::Bound;
 pub use growing::Growing;
 pub(crate) use planning::Planning;
 use std::borrow::Borrow;
@@ -62,6 +62,10 @@ pub struct SessionOptions {
     /// assert!(error.contains("the memory limit is 100; plan a smaller minibatch"), "{error}");
     /// ```
     pub memory_limit: Option<u64>,
+    /// With how many digits a GPU with matrix units multiplies the numbers of products, where nothing is learned.
+    /// `AUTOBATCH_TERMS` overrides the default, which is all of them.
+    #[cfg(feature = "gpu")]
+    pub terms: autobatch_runtime_wgpu::Terms,
 }
 
 impl Default for SessionOptions {
@@ -74,6 +78,8 @@ impl Default for SessionOptions {
             threads: 0,
             cached_plans: 64,
             memory_limit: None,
+            #[cfg(feature = "gpu")]
+            terms: autobatch_runtime_wgpu::Terms::default(),
         }
     }
 }
@@ -119,11 +125,11 @@ impl Session {
         options: SessionOptions,
     ) -> Result<Self> {
         state::check_weights(module, &weights)?;
+        let player = AnyPlayer::new(&options)?;
         let policy = match std::env::var("AUTOBATCH_POLICY") {
             Ok(word) if options.policy == Policy::default() => word.parse()?,
             _ => options.policy,
         };
-        let threads = threads_meant(options.threads);
         Ok(Self {
             module: Arc::clone(module),
             mirror: Mirror::new(weights),
@@ -134,7 +140,7 @@ impl Session {
                 options.passes,
                 options.cached_plans,
             ),
-            player: AnyPlayer::new(&options.device, threads, options.memory_limit)?,
+            player,
             last: None,
         })
     }

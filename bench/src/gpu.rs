@@ -6,7 +6,7 @@
 //! handing over what is bound. Of four small models the latter is timed with and without immediates in turns.
 
 use crate::error::BenchError;
-use autobatch::runtime_wgpu::{Bound, Options, Player};
+use autobatch::runtime_wgpu::{Bound, Options, Player, Terms};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
@@ -33,7 +33,8 @@ const SMALL: [(&str, usize); 4] = [("b", 16), ("d", 16), ("sst", 16), ("lattice"
 /// If there is no such device, or it does not play.
 pub fn report(device: &str, size: Option<usize>) -> Result<String, BenchError> {
     let selector = device.parse().map_err(|error| BenchError::Gpu(format!("{error}")))?;
-    let options = Options { selector, ..Options::default() };
+    let terms = Terms::from_env().map_err(gpu)?;
+    let options = Options { selector, terms, ..Options::default() };
     let mut player = Player::new(options.clone()).map_err(gpu)?;
     let facts = player.gpu().map(|gpu| gpu.facts().clone());
     let software = facts.as_ref().is_some_and(|facts| facts.kind == "software");

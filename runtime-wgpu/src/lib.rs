@@ -1,6 +1,6 @@
 //! Plays plans on the GPU with wgpu: Vulkan, Metal, Direct3D 12 and OpenGL by one text.
 //!
-//! * [`device`]: finds adapters, opens one, and knows what it can hold.
+//! * [`adapters`]: which there are, and what each has; [`Gpu`] is an open one, and knows what it can hold.
 //! * [`compile`]: a plan becomes a list of dispatches: a pipeline, a record of numbers, a count of threads.
 //! * [`Player`]: memory on the device, one upload and one submission a play, outputs read back.
 //!
@@ -18,23 +18,30 @@
 //! compilation. wgpu validates every module with naga before a driver sees it, and its bounds checks stay
 //! on: no plan, stored or hostile, reads outside of its buffers.
 //!
+//! **Matrix units.** Where a user allows fewer digits ([`Terms`]) and the adapter has units that multiply squares of
+//! halves, products of plans without gradients are made there.
+//!
 //! **Bits.** A result is a function of its own lane: the number and order of rows decide which thread
 //! computes it and nothing else, and all product kernels are one chain in ascending `k`. So on one device
 //! the bits of a row do not depend on its batch. Between devices, and against the CPU, they differ where
 //! devices round differently: see [`Arithmetic`].
 
+mod adapter;
 mod border;
 pub mod compile;
 mod counters;
-pub mod device;
+mod device;
 mod error;
 pub mod module;
+mod options;
 mod player;
 mod self_test;
 
+pub use adapter::{AdapterFacts, Selector, UnknownSelector, adapters};
 pub use autobatch_ir::plan::{BindError, Bound, Stores};
 pub use counters::{Counters, UpdateCounters};
-pub use device::{AdapterFacts, Arithmetic, Budget, Gpu, Kept, Options, Selector, UnknownSelector};
+pub use device::Gpu;
 pub use error::GpuError;
+pub use options::{Arithmetic, Budget, Kept, Options, Terms};
 pub use player::{Player, StoresMut, Times, Trained};
 pub use self_test::{SelfTest, self_test};

@@ -1,7 +1,8 @@
 //! A look at an adapter: one small plan, played there and by the naive player.
 
-use crate::device::{AdapterFacts, Options};
+use crate::adapter::AdapterFacts;
 use crate::error::GpuError;
+use crate::options::{Options, Terms};
 use crate::player::Player;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Bound, Plan, StoreId, Stores, Verified, interp};
@@ -33,7 +34,13 @@ certificate batches 1 bound 1 | rows copied 0 tabled 0 direct 0 | slabs 2000 byt
 "#;
 
 /// The largest share of a row's largest element that a healthy device is off by.
-const HEALTHY: f32 = 1e-5;
+const fn healthy(terms: Terms) -> f32 {
+    match terms {
+        Terms::Whole => 1e-5,
+        Terms::Pairs => 1e-4,
+        Terms::Halves => 1e-2,
+    }
+}
 
 /// What a look at an adapter found.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +51,8 @@ pub struct SelfTest {
     pub same_bits: bool,
     /// The largest difference, as a share of the largest element of its row.
     pub off: f32,
+    /// How products were made, if the adapter has matrix units.
+    pub terms: Terms,
     /// How long opening, compiling and the first play took.
     pub first: Duration,
     /// How long the second play took.
@@ -54,7 +63,7 @@ impl SelfTest {
     /// Whether the device computes what it should.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
-        self.off <= HEALTHY
+        self.off <= healthy(self.terms)
     }
 }
 
@@ -89,6 +98,7 @@ pub fn self_test(options: Options) -> Result<SelfTest, GpuError> {
     let bound = Bound { words: &[], floats: &floats, noise: Noise::Off };
     let naive = interp::play(&plan, &stores.0, bound.words, bound.floats, bound.noise)
         .expect("the self-test binds what its plan reads");
+    let terms = options.terms;
     let start = Instant::now();
     let mut player = Player::new(options)?;
     player.play(&plan, &stores, bound)?;
@@ -109,7 +119,7 @@ pub fn self_test(options: Options) -> Result<SelfTest, GpuError> {
     }
     let adapter = player.gpu().map(|gpu| gpu.facts().clone());
     let adapter = adapter.ok_or_else(|| GpuError::Lost { reason: "during the self-test".to_owned() })?;
-    Ok(SelfTest { adapter, same_bits, off, first, again })
+    Ok(SelfTest { adapter, same_bits, off, terms, first, again })
 }
 
 #[cfg(test)]

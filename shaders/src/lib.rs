@@ -74,6 +74,14 @@ templates! {
     PROD_FOUR = "prod_four" on Plan;
     /// Products of many rows, tile by tile.
     PROD_TILE = "prod_tile" on Plan;
+    /// Terms of products for matrix units.
+    TERMS = "terms" on Plan;
+    /// Weights of products for matrix units.
+    WEIGHT_TERMS = "weight_terms" on Plan;
+    /// Products on matrix units.
+    PROD_MATRIX = "prod_matrix" on Plan;
+    /// What takes the sums of products on matrix units.
+    PROD_SUMS = "prod_sums" on Plan;
     /// Rows of tables.
     LOOKUP = "lookup" on Plan;
     /// Products of two values.

@@ -63,3 +63,13 @@ fn sum_start(block: u32, lane: u32, row: u32, column: u32) -> f32 {
     }
     return 0.0;
 }
+
+// Two numbers as halves of a word, or what these leave of them. Numbers beyond the largest half count as that.
+fn two_halves(x: vec2<f32>, lower: bool) -> u32 {
+    let most = vec2<f32>(65504.0);
+    let upper = pack2x16float(clamp(x, -most, most));
+    if lower {
+        return pack2x16float(clamp(x - unpack2x16float(upper), -most, most));
+    }
+    return upper;
+}

@@ -6,7 +6,7 @@ use autobatch_ir::Weights;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::plan::{Plan, StoreId, StoreKind, Update, Verified};
 use autobatch_runtime_cpu::{Bound, RunError};
-use autobatch_runtime_wgpu::{Gpu, GpuError, Kept, Options, Player, Selector, Trained as OnDevice};
+use autobatch_runtime_wgpu::{Gpu, GpuError, Kept, Options, Player, Selector, Terms, Trained as OnDevice};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -28,9 +28,11 @@ impl fmt::Debug for GpuPlayer {
 }
 
 impl GpuPlayer {
-    pub(super) fn new(selector: &Selector, memory_limit: Option<u64>) -> Result<Self> {
+    /// What options leave at its default the environment may say.
+    pub(super) fn new(selector: &Selector, memory_limit: Option<u64>, terms: Terms) -> Result<Self> {
         let pipelines = Kept::from_env();
-        let options = Options { selector: selector.clone(), pipelines, ..Options::default() };
+        let terms = if terms == Terms::default() { Terms::from_env()? } else { terms };
+        let options = Options { selector: selector.clone(), pipelines, terms, ..Options::default() };
         let player = Player::new(options)?;
         Ok(Self { player, memory_limit, changed: BTreeSet::new(), fault: OnceLock::new() })
     }

@@ -6,7 +6,7 @@ use crate::failure::{Answer, Failure};
 use crate::files::bytes_in_words;
 use autobatch::Device;
 #[cfg(feature = "gpu")]
-use autobatch::runtime_wgpu::{Options, Selector, SelfTest, device::adapters, self_test};
+use autobatch::runtime_wgpu::{Options, Selector, SelfTest, Terms, adapters, self_test};
 use std::io::Write;
 
 /// Lists the adapters, and says which device is the best and by what rule.
@@ -25,7 +25,11 @@ pub(super) fn list(console: &mut Console<'_>) -> Result<(), Failure> {
                 Some((size, _)) => format!("subgroups of {size}"),
                 None => "no subgroups".to_owned(),
             },
-            if adapter.matrix_units { ", matrix units (not used: they round terms)" } else { "" }
+            match adapter.matrix_units {
+                Some(size) =>
+                    format!(", matrix units of {size} by {size} (with AUTOBATCH_TERMS=pairs or halves)"),
+                None => String::new(),
+            }
         )?;
     }
     let (best, why) = Device::best_and_why();
@@ -41,17 +45,36 @@ pub(super) fn list(console: &mut Console<'_>) -> Result<(), Failure> {
 pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure> {
     super::devices(console)?;
     let selector: Selector = device.parse().map_err(|error| Failure::usage(format!("{error}")))?;
-    let found = match self_test(Options { selector, ..Options::default() }) {
-        Ok(found) => found,
-        Err(error) => {
-            writeln!(console, "self-test: not played; {error}")?;
-            return Ok(Answer::No);
+    let mut is_healthy = true;
+    for terms in [Terms::Whole, Terms::Pairs, Terms::Halves] {
+        let found = match self_test(Options { selector: selector.clone(), terms, ..Options::default() }) {
+            Ok(found) => found,
+            Err(error) => {
+                writeln!(console, "self-test: not played; {error}")?;
+                return Ok(Answer::No);
+            }
+        };
+        is_healthy &= found.is_healthy();
+        match terms {
+            Terms::Whole => {
+                for line in findings(&found) {
+                    writeln!(console, "{line}")?;
+                }
+            }
+            Terms::Pairs | Terms::Halves if found.adapter.matrix_units.is_some() => {
+                let right = if found.is_healthy() { "right" } else { "WRONG" };
+                let again = found.again.as_micros();
+                writeln!(
+                    console,
+                    "matrix units, {terms}: {right}, off by {:.1e} of the largest element, second play {again} µs",
+                    found.off
+                )?;
+            }
+            // Without such units it is what was played before.
+            Terms::Pairs | Terms::Halves => break,
         }
-    };
-    for line in findings(&found) {
-        writeln!(console, "{line}")?;
     }
-    Ok(if found.is_healthy() { Answer::Yes } else { Answer::No })
+    Ok(if is_healthy { Answer::Yes } else { Answer::No })
 }
 
 /// Says that there is nothing to look at.
@@ -67,7 +90,7 @@ pub fn doctor(_: &str, console: &mut Console<'_>) -> Result<Answer, Failure> {
 
 #[cfg(feature = "gpu")]
 fn findings(found: &SelfTest) -> Vec<String> {
-    let SelfTest { adapter, same_bits, off, first, again } = found;
+    let SelfTest { adapter, same_bits, off, first, again, .. } = found;
     let (first, again) = (first.as_millis(), again.as_micros());
     let mut lines = vec![
         format!("self-test: {}, driver {}", adapter.name, adapter.driver),

@@ -9,6 +9,7 @@ mod finals;
 mod fold;
 mod layout;
 mod map;
+mod matrix;
 mod product;
 mod record;
 mod rounds;
@@ -21,15 +22,17 @@ mod wave;
 
 pub(crate) use layout::VECTOR;
 pub use layout::{Layout, Packing, Stored, Want};
+pub use matrix::Room;
 pub use record::Record;
 pub use rounds::Rounds;
 pub use touched::{Touches, touches};
 pub use update::{Deed, SUM_OF_SQUARES, TILE_ELEMENTS, UpdateProgram, Updates, compile_update};
 
 use crate::error::GpuError;
-use crate::module::{Cuts, Program};
-use autobatch_ir::plan::{KernelId, Plan, Verified};
+use crate::module::{Cuts, Program, Units};
+use autobatch_ir::plan::{KernelId, Plan, Step, Verified};
 use autobatch_shaders::{COLLECT, LOOKUP};
+use matrix::Matrix;
 use std::collections::HashMap;
 use std::sync::Arc;
 use units::Unit;
@@ -85,6 +88,8 @@ pub struct Compiled {
     pub constants: Vec<u32>,
     /// Per output where its words begin among those collected.
     pub outputs: Vec<u32>,
+    /// Words of terms and of sums of products on matrix units.
+    pub matrix: Room,
 }
 
 /// What compiling needs to know of a device.
@@ -103,6 +108,8 @@ pub struct Target {
     pub packing: Packing,
     /// Rounds of loops that a thread may take; nothing where it may take any.
     pub rounds: Option<Rounds>,
+    /// What products are made of on its matrix units, if they are made there.
+    pub matrix: Option<Units>,
 }
 
 impl Target {
@@ -114,6 +121,7 @@ impl Target {
         strict: false,
         packing: Packing::Halves,
         rounds: None,
+        matrix: None,
     };
 
     /// Into how many bindings so many words are cut.
@@ -123,7 +131,7 @@ impl Target {
     pub fn cuts(&self, arena: u64, params: u64) -> Result<Cuts, GpuError> {
         let bindings = |words: u64| (words * 4).div_ceil(self.binding).max(1);
         let (of_arena, of_params) = (bindings(arena), bindings(params));
-        let free = u64::from(self.bindings.saturating_sub(1));
+        let free = u64::from(self.bindings.saturating_sub(if self.matrix.is_some() { 3 } else { 1 }));
         if of_arena + of_params > free {
             return Err(GpuError::TooLarge {
                 what: "the rows and parameters of the plan",
@@ -132,7 +140,8 @@ impl Target {
             });
         }
         let shift = self.binding.ilog2() - 2;
-        Ok(Cuts { arena: of_arena as u32, params: of_params as u32, shift })
+        let matrix = self.matrix.is_some();
+        Ok(Cuts { arena: of_arena as u32, params: of_params as u32, shift, matrix })
     }
 }
 
@@ -146,6 +155,7 @@ pub const DEFAULT_SCRATCH: u64 = 16 << 20;
 pub fn compile(plan: &Verified<Plan>, target: Target) -> Result<Compiled, GpuError> {
     let mut build = Build::new(plan, target)?;
     build.parameters()?;
+    matrix::weights(&mut build)?;
     let prologue = build.dispatches.len() as u32;
     for wave in plan.waves() {
         for number in wave {
@@ -169,6 +179,8 @@ struct Build<'a> {
     strict: bool,
     /// See [`Target::rounds`].
     rounds: Option<Rounds>,
+    /// What products on matrix units take.
+    matrix: Matrix,
     /// Words of scratch that the greediest wave takes.
     scratch: u64,
     tables: Vec<u32>,
@@ -193,6 +205,7 @@ impl<'a> Build<'a> {
             scratch_budget: target.scratch.max(1),
             strict: target.strict,
             rounds: target.rounds,
+            matrix: Matrix::new(plan, target),
             scratch: 0,
             tables: plan.tables.clone(),
             programs: Vec::new(),
@@ -204,6 +217,11 @@ impl<'a> Build<'a> {
             of_steps: vec![(0, 0); plan.steps.len()],
             outputs: Vec::new(),
         })
+    }
+
+    /// Where a parameter of a step's kernel is.
+    fn stored(&self, step: &Step, param: u32) -> Stored {
+        self.layout.store(self.plan.stores(step)[param as usize])
     }
 
     /// The units of a kernel of the plan.
@@ -262,6 +280,7 @@ impl<'a> Build<'a> {
             prologue,
             of_steps: self.of_steps.into_iter().map(|(count, _)| count).collect(),
             outputs: self.outputs,
+            matrix: self.matrix.room(),
         })
     }
 }

@@ -1,26 +1,56 @@
 //! Products, alone or with the line that is their tail: one segment, whatever it computes per element.
 
+use super::Build;
 use super::layout::Stored;
 use super::map::Body;
+use super::matrix;
 use super::record::Record;
 use super::step::Lanes;
 use super::units::Fused;
 use crate::error::GpuError;
 use crate::module::{BLOCK_HEAD, PART, Products, Program, Reach, Tile};
-use autobatch_ir::plan::{Instr, Part, ProdInit, Stage, View};
+use autobatch_ir::plan::{Instr, Kernel, Part, ProdInit, Stage, Step, View};
 
 /// A product of the unit, taken apart.
-struct Product<'k> {
+pub(super) struct Product<'k> {
     dst: View,
-    rows: u32,
+    pub(super) rows: u32,
     init: ProdInit,
-    parts: &'k [Part],
-    fused: &'k Fused,
+    pub(super) parts: &'k [Part],
+    pub(super) fused: &'k Fused,
 }
 
-/// Adds the segment of a product that no line takes: its tail keeps the sum.
-pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: usize, dst: View) -> Result<(), GpuError> {
-    let fused = [Fused { stage, groups: vec![dst], kept: true }];
+impl<'k> Product<'k> {
+    /// Products of a kernel.
+    pub(super) fn all(kernel: &'k Kernel, fused: &'k [Fused]) -> Vec<Self> {
+        let product = |fused: &'k Fused| match &kernel.stages[fused.stage] {
+            Stage::Prod { dst, rows, init, parts } => {
+                Some(Self { dst: *dst, rows: *rows, init: *init, parts, fused })
+            }
+            _ => None,
+        };
+        fused.iter().filter_map(product).collect()
+    }
+
+    /// Where in the product each group begins.
+    pub(super) fn groups(&self) -> impl Iterator<Item = u32> {
+        self.fused.groups.iter().map(|group| group.start - self.dst.start)
+    }
+
+    /// Columns of a group.
+    pub(super) fn columns(&self) -> u32 {
+        self.fused.groups[0].width / self.rows
+    }
+
+    /// Terms of a sum.
+    pub(super) fn depth(&self) -> u64 {
+        self.parts.iter().map(|part| u64::from(part.source.width / self.rows)).sum()
+    }
+}
+
+/// Adds the segment of a product that no line takes.
+pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: usize) -> Result<(), GpuError> {
+    let fused: Vec<Fused> = Fused::alone(lanes.kernel, stage).into_iter().collect();
     lower_fused(lanes, &fused, &[])
 }
 
@@ -30,37 +60,19 @@ pub(super) fn lower_fused(
     fused: &[Fused],
     code: &[Instr],
 ) -> Result<(), GpuError> {
-    let kernel = lanes.kernel;
-    let mut products: Vec<Product<'_>> = Vec::with_capacity(fused.len());
-    for fused in fused {
-        if let Stage::Prod { dst, rows, init, parts } = &kernel.stages[fused.stage] {
-            products.push(Product { dst: *dst, rows: *rows, init: *init, parts, fused });
-        }
-    }
+    let products = Product::all(lanes.kernel, fused);
     let Some(first) = products.first() else { return Ok(()) };
-    let (rows, width) = (first.rows, first.fused.groups[0].width);
-    let columns = width / rows;
-
-    let sums: Vec<View> = fused.iter().flat_map(|fused| fused.groups.iter().copied()).collect();
-    let mut record = Record::new(&[width, columns, rows]);
-    for _ in &products {
-        record.push(0);
+    let (rows, columns) = (first.rows, first.columns());
+    let (tail, mut record) = tail(lanes, fused, code, [rows * columns, columns, rows]);
+    if matrix::takes(lanes.build, &products) {
+        return matrix::lower(lanes, &products, tail, record);
     }
-    let mut body = Body::new(record, sums.clone());
-    body.lines(lanes, code);
-    let kept = fused.iter().flat_map(|fused| fused.groups.iter().map(|_| fused.kept));
-    for (number, (view, _)) in sums.iter().zip(kept).enumerate().filter(|(_, (_, kept))| *kept) {
-        body.store(lanes.spot(*view), &format!("bitcast<u32>(s{number})"));
-    }
-
-    let Body { text: tail, mut record, .. } = body;
     let mut weights = Weights::default();
     let mut depth = 0;
     for (number, product) in products.iter().enumerate() {
         record.set(3 + number as u32, record.len());
         block(lanes, product, &mut record, &mut weights);
-        let widths = product.parts.iter().map(|part| u64::from(part.source.width / rows));
-        depth += widths.sum::<u64>() * product.fused.groups.len() as u64;
+        depth += product.depth() * product.fused.groups.len() as u64;
     }
     let all_rows = u64::from(lanes.count) * u64::from(rows);
     let Weights { packed, reach } = weights;
@@ -82,6 +94,23 @@ pub(super) fn lower_fused(
     Ok(())
 }
 
+/// The text of the tail, and the record so far: what it begins with, a word for where each product's block begins,
+/// and what the tail wants.
+fn tail(lanes: &Lanes<'_, '_>, fused: &[Fused], code: &[Instr], head: [u32; 3]) -> (String, Record) {
+    let sums: Vec<View> = fused.iter().flat_map(|fused| fused.groups.iter().copied()).collect();
+    let mut record = Record::new(&head);
+    for _ in fused {
+        record.push(0);
+    }
+    let mut body = Body::new(record, sums.clone());
+    body.lines(lanes, code);
+    let kept = fused.iter().flat_map(|fused| fused.groups.iter().map(|_| fused.kept));
+    for (number, (view, _)) in sums.iter().zip(kept).enumerate().filter(|(_, (_, kept))| *kept) {
+        body.store(lanes.spot(*view), &format!("bitcast<u32>(s{number})"));
+    }
+    (body.text, body.record)
+}
+
 /// What is known of all weights of a dispatch.
 #[derive(Default)]
 struct Weights {
@@ -99,37 +128,44 @@ impl Weights {
     }
 }
 
-/// Writes the block of a product, and notes what its weights are like.
-fn block(lanes: &Lanes<'_, '_>, product: &Product<'_>, record: &mut Record, weights: &mut Weights) {
-    let Product { dst, rows, init, parts, fused } = *product;
-    let base = |param: u32| {
-        let store = lanes.build.plan.stores(lanes.step)[param as usize];
-        lanes.build.layout.store(store)
-    };
-    let first_column = parts.first().map_or(0, |part| part.col);
-    let (kind, place, bias) = match init {
+/// Writes what a block of a product begins with: how many parts follow, what sums start from, its groups.
+pub(super) fn start(lanes: &Lanes<'_, '_>, product: &Product<'_>, parts: usize, record: &mut Record) {
+    let base = |param: u32| lanes.build.stored(lanes.step, param);
+    let first_column = product.parts.first().map_or(0, |part| part.col);
+    let (kind, place, bias) = match product.init {
         ProdInit::Zero => (0, [0; 4], 0),
         ProdInit::Bias(param) => (1, [base(param).at + first_column, 0, 0, 0], base(param).kind),
         ProdInit::View(view) => (2, lanes.spot(view), 0),
     };
     let start = record.len();
-    record.push(parts.len() as u32).push(kind).all(&place).push(bias);
+    record.push(parts as u32).push(kind).all(&place).push(bias);
     debug_assert_eq!(record.len() - start, BLOCK_HEAD, "what the shaders skip");
-    for group in &fused.groups {
-        record.push(group.start - dst.start);
+    for group in product.groups() {
+        record.push(group);
     }
-    for part in parts {
-        let stored_width = lanes.kernel.params[part.param as usize].shape.width() as u32;
-        let Stored { at, kind } = base(part.param);
-        let (from, step, next) = match part.transposed {
-            true => (part.col * stored_width + part.row, 1, stored_width),
-            false => (part.row * stored_width + part.col, stored_width, 1),
-        };
-        let groups = fused.groups.iter().map(|group| group.start - dst.start);
-        weights.note(kind != 0, Reach::of(at + from, stored_width, part.transposed, groups));
+}
+
+/// Where a part of a weight is: its first element, the step to the next `k` and to the next column, how it is stored;
+/// and how long a row of it is as it is stored.
+pub(super) fn weight(build: &Build<'_>, step: &Step, part: &Part) -> ([u32; 4], u32) {
+    let width = build.plan.kernel(step).params[part.param as usize].shape.width() as u32;
+    let Stored { at, kind } = build.stored(step, part.param);
+    let place = match part.transposed {
+        true => [at + part.col * width + part.row, 1, width, kind],
+        false => [at + part.row * width + part.col, width, 1, kind],
+    };
+    (place, width)
+}
+
+/// Writes the block of a product, and notes what its weights are like.
+fn block(lanes: &Lanes<'_, '_>, product: &Product<'_>, record: &mut Record, weights: &mut Weights) {
+    start(lanes, product, product.parts.len(), record);
+    for part in product.parts {
+        let (place, stored_width) = weight(lanes.build, lanes.step, part);
+        let [first, .., kind] = place;
+        weights.note(kind != 0, Reach::of(first, stored_width, part.transposed, product.groups()));
         let before = record.len();
-        record.all(&lanes.spot(part.source));
-        record.all(&[part.source.width / rows, at + from, step, next, kind]);
+        record.all(&lanes.spot(part.source)).push(part.source.width / product.rows).all(&place);
         debug_assert_eq!(record.len() - before, PART, "what the shaders skip");
     }
 }

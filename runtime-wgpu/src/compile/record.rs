@@ -7,7 +7,7 @@ pub(super) type Spot = [u32; 4];
 pub(super) const TABLED: u32 = u32::MAX;
 
 /// The words that a template reads.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Record(Vec<u32>);
 
 impl Record {

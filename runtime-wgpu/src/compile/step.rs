@@ -9,7 +9,7 @@
 use super::layout::Want;
 use super::record::{Record, Spot, TABLED};
 use super::units::{Unit, reads, writes};
-use super::{Build, MOST_THREADS, fold, map, product, row};
+use super::{Build, MOST_THREADS, fold, map, matrix, product, row};
 use crate::error::GpuError;
 use crate::module::Program;
 use autobatch_ir::plan::{Kernel, Operand, Place, RegKind, Stage, Step, View};
@@ -55,13 +55,17 @@ pub(super) fn lower<'a>(build: &mut Build<'a>, step: &'a Step) -> Result<(), Gpu
     let widest = kernel.regs.iter().map(|reg| reg.ty.shape.elements() as u64).max().unwrap_or(1).max(1);
     // Whole steps, unless the scratch rows or the threads of a dispatch would be too many.
     let by_scratch = build.scratch_budget.checked_div(each).unwrap_or(u64::MAX);
-    let most = by_scratch.min(MOST_THREADS / widest).clamp(1, u64::from(u32::MAX)) as u32;
+    let room = matrix::room(build, kernel, &units);
+    let by_room = room.lanes(build.scratch_budget);
+    let most = by_scratch.min(by_room).min(MOST_THREADS / widest).clamp(1, u64::from(u32::MAX)) as u32;
     let mut first = 0;
     while first < step.rows {
         let count = most.min(step.rows - first);
         let words = each * u64::from(count);
         // Lanes wait for nothing of the wave, so it may be played in pieces.
-        if !build.wave.is_empty() && build.wave.scratch + words > build.scratch_budget {
+        let full = build.wave.scratch + words > build.scratch_budget
+            || room.of(count).with(build.wave.matrix).is_more_than(build.scratch_budget);
+        if !build.wave.is_empty() && full {
             build.end_wave()?;
         }
         let region = build.wave.scratch;
@@ -229,7 +233,7 @@ impl Lanes<'_, '_> {
 
     fn stage(&mut self, number: usize, stage: &Stage) -> Result<(), GpuError> {
         match stage {
-            Stage::Prod { dst, .. } => product::lower(self, number, *dst),
+            Stage::Prod { .. } => product::lower(self, number),
             Stage::Map { width, code } => map::lower(self, *width, code),
             Stage::Row { op, sources, dsts } => row::lower(self, *op, sources, dsts),
             Stage::Seg { .. } => fold::lower(self, stage),

@@ -21,6 +21,16 @@ pub(super) enum Unit {
     },
 }
 
+impl Unit {
+    /// Its products; one that no line takes is its own tail.
+    pub(super) fn products(&self, kernel: &Kernel) -> Vec<Fused> {
+        match self {
+            Self::Fused { products, .. } => products.clone(),
+            Self::Stage(stage) => Fused::alone(kernel, *stage).into_iter().collect(),
+        }
+    }
+}
+
 /// A product whose sums a tail takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fused {
@@ -30,6 +40,16 @@ pub(super) struct Fused {
     pub(super) groups: Vec<View>,
     /// Whether others read the result, so that it must be in memory as well.
     pub(super) kept: bool,
+}
+
+impl Fused {
+    /// A product that no line takes: its tail keeps the sum. Nothing for other stages.
+    pub(super) fn alone(kernel: &Kernel, stage: usize) -> Option<Self> {
+        match &kernel.stages[stage] {
+            Stage::Prod { dst, .. } => Some(Self { stage, groups: vec![*dst], kept: true }),
+            _ => None,
+        }
+    }
 }
 
 /// The units of a kernel, in an order in which they may be played.

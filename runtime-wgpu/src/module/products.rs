@@ -152,8 +152,7 @@ impl Products {
 
     /// The hole `tail`.
     pub(super) fn tail_text(&self) -> String {
-        let sums: String = (0..self.all()).map(|sum| format!(", s{sum}: f32")).collect();
-        format!("fn tail(lane: u32, element: u32{sums}) {{\n{}}}\n", self.tail)
+        tail_text(self.all(), &self.tail)
     }
 
     /// The hole `body`.
@@ -217,6 +216,12 @@ impl Products {
             (number, next - groups..next)
         })
     }
+}
+
+/// A function that takes so many sums.
+pub(super) fn tail_text(sums: u32, body: &str) -> String {
+    let sums: String = (0..sums).map(|sum| format!(", s{sum}: f32")).collect();
+    format!("fn tail(lane: u32, element: u32{sums}) {{\n{body}}}\n")
 }
 
 /// How many of so many neighbours a word of the group's memory holds.

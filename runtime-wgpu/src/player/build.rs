@@ -118,7 +118,7 @@ pub(super) fn binding(number: u32, buffer: &wgpu::Buffer, bytes: Option<u64>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Options;
+    use crate::options::Options;
 
     #[test]
     fn a_module_that_is_rejected_is_named_and_the_next_one_is_built() {

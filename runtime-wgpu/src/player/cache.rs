@@ -5,7 +5,8 @@
 //! driver), and the driver at its. It is a cache: whatever goes wrong with it, nothing is said and pipelines
 //! are made anew.
 
-use crate::device::{Gpu, Kept};
+use crate::device::Gpu;
+use crate::options::Kept;
 use autobatch_ir::hash::hash_bytes;
 use std::fs;
 use std::path::{Path, PathBuf};

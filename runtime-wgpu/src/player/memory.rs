@@ -3,7 +3,7 @@
 
 use super::fetch::{mapped, submitted};
 use super::{Bound, Stores};
-use crate::compile::{Compiled, HEAD, Packing, Target};
+use crate::compile::{Compiled, HEAD, Packing, Room, Target};
 use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::module::Cuts;
@@ -126,6 +126,8 @@ impl Cut {
 pub(super) struct Memory {
     pub(super) arena: Cut,
     pub(super) params: Cut,
+    /// Terms and sums of products on matrix units, where the device has them.
+    matrix: [Growing; 2],
     cuts: Option<Cuts>,
     /// Counts the buffers that arena and parameters have had.
     generation: u64,
@@ -152,7 +154,7 @@ impl Memory {
         let fitting = sizes.into_iter().find(|&(arena, params)| target.cuts(arena, params).is_ok());
         let (arena, params) = fitting.unwrap_or((own_arena, own_params));
         let cuts = target.cuts(arena, params)?;
-        let bytes = (arena + params) * 4;
+        let bytes = (arena + params + compiled.matrix.terms + compiled.matrix.sums) * 4;
         if gpu.options().budget.memory.is_some_and(|budget| bytes > budget) {
             return Err(GpuError::Memory { what: "the rows and parameters of the plan", bytes });
         }
@@ -171,6 +173,16 @@ impl Memory {
             self.held.clear();
             self.generation += 1;
         }
+        if cuts.matrix {
+            let Room { terms, sums } = compiled.matrix;
+            let whats = ["the terms of products", "the sums of products"];
+            for (number, words) in [terms, sums].into_iter().enumerate() {
+                if self.matrix[number].fit(gpu, whats[number], words, Usage::STORAGE)? {
+                    self.tenant = None;
+                    self.generation += 1;
+                }
+            }
+        }
         if self.packing != target.packing {
             // Nothing is lost: halves that share words were never updated here.
             self.held.clear();
@@ -179,9 +191,10 @@ impl Memory {
         Ok(())
     }
 
-    /// Bytes of the arena and the parameters.
+    /// Bytes of the arena, the parameters and what matrix units take.
     pub(super) fn bytes(&self) -> u64 {
-        (self.arena.words + self.params.words) * 4
+        let matrix: u64 = self.matrix.iter().map(|growing| growing.words).sum();
+        (self.arena.words + self.params.words + matrix) * 4
     }
 
     /// A number that changes when arena or parameters get other buffers.
@@ -189,9 +202,10 @@ impl Memory {
         self.generation
     }
 
-    /// The buffers of the arena, then those of the parameters.
+    /// The buffers of the arena, then those of the parameters, then those of matrix units.
     pub(super) fn bindings(&self) -> impl Iterator<Item = &wgpu::Buffer> {
-        self.arena.buffers.iter().chain(&self.params.buffers)
+        let matrix = self.matrix.iter().filter(|_| self.cuts().matrix).map(Growing::get);
+        self.arena.buffers.iter().chain(&self.params.buffers).chain(matrix)
     }
 
     /// The first word of a parameter that is there, and how many it takes.

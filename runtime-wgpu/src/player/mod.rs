@@ -18,8 +18,9 @@ pub use update::{StoresMut, Trained};
 use crate::border;
 use crate::compile::{Compiled, DEFAULT_SCRATCH, Packing, Target};
 use crate::counters::Counters;
-use crate::device::{Gpu, Options};
+use crate::device::Gpu;
 use crate::error::GpuError;
+use crate::options::Options;
 use autobatch_ir::plan::{Bound, FieldId, Plan, StoreId, StoreKind, Stores, Verified};
 use memory::Memory;
 use pipelines::Pipelines;
@@ -125,7 +126,7 @@ impl Player {
         let (strict, packing) = (self.options.strict, self.packing);
         let gpu = &self.open()?.gpu;
         let (binding, bindings, rounds) = (gpu.binding(), gpu.bindings(), gpu.rounds());
-        Ok(Target { binding, bindings, scratch, strict, packing, rounds })
+        Ok(Target { binding, bindings, scratch, strict, packing, rounds, matrix: gpu.matrix() })
     }
 
     fn open(&mut self) -> Result<&mut Resident, GpuError> {

@@ -2,9 +2,10 @@
 
 use super::build::{self, Build, storage, uniform, vectors};
 use super::cache::PipelineFile;
-use crate::device::{Arithmetic, Gpu, NUMBERS};
+use crate::device::{Gpu, NUMBERS};
 use crate::error::GpuError;
 use crate::module::{Cuts, Program};
+use crate::options::Arithmetic;
 use autobatch_shaders::{Library, Numbers};
 use std::collections::HashMap;
 
@@ -93,6 +94,9 @@ fn layouts(gpu: &Gpu, cuts: Cuts) -> Layouts {
     };
     entries.extend((0..cuts.arena).map(|number| storage(2 + number, false)));
     entries.extend((0..cuts.params).map(|number| vectors(2 + cuts.arena + number)));
+    // The last two are the terms and the sums of products on matrix units.
+    let before = 2 + cuts.arena + cuts.params;
+    entries.extend((before..1 + cuts.bindings()).map(|number| storage(number, false)));
     let (group, pipeline) = build::layouts(gpu, &entries, immediates);
     Layouts { group, pipeline }
 }

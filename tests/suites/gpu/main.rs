@@ -16,6 +16,7 @@ mod gradients;
 mod lab;
 mod limits;
 mod loops;
+mod matrix;
 mod models;
 mod play;
 mod session;

@@ -8,12 +8,17 @@ use autobatch_models::catalogue::{ENTRIES, Entry, Options, open};
 
 /// Two instances of a model, with their losses.
 pub(crate) fn graph(entry: &Entry) -> (GraphData, Vec<(ValueId, f32)>) {
+    sized(entry, 6)
+}
+
+/// A model of the catalogue, so wide and with embeddings a little narrower.
+pub(crate) fn sized(entry: &Entry, hidden: usize) -> (GraphData, Vec<(ValueId, f32)>) {
     let options = Options {
         seed: 1,
         count: Some(2),
         batch: Some(2),
-        hidden: Some(6),
-        embedding: (entry.embedding > 0).then_some(5),
+        hidden: Some(hidden),
+        embedding: (entry.embedding > 0).then_some(hidden - 1),
         ..Options::default()
     };
     let problem = open(entry.name, &options).expect("opens");

@@ -25,8 +25,9 @@ impl AnyPlayer {
             }
             #[cfg(feature = "gpu")]
             Device::Gpu(selector) => {
-                let options =
-                    autobatch::runtime_wgpu::Options { selector: selector.clone(), ..Default::default() };
+                use autobatch::runtime_wgpu::{Options, Terms};
+                let terms = Terms::from_env().map_err(autobatch::Error::from)?;
+                let options = Options { selector: selector.clone(), terms, ..Default::default() };
                 let player = autobatch::runtime_wgpu::Player::new(options).map_err(autobatch::Error::from)?;
                 Ok(Self::Gpu(Box::new(player)))
             }

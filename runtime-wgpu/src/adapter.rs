@@ -1,0 +1,184 @@
+//! Adapters: which there are, what each has, and which is taken.
+
+use crate::error::GpuError;
+use pollster::block_on;
+use std::fmt;
+use std::str::FromStr;
+
+/// Which adapter is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Selector {
+    /// The best there is: discrete before integrated before virtual before software, in the order in
+    /// which the system lists them.
+    #[default]
+    Best,
+    /// The one with this place in the list.
+    Number(usize),
+    /// The first whose name contains this, whatever the case.
+    Named(String),
+}
+
+/// A word that selects no adapter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownSelector {
+    found: String,
+}
+
+impl fmt::Display for UnknownSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} selects no adapter; write gpu, gpu:0 or gpu:part-of-a-name", self.found)
+    }
+}
+
+impl std::error::Error for UnknownSelector {}
+
+impl FromStr for Selector {
+    type Err = UnknownSelector;
+
+    fn from_str(word: &str) -> Result<Self, UnknownSelector> {
+        match word.split_once(':') {
+            None if word == "gpu" => Ok(Self::Best),
+            Some(("gpu", which)) if !which.trim().is_empty() => Ok(match which.parse() {
+                Ok(number) => Self::Number(number),
+                Err(_) => Self::Named(which.to_owned()),
+            }),
+            _ => Err(UnknownSelector { found: word.to_owned() }),
+        }
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Best => f.write_str("gpu"),
+            Self::Number(number) => write!(f, "gpu:{number}"),
+            Self::Named(name) => write!(f, "gpu:{name}"),
+        }
+    }
+}
+
+/// What one wants to know of an adapter before it is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdapterFacts {
+    /// Its place in the list, for [`Selector::Number`].
+    pub number: usize,
+    /// Its name.
+    pub name: String,
+    /// `discrete`, `integrated`, `virtual`, `software` or `other`.
+    pub kind: &'static str,
+    /// The interface: `vulkan`, `metal`, `dx12`, `gl`.
+    pub backend: String,
+    /// The driver and its version.
+    pub driver: String,
+    /// Bytes of one binding.
+    pub binding: u64,
+    /// Bytes of one buffer.
+    pub buffer: u64,
+    /// Storage bindings of a module.
+    pub bindings: u32,
+    /// Threads of a subgroup, at least and at most; nothing where they cannot read from one another.
+    pub subgroups: Option<(u32, u32)>,
+    /// Rows and columns of the squares of halves that it multiplies at once and adds to floats, 8 or 16, if it does.
+    /// [`Terms`] makes use of it.
+    pub matrix_units: Option<u32>,
+}
+
+/// The adapters of this machine, best first by [`Selector::Best`]'s rule within the system's order.
+#[must_use]
+pub fn adapters() -> Vec<AdapterFacts> {
+    list().iter().enumerate().map(|(number, adapter)| facts(number, adapter)).collect()
+}
+
+pub(crate) fn list() -> Vec<wgpu::Adapter> {
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env());
+    let mut adapters = block_on(instance.enumerate_adapters(wgpu::Backends::all()));
+    // The same hardware may be listed by several interfaces; OpenGL comes after all others.
+    adapters.sort_by_key(|adapter| {
+        let info = adapter.get_info();
+        (rank(info.device_type), info.backend == wgpu::Backend::Gl)
+    });
+    adapters
+}
+
+fn rank(kind: wgpu::DeviceType) -> u32 {
+    match kind {
+        wgpu::DeviceType::DiscreteGpu => 0,
+        wgpu::DeviceType::IntegratedGpu => 1,
+        wgpu::DeviceType::VirtualGpu => 2,
+        wgpu::DeviceType::Other => 3,
+        wgpu::DeviceType::Cpu => 4,
+    }
+}
+
+pub(crate) fn facts(number: usize, adapter: &wgpu::Adapter) -> AdapterFacts {
+    let (info, limits, features) = (adapter.get_info(), adapter.limits(), adapter.features());
+    let kind = match info.device_type {
+        wgpu::DeviceType::DiscreteGpu => "discrete",
+        wgpu::DeviceType::IntegratedGpu => "integrated",
+        wgpu::DeviceType::VirtualGpu => "virtual",
+        wgpu::DeviceType::Cpu => "software",
+        wgpu::DeviceType::Other => "other",
+    };
+    AdapterFacts {
+        number,
+        name: info.name,
+        kind,
+        backend: info.backend.to_string(),
+        driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
+        binding: limits.max_storage_buffer_binding_size,
+        buffer: limits.max_buffer_size,
+        bindings: limits.max_storage_buffers_per_shader_stage,
+        subgroups: features
+            .contains(wgpu::Features::SUBGROUP)
+            .then_some((info.subgroup_min_size, info.subgroup_max_size)),
+        matrix_units: features.contains(MATRIX).then(|| squares(adapter)).flatten(),
+    }
+}
+
+/// What modules of matrix units ask for.
+pub(crate) const MATRIX: wgpu::Features = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX
+    .union(wgpu::Features::SHADER_F16)
+    .union(wgpu::Features::SUBGROUP);
+
+/// The largest squares of halves that an adapter adds to floats.
+fn squares(adapter: &wgpu::Adapter) -> Option<u32> {
+    use wgpu::CooperativeScalarType::{F16, F32};
+    let kinds = adapter.cooperative_matrix_properties();
+    let adds = |size: &u32| {
+        let square =
+            |kind: &wgpu::CooperativeMatrixProperties| [kind.m_size, kind.n_size, kind.k_size] == [*size; 3];
+        kinds.iter().any(|kind| square(kind) && (kind.ab_type, kind.cr_type) == (F16, F32))
+    };
+    [16, 8].into_iter().find(adds)
+}
+
+pub(crate) fn choose(adapters: &[wgpu::Adapter], selector: &Selector) -> Result<usize, GpuError> {
+    let names = || -> Vec<String> { adapters.iter().map(|adapter| adapter.get_info().name).collect() };
+    let found = match selector {
+        Selector::Best => (!adapters.is_empty()).then_some(0),
+        Selector::Number(number) => (*number < adapters.len()).then_some(*number),
+        Selector::Named(part) => {
+            let part = part.to_lowercase();
+            names().iter().position(|name| name.to_lowercase().contains(&part))
+        }
+    };
+    found.ok_or_else(|| GpuError::NoAdapter { wanted: selector.to_string(), found: names() })
+}
+
+/// Every template keeps to these limits; an adapter below them plays nothing.
+pub(crate) fn enough(facts: &AdapterFacts, limits: &wgpu::Limits) -> Result<(), GpuError> {
+    let wanted: [(&str, u64, u64); 5] = [
+        ("storage buffers a stage", u64::from(limits.max_storage_buffers_per_shader_stage), 3),
+        ("threads a group", u64::from(limits.max_compute_invocations_per_workgroup), 256),
+        ("threads a group in a row", u64::from(limits.max_compute_workgroup_size_x), 256),
+        ("bytes of group memory", u64::from(limits.max_compute_workgroup_storage_size), 12 << 10),
+        ("groups a dimension", u64::from(limits.max_compute_workgroups_per_dimension), 65_535),
+    ];
+    match wanted.iter().find(|(_, found, least)| found < least) {
+        None => Ok(()),
+        Some((what, found, least)) => Err(GpuError::Missing {
+            adapter: facts.name.clone(),
+            what: format!("{least} {what} (it has {found})"),
+        }),
+    }
+}
