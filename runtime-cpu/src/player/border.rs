@@ -20,13 +20,17 @@ pub(super) fn check_indices(
     words: &[u32],
     origins: &mut Origins,
 ) -> Result<(), BindError> {
+    // What no bound word reaches needs no closer look. Words lie side by side, so asking all at once is quick.
+    let least = ready.least_limit();
+    if !words.iter().fold(false, |any, &word| any | (word >= least)) {
+        return Ok(());
+    }
+    let most = words.iter().copied().max();
     let brings_indices = plan.steps.iter().any(|step| plan.kernel(step).source && writes_indices(plan, step));
     if brings_indices && origins.len() < plan.fields.len() {
         origins.resize(plan.fields.len(), Vec::new());
     }
     origins.iter_mut().for_each(Vec::clear);
-    // What no bound word exceeds needs no closer look. Words lie side by side, so asking all at once is quick.
-    let most = words.iter().copied().max();
     for (number, step) in plan.steps.iter().enumerate() {
         for &(port, limit) in &ready.program(number).index_limits {
             if most.is_none_or(|most| most < limit) {

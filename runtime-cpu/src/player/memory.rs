@@ -2,13 +2,15 @@
 //! the next plan unless a limit forbids it.
 
 use crate::kernels::Aligned;
-use autobatch_ir::plan::{Mode, Plan};
+use autobatch_ir::plan::{Mode, Plan, Verified};
 
 /// The fields of the plan being played, and where they are.
 #[derive(Default)]
 pub(super) struct Memory {
     fields: Vec<Aligned>,
     views: Vec<FieldMemory>,
+    /// The plan that views were made for, while they fit.
+    plan: Option<u64>,
 }
 
 /// A field while a plan is played: shared by the threads, which write distinct rows.
@@ -36,7 +38,15 @@ impl FieldMemory {
 
 impl Memory {
     /// Makes room for every field of the plan; `None` if memory cannot be had.
-    pub(super) fn fit(&mut self, plan: &Plan) -> Option<&[FieldMemory]> {
+    pub(super) fn fit(&mut self, plan: &Verified<Plan>) -> Option<&[FieldMemory]> {
+        if self.plan == Some(plan.identity()) {
+            // Nothing grows. Pointers are taken anew, because results were read since.
+            for (view, buffer) in self.views.iter_mut().zip(&mut self.fields) {
+                view.base = buffer.floats_mut().as_mut_ptr();
+            }
+            return Some(&self.views);
+        }
+        self.plan = None;
         if self.fields.len() < plan.fields.len() {
             self.fields.resize_with(plan.fields.len(), Aligned::default);
         }
@@ -51,6 +61,7 @@ impl Memory {
             }
             self.views.push(FieldMemory { base: buffer.floats_mut().as_mut_ptr(), width });
         }
+        self.plan = Some(plan.identity());
         Some(&self.views)
     }
 
@@ -68,6 +79,7 @@ impl Memory {
         if after > limit {
             self.fields.clear();
             self.views.clear();
+            self.plan = None;
         }
     }
 

@@ -36,6 +36,7 @@ use crate::kernels::Isa;
 use autobatch_ir::plan::{Bound, Mode, Plan, StoreId, Stores, Verified};
 use autobatch_ir::{ParamId, States, Weights};
 use border::Origins;
+use clock::{Clock, Ticks};
 use finals::Played;
 use gradients::Gradients;
 use kept::Kept;
@@ -46,6 +47,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 use tile::{PlayContext, TileMemory};
 use updates::{Arrays, Updates};
+use waves::Timing;
 
 /// Plays plans on the CPU.
 pub struct Player {
@@ -218,24 +220,21 @@ impl Player {
             }
         }
         let mut params = recycled(std::mem::take(&mut self.params));
-        let begin = self.counters.is_some().then(Instant::now);
+        let clock = self.counters.is_some().then(Clock::start);
         self.ready.prepare(self.isa, plan, stores, &mut params)?;
-        let packed = begin.map(|begin| begin.elapsed());
+        let packed = clock.map(|clock| clock.now());
         border::check_indices(plan, &self.ready, bound.words, &mut self.origins)?;
         let before = self.kept.take().filter(|_| first.is_some());
         let fields = self.memory.fit(plan).ok_or(RunError::Memory { bytes: plan.slab_bytes() })?;
-        if let (Some(counters), Some(begin), Some(packed)) = (&mut self.counters, begin, packed) {
-            counters.pack = packed;
-            counters.check = begin.elapsed().saturating_sub(packed);
-        }
         let context = PlayContext { isa: self.isa, plan, ready: &self.ready, params: &params, fields, bound };
         let how =
             waves::How { first: first.unwrap_or(0), shared_work: self.shared_work, watched: self.watch };
-        let counters = self.counters.as_mut();
+        let timing = |(clock, packed): (Clock, Ticks)| Timing { clock, packed, checked: clock.now() };
+        let counted = self.counters.as_mut().zip(clock.zip(packed).map(timing));
         let threads = &mut self.threads;
         let played = match &self.pool {
-            None => waves::play(&context, threads, how, counters),
-            Some(pool) => pool.install(|| waves::play(&context, threads, how, counters)),
+            None => waves::play(&context, threads, how, counted),
+            Some(pool) => pool.install(|| waves::play(&context, threads, how, counted)),
         };
         self.params = recycled(params);
         played?;

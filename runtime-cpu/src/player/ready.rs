@@ -1,16 +1,16 @@
 //! What the steps of a plan need besides memory, looked up once: programs and packed weights.
 //!
 //! Programs are found once for each kernel of a plan, values and packed weights once for each
-//! distinct list of stores that a kernel is played with; a step then holds two numbers. Of a plan
-//! that is played again only values and weights are looked up, because they may be others. Everything
-//! lies in vectors that stay from plan to plan, so that a plan of a size seen before allocates
-//! nothing.
+//! distinct list of stores that a kernel is played with; all that a step needs is then one [`Turn`].
+//! Of a plan that is played again only values are looked up, because they may be others, and
+//! weights where a version is another. Everything lies in vectors that stay from plan to plan, so that a
+//! plan of a size seen before allocates nothing.
 
 use super::Stores;
 use super::packed::Packed;
 use super::program::Program;
 use crate::kernels::{Isa, KernelError, PackedWeights};
-use autobatch_ir::plan::{Kernel, Place, Plan, Step, Verified};
+use autobatch_ir::plan::{Kernel, Operand, Place, Plan, Step, Verified};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,9 +33,41 @@ pub(super) struct Ready {
     of_program: Vec<[u32; 2]>,
     bindings: Vec<Binding>,
     weights: Vec<Arc<PackedWeights>>,
-    steps: Vec<(u32, u32)>,
+    /// Per value of a store, binding by binding, the version that `weights` were found for; empty if they are to be
+    /// found again.
+    versions: Vec<u64>,
+    turns: Vec<Turn>,
+    /// The least number of values that an index at a port of the plan's kernels may take.
+    least_limit: u32,
     /// The plan that programs and bindings are those of.
     plan: Option<u64>,
+}
+
+/// What playing a step needs, by numbers. Turns lie in the order of steps, so behind a large step, when nothing of the
+/// plan is in cache, the next one costs one line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+pub(super) struct Turn {
+    program: u32,
+    pub(super) rows: u32,
+    /// Where the values of its parameter ports begin.
+    params: u32,
+    /// Where its packed weights begin.
+    weights: u32,
+    operands: [u32; 2],
+    places: [u32; 2],
+}
+
+impl Turn {
+    /// What its ports read.
+    pub(super) fn operands<'a>(&self, plan: &'a Plan) -> &'a [Operand] {
+        &plan.operands[self.operands[0] as usize..self.operands[1] as usize]
+    }
+
+    /// Where its results go.
+    pub(super) fn places<'a>(&self, plan: &'a Plan) -> &'a [Place] {
+        &plan.places[self.places[0] as usize..self.places[1] as usize]
+    }
 }
 
 /// What a program is played with.
@@ -67,14 +99,13 @@ impl Ready {
         stores: &'a dyn Stores,
         params: &mut Vec<&'a [f32]>,
     ) -> Result<(), KernelError> {
-        self.weights.clear();
         if self.plan == Some(plan.identity()) {
-            for binding in 0..self.bindings.len() {
-                self.look_up(isa, plan, binding, stores, params)?;
-            }
-            return Ok(());
+            return self.renew(isa, plan, stores, params);
         }
         self.plan = None;
+        self.weights.clear();
+        self.versions.clear();
+        self.least_limit = u32::MAX;
         if self.programs.len() > MOST_PROGRAMS {
             self.known.clear();
             self.programs.clear();
@@ -84,38 +115,94 @@ impl Ready {
         self.of_program.clear();
         self.of_program.resize(self.programs.len(), [NONE; 2]);
         self.bindings.clear();
-        self.steps.clear();
+        self.turns.clear();
         for step in &plan.steps {
             let program = self.find_program(plan, step);
             let binding = match self.find_binding(plan, step, program) {
                 Some(binding) => binding,
                 None => self.bind(isa, plan, step, program, stores, params)?,
             };
-            self.steps.push((program, binding));
+            let Binding { params, weights, .. } = self.bindings[binding as usize];
+            let (operands, places) = (&step.operands, &step.places);
+            self.turns.push(Turn {
+                program,
+                rows: step.rows,
+                params,
+                weights,
+                operands: [operands.start, operands.end],
+                places: [places.start, places.end],
+            });
         }
         self.plan = Some(plan.identity());
         Ok(())
     }
 
+    /// Finds values and weights of the plan that was prepared last; weights are the same while versions are.
+    fn renew<'a>(
+        &mut self,
+        isa: Isa,
+        plan: &Plan,
+        stores: &'a dyn Stores,
+        params: &mut Vec<&'a [f32]>,
+    ) -> Result<(), KernelError> {
+        let mut versions = self.versions.iter();
+        let mut same = true;
+        for binding in &self.bindings {
+            for &store in &plan.store_args[binding.stores.start as usize..binding.stores.end as usize] {
+                params.push(stores.values(store));
+                same &= versions.next() == Some(&stores.version(store));
+            }
+        }
+        if same {
+            return Ok(());
+        }
+        params.clear();
+        self.weights.clear();
+        self.versions.clear();
+        let found =
+            (0..self.bindings.len()).try_for_each(|binding| self.look_up(isa, plan, binding, stores, params));
+        if found.is_err() {
+            self.versions.clear();
+        }
+        found
+    }
+
     /// Packed weights, which no plan holds any more.
     pub(super) fn packed(&mut self) -> &mut Packed {
         self.weights.clear();
+        self.versions.clear();
         &mut self.packed
     }
 
-    /// The program of a step of the plan that was prepared.
+    /// The turns of all steps of the plan that was prepared.
+    pub(super) fn turns(&self) -> &[Turn] {
+        &self.turns
+    }
+
+    /// The least number of values that an index at a port of any of its steps may take.
+    pub(super) fn least_limit(&self) -> u32 {
+        self.least_limit
+    }
+
+    /// The program of a step of that plan.
     pub(super) fn program(&self, step: usize) -> &Program {
-        &self.programs[self.steps[step].0 as usize].1
+        &self.programs[self.turns[step].program as usize].1
     }
 
-    /// The packed weights that a step's products meet.
-    pub(super) fn weights(&self, step: usize) -> &[Arc<PackedWeights>] {
-        &self.weights[self.bindings[self.steps[step].1 as usize].weights as usize..]
+    /// The kernel of a turn and its program.
+    pub(super) fn played(&self, turn: Turn) -> (&Kernel, &Program) {
+        let (kernel, program) = &self.programs[turn.program as usize];
+        (kernel, program)
     }
 
-    /// Where the values of a step's parameter ports begin.
-    pub(super) fn first_param(&self, step: usize) -> usize {
-        self.bindings[self.steps[step].1 as usize].params as usize
+    /// The packed weights that products of a turn meet, and what follows.
+    pub(super) fn weights(&self, turn: Turn) -> &[Arc<PackedWeights>] {
+        &self.weights[turn.weights as usize..]
+    }
+
+    /// The values of a turn's parameter ports, and what follows.
+    pub(super) fn params<'a, 'b>(&self, turn: Turn, all: &'a [&'b [f32]]) -> &'a [&'b [f32]] {
+        &all[turn.params as usize..]
     }
 
     fn find_program(&mut self, plan: &Plan, step: &Step) -> u32 {
@@ -131,6 +218,8 @@ impl Ready {
             self.programs.len() as u32 - 1
         });
         self.of_kernel[step.kernel.index()][usize::from(in_place)] = number;
+        let limits = &self.programs[number as usize].1.index_limits;
+        self.least_limit = limits.iter().fold(self.least_limit, |least, &(_, limit)| least.min(limit));
         number
     }
 
@@ -188,6 +277,7 @@ impl Ready {
         let Binding { program, stores: own, .. } = &self.bindings[binding];
         let own = &plan.store_args[own.start as usize..own.end as usize];
         params.extend(own.iter().map(|&store| stores.values(store)));
+        self.versions.extend(own.iter().map(|&store| stores.version(store)));
         for weight in &self.programs[*program as usize].1.weights {
             self.weights.push(self.packed.get(isa, plan, own[weight.param as usize], *weight, stores)?);
         }

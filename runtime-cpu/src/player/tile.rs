@@ -7,7 +7,7 @@
 use super::Bound;
 use super::memory::FieldMemory;
 use super::program::{Home, Program, Register, TILE_STEP, Task};
-use super::ready::Ready;
+use super::ready::{Ready, Turn};
 use super::waves::Stretch;
 use crate::kernels::list_gradients::FoldSpace;
 use crate::kernels::{Aligned, Isa, PackedWeights, Scratch};
@@ -87,22 +87,22 @@ unsafe impl Send for Strip {}
 
 impl<'a> PlayContext<'a> {
     /// What the tiles of a step share.
-    pub(super) fn step(&self, number: usize) -> StepContext<'a> {
+    pub(super) fn step(&self, turn: Turn) -> StepContext<'a> {
         let Self { isa, plan, ready, params, fields, bound } = *self;
-        let step = &plan.steps[number];
+        let (kernel, program) = ready.played(turn);
         StepContext {
             isa,
             noise: bound.noise,
-            kernel: plan.kernel(step),
-            program: ready.program(number),
-            operands: plan.operands(step),
-            places: plan.places(step),
+            kernel,
+            program,
+            operands: turn.operands(plan),
+            places: turn.places(plan),
             tables: &plan.tables,
             fields,
             words: bound.words,
             floats: bound.floats,
-            params: &params[ready.first_param(number)..],
-            weights: ready.weights(number),
+            params: ready.params(turn, params),
+            weights: ready.weights(turn),
         }
     }
 }

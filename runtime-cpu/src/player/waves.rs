@@ -11,6 +11,7 @@ use super::RunError;
 use super::clock::{Clock, Ticks};
 use super::counters::{Counters, Span};
 use super::program::TILE_STEP;
+use super::ready::Turn;
 use super::tile::{PlayContext, TileMemory};
 use super::watch;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
@@ -45,16 +46,34 @@ pub(super) struct How {
     pub(super) watched: bool,
 }
 
+/// A play that is counted: what it is timed by, and when what comes before its waves was done.
+#[derive(Clone, Copy)]
+pub(super) struct Timing {
+    pub(super) clock: Clock,
+    /// When programs and weights were found.
+    pub(super) packed: Ticks,
+    /// When what is bound was checked, and there was memory.
+    pub(super) checked: Ticks,
+}
+
 /// Plays all waves, counting and watching where that is asked for.
 pub(super) fn play(
     context: &PlayContext<'_>,
     threads: &mut [Mutex<TileMemory>],
-    how: How,
-    counters: Option<&mut Counters>,
+    mut how: How,
+    counted: Option<(&mut Counters, Timing)>,
 ) -> Result<(), RunError> {
-    let clock = counters.is_some().then(Clock::start);
+    let clock = counted.as_ref().map(|(_, timing)| timing.clock);
     // A play that was stopped may have left some.
     threads.iter_mut().for_each(|memory| alone(memory).stretches.clear());
+    if threads.len() == 1 && !how.watched {
+        // One after the other, so that it does not matter where waves end.
+        let waves = &context.plan.waves;
+        let begin = how.first.checked_sub(1).map_or(0, |before| waves[before] as usize);
+        let end = waves.last().map_or(0, |&end| end as usize);
+        play_alone(context, begin..end.max(begin), alone(&mut threads[0]), clock);
+        how.first = waves.len();
+    }
     for wave in context.plan.waves().skip(how.first) {
         if how.watched {
             // One step after the other, so that the first fault is found first.
@@ -66,12 +85,17 @@ pub(super) fn play(
             play_wave(context, wave, how.shared_work, threads, clock);
         }
     }
-    if let (Some(counters), Some(clock)) = (counters, clock) {
-        let (playing, time) = clock.stop();
-        counters.playing = playing;
+    if let Some((counters, Timing { clock, packed, checked })) = counted {
+        let end = clock.now();
+        let time = clock.stop();
+        let begun = time(checked);
+        counters.pack = time(packed);
+        counters.check = begun.saturating_sub(counters.pack);
+        counters.playing = time(end).saturating_sub(begun);
         let span = |thread: usize, Stretch { step, start, end }| {
             let (start, end) = (time(start), time(end));
-            Span { step, thread: thread as u32, start, time: end.saturating_sub(start) }
+            let time = end.saturating_sub(start);
+            Span { step, thread: thread as u32, start: start.saturating_sub(begun), time }
         };
         let spans = threads.iter_mut().enumerate().flat_map(|(thread, memory)| {
             alone(memory).stretches.drain(..).map(move |stretch| span(thread, stretch))
@@ -79,6 +103,24 @@ pub(super) fn play(
         counters.fill(context.plan, spans);
     }
     Ok(())
+}
+
+/// Plays whole steps, one after the other.
+///
+/// Behind a large step nothing is in cache, not even where pages lie, and each page asked for costs half a microsecond: between
+/// two steps it is that of the next turn, and that of the stretches, which nobody waits for. All else is on the stack,
+/// whose page kernels use too.
+fn play_alone(context: &PlayContext<'_>, steps: Range<usize>, memory: &mut TileMemory, clock: Option<Clock>) {
+    let mut stretches = std::mem::take(&mut memory.stretches);
+    if clock.is_some() {
+        stretches.reserve(steps.len());
+    }
+    for (step, turn) in (steps.start as u32..).zip(context.ready.turns()[steps].iter().copied()) {
+        if let Some(stretch) = play_lanes(context, step, turn, 0..turn.rows as usize, memory, clock) {
+            stretches.push(stretch);
+        }
+    }
+    memory.stretches = stretches;
 }
 
 fn play_wave(
@@ -91,11 +133,7 @@ fn play_wave(
     let whole = || wave.clone().map(|step| work(context, step)).sum::<usize>();
     let whole = if threads.len() == 1 { 0 } else { whole() };
     if whole < shared_work {
-        let memory = alone(&mut threads[0]);
-        for step in wave {
-            let rows = context.plan.steps[step].rows as usize;
-            play_lanes(context, step, 0..rows, memory, clock);
-        }
+        play_alone(context, wave, alone(&mut threads[0]), clock);
         return;
     }
     let threads = &*threads;
@@ -106,9 +144,11 @@ fn play_wave(
         let mut begin = 0;
         for step in wave.clone() {
             let work = work(context, step);
-            let rows = context.plan.steps[step].rows as usize;
-            let lane = |at: usize| lane_at(rows, work, at.saturating_sub(begin));
-            play_lanes(context, step, lane(share.start)..lane(share.end), &mut memory, clock);
+            let turn = context.ready.turns()[step];
+            let lane = |at: usize| lane_at(turn.rows as usize, work, at.saturating_sub(begin));
+            let lanes = lane(share.start)..lane(share.end);
+            let stretch = play_lanes(context, step as u32, turn, lanes, &mut memory, clock);
+            memory.stretches.extend(stretch);
             begin += work;
         }
     });
@@ -126,7 +166,7 @@ fn own(threads: &[Mutex<TileMemory>]) -> MutexGuard<'_, TileMemory> {
 }
 
 fn work(context: &PlayContext<'_>, step: usize) -> usize {
-    (context.plan.steps[step].rows as usize).saturating_mul(context.ready.program(step).row_work)
+    (context.ready.turns()[step].rows as usize).saturating_mul(context.ready.program(step).row_work)
 }
 
 /// Where the share of a thread begins.
@@ -144,24 +184,26 @@ fn lane_at(rows: usize, work: usize, done: usize) -> usize {
     lane.next_multiple_of(grain).min(rows)
 }
 
+/// Plays lanes of a step, if there are any, and says when if that is counted.
+#[inline(always)]
 fn play_lanes(
     context: &PlayContext<'_>,
-    step: usize,
+    step: u32,
+    turn: Turn,
     lanes: Range<usize>,
     memory: &mut TileMemory,
     clock: Option<Clock>,
-) {
+) -> Option<Stretch> {
     if lanes.is_empty() {
-        return;
+        return None;
     }
     let start = clock.map(|clock| clock.now());
     // SAFETY: the plan was verified, its bindings and stores were checked, its memory was made. Threads
     // play lanes of their own of the steps of one wave, which are independent, and all of them end
     // before the next wave begins.
-    unsafe { context.step(step).play(lanes, memory) };
-    if let (Some(clock), Some(start)) = (clock, start) {
-        memory.stretches.push(Stretch { step: step as u32, start, end: clock.now() });
-    }
+    unsafe { context.step(turn).play(lanes, memory) };
+    let end = clock.map(|clock| clock.now());
+    start.zip(end).map(|(start, end)| Stretch { step, start, end })
 }
 
 #[cfg(test)]
