@@ -17,13 +17,13 @@ pub(super) fn fetched(
     words: u64,
     patience: Duration,
 ) -> Result<Vec<u32>, GpuError> {
-    let index = submitted(gpu, encoder)?;
+    let index = submitted(gpu, encoder.finish())?;
     mapped(gpu, staging, index, words, patience)
 }
 
 /// Submits what was encoded.
-pub(super) fn submitted(gpu: &Gpu, encoder: wgpu::CommandEncoder) -> Result<wgpu::SubmissionIndex, GpuError> {
-    let index = gpu.queue.submit([encoder.finish()]);
+pub(super) fn submitted(gpu: &Gpu, commands: wgpu::CommandBuffer) -> Result<wgpu::SubmissionIndex, GpuError> {
+    let index = gpu.queue.submit([commands]);
     gpu.heard()?;
     Ok(index)
 }

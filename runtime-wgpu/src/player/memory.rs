@@ -1,7 +1,7 @@
 //! Memory of the device that plans share: the arena and the parameters, each cut into bindings, and the
 //! buffer through which words come back. Buffers grow and never shrink.
 
-use super::fetch::{mapped, submitted};
+use super::fetch::mapped;
 use super::{Bound, Stores};
 use crate::compile::{Compiled, HEAD, Packing, Room, Target};
 use crate::device::Gpu;
@@ -298,20 +298,30 @@ impl Memory {
         encoder
     }
 
-    /// Submits what was encoded, and behind it a copy of a run of the arena's words.
-    pub(super) fn submit(
+    /// Ends what was encoded with a copy of a run of the arena's words.
+    pub(super) fn finish(
         &mut self,
         gpu: &Gpu,
         mut encoder: wgpu::CommandEncoder,
         (at, words): (u64, u64),
-    ) -> Result<wgpu::SubmissionIndex, GpuError> {
+    ) -> Result<wgpu::CommandBuffer, GpuError> {
         self.staging.fit(gpu, "what comes back", words, Usage::MAP_READ | Usage::COPY_DST)?;
         let staging = self.staging.get();
         for (buffer, byte, range) in self.arena.pieces(at, words) {
             let bytes = (range.end - range.start) * 4;
             encoder.copy_buffer_to_buffer(buffer, byte, staging, range.start * 4, bytes);
         }
-        submitted(gpu, encoder)
+        Ok(encoder.finish())
+    }
+
+    /// The buffer through which words come back, once something was finished.
+    pub(super) fn staging(&self) -> &wgpu::Buffer {
+        self.staging.get()
+    }
+
+    /// Whether words come back through this buffer.
+    pub(super) fn has_staging(&self, buffer: &wgpu::Buffer) -> bool {
+        self.staging.buffer.as_ref() == Some(buffer)
     }
 
     /// Waits for a submission, and reads the words that it copied.

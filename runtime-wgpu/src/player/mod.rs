@@ -5,6 +5,7 @@
 //! with [`GpuError::Lost`] and the next one opens it anew: the values of parameters are the caller's, so
 //! nothing but the time is gone.
 
+mod ahead;
 mod build;
 mod cache;
 mod fetch;
@@ -15,6 +16,7 @@ mod update;
 
 pub use update::{StoresMut, Trained};
 
+use self::ahead::Ahead;
 use crate::border;
 use crate::compile::{Compiled, DEFAULT_SCRATCH, Packing, Target};
 use crate::counters::Counters;
@@ -22,6 +24,7 @@ use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::options::Options;
 use autobatch_ir::plan::{Bound, FieldId, Plan, StoreId, StoreKind, Stores, Verified};
+use fetch::submitted;
 use memory::Memory;
 use pipelines::Pipelines;
 use plans::Plans;
@@ -41,9 +44,11 @@ pub struct Times {
     pub prepare: Duration,
     /// Handing over what goes up.
     pub upload: Duration,
-    /// Writing commands and submitting them.
+    /// Writing commands, unless they were written ahead, and submitting them.
     pub encode: Duration,
-    /// Waiting for the device, and reading what came back.
+    /// Writing the commands of the next play ahead, while the device works.
+    pub ahead: Duration,
+    /// Waiting for the device after that, and reading what came back.
     pub wait: Duration,
 }
 
@@ -54,6 +59,8 @@ struct Resident {
     pipelines: Pipelines,
     training: Training,
     plans: Plans,
+    /// The commands of the next play, if it is like the last.
+    ahead: Option<Ahead>,
 }
 
 /// Plays plans on a GPU.
@@ -137,7 +144,8 @@ impl Player {
             let gpu = Gpu::open(self.options.clone())?;
             let (memory, pipelines, training) =
                 (Memory::default(), Pipelines::new(&gpu), Training::new(&gpu));
-            self.resident = Some(Resident { gpu, memory, pipelines, training, plans: Plans::default() });
+            self.resident =
+                Some(Resident { gpu, memory, pipelines, training, plans: Plans::default(), ahead: None });
         }
         Ok(self.resident.as_mut().expect("it was opened just now"))
     }
@@ -201,12 +209,14 @@ impl Player {
         let keep = self.keep;
         let mut counters = Counters::default();
         let started = Instant::now();
-        let Resident { gpu, memory, pipelines, training, plans } = self.open()?;
+        let Resident { gpu, memory, pipelines, training, plans, ahead } = self.open()?;
         // It reads the tables of the last plan, which loading this one may overwrite.
         training.before(gpu, memory, plan, keep)?;
         let loaded = plans.load(gpu, plan, target, &mut counters)?;
         loaded.indices.check(plan, bound.words)?;
         let compiled = Arc::clone(&loaded.compiled);
+        // Another plan's are dropped before memory grows: they hold the buffers that were.
+        let written = ahead.take().filter(|written| !keep && written.is_of(&compiled));
         memory.fit(gpu, target, &compiled)?;
         let before = pipelines.made();
         loaded.prepare(gpu, memory, pipelines)?;
@@ -214,32 +224,43 @@ impl Player {
         let prepared = Instant::now();
 
         counters.parameters = memory.bring_parameters(gpu, &plan.stores[..plan.given_stores()], stores)?;
-        let first = if memory.is_tenant(loaded.identity()) { compiled.prologue as usize } else { 0 };
+        let again = memory.is_tenant(loaded.identity());
+        let first = if again { compiled.prologue as usize } else { 0 };
         counters.uploaded += memory.bring_numbers(gpu, &compiled, bound);
         let uploaded = Instant::now();
 
         counters.of_steps.clone_from(&compiled.of_steps);
         counters.dispatches = (compiled.dispatches.len() - first) as u32;
-        let mut encoder = memory.begin(gpu, &compiled);
-        if keep {
-            training.restore(memory, &compiled.layout, &mut encoder);
-        }
-        let mut next = first;
-        while next < compiled.dispatches.len() {
-            let end = one_submission(&compiled, next);
-            loaded.encode(&mut encoder, next..end);
-            next = end;
-            if next < compiled.dispatches.len() {
-                let descriptor = wgpu::CommandEncoderDescriptor::default();
-                let rest = gpu.device.create_command_encoder(&descriptor);
-                gpu.queue.submit([std::mem::replace(&mut encoder, rest).finish()]);
-                counters.submissions += 1;
-            }
-        }
         let run = compiled.layout.outputs();
-        let submitted = memory.submit(gpu, encoder, run)?;
+        let commands = match written.filter(|_| again).and_then(|written| written.fitting(memory)) {
+            Some(commands) => commands,
+            None => {
+                let mut encoder = memory.begin(gpu, &compiled);
+                if keep {
+                    training.restore(memory, &compiled.layout, &mut encoder);
+                }
+                let mut next = first;
+                while next < compiled.dispatches.len() {
+                    let end = one_submission(&compiled, next);
+                    loaded.encode(&mut encoder, next..end);
+                    next = end;
+                    if next < compiled.dispatches.len() {
+                        let descriptor = wgpu::CommandEncoderDescriptor::default();
+                        let rest = gpu.device.create_command_encoder(&descriptor);
+                        gpu.queue.submit([std::mem::replace(&mut encoder, rest).finish()]);
+                        counters.submissions += 1;
+                    }
+                }
+                memory.finish(gpu, encoder, run)?
+            }
+        };
+        let submitted = submitted(gpu, commands)?;
         memory.settle(loaded.identity());
         let encoded = Instant::now();
+        if again && !keep && one_submission(&compiled, first) == compiled.dispatches.len() {
+            *ahead = Some(Ahead::write(gpu, memory, loaded)?);
+        }
+        let idle = Instant::now();
         let outputs = memory.wait(gpu, submitted, run.1, patience)?;
         training.after(plan, &compiled.layout, loaded.tables(), keep);
         counters.submissions += 1;
@@ -250,7 +271,8 @@ impl Player {
             prepare: prepared - started,
             upload: uploaded - prepared,
             encode: encoded - uploaded,
-            wait: encoded.elapsed(),
+            ahead: idle - encoded,
+            wait: idle.elapsed(),
         };
         Ok(compiled)
     }
@@ -297,7 +319,7 @@ impl Player {
             return Err(GpuError::Lost { reason: "rows of the last play went with it".to_owned() });
         };
         let encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let submitted = memory.submit(gpu, encoder, run)?;
+        let submitted = submitted(gpu, memory.finish(gpu, encoder, run)?)?;
         memory.wait(gpu, submitted, run.1, patience)
     }
 }
