@@ -371,6 +371,9 @@ pub struct FsmArgs {
     /// Of the random choices.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Say in JSON what was learned.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of `sweep`.

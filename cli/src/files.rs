@@ -233,14 +233,13 @@ pub fn load_plan(path: &str) -> Result<Verified<Plan>, Failure> {
     }
 }
 
-/// The graph that lies beside a plan under the same name and has its structure.
-#[must_use]
-pub fn graph_beside(plan_path: &str, plan: &Plan) -> Option<(String, GraphData)> {
+/// The graph that lies beside a plan under the same name and fits it.
+pub fn graph_beside(plan_path: &str, fits: impl Fn(&str, &GraphData) -> bool) -> Option<GraphData> {
     ["abg", "graph", "json", AFTER_PASSES[0], AFTER_PASSES[1]].into_iter().find_map(|extension| {
         let path: PathBuf = Path::new(plan_path).with_extension(extension);
         let path = path.to_str()?.to_owned();
         let graph = (path != plan_path && Path::new(&path).exists()).then(|| load_graph(&path).ok())??;
-        (graph.structure() == plan.structure).then_some((path, graph))
+        fits(&path, &graph).then_some(graph)
     })
 }
 

@@ -109,8 +109,29 @@ fn check_plan(graph: &GraphData, graph_path: &str, path: &str) -> Result<Checked
 }
 
 /// Proves that a plan from a file computes the outputs of a graph.
-pub(super) fn proof(plan: &Verified<Plan>, graph: &GraphData) -> Result<Proof, Disagreements> {
+fn proof(plan: &Verified<Plan>, graph: &GraphData) -> Result<Proof, Disagreements> {
     prove(plan, graph, Wanted { values: &[], training: plan.mode == Mode::Train })
+}
+
+/// That a plan from a file computes a graph. The structure alone would not do: it says nothing of what cells compute.
+pub(super) fn computes(
+    (path, plan): (&str, &Verified<Plan>),
+    (graph_path, graph): (&str, &GraphData),
+) -> Result<(), Failure> {
+    let refused = |message: String| {
+        Failure::input(message).help(format!("plan it: autobatch plan {graph_path} -o {path}"))
+    };
+    if plan.structure != graph.structure() {
+        return Err(refused(format!("{path} is a plan of another structure than {graph_path}")));
+    }
+    let disagree = |disagreements: Disagreements| {
+        let found = disagreements.found();
+        let first = found.first().map(ToString::to_string).unwrap_or_default();
+        let more = found.len().saturating_sub(1);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        refused(format!("{path} does not compute {graph_path}: {first}{more}"))
+    };
+    proof(plan, graph).map(drop).map_err(disagree)
 }
 
 /// An order as other programs write it: a list of batches, bare or under a name.

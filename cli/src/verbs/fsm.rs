@@ -15,6 +15,10 @@ pub fn fsm_train(args: &FsmArgs, console: &mut Console<'_>) -> Result<Answer, Fa
         let message = format!("{}: a table has one form, JSON", args.output);
         return Err(Failure::usage(message).help("name a .json file, or - for standard output"));
     }
+    if args.output == "-" && args.json {
+        return Err(Failure::usage("the table and what --json says are both for standard output")
+            .help("name a file for the table"));
+    }
     let graphs = args.graphs.iter().map(|path| load_graph(path)).collect::<Result<Vec<_>, Failure>>()?;
     let nodes: Vec<Nodes> = graphs.iter().map(|graph| Nodes::new(graph, &[])).collect();
     let samples: Vec<Problem<'_>> = nodes.iter().map(Nodes::problem).collect();
@@ -33,6 +37,14 @@ pub fn fsm_train(args: &FsmArgs, console: &mut Console<'_>) -> Result<Answer, Fa
     };
     let (learned, ratio) = (batches(&policy, &mut scratch), batches(&Ratio, &mut scratch));
     let bound: u32 = samples.iter().map(|sample| path_sum_bound(sample, &mut scratch).total).sum();
+    if args.json {
+        let said = serde_json::json!({
+            "table": args.output, "states": states, "graphs": samples.len(),
+            "batches": { "fsm": learned, "ratio": ratio }, "bound": bound,
+        });
+        writeln!(console, "{said:#}")?;
+        return Ok(Answer::Yes);
+    }
     writeln!(console, "learned {} from {}", plural(states, "state"), plural(samples.len() as u64, "graph"))?;
     writeln!(console, "batches on the samples: fsm {learned}, ratio {ratio}, bound {bound}")?;
     if states == 0 {

@@ -1,6 +1,6 @@
 //! `play`: plays a graph by a plan that is made now or lies in a file, and shows what comes out.
 
-use super::check::proof;
+use super::check::computes;
 use crate::args::PlayArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
@@ -11,7 +11,6 @@ use autobatch::runtime_cpu::{Bound, Player, threads_meant};
 use autobatch::train::{CheckpointError, read_weights};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::check::Disagreements;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::types::{DType, Type};
@@ -110,8 +109,7 @@ fn is_npy(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "npy")
 }
 
-/// The plan in the file that was named, if it is proven to compute the graph, or one made now. The structure alone would not do:
-/// it says nothing of what cells compute.
+/// The plan in the file that was named, if it is proven to compute the graph, or one made now.
 fn plan_of(args: &PlayArgs, graph: &GraphData) -> Result<Verified<Plan>, Failure> {
     let Some(path) = &args.plan else {
         let planned = planning::plan(&args.graph, graph, &args.wish.wish())?;
@@ -120,20 +118,7 @@ fn plan_of(args: &PlayArgs, graph: &GraphData) -> Result<Verified<Plan>, Failure
         return planned.plan.verify().map_err(broken);
     };
     let plan = load_plan(path)?;
-    if plan.structure != graph.structure() {
-        let message = format!("{path} is a plan of another structure than {}", args.graph);
-        let help = format!("plan it: autobatch plan {} -o {path}", args.graph);
-        return Err(Failure::input(message).help(help));
-    }
-    let disagree = |disagreements: Disagreements| {
-        let found = disagreements.found();
-        let first = found.first().map(ToString::to_string).unwrap_or_default();
-        let more = found.len().saturating_sub(1);
-        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        let message = format!("{path} does not compute {}: {first}{more}", args.graph);
-        Failure::input(message).help(format!("plan it: autobatch plan {} -o {path}", args.graph))
-    };
-    proof(&plan, graph).map_err(disagree)?;
+    computes((path, &plan), (&args.graph, graph))?;
     Ok(plan)
 }
 

@@ -26,6 +26,17 @@ fn a_plan_in_numbers() {
 }
 
 #[test]
+fn a_table_in_numbers() {
+    let table = scratch("numbers.json");
+    let learned = answer(&["fsm-train", ORDER, "-o", &table, "--episodes", "8", "--json"]);
+    has(&learned, &["states", "bound"]);
+    assert_eq!((learned["table"].as_str(), learned["graphs"].as_u64()), (Some(&*table), Some(1)));
+    has(&learned["batches"], &["fsm", "ratio"]);
+    assert!(std::path::Path::new(&table).exists());
+    assert!(says(&["fsm-train", ORDER, "-o", "-", "--json"]).contains("[exit 2]"));
+}
+
+#[test]
 fn policies_in_numbers() {
     let all = answer(&["policies", ORDER, NAMES, "--json"]);
     has(&all, &["graphs", "bound", "policies"]);

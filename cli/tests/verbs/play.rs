@@ -32,6 +32,13 @@ fn a_plan_of_other_cells_is_refused() {
     std::fs::write(&other, text).expect("the scratch folder is there");
     let plan = planned(&graph, "cells.abp", &[]);
     assert!(!says(&["play", &graph, &plan]).contains("[exit"));
+    let explained = says(&["explain", &plan, "--graph", &other]);
+    assert!(explained.contains("does not compute") && explained.contains("[exit 3]"), "{explained}");
+    // One that lies beside it and is another's is left alone, as if there were none.
+    std::fs::copy(&other, scratch("moved.graph")).expect("it was just written");
+    std::fs::copy(&plan, scratch("moved.abp")).expect("it was just written");
+    let explained = says(&["explain", &scratch("moved.abp"), "--why", "%1", "%2"]);
+    assert!(explained.contains("none that") && explained.contains("[exit 2]"), "{explained}");
     let said = says(&["play", &other, &plan]);
     assert!(
         said.contains("does not compute") && said.contains("kernel") && said.contains("[exit 3]"),

@@ -35,7 +35,18 @@ fn memory_that_the_system_refuses_is_an_error_and_the_player_plays_on() {
         .output()
         .expect("the test starts");
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    if output.status.code().is_none() && memory_is_a_file(&player) {
+        return skipped("the driver takes memory from a file and does not ask whether it can be mapped");
+    }
     assert!(output.status.success() && said[0].contains("1 passed"), "{}\n{}", said[0], said[1]);
+}
+
+/// Whether the driver is a Mesa that backs memory of a device by files, which a limit of addresses does not refuse:
+/// the process is killed where they are mapped, or where it asks for memory of its own.
+fn memory_is_a_file(player: &autobatch_runtime_wgpu::Player) -> bool {
+    let driver = player.gpu().map(|gpu| gpu.facts().driver.clone()).unwrap_or_default();
+    let version = driver.split("Mesa ").nth(1).and_then(|rest| rest.split('.').next());
+    version.and_then(|major| major.parse().ok()).is_some_and(|major: u32| major >= 24)
 }
 
 fn refused(player: &mut autobatch_runtime_wgpu::Player) {

@@ -13,6 +13,7 @@ mod site;
 mod verdict;
 mod why;
 
+use super::check::computes;
 use crate::args::{ExplainArgs, WishArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
@@ -47,26 +48,21 @@ impl Subject {
                 let plan = planning::plan(&path, &graph, &args.wish.wish())?.plan;
                 return Ok(Self { path, plan, graph: Some(*graph), from_file: false });
             }
-            Loaded::Plan(plan) => plan.into_inner(),
+            Loaded::Plan(plan) => *plan,
         };
         // Alternatives to a plan are judged by a policy, too.
         let policy = args.wish.policy.clone().filter(|_| args.why.is_none());
         let unheeded = WishArgs { policy, rows: args.wish.rows, mode: args.wish.mode };
         unheeded.none_given(&format!("{path} is a plan already"))?;
         let graph = match &args.graph {
-            Some(graph_path) => Some(matching(graph_path, load_graph(graph_path)?, &path, &plan)?),
-            None => graph_beside(&path, &plan).map(|(_, graph)| graph),
+            Some(graph_path) => {
+                let graph = load_graph(graph_path)?;
+                computes((&path, &plan), (graph_path, &graph))?;
+                Some(graph)
+            }
+            None => graph_beside(&path, |beside, graph| computes((&path, &plan), (beside, graph)).is_ok()),
         };
-        // Lanes of a file may name anything; the graph's tables are indexed with them.
-        let known = |graph: &GraphData| plan.lanes.iter().all(|app| app.index() < graph.arena.len());
-        if let Some(graph) = &graph
-            && !known(graph)
-        {
-            let message = format!("{path}: a step names an application that the graph does not have");
-            return Err(
-                Failure::input(message).help("autobatch check GRAPH PLAN says what is wrong with a plan")
-            );
-        }
+        let plan = plan.into_inner();
         Ok(Self { path, plan, graph, from_file: true })
     }
 
@@ -74,7 +70,7 @@ impl Subject {
     fn graph(&self, question: &str) -> Result<&GraphData, Failure> {
         let message = || {
             format!(
-                "{question} is a question about the graph, and none with the structure of {} lies beside it",
+                "{question} is a question about the graph, and none that {} computes lies beside it",
                 self.path
             )
         };
@@ -82,14 +78,6 @@ impl Subject {
             Failure::usage(message()).help("name it: --graph FILE, or explain the graph itself")
         })
     }
-}
-
-fn matching(graph_path: &str, graph: GraphData, path: &str, plan: &Plan) -> Result<GraphData, Failure> {
-    if graph.structure() == plan.structure {
-        return Ok(graph);
-    }
-    let message = format!("{graph_path} has another structure than the graph that {path} was made from");
-    Err(Failure::usage(message).help(format!("plan it anew: autobatch plan {graph_path} -o {path}")))
 }
 
 /// Explains a plan.
