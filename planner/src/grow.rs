@@ -15,7 +15,7 @@
 //! *What it costs.* A field for each type instead of one for each place where results meet, because
 //! what meets later is not known: so `h` and `c` of a cell take turns in one slab, and more operands
 //! are read through tables than in a plan made at once. Planning is linear in what is new, as far as it
-//! is what was emitted last, but for the counts of the certificate; steps are appended in place. An
+//! is what was emitted last; steps are appended in place. An
 //! application that was emitted long ago and is wanted now has all that were emitted since looked at.
 //! The bound in the certificate is that of the new steps.
 
@@ -101,17 +101,6 @@ impl Grown {
     #[must_use]
     pub fn into_plan(self) -> Plan {
         self.plan
-    }
-
-    /// The whole plan, to be verified; [`put`](Self::put) follows before it grows again.
-    #[must_use]
-    pub fn take(&mut self) -> Plan {
-        std::mem::take(&mut self.plan)
-    }
-
-    /// Gives the plan back that was [taken](Self::take).
-    pub fn put(&mut self, plan: Plan) {
-        self.plan = plan;
     }
 
     /// The field and row of a value, if the plan makes it.

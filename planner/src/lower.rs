@@ -104,7 +104,7 @@ impl Lowering<'_> {
         // What grows step by step moves seldom.
         let mut plan = earlier.map_or_else(|| draft.lend(), |earlier| continued(std::mem::take(earlier)));
         self.frame(&mut plan);
-        let first_wave = plan.waves.len() as u32;
+        let (first_step, first_wave) = (plan.steps.len(), plan.waves.len() as u32);
         let Draft { kernel_ids, runs, .. } = draft;
         kernel_ids.clear();
         kernel_ids.resize(self.graph.sigs.items().len(), None);
@@ -127,7 +127,7 @@ impl Lowering<'_> {
             Some(place) => place,
             None => (FieldId(field_of(self.graph, self.storage, value) as u32), self.order.row(value)),
         };
-        self.finish(&mut plan, &place);
+        self.finish(&mut plan, first_step, &place);
         let added = afterwards(&mut plan, &place);
         match growing {
             true => added.map(|()| plan),
@@ -329,7 +329,8 @@ impl Lowering<'_> {
         Operand::Segments { field, offsets, items: items_at }
     }
 
-    fn finish(&self, plan: &mut Plan, place: &dyn Fn(ValueId) -> (FieldId, u32)) {
+    /// Adds outputs, and to the certificate what the steps from one on do.
+    fn finish(&self, plan: &mut Plan, first_step: usize, place: &dyn Fn(ValueId) -> (FieldId, u32)) {
         let output = |name, value| {
             let (field, row) = place(value);
             PlanOutput { name, field, row }
@@ -338,10 +339,12 @@ impl Lowering<'_> {
         // As values are displayed: a minibatch asks for thousands, and formatting them would be a tenth of planning.
         plan.outputs
             .extend(self.asked.iter().map(|&value| output(numbered(b'%', value.index() as u32), value)));
-        let batches = plan.steps.iter().filter(|step| !plan.kernel(step).source).count();
-        let moving = plan.steps.iter().filter(|step| plan.kernel(step).only_moves());
-        plan.certificate.copied = moving.map(|step| u64::from(step.rows) * step.places.len() as u64).sum();
-        plan.certificate.batches = batches as u32;
+        let steps = &plan.steps[first_step..];
+        let batches = steps.iter().filter(|step| !plan.kernel(step).source).count();
+        let moving = steps.iter().filter(|step| plan.kernel(step).only_moves());
+        let copied: u64 = moving.map(|step| u64::from(step.rows) * step.places.len() as u64).sum();
+        plan.certificate.copied += copied;
+        plan.certificate.batches += batches as u32;
         plan.certificate.bound = self.bound;
         plan.certificate.slab_bytes = plan.slab_bytes();
     }
@@ -364,9 +367,9 @@ pub(crate) fn numbered<T: for<'a> From<&'a str>>(letter: u8, number: u32) -> T {
 
 /// A plan that begins with the steps of an earlier one and declares nothing yet.
 fn continued(earlier: Plan) -> Plan {
-    let Certificate { direct, tabled, .. } = earlier.certificate;
+    let Certificate { batches, copied, direct, tabled, .. } = earlier.certificate;
     let Plan { kernels, steps, waves, operands, places, store_args, lanes, tables, .. } = earlier;
-    let certificate = Certificate { direct, tabled, ..Certificate::default() };
+    let certificate = Certificate { batches, copied, direct, tabled, ..Certificate::default() };
     Plan {
         kernels,
         steps,

@@ -112,7 +112,7 @@ impl<'g> Growing<'_, 'g> {
         let training = self.is_training();
         let session = &mut *self.session;
         let request = Request { wanted, training, rows: session.planning.rows(), ..Request::default() };
-        // Where nobody else holds the plan it is appended to in place.
+        // Where nobody else holds the plan it is made longer in place.
         session.last = None;
         let played = self.plan.take();
         let resumed = played.is_some();

@@ -4,7 +4,7 @@ use crate::dump::{Dump, Number};
 use crate::error::Result;
 use autobatch_ir::ValueId;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::plan::{Examined, Plan, Verified};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::Schedule;
 use autobatch_planner::{CacheStats, Grown, PlanCache, Planner, Request, RowOrder};
@@ -23,6 +23,8 @@ pub(crate) struct Planning {
 #[derive(Default)]
 pub(super) struct Growth {
     grown: Option<Grown>,
+    /// What was found out about the plan that was verified last.
+    examined: Examined,
     /// The number of the files that it is written to, if it is.
     file: Option<Number>,
 }
@@ -84,17 +86,19 @@ impl Planning {
         played: Option<Arc<Verified<Plan>>>,
     ) -> Result<Verified<Plan>> {
         growth.file = self.dump.graph(graph, request, growth.file)?;
-        let known = &mut growth.grown;
-        let grown = match (known.take(), played) {
+        let Growth { grown: known, examined, file } = growth;
+        let (grown, played) = match (known.take(), played) {
             (Some(mut grown), Some(plan)) => {
-                grown.put(Arc::try_unwrap(plan).map_or_else(|plan| Plan::clone(&plan), Verified::into_inner));
                 self.planner.grow(graph, request, &mut grown)?;
-                known.insert(grown)
+                (known.insert(grown), Some(Arc::unwrap_or_clone(plan)))
             }
-            _ => known.insert(self.planner.begin(graph, request)?),
+            _ => (known.insert(self.planner.begin(graph, request)?), None),
         };
-        let plan = grown.take();
-        self.dump.plan(growth.file, (graph, request.wanted), &plan)?;
-        Ok(plan.verify()?)
+        let plan = grown.plan();
+        self.dump.plan(*file, (graph, request.wanted), plan)?;
+        Ok(match played {
+            Some(played) => played.grow(plan, examined)?,
+            None => plan.clone().verify_to_grow(examined)?,
+        })
     }
 }

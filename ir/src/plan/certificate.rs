@@ -42,31 +42,55 @@ impl Plan {
     /// want them, which computes nothing.
     #[must_use]
     pub fn forward_steps(&self) -> usize {
-        let largest = self.lanes.iter().map(|app| app.index()).max().unwrap_or(0);
-        // Numbers of applications are dense; those of a file that lies are few.
-        let mut dense = vec![0u64; if largest / 64 <= self.lanes.len() { largest / 64 + 1 } else { 0 }];
-        let mut sparse = BTreeSet::new();
-        let is_known = |dense: &[u64], sparse: &BTreeSet<AppId>, app: AppId| match dense.get(app.index() / 64)
-        {
-            Some(word) => word >> (app.index() % 64) & 1 == 1,
-            None => sparse.contains(&app),
-        };
-        let again = |step: &Step| {
-            let lanes = self.lanes.get(step.lanes.start as usize..step.lanes.end as usize).unwrap_or(&[]);
-            if lanes.first().is_some_and(|&app| is_known(&dense, &sparse, app)) {
-                return true;
+        Forward::default().go_on(self, 0)
+    }
+}
+
+/// The applications that the steps of a plan computed, until one of them comes again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Forward {
+    /// A bit each. Numbers of applications are dense; those of a file that lies are few.
+    dense: Vec<u64>,
+    sparse: BTreeSet<AppId>,
+    /// The first step of the reverse, if it was met.
+    reverse: Option<usize>,
+}
+
+impl Forward {
+    /// Goes on from a step up to which it was asked before; gives how many steps come before the reverse.
+    pub(super) fn go_on(&mut self, plan: &Plan, since: usize) -> usize {
+        let lanes_of =
+            |step: &Step| plan.lanes.get(step.lanes.start as usize..step.lanes.end as usize).unwrap_or(&[]);
+        let first = plan.steps.get(since).map_or(0, |step| step.lanes.start as usize);
+        let new = plan.lanes.get(first..).unwrap_or(&[]);
+        let largest = new.iter().map(|app| app.index()).max().unwrap_or(0);
+        if largest / 64 <= plan.lanes.len() && self.dense.len() <= largest / 64 {
+            self.dense.resize(largest / 64 + 1, 0);
+        }
+        for (number, step) in plan.steps.iter().enumerate().skip(since) {
+            if self.reverse.is_some() {
+                break;
             }
-            if self.kernels.get(step.kernel.index()).is_some_and(|kernel| kernel.source) {
-                return false;
+            let lanes = lanes_of(step);
+            if lanes.first().is_some_and(|&app| self.knows(app)) {
+                self.reverse = Some(number);
+            } else if !plan.kernels.get(step.kernel.index()).is_some_and(|kernel| kernel.source) {
+                lanes.iter().for_each(|&app| self.note(app));
             }
-            for &app in lanes {
-                match dense.get_mut(app.index() / 64) {
-                    Some(word) => *word |= 1 << (app.index() % 64),
-                    None => drop(sparse.insert(app)),
-                }
-            }
-            false
-        };
-        self.steps.iter().position(again).unwrap_or(self.steps.len())
+        }
+        self.reverse.unwrap_or(plan.steps.len())
+    }
+
+    fn knows(&self, app: AppId) -> bool {
+        let bit = self.dense.get(app.index() / 64).is_some_and(|word| word >> (app.index() % 64) & 1 == 1);
+        // What was sparse once may be among the dense ones now.
+        bit || (!self.sparse.is_empty() && self.sparse.contains(&app))
+    }
+
+    fn note(&mut self, app: AppId) {
+        match self.dense.get_mut(app.index() / 64) {
+            Some(word) => *word |= 1 << (app.index() % 64),
+            None => drop(self.sparse.insert(app)),
+        }
     }
 }

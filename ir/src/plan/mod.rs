@@ -36,7 +36,7 @@ pub use finals::{Final, FinalPart, FinalSum};
 pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
 pub use normal::Spare;
 pub use updates::{Update, UpdateSource};
-pub use verify::{Verified, VerifyErrors};
+pub use verify::{Examined, Verified, VerifyErrors};
 
 macro_rules! plan_ids {
     ($($(#[$doc:meta])* $name:ident, $spelling:literal;)*) => {$(
@@ -392,8 +392,15 @@ impl Plan {
 
     /// The steps of each wave.
     pub fn waves(&self) -> impl Iterator<Item = Range<usize>> + '_ {
-        let starts = std::iter::once(0).chain(self.waves.iter().copied());
-        starts.zip(&self.waves).map(|(start, &end)| start as usize..end as usize)
+        self.waves_from(0)
+    }
+
+    /// The steps of each wave from one on.
+    pub fn waves_from(&self, first: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+        let before = first.checked_sub(1).and_then(|last| self.waves.get(last)).copied();
+        let ends = self.waves.get(first..).unwrap_or(&[]);
+        let starts = std::iter::once(before.unwrap_or(0)).chain(ends.iter().copied());
+        starts.zip(ends).map(|(start, &end)| start as usize..end as usize)
     }
 
     /// How many stores must be given to play the plan: all but the gradients, which come last.

@@ -8,6 +8,7 @@ mod found;
 mod gradients;
 mod graphs;
 mod growing;
+mod grown;
 mod mutations;
 mod own_policy;
 mod refusals;

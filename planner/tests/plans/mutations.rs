@@ -178,33 +178,42 @@ impl<'a> Sound<'a> {
         random: &mut Random,
         counts: &mut BTreeMap<(&'static str, &'static str), u32>,
     ) {
-        for part in parts(&self.plan) {
-            let (mut found, mut words) = (Vec::new(), Vec::new());
-            for (number, element) in part.elements.iter().enumerate() {
-                let mut own = Vec::new();
-                leaves(element, &mut Vec::new(), &mut own);
-                found.extend(own.into_iter().map(|path| (number, path)));
-                strings(element, &mut words);
+        mutants(&self.plan, changes, random, |part, mutant, what| {
+            let verdict = mutant.map_or("no plan", |mutant| self.verdict(mutant));
+            assert_ne!(verdict, "WRONG", "{name}: {} passes and computes something else", what());
+            *counts.entry((part, verdict)).or_default() += 1;
+        });
+    }
+}
+
+/// Plans with one leaf changed, some of every part: the name of the part, the plan unless it has no such form, and what was changed.
+pub(crate) fn mutants(
+    plan: &Plan,
+    changes: usize,
+    random: &mut Random,
+    mut each: impl FnMut(&'static str, Option<Plan>, &dyn Fn() -> String),
+) {
+    for part in parts(plan) {
+        let (mut found, mut words) = (Vec::new(), Vec::new());
+        for (number, element) in part.elements.iter().enumerate() {
+            let mut own = Vec::new();
+            leaves(element, &mut Vec::new(), &mut own);
+            found.extend(own.into_iter().map(|path| (number, path)));
+            strings(element, &mut words);
+        }
+        for _ in 0..if found.is_empty() { 0 } else { changes } {
+            let (number, path) = &found[random.below(found.len())];
+            let mut json = part.elements[*number].clone();
+            let leaf = at(&mut json, path);
+            let other = changed(leaf, &words, random);
+            if *leaf == other {
+                continue;
             }
-            for _ in 0..if found.is_empty() { 0 } else { changes } {
-                let (number, path) = &found[random.below(found.len())];
-                let mut json = part.elements[*number].clone();
-                let leaf = at(&mut json, path);
-                let other = changed(leaf, &words, random);
-                if *leaf == other {
-                    continue;
-                }
-                let before = std::mem::replace(leaf, other.clone());
-                let mut mutant = (*self.plan).clone();
-                let verdict = match (part.put)(&mut mutant, *number, json) {
-                    Ok(()) => self.verdict(mutant),
-                    Err(_) => "no plan",
-                };
-                let what =
-                    || format!("{name}: {}[{number}] {} from {before} to {other}", part.name, path.join("."));
-                assert_ne!(verdict, "WRONG", "{} passes and computes something else", what());
-                *counts.entry((part.name, verdict)).or_default() += 1;
-            }
+            let before = std::mem::replace(leaf, other.clone());
+            let mut mutant = plan.clone();
+            let mutant = (part.put)(&mut mutant, *number, json).is_ok().then_some(mutant);
+            let what = || format!("{}[{number}] {} from {before} to {other}", part.name, path.join("."));
+            each(part.name, mutant, &what);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! What rests on it is that values are right, so a plan must begin with the steps that were played.
 
 use autobatch_ir::hash::StructureHash;
-use autobatch_ir::plan::{Kernel, Mode, Operand, Place, Plan};
+use autobatch_ir::plan::{Kernel, Mode, Operand, Place, Plan, Verified};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub(super) struct Kept {
     steps: usize,
     waves: usize,
+    /// The plan that was played.
+    identity: u64,
     /// What steps name by numbers: most plans share them with what they grew from, so they are soon compared.
     kernels: Vec<Arc<Kernel>>,
     /// These steps, with all that they read and write.
@@ -21,17 +23,26 @@ pub(super) struct Kept {
 
 impl Kept {
     /// What is kept of a whole play: something, if the plan grows. It begins with what was kept `before`.
-    pub(super) fn of(plan: &Plan, before: Option<Self>) -> Option<Self> {
-        let (steps, waves) = (plan.steps.len(), plan.waves.len());
+    pub(super) fn of(plan: &Verified<Plan>, before: Option<Self>) -> Option<Self> {
+        let (steps, waves, identity) = (plan.steps.len(), plan.waves.len(), plan.identity());
         let hash = || match before {
             Some(Self { steps: played, hash, .. }) => hashed(plan, played..steps, hash),
             None => hashed(plan, 0..steps, StructureHash::default()),
         };
-        (plan.mode == Mode::Grow).then(|| Self { steps, waves, kernels: plan.kernels.clone(), hash: hash() })
+        (plan.mode == Mode::Grow).then(|| Self {
+            steps,
+            waves,
+            identity,
+            kernels: plan.kernels.clone(),
+            hash: hash(),
+        })
     }
 
     /// The first wave of a plan that was not played, if the plan begins with what was.
-    pub(super) fn continues(&self, plan: &Plan) -> Option<usize> {
+    pub(super) fn continues(&self, plan: &Verified<Plan>) -> Option<usize> {
+        if plan.mode == Mode::Grow && plan.grew_from(self.identity) {
+            return Some(self.waves);
+        }
         let wave_ends = self.waves == 0 || plan.waves.get(self.waves - 1) == Some(&(self.steps as u32));
         let longer = plan.mode == Mode::Grow && self.steps <= plan.steps.len() && wave_ends;
         let begins = || hashed(plan, 0..self.steps, StructureHash::default()).value() == self.hash.value();

@@ -102,21 +102,15 @@ impl Ready {
         if self.plan == Some(plan.identity()) {
             return self.renew(isa, plan, stores, params);
         }
-        self.plan = None;
-        self.weights.clear();
-        self.versions.clear();
-        self.least_limit = u32::MAX;
-        if self.programs.len() > MOST_PROGRAMS {
-            self.known.clear();
-            self.programs.clear();
+        let grew = self.plan.take().is_some_and(|before| plan.grew_from(before));
+        if grew && self.programs.len() <= MOST_PROGRAMS {
+            // Its beginning has programs, bindings and turns.
+            self.renew(isa, plan, stores, params)?;
+        } else {
+            self.forget();
         }
-        self.of_kernel.clear();
         self.of_kernel.resize(plan.kernels.len(), [NONE; 2]);
-        self.of_program.clear();
-        self.of_program.resize(self.programs.len(), [NONE; 2]);
-        self.bindings.clear();
-        self.turns.clear();
-        for step in &plan.steps {
+        for step in &plan.steps[self.turns.len()..] {
             let program = self.find_program(plan, step);
             let binding = match self.find_binding(plan, step, program) {
                 Some(binding) => binding,
@@ -135,6 +129,22 @@ impl Ready {
         }
         self.plan = Some(plan.identity());
         Ok(())
+    }
+
+    /// Forgets all of a plan but programs, unless they are too many.
+    fn forget(&mut self) {
+        self.weights.clear();
+        self.versions.clear();
+        self.least_limit = u32::MAX;
+        if self.programs.len() > MOST_PROGRAMS {
+            self.known.clear();
+            self.programs.clear();
+        }
+        self.of_kernel.clear();
+        self.of_program.clear();
+        self.of_program.resize(self.programs.len(), [NONE; 2]);
+        self.bindings.clear();
+        self.turns.clear();
     }
 
     /// Finds values and weights of the plan that was prepared last; weights are the same while versions are.

@@ -74,7 +74,7 @@ pub(super) fn play(
         play_alone(context, begin..end.max(begin), alone(&mut threads[0]), clock);
         how.first = waves.len();
     }
-    for wave in context.plan.waves().skip(how.first) {
+    for wave in context.plan.waves_from(how.first) {
         if how.watched {
             // One step after the other, so that the first fault is found first.
             for step in wave {

@@ -1,18 +1,18 @@
 //! Rules P1 to P5: pools, ids, waves, storage, sizes.
 
-use super::{AtStep, Rule, VerifyErrors};
+use super::{AtStep, Rule, Since, VerifyErrors};
 use crate::plan::{Operand, Plan, SlabKind, Step, StoreKind, is_word_type};
 use crate::types::DType;
 use std::ops::Range;
 
-pub(super) fn verify(plan: &Plan, findings: &mut VerifyErrors) {
-    step_ranges(plan, findings);
+pub(super) fn verify(plan: &Plan, since: Since, findings: &mut VerifyErrors) {
+    step_ranges(plan, since.steps, findings);
     slab_fields(plan, findings);
     if !findings.is_clean() {
         return;
     }
-    ids(plan, findings);
-    waves(plan, findings);
+    ids(plan, since.steps, findings);
+    waves(plan, since.waves, findings);
     fields(plan, findings);
     stores(plan, findings);
     if findings.is_clean() {
@@ -24,7 +24,7 @@ pub(super) fn verify(plan: &Plan, findings: &mut VerifyErrors) {
 /// A pool that ranges of steps tile.
 type Pool = (&'static str, fn(&Step) -> &Range<u32>, usize);
 
-fn step_ranges(plan: &Plan, findings: &mut VerifyErrors) {
+fn step_ranges(plan: &Plan, since: usize, findings: &mut VerifyErrors) {
     let pools: [Pool; 4] = [
         ("operands", |step| &step.operands, plan.operands.len()),
         ("places", |step| &step.places, plan.places.len()),
@@ -32,8 +32,8 @@ fn step_ranges(plan: &Plan, findings: &mut VerifyErrors) {
         ("lanes", |step| &step.lanes, plan.lanes.len()),
     ];
     for (name, range, len) in pools {
-        let mut end = 0;
-        for (number, step) in plan.steps.iter().enumerate() {
+        let mut end = since.checked_sub(1).map_or(0, |last| range(&plan.steps[last]).end);
+        for (number, step) in plan.steps.iter().enumerate().skip(since) {
             let range = range(step);
             if range.start != end || range.end < range.start || range.end as usize > len {
                 let message = format!(
@@ -83,11 +83,11 @@ fn slab_fields(plan: &Plan, findings: &mut VerifyErrors) {
     }
 }
 
-fn ids(plan: &Plan, findings: &mut VerifyErrors) {
+fn ids(plan: &Plan, since: usize, findings: &mut VerifyErrors) {
     let mut missing = |at: &dyn std::fmt::Display, what: &dyn std::fmt::Display, count: usize| {
         findings.report(Rule::Ids, at, format!("there is no {what}, only {count} of them"));
     };
-    for (number, step) in plan.steps.iter().enumerate() {
+    for (number, step) in plan.steps.iter().enumerate().skip(since) {
         let at = AtStep { plan, step: number };
         if step.kernel.index() >= plan.kernels.len() {
             missing(&at, &format_args!("kernel {}", step.kernel), plan.kernels.len());
@@ -143,9 +143,9 @@ pub(super) fn operand_field(operand: &Operand) -> Option<crate::plan::FieldId> {
     }
 }
 
-fn waves(plan: &Plan, findings: &mut VerifyErrors) {
-    let mut end = 0;
-    for (number, &wave) in plan.waves.iter().enumerate() {
+fn waves(plan: &Plan, since: usize, findings: &mut VerifyErrors) {
+    let mut end = since.checked_sub(1).map_or(0, |last| plan.waves[last]);
+    for (number, &wave) in plan.waves.iter().enumerate().skip(since) {
         if wave <= end {
             let message = format!("it must end after step {end}, found {wave}");
             findings.report(Rule::Waves, &format_args!("wave {number}"), message);

@@ -70,6 +70,7 @@
 //! that its steps touch; declared sizes cost nothing.
 
 mod finals;
+mod grown;
 mod kernels;
 mod map;
 mod memory;
@@ -81,6 +82,8 @@ mod updates;
 
 #[cfg(test)]
 mod tests;
+
+pub use grown::Examined;
 
 use super::{Kernel, KernelId, Plan, StepId};
 use crate::findings::{Findings, brief, rules};
@@ -135,6 +138,8 @@ pub type VerifyErrors = Findings<Rule>;
 pub struct Verified<T> {
     thing: T,
     identity: u64,
+    /// The identity that it had before it grew, if it did.
+    before: Option<u64>,
 }
 
 /// Equal things are equal, whenever they were verified.
@@ -149,7 +154,7 @@ impl<T: Eq> Eq for Verified<T> {}
 impl<T> Verified<T> {
     fn new(thing: T) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        Self { thing, identity: NEXT.fetch_add(1, Ordering::Relaxed) }
+        Self { thing, identity: NEXT.fetch_add(1, Ordering::Relaxed), before: None }
     }
 
     /// The thing itself, to be changed and verified again.
@@ -162,6 +167,12 @@ impl<T> Verified<T> {
     #[must_use]
     pub const fn identity(&self) -> u64 {
         self.identity
+    }
+
+    /// Whether it is what had this identity, [grown](Verified::<Plan>::grow) once: it begins with all steps of that.
+    #[must_use]
+    pub fn grew_from(&self, identity: u64) -> bool {
+        self.before == Some(identity)
     }
 }
 
@@ -179,24 +190,37 @@ impl Plan {
     /// # Errors
     /// All broken rules, up to [`MAX_FINDINGS`](crate::findings::MAX_FINDINGS).
     pub fn verify(self) -> Result<Verified<Self>, VerifyErrors> {
-        let mut findings = Findings::default();
-        memory::verify(&self, &mut findings);
-        if findings.is_clean() {
-            for (number, kernel) in self.kernels.iter().enumerate() {
-                kernels::verify(KernelId(number as u32), kernel, &mut findings);
-            }
-        }
-        if findings.is_clean() {
-            steps::verify(&self, &mut findings);
-        }
-        if findings.is_clean() {
-            order::verify(&self, &mut findings);
-        }
-        if findings.is_clean() {
-            updates::verify(&self, &mut findings);
-        }
-        findings.verdict(()).map(|()| Verified::new(self))
+        examine(&self, Since::default(), &mut order::Order::default()).map(|()| Verified::new(self))
     }
+}
+
+/// What of a plan was found to be sound before: so many of its kernels, steps and waves.
+#[derive(Clone, Copy, Debug, Default)]
+struct Since {
+    kernels: usize,
+    steps: usize,
+    waves: usize,
+}
+
+/// Checks every rule of what is new, with what was found out about the order of the rest.
+fn examine(plan: &Plan, since: Since, order: &mut order::Order) -> Result<(), VerifyErrors> {
+    let mut findings = Findings::default();
+    memory::verify(plan, since, &mut findings);
+    if findings.is_clean() {
+        for (number, kernel) in plan.kernels.iter().enumerate().skip(since.kernels) {
+            kernels::verify(KernelId(number as u32), kernel, &mut findings);
+        }
+    }
+    if findings.is_clean() {
+        steps::verify(plan, since.steps, &mut findings);
+    }
+    if findings.is_clean() {
+        order.verify(plan, since, &mut findings);
+    }
+    if findings.is_clean() {
+        updates::verify(plan, &mut findings);
+    }
+    findings.verdict(())
 }
 
 /// Where a kernel breaks a rule.

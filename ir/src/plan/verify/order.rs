@@ -4,30 +4,46 @@
 //! wave writes. Operands and places that are ranges cost one look each, tables one a row.
 
 use super::spans::Spans;
-use super::{AtStep, Rule, VerifyErrors};
+use super::{AtStep, Rule, Since, VerifyErrors};
+use crate::plan::certificate::Forward;
 use crate::plan::{Certificate, FieldId, Operand, Place, Plan, SlabKind, Step};
 
-pub(super) fn verify(plan: &Plan, findings: &mut VerifyErrors) {
-    let empty = || vec![Spans::default(); plan.fields.len()];
-    let mut order = Order { plan, written: empty(), writing: empty(), touched: Vec::new(), findings };
-    for wave in plan.waves() {
-        if order.findings.is_full() {
-            return;
+/// What the waves of a plan did so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Order {
+    /// Per field the rows that earlier waves wrote.
+    written: Vec<Spans>,
+    /// Which steps are forward.
+    forward: Forward,
+    /// What the certificate counts of them.
+    counts: Certificate,
+}
+
+impl Order {
+    /// Looks at what is new.
+    pub(super) fn verify(&mut self, plan: &Plan, since: Since, findings: &mut VerifyErrors) {
+        self.written.resize_with(plan.fields.len(), Spans::default);
+        let writing = vec![Spans::default(); plan.fields.len()];
+        let mut walk = Walk { plan, written: &mut self.written, writing, touched: Vec::new(), findings };
+        for wave in plan.waves_from(since.waves) {
+            if walk.findings.is_full() {
+                return;
+            }
+            walk.wave(wave);
         }
-        order.wave(wave);
-    }
-    order.outputs();
-    order.slabs();
-    super::finals::verify(plan, &order.written, order.findings);
-    if order.findings.is_clean() {
-        certificate(plan, findings);
+        walk.outputs();
+        walk.slabs();
+        super::finals::verify(plan, &self.written, findings);
+        if findings.is_clean() {
+            self.certificate(plan, since.steps, findings);
+        }
     }
 }
 
-struct Order<'a> {
+struct Walk<'a> {
     plan: &'a Plan,
     /// Per field the rows that earlier waves wrote.
-    written: Vec<Spans>,
+    written: &'a mut [Spans],
     /// Per field the rows that the current wave writes.
     writing: Vec<Spans>,
     /// Fields that the current wave writes, and with what.
@@ -35,7 +51,7 @@ struct Order<'a> {
     findings: &'a mut VerifyErrors,
 }
 
-impl Order<'_> {
+impl Walk<'_> {
     fn wave(&mut self, steps: std::ops::Range<usize>) {
         let plan = self.plan;
         for number in steps.clone() {
@@ -53,7 +69,7 @@ impl Order<'_> {
         for number in steps {
             let step = &plan.steps[number];
             for &place in plan.places(step) {
-                let written = &mut self.written;
+                let written = &mut *self.written;
                 for_place_runs(plan, step, place, |field, start, end| {
                     written[field.index()].insert(start, end);
                 });
@@ -87,7 +103,7 @@ impl Order<'_> {
 
     /// P24 and P26
     fn read(&mut self, number: usize, place: usize, step: &Step, operand: Operand) {
-        let (plan, written, writing) = (self.plan, &self.written, &self.writing);
+        let (plan, written, writing) = (self.plan, &*self.written, &self.writing);
         // Mostly all rows between the first and the last are there, and need not be looked at one by one.
         if let Some((field, start, end)) = hull(plan, step, operand)
             && written[field.index()].first_missing(start, end).is_none()
@@ -211,40 +227,44 @@ fn for_operand_runs(plan: &Plan, step: &Step, operand: Operand, mut run: impl Fn
     }
 }
 
-/// P27
-fn certificate(plan: &Plan, findings: &mut VerifyErrors) {
-    let mut own = Certificate { bound: plan.certificate.bound, ..Certificate::default() };
-    own.slab_bytes = super::memory::slab_bytes(plan).unwrap_or(u64::MAX);
-    let forward = plan.forward_steps();
-    for (number, step) in plan.steps.iter().enumerate() {
-        let (kernel, rows) = (plan.kernel(step), u64::from(step.rows));
-        let batches = if number < forward { &mut own.batches } else { &mut own.reverse_batches };
-        *batches += u32::from(!kernel.source);
-        if kernel.only_moves() {
-            own.copied += rows * plan.places(step).len() as u64;
-        }
-        for operand in plan.operands(step) {
-            match *operand {
-                Operand::Rows { .. } => own.direct += rows,
-                Operand::Table { .. } => own.tabled += rows,
-                Operand::Segments { offsets, .. } => {
-                    own.tabled += u64::from(plan.tables[offsets as usize + step.rows as usize]);
+impl Order {
+    /// P27
+    fn certificate(&mut self, plan: &Plan, since: usize, findings: &mut VerifyErrors) {
+        let forward = self.forward.go_on(plan, since);
+        let own = &mut self.counts;
+        (own.bound, own.slab_bytes) =
+            (plan.certificate.bound, super::memory::slab_bytes(plan).unwrap_or(u64::MAX));
+        for (number, step) in plan.steps.iter().enumerate().skip(since) {
+            let (kernel, rows) = (plan.kernel(step), u64::from(step.rows));
+            let batches = if number < forward { &mut own.batches } else { &mut own.reverse_batches };
+            *batches += u32::from(!kernel.source);
+            if kernel.only_moves() {
+                own.copied += rows * plan.places(step).len() as u64;
+            }
+            for operand in plan.operands(step) {
+                match *operand {
+                    Operand::Rows { .. } => own.direct += rows,
+                    Operand::Table { .. } => own.tabled += rows,
+                    Operand::Segments { offsets, .. } => {
+                        own.tabled += u64::from(plan.tables[offsets as usize + step.rows as usize]);
+                    }
+                    Operand::Words { .. }
+                    | Operand::WordTable { .. }
+                    | Operand::Floats { .. }
+                    | Operand::FloatTable { .. } => {}
                 }
-                Operand::Words { .. }
-                | Operand::WordTable { .. }
-                | Operand::Floats { .. }
-                | Operand::FloatTable { .. } => {}
             }
         }
-    }
-    if own != plan.certificate {
-        let message = corrections(&own, &plan.certificate);
-        findings.report(Rule::Certificate, &"the certificate", message);
-    }
-    if plan.certificate.bound > plan.certificate.batches {
-        let Certificate { bound, batches, .. } = plan.certificate;
-        let message = format!("no plan can have fewer batches than the bound, found {batches} and {bound}");
-        findings.report(Rule::Certificate, &"the certificate", message);
+        if *own != plan.certificate {
+            let message = corrections(own, &plan.certificate);
+            findings.report(Rule::Certificate, &"the certificate", message);
+        }
+        if plan.certificate.bound > plan.certificate.batches {
+            let Certificate { bound, batches, .. } = plan.certificate;
+            let message =
+                format!("no plan can have fewer batches than the bound, found {batches} and {bound}");
+            findings.report(Rule::Certificate, &"the certificate", message);
+        }
     }
 }
 

@@ -1,0 +1,46 @@
+//! How long rounds take when tasks wait for many values, one after the other: each round plans, verifies and plays
+//! what is new, over the rows that are there, so a round late in a long task costs what an early one does.
+//!
+//! ```text
+//! cargo run --release --example many_rounds -- 1 500 8000        # one task of 500 rounds, then one of 8,000
+//! ```
+
+#![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
+
+use autobatch::nn::{Linear, Lstm};
+use autobatch::prelude::*;
+use std::sync::Arc;
+use std::time::Instant;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let numbers = std::env::args().skip(1).map(|word| word.parse()).collect::<Result<Vec<u32>, _>>()?;
+    let [tasks, lengths @ ..] = &numbers[..] else {
+        return Err("say how many tasks, and of how many rounds".into());
+    };
+    let mut m = ModuleBuilder::new("rounds");
+    let letters = m.table("letters", [50, 16], Init::Uniform(0.1));
+    let lstm = Lstm::new(&mut m, "lstm", 16, 32);
+    let next = Linear::new(&mut m, "next", 32, 50);
+    let module = m.build()?;
+    let options = SessionOptions { threads: 1, ..SessionOptions::default() };
+    let mut session = Session::with_options(&module, Arc::new(Weights::init(&module, 0)), options)?;
+    for &rounds in lengths {
+        let start = Instant::now();
+        let g = session.graph();
+        let one = async |first: u32| {
+            let (mut state, mut letter) = (lstm.start(&g), first);
+            for _ in 0..rounds {
+                state = state.push(letters.look(&g, letter));
+                letter = next.on(state.h()).argmax().index().await?;
+            }
+            Ok(letter)
+        };
+        session.tasks(&g, (0..*tasks).map(|task| one(task % 50)))?;
+        let time = start.elapsed();
+        println!(
+            "{tasks} tasks of {rounds} rounds: {time:.2?}, {:.1} us a round",
+            time.as_secs_f64() * 1e6 / f64::from(rounds.max(1))
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! A plan that grew is verified from where it was: the verdict is that on the whole.
+
+use crate::agreement::{planner, verified};
+use crate::graphs::Random;
+use crate::growing_model::model;
+use crate::mutations::mutants;
+use crate::trials::trials;
+use autobatch_ir::ValueId;
+use autobatch_ir::graph::Graph;
+use autobatch_ir::plan::{Examined, Plan, Verified};
+use autobatch_planner::{Grown, Request, RowOrder};
+
+/// Whether a plan has the pools of another at its beginning.
+fn begins_with(plan: &Plan, earlier: &Plan) -> bool {
+    plan.steps.starts_with(&earlier.steps)
+        && plan.operands.starts_with(&earlier.operands)
+        && plan.places.starts_with(&earlier.places)
+        && plan.store_args.starts_with(&earlier.store_args)
+        && plan.tables.starts_with(&earlier.tables)
+        && plan.lanes.starts_with(&earlier.lanes)
+        && plan.waves.starts_with(&earlier.waves)
+        && plan.kernels.starts_with(&earlier.kernels)
+        && plan.fields.starts_with(&earlier.fields)
+}
+
+/// Calls back with the plans before and after each round of growing, and what was examined before.
+fn rounds(trials: u64, mut round: impl FnMut(&str, Verified<Plan>, &Plan, &Examined)) {
+    let (module, model) = model();
+    for seed in 0..trials {
+        let mut random = Random(seed);
+        let g = Graph::new(&module);
+        let mut known = Vec::new();
+        let mut planner = planner(["auto", "depth", "none"][random.below(3)]);
+        let rows = [RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned][random.below(3)];
+        let mut examined = Examined::default();
+        let mut kept: Option<(Grown, Verified<Plan>)> = None;
+        for number in 0..2 + random.below(5) {
+            (0..1 + random.below(12))
+                .for_each(|_| model.act(&g, &mut known, &mut |limit| random.below(limit)));
+            let wanted: Vec<ValueId> =
+                (0..1 + random.below(3)).filter_map(|_| known[random.below(known.len())].id()).collect();
+            let request = Request { wanted: &wanted, rows, ..Request::default() };
+            let what = format!("seed {seed} round {number} {rows:?}");
+            kept = Some(match kept.take() {
+                None => {
+                    let grown = planner.begin(&g.data(), &request).expect("values are wanted");
+                    let plan = grown.plan().clone().verify_to_grow(&mut examined).expect("sound");
+                    (grown, plan)
+                }
+                Some((mut grown, plan)) => {
+                    planner.grow(&g.data(), &request, &mut grown).expect("values are wanted");
+                    round(&what, plan.clone(), grown.plan(), &examined);
+                    let plan = plan.grow(grown.plan(), &mut examined).expect("sound");
+                    (grown, plan)
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn what_grew_round_by_round_is_the_whole_and_says_what_it_was() {
+    rounds(trials(150, 5_000), |what, plan, longer, examined| {
+        let before = plan.identity();
+        let grown = plan.clone().grow(longer, &mut examined.clone()).expect("sound");
+        assert_eq!(grown, verified(longer.clone(), what), "{what}");
+        assert!(grown.grew_from(before) && grown.identity() != before && !plan.grew_from(before), "{what}");
+        // What was found out about another plan is of no use, and the verdict is the same.
+        let anew = plan.grow(longer, &mut Examined::default()).expect("sound");
+        assert!(anew == grown && !anew.grew_from(before), "{what}");
+    });
+}
+
+#[test]
+fn what_is_appended_is_refused_exactly_if_the_whole_would_be() {
+    let (mut refused, mut taken, mut kept) = (0, 0, 0);
+    rounds(trials(25, 1_000), |what, plan, longer, examined| {
+        let mut random = Random(longer.steps.len() as u64);
+        mutants(longer, 6, &mut random, |_, mutant, change| {
+            let Some(mutant) = mutant else { return };
+            let whole = mutant.clone().verify();
+            let grown = plan.clone().grow(&mutant, &mut examined.clone());
+            match &grown {
+                // Whatever comes out keeps every rule, also where the beginning of the longer one is wrong.
+                Ok(grown) => {
+                    verified((**grown).clone(), &format!("{what}: {}", change()));
+                    assert!(begins_with(grown, &plan) || **grown == mutant, "{what}: {}", change());
+                }
+                Err(_) => assert!(whole.is_err(), "{what}: {} is sound as a whole", change()),
+            }
+            if begins_with(&mutant, &plan) {
+                assert_eq!(grown.is_ok(), whole.is_ok(), "{what}: {}", change());
+            }
+            refused += u32::from(grown.is_err());
+            taken += u32::from(grown.is_ok() && whole.is_ok());
+            kept += u32::from(grown.is_ok() && whole.is_err());
+        });
+    });
+    assert!(refused > 500 && taken > 50 && kept > 50, "{refused} refused, {taken} taken, {kept} kept");
+}
