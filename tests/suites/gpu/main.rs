@@ -22,5 +22,6 @@ mod play;
 mod session;
 mod training;
 mod translate;
+mod units;
 mod updates;
 mod vectors;
