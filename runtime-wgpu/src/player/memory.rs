@@ -191,6 +191,11 @@ impl Memory {
         Ok(())
     }
 
+    /// Whether there was room for a plan ever.
+    pub(super) const fn is_fitted(&self) -> bool {
+        self.cuts.is_some()
+    }
+
     /// Bytes of the arena, the parameters and what matrix units take.
     pub(super) fn bytes(&self) -> u64 {
         let matrix: u64 = self.matrix.iter().map(|growing| growing.words).sum();

@@ -5,7 +5,7 @@ use crate::common::{bound, player};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::Graph;
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_ir::plan::{BindError, Plan};
+use autobatch_ir::plan::{BindError, FieldId, Plan};
 use autobatch_planner::{Planner, Request};
 use autobatch_runtime_wgpu::{Bound, GpuError, Options};
 
@@ -26,6 +26,23 @@ fn a_lost_device_is_an_error_and_the_next_play_opens_it_again() {
     player.play(&plan, &weights, bound(&graph, false)).expect("plays on a new device");
     assert_eq!(player.output(0), before, "with the parameters as they were given");
     assert!(player.counters().parameters > 0, "which went up again");
+}
+
+#[test]
+fn rows_of_a_device_that_was_opened_again_are_gone() {
+    let Some(mut player) = player(Options::default()) else { return };
+    let (graph, values) = cells(2, 4);
+    let weights = Weights::init(&graph.module, 3);
+    let request = Request { wanted: &values, ..Request::default() };
+    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    player.play(&plan, &weights, bound(&graph, false)).expect("plays");
+    assert!(player.row(&plan, FieldId(0), 0).expect("reads").is_some());
+    player.close();
+    for _ in 0..2 {
+        let error = player.row(&plan, FieldId(0), 0).expect_err("nothing was played there");
+        assert!(matches!(error, GpuError::Lost { .. }), "{error:?}");
+        player.target().expect("opens");
+    }
 }
 
 #[test]

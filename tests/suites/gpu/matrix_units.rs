@@ -2,14 +2,14 @@
 //! in pieces, and new whenever what it was made of is.
 
 use crate::batches::cells;
-use crate::common::{bound, player};
+use crate::common::{bound, player, training};
 use crate::matrix::{off, with_units};
 use autobatch::prelude::{Adam, Session, SessionOptions, Trainer};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::module::{Init, ModuleBuilder, ParamKind};
-use autobatch_ir::plan::{FieldId, Mode, Plan, Verified};
+use autobatch_ir::plan::{FieldId, Mode, Plan, StoreId, Verified};
 use autobatch_ir::types::{DType, f32};
 use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_wgpu::compile::{Target, compile};
@@ -22,6 +22,8 @@ use std::sync::Arc;
 struct Random {
     graph: GraphData,
     plan: Verified<Plan>,
+    /// That makes gradients as well.
+    learns: Verified<Plan>,
     weights: Weights,
 }
 
@@ -82,14 +84,22 @@ impl Random {
         let graph = g.finish().expect("sound");
         let request = Request { wanted: &wanted, ..Request::default() };
         let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+        let losses: Vec<(ValueId, f32)> = wanted.iter().map(|&value| (value, 0.25)).collect();
+        let learns = training(&graph, &losses);
         let weights = Weights::init(&module, seed);
-        Self { graph, plan, weights }
+        Self { graph, plan, learns, weights }
     }
 
-    fn bits(&self, player: &mut Player) -> Vec<Vec<u32>> {
-        player.play(&self.plan, &self.weights, bound(&self.graph, false)).expect("plays");
-        let outputs = 0..self.plan.outputs.len();
-        outputs.map(|at| player.output(at).iter().map(|x| x.to_bits()).collect()).collect()
+    /// Outputs, then gradients.
+    fn bits(&self, player: &mut Player, learns: bool) -> Vec<Vec<u32>> {
+        let bits = |floats: &[f32]| floats.iter().map(|x| x.to_bits()).collect();
+        let plan = if learns { &self.learns } else { &self.plan };
+        player.play(plan, &self.weights, bound(&self.graph, learns)).expect("plays");
+        let mut all: Vec<Vec<u32>> = (0..plan.outputs.len()).map(|at| bits(player.output(at))).collect();
+        for store in (0..plan.stores.len() as u32).map(StoreId) {
+            all.extend(player.gradient(store).expect("reads").map(|gradient| bits(&gradient)));
+        }
+        all
     }
 }
 
@@ -104,13 +114,13 @@ fn products_of_every_form_are_near_and_alike_in_pieces() {
         let Some(mut narrow) = player(Options { terms, budget: binding, ..Options::default() }) else {
             return;
         };
-        for seed in 0..12 {
+        for seed in 0..8 {
             let model = Random::new(seed);
-            let found = model.bits(&mut units);
-            let off = off(&found, &model.bits(&mut whole));
+            let found = model.bits(&mut units, false);
+            let off = off(&found, &model.bits(&mut whole, false));
             assert!(off < within, "{terms:?}, seed {seed}: off by {off:e}");
-            assert!(model.bits(&mut small) == found, "{terms:?}, seed {seed}: in pieces");
-            assert!(model.bits(&mut narrow) == found, "{terms:?}, seed {seed}: in many bindings");
+            assert!(model.bits(&mut small, false) == found, "{terms:?}, seed {seed}: in pieces");
+            assert!(model.bits(&mut narrow, false) == found, "{terms:?}, seed {seed}: in many bindings");
         }
     }
 }
@@ -127,7 +137,7 @@ fn a_player_of_many_plans_plays_each_like_one_that_was_just_opened() {
         let mut models: Vec<Random> = (20..24).map(Random::new).collect();
         let mut rng = Rng::new(5);
         let mut last = 0;
-        for turn in 0..40 {
+        for turn in 0..32 {
             let number = if rng.chance(60) { last } else { rng.below(4) as usize };
             last = number;
             let model = &mut models[number];
@@ -139,12 +149,14 @@ fn a_player_of_many_plans_plays_each_like_one_that_was_just_opened() {
                 1 => model.weights = Weights::init(&model.graph.module, turn),
                 2 => model.graph.bindings.floats.iter_mut().for_each(|x| *x *= 0.875),
                 3 => drop(played.row(&model.plan, FieldId(0), 0).expect("reads")),
-                4 if turn > 30 => played.close(),
+                4 if turn > 26 => played.close(),
                 _ => {}
             }
-            let found = model.bits(&mut played);
+            // Words in place of halves from the first gradients on.
+            let learns = turn > 15 && rng.chance(40);
+            let found = model.bits(&mut played, learns);
             anew.close();
-            assert!(found == model.bits(&mut anew), "{terms:?}, turn {turn}, model {number}");
+            assert!(found == model.bits(&mut anew, learns), "{terms:?}, turn {turn}, model {number}");
         }
     }
 }
