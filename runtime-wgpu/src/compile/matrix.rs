@@ -94,6 +94,12 @@ impl Matrix {
         }
     }
 
+    /// Words of terms or sums that a wave may take: those allowed to it that are in the binding beside the weights'.
+    pub(super) const fn budget(&self, allowed: u64) -> u64 {
+        let free = self.binding.saturating_sub(self.of_weights);
+        if free < allowed { free } else { allowed }
+    }
+
     /// Words of terms and sums in all.
     pub(super) fn room(&self) -> Room {
         self.most.with(Room { terms: self.of_weights, sums: 0 })

@@ -222,6 +222,19 @@ fn one_cut_for_all_rows_is_one_on_matrix_units_too() {
 }
 
 #[test]
+fn terms_and_sums_keep_to_a_binding_beside_those_of_weights() {
+    let (graph, wanted) = cells(600, 40);
+    let request = Request { wanted: &wanted, ..Request::default() };
+    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let roomy = compile(&plan, target(false)).expect("fits");
+    let binding = 64 << 10;
+    let narrow = Target { binding, bindings: 64, ..target(false) };
+    let compiled = compile(&plan, narrow).expect("is played in pieces");
+    assert!(compiled.dispatches.len() > roomy.dispatches.len());
+    assert!(compiled.matrix.terms.max(compiled.matrix.sums) * 4 <= binding, "{:?}", compiled.matrix);
+}
+
+#[test]
 fn what_is_not_finite_stays_so_and_touches_no_other_row() {
     for terms in [Terms::Pairs, Terms::Halves] {
         let Some(mut units) = with_units(terms) else { return };
