@@ -94,12 +94,6 @@ fn uses(kernel: &Kernel) -> Vec<Use> {
         Stage::Lookup { param, index, .. } => {
             Some(Use { view: *index, limit: kernel.params[*param as usize].shape.dims()[0] })
         }
-        Stage::Row { op: Op::OneHot { width }, sources, .. } => {
-            Some(Use { view: sources[0].0, limit: *width })
-        }
-        Stage::Row { op: Op::Pick, sources, .. } => {
-            Some(Use { view: sources[1].0, limit: sources[0].1.shape.dims()[0] })
-        }
         Stage::Row { op: Op::PickNegLogSoftmax | Op::Hinge { .. }, sources, .. } => {
             Some(Use { view: sources[1].0, limit: sources[0].1.shape.width() as u32 })
         }

@@ -405,8 +405,7 @@ fn index_limits(kernel: &Kernel) -> Vec<(View, u32)> {
                 limit(index, kernel.params[*param as usize].shape.dims()[0]);
             }
             Stage::Row { op, sources, .. } => match op {
-                Op::OneHot { width } => limit(&sources[0].0, *width),
-                Op::Pick => limit(&sources[1].0, sources[0].1.shape.dims()[0]),
+                // Of `pick` and `one_hot` the language says that an index beyond takes the last.
                 Op::PickNegLogSoftmax | Op::Hinge { .. } => {
                     limit(&sources[1].0, sources[0].1.shape.width() as u32);
                 }
