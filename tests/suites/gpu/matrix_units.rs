@@ -16,6 +16,7 @@ use autobatch_runtime_wgpu::compile::{Target, compile};
 use autobatch_runtime_wgpu::module::{Blocks, Program, Units};
 use autobatch_runtime_wgpu::{Budget, Options, Player, Terms};
 use autobatch_tests::random::Rng;
+use autobatch_tests::trials::trials;
 use std::sync::Arc;
 
 /// A model of cells with products of every form, on so many instances.
@@ -54,6 +55,12 @@ impl Random {
             let product = x.affine_transposed(tied, Some(bias));
             [product.tanh() + h, product]
         });
+        // Products of products: each waits for all three dispatches of the one before.
+        let deep = m.cell("deep", [f32([a]), f32([c])], |g, [x, h]| {
+            let first = g.affine([x], from, None).tanh();
+            let second = g.affine([first], round, Some(bias));
+            [g.affine([second.softmax()], round, None) + first * h, second]
+        });
         let on = m.cell("on", [f32([a]), f32([c])], |g, [x, h]| [g.affine_onto(h, [x], onto, 3)]);
         let matrix = m.cell("matrix", [f32([rows, a])], |_, [x]| [x.affine(from, Some(bias)).tanh()]);
         let module = m.build().expect("sound");
@@ -68,12 +75,12 @@ impl Random {
             let [of_rows] = g.call(matrix, [g.input_shaped([rows, a], &input(rows * a))]);
             wanted.extend(of_rows.id());
             for _ in 0..rng.between(1, 4) {
-                match rng.below(4) {
+                match rng.below(5) {
                     0 => [h] = g.call(two, [x, h]),
                     1 => [h] = g.call(on, [x, h]),
                     2 => h = g.affine_onto(h, [x], onto, 5).tanh(),
-                    _ => {
-                        let [sum, product] = g.call(kept, [x, h]);
+                    number => {
+                        let [sum, product] = g.call(if number == 3 { kept } else { deep }, [x, h]);
                         wanted.extend(product.id());
                         h = sum.tanh();
                     }
@@ -114,7 +121,7 @@ fn products_of_every_form_are_near_and_alike_in_pieces() {
         let Some(mut narrow) = player(Options { terms, budget: binding, ..Options::default() }) else {
             return;
         };
-        for seed in 0..8 {
+        for seed in 0..trials(8, 60) {
             let model = Random::new(seed);
             let found = model.bits(&mut units, false);
             let off = off(&found, &model.bits(&mut whole, false));
