@@ -20,15 +20,16 @@ pub enum Arithmetic {
 }
 
 /// With how many digits the numbers of products are multiplied. Fewer take effect where the device has matrix units that
-/// add products of halves to floats, and in plans without gradients, which among halves would vanish; elsewhere
-/// products are made of whole numbers. Sums are floats in any case, and a row's bits do not depend on its batch.
+/// add products of halves to floats, and in plans that are not for training, because gradients would vanish among halves;
+/// elsewhere products are made of whole numbers. Sums are floats in any case, a row's bits do not depend on its batch,
+/// and what is not finite makes no finite sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Terms {
     /// All of them: 24 bits.
     #[default]
     Whole,
     /// As the sum of two halves: some 21 bits, for three times the work of halves. Of numbers below 2^-4 fewer: what is
-    /// less than 2^-25 is lost. Beyond 65,504 they count as that.
+    /// less than 2^-25 is lost. Beyond 65,504 fewer as well; beyond 131,008 they count as that.
     Pairs,
     /// Rounded to a half: 11 bits, of numbers below 2^-14 fewer; beyond 65,504 they count as that.
     Halves,

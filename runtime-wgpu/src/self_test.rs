@@ -37,7 +37,7 @@ certificate batches 1 bound 1 | rows copied 0 tabled 0 direct 0 | slabs 2000 byt
 const fn healthy(terms: Terms) -> f32 {
     match terms {
         Terms::Whole => 1e-5,
-        Terms::Pairs => 1e-4,
+        Terms::Pairs => 2e-5,
         Terms::Halves => 1e-2,
     }
 }

@@ -4,7 +4,7 @@
 //! that a source step brought in. Indices that a step computes are cut to the last instead.
 
 use super::ready::Ready;
-use autobatch_ir::plan::{BindError, Operand, Place, Plan, Step};
+use autobatch_ir::plan::{BindError, Operand, Place, Plan, Step, View};
 use autobatch_ir::types::DType;
 
 /// No bound word.
@@ -32,11 +32,11 @@ pub(super) fn check_indices(
     }
     origins.iter_mut().for_each(Vec::clear);
     for (number, step) in plan.steps.iter().enumerate() {
-        for &(port, limit) in &ready.program(number).index_limits {
+        for &(view, limit) in &ready.program(number).index_limits {
             if most.is_none_or(|most| most < limit) {
                 continue;
             }
-            check_port(plan, number, step, port, limit, words, origins)?;
+            check_view(plan, (number, step), view, limit, words, origins)?;
         }
         if brings_indices && writes_indices(plan, step) {
             remember(plan, step, origins);
@@ -49,24 +49,24 @@ fn writes_indices(plan: &Plan, step: &Step) -> bool {
     plan.places(step).iter().any(|place| plan.field(place.field()).ty.dtype == DType::U32)
 }
 
-fn check_port(
+fn check_view(
     plan: &Plan,
-    number: usize,
-    step: &Step,
-    port: usize,
+    (number, step): (usize, &Step),
+    view: View,
     limit: u32,
     words: &[u32],
     origins: &[Vec<u32>],
 ) -> Result<(), BindError> {
     let kernel = plan.kernel(step);
-    let width = kernel.whole(port as u32).width as usize;
-    let operand = plan.operands(step)[port];
-    if width == 1 && largest(plan, step, operand, words).is_some_and(|word| word < limit) {
+    let operand = plan.operands(step)[view.reg as usize];
+    let single = kernel.whole(view.reg).width == 1;
+    if single && largest(plan, step, operand, words).is_some_and(|word| word < limit) {
         return Ok(());
     }
     for lane in 0..step.rows as usize {
         let Some(first) = bound_word(plan, operand, lane, origins) else { continue };
-        let indices = &words[first..first + width];
+        let first = first + view.start as usize;
+        let indices = &words[first..first + view.width as usize];
         if let Some(place) = indices.iter().position(|&word| word >= limit) {
             let (word, kernel) = (first + place, kernel.name.clone());
             return Err(BindError::Index { word, step: number, kernel, found: words[word], limit });

@@ -130,8 +130,8 @@ pub(super) struct Program {
     pub(super) tile_rows: usize,
     /// A rough count of floating-point operations per row, for splitting work.
     pub(super) row_work: usize,
-    /// The ports that index something, and how many values their indices may take.
-    pub(super) index_limits: Vec<(usize, u32)>,
+    /// The views of ports that index something, and how many values their indices may take.
+    pub(super) index_limits: Vec<(View, u32)>,
 }
 
 impl Program {
@@ -390,14 +390,14 @@ fn read_by_rows(kernel: &Kernel, port: u32) -> bool {
     }) || kernel.results.iter().any(is)
 }
 
-/// How many values the indices at ports may take: the least of what is indexed by each.
-fn index_limits(kernel: &Kernel) -> Vec<(usize, u32)> {
+/// How many values the indices at ports may take, view by view: the least of what is indexed by each.
+fn index_limits(kernel: &Kernel) -> Vec<(View, u32)> {
     use autobatch_ir::graph::Op;
-    let mut limits: Vec<Option<u32>> = vec![None; kernel.ports as usize];
-    let mut limit = |view: &View, values: u32| {
-        if let Some(known) = limits.get_mut(view.reg as usize) {
-            *known = Some(known.map_or(values, |old| old.min(values)));
-        }
+    let mut limits: Vec<(View, u32)> = Vec::new();
+    let mut limit = |view: &View, values: u32| match limits.iter_mut().find(|(known, _)| known == view) {
+        Some((_, least)) => *least = values.min(*least),
+        None if view.reg < kernel.ports => limits.push((*view, values)),
+        None => {}
     };
     for stage in &kernel.stages {
         match stage {
@@ -405,8 +405,7 @@ fn index_limits(kernel: &Kernel) -> Vec<(usize, u32)> {
                 limit(index, kernel.params[*param as usize].shape.dims()[0]);
             }
             Stage::Row { op, sources, .. } => match op {
-                Op::OneHot { width } => limit(&sources[0].0, *width),
-                Op::Pick => limit(&sources[1].0, sources[0].1.shape.dims()[0]),
+                // Of `pick` and `one_hot` the language says that an index beyond takes the last.
                 Op::PickNegLogSoftmax | Op::Hinge { .. } => {
                     limit(&sources[1].0, sources[0].1.shape.width() as u32);
                 }
@@ -415,5 +414,5 @@ fn index_limits(kernel: &Kernel) -> Vec<(usize, u32)> {
             Stage::Prod { .. } | Stage::Map { .. } | Stage::Seg { .. } | Stage::SegGrad { .. } => {}
         }
     }
-    limits.into_iter().enumerate().filter_map(|(port, limit)| Some((port, limit?))).collect()
+    limits
 }

@@ -2,7 +2,8 @@
 //! dispatches, of which the weights' terms are no part: they are made with the parameters that kernels take whole.
 //!
 //! Whether a product is made there follows from its kernel alone and never from how many rows it has, so that a row's
-//! bits do not depend on its batch. Plans with gradients make none: small ones vanish among halves.
+//! bits do not depend on its batch. Plans for training make none: small gradients vanish among halves, those of values
+//! as well as those of parameters.
 
 use super::product::{Product, start, weight};
 use super::record::Record;
@@ -11,7 +12,7 @@ use super::units::Unit;
 use super::{Build, Target};
 use crate::error::GpuError;
 use crate::module::{Blocks, PADDED, Program, Sums, Units};
-use autobatch_ir::plan::{Kernel, Plan, Step, StoreKind};
+use autobatch_ir::plan::{Kernel, Mode, Plan, Step, StoreKind};
 use autobatch_shaders::{TERMS, WEIGHT_TERMS};
 use std::collections::HashMap;
 
@@ -82,7 +83,8 @@ pub(super) struct Matrix {
 impl Matrix {
     pub(super) fn new(plan: &Plan, target: Target) -> Self {
         let is_gradient = |kind: &StoreKind| matches!(kind, StoreKind::Grad(_));
-        let learns = plan.stores.iter().any(|store| is_gradient(&store.kind));
+        // Gradients of values alone have no store.
+        let learns = plan.mode == Mode::Train || plan.stores.iter().any(|store| is_gradient(&store.kind));
         Self {
             units: target.matrix.filter(|_| !learns),
             weights: HashMap::new(),
@@ -90,6 +92,12 @@ impl Matrix {
             most: Room::default(),
             binding: target.binding / 4,
         }
+    }
+
+    /// Words of terms or sums that a wave may take: those allowed to it that are in the binding beside the weights'.
+    pub(super) const fn budget(&self, allowed: u64) -> u64 {
+        let free = self.binding.saturating_sub(self.of_weights);
+        if free < allowed { free } else { allowed }
     }
 
     /// Words of terms and sums in all.
@@ -219,7 +227,10 @@ pub(super) fn lower(
     for (number, product) in products.iter().enumerate() {
         let (piece, depth, columns) = extents(product, of);
         let all_rows = u64::from(lanes.count) * u64::from(product.rows);
-        let blocks = Blocks::of(of.size, all_rows);
+        let blocks = match lanes.build.strict {
+            true => Blocks::largest(of.size),
+            false => Blocks::of(of.size, all_rows),
+        };
         let rows = all_rows.next_multiple_of(blocks.high().into());
         let more = Room { terms: rows * u64::from(depth / 2), sums: rows * u64::from(columns) };
         let build = &mut *lanes.build;

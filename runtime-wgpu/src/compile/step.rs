@@ -56,7 +56,8 @@ pub(super) fn lower<'a>(build: &mut Build<'a>, step: &'a Step) -> Result<(), Gpu
     // Whole steps, unless the scratch rows or the threads of a dispatch would be too many.
     let by_scratch = build.scratch_budget.checked_div(each).unwrap_or(u64::MAX);
     let room = matrix::room(build, kernel, &units);
-    let by_room = room.lanes(build.scratch_budget);
+    let room_budget = build.matrix.budget(build.scratch_budget);
+    let by_room = room.lanes(room_budget);
     let most = by_scratch.min(by_room).min(MOST_THREADS / widest).clamp(1, u64::from(u32::MAX)) as u32;
     let mut first = 0;
     while first < step.rows {
@@ -64,7 +65,7 @@ pub(super) fn lower<'a>(build: &mut Build<'a>, step: &'a Step) -> Result<(), Gpu
         let words = each * u64::from(count);
         // Lanes wait for nothing of the wave, so it may be played in pieces.
         let full = build.wave.scratch + words > build.scratch_budget
-            || room.of(count).with(build.wave.matrix).is_more_than(build.scratch_budget);
+            || room.of(count).with(build.wave.matrix).is_more_than(room_budget);
         if !build.wave.is_empty() && full {
             build.end_wave()?;
         }

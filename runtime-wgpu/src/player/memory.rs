@@ -146,16 +146,19 @@ impl Memory {
     /// Makes room for a plan.
     pub(super) fn fit(&mut self, gpu: &Gpu, target: Target, compiled: &Compiled) -> Result<(), GpuError> {
         let size = target.binding / 4;
-        // What is there already and larger is used as it is, if both still fit the bindings. Parameters
+        // What is there already and larger is used as it is, if both still fit the bindings and the budget. Parameters
         // that were updated here are nowhere else, so those of the same module stay whatever happens.
         let (own_arena, own_params) = (compiled.layout.total(), compiled.layout.params());
         let params = own_params.max(self.params.words);
         let sizes = [(own_arena.max(self.arena.words), params), (own_arena, params), (own_arena, own_params)];
-        let fitting = sizes.into_iter().find(|&(arena, params)| target.cuts(arena, params).is_ok());
-        let (arena, params) = fitting.unwrap_or((own_arena, own_params));
+        let bytes =
+            |(arena, params): (u64, u64)| (arena + params + compiled.matrix.terms + compiled.matrix.sums) * 4;
+        let affordable = |sizes| gpu.options().budget.memory.is_none_or(|budget| bytes(sizes) <= budget);
+        let fits = |&sizes: &(u64, u64)| target.cuts(sizes.0, sizes.1).is_ok() && affordable(sizes);
+        let (arena, params) = sizes.into_iter().find(fits).unwrap_or((own_arena, own_params));
         let cuts = target.cuts(arena, params)?;
-        let bytes = (arena + params + compiled.matrix.terms + compiled.matrix.sums) * 4;
-        if gpu.options().budget.memory.is_some_and(|budget| bytes > budget) {
+        if !affordable((arena, params)) {
+            let bytes = bytes((arena, params));
             return Err(GpuError::Memory { what: "the rows and parameters of the plan", bytes });
         }
         self.cuts = Some(cuts);
@@ -189,6 +192,11 @@ impl Memory {
             self.packing = target.packing;
         }
         Ok(())
+    }
+
+    /// Whether there was room for a plan ever.
+    pub(super) const fn is_fitted(&self) -> bool {
+        self.cuts.is_some()
     }
 
     /// Bytes of the arena, the parameters and what matrix units take.

@@ -315,7 +315,9 @@ impl Player {
 
     fn words(&mut self, run: (u64, u64)) -> Result<Vec<u32>, GpuError> {
         let patience = Duration::from_secs(self.options.patience.max(1));
-        let Some(Resident { gpu, memory, .. }) = &mut self.resident else {
+        // One that was opened since has played nothing.
+        let resident = self.resident.as_mut().filter(|resident| resident.memory.is_fitted());
+        let Some(Resident { gpu, memory, .. }) = resident else {
             return Err(GpuError::Lost { reason: "rows of the last play went with it".to_owned() });
         };
         let encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());

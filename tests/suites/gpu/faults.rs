@@ -5,7 +5,8 @@ use crate::common::{bound, player};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::Graph;
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_ir::plan::{BindError, Plan};
+use autobatch_ir::plan::{BindError, FieldId, Plan};
+use autobatch_ir::reference;
 use autobatch_planner::{Planner, Request};
 use autobatch_runtime_wgpu::{GpuError, Options};
 
@@ -26,6 +27,23 @@ fn a_lost_device_is_an_error_and_the_next_play_opens_it_again() {
     player.play(&plan, &weights, bound(&graph, false)).expect("plays on a new device");
     assert_eq!(player.output(0), before, "with the parameters as they were given");
     assert!(player.counters().parameters > 0, "which went up again");
+}
+
+#[test]
+fn rows_of_a_device_that_was_opened_again_are_gone() {
+    let Some(mut player) = player(Options::default()) else { return };
+    let (graph, values) = cells(2, 4);
+    let weights = Weights::init(&graph.module, 3);
+    let request = Request { wanted: &values, ..Request::default() };
+    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    player.play(&plan, &weights, bound(&graph, false)).expect("plays");
+    assert!(player.row(&plan, FieldId(0), 0).expect("reads").is_some());
+    player.close();
+    for _ in 0..2 {
+        let error = player.row(&plan, FieldId(0), 0).expect_err("nothing was played there");
+        assert!(matches!(error, GpuError::Lost { .. }), "{error:?}");
+        player.target().expect("opens");
+    }
 }
 
 #[test]
@@ -53,6 +71,27 @@ fn an_index_out_of_range_is_named_before_anything_is_played() {
     numbers.words = &[];
     let error = player.play(&plan, &weights, numbers).expect_err("nothing is bound");
     assert!(error.to_string().contains("expected 1") || error.to_string().contains("reads 1"), "{error}");
+}
+
+#[test]
+fn an_index_beyond_takes_the_last_where_the_language_says_so() {
+    let Some(mut player) = player(Options::default()) else { return };
+    let g = Graph::new(&ModuleBuilder::new("picks").build().expect("sound"));
+    g.instance(0);
+    g.output("row", g.input_shaped([3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).pick(g.index(3)));
+    g.output("hot", g.one_hot(g.index(u32::MAX), 4));
+    let graph = g.finish().expect("sound");
+    let weights = Weights::init(&graph.module, 1);
+    let plan =
+        Planner::default().plan(&graph, &Request::default()).expect("plans").verify().expect("verifies");
+    let run = reference::forward::<f32>(&graph, &weights, reference::Noise::Off).expect("evaluates");
+    let mut on_cpu = autobatch_runtime_cpu::Player::new(1).expect("opens");
+    player.play(&plan, &weights, bound(&graph, false)).expect("plays");
+    on_cpu.play(&plan, &weights, bound(&graph, false)).expect("plays");
+    for (number, output) in graph.outputs.iter().enumerate() {
+        let expected = run.floats(output.value).expect("floats");
+        assert_eq!((player.output(number), on_cpu.output(&plan, number)), (expected, expected));
+    }
 }
 
 #[test]

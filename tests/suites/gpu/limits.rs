@@ -3,13 +3,14 @@
 use crate::batches::{bits, cells};
 use crate::common::{bound, exact, player, training};
 use crate::lab::Lab;
-use autobatch_ir::graph::Graph;
+use autobatch_ir::graph::{Graph, GraphData};
+use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::StoreId;
 use autobatch_ir::{ParamId, Weights};
 use autobatch_nn::optim::{Adam, Momentum, Optimize, Optimizer, Sgd};
 use autobatch_planner::{Planner, Request, update_plan};
-use autobatch_runtime_wgpu::compile::compile;
+use autobatch_runtime_wgpu::compile::{Target, compile};
 use autobatch_runtime_wgpu::{Budget, GpuError, Options, Trained};
 use autobatch_tests::trials::is_long;
 
@@ -69,6 +70,24 @@ fn memory_that_cannot_be_had_is_an_error_that_says_what_to_do() {
     let Some(error) = refusal(Budget { memory: Some(40 << 10), ..Budget::default() }) else { return };
     assert!(matches!(error, GpuError::Memory { .. }), "{error:?}");
     assert!(error.to_string().contains("close other programs"), "{error}");
+}
+
+#[test]
+fn rows_of_one_plan_make_way_for_the_parameters_of_another() {
+    let Some(mut roomy) = player(Options::default()) else { return };
+    let made = [cells(400, 20), cells(1, 200)];
+    let bytes = |(graph, wanted): &(GraphData, Vec<ValueId>)| {
+        let request = Request { wanted, ..Request::default() };
+        let plan = Planner::default().plan(graph, &request).expect("plans").verify().expect("verifies");
+        let layout = compile(&plan, Target::LEAST).expect("fits").layout;
+        (layout.total() + layout.params()) * 4
+    };
+    // Each fits alone.
+    let memory = made.iter().map(bytes).max();
+    let Some(mut narrow) = player(with(Budget { memory, ..Budget::default() })) else { return };
+    for (graph, values) in made.iter().chain(&made) {
+        assert_eq!(bits(&mut narrow, graph, values), bits(&mut roomy, graph, values));
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod lab;
 mod limits;
 mod loops;
 mod matrix;
+mod matrix_units;
 mod models;
 mod play;
 mod session;

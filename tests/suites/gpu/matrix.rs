@@ -11,7 +11,7 @@ use autobatch_runtime_wgpu::{Budget, Options, Player, Terms, self_test};
 use std::sync::Arc;
 
 /// A player that makes products on matrix units, or nothing where there are none and none are required.
-fn with_units(terms: Terms) -> Option<Player> {
+pub(crate) fn with_units(terms: Terms) -> Option<Player> {
     let player = player(Options { terms, ..Options::default() })?;
     let gpu = player.gpu().expect("open");
     if gpu.matrix().is_none() {
@@ -24,7 +24,7 @@ fn with_units(terms: Terms) -> Option<Player> {
 }
 
 /// The largest difference, as a share of the largest element of its row.
-fn off(found: &[Vec<u32>], expected: &[Vec<u32>]) -> f32 {
+pub(crate) fn off(found: &[Vec<u32>], expected: &[Vec<u32>]) -> f32 {
     let float = |bits: &u32| f32::from_bits(*bits);
     let of_row = |(found, expected): (&Vec<u32>, &Vec<u32>)| {
         let largest = expected.iter().map(float).fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));

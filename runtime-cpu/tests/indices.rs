@@ -1,0 +1,41 @@
+//! Bound indices are looked at one by one: each against what it alone is looked up in.
+
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::{DType, Graph, Init, ModuleBuilder, Shape, Type, Weights};
+use autobatch_planner::{Planner, Request};
+use autobatch_runtime_cpu::{BindError, Bound, Player, RunError};
+
+#[test]
+fn indices_of_one_vector_may_be_of_tables_of_different_lengths() {
+    let mut m = ModuleBuilder::new("tables");
+    let small = m.table("small", [5, 3], Init::Uniform(1.0));
+    let large = m.table("large", [100, 3], Init::Uniform(1.0));
+    let pair = Type::new(DType::U32, Shape::new(&[2]).expect("a shape"));
+    let both = m.cell("both", [pair], |g, [x]| {
+        let [a, b] = [0, 1].map(|at| x.slice(at..at + 1).reshape([]));
+        [small.look(g, a) + large.look(g, b)]
+    });
+    let graph = Graph::new(&m.build().expect("well typed"));
+    for key in 0..3 {
+        graph.instance(key);
+        let [sum] = graph.call(both, [graph.indices(&[3, 50])]);
+        graph.output(&format!("{key}"), sum);
+    }
+    let data = graph.finish().expect("well typed");
+    let weights = Weights::init(&data.module, 1);
+    let plan =
+        Planner::default().plan(&data, &Request::default()).expect("a plan").verify().expect("is right");
+    let mut player = Player::new(1).expect("opens");
+    let mut play = |words: &[u32]| {
+        player.play(&plan, &weights, Bound { words, floats: &[], noise: Noise::Off })?;
+        Ok::<_, RunError>(player.output(&plan, 2).to_vec())
+    };
+    let [small, large] = ["small", "large"].map(|name| weights.by_name(name).expect("declared"));
+    let expected: Vec<f32> = small[9..12].iter().zip(&large[150..153]).map(|(a, b)| a + b).collect();
+    assert_eq!(play(&data.bindings.words).expect("both are there"), expected);
+    for (words, at, beyond) in [([3, 99, 4, 50, 5, 50], 4, 5), ([3, 99, 4, 100, 4, 50], 3, 100)] {
+        let error = play(&words).expect_err("one is beyond the last");
+        let RunError::Bound(BindError::Index { word, found, limit, .. }) = error else { panic!("{error}") };
+        assert_eq!((word, found, limit), (at, beyond, beyond));
+    }
+}
