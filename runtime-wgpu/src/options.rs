@@ -36,13 +36,14 @@ pub enum Terms {
 }
 
 impl Terms {
-    /// As `AUTOBATCH_TERMS` says: `whole`, `pairs` or `halves`. Without it, whole.
+    /// As `AUTOBATCH_TERMS` says: `whole`, `pairs` or `halves`. Without it, or if it is empty, whole.
     ///
     /// # Errors
     /// If it says something else.
     pub fn from_env() -> Result<Self, GpuError> {
         match std::env::var_os("AUTOBATCH_TERMS") {
             None => Ok(Self::Whole),
+            Some(word) if word.is_empty() => Ok(Self::Whole),
             Some(word) => word.to_string_lossy().parse(),
         }
     }

@@ -18,6 +18,8 @@ use std::collections::HashMap;
 
 /// Terms of a sum, and columns, from which a product is worth it.
 const LEAST: u64 = 16;
+/// Terms of a sum, and columns, up to which words count those of three pieces.
+const MOST: u64 = 1 << 24;
 
 /// Words of terms, two halves each, and of sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,7 +140,7 @@ fn extents(product: &Product<'_>, units: Units) -> (u32, u32, u32) {
 pub(super) fn takes(build: &Build<'_>, products: &[Product<'_>]) -> bool {
     let large = |product: &Product<'_>| {
         let columns = u64::from(product.columns()) * product.fused.groups.len() as u64;
-        product.depth() >= LEAST && columns >= LEAST
+        (LEAST..=MOST).contains(&product.depth()) && (LEAST..=MOST).contains(&columns)
     };
     build.matrix.units.is_some() && products.iter().all(large)
 }
