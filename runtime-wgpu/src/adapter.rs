@@ -79,7 +79,7 @@ pub struct AdapterFacts {
     /// Threads of a subgroup, at least and at most; nothing where they cannot read from one another.
     pub subgroups: Option<(u32, u32)>,
     /// Rows and columns of the squares of halves that it multiplies at once and adds to floats, 8 or 16, if it does.
-    /// [`Terms`] makes use of it.
+    /// [`Terms`](crate::Terms) makes use of it.
     pub matrix_units: Option<u32>,
 }
 
