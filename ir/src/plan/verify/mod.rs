@@ -1,9 +1,10 @@
 //! The verifier of plans: what players may rely on.
 //!
-//! Only [`Plan::verify`] makes a [`Verified<Plan>`], and players take nothing else: whatever passes
-//! can be played without reading or writing outside its memory, without reading a row that nobody
-//! wrote, and with the steps of a wave in any order. That a plan computes what a *graph* says is
-//! another question, which [`check`](super::check) answers.
+//! Only [`Plan::verify`] makes a [`Verified<Plan>`], and [`Verified::grow`] a longer one of it, by the
+//! same rules. Players take nothing else: whatever passes can be played without reading or writing
+//! outside its memory, without reading a row that nobody wrote, and with the steps of a wave in any
+//! order. That a plan computes what a *graph* says is another question, which
+//! [`check`](super::check) answers.
 //!
 //! Memory:
 //! * **P1** The operands, places, store arguments and lanes of the steps tile their pools in the
