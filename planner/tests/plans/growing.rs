@@ -25,13 +25,16 @@ fn resumed(plan: &Plan, graph: &GraphData, before: &Played, first: usize, what: 
     resume(&plan, (before, first), &stores, &bound.words, &bound.floats, Noise::Off).expect("in range")
 }
 
-fn begins_with(plan: &Plan, earlier: &Plan) -> bool {
+/// Whether a plan has the pools of another at its beginning.
+pub(crate) fn begins_with(plan: &Plan, earlier: &Plan) -> bool {
     plan.steps.starts_with(&earlier.steps)
         && plan.operands.starts_with(&earlier.operands)
         && plan.places.starts_with(&earlier.places)
+        && plan.store_args.starts_with(&earlier.store_args)
         && plan.tables.starts_with(&earlier.tables)
         && plan.lanes.starts_with(&earlier.lanes)
         && plan.waves.starts_with(&earlier.waves)
+        && plan.kernels.starts_with(&earlier.kernels)
         && plan.fields.starts_with(&earlier.fields)
 }
 

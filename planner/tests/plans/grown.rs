@@ -2,6 +2,7 @@
 
 use crate::agreement::{planner, verified};
 use crate::graphs::Random;
+use crate::growing::begins_with;
 use crate::growing_model::model;
 use crate::mutations::mutants;
 use crate::trials::trials;
@@ -9,19 +10,6 @@ use autobatch_ir::ValueId;
 use autobatch_ir::graph::Graph;
 use autobatch_ir::plan::{Examined, Plan, Verified};
 use autobatch_planner::{Grown, Request, RowOrder};
-
-/// Whether a plan has the pools of another at its beginning.
-fn begins_with(plan: &Plan, earlier: &Plan) -> bool {
-    plan.steps.starts_with(&earlier.steps)
-        && plan.operands.starts_with(&earlier.operands)
-        && plan.places.starts_with(&earlier.places)
-        && plan.store_args.starts_with(&earlier.store_args)
-        && plan.tables.starts_with(&earlier.tables)
-        && plan.lanes.starts_with(&earlier.lanes)
-        && plan.waves.starts_with(&earlier.waves)
-        && plan.kernels.starts_with(&earlier.kernels)
-        && plan.fields.starts_with(&earlier.fields)
-}
 
 /// Calls back with the plans before and after each round of growing, and what was examined before.
 fn rounds(trials: u64, mut round: impl FnMut(&str, Verified<Plan>, &Plan, &Examined)) {
