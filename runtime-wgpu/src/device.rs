@@ -3,7 +3,7 @@
 use crate::adapter::{AdapterFacts, MATRIX, choose, enough, facts, list};
 use crate::compile::Rounds;
 use crate::error::GpuError;
-use crate::module::Units;
+use crate::module::Squares;
 use crate::options::{Options, Terms};
 use autobatch_shaders::{Joins, Numbers};
 use pollster::block_on;
@@ -112,9 +112,9 @@ impl Gpu {
 
     /// What products are made of, if they are made on matrix units.
     #[must_use]
-    pub fn matrix(&self) -> Option<Units> {
+    pub fn matrix(&self) -> Option<Squares> {
         let size = self.facts.matrix_units.filter(|_| self.options.terms != Terms::Whole)?;
-        Some(Units { size, pairs: self.options.terms == Terms::Pairs })
+        Some(Squares { size, pairs: self.options.terms == Terms::Pairs })
     }
 
     /// Bytes of one binding: a power of two, so that a shift finds the binding of a word.

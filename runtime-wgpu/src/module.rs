@@ -5,7 +5,7 @@ mod matrix;
 mod products;
 
 pub use gradients::Patch;
-pub use matrix::{Blocks, PADDED, Sums, Units};
+pub use matrix::{Blocks, PADDED, Squares, Sums};
 pub use products::{BLOCK_HEAD, MOST_GROUPS, PART, Products, Reach, Tile};
 
 use autobatch_shaders::{

@@ -8,7 +8,7 @@
 //! and only then: what a driver compiles is what a dispatch needs.
 //!
 //! The text is plain WGSL without extensions, but for subgroups where [`Joins`] and immediates where [`Numbers`]
-//! asks for them. Every template keeps to 8 storage buffers, 256 threads a
+//! asks for them, and cooperative matrices in [`PROD_MATRIX`]. Every template keeps to 8 storage buffers, 256 threads a
 //! group and 16 KiB of group memory, which all devices have.
 
 mod library;

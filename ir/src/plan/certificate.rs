@@ -61,7 +61,7 @@ impl Forward {
     pub(super) fn go_on(&mut self, plan: &Plan, since: usize) -> usize {
         let lanes_of =
             |step: &Step| plan.lanes.get(step.lanes.start as usize..step.lanes.end as usize).unwrap_or(&[]);
-        let first = plan.steps.get(since).map_or(0, |step| step.lanes.start as usize);
+        let first = plan.steps.get(since).map_or(plan.lanes.len(), |step| step.lanes.start as usize);
         let new = plan.lanes.get(first..).unwrap_or(&[]);
         let largest = new.iter().map(|app| app.index()).max().unwrap_or(0);
         if largest / 64 <= plan.lanes.len() && self.dense.len() <= largest / 64 {

@@ -3,7 +3,7 @@
 //! Programs are found once for each kernel of a plan, values and packed weights once for each
 //! distinct list of stores that a kernel is played with; all that a step needs is then one [`Turn`].
 //! Of a plan that is played again only values are looked up, because they may be others, and
-//! weights where a version is another. Everything lies in vectors that stay from plan to plan, so that a
+//! weights where a version is another; of one that grew only what is new. Everything lies in vectors that stay from plan to plan, so that a
 //! plan of a size seen before allocates nothing.
 
 use super::Stores;

@@ -11,7 +11,7 @@ use super::step::Lanes;
 use super::units::Unit;
 use super::{Build, Target};
 use crate::error::GpuError;
-use crate::module::{Blocks, PADDED, Program, Sums, Units};
+use crate::module::{Blocks, PADDED, Program, Squares, Sums};
 use autobatch_ir::plan::{Kernel, Mode, Plan, Step, StoreKind};
 use autobatch_shaders::{TERMS, WEIGHT_TERMS};
 use std::collections::HashMap;
@@ -71,7 +71,7 @@ impl Lane {
 #[derive(Debug)]
 pub(super) struct Matrix {
     /// What products are made of, if they are made there.
-    units: Option<Units>,
+    squares: Option<Squares>,
     /// Where the terms of a weight begin, in words, by its record without that.
     weights: HashMap<Record, u32>,
     /// Words of all weights' terms.
@@ -88,7 +88,7 @@ impl Matrix {
         // Gradients of values alone have no store.
         let learns = plan.mode == Mode::Train || plan.stores.iter().any(|store| is_gradient(&store.kind));
         Self {
-            units: target.matrix.filter(|_| !learns),
+            squares: target.matrix.filter(|_| !learns),
             weights: HashMap::new(),
             of_weights: 0,
             most: Room::default(),
@@ -130,7 +130,7 @@ impl Matrix {
 }
 
 /// Terms of a piece and of a row, and columns of all groups, as they are padded.
-fn extents(product: &Product<'_>, units: Units) -> (u32, u32, u32) {
+fn extents(product: &Product<'_>, units: Squares) -> (u32, u32, u32) {
     let columns = product.columns() * product.fused.groups.len() as u32;
     let piece = (product.depth() as u32).next_multiple_of(PADDED);
     (piece, piece * units.pieces(), columns.next_multiple_of(Blocks::largest(units.size).wide()))
@@ -142,13 +142,13 @@ pub(super) fn takes(build: &Build<'_>, products: &[Product<'_>]) -> bool {
         let columns = u64::from(product.columns()) * product.fused.groups.len() as u64;
         (LEAST..=MOST).contains(&product.depth()) && (LEAST..=MOST).contains(&columns)
     };
-    build.matrix.units.is_some() && products.iter().all(large)
+    build.matrix.squares.is_some() && products.iter().all(large)
 }
 
 /// What lanes of a kernel take.
 pub(super) fn room(build: &Build<'_>, kernel: &Kernel, units: &[Unit]) -> Lane {
     let mut lane = Lane::default();
-    let Some(of) = build.matrix.units else { return lane };
+    let Some(of) = build.matrix.squares else { return lane };
     for unit in units {
         let fused = unit.products(kernel);
         let products = Product::all(kernel, &fused);
@@ -167,7 +167,7 @@ pub(super) fn room(build: &Build<'_>, kernel: &Kernel, units: &[Unit]) -> Lane {
 }
 
 /// The record of a weight's terms, but for where they begin.
-fn weight_record(build: &Build<'_>, step: &Step, product: &Product<'_>, of: Units) -> Record {
+fn weight_record(build: &Build<'_>, step: &Step, product: &Product<'_>, of: Squares) -> Record {
     let (piece, depth, columns) = extents(product, of);
     let (each, groups) = (product.columns(), product.fused.groups.len() as u32);
     let parts = product.parts.len() as u32;
@@ -187,7 +187,7 @@ fn weight_record(build: &Build<'_>, step: &Step, product: &Product<'_>, of: Unit
 
 /// Adds what makes the terms of all weights, once each.
 pub(super) fn weights(build: &mut Build<'_>) -> Result<(), GpuError> {
-    let Some(of) = build.matrix.units else { return Ok(()) };
+    let Some(of) = build.matrix.squares else { return Ok(()) };
     let plan = build.plan;
     let mut seen = std::collections::HashSet::new();
     for step in plan.steps.iter().filter(|step| seen.insert((step.kernel, plan.stores(step)))) {
@@ -224,7 +224,7 @@ pub(super) fn lower(
     tail: String,
     mut record: Record,
 ) -> Result<(), GpuError> {
-    let Some(of) = lanes.build.matrix.units else { return Ok(()) };
+    let Some(of) = lanes.build.matrix.squares else { return Ok(()) };
     let (first, level) = (lanes.first, lanes.level);
     for (number, product) in products.iter().enumerate() {
         let (piece, depth, columns) = extents(product, of);

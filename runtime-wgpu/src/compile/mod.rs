@@ -29,7 +29,7 @@ pub use touched::{Touches, touches};
 pub use update::{Deed, SUM_OF_SQUARES, TILE_ELEMENTS, UpdateProgram, Updates, compile_update};
 
 use crate::error::GpuError;
-use crate::module::{Cuts, Program, Units};
+use crate::module::{Cuts, Program, Squares};
 use autobatch_ir::plan::{KernelId, Plan, Step, Verified};
 use autobatch_shaders::{COLLECT, LOOKUP};
 use matrix::Matrix;
@@ -109,7 +109,7 @@ pub struct Target {
     /// Rounds of loops that a thread may take; nothing where it may take any.
     pub rounds: Option<Rounds>,
     /// What products are made of on its matrix units, if they are made there.
-    pub matrix: Option<Units>,
+    pub matrix: Option<Squares>,
 }
 
 impl Target {

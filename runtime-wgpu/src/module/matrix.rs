@@ -17,14 +17,14 @@ pub(super) const ENABLED: &str =
 
 /// What products are made of on matrix units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Units {
+pub struct Squares {
     /// Rows and columns of a square: 8 or 16.
     pub size: u32,
     /// Whether a number is the sum of two halves rather than one half.
     pub pairs: bool,
 }
 
-impl Units {
+impl Squares {
     /// Pieces of a row of terms: of pairs, upper by upper, upper by lower, lower by upper. What lower by lower would
     /// add is less than what is rounded.
     #[must_use]

@@ -1,6 +1,6 @@
 //! On one device the bits of a row do not depend on its batch, whichever kernel plays the batch.
 
-use crate::common::{bound, player, skipped, training, weights};
+use crate::common::{bound, inferring, player, skipped, training, weights};
 use crate::models;
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData};
@@ -9,7 +9,6 @@ use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::StoreId;
 use autobatch_ir::types::f32;
 use autobatch_models::catalogue::ENTRIES;
-use autobatch_planner::{Planner, Request};
 use autobatch_runtime_wgpu::{Options, Player};
 use autobatch_shaders::{Joins, Numbers};
 
@@ -39,8 +38,7 @@ pub(crate) fn cells(instances: u32, width: usize) -> (GraphData, Vec<ValueId>) {
 /// The bits of every value.
 pub(crate) fn bits(player: &mut Player, graph: &GraphData, wanted: &[ValueId]) -> Vec<Vec<u32>> {
     let weights = Weights::init(&graph.module, 3);
-    let request = Request { wanted, ..Request::default() };
-    let plan = Planner::default().plan(graph, &request).expect("plans").verify().expect("verifies");
+    let plan = inferring(graph, wanted);
     player.play(&plan, &weights, bound(graph, false)).expect("plays");
     let first = plan.outputs.len() - wanted.len();
     (0..wanted.len()).map(|at| player.output(first + at).iter().map(|x| x.to_bits()).collect()).collect()
@@ -148,8 +146,7 @@ fn playing_twice_gives_the_same_bits_and_uploads_no_parameters() {
     let Some(mut player) = player(Options::default()) else { return };
     let (graph, values) = cells(9, 6);
     let weights = Weights::init(&graph.module, 3);
-    let request = Request { wanted: &values, ..Request::default() };
-    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let plan = inferring(&graph, &values);
     let mut seen: Vec<Vec<u32>> = Vec::new();
     for turn in 0..2 {
         player.play(&plan, &weights, bound(&graph, false)).expect("plays");

@@ -1,11 +1,10 @@
 //! How far every op may be off on a device, against the definition's bits.
 
-use crate::common::{bound, exact, player};
+use crate::common::{bound, exact, inferring, player};
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ParamId;
 use autobatch_ir::module::ModuleBuilder;
 use autobatch_ir::{Value, Weights, reference};
-use autobatch_planner::{Planner, Request};
 use autobatch_runtime_wgpu::{Arithmetic, Options, Player};
 use autobatch_tests::op_table::{self, Evaluate, Kind};
 use std::cell::RefCell;
@@ -61,8 +60,7 @@ fn worst(player: &mut Player, (_, range, _, _, function): Row) -> (u32, f32) {
     let wanted = [value.id().expect("sound")];
     let graph = graph.finish().expect("sound");
     let weights = Weights::init(&graph.module, 0);
-    let request = Request { wanted: &wanted, ..Request::default() };
-    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let plan = inferring(&graph, &wanted);
     player.play(&plan, &weights, bound(&graph, false)).expect("plays");
     let run = reference::forward::<f32>(&graph, &weights, reference::Noise::Off).expect("sound");
     let expected = run.floats(wanted[0]).expect("floats");
@@ -102,8 +100,7 @@ impl Evaluate for OnGpu {
             let values: Vec<f32> = values.iter().map(|&x| x as f32).collect();
             weights.get_mut(ParamId::new(number)).copy_from_slice(&values);
         }
-        let plan =
-            Planner::default().plan(graph, &Request::default()).expect("plans").verify().expect("verifies");
+        let plan = inferring(graph, &[]);
         let mut player = self.0.borrow_mut();
         player.play(&plan, &weights, bound(graph, false)).expect("plays");
         let number = |word: f32, float: bool, signed: bool| match (float, signed) {

@@ -69,6 +69,12 @@ pub(crate) fn largest(row: &[f32]) -> f32 {
     row.iter().filter(|x| x.is_finite()).fold(0f32, |most, x| most.max(x.abs()))
 }
 
+/// The plan that makes values, besides the graph's own outputs.
+pub(crate) fn inferring(graph: &GraphData, wanted: &[ValueId]) -> Verified<Plan> {
+    let request = Request { wanted, ..Request::default() };
+    Planner::default().plan(graph, &request).expect("plans").verify().expect("verifies")
+}
+
 /// The plan that makes losses and the gradients of all parameters.
 pub(crate) fn training(graph: &GraphData, losses: &[(ValueId, f32)]) -> Verified<Plan> {
     let wanted: Vec<ValueId> = losses.iter().map(|loss| loss.0).collect();

@@ -1,11 +1,10 @@
 //! Memory that the system does not give, in a process of its own that may have little.
 
 use crate::batches::{bits, cells};
-use crate::common::{bound, player, skipped};
+use crate::common::{bound, inferring, player, skipped};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::Graph;
 use autobatch_ir::module::ModuleBuilder;
-use autobatch_planner::{Planner, Request};
 use autobatch_runtime_wgpu::{GpuError, Options};
 use std::process::Command;
 
@@ -63,8 +62,7 @@ fn refused(player: &mut autobatch_runtime_wgpu::Player) {
     }
     let graph = g.finish().expect("sound");
     let weights = Weights::init(&graph.module, 1);
-    let request = Request { wanted: &wanted, ..Request::default() };
-    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let plan = inferring(&graph, &wanted);
     let error = player.play(&plan, &weights, bound(&graph, false)).expect_err("there is not so much");
     assert!(matches!(error, GpuError::Memory { .. }), "{error:?}");
     assert!(error.to_string().contains("plan fewer instances at once"), "{error}");

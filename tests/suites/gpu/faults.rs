@@ -1,13 +1,12 @@
 //! A device that goes away in the middle of the work.
 
 use crate::batches::cells;
-use crate::common::{bound, player};
+use crate::common::{bound, inferring, player};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::Graph;
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::{BindError, FieldId, Plan};
 use autobatch_ir::reference;
-use autobatch_planner::{Planner, Request};
 use autobatch_runtime_wgpu::{GpuError, Options};
 
 #[test]
@@ -15,8 +14,7 @@ fn a_lost_device_is_an_error_and_the_next_play_opens_it_again() {
     let Some(mut player) = player(Options::default()) else { return };
     let (graph, values) = cells(9, 6);
     let weights = Weights::init(&graph.module, 3);
-    let request = Request { wanted: &values, ..Request::default() };
-    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let plan = inferring(&graph, &values);
     player.play(&plan, &weights, bound(&graph, false)).expect("plays");
     let before = player.output(0).to_vec();
     player.gpu().expect("open").destroy();
@@ -34,8 +32,7 @@ fn rows_of_a_device_that_was_opened_again_are_gone() {
     let Some(mut player) = player(Options::default()) else { return };
     let (graph, values) = cells(2, 4);
     let weights = Weights::init(&graph.module, 3);
-    let request = Request { wanted: &values, ..Request::default() };
-    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let plan = inferring(&graph, &values);
     player.play(&plan, &weights, bound(&graph, false)).expect("plays");
     assert!(player.row(&plan, FieldId(0), 0).expect("reads").is_some());
     player.close();
@@ -57,8 +54,7 @@ fn an_index_out_of_range_is_named_before_anything_is_played() {
     let wanted = [row.id().expect("sound")];
     let graph = g.finish().expect("sound");
     let weights = Weights::init(&graph.module, 1);
-    let request = Request { wanted: &wanted, ..Request::default() };
-    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let plan = inferring(&graph, &wanted);
     let mut words = graph.bindings.words.clone();
     words[0] = 5;
     let mut numbers = bound(&graph, false);
@@ -82,8 +78,7 @@ fn an_index_beyond_takes_the_last_where_the_language_says_so() {
     g.output("hot", g.one_hot(g.index(u32::MAX), 4));
     let graph = g.finish().expect("sound");
     let weights = Weights::init(&graph.module, 1);
-    let plan =
-        Planner::default().plan(&graph, &Request::default()).expect("plans").verify().expect("verifies");
+    let plan = inferring(&graph, &[]);
     let run = reference::forward::<f32>(&graph, &weights, reference::Noise::Off).expect("evaluates");
     let mut on_cpu = autobatch_runtime_cpu::Player::new(1).expect("opens");
     player.play(&plan, &weights, bound(&graph, false)).expect("plays");

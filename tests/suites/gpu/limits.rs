@@ -1,7 +1,7 @@
 //! Devices with little room: memory cut into many bindings, steps played in pieces, plans that do not fit.
 
 use crate::batches::{bits, cells};
-use crate::common::{bound, exact, player, training};
+use crate::common::{bound, exact, inferring, player, training};
 use crate::lab::Lab;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
@@ -9,7 +9,7 @@ use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::StoreId;
 use autobatch_ir::{ParamId, Weights};
 use autobatch_nn::optim::{Adam, Momentum, Optimize, Optimizer, Sgd};
-use autobatch_planner::{Planner, Request, update_plan};
+use autobatch_planner::update_plan;
 use autobatch_runtime_wgpu::compile::{Target, compile};
 use autobatch_runtime_wgpu::{Budget, GpuError, Options, Trained};
 use autobatch_tests::trials::is_long;
@@ -46,8 +46,7 @@ fn refusal(budget: Budget) -> Option<GpuError> {
     let mut player = player(with(budget))?;
     let (graph, values) = cells(60, 40);
     let weights = Weights::init(&graph.module, 3);
-    let request = Request { wanted: &values, ..Request::default() };
-    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let plan = inferring(&graph, &values);
     let error = player.play(&plan, &weights, bound(&graph, false)).expect_err("does not fit");
     // The player is as good as before.
     let (graph, values) = cells(1, 4);
@@ -77,9 +76,7 @@ fn rows_of_one_plan_make_way_for_the_parameters_of_another() {
     let Some(mut roomy) = player(Options::default()) else { return };
     let made = [cells(400, 20), cells(1, 200)];
     let bytes = |(graph, wanted): &(GraphData, Vec<ValueId>)| {
-        let request = Request { wanted, ..Request::default() };
-        let plan = Planner::default().plan(graph, &request).expect("plans").verify().expect("verifies");
-        let layout = compile(&plan, Target::LEAST).expect("fits").layout;
+        let layout = compile(&inferring(graph, wanted), Target::LEAST).expect("fits").layout;
         (layout.total() + layout.params()) * 4
     };
     // Each fits alone.
@@ -108,8 +105,7 @@ fn a_table_larger_than_one_binding_is_looked_up() {
     }
     let graph = g.finish().expect("sound");
     let weights = Weights::init(&graph.module, 1);
-    let request = Request { wanted: &wanted, ..Request::default() };
-    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let plan = inferring(&graph, &wanted);
     player.play(&plan, &weights, bound(&graph, false)).expect("plays");
     let values = weights.by_name("embed").expect("there");
     for (number, row) in [0, rows / 2, rows - 1].into_iter().enumerate() {
@@ -129,8 +125,7 @@ fn a_dispatch_of_more_groups_than_a_dimension_holds_has_two() {
     let wanted = [ones.id().expect("sound")];
     let graph = g.finish().expect("sound");
     let weights = Weights::init(&graph.module, 1);
-    let request = Request { wanted: &wanted, ..Request::default() };
-    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let plan = inferring(&graph, &wanted);
     let compiled = compile(&plan, player.target().expect("open")).expect("fits");
     let most = compiled.dispatches.iter().map(|dispatch| dispatch.groups).max().expect("some");
     assert!(most[0] == 65_535 && most[1] > 1, "{most:?}");

@@ -1,14 +1,13 @@
 //! Software adapters leave long loops early and say nothing: the longest plans that are played there are
 //! right, the next longer ones are refused.
 
-use crate::common::{bound, player, skipped, training};
+use crate::common::{bound, inferring, player, skipped, training};
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::{Plan, StoreId, Verified};
 use autobatch_ir::types::f32;
 use autobatch_ir::{Param, Value, Weights};
-use autobatch_planner::{Planner, Request};
 use autobatch_runtime_wgpu::compile::Rounds;
 use autobatch_runtime_wgpu::{Budget, GpuError, Options, Player};
 
@@ -26,8 +25,7 @@ fn software() -> Option<Player> {
 }
 
 fn planned(graph: GraphData, wanted: &[ValueId]) -> Planned {
-    let request = Request { wanted, ..Request::default() };
-    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let plan = inferring(&graph, wanted);
     (graph, plan)
 }
 

@@ -17,7 +17,6 @@ mod lab;
 mod limits;
 mod loops;
 mod matrix;
-mod matrix_units;
 mod models;
 mod play;
 mod session;

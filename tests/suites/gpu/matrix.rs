@@ -1,17 +1,18 @@
 //! Products on matrix units: near what they are without, alike in all batches, and only where they are asked for.
 
+mod forms;
+
 use crate::batches::{bits, cells};
-use crate::common::{bound, player, skipped, training, weights};
+use crate::common::{bound, inferring, player, skipped, training, weights};
 use crate::models;
 use autobatch::prelude::*;
 use autobatch_ir::id::ValueId;
 use autobatch_models::catalogue::ENTRIES;
-use autobatch_planner::{Planner, Request};
 use autobatch_runtime_wgpu::{Budget, Options, Player, Terms, self_test};
 use std::sync::Arc;
 
 /// A player that makes products on matrix units, or nothing where there are none and none are required.
-pub(crate) fn with_units(terms: Terms) -> Option<Player> {
+fn with_units(terms: Terms) -> Option<Player> {
     let player = player(Options { terms, ..Options::default() })?;
     let gpu = player.gpu().expect("open");
     if gpu.matrix().is_none() {
@@ -24,7 +25,7 @@ pub(crate) fn with_units(terms: Terms) -> Option<Player> {
 }
 
 /// The largest difference, as a share of the largest element of its row.
-pub(crate) fn off(found: &[Vec<u32>], expected: &[Vec<u32>]) -> f32 {
+fn off(found: &[Vec<u32>], expected: &[Vec<u32>]) -> f32 {
     let float = |bits: &u32| f32::from_bits(*bits);
     let of_row = |(found, expected): (&Vec<u32>, &Vec<u32>)| {
         let largest = expected.iter().map(float).fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));
@@ -82,8 +83,7 @@ fn rows_of_pieces_of_steps_have_the_same_bits_and_weights_become_halves_once() {
     assert!(small.counters().dispatches > dispatches, "{dispatches}: it was to be played in pieces");
     // Of the same plan, once more.
     let weights = Weights::init(&graph.module, 3);
-    let request = Request { wanted: &values, ..Request::default() };
-    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let plan = inferring(&graph, &values);
     for turn in 0..2 {
         units.play(&plan, &weights, bound(&graph, false)).expect("plays");
         assert_eq!(

@@ -2,7 +2,7 @@
 //! pipelines are kept.
 
 use crate::batches::{bits, cells};
-use crate::common::{bound, player, training, weights};
+use crate::common::{bound, inferring, player, training, weights};
 use crate::models::graph;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::module::{Init, ModuleBuilder, ParamKind};
@@ -10,14 +10,9 @@ use autobatch_ir::plan::{Plan, Stage, StoreId, Verified};
 use autobatch_ir::types::{DType, f32};
 use autobatch_ir::{ParamId, Weights};
 use autobatch_models::catalogue::{ENTRIES, Entry};
-use autobatch_planner::{Planner, Request};
 use autobatch_runtime_wgpu::compile::{Compiled, HEAD, Target, compile};
 use autobatch_runtime_wgpu::{Bound, Kept, Options, Player};
 use std::fs;
-
-fn planned(graph: &GraphData) -> Verified<Plan> {
-    Planner::default().plan(graph, &Request::default()).expect("plans").verify().expect("verifies")
-}
 
 fn of_model(entry: &Entry) -> (Verified<Plan>, Compiled) {
     let (graph, losses) = graph(entry);
@@ -69,7 +64,7 @@ fn a_cell_of_products_and_a_tail_is_one_dispatch_and_a_wave_of_equal_cells_too()
         g.output(&format!("h{number}"), h);
     }
     let graph = g.finish().expect("sound");
-    let plan = planned(&graph);
+    let plan = inferring(&graph, &[]);
     let compiled = compile(&plan, Target::LEAST).expect("fits");
     let product = |stage: &Stage| matches!(stage, Stage::Prod { .. });
     let mut steps = 0;
@@ -149,7 +144,7 @@ fn plans_in_turns_do_not_disturb_one_another() {
             let [y] = g.call(cell, [g.input(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])]);
             g.output("y", y);
             let graph = g.finish().expect("sound");
-            let (plan, weights) = (planned(&graph), Weights::init(&graph.module, number));
+            let (plan, weights) = (inferring(&graph, &[]), Weights::init(&graph.module, number));
             (graph, plan, weights)
         })
         .collect();
@@ -198,7 +193,7 @@ fn halves_stay_halves_on_the_device_and_count_as_what_they_hold() {
     let mut bytes = Vec::new();
     for graph in &made {
         let weights = Weights::init(&graph.module, 5);
-        let plan = planned(graph);
+        let plan = inferring(graph, &[]);
         player.play(&plan, &weights, bound(graph, false)).expect("plays");
         bytes.push(player.counters().parameters);
         let run =

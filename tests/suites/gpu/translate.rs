@@ -1,15 +1,14 @@
 //! Every module translates to SPIR-V, MSL and HLSL and keeps to the limits that all devices have. It is a
 //! statement about texts: nothing here says that a driver runs them.
 
-use crate::common::{skipped, training};
+use crate::common::{inferring, skipped, training};
 use crate::lab::Lab;
 use crate::models::{graph, sized};
 use crate::updates::every_rule;
 use autobatch_ir::id::ValueId;
 use autobatch_models::catalogue::ENTRIES;
-use autobatch_planner::{Planner, Request};
 use autobatch_runtime_wgpu::compile::{Deed, Target, UpdateProgram, compile, compile_update};
-use autobatch_runtime_wgpu::module::{Cuts, Products, Program, Reach, Tile, Units};
+use autobatch_runtime_wgpu::module::{Cuts, Products, Program, Reach, Squares, Tile};
 use autobatch_shaders::{Joins, Library, Numbers};
 use naga::back::{hlsl, msl, spv};
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
@@ -178,12 +177,11 @@ fn every_module_translates_and_keeps_to_the_least_limits() {
 fn modules_of_matrix_units_translate() {
     let mut programs: BTreeSet<Program> = Program::of_matrix_units().into_iter().collect();
     let fixed = programs.len();
-    let target = Target { matrix: Some(Units { size: 8, pairs: true }), ..Target::LEAST };
+    let target = Target { matrix: Some(Squares { size: 8, pairs: true }), ..Target::LEAST };
     for entry in &ENTRIES {
         let (graph, losses) = sized(entry, 20);
         let wanted: Vec<ValueId> = losses.iter().map(|loss| loss.0).collect();
-        let plan = Planner::default().plan(&graph, &Request { wanted: &wanted, ..Request::default() });
-        let plan = plan.expect("plans").verify().expect("verifies");
+        let plan = inferring(&graph, &wanted);
         let compiled = compile(&plan, target).expect("fits the least device");
         programs.extend(compiled.programs.into_iter().filter(|program| matches!(program, Program::Sums(_))));
     }

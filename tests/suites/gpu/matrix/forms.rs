@@ -1,9 +1,9 @@
 //! Products on matrix units in random models: every form that a product has, near what it is of whole numbers, alike
 //! in pieces, and new whenever what it was made of is.
 
+use super::{off, with_units};
 use crate::batches::cells;
-use crate::common::{bound, player, training};
-use crate::matrix::{off, with_units};
+use crate::common::{bound, inferring, player, training};
 use autobatch::prelude::{Adam, Session, SessionOptions, Trainer};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData};
@@ -13,7 +13,7 @@ use autobatch_ir::plan::{FieldId, Mode, Plan, StoreId, Verified};
 use autobatch_ir::types::{DType, f32};
 use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_wgpu::compile::{Target, compile};
-use autobatch_runtime_wgpu::module::{Blocks, Program, Units};
+use autobatch_runtime_wgpu::module::{Blocks, Program, Squares};
 use autobatch_runtime_wgpu::{Budget, Options, Player, Terms};
 use autobatch_tests::random::Rng;
 use autobatch_tests::trials::trials;
@@ -89,8 +89,7 @@ impl Random {
             }
         }
         let graph = g.finish().expect("sound");
-        let request = Request { wanted: &wanted, ..Request::default() };
-        let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+        let plan = inferring(&graph, &wanted);
         let losses: Vec<(ValueId, f32)> = wanted.iter().map(|&value| (value, 0.25)).collect();
         let learns = training(&graph, &losses);
         let weights = Weights::init(&module, seed);
@@ -170,7 +169,7 @@ fn a_player_of_many_plans_plays_each_like_one_that_was_just_opened() {
 
 /// What compiling is told where there are units of 8.
 fn target(strict: bool) -> Target {
-    Target { matrix: Some(Units { size: 8, pairs: false }), strict, ..Target::LEAST }
+    Target { matrix: Some(Squares { size: 8, pairs: false }), strict, ..Target::LEAST }
 }
 
 /// The shapes of a plan's products on matrix units.
@@ -220,8 +219,7 @@ fn gradients_of_values_are_made_of_whole_numbers() {
 fn one_cut_for_all_rows_is_one_on_matrix_units_too() {
     let planned = |instances: u32| {
         let (graph, wanted) = cells(instances, 32);
-        let request = Request { wanted: &wanted, ..Request::default() };
-        Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies")
+        inferring(&graph, &wanted)
     };
     let [few, many] = [1, 70].map(planned);
     assert_ne!(blocks(&few, false), blocks(&many, false));
@@ -231,8 +229,7 @@ fn one_cut_for_all_rows_is_one_on_matrix_units_too() {
 #[test]
 fn terms_and_sums_keep_to_a_binding_beside_those_of_weights() {
     let (graph, wanted) = cells(600, 40);
-    let request = Request { wanted: &wanted, ..Request::default() };
-    let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
+    let plan = inferring(&graph, &wanted);
     let roomy = compile(&plan, target(false)).expect("fits");
     let binding = 64 << 10;
     let narrow = Target { binding, bindings: 64, ..target(false) };
@@ -257,8 +254,7 @@ fn what_is_not_finite_stays_so_and_touches_no_other_row() {
                 g.output(&format!("y{key}"), g.affine([g.input(&input)], w, None));
             }
             let graph = g.finish().expect("sound");
-            let plan = Planner::default().plan(&graph, &Request::default()).expect("plans");
-            let plan = plan.verify().expect("verifies");
+            let plan = inferring(&graph, &[]);
             units.play(&plan, &Weights::init(&module, 3), bound(&graph, false)).expect("plays");
             (0..20).map(|at| units.output(at).to_vec()).collect::<Vec<_>>()
         };
