@@ -297,15 +297,41 @@ impl Clusters {
         &self.reused
     }
 
+    /// Marks what is needed. That nearly always everything is shows without asking whether a reader is needed itself: where every
+    /// application is wanted or read by a later one, the last is wanted, and so all that it reads is needed, and so on backwards.
     fn mark_needed(&mut self, graph: &GraphData, wanted: &[ValueId]) {
         let (apps, pool) = (graph.arena.apps(), graph.arena.operand_pool());
         self.grown = None;
-        self.needed.clear();
-        self.needed.resize(apps.len(), false);
-        let needed = self.needed.as_mut_slice();
-        for &value in wanted {
-            needed[graph.arena.producer(value).index()] = true;
+        self.mark_wanted(graph, wanted);
+        if graph.arena.values() > 0 {
+            let needed = self.needed.as_mut_slice();
+            for operand in pool {
+                // Written always, for what names no value behind the last: which operands do is hard to predict.
+                let value = operand.as_value();
+                let producer = graph.arena.producer(value.unwrap_or(ValueId::new(0))).index();
+                needed[if value.is_some() { producer } else { apps.len() }] = true;
+            }
         }
+        if self.needed[..apps.len()].contains(&false) {
+            self.mark_wanted(graph, wanted);
+            self.mark_backwards(graph);
+        }
+        self.needed.truncate(apps.len());
+    }
+
+    /// Marks what makes the wanted values and nothing else; there is a place behind the last application.
+    fn mark_wanted(&mut self, graph: &GraphData, wanted: &[ValueId]) {
+        self.needed.clear();
+        self.needed.resize(graph.arena.len() + 1, false);
+        for &value in wanted {
+            self.needed[graph.arena.producer(value).index()] = true;
+        }
+    }
+
+    /// Marks what the marked applications read.
+    fn mark_backwards(&mut self, graph: &GraphData) {
+        let (apps, pool) = (graph.arena.apps(), graph.arena.operand_pool());
+        let needed = self.needed.as_mut_slice();
         let mut end = pool.len();
         for (index, app) in apps.iter().enumerate().rev() {
             let start = app.operands as usize;
