@@ -336,9 +336,13 @@ impl Lowering<'_> {
             PlanOutput { name, field, row }
         };
         plan.outputs.extend(self.graph.outputs.iter().map(|own| output(own.name.as_str().into(), own.value)));
-        // As values are displayed: a minibatch asks for thousands, and formatting them would be a tenth of planning.
-        plan.outputs
-            .extend(self.asked.iter().map(|&value| output(numbered(b'%', value.index() as u32), value)));
+        // A minibatch asks for thousands. Where they are is found for all first, so that many cache misses are under way at once;
+        // they are named as values are displayed, but formatting them would be a tenth of planning.
+        let first_asked = plan.outputs.len();
+        plan.outputs.extend(self.asked.iter().map(|&value| output(Default::default(), value)));
+        for (output, value) in plan.outputs[first_asked..].iter_mut().zip(self.asked) {
+            output.name = numbered(b'%', value.index() as u32);
+        }
         let steps = &plan.steps[first_step..];
         let batches = steps.iter().filter(|step| !plan.kernel(step).source).count();
         let moving = steps.iter().filter(|step| plan.kernel(step).only_moves());
