@@ -22,6 +22,8 @@ impl Tile<'_> {
     ) {
         let out = self.strip(dst);
         let width = dst.width as usize / rows;
+        // The bias begins where the parts begin, all at one column (plan rule on products).
+        let first_column = chains[0].1[0].col as usize;
         for (number, (weight, parts)) in chains.iter().enumerate() {
             let weights = &*self.step.weights[*weight];
             for row_of_value in 0..if rows == 1 { 1 } else { self.lanes.len() } {
@@ -35,8 +37,9 @@ impl Tile<'_> {
                 }
                 let start = match (number, init) {
                     (0, ProdInit::Zero) => Start::Zero,
-                    (0, ProdInit::Bias(port)) => Start::Bias(&self.step.params[port as usize][..width]),
-                    // SAFETY: as for this function.
+                    (0, ProdInit::Bias(port)) => {
+                        Start::Bias(&self.step.params[port as usize][first_column..][..width])
+                    }
                     (0, ProdInit::View(view)) => {
                         // SAFETY: as for this function.
                         Start::Rows(unsafe { self.part_rows(view, rows, width, row_of_value) })
