@@ -49,3 +49,9 @@ fn a_bias_begins_at_the_column_of_its_product() {
     agrees(&plan("prod %1 = @1 + %0 . @0[0..3, 3..]", "x[0..9 by 3]"));
     agrees(&plan("prod %1 = @1 + %0[0..2] . @0[0..2, 4..] + %0[2] . @0[1..2, 4..]", "x[0..9 by 3]"));
 }
+
+#[test]
+fn products_read_bound_floats_through_a_table() {
+    agrees(&plan("prod %1 = 0 + %0 . @0[0..3]", "x{9 0 4}"));
+    agrees(&plan("prod %1 = 0 + %0[1..3] . @0[1..3]", "x{3 3 1}"));
+}

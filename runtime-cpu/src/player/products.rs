@@ -65,13 +65,12 @@ impl Tile<'_> {
     unsafe fn part_rows(&self, view: View, rows: usize, k: usize, lane: usize) -> Rows<'_> {
         if rows == 1
             && let Home::Port(port) = self.step.program.registers[view.reg as usize].home
-            && let Operand::Table { field, at } = self.step.operands[port as usize]
+            && let Some((base, stride, at)) = self.tabled(self.step.operands[port as usize])
         {
-            let field = self.step.fields[field.index()];
-            let base = field.base.wrapping_add(view.start as usize);
+            let base = base.wrapping_add(view.start as usize);
             let table = &self.step.tables[at as usize..];
             // SAFETY: as for this function.
-            return unsafe { Rows::from_raw(base, usize::MAX, field.width, RowNumbers::Table(table)) };
+            return unsafe { Rows::from_raw(base, usize::MAX, stride, RowNumbers::Table(table)) };
         }
         let strip = self.strip(view);
         let (base, stride, first) = if rows == 1 {
@@ -81,6 +80,18 @@ impl Tile<'_> {
         };
         // SAFETY: as for this function; lane `l` of the step is row `l - lanes.start` of the strip.
         unsafe { Rows::from_raw(base, usize::MAX, stride, RowNumbers::Stepped { first, step: 1 }) }
+    }
+
+    /// Where the rows of an operand begin that come through a table, how far they are apart, and where the table begins.
+    fn tabled(&self, operand: Operand) -> Option<(*const f32, usize, u32)> {
+        match operand {
+            Operand::Table { field, at } => {
+                let field = self.step.fields[field.index()];
+                Some((field.base.cast_const(), field.width, at))
+            }
+            Operand::FloatTable { at } => Some((self.step.floats.as_ptr(), 1, at)),
+            _ => None,
+        }
     }
 
     /// The product of two values of each lane. Where all lanes share the right one and the others lie
