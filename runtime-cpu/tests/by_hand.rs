@@ -4,7 +4,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified, interp};
 use autobatch_ir::{Init, ModuleBuilder, Weights};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::{BindError, Bound, Player, RunError};
 
 /// Three rows of bound floats go through one kernel, whose stages these are, to rows of four elements. The kernel has a port of
 /// three elements, a weight of three rows and eight columns, and a vector of eight.
@@ -54,4 +54,16 @@ fn a_bias_begins_at_the_column_of_its_product() {
 fn products_read_bound_floats_through_a_table() {
     agrees(&plan("prod %1 = 0 + %0 . @0[0..3]", "x{9 0 4}"));
     agrees(&plan("prod %1 = 0 + %0[1..3] . @0[1..3]", "x{3 3 1}"));
+}
+
+#[test]
+fn parameters_of_a_module_that_has_fewer_are_refused_by_name() {
+    let plan = plan("prod %1 = 0 + %0 . @0[0..3]", "x[0..9 by 3]");
+    let mut m = ModuleBuilder::new("another");
+    m.param("w", [3, 8], Init::Uniform(1.0));
+    let weights = Weights::init(&m.build().expect("sound"), 1);
+    let bound = Bound { words: &[], floats: &[0.0; 12], noise: Noise::Off };
+    let error = Player::with_isa(Isa::best(), 1).play(&plan, &weights, bound).expect_err("there is no @b");
+    let RunError::Bound(BindError::Store { name, expected, found }) = error else { panic!("{error}") };
+    assert_eq!((name.as_str(), expected, found), ("b", 8, 0));
 }
