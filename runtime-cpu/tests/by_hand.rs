@@ -67,3 +67,25 @@ fn parameters_of_a_module_that_has_fewer_are_refused_by_name() {
     let RunError::Bound(BindError::Store { name, expected, found }) = error else { panic!("{error}") };
     assert_eq!((name.as_str(), expected, found), ("b", 8, 0));
 }
+
+/// So many registers of 2^29 floats are more than a process can address.
+const TOO_MANY: usize = 70_000;
+
+#[test]
+fn kernels_whose_registers_cannot_be_had_are_refused() {
+    let mut m = ModuleBuilder::new("by hand");
+    m.param("w", [3, 8], Init::Uniform(1.0));
+    m.param("b", [8], Init::Uniform(1.0));
+    let weights = Weights::init(&m.build().expect("sound"), 1);
+    let bound = Bound { words: &[], floats: &[0.0; 12], noise: Noise::Off };
+    let registers = |end: &str| {
+        let all = (2..TOO_MANY + 2).map(|number| format!("%{number}: f32[536870912]{end}"));
+        all.collect::<Vec<String>>().join(", ")
+    };
+    let stages = "prod %1 = 0 + %0 . @0[0..3]";
+    for registers in [format!("temp {}", registers("")), format!("const {}", registers(" = 0.5"))] {
+        let plan = plan(&format!("{registers} {stages}"), "x[0..9 by 3]");
+        let error = Player::with_isa(Isa::best(), 1).play(&plan, &weights, bound).expect_err("too large");
+        assert!(matches!(error, RunError::Tiles { bytes } if bytes >= (TOO_MANY as u64) << 31), "{error}");
+    }
+}
