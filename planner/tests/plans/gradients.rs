@@ -262,6 +262,35 @@ fn gradients_that_cannot_be_are_refused() {
     assert_eq!(plan(Mode::Train, &losses, None), Ok(()));
 }
 
+/// The gradients that a plan makes of these values are proven, and those of the reference.
+fn gradients_agree(graph: &GraphData, losses: &[(ValueId, f32)], values: &[ValueId]) {
+    let case = Case { graph, weights: Weights::init(&graph.module, 3), training: false };
+    let plan = case.plan("auto", RowOrder::Propagated, Gradients { losses, params: None, values });
+    let plan = plan.unwrap_or_else(|error| panic!("{error}"));
+    check_losses(&plan, graph, Wanted { values: &[], training: false }, losses).expect("it is right");
+    let (run, expected) = (case.play(&plan), case.reference(losses));
+    for (number, &value) in values.iter().enumerate() {
+        let words = run.output(plan.outputs.len() - values.len() + number).expect("an output");
+        let found: Vec<f32> = words.iter().map(|&word| f32::from_bits(word)).collect();
+        let zeros = vec![0.0; found.len()];
+        assert_eq!(found, expected.value(value).unwrap_or(&zeros), "{value}");
+    }
+}
+
+#[test]
+fn losses_that_no_computed_value_leads_to_have_gradients() {
+    let g = Graph::new(&ModuleBuilder::new("inputs").build().expect("sound"));
+    let [x, aside] = [g.input(&[0.5, 0.25]), g.input(&[1.0, 2.0])];
+    let y = x.tanh();
+    g.output("y", y);
+    let [x, aside, y] = [x, aside, y].map(|value| value.id().expect("of the graph"));
+    let graph = g.finish().expect("sound");
+    // The reverse has seeds and sums of what was brought in, and one that has not even seeds.
+    gradients_agree(&graph, &[(x, 0.5)], &[x, aside]);
+    gradients_agree(&graph, &[(y, 0.5)], &[aside]);
+    gradients_agree(&graph, &[(y, 0.5), (x, 2.0)], &[aside, x, y]);
+}
+
 #[test]
 fn a_fold_of_a_list_from_outside_with_one_from_inside_is_refused_by_name_and_site() {
     let mut m = ModuleBuilder::new("mixed");
