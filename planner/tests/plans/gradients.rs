@@ -292,6 +292,24 @@ fn losses_that_no_computed_value_leads_to_have_gradients() {
 }
 
 #[test]
+fn a_batch_of_empty_lists_has_a_reverse_whatever_the_first_field_holds() {
+    let mut m = ModuleBuilder::new("empty");
+    let w = m.param("w", [1, 1], Init::Glorot(1.0));
+    let g = Graph::new(&m.build().expect("sound"));
+    let first = g.index(3);
+    g.output("first", first);
+    let query = g.input(&[0.5]).affine(w, None);
+    let none = g.empty_list(f32(1));
+    let nothing = g.attend(query, none, none, 1.0).alone();
+    let keys = g.list([query, query.tanh()]);
+    g.loss("nothing", nothing.sum());
+    g.loss("something", g.attend(query, keys, keys, 1.0).sum());
+    let query = query.id().expect("of the graph");
+    let graph = g.finish().expect("sound");
+    gradients_agree(&graph, &losses(&graph), &[query]);
+}
+
+#[test]
 fn a_fold_of_a_list_from_outside_with_one_from_inside_is_refused_by_name_and_site() {
     let mut m = ModuleBuilder::new("mixed");
     let w = m.param("w", [2, 2], Init::Glorot(1.0));
