@@ -14,10 +14,11 @@ use autobatch_ir::plan::check::{Wanted, check_losses};
 use autobatch_ir::plan::interp::{Played, play};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::verify::Rule;
-use autobatch_ir::plan::{FieldId, FinalSum, Mode, Operand, Place, Plan, Verified};
+use autobatch_ir::plan::{FieldId, FinalSum, Mode, Operand, Place, Plan, Reg, RegKind, Verified};
 use autobatch_ir::types::{DType, f32, list};
 use autobatch_ir::{Weights, reference};
 use autobatch_planner::{Gradients, PlanError, Planner, Request, RowOrder};
+use std::sync::Arc;
 
 fn is_float(graph: &GraphData, value: ValueId) -> bool {
     let ty = graph.type_of(value);
@@ -360,6 +361,18 @@ fn finals_outside_their_store_are_refused() {
 fn finals_of_rows_that_nobody_wrote_are_refused() {
     let beyond = |plan: &mut Plan| plan.finals[0].parts[0].lanes += 1_000_000;
     assert_eq!(broken("tree_lstm", beyond), [Rule::FinalRows]);
+}
+
+#[test]
+fn edges_that_are_two_results_are_refused() {
+    let twice = |plan: &mut Plan| {
+        let is_edges = |reg: &Reg| reg.kind == RegKind::Edges;
+        let kernel = plan.kernels.iter_mut().find(|kernel| kernel.regs.iter().any(is_edges));
+        let kernel = Arc::make_mut(kernel.expect("attention has edges"));
+        let edges = kernel.results.iter().copied().find(|view| is_edges(&kernel.regs[view.reg as usize]));
+        kernel.results.extend(edges);
+    };
+    assert_eq!(broken("attention", twice), [Rule::Edges]);
 }
 
 #[test]
