@@ -364,6 +364,21 @@ fn finals_of_rows_that_nobody_wrote_are_refused() {
 }
 
 #[test]
+fn finals_of_more_lanes_than_there_are_are_refused_at_once() {
+    let endless = |plan: &mut Plan| {
+        let sum = plan.finals.iter_mut().find(|sum| sum.sum == FinalSum::Colsum).expect("a bias");
+        let part = &mut sum.parts[0];
+        let (field, start) = match part.dy {
+            Operand::Rows { field, start, .. } => (field, start),
+            Operand::Table { field, at } => (field, plan.tables[at as usize]),
+            other => panic!("{other:?} is no row"),
+        };
+        (part.dy, part.lanes) = (Operand::Rows { field, start, stride: 0 }, u32::MAX);
+    };
+    assert_eq!(broken("tree_lstm", endless), [Rule::Finals]);
+}
+
+#[test]
 fn edges_that_are_two_results_are_refused() {
     let twice = |plan: &mut Plan| {
         let is_edges = |reg: &Reg| reg.kind == RegKind::Edges;
