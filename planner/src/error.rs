@@ -11,6 +11,8 @@ use std::fmt;
 pub enum PlanError {
     /// Nothing is wanted: the graph has no outputs and the request names no values.
     NothingWanted,
+    /// A wanted value is none of the graph.
+    NoValue(ValueId),
     /// A wanted value is a list, which has no storage.
     WantedList(ValueId),
     /// The graph holds more rows than a plan can number.
@@ -53,6 +55,9 @@ impl fmt::Display for PlanError {
         match self {
             Self::NothingWanted => {
                 f.write_str("nothing is wanted: name an output with g.output(name, value)")
+            }
+            Self::NoValue(value) => {
+                write!(f, "the graph has no value {value}; ask for values of the graph itself")
             }
             Self::WantedList(value) => write!(f, "{value} is a list; ask for its elements or a fold of it"),
             Self::TooLarge => {

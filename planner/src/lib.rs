@@ -438,6 +438,9 @@ fn wanted_outputs(
     if wanted.is_empty() && request.gradients.is_none() {
         return Err(PlanError::NothingWanted);
     }
+    if let Some(&missing) = wanted.iter().find(|value| value.index() >= graph.arena.values()) {
+        return Err(PlanError::NoValue(missing));
+    }
     match wanted.iter().find(|&&value| graph.type_of(value).is_list) {
         Some(&list) => Err(PlanError::WantedList(list)),
         None => Ok(()),

@@ -15,9 +15,10 @@ pub trait Stores {
     fn version(&self, store: StoreId) -> u64;
 }
 
+/// Stores beyond the parameters hold nothing, which fits no plan.
 impl Stores for Weights {
     fn values(&self, store: StoreId) -> &[f32] {
-        self.get(ParamId::new(store.index()))
+        if store.index() < self.len() { self.get(ParamId::new(store.index())) } else { &[] }
     }
     fn version(&self, store: StoreId) -> u64 {
         self.version(ParamId::new(store.index()))

@@ -38,22 +38,30 @@ impl Certificate {
 
 impl Plan {
     /// How many steps come before the reverse: it begins with the first step whose first lane was
-    /// computed before. All of them, if there is none. Constants are brought in as often as fields
-    /// want them, which computes nothing.
+    /// played before. All of them, if there is none. Constants are brought in as often as fields
+    /// want them, which computes nothing: what was brought in comes again where a step computes of it.
     #[must_use]
     pub fn forward_steps(&self) -> usize {
         Forward::default().go_on(self, 0)
     }
 }
 
-/// The applications that the steps of a plan computed, until one of them comes again.
+/// The applications that the steps of a plan played, until one of them comes again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Forward {
+    computed: Apps,
+    /// Those that were brought in. To bring them in again is not yet the reverse.
+    brought: Apps,
+    /// The first step of the reverse, if it was met.
+    reverse: Option<usize>,
+}
+
+/// A set of applications.
+#[derive(Clone, Debug, Default)]
+struct Apps {
     /// A bit each. Numbers of applications are dense; those of a file that lies are few.
     dense: Vec<u64>,
     sparse: BTreeSet<AppId>,
-    /// The first step of the reverse, if it was met.
-    reverse: Option<usize>,
 }
 
 impl Forward {
@@ -64,30 +72,43 @@ impl Forward {
         let first = plan.steps.get(since).map_or(plan.lanes.len(), |step| step.lanes.start as usize);
         let new = plan.lanes.get(first..).unwrap_or(&[]);
         let largest = new.iter().map(|app| app.index()).max().unwrap_or(0);
-        if largest / 64 <= plan.lanes.len() && self.dense.len() <= largest / 64 {
-            self.dense.resize(largest / 64 + 1, 0);
+        if largest / 64 <= plan.lanes.len() {
+            self.computed.reach(largest);
+            self.brought.reach(largest);
         }
         for (number, step) in plan.steps.iter().enumerate().skip(since) {
             if self.reverse.is_some() {
                 break;
             }
             let lanes = lanes_of(step);
-            if lanes.first().is_some_and(|&app| self.knows(app)) {
+            let source = plan.kernels.get(step.kernel.index()).is_some_and(|kernel| kernel.source);
+            let again = |&app: &AppId| self.computed.has(app) || (!source && self.brought.has(app));
+            if lanes.first().is_some_and(again) {
                 self.reverse = Some(number);
-            } else if !plan.kernels.get(step.kernel.index()).is_some_and(|kernel| kernel.source) {
-                lanes.iter().for_each(|&app| self.note(app));
+            } else {
+                let played = if source { &mut self.brought } else { &mut self.computed };
+                lanes.iter().for_each(|&app| played.insert(app));
             }
         }
         self.reverse.unwrap_or(plan.steps.len())
     }
+}
 
-    fn knows(&self, app: AppId) -> bool {
+impl Apps {
+    /// Makes room for numbers up to this one.
+    fn reach(&mut self, largest: usize) {
+        if self.dense.len() <= largest / 64 {
+            self.dense.resize(largest / 64 + 1, 0);
+        }
+    }
+
+    fn has(&self, app: AppId) -> bool {
         let bit = self.dense.get(app.index() / 64).is_some_and(|word| word >> (app.index() % 64) & 1 == 1);
         // What was sparse once may be among the dense ones now.
         bit || (!self.sparse.is_empty() && self.sparse.contains(&app))
     }
 
-    fn note(&mut self, app: AppId) {
+    fn insert(&mut self, app: AppId) {
         match self.dense.get_mut(app.index() / 64) {
             Some(word) => *word |= 1 << (app.index() % 64),
             None => drop(self.sparse.insert(app)),

@@ -104,7 +104,7 @@ impl Backs {
             if own.is_empty() {
                 continue;
             }
-            for (of, made) in derivative.gradients.iter().zip(&derivative.kernel.results) {
+            for of in &derivative.gradients {
                 let operand = plan.operands(&step)[of.operand as usize];
                 let first_before = before.len();
                 let count = match (operand, of.edges) {
@@ -112,10 +112,11 @@ impl Backs {
                     _ => own.len() as u32,
                 };
                 let field = operand_field(operand).expect("bound numbers want no gradients");
+                let ty = graph.ty(graph.sigs.get(sig).operands[of.operand as usize]).element();
                 // A step whose lists are all empty names any field: what it makes nobody reads.
-                let field = match plan.field(field).ty.shape.elements() == made.width as usize {
+                let field = match plan.field(field).ty == ty {
                     true => fields.get_or_add(plan, field),
-                    false => add_slab(plan, &[derivative.kernel.regs[made.reg as usize].ty.element()]),
+                    false => add_slab(plan, &[ty]),
                 };
                 let first = grow(plan, field, count)?;
                 rows.push(Rows { field, first, before: first_before..before.len() });

@@ -6,7 +6,8 @@
 //! `reference::reverse`:
 //! * gradients of values bit for bit, except that a zero may have the other sign: the reference leaves
 //!   out what a kernel adds as 0 where a result of a live application has no gradient of its own, and
-//!   a kernel leaves out the zeros around the gradient of a slice, which the reference adds;
+//!   a kernel leaves out the zeros around the gradient of a slice, which the reference adds. Where what was computed
+//!   is not finite, such a 0 may have become NaN on its way;
 //! * gradients of parameters as sums in the order of the steps.
 //!
 //! *How.* Every forward step that has live lanes gets one step in reverse over those lanes, and the

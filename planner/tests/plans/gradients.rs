@@ -14,10 +14,11 @@ use autobatch_ir::plan::check::{Wanted, check_losses};
 use autobatch_ir::plan::interp::{Played, play};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::verify::Rule;
-use autobatch_ir::plan::{FieldId, FinalSum, Mode, Operand, Place, Plan, Verified};
+use autobatch_ir::plan::{FieldId, FinalSum, Mode, Operand, Place, Plan, Reg, RegKind, Verified};
 use autobatch_ir::types::{DType, f32, list};
 use autobatch_ir::{Weights, reference};
 use autobatch_planner::{Gradients, PlanError, Planner, Request, RowOrder};
+use std::sync::Arc;
 
 fn is_float(graph: &GraphData, value: ValueId) -> bool {
     let ty = graph.type_of(value);
@@ -262,6 +263,53 @@ fn gradients_that_cannot_be_are_refused() {
     assert_eq!(plan(Mode::Train, &losses, None), Ok(()));
 }
 
+/// The gradients that a plan makes of these values are proven, and those of the reference.
+fn gradients_agree(graph: &GraphData, losses: &[(ValueId, f32)], values: &[ValueId]) {
+    let case = Case { graph, weights: Weights::init(&graph.module, 3), training: false };
+    let plan = case.plan("auto", RowOrder::Propagated, Gradients { losses, params: None, values });
+    let plan = plan.unwrap_or_else(|error| panic!("{error}"));
+    check_losses(&plan, graph, Wanted { values: &[], training: false }, losses).expect("it is right");
+    let (run, expected) = (case.play(&plan), case.reference(losses));
+    for (number, &value) in values.iter().enumerate() {
+        let words = run.output(plan.outputs.len() - values.len() + number).expect("an output");
+        let found: Vec<f32> = words.iter().map(|&word| f32::from_bits(word)).collect();
+        let zeros = vec![0.0; found.len()];
+        assert_eq!(found, expected.value(value).unwrap_or(&zeros), "{value}");
+    }
+}
+
+#[test]
+fn losses_that_no_computed_value_leads_to_have_gradients() {
+    let g = Graph::new(&ModuleBuilder::new("inputs").build().expect("sound"));
+    let [x, aside] = [g.input(&[0.5, 0.25]), g.input(&[1.0, 2.0])];
+    let y = x.tanh();
+    g.output("y", y);
+    let [x, aside, y] = [x, aside, y].map(|value| value.id().expect("of the graph"));
+    let graph = g.finish().expect("sound");
+    // The reverse has seeds and sums of what was brought in, and one that has not even seeds.
+    gradients_agree(&graph, &[(x, 0.5)], &[x, aside]);
+    gradients_agree(&graph, &[(y, 0.5)], &[aside]);
+    gradients_agree(&graph, &[(y, 0.5), (x, 2.0)], &[aside, x, y]);
+}
+
+#[test]
+fn a_batch_of_empty_lists_has_a_reverse_whatever_the_first_field_holds() {
+    let mut m = ModuleBuilder::new("empty");
+    let w = m.param("w", [1, 1], Init::Glorot(1.0));
+    let g = Graph::new(&m.build().expect("sound"));
+    let first = g.index(3);
+    g.output("first", first);
+    let query = g.input(&[0.5]).affine(w, None);
+    let none = g.empty_list(f32(1));
+    let nothing = g.attend(query, none, none, 1.0).alone();
+    let keys = g.list([query, query.tanh()]);
+    g.loss("nothing", nothing.sum());
+    g.loss("something", g.attend(query, keys, keys, 1.0).sum());
+    let query = query.id().expect("of the graph");
+    let graph = g.finish().expect("sound");
+    gradients_agree(&graph, &losses(&graph), &[query]);
+}
+
 #[test]
 fn a_fold_of_a_list_from_outside_with_one_from_inside_is_refused_by_name_and_site() {
     let mut m = ModuleBuilder::new("mixed");
@@ -313,6 +361,33 @@ fn finals_outside_their_store_are_refused() {
 fn finals_of_rows_that_nobody_wrote_are_refused() {
     let beyond = |plan: &mut Plan| plan.finals[0].parts[0].lanes += 1_000_000;
     assert_eq!(broken("tree_lstm", beyond), [Rule::FinalRows]);
+}
+
+#[test]
+fn finals_of_more_lanes_than_there_are_are_refused_at_once() {
+    let endless = |plan: &mut Plan| {
+        let sum = plan.finals.iter_mut().find(|sum| sum.sum == FinalSum::Colsum).expect("a bias");
+        let part = &mut sum.parts[0];
+        let (field, start) = match part.dy {
+            Operand::Rows { field, start, .. } => (field, start),
+            Operand::Table { field, at } => (field, plan.tables[at as usize]),
+            other => panic!("{other:?} is no row"),
+        };
+        (part.dy, part.lanes) = (Operand::Rows { field, start, stride: 0 }, u32::MAX);
+    };
+    assert_eq!(broken("tree_lstm", endless), [Rule::Finals]);
+}
+
+#[test]
+fn edges_that_are_two_results_are_refused() {
+    let twice = |plan: &mut Plan| {
+        let is_edges = |reg: &Reg| reg.kind == RegKind::Edges;
+        let kernel = plan.kernels.iter_mut().find(|kernel| kernel.regs.iter().any(is_edges));
+        let kernel = Arc::make_mut(kernel.expect("attention has edges"));
+        let edges = kernel.results.iter().copied().find(|view| is_edges(&kernel.regs[view.reg as usize]));
+        kernel.results.extend(edges);
+    };
+    assert_eq!(broken("attention", twice), [Rule::Edges]);
 }
 
 #[test]

@@ -4,13 +4,14 @@ use crate::agreement::{planner, verified};
 use crate::graphs::weights;
 use autobatch_ir::graph::Unary;
 use autobatch_ir::graph::{Graph, GraphData, Value};
+use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::check::{Wanted, check};
 use autobatch_ir::plan::interp::{Played, RunError, play};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Certificate, Code, Operand, Plan, Stage};
 use autobatch_ir::types::{INDEX, f32, list};
-use autobatch_planner::Request;
+use autobatch_planner::{PlanError, Request, Selection};
 use std::sync::Arc;
 
 /// Three words, looked up, and the sum of them in every order; a looked up row of a computed index.
@@ -192,4 +193,17 @@ fn a_promise_to_share_is_kept_or_refused() {
     assert_eq!(error.to_string(), wanted);
     // Batches of one keep every promise.
     planner("none").plan(&promised(2), &Request::default()).expect("nothing is batched");
+}
+
+#[test]
+fn values_that_the_graph_does_not_have_are_refused() {
+    let graph = graph([1, 2, 3]);
+    let missing = ValueId::new(graph.arena.values());
+    let request = Request { wanted: &[missing], ..Request::default() };
+    let mut planner = planner("none");
+    let error = planner.plan(&graph, &request).expect_err("there is no such value");
+    assert_eq!(error, PlanError::NoValue(missing));
+    assert!(error.to_string().contains(&format!("has no value {missing}")), "{error}");
+    let rewritten = planner.optimize_and_plan(&graph, &request, &Selection::none());
+    assert_eq!(rewritten.expect_err("there is no such value"), PlanError::NoValue(missing));
 }

@@ -17,6 +17,11 @@ pub enum RunError {
         /// How many bytes the slabs take.
         bytes: u64,
     },
+    /// What kernels keep while they are played does not fit in memory.
+    Tiles {
+        /// How many bytes a kernel takes, on each thread.
+        bytes: u64,
+    },
     /// A plan that updates stores was played as one that computes values.
     IsUpdate,
     /// A plan was to be played on from where another ended.
@@ -75,6 +80,10 @@ impl fmt::Display for RunError {
             Self::Memory { bytes } => write!(
                 f,
                 "the slabs of the plan take {bytes} bytes, which cannot be had; plan fewer instances at once"
+            ),
+            Self::Tiles { bytes } => write!(
+                f,
+                "what a kernel of the plan keeps between its stages takes {bytes} bytes a thread, which cannot be had; make values smaller, or cells of fewer ops"
             ),
             Self::IsUpdate => f.write_str("the plan updates stores; play it with update"),
             Self::NotBefore => {

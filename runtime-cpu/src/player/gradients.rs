@@ -42,10 +42,13 @@ impl Gradients {
         self.fresh.clear();
         self.fresh.resize(plan.finals.len(), false);
         if kept {
-            return match params.enumerate().map(gradient).eq(self.params.iter().copied()) {
-                true => Ok(()),
-                false => Err(RunError::OtherGradients),
+            let elements = |store: StoreId| plan.stores[store.index()].ty.shape.elements();
+            let is_there = |gradient: Option<StoreId>| {
+                gradient.is_none_or(|store| self.stores[store.index()].values.len() == elements(store))
             };
+            let same = params.enumerate().map(gradient).eq(self.params.iter().copied())
+                && self.params.iter().all(|&gradient| is_there(gradient));
+            return if same { Ok(()) } else { Err(RunError::OtherGradients) };
         }
         self.params.clear();
         self.params.extend(params.enumerate().map(gradient));

@@ -43,7 +43,7 @@ use kept::Kept;
 use memory::Memory;
 use ready::{Ready, recycled};
 use std::fmt;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tile::{PlayContext, TileMemory};
 use updates::{Arrays, Updates};
@@ -226,6 +226,11 @@ impl Player {
         border::check_indices(plan, &self.ready, bound.words, &mut self.origins)?;
         let before = self.kept.take().filter(|_| first.is_some());
         let fields = self.memory.fit(plan).ok_or(RunError::Memory { bytes: plan.slab_bytes() })?;
+        let tile = self.ready.tile_floats();
+        for memory in &mut self.threads {
+            let memory = memory.get_mut().unwrap_or_else(PoisonError::into_inner);
+            memory.fit(tile).ok_or(RunError::Tiles { bytes: (tile as u64).saturating_mul(4) })?;
+        }
         let context = PlayContext { isa: self.isa, plan, ready: &self.ready, params: &params, fields, bound };
         let how =
             waves::How { first: first.unwrap_or(0), shared_work: self.shared_work, watched: self.watch };

@@ -22,6 +22,8 @@ impl Tile<'_> {
     ) {
         let out = self.strip(dst);
         let width = dst.width as usize / rows;
+        // The bias begins where the parts begin, all at one column (plan rule on products).
+        let first_column = chains[0].1[0].col as usize;
         for (number, (weight, parts)) in chains.iter().enumerate() {
             let weights = &*self.step.weights[*weight];
             for row_of_value in 0..if rows == 1 { 1 } else { self.lanes.len() } {
@@ -35,8 +37,9 @@ impl Tile<'_> {
                 }
                 let start = match (number, init) {
                     (0, ProdInit::Zero) => Start::Zero,
-                    (0, ProdInit::Bias(port)) => Start::Bias(&self.step.params[port as usize][..width]),
-                    // SAFETY: as for this function.
+                    (0, ProdInit::Bias(port)) => {
+                        Start::Bias(&self.step.params[port as usize][first_column..][..width])
+                    }
                     (0, ProdInit::View(view)) => {
                         // SAFETY: as for this function.
                         Start::Rows(unsafe { self.part_rows(view, rows, width, row_of_value) })
@@ -62,13 +65,12 @@ impl Tile<'_> {
     unsafe fn part_rows(&self, view: View, rows: usize, k: usize, lane: usize) -> Rows<'_> {
         if rows == 1
             && let Home::Port(port) = self.step.program.registers[view.reg as usize].home
-            && let Operand::Table { field, at } = self.step.operands[port as usize]
+            && let Some((base, stride, at)) = self.tabled(self.step.operands[port as usize])
         {
-            let field = self.step.fields[field.index()];
-            let base = field.base.wrapping_add(view.start as usize);
+            let base = base.wrapping_add(view.start as usize);
             let table = &self.step.tables[at as usize..];
             // SAFETY: as for this function.
-            return unsafe { Rows::from_raw(base, usize::MAX, field.width, RowNumbers::Table(table)) };
+            return unsafe { Rows::from_raw(base, usize::MAX, stride, RowNumbers::Table(table)) };
         }
         let strip = self.strip(view);
         let (base, stride, first) = if rows == 1 {
@@ -78,6 +80,18 @@ impl Tile<'_> {
         };
         // SAFETY: as for this function; lane `l` of the step is row `l - lanes.start` of the strip.
         unsafe { Rows::from_raw(base, usize::MAX, stride, RowNumbers::Stepped { first, step: 1 }) }
+    }
+
+    /// Where the rows of an operand begin that come through a table, how far they are apart, and where the table begins.
+    fn tabled(&self, operand: Operand) -> Option<(*const f32, usize, u32)> {
+        match operand {
+            Operand::Table { field, at } => {
+                let field = self.step.fields[field.index()];
+                Some((field.base.cast_const(), field.width, at))
+            }
+            Operand::FloatTable { at } => Some((self.step.floats.as_ptr(), 1, at)),
+            _ => None,
+        }
     }
 
     /// The product of two values of each lane. Where all lanes share the right one and the others lie

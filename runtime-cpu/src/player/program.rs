@@ -135,9 +135,10 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// `in_place` says whether results may be homes: rows through a table are not side by side.
-    pub(super) fn new(kernel: &Kernel, in_place: bool) -> Self {
-        let mut builder = Builder::new(kernel, in_place);
+    /// `in_place` says whether results may be homes: rows through a table are not side by side. `None` if there is no
+    /// memory for its constants.
+    pub(super) fn new(kernel: &Kernel, in_place: bool) -> Option<Self> {
+        let mut builder = Builder::new(kernel, in_place)?;
         let tasks =
             kernel.stages.iter().enumerate().map(|(number, stage)| builder.task(number, stage)).collect();
         let row_floats = builder.row_floats.max(1);
@@ -148,7 +149,7 @@ impl Program {
             home == Home::Result(number as u32) || home == Home::Edges(number as u32)
         };
         let results = kernel.results.iter().copied().enumerate();
-        Self {
+        Some(Self {
             copies: results.filter(|(number, view)| !is_home(*number, view)).collect(),
             registers: builder.registers,
             gathers: builder.gathers,
@@ -160,7 +161,12 @@ impl Program {
             tile_rows: fit.clamp(TILE_STEP, TILE_MOST),
             row_work: builder.work,
             index_limits: index_limits(kernel),
-        }
+        })
+    }
+
+    /// Floats of the tile in which so many lanes are played, those of blocks included; `None` are more than can be counted.
+    pub(super) fn tile_floats(&self, lanes: usize) -> Option<usize> {
+        self.row_floats.checked_mul(lanes.min(self.tile_rows))?.checked_add(self.block_floats)
     }
 }
 
@@ -177,7 +183,7 @@ struct Builder {
 }
 
 impl Builder {
-    fn new(kernel: &Kernel, in_place: bool) -> Self {
+    fn new(kernel: &Kernel, in_place: bool) -> Option<Self> {
         let mut builder = Self {
             registers: Vec::with_capacity(kernel.regs.len()),
             gathers: vec![None; kernel.ports as usize],
@@ -188,6 +194,7 @@ impl Builder {
             block_floats: 0,
             work: 1,
         };
+        builder.constants.try_reserve_exact(constant_floats(kernel)).ok()?;
         for (number, reg) in kernel.regs.iter().enumerate() {
             let width = reg.ty.shape.elements();
             let home = match reg.kind {
@@ -211,7 +218,7 @@ impl Builder {
                 builder.gathers[number as usize] = Some(builder.reserve(kernel.whole(number).width as usize));
             }
         }
-        builder
+        Some(builder)
     }
 
     fn reserve(&mut self, width: usize) -> usize {
@@ -361,6 +368,12 @@ fn result_of(kernel: &Kernel, reg: u32) -> Option<u32> {
     let mut found = kernel.results.iter().enumerate().filter(|(_, view)| view.reg == reg);
     let (number, view) = found.next()?;
     (found.next().is_none() && *view == kernel.whole(reg)).then_some(number as u32)
+}
+
+/// Floats of the registers of a kernel whose elements are constant.
+pub(super) fn constant_floats(kernel: &Kernel) -> usize {
+    let constants = kernel.regs.iter().filter(|reg| matches!(reg.kind, RegKind::Const(_)));
+    constants.map(|reg| reg.ty.shape.elements()).sum()
 }
 
 /// Whether a stage that reads rows side by side (not a product, not a fold of a list port) or a

@@ -6,12 +6,13 @@
 //! weights where a version is another; of one that grew only what is new. Everything lies in vectors that stay from plan to plan, so that a
 //! plan of a size seen before allocates nothing.
 
-use super::Stores;
 use super::packed::Packed;
-use super::program::Program;
+use super::program::{Program, constant_floats};
+use super::{RunError, Stores};
 use crate::kernels::{Isa, KernelError, PackedWeights};
 use autobatch_ir::plan::{Kernel, Operand, Place, Plan, Step, Verified};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -39,6 +40,8 @@ pub(super) struct Ready {
     turns: Vec<Turn>,
     /// The least number of values that an index at a port of the plan's kernels may take.
     least_limit: u32,
+    /// Floats of the largest tile of any step, or more than there are.
+    tile_floats: usize,
     /// The plan that programs and bindings are those of.
     plan: Option<u64>,
 }
@@ -98,9 +101,9 @@ impl Ready {
         plan: &Verified<Plan>,
         stores: &'a dyn Stores,
         params: &mut Vec<&'a [f32]>,
-    ) -> Result<(), KernelError> {
+    ) -> Result<(), RunError> {
         if self.plan == Some(plan.identity()) {
-            return self.renew(isa, plan, stores, params);
+            return Ok(self.renew(isa, plan, stores, params)?);
         }
         let grew = self.plan.take().is_some_and(|before| plan.grew_from(before));
         if grew && self.programs.len() <= MOST_PROGRAMS {
@@ -111,7 +114,9 @@ impl Ready {
         }
         self.of_kernel.resize(plan.kernels.len(), [NONE; 2]);
         for step in &plan.steps[self.turns.len()..] {
-            let program = self.find_program(plan, step);
+            let program = self.find_program(plan, step)?;
+            let floats = self.programs[program as usize].1.tile_floats(step.rows as usize);
+            self.tile_floats = self.tile_floats.max(floats.unwrap_or(usize::MAX));
             let binding = match self.find_binding(plan, step, program) {
                 Some(binding) => binding,
                 None => self.bind(isa, plan, step, program, stores, params)?,
@@ -136,6 +141,7 @@ impl Ready {
         self.weights.clear();
         self.versions.clear();
         self.least_limit = u32::MAX;
+        self.tile_floats = 0;
         if self.programs.len() > MOST_PROGRAMS {
             self.known.clear();
             self.programs.clear();
@@ -194,6 +200,11 @@ impl Ready {
         self.least_limit
     }
 
+    /// Floats of the largest tile that a thread plays of any of its steps.
+    pub(super) fn tile_floats(&self) -> usize {
+        self.tile_floats
+    }
+
     /// The program of a step of that plan.
     pub(super) fn program(&self, step: usize) -> &Program {
         &self.programs[self.turns[step].program as usize].1
@@ -215,22 +226,28 @@ impl Ready {
         &all[turn.params as usize..]
     }
 
-    fn find_program(&mut self, plan: &Plan, step: &Step) -> u32 {
+    fn find_program(&mut self, plan: &Plan, step: &Step) -> Result<u32, RunError> {
         let in_place = plan.places(step).iter().all(|place| !matches!(place, Place::Table { .. }));
         let slot = self.of_kernel[step.kernel.index()][usize::from(in_place)];
         if slot != NONE {
-            return slot;
+            return Ok(slot);
         }
         let kernel = &plan.kernels[step.kernel.index()];
-        let number = *self.known.entry((Arc::as_ptr(kernel) as usize, in_place)).or_insert_with(|| {
-            self.programs.push((Arc::clone(kernel), Program::new(kernel, in_place)));
-            self.of_program.push([NONE; 2]);
-            self.programs.len() as u32 - 1
-        });
+        let number = match self.known.entry((Arc::as_ptr(kernel) as usize, in_place)) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(unknown) => {
+                let program = Program::new(kernel, in_place);
+                let bytes = 4 * constant_floats(kernel) as u64;
+                let program = program.ok_or(RunError::Tiles { bytes })?;
+                self.programs.push((Arc::clone(kernel), program));
+                self.of_program.push([NONE; 2]);
+                *unknown.insert(self.programs.len() as u32 - 1)
+            }
+        };
         self.of_kernel[step.kernel.index()][usize::from(in_place)] = number;
         let limits = &self.programs[number as usize].1.index_limits;
         self.least_limit = limits.iter().fold(self.least_limit, |least, &(_, limit)| least.min(limit));
-        number
+        Ok(number)
     }
 
     fn find_binding(&mut self, plan: &Plan, step: &Step, program: u32) -> Option<u32> {

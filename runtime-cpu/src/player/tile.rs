@@ -58,6 +58,13 @@ pub(super) struct TileMemory {
     pub(super) stretches: Vec<Stretch>,
 }
 
+impl TileMemory {
+    /// Makes room for tiles of so many floats; `None` if it cannot be had.
+    pub(super) fn fit(&mut self, floats: usize) -> Option<()> {
+        self.tile.fit(floats)
+    }
+}
+
 /// Space of stages, kept so that nothing is allocated again. The vectors hold nothing between calls.
 #[derive(Default)]
 pub(super) struct Space {
@@ -113,14 +120,9 @@ impl StepContext<'_> {
     /// # Safety
     /// The context is that of a step of a verified plan, its fields have the rows that the plan
     /// declares, its bindings cover what the plan binds, and no other thread plays the same lanes or
-    /// a step of another wave.
+    /// a step of another wave. The memory has room for a tile of the step.
     pub(super) unsafe fn play(&self, lanes: Range<usize>, memory: &mut TileMemory) {
         let rows = self.program.tile_rows;
-        // Every tile needs the same memory; a failed allocation aborts like any small one.
-        memory
-            .tile
-            .fit(self.program.block_floats + self.program.row_floats * rows)
-            .expect("a tile is at most one MiB, or a few rows");
         let blocks = memory.tile.floats_mut().as_mut_ptr();
         let base = blocks.wrapping_add(self.program.block_floats);
         // As few tiles as can be, nearly equal: each goes through the weights once.

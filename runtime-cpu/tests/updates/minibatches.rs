@@ -4,10 +4,10 @@ use crate::lab::{Lab, Random};
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified, interp};
-use autobatch_ir::{INDEX, Init, Module, ModuleBuilder, Param, ParamId, Table, f32};
+use autobatch_ir::{INDEX, Init, Module, ModuleBuilder, Param, ParamId, Table, Weights, f32};
 use autobatch_nn::optim::{Adam, Optimize, Sgd};
 use autobatch_planner::{Gradients, Planner, Request};
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::{Bound, Player, RunError};
 use std::sync::Arc;
 
 struct Model {
@@ -18,10 +18,15 @@ struct Model {
 }
 
 fn model() -> Model {
+    model_of(4)
+}
+
+/// The model with words of such a width.
+fn model_of(width: usize) -> Model {
     let mut m = ModuleBuilder::new("classifier");
-    let words = m.table("words", [20, 4], Init::Uniform(0.5));
-    let (w, b) = (m.param("w", [4, 3], Init::Glorot(1.0)), m.param("b", [3], Init::ZEROS));
-    m.cell("unused", [INDEX, f32(4)], |_, [index, x]| [words.row(index) + x]);
+    let words = m.table("words", [20, width], Init::Uniform(0.5));
+    let (w, b) = (m.param("w", [width, 3], Init::Glorot(1.0)), m.param("b", [3], Init::ZEROS));
+    m.cell("unused", [INDEX, f32(width)], |_, [index, x]| [words.row(index) + x]);
     Model { module: m.build().expect("the module is well formed"), words, w, b }
 }
 
@@ -127,4 +132,17 @@ fn kept_gradients_are_those_of_all_minibatches_together() {
     play(&mut player, &lab, &batch);
     play(&mut whole, &lab, &batch);
     assert_eq!(player.gradient_of(ParamId::new(1)), whole.gradient_of(ParamId::new(1)));
+}
+
+#[test]
+fn gradients_of_other_sizes_are_not_added_to_those_that_are_kept() {
+    let lab = Lab::new(&model().module, Sgd::new(0.1));
+    let mut player = Player::new(1).expect("the machine has an instruction set");
+    play(&mut player, &lab, &model().minibatch(&[(1, 1)]));
+    let wider = model_of(7);
+    let (graph, plan) = wider.minibatch(&[(1, 1)]);
+    player.set_keep_gradients(true);
+    let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
+    let error = player.play(&plan, &Weights::init(&wider.module, 1), bound).expect_err("these are others");
+    assert!(matches!(error, RunError::OtherGradients), "{error}");
 }

@@ -76,7 +76,14 @@ fn check_part(
         }
         _ => return refuse(format!("{sum:?} does not take {:?} with {} rows a lane", part.x, part.each)),
     }
-    rows(plan, part, "dy", part.dy, (dy_width, DType::F32), written)
+    rows(plan, part, "dy", part.dy, (dy_width, DType::F32), written)?;
+    // One row may stand for all lanes, so that nothing else bounds them.
+    match part.lanes as usize > plan.lanes.len() {
+        true => {
+            refuse(format!("its {} lanes are more than the {} of all steps", part.lanes, plan.lanes.len()))
+        }
+        false => Ok(()),
+    }
 }
 
 fn words(plan: &Plan, last: u64) -> Result<(), (Rule, String)> {
@@ -117,6 +124,9 @@ fn rows(
         return Err((Rule::Finals, message));
     }
     match operand {
+        Operand::Rows { start, stride: 0, .. } => {
+            present(field, u64::from(start), u64::from(start) + 1, written)
+        }
         Operand::Rows { start, stride: 1, .. } => {
             present(field, u64::from(start), u64::from(start) + u64::from(part.lanes), written)
         }

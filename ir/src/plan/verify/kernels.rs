@@ -23,10 +23,16 @@ pub(super) fn verify(id: KernelId, kernel: &Kernel, findings: &mut VerifyErrors)
         walk.commit();
     }
     walk.stage = None;
+    let mut edges = Vec::new();
     for &view in &kernel.results {
-        if walk.edge_result(view).is_none() {
-            walk.read(view);
+        match walk.edge_result(view) {
+            Some(()) => edges.push(view.reg),
+            None => drop(walk.read(view)),
         }
+    }
+    edges.sort_unstable();
+    if let Some(pair) = edges.windows(2).find(|pair| pair[0] == pair[1]) {
+        walk.report(Rule::Edges, format!("the edges of register {} are two results", pair[0]));
     }
     if kernel.source && !kernel.stages.is_empty() {
         let found = kernel.stages.len();

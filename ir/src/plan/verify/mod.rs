@@ -51,10 +51,10 @@
 //!
 //! Finals:
 //! * **P28** A final adds to a gradient store, inside it, and its rows have the widths of its block:
-//!   `x` and `dy` are rows, the index of a table's row is one word.
+//!   `x` and `dy` are rows, the index of a table's row is one word. A part has no more lanes than all steps.
 //! * **P29** The rows that it takes lie inside their slabs and were written by a step.
 //! * **P30** The gradient of a fold reads what its fold reads, and gives edges of those types; a
-//!   register of edges is written once and is a result, and its place has the offsets of the list.
+//!   register of edges is written once and is one result, and its place has the offsets of the list.
 //!
 //! Updates:
 //! * **P31** A plan that updates stores is of mode train and has no steps, slabs, sums or outputs and

@@ -1,0 +1,91 @@
+//! Plans written by hand say what no planner does: they are played to the bits of the naive player, or refused in words.
+
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Plan, Verified, interp};
+use autobatch_ir::{Init, ModuleBuilder, Weights};
+use autobatch_runtime_cpu::kernels::Isa;
+use autobatch_runtime_cpu::{BindError, Bound, Player, RunError};
+
+/// Three rows of bound floats go through one kernel, whose stages these are, to rows of four elements. The kernel has a port of
+/// three elements, a weight of three rows and eight columns, and a vector of eight.
+fn plan(stages: &str, operand: &str) -> Verified<Plan> {
+    let text = format!(
+        "autobatch plan 1 module \"by hand\" structure 0x0 mode infer
+        store @w param f32[3,8] store @b param f32[8]
+        bind words 0 floats 12
+        slab s0 value {{y: f32[4]}} x3
+        kernel k0 @cell (%0: f32[3]) [@0: f32[3,8], @1: f32[8]] {{ temp %1: f32[4] {stages} return %1 }}
+        wave 0 f0 k0[@w, @b] x3 -> s0.y[0..3] <- {operand} = a0 a1 a2
+        output \"0\" s0.y[0] output \"1\" s0.y[1] output \"2\" s0.y[2]
+        certificate batches 1 bound 0 | rows copied 0 tabled 0 direct 0 | slabs 48 bytes"
+    );
+    Plan::from_text(text).expect("well written").verify().expect("sound")
+}
+
+/// Plays on every instruction set, on one thread and on two, and compares with the naive player.
+fn agrees(plan: &Verified<Plan>) {
+    let mut m = ModuleBuilder::new("by hand");
+    m.param("w", [3, 8], Init::Uniform(1.0));
+    m.param("b", [8], Init::Uniform(1.0));
+    let weights = Weights::init(&m.build().expect("sound"), 1);
+    let floats: Vec<f32> = (0..12).map(|number| (number as f32 * 0.618).sin()).collect();
+    let bound = Bound { words: &[], floats: &floats, noise: Noise::Off };
+    let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
+    let expected = interp::play(plan, &stores, &[], &floats, Noise::Off).expect("everything is bound");
+    for (isa, threads) in Isa::available().into_iter().flat_map(|isa| [(isa, 1), (isa, 2)]) {
+        let mut player = Player::with_isa(isa, threads);
+        player.set_shared_work(1);
+        player.play(plan, &weights, bound).expect("everything is bound");
+        for number in 0..3 {
+            let found: Vec<u32> = player.output(plan, number).iter().map(|x| x.to_bits()).collect();
+            assert_eq!(Some(&found[..]), expected.output(number), "{isa} {threads}: row {number}");
+        }
+    }
+}
+
+#[test]
+fn a_bias_begins_at_the_column_of_its_product() {
+    agrees(&plan("prod %1 = @1 + %0 . @0[0..3]", "x[0..9 by 3]"));
+    agrees(&plan("prod %1 = @1 + %0 . @0[0..3, 3..]", "x[0..9 by 3]"));
+    agrees(&plan("prod %1 = @1 + %0[0..2] . @0[0..2, 4..] + %0[2] . @0[1..2, 4..]", "x[0..9 by 3]"));
+}
+
+#[test]
+fn products_read_bound_floats_through_a_table() {
+    agrees(&plan("prod %1 = 0 + %0 . @0[0..3]", "x{9 0 4}"));
+    agrees(&plan("prod %1 = 0 + %0[1..3] . @0[1..3]", "x{3 3 1}"));
+}
+
+#[test]
+fn parameters_of_a_module_that_has_fewer_are_refused_by_name() {
+    let plan = plan("prod %1 = 0 + %0 . @0[0..3]", "x[0..9 by 3]");
+    let mut m = ModuleBuilder::new("another");
+    m.param("w", [3, 8], Init::Uniform(1.0));
+    let weights = Weights::init(&m.build().expect("sound"), 1);
+    let bound = Bound { words: &[], floats: &[0.0; 12], noise: Noise::Off };
+    let error = Player::with_isa(Isa::best(), 1).play(&plan, &weights, bound).expect_err("there is no @b");
+    let RunError::Bound(BindError::Store { name, expected, found }) = error else { panic!("{error}") };
+    assert_eq!((name.as_str(), expected, found), ("b", 8, 0));
+}
+
+/// So many registers of 2^29 floats are more than a process can address.
+const TOO_MANY: usize = 70_000;
+
+#[test]
+fn kernels_whose_registers_cannot_be_had_are_refused() {
+    let mut m = ModuleBuilder::new("by hand");
+    m.param("w", [3, 8], Init::Uniform(1.0));
+    m.param("b", [8], Init::Uniform(1.0));
+    let weights = Weights::init(&m.build().expect("sound"), 1);
+    let bound = Bound { words: &[], floats: &[0.0; 12], noise: Noise::Off };
+    let registers = |end: &str| {
+        let all = (2..TOO_MANY + 2).map(|number| format!("%{number}: f32[536870912]{end}"));
+        all.collect::<Vec<String>>().join(", ")
+    };
+    let stages = "prod %1 = 0 + %0 . @0[0..3]";
+    for registers in [format!("temp {}", registers("")), format!("const {}", registers(" = 0.5"))] {
+        let plan = plan(&format!("{registers} {stages}"), "x[0..9 by 3]");
+        let error = Player::with_isa(Isa::best(), 1).play(&plan, &weights, bound).expect_err("too large");
+        assert!(matches!(error, RunError::Tiles { bytes } if bytes >= (TOO_MANY as u64) << 31), "{error}");
+    }
+}
