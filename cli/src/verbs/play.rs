@@ -172,7 +172,7 @@ fn counters(player: &Player, plan: &Plan, console: &mut Console<'_>) -> Result<(
     let mut rows = vec![["kernel", "steps", "rows", "moved", "Mflop", "time"].map(str::to_owned).to_vec()];
     for kernel in counters.by_kernel(plan) {
         rows.push(vec![
-            format!("@{}", kernel.name),
+            kernel.name.clone(),
             count(kernel.steps),
             count(kernel.rows),
             bytes_in_words(kernel.bytes),
