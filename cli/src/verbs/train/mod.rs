@@ -188,7 +188,8 @@ impl<'a> Run<'a> {
             self.curve.push(epoch);
             self.curve.write(self.args, self.lesson)?;
             if verdict.stop {
-                writeln!(console, "no better for {} epochs", self.args.patience)?;
+                let epochs = plural(self.args.patience as u64, "epoch");
+                writeln!(console, "no better for {epochs}")?;
                 return Ok(true);
             }
         }
