@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 pub struct SessionOptions {
     /// Where plans are played.
     pub device: Device,
-    /// How batches are chosen. `AUTOBATCH_POLICY` overrides the default.
+    /// How batches are chosen. `AUTOBATCH_POLICY` overrides the default, unless it is empty.
     pub policy: Policy,
     /// How rows are ordered.
     pub rows: RowOrder,
@@ -126,10 +126,7 @@ impl Session {
     ) -> Result<Self> {
         state::check_weights(module, &weights)?;
         let player = AnyPlayer::new(&options)?;
-        let policy = match std::env::var("AUTOBATCH_POLICY") {
-            Ok(word) if options.policy == Policy::default() => word.parse()?,
-            _ => options.policy,
-        };
+        let policy = if options.policy == Policy::default() { planning::policy()? } else { options.policy };
         Ok(Self {
             module: Arc::clone(module),
             mirror: Mirror::new(weights),

@@ -85,6 +85,30 @@ fn what_makes_no_sense_is_refused_before_anything_is_done() {
 }
 
 #[test]
+fn variables_that_are_empty_say_nothing_and_wrong_ones_are_named() {
+    let folder = scratch("variables");
+    std::fs::create_dir_all(&folder).expect("the scratch folder is there");
+    let train = |variables: &[(&str, &str)]| {
+        Command::new(env!("CARGO_BIN_EXE_autobatch"))
+            .args(["train", "names", "--count", "8", "--hidden", "4", "--epochs", "1"])
+            .envs(variables.iter().copied())
+            .current_dir(&folder)
+            .output()
+            .expect("the program was built")
+    };
+    let all = ["AUTOBATCH_POLICY", "AUTOBATCH_CPU", "AUTOBATCH_COSTS", "AUTOBATCH_DUMP", "AUTOBATCH_TERMS"];
+    let output = train(&all.map(|name| (name, "")));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(std::fs::read_dir(&folder).expect("it was made").count(), 0, "nothing is dumped");
+    for name in ["AUTOBATCH_POLICY", "AUTOBATCH_CPU"] {
+        let output = train(&[(name, "zebra")]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("`zebra`") && said.contains(name), "{said}");
+        assert_eq!(output.status.code(), Some(3), "{name}");
+    }
+}
+
+#[test]
 fn three_is_a_file_that_is_not_what_it_should_be() {
     let bad = scratch("bad.graph");
     std::fs::write(&bad, "autobatch graph 1\nmodule \"x\"\ngraph\n%0 = foo(%1)\n")
