@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::mirror::Mirror;
 use crate::player::AnyPlayer;
 use crate::row::{Row, RowBuf};
+use crate::train::explained;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
@@ -176,7 +177,7 @@ impl Session {
     /// session's memory: nothing is copied, and the next run must wait until it is gone.
     ///
     /// # Errors
-    /// The first fault of emitting, or why the graph cannot be planned or played.
+    /// The first fault of emitting, or why the graph cannot be planned or played; of an index that is out of range, the line.
     #[track_caller]
     pub fn run<'s, 'g>(
         &'s mut self,
@@ -188,7 +189,7 @@ impl Session {
         let data = graph.data();
         let request = Request { wanted: &wanted, rows: self.planning.rows(), ..Request::default() };
         let plan = self.planning.plan(&data, &request)?;
-        self.play(&plan, &data, Noise::Off)?;
+        self.play(&plan, &data, Noise::Off).map_err(|error| explained(&data, error))?;
         Ok(Run::new(&self.player, plan, graph, &wanted))
     }
 

@@ -14,7 +14,6 @@ use crate::session::{Session, SessionOptions};
 use crate::train::checkpoint::{self, CheckpointError, Progress};
 use crate::train::emit::{Emitter, Threads};
 use crate::train::error::TrainError;
-use crate::train::locate::explained;
 use crate::train::report::{Evaluation, Step};
 use crate::train::update::Updater;
 use autobatch_ir::id::ParamId;
@@ -377,12 +376,12 @@ impl Trainer {
         mut metric: impl FnMut(I, &Row) -> S,
     ) -> Result<Evaluation> {
         let mut evaluation = Evaluation::default();
-        for items in items.chunks(EVALUATED_TOGETHER) {
-            let values = self.emitter.emit(items.to_vec(), 0, &forward)?;
+        for (number, items) in items.chunks(EVALUATED_TOGETHER).enumerate() {
+            let values = self.emitter.emit(items.to_vec(), number * EVALUATED_TOGETHER, &forward)?;
             let run = {
                 let graph = self.emitter.graph();
                 let values = values.iter().filter_map(|&key| graph.value(key));
-                self.session.run(graph, values).map_err(|error| explained(&graph.data(), error))?
+                self.session.run(graph, values)?
             };
             for (&item, &key) in items.iter().zip(&values) {
                 let row = run.by_key(key).expect("every item's value was asked for");

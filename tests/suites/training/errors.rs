@@ -36,6 +36,22 @@ fn refused_steps_say_the_item_and_leave_the_weights_alone() {
     assert_eq!((bits(&trainer), trainer.steps()), (before, 0));
 }
 
+#[test]
+fn an_index_out_of_range_is_found_at_its_line_wherever_it_is_played() {
+    let (model, mut trainer) = trainer(1);
+    let items: Vec<u32> = (0..300).map(|number| if number == 290 { 999 } else { 1 }).collect();
+    let tree = |word: u32| crate::model::Tree::Leaf(word);
+    let measured = trainer.evaluate(&items, |g, &word| model.logits(g, &tree(word)), |_, row| row[0]);
+    let predicted = trainer.session().predict(&items, |g, &word| model.logits(g, &tree(word)));
+    for error in [measured.unwrap_err(), predicted.unwrap_err()] {
+        let said = error.to_string();
+        assert!(
+            said.starts_with("item 290 of the minibatch: index 999 bound at ") && said.contains("model.rs"),
+            "{said}"
+        );
+    }
+}
+
 /// A scalar that depends on parameters.
 trait ParamSum {
     fn param_sum(&self, model: &Model) -> Value<'_>;
