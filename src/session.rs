@@ -193,6 +193,29 @@ impl Session {
         Ok(Run::new(&self.player, plan, graph, &wanted))
     }
 
+    /// Whether a play, forward or in reverse, stops at the first result that is NaN or infinite though all that it is made of
+    /// is finite, with an error that names the kernel. Off at first: it costs about as much as reading all results once
+    /// more. A trainer that watches also refuses steps whose loss is finite and whose gradients are not. Plays on a GPU are not
+    /// watched; [`eager`](Self::eager) finds the line of the model.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut m = ModuleBuilder::new("m");
+    /// let w = m.param("w", [2], Init::ZEROS);
+    /// let mut trainer = Trainer::new(m.build()?, Sgd::new(0.1))?;
+    /// trainer.session().set_watch(true);
+    /// // The root of 0 is finite, and its slope is not.
+    /// let error = trainer.step([()], |g, ()| g.param(w).sqrt().sum()).expect_err("it is watched");
+    /// assert!(error.to_string().contains("made NaN or an infinity of finite numbers"), "{error}");
+    /// assert_eq!(trainer.weights().by_name("w").expect("it was declared"), [0.0; 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_watch(&mut self, watch: bool) {
+        self.player.set_watch(watch);
+    }
+
     /// Whether plans are played elsewhere than on the processor.
     pub(crate) fn is_elsewhere(&self) -> bool {
         self.player.is_elsewhere()

@@ -52,6 +52,21 @@ fn an_index_out_of_range_is_found_at_its_line_wherever_it_is_played() {
     }
 }
 
+#[test]
+fn a_step_that_is_watched_is_refused_where_the_loss_is_finite_and_its_slope_is_not() {
+    let mut m = ModuleBuilder::new("root");
+    let w = m.param("w", [2], Init::ZEROS);
+    let mut trainer = Trainer::new(m.build().unwrap(), Sgd::new(0.1).clip_norm(1.0)).unwrap();
+    trainer.session().set_watch(true);
+    let step = trainer.step([1.0, 0.0], |g, x: f32| (g.param(w) + x).sqrt().sum());
+    says(step, &["sqrt'", "made NaN or an infinity of finite numbers"]);
+    assert_eq!((trainer.steps(), trainer.weights().by_name("w").unwrap()), (0, &[0.0; 2][..]));
+    trainer.step([1.0], |g, x: f32| (g.param(w) + x).sqrt().sum()).unwrap();
+    trainer.session().set_watch(false);
+    let step = trainer.step_with(|g| (g.param(w) * 0.0).sqrt().sum()).unwrap();
+    assert!(step.loss == 0.0 && trainer.weights().by_name("w").unwrap()[0].is_nan(), "nobody watches");
+}
+
 /// A scalar that depends on parameters.
 trait ParamSum {
     fn param_sum(&self, model: &Model) -> Value<'_>;
