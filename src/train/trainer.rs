@@ -18,7 +18,7 @@ use crate::train::report::{Evaluation, Step};
 use crate::train::update::Updater;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
-use autobatch_nn::optim::Optimizer;
+use autobatch_nn::optim::{Optimizer, Schedule};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -211,6 +211,30 @@ impl Trainer {
         self.noticed(set)?;
         self.mirrored = self.progress;
         Ok(())
+    }
+
+    /// The learning rate of the next step: the optimiser's times what its schedule says.
+    #[must_use]
+    pub fn learning_rate(&self) -> f64 {
+        self.updater.optimizer().learning_rate(self.session.updates() + 1)
+    }
+
+    /// Exchanges the schedule of the learning rate, on a plateau say; the optimiser's state stays. Schedules count
+    /// updates from the first one on, and checkpoints hold none.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut m = ModuleBuilder::new("m");
+    /// # m.param("w", [1], Init::ZEROS);
+    /// let mut trainer = Trainer::new(m.build()?, Adam::new(0.01))?;
+    /// trainer.set_schedule(Schedule::custom(|_| 0.5));
+    /// assert_eq!(trainer.learning_rate(), 0.005);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_schedule(&mut self, schedule: Schedule) {
+        self.updater.set_schedule(schedule);
     }
 
     /// Says where the data stands, for the next checkpoint.
