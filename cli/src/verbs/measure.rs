@@ -5,6 +5,7 @@ use crate::console::Console;
 use crate::failure::{Answer, Failure, FailureKind};
 use crate::files::{Form, form_of, write};
 use crate::picture;
+use crate::places::writable;
 use autobatch::train::CheckpointError;
 use autobatch_bench::{BenchArgs, BenchError, Calibration, calibrate as measure};
 use autobatch_models::catalogue::OpenError;
@@ -51,6 +52,7 @@ pub fn sweep(args: &SweepArgs, console: &mut Console<'_>) -> Result<Answer, Fail
         return Err(Failure::usage("-o - and --json both write to standard output")
             .help("name a file for the picture: -o sweep.svg"));
     }
+    args.output.as_deref().map_or(Ok(()), writable)?;
     let found = args.bench.sweep(name).map_err(|error| refused(&error))?;
     let text = if args.bench.json { format!("{}\n", found.to_json()) } else { found.to_string() };
     write!(console, "{text}")?;
@@ -62,6 +64,7 @@ pub fn sweep(args: &SweepArgs, console: &mut Console<'_>) -> Result<Answer, Fail
 
 /// Measures what steps and planning cost on this machine.
 pub fn calibrate(args: &CalibrateArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    writable(&args.output)?;
     let options = Calibration { turn: Duration::from_millis(args.turn), ..Calibration::default() };
     let table = measure(&options).map_err(|error| refused(&error))?;
     write(&args.output, format!("{}\n", table.to_json()).as_bytes(), console)?;

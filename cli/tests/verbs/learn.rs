@@ -83,6 +83,13 @@ fn a_run_without_time_stops_at_once_and_can_be_resumed() {
 }
 
 #[test]
+fn a_checkpoint_is_in_a_folder_that_is_made() {
+    let path = scratch("made/for/it.safetensors");
+    let said = trains("names", 1, &["--save", &path]);
+    assert!(said.contains("wrote") && std::path::Path::new(&path).exists(), "{said}");
+}
+
+#[test]
 fn a_parser_decodes_and_others_do_not() {
     let said = trains("parser", 1, &["--decode"]);
     assert!(said.contains("decoded     4 sentences greedily"), "{said}");

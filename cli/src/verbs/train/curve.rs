@@ -118,9 +118,7 @@ impl Curve {
                 Form::Json => self.json(lesson),
                 Form::Svg => self.svg(lesson),
             };
-            let folder = std::path::Path::new(path).parent().filter(|folder| !folder.as_os_str().is_empty());
-            let made = folder.map_or(Ok(()), std::fs::create_dir_all);
-            made.and_then(|()| std::fs::write(path, text)).map_err(|error| Failure::output(path, &error))?;
+            std::fs::write(path, text).map_err(|error| Failure::output(path, &error))?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ mod measure;
 use crate::args::{OptimizerArg, TrainArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
+use crate::places::{apart, make_folder, writable};
 use crate::words::{count, plural};
 use autobatch::nn::optim::{Adagrad, RmsProp};
 use autobatch::prelude::*;
@@ -96,6 +97,7 @@ impl<'a> Run<'a> {
         for path in &args.curve {
             curve::form(path)?;
         }
+        check_outputs(args)?;
         if args.decode && lesson.parsing.is_none() {
             let message = format!("model {} decodes nothing", lesson.entry.alias);
             return Err(Failure::usage(message).help("leave --decode out"));
@@ -111,6 +113,10 @@ impl<'a> Run<'a> {
         let mut trainer = Trainer::with_options(module, optimizer(args, rate), options, args.model.seed)?;
         if let Some(path) = &args.resume {
             trainer.load(path).map_err(|error| refused(path, &error))?;
+        }
+        for path in args.curve.iter().chain(&args.save) {
+            make_folder(path)?;
+            writable(path)?;
         }
         let scores = Scores::noted(&trainer);
         let mut patience = Patience::new(args.patience);
@@ -287,6 +293,15 @@ impl<'a> Run<'a> {
         )?;
         Ok(())
     }
+}
+
+/// Refuses a file that would be written for two purposes, or over the checkpoint that is resumed from by anything else than one.
+fn check_outputs(args: &TrainArgs) -> Result<(), Failure> {
+    let best = args.save.as_deref().map(best_path);
+    let curves: Vec<&str> = args.curve.iter().map(String::as_str).collect();
+    apart(&curves, args.resume.as_deref().as_slice())?;
+    let all: Vec<&str> = curves.into_iter().chain(args.save.as_deref()).chain(best.as_deref()).collect();
+    apart(&all, &[])
 }
 
 /// `names.best.safetensors` for `names.safetensors`.
