@@ -83,6 +83,18 @@ fn a_run_without_time_stops_at_once_and_can_be_resumed() {
 }
 
 #[test]
+fn only_what_was_written_is_said_to_be() {
+    let [path, curve] = ["unwritten.safetensors", "unwritten.svg"].map(scratch);
+    let said = trains("names", 0, &["--save", &path, "--curve", &curve]);
+    assert!(said.contains("up to 0 epochs") && !said.contains("wrote"), "{said}");
+    assert!(![&path, &curve].iter().any(|path| std::path::Path::new(path).exists()));
+    let path = scratch("over.safetensors");
+    trains("names", 1, &["--save", &path]);
+    let said = trains("names", 1, &["--resume", &path, "--save", &scratch("unwritten.safetensors")]);
+    assert!(said.contains("which has 1 epoch: nothing is left to do") && !said.contains("wrote"), "{said}");
+}
+
+#[test]
 fn a_checkpoint_is_in_a_folder_that_is_made() {
     let path = scratch("made/for/it.safetensors");
     let said = trains("names", 1, &["--save", &path]);

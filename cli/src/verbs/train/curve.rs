@@ -105,6 +105,11 @@ impl Curve {
         self.epochs.push(epoch);
     }
 
+    /// Whether no epoch was made, and so nothing was written.
+    pub(super) fn is_empty(&self) -> bool {
+        self.epochs.is_empty()
+    }
+
     /// The epoch of this number, from 1, if this run made it.
     pub(super) fn epoch(&self, number: u64) -> Option<&Epoch> {
         self.epochs.iter().find(|epoch| epoch.number == number)

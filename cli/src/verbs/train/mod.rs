@@ -75,6 +75,8 @@ struct Run<'a> {
     scores: Scores,
     curve: Curve,
     batch: usize,
+    /// Whether a checkpoint was written.
+    saved: bool,
     epochs: u64,
     start: Instant,
 }
@@ -131,6 +133,7 @@ impl<'a> Run<'a> {
             scores,
             curve: Curve::default(),
             batch: args.batch.map_or(habits.batch, |batch| batch as usize),
+            saved: false,
             epochs: args.epochs.unwrap_or(habits.epochs),
             start: Instant::now(),
         })
@@ -161,6 +164,11 @@ impl<'a> Run<'a> {
             args.model.device,
         )?;
         if let (Some(path), Progress { epoch, batches }) = (&args.resume, trainer.progress()) {
+            if epoch >= self.epochs {
+                let made = plural(epoch, "epoch");
+                writeln!(console, "resumed from {path}, which has {made}: nothing is left to do (--epochs)")?;
+                return Ok(());
+            }
             writeln!(console, "resumed from {path}: epoch {}, {batches} minibatches into it", epoch + 1)?;
         }
         Ok(())
@@ -236,12 +244,13 @@ impl<'a> Run<'a> {
         Ok(Some(taught))
     }
 
-    fn save(&self, best: bool) -> Result<(), Failure> {
+    fn save(&mut self, best: bool) -> Result<(), Failure> {
         let Some(path) = &self.args.save else { return Ok(()) };
         let written = |path: &str, result: Result<(), CheckpointError>| {
             result.map_err(|error| Failure { kind: crate::FailureKind::Output, ..refused(path, &error) })
         };
         written(path, self.trainer.save(path))?;
+        self.saved = true;
         if best {
             let best = best_path(path);
             written(&best, self.trainer.save(&best))?;
@@ -273,7 +282,8 @@ impl<'a> Run<'a> {
         if let Some(parsing) = lesson.parsing.as_ref().filter(|_| self.args.decode) {
             self.decode(parsing, console)?;
         }
-        for path in self.args.curve.iter().chain(&self.args.save) {
+        let drawn = self.args.curve.iter().filter(|_| !self.curve.is_empty());
+        for path in drawn.chain(self.args.save.iter().filter(|_| self.saved)) {
             writeln!(console, "wrote       {path}")?;
         }
         writeln!(console, "took        {}", console.time(self.start.elapsed()))?;
