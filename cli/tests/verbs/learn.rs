@@ -102,6 +102,19 @@ fn a_checkpoint_is_in_a_folder_that_is_made() {
 }
 
 #[test]
+fn a_run_goes_on_with_its_own_instances_in_their_order() {
+    let [early, late] = ["early.safetensors", "ended.safetensors"].map(scratch);
+    trains("treelstm", 2, &["--max-minutes", "0", "--save", &early]);
+    trains("treelstm", 1, &["--save", &late]);
+    let refused = trains("treelstm", 2, &["--seed", "2", "--resume", &late]);
+    assert!(refused.contains("was made with --seed 1, found 2") && refused.contains("[exit 2]"), "{refused}");
+    // Between epochs, minibatches may become larger.
+    let said = trains("treelstm", 2, &["--batch", "5", "--resume", &late]);
+    assert_eq!(epochs(&said).len(), 1, "{said}");
+    assert_eq!(epochs(&trains("treelstm", 2, &["--batch", "5", "--resume", &early])).len(), 2);
+}
+
+#[test]
 fn a_parser_decodes_and_others_do_not() {
     let said = trains("parser", 1, &["--decode"]);
     assert!(said.contains("decoded     4 sentences greedily"), "{said}");

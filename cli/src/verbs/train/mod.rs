@@ -6,6 +6,7 @@
 
 mod curve;
 mod measure;
+mod order;
 
 use crate::args::{OptimizerArg, TrainArgs};
 use crate::console::Console;
@@ -19,6 +20,7 @@ use autobatch_models::lessons::{self, Lesson};
 use autobatch_models::parser::greedy::{self, Parsing};
 use curve::{Curve, Epoch};
 use measure::measure;
+use order::Order;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -116,6 +118,12 @@ impl<'a> Run<'a> {
         if let Some(path) = &args.resume {
             trainer.load(path).map_err(|error| refused(path, &error))?;
         }
+        let batch = args.batch.map_or(habits.batch, |batch| batch as usize);
+        let order = Order { seed: args.model.seed, batch, bucket: args.bucket, count: lesson.train };
+        if let Some(path) = &args.resume {
+            order.check_against(path, &trainer)?;
+        }
+        order.note(&mut trainer);
         for path in args.curve.iter().chain(&args.save) {
             make_folder(path)?;
             writable(path)?;
@@ -132,7 +140,7 @@ impl<'a> Run<'a> {
             patience,
             scores,
             curve: Curve::default(),
-            batch: args.batch.map_or(habits.batch, |batch| batch as usize),
+            batch,
             saved: false,
             epochs: args.epochs.unwrap_or(habits.epochs),
             start: Instant::now(),
