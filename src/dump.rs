@@ -25,8 +25,10 @@ pub(crate) struct Dump {
 pub(crate) struct Number(u32);
 
 impl Dump {
+    /// Into the folder that the environment names; an empty name is none.
     pub(crate) fn from_environment() -> Self {
-        Self { folder: std::env::var_os("AUTOBATCH_DUMP").map(PathBuf::from), written: 0 }
+        let folder = std::env::var_os("AUTOBATCH_DUMP").filter(|folder| !folder.is_empty());
+        Self { folder: folder.map(PathBuf::from), written: 0 }
     }
 
     /// Writes a graph that is to be planned. A graph that grows keeps its number and is written anew. No number is given where

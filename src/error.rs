@@ -33,6 +33,8 @@ pub enum Error {
     Gpu(autobatch_runtime_wgpu::GpuError),
     /// A policy's word is unknown.
     Policy(ParsePolicyError),
+    /// `AUTOBATCH_POLICY` holds no policy.
+    PolicyVariable(ParsePolicyError),
     /// A policy's file could not be read.
     PolicyFile(LoadError),
     /// A device's word is unknown.
@@ -81,6 +83,7 @@ impl fmt::Display for Error {
             #[cfg(feature = "gpu")]
             Self::Gpu(error) => error.fmt(f),
             Self::Policy(error) => error.fmt(f),
+            Self::PolicyVariable(error) => write!(f, "{error}; set or unset AUTOBATCH_POLICY"),
             Self::PolicyFile(error) => error.fmt(f),
             Self::Device(error) => error.fmt(f),
             Self::OtherGraph => f.write_str("the value belongs to another graph than the one that is run"),

@@ -110,6 +110,11 @@ impl AnyPlayer {
         self.host.set_keep_gradients(keep);
     }
 
+    /// Whether the processor's player stops where NaN or an infinity arises.
+    pub(crate) fn set_watch(&mut self, watch: bool) {
+        self.host.set_watch(watch);
+    }
+
     /// Plays an update plan on the gradients that were played last; says whether the new values are on a
     /// device and not here.
     pub(crate) fn update(

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::mirror::Mirror;
 use crate::player::AnyPlayer;
 use crate::row::{Row, RowBuf};
+use crate::train::explained;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
@@ -33,7 +34,7 @@ use std::time::{Duration, Instant};
 pub struct SessionOptions {
     /// Where plans are played.
     pub device: Device,
-    /// How batches are chosen. `AUTOBATCH_POLICY` overrides the default.
+    /// How batches are chosen. `AUTOBATCH_POLICY` overrides the default, unless it is empty.
     pub policy: Policy,
     /// How rows are ordered.
     pub rows: RowOrder,
@@ -126,10 +127,7 @@ impl Session {
     ) -> Result<Self> {
         state::check_weights(module, &weights)?;
         let player = AnyPlayer::new(&options)?;
-        let policy = match std::env::var("AUTOBATCH_POLICY") {
-            Ok(word) if options.policy == Policy::default() => word.parse()?,
-            _ => options.policy,
-        };
+        let policy = if options.policy == Policy::default() { planning::policy()? } else { options.policy };
         Ok(Self {
             module: Arc::clone(module),
             mirror: Mirror::new(weights),
@@ -179,7 +177,7 @@ impl Session {
     /// session's memory: nothing is copied, and the next run must wait until it is gone.
     ///
     /// # Errors
-    /// The first fault of emitting, or why the graph cannot be planned or played.
+    /// The first fault of emitting, or why the graph cannot be planned or played; of an index that is out of range, the line.
     #[track_caller]
     pub fn run<'s, 'g>(
         &'s mut self,
@@ -191,8 +189,31 @@ impl Session {
         let data = graph.data();
         let request = Request { wanted: &wanted, rows: self.planning.rows(), ..Request::default() };
         let plan = self.planning.plan(&data, &request)?;
-        self.play(&plan, &data, Noise::Off)?;
+        self.play(&plan, &data, Noise::Off).map_err(|error| explained(&data, error))?;
         Ok(Run::new(&self.player, plan, graph, &wanted))
+    }
+
+    /// Whether a play, forward or in reverse, stops at the first result that is NaN or infinite though all that it is made of
+    /// is finite, with an error that names the kernel. Off at first: it costs about as much as reading all results once
+    /// more. A trainer that watches also refuses steps whose loss is finite and whose gradients are not. Plays on a GPU are not
+    /// watched; [`eager`](Self::eager) finds the line of the model.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut m = ModuleBuilder::new("m");
+    /// let w = m.param("w", [2], Init::ZEROS);
+    /// let mut trainer = Trainer::new(m.build()?, Sgd::new(0.1))?;
+    /// trainer.session().set_watch(true);
+    /// // The root of 0 is finite, and its slope is not.
+    /// let error = trainer.step([()], |g, ()| g.param(w).sqrt().sum()).expect_err("it is watched");
+    /// assert!(error.to_string().contains("made NaN or an infinity of finite numbers"), "{error}");
+    /// assert_eq!(trainer.weights().by_name("w").expect("it was declared"), [0.0; 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_watch(&mut self, watch: bool) {
+        self.player.set_watch(watch);
     }
 
     /// Whether plans are played elsewhere than on the processor.

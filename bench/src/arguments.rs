@@ -25,7 +25,7 @@ pub struct BenchArgs {
     /// How wide word vectors are
     #[arg(long, alias = "emb")]
     pub embedding: Option<usize>,
-    /// Instances in a graph; for sweep several, comma-separated
+    /// Instances in a graph; for sweep several, separated by commas
     #[arg(long, value_delimiter = ',')]
     pub batch: Vec<usize>,
     /// Instances to generate
@@ -58,8 +58,8 @@ pub struct BenchArgs {
     /// Split playing into packing, forward, reverse, finals, update
     #[arg(long)]
     pub phases: bool,
-    /// Refuse plans whose slabs take more bytes
-    #[arg(long, value_name = "BYTES")]
+    /// Refuse plans whose slabs take more bytes: 1000000, 64KiB, 512MiB, 2GiB
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub memory_limit: Option<u64>,
     /// Times products, moves and two models on a GPU instead: gpu, gpu:0, gpu:part-of-a-name; with
     /// --hidden, products of this size
@@ -96,11 +96,27 @@ impl BenchArgs {
         })
     }
 
+    /// Refuses the options that `what` does not heed.
+    fn refuse_unused(&self, what: &str) -> Result<(), BenchError> {
+        let (is_sweep, is_plain) = (what == "sweep", !["sweep", "peak", "threads"].contains(&what));
+        let options = [
+            ("a second number of --batch", self.batch.len() > 1 && !is_sweep),
+            ("--dump", self.dump.is_some() && !is_plain),
+            ("--phases", self.phases && !is_plain),
+            ("--device", self.device.as_deref().is_some_and(|device| device != "cpu") && !is_plain),
+        ];
+        match options.into_iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(BenchError::Unused { option, what: what.to_owned() }),
+            None => Ok(()),
+        }
+    }
+
     /// Measures batch sizes: those asked for, or powers of two.
     ///
     /// # Errors
-    /// As [`sweep`].
+    /// As [`sweep`], or if another option is of no use here.
     pub fn sweep(&self, name: &str) -> Result<Sweep, BenchError> {
+        self.refuse_unused("sweep")?;
         let usual = [1, 2, 4, 8, 16, 32, 64, 128, 256];
         let batches = if self.batch.is_empty() { &usual[..] } else { &self.batch };
         sweep(name, batches, &self.options()?)
@@ -111,6 +127,9 @@ impl BenchArgs {
     /// # Errors
     /// If the words make no sense, or as what they ask for.
     pub fn answer(&self) -> Result<String, BenchError> {
+        if let Some(what) = self.workload.first() {
+            self.refuse_unused(what)?;
+        }
         if let Some(device) = self.device.as_deref().filter(|device| *device != "cpu") {
             #[cfg(feature = "gpu")]
             return crate::gpu::report(device, self.hidden);
@@ -132,6 +151,9 @@ impl BenchArgs {
                 let pairs = pairs(name, &options)?;
                 Ok(chosen(pairs.to_string(), pairs.to_json()))
             }
+            [verb] if ["sweep", "peak", "threads"].contains(&verb.as_str()) => {
+                Err(BenchError::Verb(verb.clone()))
+            }
             [name] if let Some(folder) = &self.dump => {
                 let paths = dump(name, &options.sizes, folder)?;
                 Ok(paths.map(|path| format!("wrote {}", path.display())).join("\n"))
@@ -141,6 +163,34 @@ impl BenchArgs {
                 Ok(chosen(format!("{report}{}", report.agreed_line()), report.to_json()))
             }
             _ => Err(BenchError::Verb(self.workload.join(" "))),
+        }
+    }
+}
+
+/// A number of bytes, alone or with a unit.
+///
+/// # Errors
+/// If it is none, or more than a number holds.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u32); 3] = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+    let unit = UNITS.into_iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)));
+    let (digits, shift) = unit.unwrap_or((text, 0));
+    let number = digits.trim_end().parse::<u64>().ok();
+    number
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "expected a number of bytes, or one of KiB, MiB or GiB, such as 512MiB".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_bytes;
+
+    #[test]
+    fn bytes_have_units() {
+        let all = ["7", "64KiB", "512 MiB", "1GiB"].map(parse_bytes);
+        assert_eq!(all, [Ok(7), Ok(64 << 10), Ok(512 << 20), Ok(1 << 30)]);
+        for wrong in ["", "KiB", "1GB", "-1", "99999999999999GiB"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
         }
     }
 }

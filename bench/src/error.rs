@@ -36,6 +36,20 @@ pub enum BenchError {
         /// The number asked for.
         found: usize,
     },
+    /// There are too many threads.
+    Threads {
+        /// The most.
+        most: usize,
+        /// The number asked for.
+        found: usize,
+    },
+    /// An option is of no use to what is measured.
+    Unused {
+        /// The option.
+        option: &'static str,
+        /// What is measured.
+        what: String,
+    },
 }
 
 impl fmt::Display for BenchError {
@@ -56,6 +70,8 @@ impl fmt::Display for BenchError {
                 "the data holds no instances; give a file with at least one, or none to generate some",
             ),
             Self::Rounds { most, found } => write!(f, "rounds must be 1 to {most}, found {found}"),
+            Self::Threads { most, found } => write!(f, "threads must be 0 to {most}, found {found}"),
+            Self::Unused { option, what } => write!(f, "{option} is no option of {what}; leave it out"),
         }
     }
 }

@@ -25,7 +25,7 @@ mod report;
 mod step;
 mod sweep;
 
-pub use arguments::BenchArgs;
+pub use arguments::{BenchArgs, parse_bytes};
 pub use calibrate::{Calibration, calibrate};
 pub use dump::dump;
 pub use effort::{Effort, effort};
@@ -100,10 +100,13 @@ pub struct Options {
 
 impl Options {
     fn check(&self) -> Result<(), BenchError> {
-        if (1..=MOST_ROUNDS).contains(&self.rounds) {
-            return Ok(());
+        if !(1..=MOST_ROUNDS).contains(&self.rounds) {
+            return Err(BenchError::Rounds { most: MOST_ROUNDS, found: self.rounds });
         }
-        Err(BenchError::Rounds { most: MOST_ROUNDS, found: self.rounds })
+        if self.threads > MOST_THREADS {
+            return Err(BenchError::Threads { most: MOST_THREADS, found: self.threads });
+        }
+        Ok(())
     }
 }
 
@@ -126,6 +129,8 @@ impl Default for Options {
 
 /// More rounds than this are refused.
 const MOST_ROUNDS: usize = 10_000;
+/// More threads than this are refused: no machine has them, and starting them alone takes minutes.
+const MOST_THREADS: usize = 1024;
 /// A turn repeats a step at most so often.
 const MOST_REPEATS: usize = 1_000;
 

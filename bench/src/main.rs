@@ -1,9 +1,8 @@
 //! `autobatch-bench`: times models of the catalogue, alone or between the scripts of other systems.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program reports to the terminal")]
-
 use autobatch_bench::BenchArgs;
 use clap::Parser;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 /// Times whole steps: emit, plan, verify, play, read. AUTOBATCH_CPU=avx2 forces an instruction set.
@@ -15,14 +14,16 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().bench.answer() {
-        Ok(answer) => {
-            println!("{answer}");
-            ExitCode::SUCCESS
+    let answered = Arguments::parse().bench.answer().map_err(|error| error.to_string());
+    let said = answered.and_then(|answer| match writeln!(std::io::stdout(), "{answer}") {
+        // Whoever reads may stop reading.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("cannot write standard output: {error}"))
         }
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+        _ => Ok(()),
+    });
+    let Err(error) = said else { return ExitCode::SUCCESS };
+    // Nothing is left to do if not even that can be said.
+    let _ = writeln!(std::io::stderr(), "error: {error}");
+    ExitCode::FAILURE
 }

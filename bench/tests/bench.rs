@@ -2,6 +2,7 @@
 
 use autobatch_bench::{BenchError, Calibration, Mode, Options, calibrate, effort, pairs, run, sweep};
 use autobatch_models::catalogue;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 fn quick() -> Options {
@@ -126,4 +127,18 @@ fn a_calibration_gives_a_table_that_reads_back() {
     assert!(table.step_ns > 0.0 && table.planning.application_ns > 0.0, "{table:?}");
     assert!(table.classes.product.unit_ns + table.classes.product.row_ns > 0.0, "{table:?}");
     assert!(table.machine.ends_with("1 thread"), "{}", table.machine);
+}
+
+#[test]
+fn whoever_stops_reading_ends_the_program_quietly() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_autobatch-bench"))
+        .args(["b", "--alone", "--count", "2", "--hidden", "4", "--rounds", "1", "--turn", "0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
 }

@@ -108,7 +108,9 @@ impl From<autobatch_models::catalogue::OpenError> for Failure {
             OpenError::Unknown(_) | OpenError::Size { .. } | OpenError::NoFile(_) => {
                 Self::usage(error.to_string())
             }
-            OpenError::Data(_) | OpenError::Emit(_) => Self::input(error.to_string()),
+            OpenError::NoInstances { .. } | OpenError::Data(_) | OpenError::Emit(_) => {
+                Self::input(error.to_string())
+            }
         }
     }
 }

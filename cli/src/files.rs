@@ -4,6 +4,7 @@
 //! do. What is loaded is verified: no verb sees a graph or plan that breaks its rules.
 
 use crate::failure::Failure;
+use crate::places::apart;
 use autobatch_ir::LoadError;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Plan, Verified};
@@ -243,13 +244,15 @@ pub fn graph_beside(plan_path: &str, fits: impl Fn(&str, &GraphData) -> bool) ->
     })
 }
 
-/// Writes the graph that passes made beside the plan that is made of it; gives its path.
-pub fn write_after_passes(plan_path: &str, graph: &GraphData) -> Result<String, Failure> {
+/// Writes the graph that passes made of the one in `given` beside the plan that is made of it; gives its path.
+pub fn write_after_passes(plan_path: &str, graph: &GraphData, given: &str) -> Result<String, Failure> {
     let is_text = form_of(plan_path) == Some(Form::Text);
     let path = Path::new(plan_path).with_extension(AFTER_PASSES[usize::from(is_text)]);
+    let path = path.to_string_lossy().into_owned();
+    apart(&[&path], &[given])?;
     let bytes = if is_text { graph.to_text().into_bytes() } else { graph.to_bytes() };
-    std::fs::write(&path, bytes).map_err(|error| Failure::output(&path.to_string_lossy(), &error))?;
-    Ok(path.to_string_lossy().into_owned())
+    std::fs::write(&path, bytes).map_err(|error| Failure::output(&path, &error))?;
+    Ok(path)
 }
 
 /// A plan as a JSON document.

@@ -12,6 +12,7 @@ pub mod files;
 pub mod lifetimes;
 mod npy;
 pub mod picture;
+mod places;
 pub mod planning;
 mod spell;
 pub mod verbs;

@@ -14,12 +14,12 @@ pub(crate) fn count(number: impl Into<u64>) -> String {
     text
 }
 
-/// `1 step`, `2 steps`, `3 batches`
+/// `1 step`, `2 steps`, `3 batches`, `4 epochs`
 #[must_use]
 pub(crate) fn plural(number: u64, what: &str) -> String {
     let ending = match number {
         1 => "",
-        _ if what.ends_with("ch") || what.ends_with('s') => "es",
+        _ if what.ends_with("tch") || what.ends_with('s') => "es",
         _ => "s",
     };
     format!("{} {what}{ending}", count(number))
@@ -83,6 +83,13 @@ mod tests {
     #[test]
     fn thousands_are_parted_by_commas() {
         assert_eq!([7u64, 999, 1000, 1_234_567].map(count), ["7", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn words_take_the_ending_that_they_have_in_english() {
+        let words = ["step", "batch", "pass", "epoch"];
+        assert_eq!(words.map(|word| plural(2, word)), ["2 steps", "2 batches", "2 passes", "2 epochs"]);
+        assert_eq!(plural(1, "epoch"), "1 epoch");
     }
 
     #[test]

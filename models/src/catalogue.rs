@@ -117,6 +117,13 @@ pub enum OpenError {
         /// Its name.
         &'static str,
     ),
+    /// A part of a corpus holds nothing.
+    NoInstances {
+        /// The corpus.
+        path: PathBuf,
+        /// What the part is for.
+        to: &'static str,
+    },
     /// The file could not be read.
     Data(DataError),
     /// The model does not build.
@@ -137,6 +144,13 @@ impl fmt::Display for OpenError {
             Self::Size { what, expected, found } => write!(f, "{what} must be {expected}, found {found}"),
             Self::NoFile(name) => {
                 write!(f, "model `{name}` reads no file here; leave the file out for generated instances")
+            }
+            Self::NoInstances { path, to } => {
+                write!(
+                    f,
+                    "{}: expected at least one instance to {to}, found none; name another corpus",
+                    path.display()
+                )
             }
             Self::Data(error) => error.fmt(f),
             Self::Emit(error) => error.fmt(f),

@@ -130,6 +130,16 @@ fn a_corpus_in_its_published_form_is_a_lesson_too() {
             (entry.alias == "parser").then_some(valid.len())
         );
     }
+    let folder = root.join("sentiment");
+    for (file, to) in [("valid.txt", "be measured on"), ("train.txt", "learn from")] {
+        std::fs::write(folder.join(file), "").unwrap();
+        let options = lessons::Options { data: Some(folder.clone()), ..lessons::Options::default() };
+        let said = lessons::open("sentiment", &options).unwrap_err().to_string();
+        assert!(
+            said.contains(&format!("sentiment: expected at least one instance to {to}, found none")),
+            "{said}"
+        );
+    }
     let missing = lessons::Options { data: Some(root.join("missing")), ..lessons::Options::default() };
     assert!(lessons::open("names", &missing).unwrap_err().to_string().contains("missing"));
     std::fs::remove_dir_all(root).unwrap();

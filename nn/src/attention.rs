@@ -3,6 +3,7 @@
 use crate::any_cell::vector;
 use autobatch_ir::{Cell, Graph, Init, ModuleBuilder, Value};
 use std::borrow::Borrow;
+use std::panic::Location;
 
 /// Additive attention (Bahdanau et al. 2015):
 /// ```text
@@ -64,7 +65,7 @@ impl AdditiveAttention {
         scores
     }
 
-    /// What the query reads out of as many values as there are projected keys.
+    /// What the query reads out of as many values as there are projected keys, one or more.
     #[track_caller]
     #[must_use]
     pub fn read<'g>(
@@ -74,8 +75,9 @@ impl AdditiveAttention {
         keys: &[Value<'g>],
         values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
     ) -> Value<'g> {
+        let Some(values) = list(g, values) else { return nothing_to_read(g) };
         let scores = self.scores(g, query, keys);
-        g.softmax_sum(g.list(scores), g.list(values))
+        g.softmax_sum(g.list(scores), values)
     }
 }
 
@@ -94,7 +96,7 @@ impl DotAttention {
         Self { scale: 1.0 / (width.max(1) as f32).sqrt() }
     }
 
-    /// What the query reads out of as many values as keys.
+    /// What the query reads out of as many values as keys, one or more.
     #[track_caller]
     #[must_use]
     pub fn read<'g>(
@@ -104,6 +106,21 @@ impl DotAttention {
         keys: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
         values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
     ) -> Value<'g> {
-        g.attend(query, g.list(keys), g.list(values), self.scale)
+        let Some(values) = list(g, values) else { return nothing_to_read(g) };
+        g.attend(query, g.list(keys), values, self.scale)
     }
+}
+
+/// The list of the values; none if there are none, because nothing says what they would be.
+#[track_caller]
+fn list<'g>(g: &'g Graph, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Option<Value<'g>> {
+    let mut values = values.into_iter().peekable();
+    values.peek()?;
+    Some(g.list(values))
+}
+
+#[track_caller]
+fn nothing_to_read(g: &Graph) -> Value<'_> {
+    let help = "where there may be nothing to read, take zeros in the place of what is read";
+    g.refuse("attention", "there are no values to read", help, Location::caller())
 }

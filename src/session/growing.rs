@@ -3,6 +3,7 @@
 use super::planning::Growth;
 use super::{Run, Session, bound};
 use crate::error::{Error, Result};
+use crate::train::explained;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
@@ -77,7 +78,7 @@ impl<'g> Growing<'_, 'g> {
     pub fn run(&mut self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Result<Run<'_>> {
         self.graph.check()?;
         let wanted = wanted(self.graph, values)?;
-        let plan = self.play(&wanted)?;
+        let plan = self.play(&wanted).map_err(|error| explained(&self.graph.data(), error))?;
         Ok(Run::new(&self.session.player, plan, self.graph, &wanted))
     }
 
@@ -103,7 +104,7 @@ impl<'g> Growing<'_, 'g> {
     }
 
     /// Whether it is played for a step of training.
-    pub(super) fn is_training(&self) -> bool {
+    fn is_training(&self) -> bool {
         matches!(self.noise, Noise::On { .. })
     }
 

@@ -1,14 +1,22 @@
 //! How a session plans: apart from its player, so that one thread may plan while another plays.
 
 use crate::dump::{Dump, Number};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use autobatch_ir::ValueId;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Examined, Plan, Verified};
 use autobatch_planner::passes::Selection;
-use autobatch_planner::schedule::Schedule;
+use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Grown, PlanCache, Planner, Request, RowOrder};
 use std::sync::Arc;
+
+/// The policy that the environment names; the default without it, or if it is empty.
+pub(super) fn policy() -> Result<Policy> {
+    match std::env::var_os("AUTOBATCH_POLICY") {
+        Some(word) if !word.is_empty() => word.to_string_lossy().parse().map_err(Error::PolicyVariable),
+        _ => Ok(Policy::default()),
+    }
+}
 
 /// A planner with the plans that it remembers.
 pub(crate) struct Planning {

@@ -8,7 +8,6 @@
 use super::Session;
 use super::growing::Growing;
 use crate::error::{Error, Result};
-use crate::train::explained;
 use autobatch_ir::Graph;
 use std::future::Future;
 use std::pin::Pin;
@@ -67,7 +66,7 @@ impl Growing<'_, '_> {
         &mut self,
         tasks: impl IntoIterator<Item = impl Future<Output = Result<T>>>,
     ) -> Result<Vec<T>> {
-        let (graph, training) = (self.graph(), self.is_training());
+        let graph = self.graph();
         let waiting = graph.waiting().ok_or(Error::Nested)?;
         let mut tasks: Vec<Task<_, T>> = tasks.into_iter().map(|task| Task::Open(Box::pin(task))).collect();
         loop {
@@ -84,10 +83,7 @@ impl Growing<'_, '_> {
             if wanted.is_empty() {
                 return Err(Error::Stalled { task });
             }
-            let run = self.run(&wanted).map_err(|error| match training {
-                true => explained(&graph.data(), error),
-                false => error,
-            })?;
+            let run = self.run(&wanted)?;
             for &value in &wanted {
                 waiting.answer(value, &run[value]);
             }

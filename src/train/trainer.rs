@@ -14,12 +14,11 @@ use crate::session::{Session, SessionOptions};
 use crate::train::checkpoint::{self, CheckpointError, Progress};
 use crate::train::emit::{Emitter, Threads};
 use crate::train::error::TrainError;
-use crate::train::locate::explained;
 use crate::train::report::{Evaluation, Step};
 use crate::train::update::Updater;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
-use autobatch_nn::optim::Optimizer;
+use autobatch_nn::optim::{Optimizer, Schedule};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -214,6 +213,30 @@ impl Trainer {
         Ok(())
     }
 
+    /// The learning rate of the next step: the optimiser's times what its schedule says.
+    #[must_use]
+    pub fn learning_rate(&self) -> f64 {
+        self.updater.optimizer().learning_rate(self.session.updates() + 1)
+    }
+
+    /// Exchanges the schedule of the learning rate, on a plateau say; the optimiser's state stays. Schedules count
+    /// updates from the first one on, and checkpoints hold none.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut m = ModuleBuilder::new("m");
+    /// # m.param("w", [1], Init::ZEROS);
+    /// let mut trainer = Trainer::new(m.build()?, Adam::new(0.01))?;
+    /// trainer.set_schedule(Schedule::custom(|_| 0.5));
+    /// assert_eq!(trainer.learning_rate(), 0.005);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_schedule(&mut self, schedule: Schedule) {
+        self.updater.set_schedule(schedule);
+    }
+
     /// Says where the data stands, for the next checkpoint.
     pub fn set_progress(&mut self, progress: Progress) {
         self.progress = progress;
@@ -377,12 +400,12 @@ impl Trainer {
         mut metric: impl FnMut(I, &Row) -> S,
     ) -> Result<Evaluation> {
         let mut evaluation = Evaluation::default();
-        for items in items.chunks(EVALUATED_TOGETHER) {
-            let values = self.emitter.emit(items.to_vec(), 0, &forward)?;
+        for (number, items) in items.chunks(EVALUATED_TOGETHER).enumerate() {
+            let values = self.emitter.emit(items.to_vec(), number * EVALUATED_TOGETHER, &forward)?;
             let run = {
                 let graph = self.emitter.graph();
                 let values = values.iter().filter_map(|&key| graph.value(key));
-                self.session.run(graph, values).map_err(|error| explained(&graph.data(), error))?
+                self.session.run(graph, values)?
             };
             for (&item, &key) in items.iter().zip(&values) {
                 let row = run.by_key(key).expect("every item's value was asked for");

@@ -5,7 +5,7 @@ use crate::session::Session;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Module, States, Weights};
-use autobatch_nn::optim::Optimizer;
+use autobatch_nn::optim::{Optimize, Optimizer, Schedule};
 use autobatch_planner::update_plan;
 
 /// An optimiser with its plan.
@@ -38,6 +38,11 @@ impl Updater {
 
     pub(crate) fn optimizer(&self) -> &Optimizer {
         &self.optimizer
+    }
+
+    /// Follows another schedule; the plan does not depend on it.
+    pub(crate) fn set_schedule(&mut self, schedule: Schedule) {
+        self.optimizer = self.optimizer.clone().schedule(schedule);
     }
 
     /// The parameters that are updated.

@@ -267,7 +267,7 @@ fn a_graph_grows_on_after_what_could_not_be_played() {
     let row = growing.value(first).unwrap();
 
     let found = error(growing.value(model.words.look(&g, 99)));
-    assert!(found.contains("index 99"), "{found}");
+    assert!(found.contains("index 99") && found.contains("tasks.rs:"), "{found}");
     assert_eq!(growing.value(first).unwrap(), row);
     let sum = growing.value(first + first).unwrap();
     assert_eq!(sum[0], 2.0 * row[0]);

@@ -46,7 +46,7 @@ pub struct RunArgs {
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
     /// The folder for plan, graph and picture.
-    #[arg(long, default_value = "target/autobatch")]
+    #[arg(short, long, default_value = "target/autobatch")]
     pub output: String,
 }
 

@@ -24,7 +24,7 @@ pub struct PlayArgs {
     #[arg(long, default_value_t = 1, value_parser = threads)]
     pub threads: usize,
     /// How many bytes rows may take: 1000000, 64KiB, 512MiB, 2GiB.
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = autobatch_bench::parse_bytes)]
     pub memory_limit: Option<u64>,
     /// Stop at the first result that is NaN or infinite though all that it is made of is finite.
     #[arg(long)]
@@ -38,29 +38,4 @@ pub struct PlayArgs {
     /// How to plan, where no plan is named.
     #[command(flatten)]
     pub wish: WishArgs,
-}
-
-/// A number of bytes, alone or with a unit.
-fn bytes(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u32); 3] = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
-    let unit = UNITS.into_iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)));
-    let (digits, shift) = unit.unwrap_or((text, 0));
-    let number = digits.trim_end().parse::<u64>().ok();
-    number
-        .and_then(|number| number.checked_mul(1 << shift))
-        .ok_or_else(|| "expected a number of bytes, or one of KiB, MiB or GiB, such as 512MiB".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bytes;
-
-    #[test]
-    fn bytes_have_units() {
-        let all = ["7", "64KiB", "512 MiB", "1GiB"].map(bytes);
-        assert_eq!(all, [Ok(7), Ok(64 << 10), Ok(512 << 20), Ok(1 << 30)]);
-        for wrong in ["", "KiB", "1GB", "-1", "99999999999999GiB"] {
-            assert!(bytes(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -56,6 +56,9 @@ fn minibatch<T>(args: &EmitArgs, all: Vec<T>) -> Result<Vec<T>, Failure> {
     if taken.len() == size {
         return Ok(taken);
     }
+    if let Some(path) = args.data.as_ref().filter(|_| there == 0) {
+        return Err(Failure::input(format!("{path}: the file holds no instances")).help("check the path"));
+    }
     let whole = there / size.max(1);
     let message =
         format!("minibatch {} of {size} instances is not there: the data has {there} instances", args.batch);

@@ -44,7 +44,7 @@ fn panel(svg: &mut Svg, top: f64, lines: &[Line], last: f64, first: usize) {
     for tick in 0..=4 {
         let value = low + (high - low) * f64::from(tick) / 4.0;
         svg.line([LEFT, y(value), LEFT + width, y(value)], HAIR, "");
-        svg.text([LEFT - 6.0, y(value) + 4.0], 10.0, SOFT, Anchor::End, &spelled(value));
+        svg.text([LEFT - 6.0, y(value) + 4.0], 10.0, SOFT, Anchor::End, &spelled(value, high - low));
     }
     let every = (last / 8.0).ceil().max(1.0);
     let mut epoch = 0.0;
@@ -64,6 +64,10 @@ fn panel(svg: &mut Svg, top: f64, lines: &[Line], last: f64, first: usize) {
         svg.raw(&format!(
             "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"/>"
         ));
+        // A line of one epoch is a point.
+        if let Some((x, y)) = points.rsplit(' ').next().and_then(|last| last.split_once(',')) {
+            svg.raw(&format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"2.6\" fill=\"{colour}\"/>"));
+        }
         let at = top + 12.0 + 30.0 * number as f64;
         svg.text([LEFT + width + 12.0, at], 11.0, &colour, Anchor::Start, &line.name);
         if let Some((_, value)) = line.points.last() {
@@ -87,12 +91,10 @@ fn scale(low: f64, high: f64) -> (f64, f64) {
     (low - room, high + room)
 }
 
-fn spelled(value: f64) -> String {
-    match value.abs() {
-        ..10.0 => format!("{value:.2}"),
-        ..1000.0 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
+/// A value with so many digits that it differs from its neighbours on an axis of this length.
+fn spelled(value: f64, length: f64) -> String {
+    let digits = (1.0 - (length / 4.0).log10().floor()).clamp(0.0, 7.0) as usize;
+    format!("{value:.digits$}")
 }
 
 #[cfg(test)]
@@ -113,6 +115,21 @@ mod tests {
         assert_eq!(picture.matches("<polyline").count(), 2);
         assert!(picture.contains(">accuracy<") && picture.contains("a &lt;model&gt;"));
         assert!(!picture.contains("NaN") && !picture.contains("inf"));
+    }
+
+    #[test]
+    fn ticks_have_the_digits_that_tell_them_apart() {
+        assert_eq!([0.5, 8.0, 1234.0].map(|length| spelled(2.70012, length)), ["2.70", "2.7", "3"]);
+        for length in [1e-5, 0.0011, 0.3, 7.0, 4e4] {
+            let ticks: Vec<String> =
+                (0..=4).map(|tick| spelled(2.7 + length * f64::from(tick) / 4.0, length)).collect();
+            assert!(ticks.windows(2).all(|pair| pair[0] != pair[1]), "{ticks:?}");
+        }
+    }
+
+    #[test]
+    fn a_single_epoch_is_seen() {
+        assert_eq!(curve("t", &[], &[line("loss", &[(1.0, 2.7)])]).matches("<circle").count(), 1);
     }
 
     #[test]

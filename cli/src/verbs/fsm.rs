@@ -4,6 +4,7 @@ use crate::args::FsmArgs;
 use crate::console::{Console, progress};
 use crate::failure::{Answer, Failure};
 use crate::files::{Form, form_of, load_graph, write};
+use crate::places::{apart, writable};
 use crate::words::plural;
 use autobatch_planner::Nodes;
 use autobatch_planner::schedule::{Fsm, Problem, Ratio, Schedule, Scratch, Training, path_sum_bound, train};
@@ -19,6 +20,8 @@ pub fn fsm_train(args: &FsmArgs, console: &mut Console<'_>) -> Result<Answer, Fa
         return Err(Failure::usage("the table and what --json says are both for standard output")
             .help("name a file for the table"));
     }
+    apart(&[&args.output], &args.graphs.iter().map(String::as_str).collect::<Vec<_>>())?;
+    writable(&args.output)?;
     let graphs = args.graphs.iter().map(|path| load_graph(path)).collect::<Result<Vec<_>, Failure>>()?;
     let nodes: Vec<Nodes> = graphs.iter().map(|graph| Nodes::new(graph, &[])).collect();
     let samples: Vec<Problem<'_>> = nodes.iter().map(Nodes::problem).collect();

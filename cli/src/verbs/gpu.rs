@@ -43,8 +43,8 @@ pub(super) fn list(console: &mut Console<'_>) -> Result<(), Failure> {
 /// Plays a small plan on an adapter and says what was found.
 #[cfg(feature = "gpu")]
 pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure> {
-    super::devices(console)?;
     let selector: Selector = device.parse().map_err(|error| Failure::usage(format!("{error}")))?;
+    super::devices(console)?;
     let mut is_healthy = true;
     for terms in [Terms::Whole, Terms::Pairs, Terms::Halves] {
         let found = match self_test(Options { selector: selector.clone(), terms, ..Options::default() }) {
@@ -76,13 +76,18 @@ pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure
     Ok(if is_healthy { Answer::Yes } else { Answer::No })
 }
 
-/// Says that there is nothing to look at.
+/// Says that there is nothing to look at, of a word that names a GPU.
 #[cfg(not(feature = "gpu"))]
-pub fn doctor(_: &str, console: &mut Console<'_>) -> Result<Answer, Failure> {
+pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    let which = device.strip_prefix("gpu:");
+    if device != "gpu" && which.is_none_or(|which| which.trim().is_empty()) {
+        let message = format!("no GPU is called {device:?}: expected gpu, gpu:0 or gpu:part-of-a-name");
+        return Err(Failure::usage(message));
+    }
     super::devices(console)?;
     writeln!(
         console,
-        "self-test: not played; this build plays on the cpu alone: build with the feature gpu"
+        "self-test: not played; this build knows no GPUs: build with the feature gpu, or play on the cpu"
     )?;
     Ok(Answer::No)
 }

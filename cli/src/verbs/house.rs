@@ -4,6 +4,7 @@ use crate::args::{Cli, EmitArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{Form, bytes_in_words, form_to_keep, write};
+use crate::places::apart;
 use crate::words::{count, plural, table};
 use autobatch::runtime_cpu::threads_meant;
 use autobatch_planner::Nodes;
@@ -67,6 +68,7 @@ fn bits_kept(forward: bool, gradient: bool) -> &'static str {
 /// Emits a graph.
 pub fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     let form = form_to_keep(&args.output, true)?;
+    apart(&[&args.output], args.data.as_deref().as_slice())?;
     let graph = crate::emit::emit(args)?;
     let bytes = match form {
         Form::Binary => graph.to_bytes(),

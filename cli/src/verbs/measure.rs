@@ -2,9 +2,11 @@
 
 use crate::args::{CalibrateArgs, SweepArgs};
 use crate::console::Console;
-use crate::failure::{Answer, Failure};
+use crate::failure::{Answer, Failure, FailureKind};
 use crate::files::{Form, form_of, write};
 use crate::picture;
+use crate::places::writable;
+use autobatch::train::CheckpointError;
 use autobatch_bench::{BenchArgs, BenchError, Calibration, calibrate as measure};
 use autobatch_models::catalogue::OpenError;
 use std::io::Write;
@@ -14,7 +16,16 @@ use std::time::Duration;
 fn refused(error: &BenchError) -> Failure {
     match error {
         BenchError::Open(OpenError::Unknown(_) | OpenError::Size { .. }) => Failure::usage(error.to_string()),
-        BenchError::Open(_) | BenchError::NoInstances => Failure::input(error.to_string()),
+        BenchError::Step(autobatch::Error::Io { path, error }) => {
+            Failure::output(&path.to_string_lossy(), error)
+        }
+        BenchError::Step(autobatch::Error::Checkpoint(error @ CheckpointError::Io { .. })) => {
+            Failure { kind: FailureKind::Output, ..Failure::input(error.to_string()) }
+        }
+        BenchError::Step(autobatch::Error::Policy(_)) => Failure::usage(error.to_string()),
+        BenchError::Open(_) | BenchError::NoInstances | BenchError::Step(_) => {
+            Failure::input(error.to_string())
+        }
         _ => Failure::usage(error.to_string()),
     }
 }
@@ -37,6 +48,11 @@ pub fn sweep(args: &SweepArgs, console: &mut Console<'_>) -> Result<Answer, Fail
     {
         return Err(Failure::usage(format!("{path}: the picture is an .svg")).help("write -o sweep.svg"));
     }
+    if args.bench.json && args.output.as_deref() == Some("-") {
+        return Err(Failure::usage("-o - and --json both write to standard output")
+            .help("name a file for the picture: -o sweep.svg"));
+    }
+    args.output.as_deref().map_or(Ok(()), writable)?;
     let found = args.bench.sweep(name).map_err(|error| refused(&error))?;
     let text = if args.bench.json { format!("{}\n", found.to_json()) } else { found.to_string() };
     write!(console, "{text}")?;
@@ -48,6 +64,7 @@ pub fn sweep(args: &SweepArgs, console: &mut Console<'_>) -> Result<Answer, Fail
 
 /// Measures what steps and planning cost on this machine.
 pub fn calibrate(args: &CalibrateArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    writable(&args.output)?;
     let options = Calibration { turn: Duration::from_millis(args.turn), ..Calibration::default() };
     let table = measure(&options).map_err(|error| refused(&error))?;
     write(&args.output, format!("{}\n", table.to_json()).as_bytes(), console)?;

@@ -10,6 +10,7 @@ use crate::files::{
     Form, bytes_in_words, form_of, form_to_write, load_graph, plan_json, write, write_after_passes,
 };
 use crate::picture;
+use crate::places::apart;
 use crate::planning::{self, Planned};
 use crate::words::{count, plural, table};
 use autobatch_ir::graph::{Callee, GraphData};
@@ -28,6 +29,7 @@ const LAST_LINES: usize = 8;
 /// Plans a graph.
 pub fn plan(args: &PlanArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     let form = args.output.as_deref().map(|path| form_of_plan(args, path)).transpose()?;
+    apart(args.output.as_deref().as_slice(), &[&args.graph])?;
     let given = load_graph(&args.graph)?;
     let rewritten = passes::rewritten(args, &given)?;
     let graph = &*rewritten.graph;
@@ -36,7 +38,7 @@ pub fn plan(args: &PlanArgs, console: &mut Console<'_>) -> Result<Answer, Failur
     // Files come first: whoever reads standard output may stop reading at any line.
     if let (Some(path), Some(form)) = (args.output.as_deref(), form) {
         if form != Form::Svg && graph.structure() != given.structure() {
-            written.push(Written { path: write_after_passes(path, graph)?, bytes: None });
+            written.push(Written { path: write_after_passes(path, graph, &args.graph)?, bytes: None });
         }
         let bytes = encoded(args, form, graph, &planned.plan)?;
         write(path, &bytes, console)?;

@@ -5,6 +5,7 @@ use crate::args::PlayArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{Form, bytes_in_words, form_of, load_graph, load_plan, one_standard_input, write};
+use crate::places::apart;
 use crate::words::{count, plural, table};
 use crate::{npy, planning};
 use autobatch::runtime_cpu::{Bound, Player, threads_meant};
@@ -30,7 +31,10 @@ pub fn play(args: &PlayArgs, console: &mut Console<'_>) -> Result<Answer, Failur
     if let Some(path) = &args.plan {
         args.wish.none_given(&format!("{path} is a plan already"))?;
     }
-    if args.output.is_some() || args.trace.is_some() {
+    let outputs: Vec<&str> = [&args.output, &args.trace].into_iter().flatten().map(String::as_str).collect();
+    let inputs = [Some(&args.graph), args.plan.as_ref(), args.weights.as_ref()];
+    apart(&outputs, &inputs.into_iter().flatten().map(String::as_str).collect::<Vec<_>>())?;
+    if !outputs.is_empty() {
         console.work_on();
     }
     let graph = load_graph(&args.graph)?;
@@ -172,7 +176,7 @@ fn counters(player: &Player, plan: &Plan, console: &mut Console<'_>) -> Result<(
     let mut rows = vec![["kernel", "steps", "rows", "moved", "Mflop", "time"].map(str::to_owned).to_vec()];
     for kernel in counters.by_kernel(plan) {
         rows.push(vec![
-            format!("@{}", kernel.name),
+            kernel.name.clone(),
             count(kernel.steps),
             count(kernel.rows),
             bytes_in_words(kernel.bytes),

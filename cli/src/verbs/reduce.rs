@@ -12,6 +12,7 @@ use crate::args::ReduceArgs;
 use crate::console::{Console, progress};
 use crate::failure::{Answer, Failure};
 use crate::files::{Form, form_of, form_to_keep, load_graph, write};
+use crate::places::{apart, writable};
 use crate::words::{count, plural};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
@@ -23,6 +24,8 @@ use std::process::{Command, Stdio};
 /// Reduces a graph.
 pub fn reduce(args: &ReduceArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     form_to_keep(&args.output, true)?;
+    apart(&[&args.output], &[&args.graph])?;
+    writable(&args.output)?;
     let graph = load_graph(&args.graph)?;
     let mut search = Search { args, runs: 0, bar: progress(args.runs as usize, "reducing") };
     if !search.fails(&graph)? {

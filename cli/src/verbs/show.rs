@@ -7,6 +7,7 @@ use crate::failure::{Answer, Failure};
 use crate::files::{
     Form, Loaded, bytes_in_words, check_extension, form_of, form_to_write, load, plan_json, write,
 };
+use crate::places::apart;
 use crate::words::plural;
 use crate::{picture, planning, spell};
 use autobatch_ir::graph::GraphData;
@@ -21,6 +22,7 @@ const SIGNATURES: usize = 20;
 
 /// Shows a graph or plan.
 pub fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    apart(&[&args.output], &[&args.file])?;
     let loaded = load(&args.file)?;
     let is_graph = matches!(loaded, Loaded::Graph(_));
     let format = format(args, is_graph)?;

@@ -68,6 +68,19 @@ fn a_minibatch_that_the_data_does_not_have_is_refused() {
 }
 
 #[test]
+fn a_corpus_without_instances_is_a_file_that_is_not_what_it_should_be() {
+    let data = scratch("no_trees.txt");
+    std::fs::write(&data, "").expect("the scratch folder is there");
+    for model in ["trees", "bilstm", "lattice"] {
+        let said = says(&["emit", model, "--data", &data]);
+        assert!(
+            said.contains("no_trees.txt: the file holds no instances") && said.contains("[exit 3]"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn a_table_is_learned_and_used() {
     let (graph, table) = (scratch("fsm.abg"), scratch("fsm.json"));
     says(&["emit", "random", "--instances", "4", "--cells", "3", "--hidden", "2", "-o", &graph]);

@@ -57,7 +57,22 @@ fn what_makes_no_sense_is_refused_before_anything_is_done() {
         (&["train", "names", "--curve", "x.png"], "x.png: expected .svg, .csv or .json for a curve"),
         (&["train", "names", "--decode"], "model names decodes nothing"),
         (&["train", "names", "--resume", "no-such.safetensors"], "error: no-such.safetensors: No such file"),
+        (&["train", "names", "--curve", "x.svg", "--save", "x.svg"], "x.svg is named for two outputs"),
+        (
+            &["train", "names", "--save", "x.svg", "--curve", "x.best.svg"],
+            "x.best.svg is named for two outputs",
+        ),
         (&["sweep", "b", "-o", "x.png"], "x.png: the picture is an .svg"),
+        (&["sweep", "b", "--json", "-o", "-"], "-o - and --json both write to standard output"),
+        (&["sweep", "b", "--dump", "x"], "--dump is no option of sweep; leave it out"),
+        (&["bench", "b", "--batch", "1,2"], "a second number of --batch is no option of b"),
+        (&["bench", "peak", "b", "--phases"], "--phases is no option of peak"),
+        (
+            &["bench", "peak"],
+            "expected a model's name, perhaps after `sweep`, `peak` or `threads`, found `peak`",
+        ),
+        (&["bench", "b", "--threads", "1025"], "threads must be 0 to 1024, found 1025"),
+        (&["play", NAMES, "-o", "x.json", "--trace", "x.json"], "x.json is named for two outputs"),
         (&["plan", NAMES, "-o", "x.xyz"], "x.xyz: no form of plans has this extension"),
         (&["show", NAMES, "-o", "x.xyz"], "x.xyz: no form of graphs has this extension"),
         (&["show", NAMES, "--format", "json", "-o", "x.abg"], "x.abg: another form than --format json"),
@@ -81,6 +96,72 @@ fn what_makes_no_sense_is_refused_before_anything_is_done() {
         assert!(said.contains(expected), "{words:?}: {said}");
         assert!(matches!(output.status.code(), Some(2 | 3)), "{words:?}");
         assert!(output.stdout.is_empty(), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+#[test]
+fn outputs_never_take_the_place_of_what_is_read() {
+    let graph = scratch("kept.json");
+    autobatch(&["emit", "random", "--instances", "2", "--hidden", "2", "--nodes", "4", "-o", &graph]);
+    let before = std::fs::read(&graph).expect("it was emitted");
+    for words in [
+        &["plan", &graph, "-o", &graph][..],
+        &["plan", &graph, "-o", &scratch("./kept.json")],
+        &["play", &graph, "-o", &graph],
+        &["play", &graph, "--trace", &graph],
+        &["show", &graph, "-o", &graph],
+        &["fsm-train", &graph, "-o", &graph],
+        &["reduce", &graph, "-o", &graph, "--", "false"],
+        &["emit", "trees", "--data", &graph, "-o", &graph],
+    ] {
+        let output = autobatch(words);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("is to be read, and would be written over"), "{words:?}: {said}");
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+    }
+    assert_eq!(std::fs::read(&graph).expect("it is there"), before);
+}
+
+#[test]
+fn places_that_cannot_be_written_are_found_out_before_any_work() {
+    let file = scratch("a_file");
+    std::fs::write(&file, "not a folder").expect("the scratch folder is there");
+    let [folder, below] = [scratch(""), format!("{file}/x.svg")];
+    for words in [
+        &["train", "names", "--save", &folder][..],
+        &["train", "names", "--curve", &below],
+        &["sweep", "b", "-o", &below],
+        &["calibrate", "-o", &below],
+    ] {
+        let output = autobatch(words);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.starts_with("error: cannot write "), "{words:?}: {said}");
+        assert_eq!(output.status.code(), Some(4), "{words:?}");
+        assert!(output.stdout.is_empty(), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+#[test]
+fn variables_that_are_empty_say_nothing_and_wrong_ones_are_named() {
+    let folder = scratch("variables");
+    std::fs::create_dir_all(&folder).expect("the scratch folder is there");
+    let train = |variables: &[(&str, &str)]| {
+        Command::new(env!("CARGO_BIN_EXE_autobatch"))
+            .args(["train", "names", "--count", "8", "--hidden", "4", "--epochs", "1"])
+            .envs(variables.iter().copied())
+            .current_dir(&folder)
+            .output()
+            .expect("the program was built")
+    };
+    let all = ["AUTOBATCH_POLICY", "AUTOBATCH_CPU", "AUTOBATCH_COSTS", "AUTOBATCH_DUMP", "AUTOBATCH_TERMS"];
+    let output = train(&all.map(|name| (name, "")));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(std::fs::read_dir(&folder).expect("it was made").count(), 0, "nothing is dumped");
+    for name in ["AUTOBATCH_POLICY", "AUTOBATCH_CPU"] {
+        let output = train(&[(name, "zebra")]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("`zebra`") && said.contains(name), "{said}");
+        assert_eq!(output.status.code(), Some(3), "{name}");
     }
 }
 

@@ -83,6 +83,38 @@ fn a_run_without_time_stops_at_once_and_can_be_resumed() {
 }
 
 #[test]
+fn only_what_was_written_is_said_to_be() {
+    let [path, curve] = ["unwritten.safetensors", "unwritten.svg"].map(scratch);
+    let said = trains("names", 0, &["--save", &path, "--curve", &curve]);
+    assert!(said.contains("up to 0 epochs") && !said.contains("wrote"), "{said}");
+    assert!(![&path, &curve].iter().any(|path| std::path::Path::new(path).exists()));
+    let path = scratch("over.safetensors");
+    trains("names", 1, &["--save", &path]);
+    let said = trains("names", 1, &["--resume", &path, "--save", &scratch("unwritten.safetensors")]);
+    assert!(said.contains("which has 1 epoch: nothing is left to do") && !said.contains("wrote"), "{said}");
+}
+
+#[test]
+fn a_checkpoint_is_in_a_folder_that_is_made() {
+    let path = scratch("made/for/it.safetensors");
+    let said = trains("names", 1, &["--save", &path]);
+    assert!(said.contains("wrote") && std::path::Path::new(&path).exists(), "{said}");
+}
+
+#[test]
+fn a_run_goes_on_with_its_own_instances_in_their_order() {
+    let [early, late] = ["early.safetensors", "ended.safetensors"].map(scratch);
+    trains("treelstm", 2, &["--max-minutes", "0", "--save", &early]);
+    trains("treelstm", 1, &["--save", &late]);
+    let refused = trains("treelstm", 2, &["--seed", "2", "--resume", &late]);
+    assert!(refused.contains("was made with --seed 1, found 2") && refused.contains("[exit 2]"), "{refused}");
+    // Between epochs, minibatches may become larger.
+    let said = trains("treelstm", 2, &["--batch", "5", "--resume", &late]);
+    assert_eq!(epochs(&said).len(), 1, "{said}");
+    assert_eq!(epochs(&trains("treelstm", 2, &["--batch", "5", "--resume", &early])).len(), 2);
+}
+
+#[test]
 fn a_parser_decodes_and_others_do_not() {
     let said = trains("parser", 1, &["--decode"]);
     assert!(said.contains("decoded     4 sentences greedily"), "{said}");

@@ -71,6 +71,7 @@ fn time_is_counted_by_kernel_and_traced_by_step() {
     let trace = scratch("trace.json");
     let said = says(&["play", NAMES, "--counters", "--trace", &trace, "--threads", "2"]);
     assert!(said.contains("kernel") && said.contains("Mflop") && said.contains("packing weights"), "{said}");
+    assert!(said.contains("@") && !said.contains("@@"), "{said}");
     let text = std::fs::read_to_string(&trace).expect("it was just written");
     let events: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
     assert!(!events["traceEvents"].as_array().expect("a list").is_empty());

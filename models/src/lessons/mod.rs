@@ -204,13 +204,13 @@ impl Course<'_> {
                 Parts { train: generate(seed, count), valid }
             }
         };
-        match (parts.train.len(), parts.valid.len()) {
-            (0, _) | (_, 0) => {
-                let expected = "1 or more to learn from and to be measured on".to_owned();
-                Err(OpenError::Size { what: "instances", expected, found: parts.train.len() })
-            }
-            _ => Ok(parts),
-        }
+        let to = match (parts.train.is_empty(), parts.valid.is_empty()) {
+            (true, _) => "learn from",
+            (_, true) => "be measured on",
+            (false, false) => return Ok(parts),
+        };
+        // Generators make as many as they are asked for, one or more.
+        Err(OpenError::NoInstances { path: self.options.data.clone().unwrap_or_default(), to })
     }
 }
 

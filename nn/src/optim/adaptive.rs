@@ -121,7 +121,7 @@ impl Rule for Adadelta {
 
 /// `s = alpha * s + (1 - alpha) * g * g`, `w = w - lr * g / (sqrt(s) + eps)`.
 ///
-/// [`centred`](Self::centred) keeps `c = alpha * c + (1 - alpha) * g` and has `sqrt(s - c * c)` for the
+/// [`centred`](Self::centred) keeps `c = alpha * c + (1 - alpha) * g` and has `sqrt(max(s - c * c, 0))` for the
 /// root; [`momentum`](Self::momentum) keeps `b = mu * b + g / (root + eps)` and has
 /// `w = w - lr * b`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -193,7 +193,8 @@ impl Rule for RmsProp {
         let mut under_root = s;
         if self.centred {
             let c = decayed(self.alpha, old.next().unwrap_or(gradient), gradient);
-            under_root = s - c.square();
+            // Of gradients that are all alike it is 0, and rounding may leave less.
+            under_root = (s - c.square()).maximum(0.0);
             new.push(c);
         }
         let mut step = gradient / (under_root.sqrt() + self.eps as f32);

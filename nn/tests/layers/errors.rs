@@ -42,6 +42,12 @@ macro_rules! wrong_use {
 }
 
 wrong_use! {
+    attention_over_nothing:
+        |m| AdditiveAttention::new(m, "a", 2, 2, 2), |g, a| { let _ = a.read(g, g.zeros([2]), &[], [g.zeros([2]); 0]); },
+        "there are no values to read";
+    dot_attention_over_nothing:
+        |_| DotAttention::scaled(2), |g, a| { let _ = a.read(g, g.zeros([2]), [g.zeros([2]); 0], [g.zeros([2]); 0]); },
+        "there are no values to read";
     a_narrow_input_of_a_linear_layer:
         |m| Linear::new(m, "l", 4, 2), |g, l| { let _ = l.on(g.zeros([3])); }, "the weight wants 4";
     parts_that_do_not_add_up:

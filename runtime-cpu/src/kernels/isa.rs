@@ -66,11 +66,11 @@ impl Isa {
         Self::ALL.into_iter().rev().find(|isa| isa.is_available()).unwrap_or(Isa::Scalar)
     }
 
-    /// What `AUTOBATCH_CPU` names, or else the fastest of this machine.
+    /// What `AUTOBATCH_CPU` names; without it, or if it is empty, the fastest of this machine.
     pub fn detect() -> Result<Isa, IsaError> {
         match std::env::var_os(ISA_VARIABLE) {
-            None => Ok(Self::best()),
-            Some(word) => Self::forced(&word.to_string_lossy()),
+            Some(word) if !word.is_empty() => Self::forced(&word.to_string_lossy()),
+            _ => Ok(Self::best()),
         }
     }
 

@@ -103,6 +103,18 @@ fn centred_rmsprop_with_momentum_divides_by_the_deviation() {
     follows(RmsProp::new(0.01).alpha(0.95).eps(1e-6).centred().momentum(0.8), formula, 2e-5);
 }
 
+#[test]
+fn centred_rmsprop_takes_gradients_that_are_all_alike() {
+    let module = module();
+    let mut lab = Lab::new(&module, RmsProp::new(1e-6).alpha(0.9).centred());
+    let mut player = Player::new(1).expect("an instruction set");
+    let given = lab.gradients(&mut Random(3));
+    for _ in 0..300 {
+        lab.update(&mut player, &given, 1.0);
+    }
+    assert!(lab.weights.iter().all(|param| param.values().iter().all(|w| w.is_finite())));
+}
+
 /// With learning rate 0.01 and betas 0.9 and 0.999.
 fn adam(t: f64, g: f64, w: &mut f64, [m, v, x]: &mut [f64; 3], ams: bool) {
     *m = 0.9 * *m + 0.1 * g;

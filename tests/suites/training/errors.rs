@@ -36,6 +36,37 @@ fn refused_steps_say_the_item_and_leave_the_weights_alone() {
     assert_eq!((bits(&trainer), trainer.steps()), (before, 0));
 }
 
+#[test]
+fn an_index_out_of_range_is_found_at_its_line_wherever_it_is_played() {
+    let (model, mut trainer) = trainer(1);
+    let items: Vec<u32> = (0..300).map(|number| if number == 290 { 999 } else { 1 }).collect();
+    let tree = |word: u32| crate::model::Tree::Leaf(word);
+    let measured = trainer.evaluate(&items, |g, &word| model.logits(g, &tree(word)), |_, row| row[0]);
+    let predicted = trainer.session().predict(&items, |g, &word| model.logits(g, &tree(word)));
+    for error in [measured.unwrap_err(), predicted.unwrap_err()] {
+        let said = error.to_string();
+        assert!(
+            said.starts_with("item 290 of the minibatch: index 999 bound at ") && said.contains("model.rs"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_step_that_is_watched_is_refused_where_the_loss_is_finite_and_its_slope_is_not() {
+    let mut m = ModuleBuilder::new("root");
+    let w = m.param("w", [2], Init::ZEROS);
+    let mut trainer = Trainer::new(m.build().unwrap(), Sgd::new(0.1).clip_norm(1.0)).unwrap();
+    trainer.session().set_watch(true);
+    let step = trainer.step([1.0, 0.0], |g, x: f32| (g.param(w) + x).sqrt().sum());
+    says(step, &["sqrt'", "made NaN or an infinity of finite numbers"]);
+    assert_eq!((trainer.steps(), trainer.weights().by_name("w").unwrap()), (0, &[0.0; 2][..]));
+    trainer.step([1.0], |g, x: f32| (g.param(w) + x).sqrt().sum()).unwrap();
+    trainer.session().set_watch(false);
+    let step = trainer.step_with(|g| (g.param(w) * 0.0).sqrt().sum()).unwrap();
+    assert!(step.loss == 0.0 && trainer.weights().by_name("w").unwrap()[0].is_nan(), "nobody watches");
+}
+
 /// A scalar that depends on parameters.
 trait ParamSum {
     fn param_sum(&self, model: &Model) -> Value<'_>;

@@ -1,6 +1,6 @@
 //! What steps do: losses fall, to the same bits on every run and any number of threads.
 
-use crate::model::{CLASSES, Tree, bits, data, train, trainer};
+use crate::model::{CLASSES, Model, Tree, bits, data, train, trainer};
 use autobatch::prelude::*;
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -63,6 +63,25 @@ fn frozen_parameters_stay_as_they_are() {
     let names: Vec<&str> = before.iter().map(|param| param.name()).collect();
     assert_eq!(names, ["words", "join.w", "join.b", "out.w", "out.b"]);
     assert_eq!(changed, [false, true, true, false, false]);
+}
+
+#[test]
+fn a_schedule_that_is_exchanged_goes_on_like_one_that_says_the_same() {
+    let items = data(1, 16);
+    let steps = |trainer: &mut Trainer, model: &Model| {
+        (0..4).for_each(|_| drop(trainer.step(&items, |g, item| model.loss(g, item)).unwrap()));
+    };
+    let (model, mut planned) = trainer(1);
+    planned.set_schedule(Schedule::step(4, 0.1));
+    let (other, mut lowered) = trainer(1);
+    let rate = lowered.learning_rate();
+    steps(&mut planned, &model);
+    steps(&mut lowered, &other);
+    lowered.set_schedule(Schedule::custom(|_| 0.1));
+    assert_eq!((planned.learning_rate(), lowered.learning_rate()), (rate * 0.1, rate * 0.1));
+    steps(&mut planned, &model);
+    steps(&mut lowered, &other);
+    assert_eq!(bits(&planned), bits(&lowered));
 }
 
 #[test]

@@ -105,6 +105,11 @@ impl Curve {
         self.epochs.push(epoch);
     }
 
+    /// Whether no epoch was made, and so nothing was written.
+    pub(super) fn is_empty(&self) -> bool {
+        self.epochs.is_empty()
+    }
+
     /// The epoch of this number, from 1, if this run made it.
     pub(super) fn epoch(&self, number: u64) -> Option<&Epoch> {
         self.epochs.iter().find(|epoch| epoch.number == number)
@@ -118,9 +123,7 @@ impl Curve {
                 Form::Json => self.json(lesson),
                 Form::Svg => self.svg(lesson),
             };
-            let folder = std::path::Path::new(path).parent().filter(|folder| !folder.as_os_str().is_empty());
-            let made = folder.map_or(Ok(()), std::fs::create_dir_all);
-            made.and_then(|()| std::fs::write(path, text)).map_err(|error| Failure::output(path, &error))?;
+            std::fs::write(path, text).map_err(|error| Failure::output(path, &error))?;
         }
         Ok(())
     }

@@ -6,10 +6,12 @@
 
 mod curve;
 mod measure;
+mod order;
 
 use crate::args::{OptimizerArg, TrainArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
+use crate::places::{apart, make_folder, writable};
 use crate::words::{count, plural};
 use autobatch::nn::optim::{Adagrad, RmsProp};
 use autobatch::prelude::*;
@@ -18,6 +20,7 @@ use autobatch_models::lessons::{self, Lesson};
 use autobatch_models::parser::greedy::{self, Parsing};
 use curve::{Curve, Epoch};
 use measure::measure;
+use order::Order;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -74,6 +77,8 @@ struct Run<'a> {
     scores: Scores,
     curve: Curve,
     batch: usize,
+    /// Whether a checkpoint was written.
+    saved: bool,
     epochs: u64,
     start: Instant,
 }
@@ -96,6 +101,7 @@ impl<'a> Run<'a> {
         for path in &args.curve {
             curve::form(path)?;
         }
+        check_outputs(args)?;
         if args.decode && lesson.parsing.is_none() {
             let message = format!("model {} decodes nothing", lesson.entry.alias);
             return Err(Failure::usage(message).help("leave --decode out"));
@@ -112,6 +118,16 @@ impl<'a> Run<'a> {
         if let Some(path) = &args.resume {
             trainer.load(path).map_err(|error| refused(path, &error))?;
         }
+        let batch = args.batch.map_or(habits.batch, |batch| batch as usize);
+        let order = Order { seed: args.model.seed, batch, bucket: args.bucket, count: lesson.train };
+        if let Some(path) = &args.resume {
+            order.check_against(path, &trainer)?;
+        }
+        order.note(&mut trainer);
+        for path in args.curve.iter().chain(&args.save) {
+            make_folder(path)?;
+            writable(path)?;
+        }
         let scores = Scores::noted(&trainer);
         let mut patience = Patience::new(args.patience);
         for &score in &scores.0 {
@@ -124,7 +140,8 @@ impl<'a> Run<'a> {
             patience,
             scores,
             curve: Curve::default(),
-            batch: args.batch.map_or(habits.batch, |batch| batch as usize),
+            batch,
+            saved: false,
             epochs: args.epochs.unwrap_or(habits.epochs),
             start: Instant::now(),
         })
@@ -155,6 +172,11 @@ impl<'a> Run<'a> {
             args.model.device,
         )?;
         if let (Some(path), Progress { epoch, batches }) = (&args.resume, trainer.progress()) {
+            if epoch >= self.epochs {
+                let made = plural(epoch, "epoch");
+                writeln!(console, "resumed from {path}, which has {made}: nothing is left to do (--epochs)")?;
+                return Ok(());
+            }
             writeln!(console, "resumed from {path}: epoch {}, {batches} minibatches into it", epoch + 1)?;
         }
         Ok(())
@@ -188,7 +210,8 @@ impl<'a> Run<'a> {
             self.curve.push(epoch);
             self.curve.write(self.args, self.lesson)?;
             if verdict.stop {
-                writeln!(console, "no better for {} epochs", self.args.patience)?;
+                let epochs = plural(self.args.patience as u64, "epoch");
+                writeln!(console, "no better for {epochs}")?;
                 return Ok(true);
             }
         }
@@ -229,12 +252,13 @@ impl<'a> Run<'a> {
         Ok(Some(taught))
     }
 
-    fn save(&self, best: bool) -> Result<(), Failure> {
+    fn save(&mut self, best: bool) -> Result<(), Failure> {
         let Some(path) = &self.args.save else { return Ok(()) };
         let written = |path: &str, result: Result<(), CheckpointError>| {
             result.map_err(|error| Failure { kind: crate::FailureKind::Output, ..refused(path, &error) })
         };
         written(path, self.trainer.save(path))?;
+        self.saved = true;
         if best {
             let best = best_path(path);
             written(&best, self.trainer.save(&best))?;
@@ -266,7 +290,8 @@ impl<'a> Run<'a> {
         if let Some(parsing) = lesson.parsing.as_ref().filter(|_| self.args.decode) {
             self.decode(parsing, console)?;
         }
-        for path in self.args.curve.iter().chain(&self.args.save) {
+        let drawn = self.args.curve.iter().filter(|_| !self.curve.is_empty());
+        for path in drawn.chain(self.args.save.iter().filter(|_| self.saved)) {
             writeln!(console, "wrote       {path}")?;
         }
         writeln!(console, "took        {}", console.time(self.start.elapsed()))?;
@@ -286,6 +311,15 @@ impl<'a> Run<'a> {
         )?;
         Ok(())
     }
+}
+
+/// Refuses a file that would be written for two purposes, or over the checkpoint that is resumed from by anything else than one.
+fn check_outputs(args: &TrainArgs) -> Result<(), Failure> {
+    let best = args.save.as_deref().map(best_path);
+    let curves: Vec<&str> = args.curve.iter().map(String::as_str).collect();
+    apart(&curves, args.resume.as_deref().as_slice())?;
+    let all: Vec<&str> = curves.into_iter().chain(args.save.as_deref()).chain(best.as_deref()).collect();
+    apart(&all, &[])
 }
 
 /// `names.best.safetensors` for `names.safetensors`.

@@ -84,7 +84,12 @@ pub(super) fn transpose(permutation: Permutation, ty: Type) -> Inferred {
         let axis = axis as usize;
         let own_place = if place < rank { axis < rank } else { axis == place };
         if !own_place || std::mem::replace(&mut seen[axis], true) {
-            return Err(InferError::new(format!("{:?} is no order of the axes of {ty}", permutation.0)));
+            // Beyond the rank stand the axes that whoever wrote a shorter order did not write.
+            let own = |(place, axis): (usize, &u8)| usize::from(*axis) == place;
+            let written =
+                permutation.0.iter().enumerate().rposition(|axis| !own(axis)).map_or(0, |last| last + 1);
+            let order = &permutation.0[..written.max(rank)];
+            return Err(InferError::new(format!("{order:?} is no order of the axes of {ty}")));
         }
         dims.extend(ty.shape.dims().get(axis));
     }

@@ -117,7 +117,7 @@ pub(super) fn transpose() -> OpCase {
             }),
         ],
         TRUE,
-        "[0, 0, 2, 3] is no order of the axes of f32[2,3]",
+        "[0, 0] is no order of the axes of f32[2,3]",
         |g, _| vec![g.input_shaped([2, 3], &SIX).transpose([0, 0])],
     )
 }
