@@ -121,10 +121,15 @@ impl Build<'_> {
         let mut entries = std::mem::take(&mut self.wave.entries);
         // Sorting is stable: segments stay in the order of their steps.
         entries.sort_by_key(|entry| (entry.level, entry.program));
-        let mut rest = entries.as_slice();
+        let mut rest = entries.as_mut_slice();
         while let [first, ..] = rest {
+            // Of a level, what runs the program that was run last comes first: a pipeline less to be set.
+            let (level, last) = (first.level, self.dispatches.last().map(|dispatch| dispatch.program));
+            let of_level = rest.partition_point(|entry| entry.level == level);
+            rest[..of_level].sort_by_key(|entry| (Some(entry.program) != last, entry.program));
+            let first = rest[0];
             let (mut groups, mut work, mut count) = (0, 0u64, 0);
-            for entry in rest {
+            for entry in rest.iter() {
                 let same = (entry.level, entry.program) == (first.level, first.program);
                 let fits = groups + entry.groups <= 2 * MOST_THREADS / GROUP
                     && work.saturating_add(entry.work) <= MOST_WORK;
@@ -133,7 +138,7 @@ impl Build<'_> {
                 }
                 (groups, work, count) = (groups + entry.groups, work.saturating_add(entry.work), count + 1);
             }
-            let (these, others) = rest.split_at(count);
+            let (these, others) = rest.split_at_mut(count);
             self.dispatch(these, groups, work)?;
             rest = others;
         }
