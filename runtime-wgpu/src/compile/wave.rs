@@ -97,7 +97,7 @@ impl Build<'_> {
     /// Refuses a program whose loops the device would leave early.
     fn ends(&self, program: &Program, record: &Record, lanes: (u32, u64)) -> Result<(), GpuError> {
         let Some(limit) = self.rounds else { return Ok(()) };
-        let rounds = Loops { record: record.words(), tables: &self.tables, lanes }.of(program);
+        let rounds = Loops { record: record.words(), tables: &self.plan.tables, lanes }.of(program);
         match rounds <= limit.most() {
             true => Ok(()),
             false => {
@@ -172,9 +172,11 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// Adds words to the tables; gives where they begin.
+    /// Adds words behind the tables; gives where they begin.
     fn table(&mut self, words: &[u32]) -> Result<u32, GpuError> {
-        let end = (self.tables.len() + words.len()) as u64;
+        let (records, first) = &mut self.records;
+        let at = *first + records.len() as u64;
+        let end = at + words.len() as u64;
         if end > u64::from(u32::MAX) {
             return Err(GpuError::TooLarge {
                 what: "the tables",
@@ -182,8 +184,7 @@ impl Build<'_> {
                 limit: u64::from(u32::MAX) * 4,
             });
         }
-        let at = self.tables.len() as u32;
-        self.tables.extend_from_slice(words);
-        Ok(at)
+        records.extend_from_slice(words);
+        Ok(at as u32)
     }
 }
