@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! cargo run --release --example many_rounds -- 1 500 8000        # one task of 500 rounds, then one of 8,000
+//! cargo run --release --features gpu --example many_rounds -- gpu 1 100 400
 //! ```
 
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
@@ -13,7 +14,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let numbers = std::env::args().skip(1).map(|word| word.parse()).collect::<Result<Vec<u32>, _>>()?;
+    let mut words = std::env::args().skip(1).peekable();
+    let device = words.next_if(|word| word.parse::<u32>().is_err()).map(|word| word.parse()).transpose()?;
+    let numbers = words.map(|word| word.parse()).collect::<Result<Vec<u32>, _>>()?;
     let [tasks, lengths @ ..] = &numbers[..] else {
         return Err("say how many tasks, and of how many rounds".into());
     };
@@ -22,7 +25,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lstm = Lstm::new(&mut m, "lstm", 16, 32);
     let next = Linear::new(&mut m, "next", 32, 50);
     let module = m.build()?;
-    let options = SessionOptions { threads: 1, ..SessionOptions::default() };
+    let device = device.unwrap_or(Device::Cpu);
+    let options = SessionOptions { threads: 1, device, ..SessionOptions::default() };
     let mut session = Session::with_options(&module, Arc::new(Weights::init(&module, 0)), options)?;
     for &rounds in lengths {
         let start = Instant::now();

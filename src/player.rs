@@ -78,7 +78,7 @@ impl AnyPlayer {
         Ok(self.host.play(plan, weights, bound)?)
     }
 
-    /// Plays what a plan gained since it was played last. A GPU plays all of it.
+    /// Plays what a plan gained since it was played last. A GPU plays all of it where rows have no room left.
     pub(crate) fn resume(
         &mut self,
         plan: &Verified<Plan>,
@@ -87,7 +87,7 @@ impl AnyPlayer {
     ) -> Result<()> {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = &mut self.gpu {
-            return gpu.play(plan, weights, bound);
+            return gpu.resume(plan, weights, bound);
         }
         Ok(self.host.resume(plan, weights, bound)?)
     }

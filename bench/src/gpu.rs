@@ -3,8 +3,9 @@
 //! Products and moves are timed as differences: a plan with three of them less a plan with one, so that
 //! uploads, read-backs and the submission itself cancel. Models are timed as whole plays of a plan that is on
 //! the device already; beside that, what the host does of it: submitting commands, writing those of the next
-//! play meanwhile, and handing over what is bound. Of four small models the latter is timed with and without
-//! immediates in turns.
+//! play meanwhile, and handing over what is bound. Of small models the latter is timed with and without
+//! immediates in turns, as are plays that follow one of another plan, which write commands and submit them; of
+//! these a line through all models says what a play takes and what a dispatch.
 
 use crate::error::BenchError;
 use autobatch::runtime_wgpu::{Bound, Options, Player, Terms};
@@ -26,7 +27,8 @@ const FEW_ROWS: usize = 4;
 /// Plays of a small model a turn, where the host is timed.
 const PLAYS: usize = 60;
 /// Models whose host time is taken, and of how many instances.
-const SMALL: [(&str, usize); 4] = [("b", 16), ("d", 16), ("sst", 16), ("lattice", 8)];
+const SMALL: [(&str, usize); 7] =
+    [("b", 16), ("b", 256), ("d", 16), ("sst", 16), ("sst", 256), ("lattice", 8), ("lattice", 64)];
 
 /// Times products of many rows and of few, moves, and the models `b` and `d` on a device.
 ///
@@ -100,6 +102,7 @@ fn host(options: &Options, text: &mut String) -> Result<(), BenchError> {
         Player::new(Options { immediates, ..options.clone() }).map(|player| (way, player))
     });
     let mut ways = ways.into_iter().collect::<Result<Vec<_>, _>>().map_err(gpu)?;
+    let mut anew: Vec<Vec<(f64, f64)>> = vec![Vec::new(); ways.len()];
     for (name, count) in SMALL {
         let wanted = catalogue::Options {
             count: Some(count),
@@ -112,7 +115,8 @@ fn host(options: &Options, text: &mut String) -> Result<(), BenchError> {
         let mut best: Vec<Option<Played>> = vec![None; ways.len()];
         for _ in 0..TURNS {
             for ((_, player), best) in ways.iter_mut().zip(&mut best) {
-                let found = played(player, &made, PLAYS)?;
+                let found =
+                    Played { anew: played_anew(player, &made, PLAYS)?, ..played(player, &made, PLAYS)? };
                 *best = Some(match best {
                     Some(before) => before.best(&found),
                     None => found,
@@ -120,18 +124,39 @@ fn host(options: &Options, text: &mut String) -> Result<(), BenchError> {
             }
         }
         let _ = write!(text, "model {name}, {count} instances of width 8, {} steps:", made.1.steps.len());
-        for ((way, _), played) in ways.iter().zip(best.into_iter().flatten()) {
+        for (((way, _), played), anew) in ways.iter().zip(best.into_iter().flatten()).zip(&mut anew) {
             let us = |time: Duration| time.as_secs_f64() * 1e6;
             let (dispatches, ahead) = (played.dispatches, us(played.ahead));
             let (encode, upload) = (us(played.encode), us(played.upload));
+            anew.push((f64::from(dispatches), us(played.anew)));
             let _ = write!(
                 text,
-                " {way} {ahead:.1} us ahead for {dispatches} dispatches, submit {encode:.1}, upload {upload:.1};"
+                " {way} {ahead:.1} us ahead for {dispatches} dispatches, submit {encode:.1}, upload {upload:.1}, \
+                 anew {:.1};",
+                us(played.anew)
             );
         }
         text.push('\n');
     }
+    for ((way, _), points) in ways.iter().zip(&anew) {
+        let (play, dispatch) = line(points);
+        let _ = writeln!(
+            text,
+            "written and submitted anew, {way}: {play:.1} us a play and {dispatch:.2} us a dispatch"
+        );
+    }
     Ok(())
+}
+
+/// The line of least squares through points: where it begins, and how it climbs. Squares are of shares, so that
+/// few dispatches count as much as many.
+fn line(points: &[(f64, f64)]) -> (f64, f64) {
+    let weighted = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
+        points.iter().map(|&(x, y)| of(x, y) / y.max(f64::MIN_POSITIVE).powi(2)).sum()
+    };
+    let (n, x, y) = (weighted(&|_, _| 1.0), weighted(&|x, _| x), weighted(&|_, y| y));
+    let climb = (n * weighted(&|x, y| x * y) - x * y) / (n * weighted(&|x, _| x * x) - x * x);
+    ((y - climb * x) / n, climb)
 }
 
 fn gpu(error: autobatch::runtime_wgpu::GpuError) -> BenchError {
@@ -175,6 +200,8 @@ struct Played {
     encode: Duration,
     ahead: Duration,
     upload: Duration,
+    /// Writing and submitting the commands of a play that follows one of another plan, where that was timed.
+    anew: Duration,
     dispatches: u32,
     bytes: u64,
 }
@@ -187,6 +214,7 @@ impl Played {
             encode: self.encode.min(other.encode),
             ahead: self.ahead.min(other.ahead),
             upload: self.upload.min(other.upload),
+            anew: self.anew.min(other.anew),
             ..*other
         }
     }
@@ -232,7 +260,8 @@ fn played(
     let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
     let bound = Bound { words, floats, noise: Noise::Off };
     let most = Duration::MAX;
-    let mut best = Played { whole: most, encode: most, ahead: most, upload: most, dispatches: 0, bytes: 0 };
+    let mut best =
+        Played { whole: most, encode: most, ahead: most, upload: most, anew: most, dispatches: 0, bytes: 0 };
     // The first play makes pipelines and brings parameters and tables, the second writes commands ahead.
     for turn in 0..=turns + 1 {
         let start = Instant::now();
@@ -244,10 +273,42 @@ fn played(
                 encode: times.encode,
                 ahead: times.ahead,
                 upload: times.upload,
+                anew: most,
                 dispatches: counters.dispatches,
                 bytes: counters.uploaded,
             });
         }
     }
     Ok(best)
+}
+
+/// The least time to write and submit the commands of a plan behind a play of another one.
+fn played_anew(
+    player: &mut Player,
+    (graph, plan): &(GraphData, Verified<Plan>),
+    turns: usize,
+) -> Result<Duration, BenchError> {
+    let weights = Weights::init(&graph.module, 0);
+    let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
+    let bound = Bound { words, floats, noise: Noise::Off };
+    let plans = [plan.clone(), plan.clone().into_inner().verify()?];
+    let mut best = Duration::MAX;
+    for turn in 0..turns + 2 {
+        player.play(&plans[turn % 2], &weights, bound).map_err(gpu)?;
+        if turn > 1 {
+            best = best.min(player.times().encode);
+        }
+    }
+    Ok(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line;
+
+    #[test]
+    fn a_line_goes_through_points_that_lie_on_one() {
+        let (begin, climb) = line(&[(14.0, 19.0), (48.0, 36.0), (380.0, 202.0)]);
+        assert!((begin - 12.0).abs() < 1e-9 && (climb - 0.5).abs() < 1e-12, "{begin} {climb}");
+    }
 }

@@ -60,16 +60,20 @@ pub(crate) fn check(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) -> Resul
     Ok(bound.check(plan, stores)?)
 }
 
-/// Finds the bound words that are indices.
-pub(crate) fn indices(plan: &Plan) -> Indices {
+/// Per field and row of indices the bound word that it is, as far as a plan was looked at.
+#[derive(Default)]
+pub(crate) struct Origins(Vec<Vec<u32>>);
+
+/// Finds the bound words that are indices of steps from one on, behind those that `origins` knows.
+pub(crate) fn indices(plan: &Plan, first: usize, Origins(origins): &mut Origins) -> Indices {
     let mut runs: Vec<Run> = Vec::new();
     let uses: Vec<Vec<Use>> = plan.kernels.iter().map(|kernel| uses(kernel)).collect();
-    let mut origins: Vec<Vec<u32>> = vec![Vec::new(); plan.fields.len()];
-    for (number, step) in plan.steps.iter().enumerate() {
+    origins.resize(plan.fields.len(), Vec::new());
+    for (number, step) in plan.steps.iter().enumerate().skip(first) {
         for used in &uses[step.kernel.index()] {
             let operand = plan.operands(step)[used.view.reg as usize];
             for lane in 0..step.rows {
-                let Some(first) = bound_word(plan, operand, lane, &origins) else { continue };
+                let Some(first) = bound_word(plan, operand, lane, origins) else { continue };
                 let (first, width) = (first + used.view.start, used.view.width);
                 match runs.last_mut() {
                     // Neighbours are one run.
@@ -83,7 +87,7 @@ pub(crate) fn indices(plan: &Plan) -> Indices {
                 }
             }
         }
-        remember(plan, step, &mut origins);
+        remember(plan, step, origins);
     }
     Indices(runs)
 }

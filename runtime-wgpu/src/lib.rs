@@ -13,6 +13,8 @@
 //! the arena, so wgpu puts a barrier between any two. Outputs are brought together by a last dispatch and
 //! read back in one copy. Nothing else comes back.
 //!
+//! **Growing.** Of a plan that grows, [`Player::resume`] plays what is new over the rows that are there.
+//!
 //! **Pipelines.** Only lines and tails are generated. All else is a fixed text whose sizes and places are
 //! in the record, so that a handful of pipelines plays any model and a new graph of known cells costs no
 //! compilation. wgpu validates every module with naga before a driver sees it, and its bounds checks stay

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::mirror::Trained;
 use autobatch_ir::Weights;
 use autobatch_ir::id::ParamId;
-use autobatch_ir::plan::{Plan, StoreId, StoreKind, Update, Verified};
+use autobatch_ir::plan::{Mode, Plan, StoreId, StoreKind, Update, Verified};
 use autobatch_runtime_cpu::{Bound, RunError};
 use autobatch_runtime_wgpu::{Gpu, GpuError, Kept, Options, Player, Selector, Terms, Trained as OnDevice};
 use std::collections::BTreeSet;
@@ -53,12 +53,33 @@ impl GpuPlayer {
     }
 
     pub(super) fn play(&mut self, plan: &Verified<Plan>, weights: &Weights, bound: Bound<'_>) -> Result<()> {
+        // Of a plan that may grow, rows are given room from the first play on.
+        if plan.mode == Mode::Grow {
+            return self.resume(plan, weights, bound);
+        }
+        self.check(plan)?;
+        Ok(self.player.play(plan, weights, bound)?)
+    }
+
+    /// Plays what a plan gained since it was played last.
+    pub(super) fn resume(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        bound: Bound<'_>,
+    ) -> Result<()> {
+        self.check(plan)?;
+        Ok(self.player.resume(plan, weights, bound)?)
+    }
+
+    /// What is looked at before any play.
+    fn check(&mut self, plan: &Plan) -> Result<()> {
         self.check_fault()?;
         let needs = plan.slab_bytes();
-        if let Some(limit) = self.memory_limit.filter(|&limit| needs > limit) {
-            return Err(RunError::Limit { needs, limit }.into());
+        match self.memory_limit.filter(|&limit| needs > limit) {
+            Some(limit) => Err(RunError::Limit { needs, limit }.into()),
+            None => Ok(()),
         }
-        Ok(self.player.play(plan, weights, bound)?)
     }
 
     pub(super) fn output(&self, number: usize) -> &[f32] {

@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// A graph that grows while it is played: of each [`run`](Self::run) only what was not computed
 /// before is planned and played, over the rows that are there.
 ///
-/// The rows of everything that was computed stay until this is dropped. On a GPU, which does not keep
-/// them, each run plays all of it again; results are the same.
+/// The rows of everything that was computed stay until this is dropped. A GPU keeps them where they have room to become
+/// more, and plays all of it again when the room is used up and is made twice as large; results are the same.
 pub struct Growing<'s, 'g> {
     session: &'s mut Session,
     graph: &'g Graph,

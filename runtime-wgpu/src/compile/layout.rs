@@ -4,7 +4,7 @@
 use super::HEAD;
 use super::record::{Spot, TABLED};
 use crate::error::GpuError;
-use autobatch_ir::plan::{FieldId, Operand, Plan, RegKind, StoreId, StoreKind};
+use autobatch_ir::plan::{FieldId, Kernel, Operand, Plan, RegKind, StoreId, StoreKind};
 use autobatch_ir::types::{DType, Type};
 use std::collections::BTreeMap;
 
@@ -62,9 +62,36 @@ impl Packing {
     }
 }
 
+/// Rows or words that a plan which grows has room for at least.
+const LEAST_ROOM: u64 = 16;
+
+/// How much room a layout has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// What the plan takes.
+    Exact,
+    /// Up to twice that, the same for plans that are nearly alike: what a plan has when it grew lies where it lay
+    /// before, until the room is used up.
+    Roomy,
+}
+
+impl Space {
+    /// The room for so many rows or words.
+    pub(super) const fn of(self, count: u64) -> u64 {
+        match self {
+            Self::Exact => count,
+            Self::Roomy if count <= LEAST_ROOM => LEAST_ROOM,
+            Self::Roomy => count.next_power_of_two(),
+        }
+    }
+}
+
 /// Where everything is.
 #[derive(Debug)]
 pub struct Layout {
+    space: Space,
+    /// How many words are bound, and how many floats.
+    bound: [u64; 2],
     words: u64,
     floats: u64,
     runs: BTreeMap<Want, (u64, u64)>,
@@ -95,10 +122,11 @@ fn past(at: u64, words: u64) -> Result<u64, GpuError> {
 }
 
 impl Layout {
-    pub(super) fn new(plan: &Plan, packing: Packing) -> Result<Self, GpuError> {
+    pub(crate) fn new(plan: &Plan, packing: Packing, space: Space) -> Result<Self, GpuError> {
         let words = HEAD;
-        let floats = past(words, u64::from(plan.words))?;
-        let constants_at = past(floats, u64::from(plan.floats))?;
+        let bound = [plan.words, plan.floats].map(u64::from);
+        let floats = past(words, space.of(bound[0]))?;
+        let constants_at = past(floats, space.of(bound[1]))?;
         let mut runs = wanted(plan);
         let mut end = constants_at;
         for (at, len) in runs.values_mut() {
@@ -110,10 +138,11 @@ impl Layout {
             Want::Store(_) => None,
         };
         let constants_end = runs.iter().filter_map(constants).max().unwrap_or(constants_at);
+        end = past(constants_at, space.of(end - constants_at))?;
         let mut fields = Vec::with_capacity(plan.fields.len());
         for field in &plan.fields {
             fields.push(end);
-            let rows = u64::from(plan.slabs[field.slab.index()].rows);
+            let rows = space.of(plan.slabs[field.slab.index()].rows.into());
             end = past(end, rows.saturating_mul(field.ty.shape.elements() as u64))?;
         }
         let (mut stores, mut params) = (Vec::new(), 0);
@@ -134,6 +163,8 @@ impl Layout {
         let widths = plan.fields.iter().map(|field| field.width()).collect();
         let (scratch, outputs) = (end, end);
         Ok(Self {
+            space,
+            bound,
             words,
             floats,
             runs,
@@ -163,7 +194,32 @@ impl Layout {
 
     pub(super) fn fit_outputs(&mut self, words: u64) -> Result<(), GpuError> {
         self.end = past(self.outputs, words)?;
+        past(self.total(), 0)?;
         Ok(())
+    }
+
+    /// How much room there is.
+    pub(crate) const fn space(&self) -> Space {
+        self.space
+    }
+
+    /// Room for so many words of a plan's tables.
+    pub(super) const fn tables(&self, words: u64) -> u64 {
+        self.space.of(words)
+    }
+
+    /// Whether rows and bound numbers of another layout of the same kind, with the parameters, are where they are in it.
+    pub(crate) fn goes_on_from(&self, before: &Self) -> bool {
+        self.space == before.space
+            && (self.floats, self.constants_at) == (before.floats, before.constants_at)
+            && self.fields.starts_with(&before.fields)
+            && self.widths.starts_with(&before.widths)
+            && self.stores == before.stores
+    }
+
+    /// Whether constants and parameters that kernels take whole are where they are in another layout, and no others.
+    pub(crate) fn has_constants_of(&self, other: &Self) -> bool {
+        self.constants_at == other.constants_at && self.runs == other.runs
     }
 
     /// Where bound words begin.
@@ -178,9 +234,14 @@ impl Layout {
         self.floats as u32
     }
 
-    /// How many floats are bound.
-    pub(crate) fn floats(&self) -> u64 {
-        self.constants_at - self.floats
+    /// How many words are bound, and how many floats.
+    pub(crate) const fn bound(&self) -> [u64; 2] {
+        self.bound
+    }
+
+    /// Where constants begin.
+    pub(crate) const fn constants_at(&self) -> u64 {
+        self.constants_at
     }
 
     /// Where a field begins, and the words of a row.
@@ -246,7 +307,7 @@ impl Layout {
     /// Words of the arena.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.end
+        self.scratch.saturating_add(self.space.of(self.end - self.scratch))
     }
 
     /// Words of the parameters.
@@ -287,7 +348,9 @@ fn wanted(plan: &Plan) -> BTreeMap<Want, (u64, u64)> {
             }
         }
     }
-    for step in &plan.steps {
+    let whole = |kernel: &Kernel| kernel.regs.iter().any(|reg| matches!(reg.kind, RegKind::Param(_)));
+    let takes: Vec<bool> = plan.kernels.iter().map(|kernel| whole(kernel)).collect();
+    for step in plan.steps.iter().filter(|step| takes[step.kernel.index()]) {
         for reg in &plan.kernel(step).regs {
             if let RegKind::Param(param) = reg.kind {
                 let store = plan.stores(step)[param as usize];
@@ -311,7 +374,7 @@ mod tests {
              certificate batches 0 bound 0 | rows copied 0 tabled 0 direct 0 | slabs 0 bytes";
         let plan = Plan::from_text(text).expect("parses");
         let starts = |packing| {
-            let layout = Layout::new(&plan, packing).expect("fits");
+            let layout = Layout::new(&plan, packing, Space::Exact).expect("fits");
             let at: Vec<u32> = (0..4).map(|store| layout.store(StoreId(store)).at).collect();
             (at, layout.params())
         };

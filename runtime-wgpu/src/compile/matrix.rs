@@ -185,12 +185,12 @@ fn weight_record(build: &Build<'_>, step: &Step, product: &Product<'_>, of: Squa
     record
 }
 
-/// Adds what makes the terms of all weights, once each.
-pub(super) fn weights(build: &mut Build<'_>) -> Result<(), GpuError> {
+/// Adds what makes the terms of the weights of all steps from one on, once each.
+pub(super) fn weights(build: &mut Build<'_>, first: usize) -> Result<(), GpuError> {
     let Some(of) = build.matrix.squares else { return Ok(()) };
     let plan = build.plan;
     let mut seen = std::collections::HashSet::new();
-    for step in plan.steps.iter().filter(|step| seen.insert((step.kernel, plan.stores(step)))) {
+    for step in plan.steps[first..].iter().filter(|step| seen.insert((step.kernel, plan.stores(step)))) {
         let kernel = plan.kernel(step);
         for unit in build.units(step.kernel).iter() {
             let fused = unit.products(kernel);

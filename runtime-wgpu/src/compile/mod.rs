@@ -20,6 +20,7 @@ mod units;
 mod update;
 mod wave;
 
+pub(crate) use layout::Space;
 pub(crate) use layout::VECTOR;
 pub use layout::{Layout, Packing, Stored, Want};
 pub use matrix::Room;
@@ -73,8 +74,10 @@ impl Dispatch {
 pub struct Compiled {
     /// Where everything is.
     pub layout: Layout,
-    /// The plan's tables, and the records and segments behind them.
+    /// The plan's tables, and the records and segments behind them; of a plan that grows these alone.
     pub tables: Vec<u32>,
+    /// Where they begin on the device: behind the tables of a plan that grows, and what these have room for.
+    pub tables_at: u32,
     /// What dispatches run.
     pub programs: Vec<Program>,
     /// The dispatches, in order.
@@ -153,11 +156,26 @@ pub const DEFAULT_SCRATCH: u64 = 16 << 20;
 /// # Errors
 /// If it takes more than words of 32 bits can count, than the device holds, or longer loops than it plays.
 pub fn compile(plan: &Verified<Plan>, target: Target) -> Result<Compiled, GpuError> {
-    let mut build = Build::new(plan, target)?;
+    let layout = Layout::new(plan, target.packing, Space::Exact)?;
+    compile_from(plan, target, layout, 0)
+}
+
+/// Compiles the waves of a plan from one on, and what comes behind all waves, for a layout.
+///
+/// # Errors
+/// As [`compile`].
+pub(crate) fn compile_from(
+    plan: &Verified<Plan>,
+    target: Target,
+    layout: Layout,
+    first: usize,
+) -> Result<Compiled, GpuError> {
+    let mut build = Build::new(plan, target, layout);
     build.parameters()?;
-    matrix::weights(&mut build)?;
+    let before = first.checked_sub(1).and_then(|last| plan.waves.get(last)).copied();
+    matrix::weights(&mut build, before.unwrap_or(0) as usize)?;
     let prologue = build.dispatches.len() as u32;
-    for wave in plan.waves() {
+    for wave in plan.waves_from(first) {
         for number in wave {
             build.step = Some(number as u32);
             step::lower(&mut build, &plan.steps[number])?;
@@ -183,7 +201,8 @@ struct Build<'a> {
     matrix: Matrix,
     /// Words of scratch that the greediest wave takes.
     scratch: u64,
-    tables: Vec<u32>,
+    /// Records and segments, and where the first is.
+    records: (Vec<u32>, u64),
     programs: Vec<Program>,
     numbers: HashMap<Program, u32>,
     /// Per kernel its units, once a step was met that plays it.
@@ -198,16 +217,17 @@ struct Build<'a> {
 }
 
 impl<'a> Build<'a> {
-    fn new(plan: &'a Plan, target: Target) -> Result<Self, GpuError> {
-        Ok(Self {
+    fn new(plan: &'a Plan, target: Target, layout: Layout) -> Self {
+        let records_at = layout.tables(plan.tables.len() as u64);
+        Self {
             plan,
-            layout: Layout::new(plan, target.packing)?,
+            layout,
             scratch_budget: target.scratch.max(1),
             strict: target.strict,
             rounds: target.rounds,
             matrix: Matrix::new(plan, target),
             scratch: 0,
-            tables: plan.tables.clone(),
+            records: (Vec::new(), records_at),
             programs: Vec::new(),
             numbers: HashMap::new(),
             units: vec![None; plan.kernels.len()],
@@ -216,7 +236,7 @@ impl<'a> Build<'a> {
             step: None,
             of_steps: vec![(0, 0); plan.steps.len()],
             outputs: Vec::new(),
-        })
+        }
     }
 
     /// Where a parameter of a step's kernel is.
@@ -266,15 +286,21 @@ impl<'a> Build<'a> {
     }
 
     fn finish(self, target: Target, prologue: u32) -> Result<Compiled, GpuError> {
-        let bytes = self.tables.len() as u64 * 4;
+        let (records, records_at) = self.records;
+        let bytes = (records_at + records.len() as u64) * 4;
         if bytes > target.binding {
             return Err(GpuError::TooLarge { what: "the tables", needed: bytes, limit: target.binding });
         }
         target.cuts(self.layout.total(), self.layout.params())?;
+        let (tables, tables_at) = match self.layout.space() {
+            Space::Exact => ([self.plan.tables.as_slice(), &records].concat(), 0),
+            Space::Roomy => (records, records_at as u32),
+        };
         Ok(Compiled {
             constants: self.layout.constants(),
             layout: self.layout,
-            tables: self.tables,
+            tables,
+            tables_at,
             programs: self.programs,
             dispatches: self.dispatches,
             prologue,

@@ -97,7 +97,7 @@ impl Build<'_> {
     /// Refuses a program whose loops the device would leave early.
     fn ends(&self, program: &Program, record: &Record, lanes: (u32, u64)) -> Result<(), GpuError> {
         let Some(limit) = self.rounds else { return Ok(()) };
-        let rounds = Loops { record: record.words(), tables: &self.tables, lanes }.of(program);
+        let rounds = Loops { record: record.words(), tables: &self.plan.tables, lanes }.of(program);
         match rounds <= limit.most() {
             true => Ok(()),
             false => {
@@ -121,10 +121,15 @@ impl Build<'_> {
         let mut entries = std::mem::take(&mut self.wave.entries);
         // Sorting is stable: segments stay in the order of their steps.
         entries.sort_by_key(|entry| (entry.level, entry.program));
-        let mut rest = entries.as_slice();
+        let mut rest = entries.as_mut_slice();
         while let [first, ..] = rest {
+            // Of a level, what runs the program that was run last comes first: a pipeline less to be set.
+            let (level, last) = (first.level, self.dispatches.last().map(|dispatch| dispatch.program));
+            let of_level = rest.partition_point(|entry| entry.level == level);
+            rest[..of_level].sort_by_key(|entry| (Some(entry.program) != last, entry.program));
+            let first = rest[0];
             let (mut groups, mut work, mut count) = (0, 0u64, 0);
-            for entry in rest {
+            for entry in rest.iter() {
                 let same = (entry.level, entry.program) == (first.level, first.program);
                 let fits = groups + entry.groups <= 2 * MOST_THREADS / GROUP
                     && work.saturating_add(entry.work) <= MOST_WORK;
@@ -133,7 +138,7 @@ impl Build<'_> {
                 }
                 (groups, work, count) = (groups + entry.groups, work.saturating_add(entry.work), count + 1);
             }
-            let (these, others) = rest.split_at(count);
+            let (these, others) = rest.split_at_mut(count);
             self.dispatch(these, groups, work)?;
             rest = others;
         }
@@ -167,9 +172,11 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// Adds words to the tables; gives where they begin.
+    /// Adds words behind the tables; gives where they begin.
     fn table(&mut self, words: &[u32]) -> Result<u32, GpuError> {
-        let end = (self.tables.len() + words.len()) as u64;
+        let (records, first) = &mut self.records;
+        let at = *first + records.len() as u64;
+        let end = at + words.len() as u64;
         if end > u64::from(u32::MAX) {
             return Err(GpuError::TooLarge {
                 what: "the tables",
@@ -177,8 +184,7 @@ impl Build<'_> {
                 limit: u64::from(u32::MAX) * 4,
             });
         }
-        let at = self.tables.len() as u32;
-        self.tables.extend_from_slice(words);
-        Ok(at)
+        records.extend_from_slice(words);
+        Ok(at as u32)
     }
 }

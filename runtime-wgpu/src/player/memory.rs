@@ -262,20 +262,42 @@ impl Memory {
     pub(super) fn bring_numbers(&mut self, gpu: &Gpu, compiled: &Compiled, bound: Bound<'_>) -> u64 {
         let numbers = &mut self.numbers;
         numbers.clear();
-        numbers.resize(HEAD as usize, 0);
-        if let Noise::On { seed, step } = bound.noise {
-            let halves = [1, seed as u32, (seed >> 32) as u32, step as u32, (step >> 32) as u32];
-            numbers[..5].copy_from_slice(&halves);
-        }
-        let words = (compiled.layout.bound_floats() - compiled.layout.bound_words()) as usize;
+        numbers.extend(head(bound.noise));
+        let [words, floats] = compiled.layout.bound().map(|count| count as usize);
         numbers.extend_from_slice(&bound.words[..words]);
-        let floats = compiled.layout.floats() as usize;
         numbers.extend_from_slice(bytemuck::cast_slice(&bound.floats[..floats]));
         if self.tenant.is_none() {
             numbers.extend_from_slice(&compiled.constants);
         }
         self.arena.write(gpu, 0, numbers);
         numbers.len() as u64 * 4
+    }
+
+    /// Writes the bound numbers that a plan has gained, behind so many words and floats, and constants unless they are
+    /// there; gives how many bytes went up.
+    pub(super) fn bring_new_numbers(
+        &mut self,
+        gpu: &Gpu,
+        compiled: &Compiled,
+        bound: Bound<'_>,
+        known: [u64; 2],
+    ) -> u64 {
+        let layout = &compiled.layout;
+        let [words, floats] = layout.bound().map(|count| count as usize);
+        let words = &bound.words[known[0] as usize..words];
+        let floats: &[u32] = bytemuck::cast_slice(&bound.floats[known[1] as usize..floats]);
+        let constants = if self.tenant.is_none() { compiled.constants.as_slice() } else { &[] };
+        let head = head(bound.noise);
+        let pieces = [
+            (0, head.as_slice()),
+            (u64::from(layout.bound_words()) + known[0], words),
+            (u64::from(layout.bound_floats()) + known[1], floats),
+            (layout.constants_at(), constants),
+        ];
+        for (at, piece) in pieces {
+            self.arena.write(gpu, at, piece);
+        }
+        pieces.iter().map(|(_, piece)| piece.len() as u64 * 4).sum()
     }
 
     /// Makes room for what a plan keeps in the arena; says whether it is there still.
@@ -349,6 +371,15 @@ impl Memory {
             read => read,
         }
     }
+}
+
+/// The words of the arena before anything of a plan.
+fn head(noise: Noise) -> [u32; HEAD as usize] {
+    let mut head = [0; HEAD as usize];
+    if let Noise::On { seed, step } = noise {
+        head[..5].copy_from_slice(&[1, seed as u32, (seed >> 32) as u32, step as u32, (step >> 32) as u32]);
+    }
+    head
 }
 
 /// Values as the device stores them: of halves that share words, the first in the lower bits.

@@ -9,6 +9,7 @@ mod ahead;
 mod build;
 mod cache;
 mod fetch;
+mod grown;
 mod memory;
 mod pipelines;
 mod plans;
@@ -23,11 +24,12 @@ use crate::counters::Counters;
 use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::options::Options;
-use autobatch_ir::plan::{Bound, FieldId, Plan, StoreId, StoreKind, Stores, Verified};
+use autobatch_ir::plan::{Bound, FieldId, Mode, Plan, StoreId, StoreKind, Stores, Verified};
 use fetch::submitted;
+use grown::Grown;
 use memory::Memory;
 use pipelines::Pipelines;
-use plans::Plans;
+use plans::{Loaded, Plans};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,7 +63,12 @@ struct Resident {
     plans: Plans,
     /// The commands of the next play, if it is like the last.
     ahead: Option<Ahead>,
+    /// The plan that grows whose rows are in the arena.
+    grown: Option<Grown>,
 }
+
+/// A way to play a plan.
+type How = fn(&mut Player, &Verified<Plan>, &dyn Stores, Bound<'_>) -> Result<Arc<Compiled>, GpuError>;
 
 /// Plays plans on a GPU.
 pub struct Player {
@@ -144,8 +151,9 @@ impl Player {
             let gpu = Gpu::open(self.options.clone())?;
             let (memory, pipelines, training) =
                 (Memory::default(), Pipelines::new(&gpu), Training::new(&gpu));
+            let plans = Plans::default();
             self.resident =
-                Some(Resident { gpu, memory, pipelines, training, plans: Plans::default(), ahead: None });
+                Some(Resident { gpu, memory, pipelines, training, plans, ahead: None, grown: None });
         }
         Ok(self.resident.as_mut().expect("it was opened just now"))
     }
@@ -174,12 +182,39 @@ impl Player {
         stores: &dyn Stores,
         bound: Bound<'_>,
     ) -> Result<(), GpuError> {
+        self.play_by(plan, stores, bound, Self::on_device)
+    }
+
+    /// Plays what a plan gained since this player played it last, over the rows that are on the device; all of it, if it
+    /// is none in mode `grow` that [grew](Verified::<Plan>::grow) from what this player played last, or if its rows no
+    /// longer have room where they are, which becomes rarer as they become more. The bits are those of playing all of it,
+    /// if what is bound and stored for the earlier steps is the same.
+    ///
+    /// # Errors
+    /// As [`play`](Self::play).
+    pub fn resume(
+        &mut self,
+        plan: &Verified<Plan>,
+        stores: &dyn Stores,
+        bound: Bound<'_>,
+    ) -> Result<(), GpuError> {
+        let how = if plan.mode == Mode::Grow { Self::on_from_rows } else { Self::on_device };
+        self.play_by(plan, stores, bound, how)
+    }
+
+    fn play_by(
+        &mut self,
+        plan: &Verified<Plan>,
+        stores: &dyn Stores,
+        bound: Bound<'_>,
+        how: How,
+    ) -> Result<(), GpuError> {
         border::check(plan, stores, bound)?;
         self.forget_lost()?;
         self.outputs.clear();
         self.places.clear();
         self.last = None;
-        match self.on_device(plan, stores, bound) {
+        match how(self, plan, stores, bound) {
             Ok(compiled) => {
                 let widths = plan.outputs.iter().map(|output| plan.field(output.field).width() as usize);
                 self.places.extend(compiled.outputs.iter().map(|&at| at as usize).zip(widths));
@@ -209,7 +244,8 @@ impl Player {
         let keep = self.keep;
         let mut counters = Counters::default();
         let started = Instant::now();
-        let Resident { gpu, memory, pipelines, training, plans, ahead } = self.open()?;
+        let Resident { gpu, memory, pipelines, training, plans, ahead, grown } = self.open()?;
+        *grown = None;
         // It reads the tables of the last plan, which loading this one may overwrite.
         training.before(gpu, memory, plan, keep)?;
         let loaded = plans.load(gpu, plan, target, &mut counters)?;
@@ -234,25 +270,7 @@ impl Player {
         let run = compiled.layout.outputs();
         let commands = match written.filter(|_| again).and_then(|written| written.fitting(memory)) {
             Some(commands) => commands,
-            None => {
-                let mut encoder = memory.begin(gpu, &compiled);
-                if keep {
-                    training.restore(memory, &compiled.layout, &mut encoder);
-                }
-                let mut next = first;
-                while next < compiled.dispatches.len() {
-                    let end = one_submission(&compiled, next);
-                    loaded.encode(&mut encoder, next..end);
-                    next = end;
-                    if next < compiled.dispatches.len() {
-                        let descriptor = wgpu::CommandEncoderDescriptor::default();
-                        let rest = gpu.device.create_command_encoder(&descriptor);
-                        gpu.queue.submit([std::mem::replace(&mut encoder, rest).finish()]);
-                        counters.submissions += 1;
-                    }
-                }
-                memory.finish(gpu, encoder, run)?
-            }
+            None => write(gpu, memory, loaded, (first, keep.then_some(&*training)), &mut counters)?,
         };
         let submitted = submitted(gpu, commands)?;
         memory.settle(loaded.identity());
@@ -324,6 +342,35 @@ impl Player {
         let submitted = submitted(gpu, memory.finish(gpu, encoder, run)?)?;
         memory.wait(gpu, submitted, run.1, patience)
     }
+}
+
+/// Writes the commands of a play from a dispatch on, behind those that bring back the gradients that it is added to; all
+/// but the last submission are submitted.
+fn write(
+    gpu: &Gpu,
+    memory: &mut Memory,
+    loaded: &Loaded,
+    (first, summed): (usize, Option<&Training>),
+    counters: &mut Counters,
+) -> Result<wgpu::CommandBuffer, GpuError> {
+    let compiled = &loaded.compiled;
+    let mut encoder = memory.begin(gpu, compiled);
+    if let Some(training) = summed {
+        training.restore(memory, &compiled.layout, &mut encoder);
+    }
+    let mut next = first;
+    while next < compiled.dispatches.len() {
+        let end = one_submission(compiled, next);
+        loaded.encode(&mut encoder, next..end);
+        next = end;
+        if next < compiled.dispatches.len() {
+            let descriptor = wgpu::CommandEncoderDescriptor::default();
+            let rest = gpu.device.create_command_encoder(&descriptor);
+            gpu.queue.submit([std::mem::replace(&mut encoder, rest).finish()]);
+            counters.submissions += 1;
+        }
+    }
+    memory.finish(gpu, encoder, compiled.layout.outputs())
 }
 
 /// The end of the dispatches that go into one submission from one on: all, unless they are much work.

@@ -7,7 +7,7 @@
 use super::build::binding;
 use super::memory::Memory;
 use super::pipelines::Pipelines;
-use crate::border::{self, Indices};
+use crate::border::{self, Indices, Origins};
 use crate::compile::{Compiled, Target, compile};
 use crate::counters::Counters;
 use crate::device::Gpu;
@@ -35,6 +35,8 @@ pub(super) struct Loaded {
     /// Which bound words are indices.
     pub(super) indices: Indices,
     tables: Growing,
+    /// How many words of the plan's tables are there.
+    known_tables: usize,
     /// The numbers of dispatches, where they do not go among the commands.
     numbers: Option<Numbered>,
     pipelines: Vec<wgpu::ComputePipeline>,
@@ -99,25 +101,89 @@ impl Plans {
         let mut compiled = compile(plan, target)?;
         let words = std::mem::take(&mut compiled.tables);
         self.make_room(words.len() as u64);
-        let usage = Usage::STORAGE | Usage::COPY_DST;
-        let tables = buffer(gpu, &mut self.spare_tables, "the tables", words.len() as u64, usage)?;
+        let tables = self.tables(gpu, words.len() as u64)?;
         gpu.queue.write_buffer(&tables.buffer, 0, bytemuck::cast_slice(&words));
         counters.uploaded += words.len() as u64 * 4;
-        let numbers = match gpu.numbers() {
-            Numbers::Immediate => None,
-            Numbers::Uniform => Some(self.number(gpu, &compiled, counters)?),
-        };
+        let numbers = self.numbers(gpu, &compiled, counters)?;
         Ok(Loaded {
             identity: plan.identity(),
             target,
             compiled: Arc::new(compiled),
-            indices: border::indices(plan),
+            indices: border::indices(plan, 0, &mut Origins::default()),
             tables,
+            known_tables: plan.tables.len(),
             numbers,
             pipelines: Vec::new(),
             bound: None,
             used: self.clock,
         })
+    }
+
+    /// The plan on the device with what it has gained: tables behind those that are up, records and segments of what
+    /// is new. `before` is what there was of it; without it all tables go up.
+    pub(super) fn lengthen(
+        &mut self,
+        gpu: &Gpu,
+        (plan, target): (&Verified<Plan>, Target),
+        before: Option<Loaded>,
+        (mut compiled, indices): (Compiled, Indices),
+        counters: &mut Counters,
+    ) -> Result<Loaded, GpuError> {
+        let records = std::mem::take(&mut compiled.tables);
+        let at = u64::from(compiled.tables_at);
+        let needed = at + records.len() as u64;
+        let mut known = 0;
+        let (tables, bound) = match before {
+            None => (self.tables(gpu, needed.next_power_of_two())?, None),
+            Some(Loaded { tables, numbers, bound, known_tables, .. }) => {
+                let is_numbered = numbers.is_some();
+                if let Some(Numbered { growing, .. }) = numbers {
+                    keep(&mut self.spare_numbers, growing);
+                }
+                if tables.words >= needed {
+                    known = known_tables;
+                    (tables, bound.filter(|_| !is_numbered))
+                } else {
+                    keep(&mut self.spare_tables, tables);
+                    (self.tables(gpu, needed.next_power_of_two())?, None)
+                }
+            }
+        };
+        for (at, words) in [(known as u64, &plan.tables[known..]), (at, records.as_slice())] {
+            gpu.queue.write_buffer(&tables.buffer, at * 4, bytemuck::cast_slice(words));
+            counters.uploaded += words.len() as u64 * 4;
+        }
+        let numbers = self.numbers(gpu, &compiled, counters)?;
+        Ok(Loaded {
+            identity: plan.identity(),
+            target,
+            compiled: Arc::new(compiled),
+            indices,
+            tables,
+            known_tables: plan.tables.len(),
+            numbers,
+            pipelines: Vec::new(),
+            bound,
+            used: self.clock,
+        })
+    }
+
+    /// A buffer for so many words of tables.
+    fn tables(&mut self, gpu: &Gpu, words: u64) -> Result<Growing, GpuError> {
+        buffer(gpu, &mut self.spare_tables, "the tables", words, Usage::STORAGE | Usage::COPY_DST)
+    }
+
+    /// The numbers of all dispatches, where they do not go among the commands.
+    fn numbers(
+        &mut self,
+        gpu: &Gpu,
+        compiled: &Compiled,
+        counters: &mut Counters,
+    ) -> Result<Option<Numbered>, GpuError> {
+        match gpu.numbers() {
+            Numbers::Immediate => Ok(None),
+            Numbers::Uniform => self.number(gpu, compiled, counters).map(Some),
+        }
     }
 
     /// Writes the numbers of all dispatches into a buffer, as far apart as offsets must be.
@@ -193,11 +259,15 @@ impl Loaded {
         pipelines: &mut Pipelines,
     ) -> Result<(), GpuError> {
         let (generation, cuts) = (memory.generation(), memory.cuts());
-        if self.bound.as_ref().is_some_and(|bound| (bound.0, bound.1) == (generation, cuts)) {
+        let is_bound = self.bound.as_ref().is_some_and(|bound| (bound.0, bound.1) == (generation, cuts));
+        if is_bound && self.pipelines.len() == self.compiled.programs.len() {
             return Ok(());
         }
         let get = |program| pipelines.get(gpu, program, cuts);
         self.pipelines = self.compiled.programs.iter().map(get).collect::<Result<_, _>>()?;
+        if is_bound {
+            return Ok(());
+        }
         let numbers = self.numbers.iter().map(|own| binding(0, &own.growing.buffer, Some(BOUND * 4)));
         let mut entries: Vec<_> = numbers.chain([binding(1, &self.tables.buffer, None)]).collect();
         for (number, buffer) in memory.bindings().enumerate() {
@@ -210,6 +280,11 @@ impl Loaded {
         });
         self.bound = Some((generation, cuts, group));
         Ok(())
+    }
+
+    /// Whether it was brought for such a device.
+    pub(super) fn is_for(&self, target: Target) -> bool {
+        self.target == target
     }
 
     /// What names this plan's rows in the arena.

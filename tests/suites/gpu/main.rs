@@ -13,6 +13,7 @@ mod faults;
 mod files;
 mod gl;
 mod gradients;
+mod grown;
 mod lab;
 mod limits;
 mod loops;

@@ -12,7 +12,7 @@ use autobatch_runtime_wgpu::{Budget, Options, Player, Terms, self_test};
 use std::sync::Arc;
 
 /// A player that makes products on matrix units, or nothing where there are none and none are required.
-fn with_units(terms: Terms) -> Option<Player> {
+pub(crate) fn with_units(terms: Terms) -> Option<Player> {
     let player = player(Options { terms, ..Options::default() })?;
     let gpu = player.gpu().expect("open");
     if gpu.matrix().is_none() {

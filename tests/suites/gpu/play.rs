@@ -80,6 +80,31 @@ fn a_cell_of_products_and_a_tail_is_one_dispatch_and_a_wave_of_equal_cells_too()
 }
 
 #[test]
+fn a_wave_begins_with_the_program_that_the_one_before_ended_with() {
+    let mut m = ModuleBuilder::new("two");
+    let w = m.param("w", [4, 4], Init::Glorot(1.0));
+    let rounds = 6;
+    let tanh = m.cell("tanh", [f32([4])], |g, [h]| [g.affine([h], w, None).tanh()]);
+    let square = m.cell("square", [f32([4])], |g, [h]| [g.affine([h], w, None).square()]);
+    let g = Graph::new(&m.build().expect("sound"));
+    for (number, cell) in [tanh, square].into_iter().enumerate() {
+        g.instance(number as u64);
+        let mut h = g.input(&[0.5; 4]);
+        for _ in 0..rounds {
+            [h] = g.call(cell, [h]);
+        }
+        g.output(&format!("h{number}"), h);
+    }
+    let graph = g.finish().expect("sound");
+    let compiled = compile(&inferring(&graph, &[]), Target::LEAST).expect("fits");
+    let programs: Vec<u32> = compiled.dispatches.iter().map(|dispatch| dispatch.program).collect();
+    let set = 1 + programs.windows(2).filter(|two| two[0] != two[1]).count();
+    // Each wave is two dispatches of two programs; the others bring inputs in and outputs out.
+    let others = programs.len() - 2 * rounds;
+    assert!(set <= 1 + rounds + others, "{programs:?}: {set} pipelines are set");
+}
+
+#[test]
 fn a_second_play_of_a_plan_brings_up_what_is_bound() {
     let Some(mut player) = player(Options::default()) else { return };
     let (graph, losses) = graph(&ENTRIES[0]);

@@ -408,9 +408,11 @@ impl Player {
             return Err(BindError::Missing { what: "floats", expected, found }.into());
         }
         self.forget_lost()?;
-        let Some(Resident { gpu, memory, training, .. }) = &mut self.resident else {
+        let Some(Resident { gpu, memory, training, grown, .. }) = &mut self.resident else {
             return Err(GpuError::Lost { reason: "gradients of the last play went with it".to_owned() });
         };
+        // Its rows were made of parameters that change.
+        *grown = None;
         let done = training.update(gpu, memory, plan, stores, floats);
         if done.is_err() && gpu.is_lost() {
             self.resident = None;

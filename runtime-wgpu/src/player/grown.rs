@@ -1,0 +1,145 @@
+//! Plans that grow: their rows stay where they are, and of a longer one only what it has gained is compiled, brought
+//! up and played.
+//!
+//! Rows and bound numbers of such a plan have room to become more ([`Space::Roomy`]). While it suffices they lie where
+//! they lay, so what was played is there still; when it is used up, or the memory became another one, all is played
+//! once more with twice the room. So the plays of a plan that grows step by step cost a few times what one play of all
+//! of it does. A device without that much room plays the plan like any other, all of it each time.
+
+use super::fetch::submitted;
+use super::plans::Loaded;
+use super::{Bound, Player, Resident, Stores, Times, write};
+use crate::border::{Origins, indices};
+use crate::compile::{Compiled, Layout, Room, Space, Target, compile_from};
+use crate::counters::Counters;
+use crate::error::GpuError;
+use autobatch_ir::plan::{Plan, Verified};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A plan that was played and may have grown when it comes again.
+pub(super) struct Grown {
+    loaded: Loaded,
+    steps: usize,
+    waves: usize,
+    /// What of the memory its rows are in.
+    generation: u64,
+    origins: Origins,
+}
+
+impl Grown {
+    /// Whether a plan for this layout begins with what was played, and that is there.
+    fn is_beginning_of(
+        &self,
+        plan: &Verified<Plan>,
+        (target, layout, generation): (Target, &Layout, u64),
+    ) -> bool {
+        plan.grew_from(self.loaded.identity())
+            && self.generation == generation
+            && self.loaded.is_for(target)
+            && layout.goes_on_from(&self.loaded.compiled.layout)
+    }
+}
+
+/// What names the rows of a plan that grows, which do not lie where those of the plan by itself would.
+const fn tenant(identity: u64) -> u64 {
+    !identity
+}
+
+/// Whether a failure may be one of the room that a plan has beside what it takes.
+const fn is_of_room(error: &GpuError) -> bool {
+    matches!(error, GpuError::TooLarge { .. } | GpuError::Memory { .. })
+}
+
+impl Player {
+    /// Plays a plan that grows from where its rows end.
+    pub(super) fn on_from_rows(
+        &mut self,
+        plan: &Verified<Plan>,
+        stores: &dyn Stores,
+        bound: Bound<'_>,
+    ) -> Result<Arc<Compiled>, GpuError> {
+        match self.on_with_room(plan, stores, bound) {
+            // Gradients that were kept are no longer where a second try would look for them.
+            Err(error) if is_of_room(&error) && !self.keep => self.on_device(plan, stores, bound),
+            played => played,
+        }
+    }
+
+    fn on_with_room(
+        &mut self,
+        plan: &Verified<Plan>,
+        stores: &dyn Stores,
+        bound: Bound<'_>,
+    ) -> Result<Arc<Compiled>, GpuError> {
+        let patience = Duration::from_secs(self.options.patience.max(1));
+        let (target, keep) = (self.target()?, self.keep);
+        let mut counters = Counters::default();
+        let started = Instant::now();
+        let Resident { gpu, memory, pipelines, training, plans, ahead, grown } = self.open()?;
+        *ahead = None;
+        let generation = memory.generation();
+        let layout = || Layout::new(plan, target.packing, Space::Roomy);
+        let own = layout()?;
+        let mut before = grown.take().filter(|grown| grown.is_beginning_of(plan, (target, &own, generation)));
+        let waves = before.as_ref().map_or(0, |before| before.waves);
+        let mut compiled = compile_from(plan, target, own, waves)?;
+        training.before(gpu, memory, plan, keep)?;
+        memory.fit(gpu, target, &compiled)?;
+        if before.is_some() && memory.generation() != generation {
+            before = None;
+            compiled = compile_from(plan, target, layout()?, 0)?;
+            memory.fit(gpu, target, &compiled)?;
+        }
+
+        let (steps, mut origins, before) = match before {
+            Some(Grown { loaded, steps, origins, .. }) => (steps, origins, Some(loaded)),
+            None => (0, Origins::default(), None),
+        };
+        let indices = indices(plan, steps, &mut origins);
+        indices.check(plan, bound.words)?;
+        let like = |before: &&Loaded| compiled.layout.has_constants_of(&before.compiled.layout);
+        let held = before.as_ref().filter(like).map(|before| tenant(before.identity()));
+        let known = before.as_ref().map_or([0; 2], |before| before.compiled.layout.bound());
+        let mut loaded = plans.lengthen(gpu, (plan, target), before, (compiled, indices), &mut counters)?;
+        let compiled = Arc::clone(&loaded.compiled);
+        let made = pipelines.made();
+        loaded.prepare(gpu, memory, pipelines)?;
+        counters.pipelines = pipelines.made() - made;
+        let prepared = Instant::now();
+
+        counters.parameters = memory.bring_parameters(gpu, &plan.stores[..plan.given_stores()], stores)?;
+        let again = held.is_some_and(|held| memory.is_tenant(held));
+        if !again {
+            memory.unsettle();
+        }
+        counters.uploaded += memory.bring_new_numbers(gpu, &compiled, bound, known);
+        let uploaded = Instant::now();
+
+        // The terms of weights on matrix units are those that these steps take.
+        let first = if again && compiled.matrix == Room::default() { compiled.prologue as usize } else { 0 };
+        counters.of_steps.clone_from(&compiled.of_steps);
+        counters.dispatches = (compiled.dispatches.len() - first) as u32;
+        let commands = write(gpu, memory, &loaded, (first, keep.then_some(&*training)), &mut counters)?;
+        let submitted = submitted(gpu, commands)?;
+        memory.settle(tenant(loaded.identity()));
+        let encoded = Instant::now();
+        let run = compiled.layout.outputs();
+        let outputs = memory.wait(gpu, submitted, run.1, patience)?;
+        training.after(plan, &compiled.layout, loaded.tables(), keep);
+        counters.submissions += 1;
+        counters.read = run.1 * 4;
+        let (steps, waves, generation) = (plan.steps.len(), plan.waves.len(), memory.generation());
+        *grown = Some(Grown { loaded, steps, waves, generation, origins });
+        self.outputs = outputs;
+        self.counters = counters;
+        self.times = Times {
+            prepare: prepared - started,
+            upload: uploaded - prepared,
+            encode: encoded - uploaded,
+            ahead: Duration::ZERO,
+            wait: encoded.elapsed(),
+        };
+        Ok(compiled)
+    }
+}

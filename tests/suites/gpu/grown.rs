@@ -1,0 +1,303 @@
+//! Plans that grow: a GPU plays what is new over the rows that are there, to the bits of playing all of it.
+
+#[path = "../../growing.rs"]
+mod growing;
+
+use crate::common::{bound, inferring, player};
+use autobatch_ir::graph::{Graph, GraphData, Value};
+use autobatch_ir::module::{Cell, Init, Module, ModuleBuilder, Table};
+use autobatch_ir::plan::{BindError, Examined, Plan, Verified};
+use autobatch_ir::types::{INDEX, f32};
+use autobatch_ir::{ParamId, ValueId, Weights};
+use autobatch_planner::{Grown, Planner, Request};
+use autobatch_runtime_wgpu::compile::compile;
+use autobatch_runtime_wgpu::{Budget, GpuError, Options, Player, Terms};
+use autobatch_tests::random::Rng;
+use autobatch_tests::trials::trials;
+use std::sync::Arc;
+
+/// A plan, and what makes it longer.
+#[derive(Default)]
+struct Chain {
+    planner: Planner,
+    examined: Examined,
+    grown: Option<(Grown, Verified<Plan>)>,
+}
+
+impl Chain {
+    /// The plan with what these values need, grown from the one before.
+    fn grow(&mut self, graph: &GraphData, wanted: &[ValueId]) -> Verified<Plan> {
+        let request = Request { wanted, ..Request::default() };
+        let (grown, plan) = match self.grown.take() {
+            None => {
+                let grown = self.planner.begin(graph, &request).expect("plans");
+                let plan = grown.plan().clone().verify_to_grow(&mut self.examined).expect("sound");
+                (grown, plan)
+            }
+            Some((mut grown, plan)) => {
+                self.planner.grow(graph, &request, &mut grown).expect("plans");
+                let plan = plan.grow(grown.plan(), &mut self.examined).expect("sound");
+                (grown, plan)
+            }
+        };
+        self.grown = Some((grown, plan.clone()));
+        plan
+    }
+}
+
+fn outputs(player: &Player, plan: &Plan) -> Vec<Vec<u32>> {
+    (0..plan.outputs.len()).map(|at| player.output(at).iter().map(|x| x.to_bits()).collect()).collect()
+}
+
+/// What the plan makes, played from its beginning.
+fn whole(player: &mut Player, plan: &Verified<Plan>, weights: &Weights, graph: &GraphData) -> Vec<Vec<u32>> {
+    player.play(plan, weights, bound(graph, true)).expect("plays");
+    outputs(player, plan)
+}
+
+/// A recurrent model that looks words up, with a parameter that its kernel takes whole.
+struct Words {
+    words: Table,
+    cell: Cell<2, 1>,
+    width: usize,
+}
+
+fn words(width: usize) -> (Arc<Module>, Words) {
+    let mut m = ModuleBuilder::new("words");
+    let words = m.table("words", [20, width], Init::Uniform(0.5));
+    let w = m.param("w", [2 * width, width], Init::Glorot(1.0));
+    let scale = m.param("scale", [width], Init::Uniform(1.0));
+    let cell = m.cell("cell", [INDEX, f32([width])], |g, [word, h]| {
+        let h = g.affine([words.row(word), h], w, None).tanh();
+        [h.dropout(0.2) * g.param(scale)]
+    });
+    (m.build().expect("sound"), Words { words, cell, width })
+}
+
+impl Words {
+    /// The state behind so many more words.
+    fn go_on<'g>(&self, g: &'g Graph, mut h: Value<'g>, more: u32) -> Value<'g> {
+        for number in 0..more {
+            [h] = g.call(self.cell, (number * 7 % 20, h));
+        }
+        h
+    }
+}
+
+#[test]
+fn what_a_random_plan_gained_is_played_over_kept_rows_to_the_bits_of_the_whole() {
+    let Some(mut kept) = player(Options::default()) else { return };
+    let mut bound_at_offsets = player(Options { immediates: false, ..Options::default() }).expect("opens");
+    let mut anew = player(Options::default()).expect("opens");
+    let (module, model) = growing::model();
+    let weights = Weights::init(&module, 3);
+    let mut resumed = 0;
+    for seed in 0..trials(12, 200) {
+        let mut rng = Rng::new(seed);
+        let mut below = |limit: usize| rng.below(limit as u32) as usize;
+        let g = Graph::new(&module);
+        let mut known = vec![g.zeros([growing::H])];
+        let mut chain = Chain::default();
+        for round in 0..2 + below(7) {
+            (0..1 + below(12)).for_each(|_| model.act(&g, &mut known, &mut below));
+            let wanted: Vec<ValueId> =
+                (0..1 + below(3)).filter_map(|_| known[below(known.len())].id()).collect();
+            let graph = g.data();
+            let plan = chain.grow(&graph, &wanted);
+            let expected = whole(&mut anew, &plan, &weights, &graph);
+            for player in [&mut kept, &mut bound_at_offsets] {
+                player.resume(&plan, &weights, bound(&graph, true)).expect("plays");
+                assert_eq!(outputs(player, &plan), expected, "seed {seed}, round {round}");
+            }
+            resumed += u32::from(kept.counters().dispatches < anew.counters().dispatches);
+        }
+    }
+    assert!(resumed > 10, "{resumed} plays took less than the whole");
+}
+
+#[test]
+fn rounds_cost_what_is_new_in_them() {
+    let Some(mut kept) = player(Options::default()) else { return };
+    let mut anew = player(Options::default()).expect("opens");
+    let (module, model) = words(6);
+    let weights = Weights::init(&module, 3);
+    let g = Graph::new(&module);
+    let (mut h, mut chain) = (g.zeros([model.width]), Chain::default());
+    let (rounds, mut from_the_beginning, mut all) = (100, 0, 0);
+    for round in 0..rounds {
+        h = model.go_on(&g, h, 1);
+        let graph = g.data();
+        let plan = chain.grow(&graph, &[h.id().expect("sound")]);
+        kept.resume(&plan, &weights, bound(&graph, true)).expect("plays");
+        let counters = kept.counters();
+        all += counters.dispatches;
+        if counters.dispatches as usize > 6 {
+            from_the_beginning += 1;
+        } else if round > 0 {
+            assert!(counters.uploaded < 1_000, "round {round}: {counters:?}");
+            assert_eq!((counters.parameters, counters.submissions), (0, 1), "round {round}");
+        }
+        if round % 9 == 0 || round + 1 == rounds {
+            assert_eq!(outputs(&kept, &plan), whole(&mut anew, &plan, &weights, &graph), "round {round}");
+        }
+    }
+    // Rows have room for twice as many whenever there was none left.
+    assert!((1..=7).contains(&from_the_beginning), "{from_the_beginning} times all was played");
+    assert!(all < 8 * rounds, "{all} dispatches");
+}
+
+#[test]
+fn what_came_between_makes_a_plan_play_from_its_beginning() {
+    let Some(mut kept) = player(Options::default()) else { return };
+    let mut anew = player(Options::default()).expect("opens");
+    let (module, model) = words(6);
+    let mut weights = Weights::init(&module, 3);
+    let g = Graph::new(&module);
+    let (mut h, mut chain) = (g.zeros([model.width]), Chain::default());
+    let mut plans = Vec::new();
+    for round in 0..14 {
+        h = model.go_on(&g, h, 2);
+        let graph = g.data();
+        let plan = chain.grow(&graph, &[h.id().expect("sound")]);
+        match round % 7 {
+            // Another plan, whose rows lie in the same memory; the next is none that grew from it.
+            2 => kept.play(&plans[0], &weights, bound(&graph, true)).expect("plays"),
+            // A plan that was played already, and is not what this one grew from.
+            3 => kept.resume(&plans[1], &weights, bound(&graph, true)).expect("plays"),
+            // Parameters that changed, of which one is taken whole: what is new is made of them.
+            4 => {
+                for param in [1, 2].map(ParamId::new) {
+                    weights.get_mut(param).iter_mut().for_each(|x| *x *= 0.5);
+                }
+                kept.play(&plan, &weights, bound(&graph, true)).expect("plays");
+            }
+            5 => {
+                kept.gpu().expect("open").destroy();
+                let error = kept.resume(&plan, &weights, bound(&graph, true)).expect_err("it is gone");
+                assert!(matches!(error, GpuError::Lost { .. }), "{error:?}");
+            }
+            6 => kept.close(),
+            _ => {}
+        }
+        kept.resume(&plan, &weights, bound(&graph, true)).expect("plays");
+        assert_eq!(outputs(&kept, &plan), whole(&mut anew, &plan, &weights, &graph), "round {round}");
+        plans.push(plan);
+    }
+}
+
+#[test]
+fn what_is_new_is_made_of_the_parameters_as_they_are_now() {
+    let Some(mut kept) = player(Options::default()) else { return };
+    let mut anew = player(Options::default()).expect("opens");
+    let (module, model) = words(6);
+    let mut weights = Weights::init(&module, 3);
+    let g = Graph::new(&module);
+    let (mut h, mut chain) = (model.go_on(&g, g.zeros([model.width]), 2), Chain::default());
+    let (mut before, mut resumed): (Option<Vec<f32>>, u32) = (None, 0);
+    for round in 0..7 {
+        let graph = g.data();
+        let plan = chain.grow(&graph, &[h.id().expect("sound")]);
+        kept.resume(&plan, &weights, bound(&graph, false)).expect("plays");
+        if let Some(before) = before {
+            // The last step by itself, on the row as it was.
+            let alone = Graph::new(&module);
+            alone.instance(0);
+            let last = model.go_on(&alone, alone.input(&before), 1).id().expect("sound");
+            let alone = alone.finish().expect("sound");
+            let step = inferring(&alone, &[last]);
+            anew.play(&step, &weights, bound(&alone, false)).expect("plays");
+            if kept.counters().dispatches < 6 {
+                assert_eq!(kept.output(0), anew.output(0), "round {round}");
+                resumed += 1;
+            }
+        }
+        before = Some(kept.output(0).to_vec());
+        drop(graph);
+        for param in [round % 3, 2].map(ParamId::new) {
+            weights.get_mut(param).iter_mut().for_each(|x| *x *= 0.75);
+        }
+        h = model.go_on(&g, h, 1);
+    }
+    assert!(resumed > 3, "{resumed} of 6 were played over rows");
+}
+
+#[test]
+fn an_index_out_of_range_in_a_later_round_is_named_and_the_next_play_is_right() {
+    let Some(mut kept) = player(Options::default()) else { return };
+    let mut anew = player(Options::default()).expect("opens");
+    let (module, model) = words(6);
+    let weights = Weights::init(&module, 3);
+    let g = Graph::new(&module);
+    // The rows that bring in indices are older than the lookups.
+    let late = [4, 5, 6, 7].map(|index| g.index(index));
+    let (mut h, mut chain) = (model.go_on(&g, g.zeros([model.width]), 3), Chain::default());
+    for (round, late) in late.into_iter().enumerate() {
+        let wanted = [h.id().expect("sound"), late.id().expect("sound")];
+        let graph = g.data();
+        let plan = chain.grow(&graph, &wanted);
+        if round == 1 {
+            // What was looked at before it was played on, then with all that was played before.
+            for wrong in [20, 21] {
+                let mut words = graph.bindings.words.clone();
+                words[0] = wrong;
+                let mut numbers = bound(&graph, true);
+                numbers.words = &words;
+                let error = kept.resume(&plan, &weights, numbers).expect_err("there are 20 words");
+                let GpuError::Bound(BindError::Index { word: named, found, limit, .. }) = error else {
+                    panic!("{error:?}")
+                };
+                assert_eq!((named, found, limit), (0, wrong, 20));
+            }
+        }
+        kept.resume(&plan, &weights, bound(&graph, true)).expect("plays");
+        assert_eq!(outputs(&kept, &plan), whole(&mut anew, &plan, &weights, &graph), "round {round}");
+        drop(graph);
+        let looked = model.words.row(late);
+        h = model.go_on(&g, h + looked, 1);
+    }
+}
+
+#[test]
+fn a_device_with_room_for_the_plan_alone_plays_all_of_it() {
+    let (module, model) = words(6);
+    let weights = Weights::init(&module, 3);
+    let Some(mut anew) = player(Options::default()) else { return };
+    let g = Graph::new(&module);
+    let (mut h, mut chain) = (g.zeros([model.width]), Chain::default());
+    for round in 0..3 {
+        h = model.go_on(&g, h, 300);
+        let graph = g.data();
+        let plan = chain.grow(&graph, &[h.id().expect("sound")]);
+        let expected = whole(&mut anew, &plan, &weights, &graph);
+        let layout = compile(&plan, anew.target().expect("open")).expect("fits").layout;
+        // As much as it takes by itself, and none beside it.
+        let budget = Budget { memory: Some((layout.total() + layout.params()) * 4), ..Budget::default() };
+        let mut small = player(Options { budget, ..Options::default() }).expect("opens");
+        for _ in 0..2 {
+            small.resume(&plan, &weights, bound(&graph, true)).expect("plays without room");
+            assert_eq!(outputs(&small, &plan), expected, "round {round}");
+        }
+    }
+}
+
+#[test]
+fn products_on_matrix_units_go_on_as_well() {
+    for terms in [Terms::Halves, Terms::Pairs] {
+        let Some(mut kept) = crate::matrix::with_units(terms) else { return };
+        let mut anew = player(Options { terms, ..Options::default() }).expect("opens");
+        let (module, model) = words(24);
+        let weights = Weights::init(&module, 3);
+        let g = Graph::new(&module);
+        let (mut h, mut chain, mut resumed) = (g.zeros([model.width]), Chain::default(), 0);
+        for round in 0..9 {
+            h = model.go_on(&g, h, 1 + round);
+            let graph = g.data();
+            let plan = chain.grow(&graph, &[h.id().expect("sound")]);
+            kept.resume(&plan, &weights, bound(&graph, true)).expect("plays");
+            let expected = whole(&mut anew, &plan, &weights, &graph);
+            assert_eq!(outputs(&kept, &plan), expected, "{terms:?}, round {round}");
+            resumed += u32::from(kept.counters().dispatches < anew.counters().dispatches);
+        }
+        assert!(resumed > 2, "{resumed} of 8 were played over rows");
+    }
+}
