@@ -126,7 +126,12 @@ pub fn read(path: &str) -> Result<Vec<u8>, Failure> {
     } else {
         std::fs::read(path)
     };
-    bytes.map_err(|error| Failure::input(format!("{path}: {error}")).help("check the path"))
+    bytes.map_err(|error| Failure::input(format!("{}: {error}", spelled(path))).help("check the path"))
+}
+
+/// What messages call a file.
+fn spelled(path: &str) -> &str {
+    if path == "-" { "standard input" } else { path }
 }
 
 /// The graph or plan in a file.
@@ -135,7 +140,7 @@ pub fn load(path: &str) -> Result<Loaded, Failure> {
     let extension = Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("");
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).into_owned();
     let first = head.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(';'));
-    let first = first.unwrap_or("");
+    let (first, path) = (first.unwrap_or(""), spelled(path));
     match extension {
         "graph" => text_graph(path, &bytes),
         "plan" => text_plan(path, &bytes),

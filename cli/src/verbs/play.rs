@@ -47,7 +47,9 @@ pub fn play(args: &PlayArgs, console: &mut Console<'_>) -> Result<Answer, Failur
         None => Weights::init(&graph.module, args.seed),
     };
     let refuse = |error: autobatch::runtime_cpu::RunError| Failure::input(format!("{}: {error}", args.graph));
-    let mut player = Player::new(threads_meant(args.threads)).map_err(refuse)?;
+    // Only the environment can be at fault here.
+    let player = Player::new(threads_meant(args.threads));
+    let mut player = player.map_err(|error| Failure::input(error.to_string()))?;
     player.set_memory_limit(args.memory_limit);
     player.set_watch(args.watch);
     player.set_counting(args.counters || args.trace.is_some());

@@ -145,13 +145,13 @@ fn places_that_cannot_be_written_are_found_out_before_any_work() {
 fn variables_that_are_empty_say_nothing_and_wrong_ones_are_named() {
     let folder = scratch("variables");
     std::fs::create_dir_all(&folder).expect("the scratch folder is there");
+    let with = |variables: &[(&str, &str)], words: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_autobatch"));
+        program.args(words).envs(variables.iter().copied()).current_dir(&folder);
+        program.output().expect("the program was built")
+    };
     let train = |variables: &[(&str, &str)]| {
-        Command::new(env!("CARGO_BIN_EXE_autobatch"))
-            .args(["train", "names", "--count", "8", "--hidden", "4", "--epochs", "1"])
-            .envs(variables.iter().copied())
-            .current_dir(&folder)
-            .output()
-            .expect("the program was built")
+        with(variables, &["train", "names", "--count", "8", "--hidden", "4", "--epochs", "1"])
     };
     let all = ["AUTOBATCH_POLICY", "AUTOBATCH_CPU", "AUTOBATCH_COSTS", "AUTOBATCH_DUMP", "AUTOBATCH_TERMS"];
     let output = train(&all.map(|name| (name, "")));
@@ -163,6 +163,10 @@ fn variables_that_are_empty_say_nothing_and_wrong_ones_are_named() {
         assert!(said.contains("`zebra`") && said.contains(name), "{said}");
         assert_eq!(output.status.code(), Some(3), "{name}");
     }
+    let names = std::path::absolute(NAMES).expect("there is a working folder");
+    let output = with(&[("AUTOBATCH_CPU", "zebra")], &["play", &names.to_string_lossy()]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.starts_with("error: unknown instruction set `zebra`"), "{said}");
 }
 
 #[test]
@@ -174,6 +178,11 @@ fn three_is_a_file_that_is_not_what_it_should_be() {
     assert_eq!(output.status.code(), Some(3));
     let said = crate::without_folder(&String::from_utf8_lossy(&output.stderr));
     insta::assert_snapshot!(said);
+    let output = autobatch(&["plan", "-"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).starts_with("error: standard input: neither a graph nor")
+    );
     let output = autobatch(&["plan", "no-such.graph"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: no-such.graph: "));
