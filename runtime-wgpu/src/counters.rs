@@ -5,8 +5,8 @@
 pub struct Counters {
     /// Dispatches that each step takes part in, in the order of the plan. Steps of a wave share them.
     pub of_steps: Vec<u32>,
-    /// All dispatches: those of waves and finals, the one that brings outputs together, and what brings
-    /// in parameters that kernels take whole, if they changed.
+    /// All dispatches: those of waves and finals, the one that brings outputs together unless they lie together, and
+    /// what brings in parameters that kernels take whole, if they changed.
     pub dispatches: u32,
     /// Submissions to the queue.
     pub submissions: u32,

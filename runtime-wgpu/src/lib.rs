@@ -10,8 +10,8 @@
 //! a Tree-LSTM cell is one. What a unit leaves behind for the next lies in rows that the plan's results take
 //! anyway, or in rows reserved behind the slabs. Units of a wave's steps that run the same program are
 //! *segments* of one dispatch. All dispatches are in one compute pass of one submission; every one writes
-//! the arena, so wgpu puts a barrier between any two. Outputs are brought together by a last dispatch and
-//! read back in one copy. Nothing else comes back.
+//! the arena, so wgpu puts a barrier between any two. Outputs are copied from where they are if they lie side by side,
+//! as losses of a batch do; else a last dispatch brings them together. Nothing else comes back.
 //!
 //! **Growing.** Of a plan that grows, [`Player::resume`] plays what is new over the rows that are there.
 //!

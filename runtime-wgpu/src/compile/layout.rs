@@ -298,12 +298,6 @@ impl Layout {
         self.runs.get(&want).map_or(0, |run| run.0 as u32)
     }
 
-    /// Where outputs are collected, and how many words they are.
-    #[must_use]
-    pub fn outputs(&self) -> (u64, u64) {
-        (self.outputs, self.end - self.outputs)
-    }
-
     /// Words of the arena.
     #[must_use]
     pub fn total(&self) -> u64 {

@@ -31,10 +31,11 @@ pub use update::{Deed, SUM_OF_SQUARES, TILE_ELEMENTS, UpdateProgram, Updates, co
 
 use crate::error::GpuError;
 use crate::module::{Cuts, Program, Squares};
-use autobatch_ir::plan::{KernelId, Plan, Step, Verified};
+use autobatch_ir::plan::{FieldId, KernelId, Plan, PlanOutput, Step, Verified};
 use autobatch_shaders::{COLLECT, LOOKUP};
 use matrix::Matrix;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use units::Unit;
 use wave::Wave;
@@ -46,6 +47,12 @@ pub const MOST_THREADS: u64 = 1 << 31;
 pub const HEAD: u64 = 8;
 /// A word of the arena that is always zero.
 const ZERO_WORD: u32 = 7;
+
+/// A stretch of the arena: its first word, and how many.
+pub type Stretch = (u64, u64);
+
+/// Stretches of the arena that are copied as they are; what lies in more is brought together first.
+const MOST_STRETCHES: usize = 2;
 
 /// A dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +96,9 @@ pub struct Compiled {
     pub of_steps: Vec<u32>,
     /// Words of constants, which go up behind the bound numbers.
     pub constants: Vec<u32>,
-    /// Per output where its words begin among those collected.
+    /// The stretches of the arena that come back, one behind the other.
+    pub back: Vec<Stretch>,
+    /// Per output where its words begin among those that come back.
     pub outputs: Vec<u32>,
     /// Words of terms and of sums of products on matrix units.
     pub matrix: Room,
@@ -113,6 +122,14 @@ pub struct Target {
     pub rounds: Option<Rounds>,
     /// What products are made of on its matrix units, if they are made there.
     pub matrix: Option<Squares>,
+}
+
+impl Compiled {
+    /// How many words come back.
+    #[must_use]
+    pub fn words_back(&self) -> u64 {
+        self.back.iter().map(|stretch| stretch.1).sum()
+    }
 }
 
 impl Target {
@@ -213,6 +230,8 @@ struct Build<'a> {
     step: Option<u32>,
     /// Per step its dispatches, and one more than the number of the last.
     of_steps: Vec<(u32, u32)>,
+    /// See [`Compiled::back`] and [`Compiled::outputs`].
+    back: Vec<Stretch>,
     outputs: Vec<u32>,
 }
 
@@ -235,6 +254,7 @@ impl<'a> Build<'a> {
             dispatches: Vec::new(),
             step: None,
             of_steps: vec![(0, 0); plan.steps.len()],
+            back: Vec::new(),
             outputs: Vec::new(),
         }
     }
@@ -267,10 +287,15 @@ impl<'a> Build<'a> {
         self.end_wave()
     }
 
-    /// What brings outputs together, behind the scratch rows.
+    /// How outputs come back: from where they are, if there they lie together; else a dispatch brings them
+    /// together, behind the scratch rows.
     fn outputs(&mut self) -> Result<(), GpuError> {
-        let mut record = Record::default();
         let result = self.layout.reserve_outputs(self.scratch)?;
+        if let Some((back, outputs)) = self.outputs_in_place() {
+            (self.back, self.outputs) = (back, outputs);
+            return self.layout.fit_outputs(0);
+        }
+        let mut record = Record::default();
         record.push(0).push(result).push(self.plan.outputs.len() as u32);
         let mut end = 0u64;
         for output in &self.plan.outputs {
@@ -282,7 +307,43 @@ impl<'a> Build<'a> {
             record.push(end as u32).push(shift);
         }
         self.layout.fit_outputs(end)?;
+        self.back = vec![(result.into(), end)];
         self.segment(Program::Fixed(COLLECT), &record, 0, (0, end), 1)
+    }
+
+    /// The stretches of the arena that outputs are, nothing else between them, and where in these each output begins;
+    /// nothing if there would be many.
+    fn outputs_in_place(&self) -> Option<(Vec<Stretch>, Vec<u32>)> {
+        let plan = self.plan;
+        let mut rows: Vec<(FieldId, u32)> =
+            plan.outputs.iter().map(|output| (output.field, output.row)).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        let mut runs: Vec<(FieldId, Range<u32>)> = Vec::new();
+        for (field, row) in rows {
+            let full = runs.len() == MOST_STRETCHES;
+            match runs.last_mut() {
+                Some((last, rows)) if *last == field && rows.end == row => rows.end += 1,
+                _ if full => return None,
+                _ => runs.push((field, row..row + 1)),
+            }
+        }
+        let (mut stretches, mut begins, mut end) = (Vec::new(), Vec::new(), 0u64);
+        for (field, rows) in &runs {
+            let (base, width) = self.layout.field(*field);
+            let [at, words] = [rows.start, rows.len() as u32].map(|rows| u64::from(rows) * u64::from(width));
+            stretches.push((u64::from(base) + at, words));
+            begins.push(end);
+            end += words;
+        }
+        let place = |output: &PlanOutput| {
+            let run =
+                runs.iter().position(|(field, rows)| *field == output.field && rows.contains(&output.row))?;
+            let before =
+                u64::from(output.row - runs[run].1.start) * u64::from(plan.field(output.field).width());
+            u32::try_from(begins[run] + before).ok()
+        };
+        Some((stretches, plan.outputs.iter().map(place).collect::<Option<_>>()?))
     }
 
     fn finish(self, target: Target, prologue: u32) -> Result<Compiled, GpuError> {
@@ -305,6 +366,7 @@ impl<'a> Build<'a> {
             dispatches: self.dispatches,
             prologue,
             of_steps: self.of_steps.into_iter().map(|(count, _)| count).collect(),
+            back: self.back,
             outputs: self.outputs,
             matrix: self.matrix.room(),
         })

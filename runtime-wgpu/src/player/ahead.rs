@@ -27,7 +27,7 @@ impl Ahead {
         let compiled = Arc::clone(&loaded.compiled);
         let mut encoder = memory.begin(gpu, &compiled);
         loaded.encode(&mut encoder, compiled.prologue as usize..compiled.dispatches.len());
-        let commands = memory.finish(gpu, encoder, compiled.layout.outputs())?;
+        let commands = memory.finish(gpu, encoder, &compiled.back)?;
         let (generation, cuts, staging) = (memory.generation(), memory.cuts(), memory.staging().clone());
         Ok(Self { compiled, generation, cuts, staging, commands })
     }

@@ -124,11 +124,11 @@ impl Player {
         let submitted = submitted(gpu, commands)?;
         memory.settle(tenant(loaded.identity()));
         let encoded = Instant::now();
-        let run = compiled.layout.outputs();
-        let outputs = memory.wait(gpu, submitted, run.1, patience)?;
+        let back = compiled.words_back();
+        let outputs = memory.wait(gpu, submitted, back, patience)?;
         training.after(plan, &compiled.layout, loaded.tables(), keep);
         counters.submissions += 1;
-        counters.read = run.1 * 4;
+        counters.read = back * 4;
         let (steps, waves, generation) = (plan.steps.len(), plan.waves.len(), memory.generation());
         *grown = Some(Grown { loaded, steps, waves, generation, origins });
         self.outputs = outputs;

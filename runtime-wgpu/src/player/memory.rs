@@ -3,7 +3,7 @@
 
 use super::fetch::mapped;
 use super::{Bound, Stores};
-use crate::compile::{Compiled, HEAD, Packing, Room, Target};
+use crate::compile::{Compiled, HEAD, Packing, Room, Stretch, Target};
 use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::module::Cuts;
@@ -328,18 +328,23 @@ impl Memory {
         encoder
     }
 
-    /// Ends what was encoded with a copy of a run of the arena's words.
+    /// Ends what was encoded with copies of stretches of the arena, one behind the other.
     pub(super) fn finish(
         &mut self,
         gpu: &Gpu,
         mut encoder: wgpu::CommandEncoder,
-        (at, words): (u64, u64),
+        stretches: &[Stretch],
     ) -> Result<wgpu::CommandBuffer, GpuError> {
-        self.staging.fit(gpu, "what comes back", words, Usage::MAP_READ | Usage::COPY_DST)?;
+        let all = stretches.iter().map(|stretch| stretch.1).sum();
+        self.staging.fit(gpu, "what comes back", all, Usage::MAP_READ | Usage::COPY_DST)?;
         let staging = self.staging.get();
-        for (buffer, byte, range) in self.arena.pieces(at, words) {
-            let bytes = (range.end - range.start) * 4;
-            encoder.copy_buffer_to_buffer(buffer, byte, staging, range.start * 4, bytes);
+        let mut done = 0;
+        for &(at, words) in stretches {
+            for (buffer, byte, range) in self.arena.pieces(at, words) {
+                let bytes = (range.end - range.start) * 4;
+                encoder.copy_buffer_to_buffer(buffer, byte, staging, (done + range.start) * 4, bytes);
+            }
+            done += words;
         }
         Ok(encoder.finish())
     }

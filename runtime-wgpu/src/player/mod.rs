@@ -267,7 +267,7 @@ impl Player {
 
         counters.of_steps.clone_from(&compiled.of_steps);
         counters.dispatches = (compiled.dispatches.len() - first) as u32;
-        let run = compiled.layout.outputs();
+        let back = compiled.words_back();
         let commands = match written.filter(|_| again).and_then(|written| written.fitting(memory)) {
             Some(commands) => commands,
             None => write(gpu, memory, loaded, (first, keep.then_some(&*training)), &mut counters)?,
@@ -279,10 +279,10 @@ impl Player {
             *ahead = Some(Ahead::write(gpu, memory, loaded)?);
         }
         let idle = Instant::now();
-        let outputs = memory.wait(gpu, submitted, run.1, patience)?;
+        let outputs = memory.wait(gpu, submitted, back, patience)?;
         training.after(plan, &compiled.layout, loaded.tables(), keep);
         counters.submissions += 1;
-        counters.read = run.1 * 4;
+        counters.read = back * 4;
         self.outputs = outputs;
         self.counters = counters;
         self.times = Times {
@@ -339,7 +339,7 @@ impl Player {
             return Err(GpuError::Lost { reason: "rows of the last play went with it".to_owned() });
         };
         let encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let submitted = submitted(gpu, memory.finish(gpu, encoder, run)?)?;
+        let submitted = submitted(gpu, memory.finish(gpu, encoder, &[run])?)?;
         memory.wait(gpu, submitted, run.1, patience)
     }
 }
@@ -370,7 +370,7 @@ fn write(
             counters.submissions += 1;
         }
     }
-    memory.finish(gpu, encoder, compiled.layout.outputs())
+    memory.finish(gpu, encoder, &compiled.back)
 }
 
 /// The end of the dispatches that go into one submission from one on: all, unless they are much work.

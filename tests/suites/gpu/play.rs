@@ -8,7 +8,7 @@ use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::module::{Init, ModuleBuilder, ParamKind};
 use autobatch_ir::plan::{Plan, Stage, StoreId, Verified};
 use autobatch_ir::types::{DType, f32};
-use autobatch_ir::{ParamId, Weights};
+use autobatch_ir::{ParamId, ValueId, Weights};
 use autobatch_models::catalogue::{ENTRIES, Entry};
 use autobatch_runtime_wgpu::compile::{Compiled, HEAD, Target, compile};
 use autobatch_runtime_wgpu::{Bound, Kept, Options, Player};
@@ -102,6 +102,49 @@ fn a_wave_begins_with_the_program_that_the_one_before_ended_with() {
     // Each wave is two dispatches of two programs; the others bring inputs in and outputs out.
     let others = programs.len() - 2 * rounds;
     assert!(set <= 1 + rounds + others, "{programs:?}: {set} pipelines are set");
+}
+
+#[test]
+fn outputs_that_lie_side_by_side_are_copied_from_where_they_are() {
+    let mut m = ModuleBuilder::new("rows");
+    let w = m.param("w", [4, 4], Init::Glorot(1.0));
+    let cell = m.cell("cell", [f32([4])], |g, [x]| [g.affine([x], w, None).tanh()]);
+    let g = Graph::new(&m.build().expect("sound"));
+    let rows: Vec<ValueId> = (0..9u16)
+        .map(|number| {
+            g.instance(number.into());
+            let [row] = g.call(cell, [g.input(&[f32::from(number); 4])]);
+            row.id().expect("sound")
+        })
+        .collect();
+    let graph = g.finish().expect("sound");
+    let weights = Weights::init(&graph.module, 3);
+    let whole = inferring(&graph, &rows);
+    let mut player = player(Options::default());
+    let mut expected = Vec::new();
+    for (wanted, together) in [
+        ((0..9).collect(), true),
+        (vec![6, 2, 3, 4, 5], true),
+        (vec![8, 0, 1, 7, 8, 1], true),
+        (vec![0, 2, 4], false),
+        (vec![7, 0, 5, 3], false),
+    ] {
+        let rows: Vec<usize> = wanted;
+        // The plan of all rows, so that they lie alike.
+        let mut plan = whole.clone().into_inner();
+        plan.outputs = rows.iter().map(|&row| whole.outputs[row].clone()).collect();
+        let plan = plan.verify().expect("sound");
+        let compiled = compile(&plan, Target::LEAST).expect("fits");
+        let collects = compiled.programs.iter().any(|program| program.template().name == "collect");
+        assert_eq!(collects, !together, "{rows:?}: {:?}", compiled.back);
+        let Some(player) = &mut player else { continue };
+        player.play(&plan, &weights, bound(&graph, false)).expect("plays");
+        let found: Vec<Vec<f32>> = (0..rows.len()).map(|at| player.output(at).to_vec()).collect();
+        if expected.is_empty() {
+            expected.clone_from(&found);
+        }
+        assert!(found.iter().zip(&rows).all(|(found, &row)| *found == expected[row]), "{rows:?}");
+    }
 }
 
 #[test]
