@@ -1,10 +1,11 @@
 //! Plans written by hand say what no planner does: they are played to the bits of the naive player, or refused in words.
 
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Plan, Verified, interp};
+use autobatch_ir::plan::{Plan, StoreId, Stores, Verified, interp};
 use autobatch_ir::{Init, ModuleBuilder, Weights};
 use autobatch_runtime_cpu::kernels::Isa;
 use autobatch_runtime_cpu::{BindError, Bound, Player, RunError};
+use std::cell::Cell;
 
 /// Three rows of bound floats go through one kernel, whose stages these are, to rows of four elements. The kernel has a port of
 /// three elements, a weight of three rows and eight columns, and a vector of eight.
@@ -66,6 +67,52 @@ fn parameters_of_a_module_that_has_fewer_are_refused_by_name() {
     let error = Player::with_isa(Isa::best(), 1).play(&plan, &weights, bound).expect_err("there is no @b");
     let RunError::Bound(BindError::Store { name, expected, found }) = error else { panic!("{error}") };
     assert_eq!((name.as_str(), expected, found), ("b", 8, 0));
+}
+
+/// Stores that hold what a plan wants so many times, and nothing from then on.
+struct Fleeting<'a> {
+    weights: &'a Weights,
+    left: Cell<u32>,
+}
+
+impl Stores for Fleeting<'_> {
+    fn values(&self, store: StoreId) -> &[f32] {
+        match self.left.get() {
+            0 => &[],
+            left => {
+                self.left.set(left - 1);
+                Stores::values(self.weights, store)
+            }
+        }
+    }
+
+    fn version(&self, _: StoreId) -> u64 {
+        u64::from(self.left.get())
+    }
+}
+
+#[test]
+fn stores_that_hold_less_when_they_are_asked_again_are_refused() {
+    let plan = plan("prod %1 = @1 + %0 . @0[0..3]", "x[0..9 by 3]");
+    let mut m = ModuleBuilder::new("by hand");
+    m.param("w", [3, 8], Init::Uniform(1.0));
+    m.param("b", [8], Init::Uniform(1.0));
+    let weights = Weights::init(&m.build().expect("sound"), 1);
+    let bound = Bound { words: &[], floats: &[0.5; 12], noise: Noise::Off };
+    let mut player = Player::with_isa(Isa::best(), 1);
+    let mut refused = 0;
+    for _ in 0..2 {
+        // The second time around the player knows the plan.
+        for times in 0..8 {
+            let stores = Fleeting { weights: &weights, left: Cell::new(times) };
+            match player.play(&plan, &stores, bound) {
+                Ok(()) => assert!(times >= 4, "both stores are asked for their sizes and for use"),
+                Err(RunError::Bound(BindError::Store { .. })) => refused += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    assert!(refused >= 8, "{refused}");
 }
 
 /// So many registers of 2^29 floats are more than a process can address.

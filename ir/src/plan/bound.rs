@@ -15,6 +15,32 @@ pub trait Stores {
     fn version(&self, store: StoreId) -> u64;
 }
 
+impl dyn Stores + '_ {
+    /// The elements of a store, as many as the plan says. Who relies on the number asks here: nothing else keeps an
+    /// implementation from giving another one each time.
+    ///
+    /// # Errors
+    /// If they are more or fewer.
+    pub fn sized(&self, plan: &Plan, store: StoreId) -> Result<&[f32], BindError> {
+        plan.sized(store, self.values(store))
+    }
+}
+
+impl Plan {
+    /// The elements of a store, if they are as many as the plan says.
+    ///
+    /// # Errors
+    /// If they are more or fewer.
+    pub fn sized<'a>(&self, store: StoreId, elements: &'a [f32]) -> Result<&'a [f32], BindError> {
+        let store = &self.stores[store.index()];
+        let (expected, found) = (store.ty.shape.elements(), elements.len());
+        match found == expected {
+            true => Ok(elements),
+            false => Err(BindError::Store { name: store.name.clone(), expected, found }),
+        }
+    }
+}
+
 /// Stores beyond the parameters hold nothing, which fits no plan.
 impl Stores for Weights {
     fn values(&self, store: StoreId) -> &[f32] {
@@ -49,13 +75,7 @@ impl Bound<'_> {
         if self.floats.len() < plan.floats as usize {
             return Err(missing("floats", plan.floats as usize, self.floats.len()));
         }
-        for (number, store) in plan.stores[..plan.given_stores()].iter().enumerate() {
-            let (expected, found) = (store.ty.shape.elements(), stores.values(StoreId(number as u32)).len());
-            if found != expected {
-                return Err(BindError::Store { name: store.name.clone(), expected, found });
-            }
-        }
-        Ok(())
+        (0..plan.given_stores()).try_for_each(|store| stores.sized(plan, StoreId(store as u32)).map(drop))
     }
 }
 

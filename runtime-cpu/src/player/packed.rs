@@ -3,7 +3,6 @@
 //! A weight that a play met is packed again while an update changes it, some rows at a time, which are
 //! in cache then. Any other is packed when a play meets it next.
 
-use super::Stores;
 use super::program::Weight;
 use crate::kernels::{Isa, KernelError, Matrix, PackedWeights};
 use autobatch_ir::plan::{Plan, StoreId};
@@ -38,14 +37,14 @@ struct Part {
 }
 
 impl Packed {
-    /// The packed form of a weight of the plan.
+    /// The packed form of a weight of the plan; `values` are all elements of its store in this version.
     pub(super) fn get(
         &mut self,
         isa: Isa,
         plan: &Plan,
         store: StoreId,
         weight: Weight,
-        stores: &dyn Stores,
+        (version, values): (u64, &[f32]),
     ) -> Result<Arc<PackedWeights>, KernelError> {
         let dims = plan.stores[store.index()].ty.shape;
         let part = Part {
@@ -59,7 +58,6 @@ impl Packed {
             self.stores.resize_with(store.index() + 1, Vec::new);
         }
         let all = &mut self.stores[store.index()];
-        let (version, values) = (stores.version(store), stores.values(store));
         if let Some(kept) = all.iter_mut().find(|kept| kept.part == part) {
             if kept.version != version {
                 match Arc::get_mut(&mut kept.weights) {

@@ -9,7 +9,7 @@
 use super::packed::Packed;
 use super::program::{Program, constant_floats};
 use super::{RunError, Stores};
-use crate::kernels::{Isa, KernelError, PackedWeights};
+use crate::kernels::{Isa, PackedWeights};
 use autobatch_ir::plan::{Kernel, Operand, Place, Plan, Step, Verified};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -103,7 +103,7 @@ impl Ready {
         params: &mut Vec<&'a [f32]>,
     ) -> Result<(), RunError> {
         if self.plan == Some(plan.identity()) {
-            return Ok(self.renew(isa, plan, stores, params)?);
+            return self.renew(isa, plan, stores, params);
         }
         let grew = self.plan.take().is_some_and(|before| plan.grew_from(before));
         if grew && self.programs.len() <= MOST_PROGRAMS {
@@ -160,12 +160,12 @@ impl Ready {
         plan: &Plan,
         stores: &'a dyn Stores,
         params: &mut Vec<&'a [f32]>,
-    ) -> Result<(), KernelError> {
+    ) -> Result<(), RunError> {
         let mut versions = self.versions.iter();
         let mut same = true;
         for binding in &self.bindings {
             for &store in &plan.store_args[binding.stores.start as usize..binding.stores.end as usize] {
-                params.push(stores.values(store));
+                params.push(stores.sized(plan, store)?);
                 same &= versions.next() == Some(&stores.version(store));
             }
         }
@@ -278,7 +278,7 @@ impl Ready {
         program: u32,
         stores: &'a dyn Stores,
         params: &mut Vec<&'a [f32]>,
-    ) -> Result<u32, KernelError> {
+    ) -> Result<u32, RunError> {
         let number = self.bindings.len();
         self.bindings.push(Binding {
             program,
@@ -300,13 +300,18 @@ impl Ready {
         binding: usize,
         stores: &'a dyn Stores,
         params: &mut Vec<&'a [f32]>,
-    ) -> Result<(), KernelError> {
+    ) -> Result<(), RunError> {
         let Binding { program, stores: own, .. } = &self.bindings[binding];
         let own = &plan.store_args[own.start as usize..own.end as usize];
-        params.extend(own.iter().map(|&store| stores.values(store)));
-        self.versions.extend(own.iter().map(|&store| stores.version(store)));
+        let (first, first_version) = (params.len(), self.versions.len());
+        for &store in own {
+            params.push(stores.sized(plan, store)?);
+            self.versions.push(stores.version(store));
+        }
         for weight in &self.programs[*program as usize].1.weights {
-            self.weights.push(self.packed.get(isa, plan, own[weight.param as usize], *weight, stores)?);
+            let param = weight.param as usize;
+            let values = (self.versions[first_version + param], params[first + param]);
+            self.weights.push(self.packed.get(isa, plan, own[param], *weight, values)?);
         }
         Ok(())
     }

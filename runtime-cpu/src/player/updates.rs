@@ -98,16 +98,10 @@ impl Arrays<'_> {
             let (expected, found) = (plan.given_stores(), self.weights.len() + self.states.len());
             return Err(RunError::States { expected, found });
         }
-        for (number, store) in plan.stores.iter().enumerate() {
-            let (expected, found) = (store.ty.shape.elements(), self.elements(StoreId(number as u32)).len());
-            if expected != found {
-                return Err(BindError::Store { name: store.name.clone(), expected, found }.into());
-            }
-            let StoreKind::Grad(of) = store.kind else { continue };
-            let rows = store.ty.shape.dims().first().copied().unwrap_or(1);
-            let touched = self.gradients.touched(ParamId::new(of.index())).unwrap_or(&[]);
-            if let Some(&row) = touched.iter().find(|&&row| row >= rows) {
-                return Err(RunError::Touched { name: store.name.clone(), row, rows });
+        for (number, store) in (0..).map(StoreId).zip(&plan.stores) {
+            self.elements(number)?;
+            if let StoreKind::Grad(of) = store.kind {
+                touched(self.plan, self.gradients, (number, ParamId::new(of.index())))?;
             }
         }
         Ok(())
@@ -119,14 +113,16 @@ impl Arrays<'_> {
         self.plan.stores.iter().take_while(|store| param(store.kind)).count()
     }
 
-    fn elements(&self, store: StoreId) -> &[f32] {
-        match self.plan.stores[store.index()].kind {
+    /// The elements of a store, as many as the plan says: where they come from may say something else each time.
+    fn elements(&self, store: StoreId) -> Result<&[f32], BindError> {
+        let elements: &[f32] = match self.plan.stores[store.index()].kind {
             StoreKind::Param(_) => self.weights.get(ParamId::new(store.index())),
             StoreKind::State(_) => {
                 self.states.iter().nth(store.index() - self.params()).map_or(&[], |state| state.values())
             }
             StoreKind::Grad(of) => self.gradients.gradient(ParamId::new(of.index())).unwrap_or(&[]),
-        }
+        };
+        self.plan.sized(store, elements)
     }
 }
 
@@ -142,10 +138,13 @@ impl Updates {
         for update in &plan.updates {
             match update {
                 Update::Sumsq { stores } => {
-                    let sums =
-                        stores.iter().map(|&of| sum_of_squares(isa, &mut self.sums, arrays.elements(of)));
-                    let sum = store::sum_over_stores(sums);
-                    self.scalars.push(sum);
+                    let mut missing = Ok(());
+                    let sums = stores.iter().map_while(|&of| {
+                        let elements = arrays.elements(of).map_err(|error| missing = Err(error)).ok()?;
+                        Some(sum_of_squares(isa, &mut self.sums, elements))
+                    });
+                    self.scalars.push(store::sum_over_stores(sums));
+                    missing?;
                 }
                 Update::Scalars { kernel, sources } => self.make_scalars(isa, &arrays, *kernel, sources)?,
                 Update::Apply { kernel, touched, sources, targets } => {
@@ -217,7 +216,7 @@ impl Updates {
         let first = arrays.params();
         let param = targets.iter().position(|target| target.index() < first);
         let shape = plan.stores[targets[0].index()].ty.shape;
-        let rows = touched.then(|| touched_rows(plan, gradients, sources)).flatten();
+        let rows = if touched { touched_rows(plan, gradients, sources)? } else { None };
         // Values that the guard rounds are packed when a play meets them.
         let packs = |at: &usize| {
             let exact = plan.stores[targets[*at].index()].ty.dtype == DType::F32;
@@ -243,7 +242,7 @@ impl Updates {
             self.ports.push(match (source, alias) {
                 (_, Some(target)) => Port { base: self.targets[*target as usize], single: false },
                 (UpdateSource::Store(store), None) => {
-                    Port { base: arrays.elements(*store).as_ptr(), single: false }
+                    Port { base: arrays.elements(*store)?.as_ptr(), single: false }
                 }
                 (other, None) => single(other, &self.scalars, arrays.floats),
             });
@@ -297,20 +296,36 @@ fn fit(scratch: &mut LineScratch, line: &Line) -> Result<(), RunError> {
     scratch.fit(line).map_err(|bytes| RunError::Memory { bytes })
 }
 
+/// The rows of the gradient of a parameter that were touched, each of them one that there is; none, if all count as
+/// touched. Looked at where it is used, as [`Arrays::elements`] are.
+fn touched<'a>(
+    plan: &Plan,
+    gradients: &'a dyn GradientSource,
+    (gradient, of): (StoreId, ParamId),
+) -> Result<Option<&'a [u32]>, RunError> {
+    let store = &plan.stores[gradient.index()];
+    let rows = store.ty.shape.dims().first().copied().unwrap_or(1);
+    let touched = gradients.touched(of);
+    match touched.unwrap_or(&[]).iter().find(|&&row| row >= rows) {
+        Some(&row) => Err(RunError::Touched { name: store.name.clone(), row, rows }),
+        None => Ok(touched),
+    }
+}
+
 /// The rows that an update of touched rows changes; all, if there is no list of them.
 fn touched_rows<'a>(
     plan: &Plan,
     gradients: &'a dyn GradientSource,
     sources: &[UpdateSource],
-) -> Option<&'a [u32]> {
-    let param = sources.iter().find_map(|source| match source {
+) -> Result<Option<&'a [u32]>, RunError> {
+    let gradient = sources.iter().find_map(|source| match source {
         UpdateSource::Store(store) => match plan.stores[store.index()].kind {
-            StoreKind::Grad(of) => Some(ParamId::new(of.index())),
+            StoreKind::Grad(of) => Some((*store, ParamId::new(of.index()))),
             StoreKind::Param(_) | StoreKind::State(_) => None,
         },
         UpdateSource::Scalar(_) | UpdateSource::Float(_) => None,
-    })?;
-    gradients.touched(param)
+    });
+    gradient.map_or(Ok(None), |gradient| touched(plan, gradients, gradient))
 }
 
 /// A line with its arrays.
