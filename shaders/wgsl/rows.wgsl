@@ -200,13 +200,18 @@ fn play_dot(row: Row) {
     number(row, row_dot(row));
 }
 
+// Whether a target is other than 0. One that is no number is, which no comparison says, not even `!=` as naga writes it.
+fn counts(t: f32) -> bool {
+    return t != 0.0 || is_nan(t);
+}
+
 fn play_cross_entropy(row: Row) {
     let top = row_max(row);
     let total = row_log_sum(row, top);
     var mine = 0.0;
     for (var i = row.v; i < row.width; i = i + 16u) {
         let t = ldf(row.y + i);
-        if t != 0.0 {
+        if counts(t) {
             mine = mad(t, total - (ldf(row.x + i) - top), mine);
         }
     }
@@ -217,7 +222,7 @@ fn play_kl_div(row: Row) {
     var mine = 0.0;
     for (var i = row.v; i < row.width; i = i + 16u) {
         let t = ldf(row.y + i);
-        if t != 0.0 {
+        if counts(t) {
             mine = mad(t, op_log(t) - ldf(row.x + i), mine);
         }
     }

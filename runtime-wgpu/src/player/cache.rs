@@ -8,6 +8,7 @@
 use crate::device::Gpu;
 use crate::options::Kept;
 use autobatch_ir::hash::hash_bytes;
+use pollster::block_on;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -39,14 +40,9 @@ impl PipelineFile {
             return Self::default();
         };
         let path = folder.join(name);
-        let data = read(&path);
-        let descriptor =
-            wgpu::PipelineCacheDescriptor { label: Some("pipelines"), data: data.as_deref(), fallback: true };
-        // SAFETY: the data was got from `PipelineCache::get_data` by this program, as its hash says, or is
-        // none. As wgpu's documentation says of files, nobody can prove it: whoever may write the user's
-        // cache folder may run programs as the user anyway.
-        let cache = unsafe { gpu.device.create_pipeline_cache(&descriptor) };
-        Self { cache: Some(cache), path: Some(path), saved: 0 }
+        // wgpu makes do without data that is cut or old, but refuses what another adapter gave.
+        let cache = read(&path).and_then(|data| made(gpu, Some(&data))).or_else(|| made(gpu, None));
+        Self { cache, path: Some(path), saved: 0 }
     }
 
     /// What pipelines are made with.
@@ -67,6 +63,17 @@ impl PipelineFile {
             let _ = write(path, &data);
         }
     }
+}
+
+/// A cache with what the driver gave before, unless wgpu refuses it.
+fn made(gpu: &Gpu, data: Option<&[u8]>) -> Option<wgpu::PipelineCache> {
+    let refused = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
+    let descriptor = wgpu::PipelineCacheDescriptor { label: Some("pipelines"), data, fallback: true };
+    // SAFETY: the data was got from `PipelineCache::get_data` by this program, as its hash says, or is
+    // none. As wgpu's documentation says of files, nobody can prove it: whoever may write the user's
+    // cache folder may run programs as the user anyway.
+    let cache = unsafe { gpu.device.create_pipeline_cache(&descriptor) };
+    block_on(refused.pop()).is_none().then_some(cache)
 }
 
 /// The folder of the file, if one is wanted.
@@ -95,14 +102,18 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     (head == head_of(data)).then(|| data.to_vec())
 }
 
-/// Writes the file beside, and puts it in its place.
+/// Writes the file beside, and puts it in its place; what cannot be put there is not left beside it.
 fn write(path: &Path, data: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
     let beside = path.with_extension(format!("{}", std::process::id()));
-    fs::write(&beside, [head_of(data).as_slice(), data].concat())?;
-    fs::rename(&beside, path)
+    let written = fs::write(&beside, [head_of(data).as_slice(), data].concat());
+    let written = written.and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
 }
 
 fn head_of(data: &[u8]) -> [u8; HEAD] {
@@ -116,6 +127,7 @@ fn head_of(data: &[u8]) -> [u8; HEAD] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Options;
 
     #[test]
     fn a_whole_file_is_read_and_no_other() {
@@ -135,6 +147,43 @@ mod tests {
             fs::write(&path, &whole[..len]).expect("a file to write to");
             assert_eq!(read(&path), None, "cut at {len}");
         }
+        fs::remove_dir_all(&folder).expect("it was made here");
+    }
+
+    #[test]
+    fn what_another_adapter_gave_is_none_and_is_not_spoken_of() {
+        let folder = std::env::temp_dir().join(format!("autobatch-other-pipelines-{}", std::process::id()));
+        let pipelines = Kept::Folder(folder.clone());
+        let gpu = match Gpu::open(Options { pipelines, ..Options::default() }) {
+            Ok(gpu) => gpu,
+            Err(error) => {
+                let required = std::env::var_os("AUTOBATCH_REQUIRE_GPU").is_some_and(|value| value == "1");
+                assert!(!required, "AUTOBATCH_REQUIRE_GPU is 1: {error}");
+                return;
+            }
+        };
+        let mut file = PipelineFile::open(&gpu);
+        let Some(path) = file.path.clone() else { return };
+        file.save(1);
+        let own = read(&path).expect("it was written");
+        // wgpu's head: eight bytes of magic, its version, the size of an address, the backend, the adapter.
+        for at in [16, 17, 24] {
+            let mut other = own.clone();
+            other[at] ^= 1;
+            write(&path, &other).expect("a folder to write to");
+            assert!(PipelineFile::open(&gpu).cache().is_some(), "byte {at} was changed");
+            gpu.heard().expect("nothing is said");
+        }
+        fs::remove_dir_all(&folder).expect("it was made here");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_put_in_its_place_leaves_nothing_beside_it() {
+        let folder = std::env::temp_dir().join(format!("autobatch-no-pipelines-{}", std::process::id()));
+        let path = folder.join("file");
+        fs::create_dir_all(path.join("taken")).expect("a folder to write to");
+        assert!(write(&path, b"what a driver gave").is_err());
+        assert_eq!(fs::read_dir(&folder).expect("it was made here").count(), 1);
         fs::remove_dir_all(&folder).expect("it was made here");
     }
 }

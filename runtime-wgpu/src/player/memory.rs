@@ -367,14 +367,9 @@ impl Memory {
         words: u64,
         patience: Duration,
     ) -> Result<Vec<u32>, GpuError> {
-        match mapped(gpu, self.staging.get(), index, words, patience) {
-            // A buffer that may still be mapped cannot be used again.
-            Err(error @ GpuError::Silent { .. }) => {
-                self.staging = Growing::default();
-                Err(error)
-            }
-            read => read,
-        }
+        let read = mapped(gpu, self.staging.get(), index, words, patience);
+        // A buffer that may still be mapped cannot be used again.
+        read.inspect_err(|_| self.staging = Growing::default())
     }
 }
 
@@ -398,4 +393,43 @@ fn as_stored(packing: Packing, dtype: DType, values: &[f32]) -> Cow<'_, [u32]> {
     };
     let upper = |pair: &[f32]| pair.get(1).map_or(0, |&x| u32::from(half(x)));
     Cow::Owned(values.chunks(2).map(|pair| u32::from(half(pair[0])) | (upper(pair) << 16)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::player::fetch::submitted;
+
+    #[test]
+    fn words_come_back_after_an_error_that_nobody_waited_for() {
+        let gpu = match Gpu::open(Options::default()) {
+            Ok(gpu) => gpu,
+            Err(error) => {
+                let required = std::env::var_os("AUTOBATCH_REQUIRE_GPU").is_some_and(|value| value == "1");
+                assert!(!required, "AUTOBATCH_REQUIRE_GPU is 1: {error}");
+                return;
+            }
+        };
+        let mut memory = Memory::default();
+        memory.arena.fit(&gpu, "words", (4, 1 << 14)).expect("there is memory");
+        memory.arena.write(&gpu, 0, &[1, 2, 3, 4]);
+        let mut read = |between: fn(&Gpu)| {
+            let encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            let commands = memory.finish(&gpu, encoder, (0, 4))?;
+            let index = submitted(&gpu, commands)?;
+            between(&gpu);
+            memory.wait(&gpu, index, 4, Duration::from_secs(60))
+        };
+        let error = read(|gpu| {
+            drop(gpu.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("too large"),
+                size: 1 << 60,
+                usage: Usage::STORAGE,
+                mapped_at_creation: false,
+            }));
+        });
+        assert!(matches!(error, Err(GpuError::Rejected { .. })), "{error:?}");
+        assert_eq!(read(|_| ()), Ok(vec![1, 2, 3, 4]));
+    }
 }

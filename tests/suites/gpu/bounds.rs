@@ -91,6 +91,25 @@ fn elementwise_functions_are_within_their_bounds_on_exact_arithmetic() {
     within(exact(), |row| row.3);
 }
 
+#[test]
+fn targets_that_are_no_numbers_make_losses_that_are_none() {
+    for options in [Options::default(), exact()] {
+        let Some(mut player) = player(options) else { return };
+        let graph = Graph::new(&ModuleBuilder::new("losses").build().expect("sound"));
+        graph.instance(1);
+        let (x, target) = (graph.input(&[0.5, -1.0, 2.0]), graph.input(&[0.25, f32::NAN, 0.0]));
+        for (name, loss) in [("entropy", x.cross_entropy_with(target)), ("divergence", x.kl_div(target))] {
+            graph.output(name, loss);
+        }
+        let graph = graph.finish().expect("sound");
+        let plan = inferring(&graph, &[]);
+        player.play(&plan, &Weights::init(&graph.module, 0), bound(&graph, false)).expect("plays");
+        for (number, output) in plan.outputs.iter().enumerate() {
+            assert!(player.output(number)[0].is_nan(), "{}: {:?}", output.name, player.output(number));
+        }
+    }
+}
+
 struct OnGpu(RefCell<Player>);
 
 impl Evaluate for OnGpu {

@@ -5,8 +5,11 @@
 //! bits of the naive player; software devices do, and are held to it. Native arithmetic may be off by
 //! [`NATIVE`], and so may devices that fuse what they are not told to.
 
-use crate::common::{bound, exact, player};
+use crate::common::{bound, exact, player, training};
 use crate::lab::{Lab, TABLE};
+use autobatch_ir::Weights;
+use autobatch_ir::graph::Graph;
+use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::BindError;
 use autobatch_nn::optim::{
     Adadelta, Adagrad, Adam, AdamW, AmsGrad, Momentum, Nesterov, Optimize, Optimizer, RmsProp, Schedule, Sgd,
@@ -164,6 +167,29 @@ fn what_does_not_fit_an_update_is_refused_and_changes_nothing() {
     player.set_keep_gradients(true);
     let error = player.play(&gradients, &lab.weights, bound(&graph, false)).expect_err("is refused");
     assert_eq!(error, GpuError::OtherGradients);
+}
+
+#[test]
+fn gradients_of_other_sizes_are_not_added_to_those_that_are_kept() {
+    let Some(mut player) = player(exact()) else { return };
+    // Modules whose stores have the same numbers.
+    let of_width = |width: usize| {
+        let mut m = ModuleBuilder::new("sums");
+        let w = m.param("w", [width, 3], Init::Glorot(1.0));
+        let g = Graph::new(&m.build().expect("sound"));
+        let loss = g.affine([g.fill([width], 1.0)], w, None).sum().id().expect("sound");
+        let graph = g.finish().expect("sound");
+        let plan = training(&graph, &[(loss, 1.0)]);
+        (Weights::init(&graph.module, 1), graph, plan)
+    };
+    for widths in [[4, 7], [7, 4]] {
+        let [(weights, graph, plan), (others, other_graph, other)] = widths.map(of_width);
+        player.set_keep_gradients(false);
+        player.play(&plan, &weights, bound(&graph, false)).expect("plays");
+        player.set_keep_gradients(true);
+        let error = player.play(&other, &others, bound(&other_graph, false)).expect_err("these are others");
+        assert_eq!(error, GpuError::OtherGradients, "{widths:?}");
+    }
 }
 
 #[test]

@@ -39,9 +39,12 @@ impl Made {
         own.map(|made| made.2)
     }
 
-    /// Whether a plan makes the gradients of the same parameters.
+    /// Whether a plan makes the gradients of the same parameters, in the same sizes: another module may number its stores
+    /// alike.
     pub(super) fn is_continued_by(&self, plan: &Plan) -> bool {
-        self.gradients.iter().map(|made| (made.0, made.1)).eq(gradient_stores(plan))
+        let elements = |store: StoreId| plan.stores[store.index()].ty.shape.elements() as u64;
+        let own = self.gradients.iter().map(|&(param, store, (_, words))| (param, store, words));
+        own.eq(gradient_stores(plan).map(|(param, store)| (param, store, elements(store))))
     }
 }
 
