@@ -1,0 +1,34 @@
+//! Small graphs that random ones found, through single passes.
+
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::plan::Mode;
+use autobatch_ir::{Weights, reference};
+use autobatch_planner::Selection;
+use autobatch_planner::passes::{Optimized, Verify, all, optimize};
+
+/// The graph after one pass, which runs wherever it can and is proved.
+fn after<'g>(pass: &str, graph: &'g GraphData, mode: Mode) -> Optimized<'g> {
+    graph.verify().unwrap_or_else(|errors| panic!("{errors}"));
+    let mut selection = Selection::none().with(pass, true).expect("a pass");
+    (selection.eager, selection.verify) = (true, Verify::Prove);
+    optimize(graph, &[], mode, &selection, &mut all).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+#[test]
+fn what_is_computed_of_a_bound_index_does_not_become_the_bound_index() {
+    let computed = ["cast{to=u32}(%0)", "add(%0, %1)", "mul(%2, %0)"];
+    for op in computed {
+        let text = format!(
+            "autobatch graph 1 module \"m\" table @t f32[3,2] = uniform(1.0) graph
+             %0 = input u32 (#7) %1 = fill u32 {{value=0}} %2 = fill u32 {{value=1}}
+             %3: u32 = {op} %4: f32[2] = lookup[@t](%3) output \"row\" %4"
+        );
+        let graph = GraphData::from_text(text).unwrap_or_else(|error| panic!("{error}"));
+        let optimized = after("fold", &graph, Mode::Infer);
+        let weights = Weights::init(&graph.module, 5);
+        for graph in [&graph, &*optimized.graph] {
+            // A bound index out of range is refused, one that was computed takes the last row.
+            reference::forward::<f32>(graph, &weights, reference::Noise::Off).expect(op);
+        }
+    }
+}
