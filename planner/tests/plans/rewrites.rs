@@ -14,6 +14,34 @@ fn after<'g>(pass: &str, graph: &'g GraphData, mode: Mode) -> Optimized<'g> {
     optimize(graph, &[], mode, &selection, &mut all).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
+/// Three steps of a recurrence with this body.
+fn recurrence(body: &str) -> GraphData {
+    let text = format!(
+        "autobatch graph 1 module \"m\"
+         param @w f32[4,4] = glorot(1.0)
+         cell @step[@0: f32[4,4]](%0: f32[4], %1: f32[4]) {{ {body} }}
+         graph
+           %0 = input f32[4] (#[1.0, 2.0, 3.0, 4.0])
+           %1 = fill f32[4] {{value=0.5}}
+           %2 = call @step[@w](%0, %1)
+           %3 = call @step[@w](%0, %2)
+           %4 = call @step[@w](%0, %3)
+         output \"end\" %4"
+    );
+    GraphData::from_text(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_list_of_what_is_done_before_a_recurrence_is_made_where_it_is_read() {
+    let graph = recurrence(
+        "%2: f32[4] = tanh(%0)  %3: list f32[4] = list(%2, %0)  %4: f32[4] = list_sum(%3)
+         %5: f32[4] = affine[@0](%4)  %6: f32[4] = attend{scale=1.0}(%1, %3, %3)
+         %7: f32[4] = add(%5, %6)  return %7",
+    );
+    let optimized = after("hoist", &graph, Mode::Infer);
+    assert_eq!(optimized.graph.arena.len(), graph.arena.len() + 3, "{:?}", optimized.log);
+}
+
 #[test]
 fn what_is_computed_of_a_bound_index_does_not_become_the_bound_index() {
     let computed = ["cast{to=u32}(%0)", "add(%0, %1)", "mul(%2, %0)"];
