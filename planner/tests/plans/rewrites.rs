@@ -43,6 +43,27 @@ fn a_list_of_what_is_done_before_a_recurrence_is_made_where_it_is_read() {
 }
 
 #[test]
+fn in_training_nothing_is_hoisted_whose_gradients_would_be_summed_in_another_order() {
+    let bodies = [
+        // A hoisted value is read by the hoisted product and by the rest.
+        "%2: f32[4] = tanh(%0)  %3: f32[4] = affine[@0](%2)  %4: f32[4] = mul(%3, %1)
+         %5: f32[4] = mul(%2, %1)  %6: f32[4] = mul(%2, %4)  %7: f32[4] = add(%4, %5)
+         %8: f32[4] = add(%7, %6)  return %8",
+        // A parameter is used by the rest first.
+        "%2: f32[4] = affine[@0](%1)  %3: f32[4] = affine[@0](%0)  %4: f32[4] = add(%2, %3)  return %4",
+    ];
+    for body in bodies {
+        let graph = recurrence(body);
+        assert!(!after("hoist", &graph, Mode::Infer).renaming.is_identity());
+        assert!(after("hoist", &graph, Mode::Train).renaming.is_identity(), "{body}");
+    }
+    // Here every sum stays as it was.
+    let free =
+        "%2: f32[4] = affine[@0](%0)  %3: f32[4] = affine[@0](%1)  %4: f32[4] = add(%2, %3)  return %4";
+    assert!(!after("hoist", &recurrence(free), Mode::Train).renaming.is_identity());
+}
+
+#[test]
 fn what_is_computed_of_a_bound_index_does_not_become_the_bound_index() {
     let computed = ["cast{to=u32}(%0)", "add(%0, %1)", "mul(%2, %0)"];
     for op in computed {
