@@ -55,7 +55,7 @@ impl Deriver<'_> {
             })
             .collect();
         let saves = saves.iter().map(|view| self.view_type(*view)).collect();
-        let (kernel, ports) = self.kernel(name + "'", kept_stages, results, ports);
+        let (kernel, ports) = self.kernel(name + "'", forward, kept_stages, results, ports);
         Derivative {
             forward: Arc::new(forward_kernel),
             saves,
@@ -206,6 +206,7 @@ impl Deriver<'_> {
     fn kernel(
         &self,
         name: String,
+        forward: &Forward,
         stages: Vec<Stage>,
         results: Vec<View>,
         mut ports: BTreeMap<u32, From>,
@@ -222,8 +223,12 @@ impl Deriver<'_> {
         for (new, &old) in order.iter().enumerate() {
             renumbered[old as usize] = new as u32;
             let mut reg = self.b.regs[old as usize];
-            if ports.contains_key(&old) {
+            if let Some(&from) = ports.get(&old) {
                 reg.kind = RegKind::Port;
+                // One register may be several results, each in its own shape.
+                if let From::Result(result) = from {
+                    reg.ty = forward.types[result as usize];
+                }
             }
             regs.push(reg);
         }

@@ -115,7 +115,8 @@ pub(crate) fn derive(
     let args: Vec<u32> = (0..signature.params.len() as u32).collect();
     let (results, needs, tape) = deriver.forward(signature, &ports, &wanted.operands, &args);
     let results: Vec<View> = results.into_iter().map(|value| deriver.b.one_view(value)).collect();
-    let forward = Forward { regs: deriver.b.regs.len(), stages: deriver.b.stages.len(), results };
+    let types = signature.results.iter().map(|&ty| tables.types.get(ty)).collect();
+    let forward = Forward { regs: deriver.b.regs.len(), stages: deriver.b.stages.len(), results, types };
     let grads = signature.results.iter().zip(&needs).map(|(&ty, &needs)| {
         let ty = tables.types.get(ty);
         (needs && ty.dtype == DType::F32).then_some(ty)
@@ -156,7 +157,10 @@ pub(super) struct Forward {
     pub(super) regs: usize,
     pub(super) stages: usize,
     pub(super) results: Vec<View>,
+    /// The types of the results, which may have other shapes than the registers that they are views of.
+    pub(super) types: Vec<Type>,
 }
+
 /// A sum over a parameter in the making.
 pub(super) struct PendingFinal {
     pub(super) param: u32,

@@ -19,7 +19,8 @@
 //! contributions would be summed in another order; so in training x must have this one reader.
 //! What only looks neutral stays: `x * 0` (NaN, and the sign), `x - x`, `max(x, x)`.
 //!
-//! *Refuses* a neutral operand where the result has another shape than x, marked applications, and
+//! *Refuses* a neutral operand where the result has another shape than x, or where x is bound and may be an
+//! index (out of range, a bound one is refused and a computed one takes the last); marked applications; and
 //! the bodies of cells, which are compiled once and not once an instance.
 //!
 //! *Cost.* Linear; a graph with nothing to fold is scanned, not copied.
@@ -104,6 +105,7 @@ fn fates(graph: &GraphData, context: &Context<'_>) -> Vec<Fate> {
             Fate::Operand(value) if context.mode == Mode::Train && readers[value.index()] > 1 => Fate::Stays,
             // A promise about the readers of x says nothing about those of `x * 1`.
             Fate::Operand(value) if marked[graph.arena.producer(value).index()] => Fate::Stays,
+            Fate::Operand(value) if is_bound_index(graph, value) => Fate::Stays,
             fate => fate,
         };
         match fate {
@@ -114,6 +116,13 @@ fn fates(graph: &GraphData, context: &Context<'_>) -> Vec<Fate> {
         fates[app.index()] = fate;
     }
     fates
+}
+
+/// Whether indices are bound here. One out of range is refused, and one that was computed takes
+/// the last, so what is computed of it is not it.
+fn is_bound_index(graph: &GraphData, value: ValueId) -> bool {
+    let callee = graph.signature(graph.arena.producer(value)).callee;
+    matches!(callee, Callee::Op(Op::Input(ty)) if ty.dtype == DType::U32)
 }
 
 /// How often each value is read, by applications and from outside; in training, where it matters.

@@ -1,8 +1,9 @@
 //! Small graphs that random ones found: applications with several results whose rows one slot reads (a lane is then
-//! read more than once, though no row is), and marks on what is no batch.
+//! read more than once, though no row is), marks on what is no batch, and registers that are results in other shapes.
 
 use crate::agreement::planner;
-use autobatch_ir::graph::{Graph, Value};
+use autobatch_ir::graph::{Graph, GraphData, Value};
+use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::Mode;
 use autobatch_ir::plan::check::{Wanted, check, check_losses};
@@ -65,5 +66,28 @@ fn results_of_one_lane_are_read_together_with_those_of_the_batch_beside_it() {
                 check(&plan, &graph, Wanted { values: &wanted, training: false }).expect("right");
             }
         }
+    }
+}
+
+#[test]
+fn the_reverse_reads_a_result_that_the_cell_returns_in_another_shape() {
+    let results = ["%2", "%1, %2", "%2, %1", "%2, %3, %1"];
+    for results in results {
+        let names = ["%1", "%1, %2", "%1, %2, %3"][results.matches(',').count()];
+        let text = format!(
+            "autobatch graph 1 module \"m\"
+             cell @c(%0: f32[2]) {{
+               %1: f32[2] = tanh(%0)  %2: f32[1,2] = stack(%1)  %3: f32[2,1] = reshape{{shape=[2,1]}}(%1)
+               return {results}
+             }}
+             graph %0 = input f32[2] (#[0.5, 1.0]) {names} = call @c(%0)"
+        );
+        let graph = GraphData::from_text(text).unwrap_or_else(|error| panic!("{error}"));
+        let losses: Vec<_> = (1..graph.arena.values()).map(|loss| (ValueId::new(loss), 1.0)).collect();
+        let gradients = Some(Gradients { losses: &losses, params: None, values: &[ValueId::new(0)] });
+        let request = Request { mode: Mode::Train, gradients, ..Request::default() };
+        let plan = planner("auto").plan(&graph, &request).expect("differentiable");
+        let plan = plan.verify().unwrap_or_else(|errors| panic!("{results}: {errors}"));
+        check_losses(&plan, &graph, Wanted { values: &[], training: false }, &losses).expect("right");
     }
 }

@@ -12,6 +12,7 @@ mod grown;
 mod mutations;
 mod own_policy;
 mod refusals;
+mod rewrites;
 mod updates;
 mod vocabulary;
 

@@ -12,6 +12,8 @@ pub(super) enum Part {
     Source,
     /// It is done before the recurrence.
     Before,
+    /// It is a list of what is done before: a name that no cell can hand on, so whoever needs it makes it.
+    Either,
     /// It stays.
     Stays,
     /// A product whose first factors are free: these are met before, the others behind.
@@ -108,6 +110,7 @@ pub(super) fn cut<'a>(graph: &GraphData, body: &'a Body, free: &[bool]) -> Optio
         let whole = operands.iter().map(|value| from[value.index()]).fold(From::Nothing, join);
         let part = match whole {
             From::Nothing => Part::Source,
+            From::Free if signature.is_list() => Part::Either,
             From::Free => {
                 if is_product(signature) {
                     weights += products(graph, signature, None);
@@ -212,21 +215,31 @@ fn keep_needed(arena: &Arena, parts: &mut [Part], wanted: &[AppId]) {
     }
 }
 
-/// What the rest reads of what is done before.
+/// What the rest reads of what is done before, as it stands or in a list.
 fn crossing(body: &Body, parts: &[Part]) -> Vec<ValueId> {
     let arena = &body.arena;
     let mut crossing = BTreeSet::new();
-    let made_before = |value: &ValueId| parts[arena.producer(*value).index()] == Part::Before;
-    for app in arena.ids() {
+    let mut listed = vec![false; parts.len()];
+    let mut read = |value: ValueId, listed: &mut Vec<bool>| {
+        let maker = arena.producer(value).index();
+        match parts[maker] {
+            Part::Before => _ = crossing.insert(value),
+            Part::Either => listed[maker] = true,
+            Part::Source | Part::Stays | Part::Cut { .. } => {}
+        }
+    };
+    body.results.iter().for_each(|&value| read(value, &mut listed));
+    for app in arena.ids().rev() {
         match &parts[app.index()] {
-            Part::Stays => crossing.extend(values(arena, app).into_iter().filter(made_before)),
-            Part::Cut { behind, .. } => {
-                crossing.extend(behind.iter().copied().filter(made_before));
-                crossing.insert(ValueId::new(arena.results(app).start));
+            Part::Stays => values(arena, app).into_iter().for_each(|value| read(value, &mut listed)),
+            Part::Cut { behind, .. } => behind.iter().for_each(|&value| read(value, &mut listed)),
+            Part::Either if listed[app.index()] => {
+                values(arena, app).into_iter().for_each(|value| read(value, &mut listed));
             }
-            Part::Source | Part::Before => {}
+            Part::Either | Part::Source | Part::Before => {}
         }
     }
-    crossing.extend(body.results.iter().copied().filter(made_before));
+    let cut = arena.ids().filter(|app| matches!(parts[app.index()], Part::Cut { .. }));
+    crossing.extend(cut.map(|app| ValueId::new(arena.results(app).start)));
     crossing.into_iter().collect()
 }

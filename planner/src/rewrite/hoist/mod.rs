@@ -20,9 +20,9 @@
 //! So it pays where steps have few rows, and not where they have hundreds.
 //!
 //! *Refuses* cells that draw noise and marked applications; the factors behind the first that is not
-//! free; in training, cells in which the rest reads a hoisted port as well, since two contributions
-//! that met inside the cell would meet outside, in another order of sums. With that, gradients
-//! keep their bits.
+//! free; in training, cells in which the rest reads a hoisted port or what both halves need, since contributions
+//! that met inside the cell would meet outside, in another order of sums, and cells that use a parameter
+//! in the rest before they use it in what is hoisted. With that, gradients keep their bits.
 //!
 //! *Cost.* One walk over the graph, two more for each recurrence, and a copy if anything is hoisted.
 //!
@@ -39,10 +39,10 @@ mod recurrence;
 use super::{Change, Context, count};
 use crate::schedule::CostTable;
 use autobatch_ir::graph::rebuild::{Extension, Rebuild, Renaming};
-use autobatch_ir::graph::{Callee, GraphData, Operand};
+use autobatch_ir::graph::{Callee, GraphData, Op, Operand, ParamArg};
 use autobatch_ir::id::{SigId, ValueId};
 use autobatch_ir::plan::Mode;
-use body::{Half, Plan, cut};
+use body::{Half, Part, Plan, cut};
 use cells::{Call, declare};
 use recurrence::{Recurrent, recurrent};
 
@@ -52,7 +52,7 @@ pub(crate) fn hoist(graph: &GraphData, context: &Context<'_>) -> Option<Change> 
     for found in recurrent(graph) {
         let Callee::Cell(cell) = graph.sigs.get(found.sig).callee else { continue };
         let Some(plan) = cut(graph, &graph.module.cell_decl(cell).body, &found.free) else { continue };
-        let keeps = context.mode != Mode::Train || !is_read_by_both(&plan);
+        let keeps = context.mode != Mode::Train || keeps_sums(graph, found.sig, &plan);
         if keeps && (context.eager || pays(graph, &found, &plan)) {
             plans.push((found, plan));
         }
@@ -82,10 +82,35 @@ fn pays(graph: &GraphData, found: &Recurrent, plan: &Plan<'_>) -> bool {
     saved > found.applied as f64 * row + table.step_ns + product.fixed_ns
 }
 
-/// Whether both halves of a cell read one of its ports.
-fn is_read_by_both(plan: &Plan<'_>) -> bool {
+/// Whether gradients are the same sums in the same order: nothing is read by both halves, and no parameter is used
+/// by the first half behind a use in the rest.
+fn keeps_sums(graph: &GraphData, sig: SigId, plan: &Plan<'_>) -> bool {
+    let (arena, args) = (&plan.body.arena, &graph.sigs.get(sig).params);
     let [before, rest] = [Half::Before, Half::Rest].map(|half| plan.needed(half));
-    before.iter().zip(rest).take(plan.body.ports).any(|(&before, rest)| before && rest)
+    let mut used_by_rest: Vec<ParamArg> = Vec::new();
+    for app in arena.ids() {
+        let [before, rest] = [before[app.index()], rest[app.index()]];
+        let signature = graph.sigs.get(arena.app(app).sig);
+        let is_constant = matches!(signature.callee, Callee::Op(Op::Fill { .. }));
+        let is_shared = before && rest && plan.parts[app.index()] == Part::Source && !is_constant;
+        let crosses = || plan.reads(Half::Before, app).iter().any(|value| plan.crossing.contains(value));
+        if is_shared || (before && crosses()) {
+            return false;
+        }
+        // Two places of a call may hold one parameter.
+        let given = |arg: &ParamArg| match *arg {
+            ParamArg::Port(port) => args[port as usize],
+            module => module,
+        };
+        let own: Vec<ParamArg> = signature.params.iter().map(given).collect();
+        if before && own.iter().any(|arg| used_by_rest.contains(arg)) {
+            return false;
+        }
+        if rest {
+            used_by_rest.extend(own);
+        }
+    }
+    true
 }
 
 fn rewrite(graph: &GraphData, extension: Extension, calls: &[(SigId, [Call; 2])]) -> (GraphData, Renaming) {

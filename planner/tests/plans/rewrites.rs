@@ -1,0 +1,83 @@
+//! Small graphs that random ones found, through single passes.
+
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::plan::Mode;
+use autobatch_ir::{Weights, reference};
+use autobatch_planner::Selection;
+use autobatch_planner::passes::{Optimized, Verify, all, optimize};
+
+/// The graph after one pass, which runs wherever it can and is proved.
+fn after<'g>(pass: &str, graph: &'g GraphData, mode: Mode) -> Optimized<'g> {
+    graph.verify().unwrap_or_else(|errors| panic!("{errors}"));
+    let mut selection = Selection::none().with(pass, true).expect("a pass");
+    (selection.eager, selection.verify) = (true, Verify::Prove);
+    optimize(graph, &[], mode, &selection, &mut all).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+/// Three steps of a recurrence with this body.
+fn recurrence(body: &str) -> GraphData {
+    let text = format!(
+        "autobatch graph 1 module \"m\"
+         param @w f32[4,4] = glorot(1.0)
+         cell @step[@0: f32[4,4]](%0: f32[4], %1: f32[4]) {{ {body} }}
+         graph
+           %0 = input f32[4] (#[1.0, 2.0, 3.0, 4.0])
+           %1 = fill f32[4] {{value=0.5}}
+           %2 = call @step[@w](%0, %1)
+           %3 = call @step[@w](%0, %2)
+           %4 = call @step[@w](%0, %3)
+         output \"end\" %4"
+    );
+    GraphData::from_text(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_list_of_what_is_done_before_a_recurrence_is_made_where_it_is_read() {
+    let graph = recurrence(
+        "%2: f32[4] = tanh(%0)  %3: list f32[4] = list(%2, %0)  %4: f32[4] = list_sum(%3)
+         %5: f32[4] = affine[@0](%4)  %6: f32[4] = attend{scale=1.0}(%1, %3, %3)
+         %7: f32[4] = add(%5, %6)  return %7",
+    );
+    let optimized = after("hoist", &graph, Mode::Infer);
+    assert_eq!(optimized.graph.arena.len(), graph.arena.len() + 3, "{:?}", optimized.log);
+}
+
+#[test]
+fn in_training_nothing_is_hoisted_whose_gradients_would_be_summed_in_another_order() {
+    let bodies = [
+        // A hoisted value is read by the hoisted product and by the rest.
+        "%2: f32[4] = tanh(%0)  %3: f32[4] = affine[@0](%2)  %4: f32[4] = mul(%3, %1)
+         %5: f32[4] = mul(%2, %1)  %6: f32[4] = mul(%2, %4)  %7: f32[4] = add(%4, %5)
+         %8: f32[4] = add(%7, %6)  return %8",
+        // A parameter is used by the rest first.
+        "%2: f32[4] = affine[@0](%1)  %3: f32[4] = affine[@0](%0)  %4: f32[4] = add(%2, %3)  return %4",
+    ];
+    for body in bodies {
+        let graph = recurrence(body);
+        assert!(!after("hoist", &graph, Mode::Infer).renaming.is_identity());
+        assert!(after("hoist", &graph, Mode::Train).renaming.is_identity(), "{body}");
+    }
+    // Here every sum stays as it was.
+    let free =
+        "%2: f32[4] = affine[@0](%0)  %3: f32[4] = affine[@0](%1)  %4: f32[4] = add(%2, %3)  return %4";
+    assert!(!after("hoist", &recurrence(free), Mode::Train).renaming.is_identity());
+}
+
+#[test]
+fn what_is_computed_of_a_bound_index_does_not_become_the_bound_index() {
+    let computed = ["cast{to=u32}(%0)", "add(%0, %1)", "mul(%2, %0)"];
+    for op in computed {
+        let text = format!(
+            "autobatch graph 1 module \"m\" table @t f32[3,2] = uniform(1.0) graph
+             %0 = input u32 (#7) %1 = fill u32 {{value=0}} %2 = fill u32 {{value=1}}
+             %3: u32 = {op} %4: f32[2] = lookup[@t](%3) output \"row\" %4"
+        );
+        let graph = GraphData::from_text(text).unwrap_or_else(|error| panic!("{error}"));
+        let optimized = after("fold", &graph, Mode::Infer);
+        let weights = Weights::init(&graph.module, 5);
+        for graph in [&graph, &*optimized.graph] {
+            // A bound index out of range is refused, one that was computed takes the last row.
+            reference::forward::<f32>(graph, &weights, reference::Noise::Off).expect(op);
+        }
+    }
+}
