@@ -218,8 +218,8 @@ impl Trainer {
     /// instances whose keys are their places in the minibatch, on several threads where it pays.
     ///
     /// # Errors
-    /// The first fault of emitting, an empty minibatch, a loss that is not finite, an index that is
-    /// out of range; the weights are as before the step then.
+    /// The first fault of emitting, an empty minibatch, a loss or a learning rate that is not finite, an index
+    /// that is out of range; the weights are as before the step then.
     #[track_caller]
     pub fn step<I: Send>(
         &mut self,
