@@ -131,6 +131,26 @@ fn a_pass_makes_the_steps_of_its_minibatches_and_prepares_them_ahead_where_there
 }
 
 #[test]
+fn a_pass_ends_where_its_minibatches_end_first_with_and_without_threads() {
+    let items = data(1, 240);
+    for threads in [1, 2] {
+        let (model, trainer) = trainer(threads);
+        let mut trainer = trainer.emit_threads(1);
+        // Ends after three minibatches, and would go on if it were asked again.
+        let mut asked = 0;
+        let batches = std::iter::from_fn(|| {
+            asked += 1;
+            (asked != 4).then(|| items[..80].iter())
+        });
+        let steps = trainer.pass(batches.take(8), |g, item| {
+            std::thread::sleep(std::time::Duration::from_micros(20));
+            model.loss(g, item)
+        });
+        assert_eq!(steps.count(), 3, "{threads} threads");
+    }
+}
+
+#[test]
 fn a_step_in_parts_has_the_losses_of_one_step_and_nearly_its_update() {
     let batch = data(1, 24);
     let (model, mut whole) = trainer(1);
