@@ -151,6 +151,56 @@ fn a_pass_ends_where_its_minibatches_end_first_with_and_without_threads() {
 }
 
 #[test]
+fn a_trainer_goes_on_as_if_nothing_had_been_after_a_panic_in_any_closure() {
+    let items = data(1, 64);
+    let (model, mut untouched) = trainer(1);
+    let expected = train(&model, &mut untouched, &items, 0..2);
+    for threads in [1, 2] {
+        let (model, trainer) = trainer(threads);
+        let mut trainer = trainer.emit_threads(threads);
+        let caught = |run: &mut dyn FnMut()| {
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).expect_err("it panics");
+        };
+        let falls = |number: usize| assert!(number != 50, "the user's own");
+        caught(&mut || {
+            drop(trainer.step(items.iter().enumerate(), |g, (number, item)| {
+                falls(number);
+                model.loss(g, item)
+            }));
+        });
+        caught(&mut || {
+            drop(trainer.step_in_parts(items.iter().enumerate(), 20, |g, (number, item)| {
+                falls(number);
+                model.loss(g, item)
+            }));
+        });
+        caught(&mut || drop(trainer.step_with(|_| panic!("the user's own"))));
+        caught(&mut || {
+            drop(trainer.step_tasks(items.iter().enumerate(), async |g, (number, item)| {
+                let loss = model.loss(g, item);
+                loss.get().await?;
+                falls(number);
+                Ok(loss)
+            }));
+        });
+        caught(&mut || {
+            let batches = [items[..4].iter().enumerate().collect::<Vec<_>>(), vec![(50, &items[5])]];
+            let steps = trainer.pass(batches, |g, (number, item)| {
+                falls(number);
+                model.loss(g, item) * g.constant(f32::NAN)
+            });
+            steps.for_each(drop);
+        });
+        caught(&mut || {
+            let metric = |_: &(Tree, u32), _: &Row| -> f64 { panic!("the user's own") };
+            drop(trainer.evaluate(&items, |g, (tree, _)| model.logits(g, tree), metric));
+        });
+        assert_eq!(train(&model, &mut trainer, &items, 0..2), expected, "{threads} threads");
+        assert_eq!(bits(&trainer), bits(&untouched), "{threads} threads");
+    }
+}
+
+#[test]
 fn a_step_in_parts_has_the_losses_of_one_step_and_nearly_its_update() {
     let batch = data(1, 24);
     let (model, mut whole) = trainer(1);
