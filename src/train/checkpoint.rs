@@ -238,6 +238,14 @@ pub(crate) fn load(trainer: &mut Trainer, path: &Path) -> Result<(), CheckpointE
     Ok(())
 }
 
+/// Refuses a checkpoint that is not as it was written. How other versions would be examined is not known.
+pub(crate) fn examine(arrays: &Arrays<'_>) -> Result<(), CheckpointError> {
+    match head_of(arrays) {
+        Ok(_) | Err(CheckpointError::Version { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// The head, if every number and array is as it was written.
 fn head_of(arrays: &Arrays<'_>) -> Result<Head, CheckpointError> {
     let remark = arrays.remark().ok_or(CheckpointError::NoCheckpoint)?;

@@ -2,7 +2,7 @@
 
 use crate::train::arrays::{Array, Arrays, to_bytes};
 use crate::train::atomic;
-use crate::train::checkpoint::CheckpointError;
+use crate::train::checkpoint::{CheckpointError, examine};
 use autobatch_ir::id::ParamId;
 use autobatch_ir::types::Type;
 use autobatch_ir::weights::ParamValues;
@@ -35,6 +35,8 @@ pub fn read_weights(path: impl AsRef<Path>, module: &Module) -> Result<Weights, 
         if let Some(name) = stranger {
             return Err(CheckpointError::Unknown { name });
         }
+    } else {
+        examine(&arrays)?;
     }
     weights_of(&arrays, module)
 }

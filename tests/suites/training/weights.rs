@@ -21,6 +21,21 @@ fn parameters_go_through_safetensors_and_through_checkpoints() {
 }
 
 #[test]
+fn a_checkpoint_that_is_not_as_it_was_written_gives_no_parameters() {
+    let (model, mut trained) = trainer(1);
+    train(&model, &mut trained, &data(1, 16), 0..1);
+    let module = Arc::clone(trained.module());
+    let path = file("flipped-weights.safetensors");
+    trained.save(&path).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let last = bytes.len() - 3;
+    bytes[last] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let error = read_weights(&path, &module).unwrap_err();
+    assert!(error.to_string().contains("another hash than was written"), "{error}");
+}
+
+#[test]
 fn a_module_file_holds_what_was_learnt_and_damage_is_found() {
     let (model, mut trained) = trainer(1);
     train(&model, &mut trained, &data(1, 32), 0..1);
