@@ -20,6 +20,7 @@
 //! | control flow that depends on values (fibers) | [`Session::tasks`](crate::Session::tasks), [`Trainer::step_tasks`](crate::Trainer::step_tasks) |
 //! | minibatch and batch size in the training loop | [`Trainer::step`](crate::Trainer::step) takes the instances, [`Trainer::pass`](crate::Trainer::pass) goes over minibatches |
 //! | a scheduler of the learning rate | [`Optimize::schedule`](crate::prelude::Optimize::schedule), [`Trainer::set_schedule`](crate::Trainer::set_schedule) |
+//! | `requires_grad_(False)`, and `True` again | [`Trainer::freeze`](crate::Trainer::freeze), [`Trainer::unfreeze`](crate::Trainer::unfreeze) |
 //! | detection of anomalies (NaN) | [`Session::set_watch`](crate::Session::set_watch), [`Eager::first_not_finite`](crate::Eager::first_not_finite) |
 //! | evaluation and training mode | a session evaluates, [`Trainer::step`](crate::Trainer::step) trains, [`Trainer::evaluate`](crate::Trainer::evaluate) evaluates |
 //!

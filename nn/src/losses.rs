@@ -38,9 +38,15 @@ pub fn total<'g>(g: &'g Graph, losses: &[Value<'g>]) -> Value<'g> {
 
 /// Cross-entropy against a label that is believed with `1 - smoothing` only, the rest spread
 /// evenly over all `n` classes: `(1 - s) * -log p[label] + s / n * sum_j -log p_j`.
+///
+/// A class that is [masked](Value::mask) out makes that infinite; with nothing to spread it is the plain
+/// cross-entropy, whatever is masked.
 #[track_caller]
 #[must_use]
 pub fn label_smoothing<'g>(logits: Value<'g>, label: u32, smoothing: f32) -> Value<'g> {
+    if smoothing == 0.0 {
+        return logits.cross_entropy(label);
+    }
     let spread = logits.logsumexp() - logits.mean_rows();
     (1.0 - smoothing) * logits.cross_entropy(label) + smoothing * spread
 }

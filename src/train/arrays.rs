@@ -66,8 +66,8 @@ impl<'a> Arrays<'a> {
         names
     }
 
-    /// The shape and values of an array; why not, in words, if it holds no floats.
-    pub(crate) fn get(&self, name: &str) -> Option<Result<Loaded, String>> {
+    /// The shape and values of an array, F64 rounded; what it holds instead if that are no floats.
+    pub(crate) fn get(&self, name: &str) -> Option<Result<Loaded, Dtype>> {
         let view = self.file.tensor(name).ok()?;
         let shape = view.shape().to_vec();
         let values = match view.dtype() {
@@ -76,7 +76,10 @@ impl<'a> Arrays<'a> {
             }
             Dtype::F16 => halves(view.data(), half::f16_to_f32),
             Dtype::BF16 => halves(view.data(), half::bf16_to_f32),
-            other => return Some(Err(format!("expected F32, F16 or BF16, found {other}"))),
+            Dtype::F64 => {
+                view.data().as_chunks::<8>().0.iter().map(|word| f64::from_le_bytes(*word) as f32).collect()
+            }
+            other => return Some(Err(other)),
         };
         Some(Ok((shape, values)))
     }

@@ -79,6 +79,13 @@ pub enum CheckpointError {
         /// Its name.
         name: String,
     },
+    /// An array holds no floats.
+    Numbers {
+        /// Its name.
+        name: String,
+        /// What it holds, as safetensors calls it.
+        found: String,
+    },
     /// A parameter has another shape.
     Shape {
         /// Its name.
@@ -122,6 +129,12 @@ impl fmt::Display for CheckpointError {
             ),
             Self::Unknown { name } => {
                 write!(f, "the module has no parameter {name}, which the file holds: it is of another model")
+            }
+            Self::Numbers { name, found } => {
+                write!(
+                    f,
+                    "{name}: expected numbers as F32, F16, BF16 or F64, found {found}; write them as floats"
+                )
             }
             Self::Shape { name, expected, found } => {
                 write!(
@@ -238,6 +251,14 @@ pub(crate) fn load(trainer: &mut Trainer, path: &Path) -> Result<(), CheckpointE
     Ok(())
 }
 
+/// Refuses a checkpoint that is not as it was written. How other versions would be examined is not known.
+pub(crate) fn examine(arrays: &Arrays<'_>) -> Result<(), CheckpointError> {
+    match head_of(arrays) {
+        Ok(_) | Err(CheckpointError::Version { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// The head, if every number and array is as it was written.
 fn head_of(arrays: &Arrays<'_>) -> Result<Head, CheckpointError> {
     let remark = arrays.remark().ok_or(CheckpointError::NoCheckpoint)?;
@@ -253,7 +274,7 @@ fn head_of(arrays: &Arrays<'_>) -> Result<Head, CheckpointError> {
     for name in arrays.names() {
         match arrays.get(&name) {
             Some(Ok((shape, values))) => all.push((name, shape, values)),
-            Some(Err(what)) => return Err(CheckpointError::Damaged(format!("array {name}: {what}"))),
+            Some(Err(found)) => return Err(CheckpointError::Numbers { name, found: found.to_string() }),
             None => return Err(CheckpointError::Missing { name }),
         }
     }

@@ -36,6 +36,13 @@ pub enum TrainError {
         /// The loss.
         loss: f32,
     },
+    /// A learning rate, or what the optimiser makes of it, is not finite: parameters would not be either.
+    Numbers {
+        /// The update, from 0, as schedules count.
+        update: u64,
+        /// Its learning rate.
+        learning_rate: f64,
+    },
     /// The device was lost, and with it the updates that were not read back: parameters, the optimiser's
     /// state, steps and progress are those of an earlier step.
     WentBack {
@@ -91,6 +98,14 @@ impl fmt::Display for TrainError {
                     "expected a finite loss, found {loss}; take smaller steps, clip gradients, or watch with Session::set_watch"
                 )
             }
+            Self::Numbers { update, learning_rate } if learning_rate.is_finite() => write!(
+                f,
+                "update {update}: the learning rate is {learning_rate}, and what the optimiser makes of it is not finite; take smaller rates, and betas below 1"
+            ),
+            Self::Numbers { update, learning_rate } => write!(
+                f,
+                "update {update}: expected a finite learning rate, found {learning_rate}; schedules count updates from 0, where theirs must be a number too"
+            ),
             Self::WentBack { from, to, reason } => write!(
                 f,
                 "{reason}\nthe trainer went back from step {from} to step {to}, the last that was read back; go on from its progress, and save or ask for Trainer::mirror_every to lose less"

@@ -2,7 +2,7 @@
 
 use crate::train::arrays::{Array, Arrays, to_bytes};
 use crate::train::atomic;
-use crate::train::checkpoint::CheckpointError;
+use crate::train::checkpoint::{CheckpointError, examine};
 use autobatch_ir::id::ParamId;
 use autobatch_ir::types::Type;
 use autobatch_ir::weights::ParamValues;
@@ -21,7 +21,7 @@ pub fn write_weights(path: impl AsRef<Path>, weights: &Weights) -> Result<(), Ch
 }
 
 /// Reads every parameter of a module from a safetensors file, a checkpoint for one; arrays of F32,
-/// F16 or BF16. Weights of other libraries are laid out by [`pytorch`](crate::nn::pytorch) first.
+/// F16, BF16 or F64, which are rounded. Weights of other libraries are laid out by [`pytorch`](crate::nn::pytorch) first.
 ///
 /// # Errors
 /// If the file cannot be read or is damaged, a parameter is missing or has another shape. In a file
@@ -35,6 +35,8 @@ pub fn read_weights(path: impl AsRef<Path>, module: &Module) -> Result<Weights, 
         if let Some(name) = stranger {
             return Err(CheckpointError::Unknown { name });
         }
+    } else {
+        examine(&arrays)?;
     }
     weights_of(&arrays, module)
 }
@@ -68,7 +70,8 @@ pub(crate) fn array_of(
     expected: &[usize],
 ) -> Result<Vec<f32>, CheckpointError> {
     let found = arrays.get(name).ok_or_else(|| CheckpointError::Missing { name: name.to_owned() })?;
-    let (shape, values) = found.map_err(|what| CheckpointError::Damaged(format!("array {name}: {what}")))?;
+    let (shape, values) = found
+        .map_err(|found| CheckpointError::Numbers { name: name.to_owned(), found: found.to_string() })?;
     if shape != expected {
         let (name, expected) = (name.to_owned(), expected.to_vec());
         return Err(CheckpointError::Shape { name, expected, found: shape });

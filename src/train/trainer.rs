@@ -1,6 +1,7 @@
 //! [`Trainer`]: a session with an optimiser.
 
 mod back;
+mod frozen;
 mod minibatch;
 mod pass;
 
@@ -16,7 +17,6 @@ use crate::train::emit::{Emitter, Threads};
 use crate::train::error::TrainError;
 use crate::train::report::{Evaluation, Step};
 use crate::train::update::Updater;
-use autobatch_ir::id::ParamId;
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_nn::optim::{Optimizer, Schedule};
 use std::collections::BTreeMap;
@@ -105,7 +105,7 @@ impl Trainer {
         let weights = Arc::new(Weights::init(&module, seed));
         let mut session = Session::with_options(&module, Arc::clone(&weights), options)?;
         let frozen = vec![false; module.params.len()];
-        let (updater, states) = Updater::new(optimizer.into(), &module, &trained(&frozen), &weights)?;
+        let (updater, states) = Updater::new(optimizer.into(), &module, &frozen::trained(&frozen), &weights)?;
         session.replace(Trained { weights, states });
         let emitter = Emitter::new(&module, Threads::UpTo(threads));
         Ok(Self {
@@ -147,34 +147,6 @@ impl Trainer {
             threads => Threads::Exactly(threads),
         });
         self
-    }
-
-    /// Freezes a parameter by its name, or all parameters of a layer by the layer's: they keep their
-    /// values and cost no gradient. The optimiser begins anew.
-    ///
-    /// # Errors
-    /// If there is no such parameter or layer, or nothing is left to train.
-    pub fn freeze(&mut self, name: &str) -> Result<()> {
-        let module = Arc::clone(self.session.module());
-        let belongs =
-            |param: &str| param == name || param.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
-        let mut frozen = self.frozen.clone();
-        let chosen: Vec<usize> =
-            (0..frozen.len()).filter(|&number| belongs(&module.params[number].name)).collect();
-        if chosen.is_empty() {
-            return Err(TrainError::NoParam(name.to_owned()).into());
-        }
-        chosen.into_iter().for_each(|number| frozen[number] = true);
-        if frozen.iter().all(|&frozen| frozen) {
-            return Err(TrainError::NothingToTrain { frozen: frozen.len() }.into());
-        }
-        let optimizer = self.updater.optimizer().clone();
-        let weights = self.session.trained().map(|trained| Arc::clone(&trained.weights));
-        let weights = self.noticed(weights)?;
-        let (updater, states) = Updater::new(optimizer, &module, &trained(&frozen), &weights)?;
-        self.session.replace(Trained { weights, states });
-        (self.updater, self.frozen, self.mirrored) = (updater, frozen, self.progress);
-        Ok(())
     }
 
     /// The session, for predictions: without noise, with the weights as they are now.
@@ -246,8 +218,8 @@ impl Trainer {
     /// instances whose keys are their places in the minibatch, on several threads where it pays.
     ///
     /// # Errors
-    /// The first fault of emitting, an empty minibatch, a loss that is not finite, an index that is
-    /// out of range; the weights are as before the step then.
+    /// The first fault of emitting, an empty minibatch, a loss or a learning rate that is not finite, an index
+    /// that is out of range; the weights are as before the step then.
     #[track_caller]
     pub fn step<I: Send>(
         &mut self,
@@ -433,9 +405,4 @@ impl Trainer {
     pub fn load(&mut self, path: impl AsRef<Path>) -> std::result::Result<(), CheckpointError> {
         checkpoint::load(self, path.as_ref())
     }
-}
-
-/// The parameters that are not frozen.
-fn trained(frozen: &[bool]) -> Vec<ParamId> {
-    (0..frozen.len()).filter(|&number| !frozen[number]).map(ParamId::new).collect()
 }

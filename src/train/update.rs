@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::session::Session;
+use crate::train::error::TrainError;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Module, States, Weights};
@@ -32,7 +33,12 @@ impl Updater {
     /// Updates the session's weights along the gradients that were played last; says whether the state
     /// before it is one that can be gone back to.
     pub(crate) fn update(&self, session: &mut Session) -> Result<bool> {
-        let floats = self.optimizer.floats(session.updates() + 1, 1.0);
+        let number = session.updates() + 1;
+        let floats = self.optimizer.floats(number, 1.0);
+        if floats.iter().any(|float| !float.is_finite()) {
+            let learning_rate = self.optimizer.learning_rate(number);
+            return Err(TrainError::Numbers { update: number - 1, learning_rate }.into());
+        }
         session.update(&self.plan, &floats)
     }
 

@@ -90,6 +90,12 @@ pub fn write(sentences: &[Sentence]) -> String {
     super::text::join_lines(sentences)
 }
 
+/// Whether an ID is of several words written as one, `1-2`, or of an empty node, `1.1`.
+fn is_no_word(id: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    id.split_once(['-', '.']).is_some_and(|(first, second)| number(first) && number(second))
+}
+
 /// The sentence being read.
 #[derive(Default)]
 struct Draft<'a> {
@@ -104,7 +110,7 @@ impl<'a> Draft<'a> {
     fn add(&mut self, line: Piece<'a>) -> Result<(), DataError> {
         let columns: [Piece<'a>; 10] = line.fields('\t', "ten columns separated by tabs")?;
         let [id, form, lemma, upos, xpos, feats, head, relation, _, _] = columns;
-        if id.text.contains(['-', '.']) && id.text.starts_with(|c: char| c.is_ascii_digit()) {
+        if is_no_word(id.text) {
             return Ok(());
         }
         let number = self.words.len() as u32 + 1;
@@ -186,6 +192,8 @@ mod tests {
             "1\ta\n".to_owned(),
             word("2", "0"),
             word("x", "0"),
+            word("1", "0") + &word("2-", "1"),
+            word("1", "0") + &word("2.x", "1"),
             word("1", "-1"),
             word("1", "2"),
             word("1", "1"),
@@ -199,6 +207,8 @@ mod tests {
         f:1:1: expected ten columns separated by tabs, found 2 columns
         f:1:1: expected word number 1, found "2"
         f:1:1: expected word number 1, found "x"
+        f:2:1: expected word number 2, found "2-"
+        f:2:1: expected word number 2, found "2.x"
         f:1:13: expected the number of the head, or 0, found "-1"
         f:1:13: expected a tree with one word with head 0, found word 1 with a head that does not exist
         f:1:13: expected a tree with one word with head 0, found no word with head 0

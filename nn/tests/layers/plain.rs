@@ -180,6 +180,16 @@ fn losses_follow_their_formulae() {
 }
 
 #[test]
+fn labels_that_are_not_smoothed_leave_masked_classes_alone() {
+    let found = Lab::new(|_| ()).eval(|g| {
+        let logits = g.input(&[1.0, 2.0, 0.5]).mask(&[true, false, true]);
+        vec![losses::label_smoothing(logits, 0, 0.0), losses::label_smoothing(logits, 0, 0.1)]
+    });
+    close(&found[0], &[(1.0 + (-0.5f64).exp()).ln()]);
+    assert_eq!(found[1], [f64::INFINITY]);
+}
+
+#[test]
 fn a_rating_is_shared_between_the_whole_ones_around_it() {
     assert_eq!(losses::rating_distribution(3.0, 5), [0.0, 0.0, 1.0, 0.0, 0.0]);
     assert_eq!(losses::rating_distribution(4.25, 5), [0.0, 0.0, 0.0, 0.75, 0.25]);

@@ -1,6 +1,7 @@
 //! Each rule for fifty updates against its formula in `f64`.
 
-use crate::lab::{Lab, Random, module};
+use crate::lab::{Given, Lab, Random, module};
+use autobatch_ir::{Init, ModuleBuilder};
 use autobatch_nn::optim::{
     Adadelta, Adagrad, Adam, AdamW, AmsGrad, Momentum, Nesterov, Optimize, Optimizer, RmsProp, Schedule, Sgd,
 };
@@ -185,4 +186,57 @@ fn learning_rates_follow_their_schedule_without_another_plan() {
     };
     let schedule = Schedule::warm_up(10, Schedule::step(8, 0.5));
     follows(Sgd::new(0.1).schedule(schedule), formula, 1e-5);
+}
+
+/// Four elements after twenty updates of PyTorch 2.4 in float64, whose optimisers these are by its names: the
+/// elements begin as `[0.5, -1.25, 2, 0.001]`, element `i` of update `t` (both from 0) has the gradient
+/// `((7 t + 5 i) mod 13 - 6) / 8`, the last a 512th of it.
+#[test]
+fn every_rule_ends_where_pytorch_ends() {
+    #[rustfmt::skip]
+    let ends: [(&str, Optimizer, [f64; 4]); 12] = [
+        ("SGD(lr=.1)", Sgd::new(0.1).into(),
+            [0.65, -1.2125, 1.925, 0.000_951_171_875]),
+        ("SGD(lr=.1, weight_decay=.05)", Sgd::new(0.1).weight_decay(0.05),
+            [0.593_884_553, -1.094_645_193, 1.740_688_506, 0.000_856_367_765]),
+        ("SGD(lr=.1, momentum=.9, weight_decay=.05)", Momentum::new(0.1, 0.9).weight_decay(0.05),
+            [0.871_769_799, -0.490_245_680, 0.469_015_286, 0.000_434_887_354]),
+        ("the same with nesterov=True", Nesterov::new(0.1, 0.9).weight_decay(0.05),
+            [0.890_537_897, -0.454_861_710, 0.453_793_949, 0.000_381_785_841]),
+        ("Adam(lr=.01)", Adam::new(0.01).into(),
+            [0.547_117_739, -1.240_095_305, 1.959_881_695, 0.008_852_344]),
+        ("Adam(lr=.01, betas=(.8, .99), eps=1e-6, weight_decay=.05)",
+            Adam::new(0.01).betas(0.8, 0.99).eps(1e-6).weight_decay(0.05),
+            [0.529_916_578, -1.217_395_744, 1.930_285_328, 0.001_569_028]),
+        ("AdamW(lr=.01)", AdamW::new(0.01).into(),
+            [0.546_049_798, -1.237_612_327, 1.955_944_286, 0.008_833_623]),
+        ("Adam(lr=.01, amsgrad=True)", AmsGrad::new(0.01).into(),
+            [0.547_118_645, -1.240_091_861, 1.959_885_526, 0.008_854_027]),
+        ("Adagrad(lr=.1, lr_decay=.1, initial_accumulator_value=.25)",
+            Adagrad::new(0.1).learning_rate_decay(0.1).first_sum(0.25).into(),
+            [0.610_322_278, -1.239_887_120, 1.909_746_666, 0.000_973_971]),
+        ("Adadelta(lr=1)", Adadelta::new(1.0).into(),
+            [0.506_785_704, -1.245_646_405, 1.996_006_285, 0.000_561_665]),
+        ("RMSprop(lr=.01)", RmsProp::new(0.01).into(),
+            [0.647_238_347, -1.160_531_943, 1.877_297_873, 0.014_860_854]),
+        ("RMSprop(lr=.01, centered=True, momentum=.5, weight_decay=.05)",
+            RmsProp::new(0.01).centred().momentum(0.5).weight_decay(0.05),
+            [0.695_823_393, -0.950_318_872, 1.520_305_198, -0.007_093_661]),
+    ];
+    let mut m = ModuleBuilder::new("four");
+    m.param("w", [4], Init::Values([0.5, -1.25, 2.0, 1e-3].into()));
+    let module = m.build().expect("the module is well formed");
+    let mut player = Player::new(1).expect("an instruction set");
+    for (name, optimizer, expected) in ends {
+        let mut lab = Lab::new(&module, optimizer);
+        for t in 0..20 {
+            let gradient = |i: i32| ((7 * t + 5 * i) % 13 - 6) as f32 / if i < 3 { 8.0 } else { 4096.0 };
+            let given = Given { gradients: vec![(0..4).map(gradient).collect()], touched: Vec::new() };
+            lab.update(&mut player, &given, 1.0);
+        }
+        for (&found, expected) in lab.weights.by_name("w").expect("declared").iter().zip(expected) {
+            let error = (f64::from(found) - expected).abs() / expected.abs().max(1.0);
+            assert!(error < 1e-6, "{name}: {found} for {expected}");
+        }
+    }
 }

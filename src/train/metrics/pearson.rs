@@ -26,11 +26,12 @@ impl Pearson {
         self.product += before[0] * after[1];
     }
 
-    /// The correlation; 0 if a series does not vary.
+    /// The correlation; 0 if a series does not vary, NaN if one has numbers that are not finite.
     #[must_use]
     pub fn value(&self) -> f64 {
-        let scale = (self.squares[0] * self.squares[1]).sqrt();
-        if scale > 0.0 { (self.product / scale).clamp(-1.0, 1.0) } else { 0.0 }
+        // Apart, because the product of the sums is out of range long before they are.
+        let [x, y] = self.squares.map(f64::sqrt);
+        if x == 0.0 || y == 0.0 { 0.0 } else { (self.product / x / y).clamp(-1.0, 1.0) }
     }
 }
 
@@ -50,6 +51,16 @@ mod tests {
         assert!((of(&[(1.0, -1.0), (2.0, -2.0), (4.0, -4.0)]) + 1.0).abs() < 1e-12);
         assert_eq!(of(&[(1.0, 3.0), (2.0, 3.0)]), 0.0);
         assert_eq!(of(&[]), 0.0);
+    }
+
+    #[test]
+    fn numbers_of_any_size_correlate_and_what_is_no_number_is_not_hidden() {
+        for scale in [1e-140, 1e-90, 1e90, 1e140] {
+            let value = of(&[(scale, scale), (2.0 * scale, 3.0 * scale), (3.0 * scale, 5.0 * scale)]);
+            assert!((value - 1.0).abs() < 1e-9, "{scale:e}: {value}");
+        }
+        assert!(of(&[(1.0, 2.0), (f64::NAN, 3.0), (2.0, 4.0)]).is_nan());
+        assert!(of(&[(1.0, 2.0), (2.0, f64::INFINITY), (3.0, 4.0)]).is_nan());
     }
 
     #[test]

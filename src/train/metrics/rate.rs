@@ -120,6 +120,33 @@ impl Confusion {
         let right: u64 = (0..self.classes).map(|class| self.count(class, class)).sum();
         if total == 0 { 0.0 } else { right as f64 / total as f64 }
     }
+
+    /// Of the observations taken for a class, the fraction that is of it; 0 if none was taken for it.
+    #[must_use]
+    pub fn precision(&self, class: usize) -> f64 {
+        let predicted: u64 = (0..self.classes).map(|gold| self.count(gold, class)).sum();
+        if predicted == 0 { 0.0 } else { self.count(class, class) as f64 / predicted as f64 }
+    }
+
+    /// Of the observations of a class, the fraction that was taken for it; 0 if there is none.
+    #[must_use]
+    pub fn recall(&self, class: usize) -> f64 {
+        let gold: u64 = (0..self.classes).map(|predicted| self.count(class, predicted)).sum();
+        if gold == 0 { 0.0 } else { self.count(class, class) as f64 / gold as f64 }
+    }
+
+    /// The harmonic mean of a class's precision and recall; 0 if both are.
+    #[must_use]
+    pub fn f1(&self, class: usize) -> f64 {
+        let (precision, recall) = (self.precision(class), self.recall(class));
+        if precision + recall == 0.0 { 0.0 } else { 2.0 * precision * recall / (precision + recall) }
+    }
+
+    /// The mean of the classes' F1, each class alike however rare it is.
+    #[must_use]
+    pub fn macro_f1(&self) -> f64 {
+        (0..self.classes).map(|class| self.f1(class)).sum::<f64>() / self.classes.max(1) as f64
+    }
 }
 
 #[cfg(test)]
@@ -149,5 +176,18 @@ mod tests {
         [(0, 0), (0, 1), (1, 1), (5, 0)].into_iter().for_each(|(gold, found)| confusion.observe(gold, found));
         assert_eq!((confusion.count(0, 1), confusion.count(1, 0), confusion.count(5, 0)), (1, 0, 0));
         assert!((confusion.accuracy() - 2.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn classes_have_a_precision_and_a_recall_and_count_alike_in_their_mean() {
+        // Of gold 0, 0, 0, 1, 1, 2 the prediction was 0, 0, 1, 1, 0, 0.
+        let mut confusion = Confusion::new(4);
+        let pairs = [(0, 0), (0, 0), (0, 1), (1, 1), (1, 0), (2, 0)];
+        pairs.into_iter().for_each(|(gold, found)| confusion.observe(gold, found));
+        assert_eq!([0, 1, 2, 9].map(|class| confusion.precision(class)), [0.5, 0.5, 0.0, 0.0]);
+        assert_eq!([0, 1, 2, 9].map(|class| confusion.recall(class)), [2.0 / 3.0, 0.5, 0.0, 0.0]);
+        assert!((confusion.f1(0) - 4.0 / 7.0).abs() < 1e-12 && confusion.f1(3) == 0.0);
+        assert!((confusion.macro_f1() - (4.0 / 7.0 + 0.5) / 4.0).abs() < 1e-12);
+        assert_eq!(Confusion::new(0).macro_f1(), 0.0);
     }
 }

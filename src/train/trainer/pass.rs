@@ -8,12 +8,14 @@ use crate::train::emit::{Emitter, WORTH_A_THREAD};
 use crate::train::report::Step;
 use autobatch_ir::{Graph, Value};
 use std::fmt;
+use std::iter::Fuse;
 use std::time::{Duration, Instant};
 
 /// Steps over minibatches, one at a time: [`Trainer::pass`] makes one.
 pub struct Pass<'t, B, F> {
     trainer: &'t mut Trainer,
-    batches: B,
+    /// Whether a minibatch is looked for ahead depends on time; the first end must be the end either way.
+    batches: Fuse<B>,
     loss: F,
     /// Emits the next minibatch while the trainer's holds the one that is played.
     emitter: Emitter,
@@ -60,7 +62,7 @@ impl Trainer {
         F: for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
     {
         let emitter = self.emitter.another();
-        let batches = batches.into_iter();
+        let batches = batches.into_iter().fuse();
         Pass { trainer: self, batches, loss, emitter, next: None, pace: Duration::ZERO }
     }
 }

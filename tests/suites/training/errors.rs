@@ -67,6 +67,23 @@ fn a_step_that_is_watched_is_refused_where_the_loss_is_finite_and_its_slope_is_n
     assert!(step.loss == 0.0 && trainer.weights().by_name("w").unwrap()[0].is_nan(), "nobody watches");
 }
 
+#[test]
+fn a_learning_rate_that_is_not_finite_is_refused_before_anything_is_updated() {
+    let (model, mut trainer) = trainer(1);
+    let (before, items) = (bits(&trainer), data(1, 4));
+    // The root of a schedule that counts from 1.
+    trainer.set_schedule(Schedule::custom(|t| (t as f64).powf(-0.5)));
+    let step = trainer.step(&items, |g, item| model.loss(g, item));
+    says(step, &["update 0: expected a finite learning rate, found inf", "count updates from 0"]);
+    assert_eq!((bits(&trainer), trainer.steps()), (before, 0));
+    trainer.set_schedule(Schedule::Constant);
+    trainer.step(&items, |g, item| model.loss(g, item)).unwrap();
+    let (model, module) = Model::new();
+    let mut uncorrected = Trainer::new(module, Adam::new(0.1).betas(1.0, 0.9)).unwrap();
+    let step = uncorrected.step(&items, |g, item| model.loss(g, item));
+    says(step, &["update 0: the learning rate is 0.1", "betas below 1"]);
+}
+
 /// A scalar that depends on parameters.
 trait ParamSum {
     fn param_sum(&self, model: &Model) -> Value<'_>;

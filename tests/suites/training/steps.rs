@@ -131,6 +131,76 @@ fn a_pass_makes_the_steps_of_its_minibatches_and_prepares_them_ahead_where_there
 }
 
 #[test]
+fn a_pass_ends_where_its_minibatches_end_first_with_and_without_threads() {
+    let items = data(1, 240);
+    for threads in [1, 2] {
+        let (model, trainer) = trainer(threads);
+        let mut trainer = trainer.emit_threads(1);
+        // Ends after three minibatches, and would go on if it were asked again.
+        let mut asked = 0;
+        let batches = std::iter::from_fn(|| {
+            asked += 1;
+            (asked != 4).then(|| items[..80].iter())
+        });
+        let steps = trainer.pass(batches.take(8), |g, item| {
+            std::thread::sleep(std::time::Duration::from_micros(20));
+            model.loss(g, item)
+        });
+        assert_eq!(steps.count(), 3, "{threads} threads");
+    }
+}
+
+#[test]
+fn a_trainer_goes_on_as_if_nothing_had_been_after_a_panic_in_any_closure() {
+    let items = data(1, 64);
+    let (model, mut untouched) = trainer(1);
+    let expected = train(&model, &mut untouched, &items, 0..2);
+    for threads in [1, 2] {
+        let (model, trainer) = trainer(threads);
+        let mut trainer = trainer.emit_threads(threads);
+        let caught = |run: &mut dyn FnMut()| {
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).expect_err("it panics");
+        };
+        let falls = |number: usize| assert!(number != 50, "the user's own");
+        caught(&mut || {
+            drop(trainer.step(items.iter().enumerate(), |g, (number, item)| {
+                falls(number);
+                model.loss(g, item)
+            }));
+        });
+        caught(&mut || {
+            drop(trainer.step_in_parts(items.iter().enumerate(), 20, |g, (number, item)| {
+                falls(number);
+                model.loss(g, item)
+            }));
+        });
+        caught(&mut || drop(trainer.step_with(|_| panic!("the user's own"))));
+        caught(&mut || {
+            drop(trainer.step_tasks(items.iter().enumerate(), async |g, (number, item)| {
+                let loss = model.loss(g, item);
+                loss.get().await?;
+                falls(number);
+                Ok(loss)
+            }));
+        });
+        caught(&mut || {
+            let batches = [items[..4].iter().enumerate().collect::<Vec<_>>(), vec![(50, &items[5])]];
+            let steps = trainer.pass(batches, |g, (number, item)| {
+                falls(number);
+                model.loss(g, item) * g.constant(f32::NAN)
+            });
+            steps.for_each(drop);
+        });
+        caught(&mut || {
+            let metric = |_: &(Tree, u32), _: &Row| -> f64 { panic!("the user's own") };
+            drop(trainer.evaluate(&items, |g, (tree, _)| model.logits(g, tree), metric));
+        });
+        assert_eq!(train(&model, &mut trainer, &items, 0..2), expected, "{threads} threads");
+        assert_eq!(bits(&trainer), bits(&untouched), "{threads} threads");
+    }
+}
+
+#[test]
 fn a_step_in_parts_has_the_losses_of_one_step_and_nearly_its_update() {
     let batch = data(1, 24);
     let (model, mut whole) = trainer(1);

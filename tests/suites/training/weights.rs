@@ -21,6 +21,42 @@ fn parameters_go_through_safetensors_and_through_checkpoints() {
 }
 
 #[test]
+fn a_checkpoint_that_is_not_as_it_was_written_gives_no_parameters() {
+    let (model, mut trained) = trainer(1);
+    train(&model, &mut trained, &data(1, 16), 0..1);
+    let module = Arc::clone(trained.module());
+    let path = file("flipped-weights.safetensors");
+    trained.save(&path).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let last = bytes.len() - 3;
+    bytes[last] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let error = read_weights(&path, &module).unwrap_err();
+    assert!(error.to_string().contains("another hash than was written"), "{error}");
+}
+
+/// The bytes of a safetensors file with one array, `w`.
+fn one_array(kind: &str, shape: &str, values: &[u8]) -> Vec<u8> {
+    let header =
+        format!(r#"{{"w":{{"dtype":"{kind}","shape":{shape},"data_offsets":[0,{}]}}}}"#, values.len());
+    [&(header.len() as u64).to_le_bytes(), header.as_bytes(), values].concat()
+}
+
+#[test]
+fn arrays_are_of_any_floats_and_of_nothing_else() {
+    let mut m = ModuleBuilder::new("m");
+    m.param("w", [2], Init::ZEROS);
+    let module = m.build().unwrap();
+    let path = file("kinds.safetensors");
+    let doubles = [0.1f64, -2.0].map(f64::to_le_bytes).concat();
+    std::fs::write(&path, one_array("F64", "[2]", &doubles)).unwrap();
+    assert_eq!(read_weights(&path, &module).unwrap().by_name("w").unwrap(), [0.1, -2.0]);
+    std::fs::write(&path, one_array("I64", "[2]", &[0; 16])).unwrap();
+    let error = read_weights(&path, &module).unwrap_err().to_string();
+    assert_eq!(error, "w: expected numbers as F32, F16, BF16 or F64, found I64; write them as floats");
+}
+
+#[test]
 fn a_module_file_holds_what_was_learnt_and_damage_is_found() {
     let (model, mut trained) = trainer(1);
     train(&model, &mut trained, &data(1, 32), 0..1);

@@ -1,0 +1,72 @@
+//! Which parameters are trained: layers are frozen, and trained again.
+
+use super::Trainer;
+use crate::error::Result;
+use crate::mirror::Trained;
+use crate::train::error::TrainError;
+use crate::train::update::Updater;
+use autobatch_ir::id::ParamId;
+use std::sync::Arc;
+
+impl Trainer {
+    /// Freezes a parameter by its name, or all parameters of a layer by the layer's: they keep their
+    /// values and cost no gradient. The optimiser begins anew.
+    ///
+    /// # Errors
+    /// If there is no such parameter or layer, or nothing is left to train.
+    pub fn freeze(&mut self, name: &str) -> Result<()> {
+        self.set_frozen(name, true)
+    }
+
+    /// Trains a parameter or a layer again that was [frozen](Self::freeze). The optimiser begins anew.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut m = ModuleBuilder::new("m");
+    /// # let [w, head] = ["words", "head"].map(|name| m.param(name, [1], Init::Constant(1.0)));
+    /// let mut trainer = Trainer::new(m.build()?, Sgd::new(0.5))?;
+    /// trainer.freeze("words")?;
+    /// trainer.step_with(|g| (g.param(w) + g.param(head)).sum())?;
+    /// trainer.unfreeze("words")?;
+    /// trainer.step_with(|g| (g.param(w) + g.param(head)).sum())?;
+    /// assert_eq!(trainer.weights().by_name("words"), Ok(&[0.5][..]));
+    /// assert_eq!(trainer.weights().by_name("head"), Ok(&[0.0][..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such parameter or layer.
+    pub fn unfreeze(&mut self, name: &str) -> Result<()> {
+        self.set_frozen(name, false)
+    }
+
+    fn set_frozen(&mut self, name: &str, to: bool) -> Result<()> {
+        let module = Arc::clone(self.session.module());
+        let belongs =
+            |param: &str| param == name || param.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        let mut frozen = self.frozen.clone();
+        let chosen: Vec<usize> =
+            (0..frozen.len()).filter(|&number| belongs(&module.params[number].name)).collect();
+        if chosen.is_empty() {
+            return Err(TrainError::NoParam(name.to_owned()).into());
+        }
+        chosen.into_iter().for_each(|number| frozen[number] = to);
+        if frozen.iter().all(|&frozen| frozen) {
+            return Err(TrainError::NothingToTrain { frozen: frozen.len() }.into());
+        }
+        let optimizer = self.updater.optimizer().clone();
+        let weights = self.session.trained().map(|trained| Arc::clone(&trained.weights));
+        let weights = self.noticed(weights)?;
+        let (updater, states) = Updater::new(optimizer, &module, &trained(&frozen), &weights)?;
+        self.session.replace(Trained { weights, states });
+        (self.updater, self.frozen, self.mirrored) = (updater, frozen, self.progress);
+        Ok(())
+    }
+}
+
+/// The parameters that are not frozen.
+pub(super) fn trained(frozen: &[bool]) -> Vec<ParamId> {
+    (0..frozen.len()).filter(|&number| !frozen[number]).map(ParamId::new).collect()
+}
