@@ -1,6 +1,6 @@
 //! Faults are kept with the user's line, and nothing panics.
 
-use autobatch_ir::{EmitError, Graph, ModuleBuilder};
+use autobatch_ir::{EmitError, Graph, ModuleBuilder, Value};
 use autobatch_nn::*;
 
 /// The fault of a module's declaration.
@@ -30,6 +30,8 @@ fn at(error: &EmitError, line: u32) {
     assert_eq!(error.site.line, line, "{error}");
 }
 
+const NOTHING: [Value<'static>; 0] = [];
+
 macro_rules! wrong_use {
     ($($name:ident: $declare:expr, $emit:expr, $message:literal;)*) => {$(
         #[test]
@@ -43,10 +45,10 @@ macro_rules! wrong_use {
 
 wrong_use! {
     attention_over_nothing:
-        |m| AdditiveAttention::new(m, "a", 2, 2, 2), |g, a| { let _ = a.read(g, g.zeros([2]), &[], [g.zeros([2]); 0]); },
+        |m| AdditiveAttention::new(m, "a", 2, 2, 2), |g, a| { let _ = a.read(g, g.zeros([2]), &[], NOTHING); },
         "there are no values to read";
     dot_attention_over_nothing:
-        |_| DotAttention::scaled(2), |g, a| { let _ = a.read(g, g.zeros([2]), [g.zeros([2]); 0], [g.zeros([2]); 0]); },
+        |_| DotAttention::scaled(2), |g, a| { let _ = a.read(g, g.zeros([2]), NOTHING, NOTHING); },
         "there are no values to read";
     a_narrow_input_of_a_linear_layer:
         |m| Linear::new(m, "l", 4, 2), |g, l| { let _ = l.on(g.zeros([3])); }, "the weight wants 4";

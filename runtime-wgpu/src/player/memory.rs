@@ -416,7 +416,7 @@ mod tests {
         memory.arena.write(&gpu, 0, &[1, 2, 3, 4]);
         let mut read = |between: fn(&Gpu)| {
             let encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            let commands = memory.finish(&gpu, encoder, (0, 4))?;
+            let commands = memory.finish(&gpu, encoder, &[(0, 4)])?;
             let index = submitted(&gpu, commands)?;
             between(&gpu);
             memory.wait(&gpu, index, 4, Duration::from_secs(60))
