@@ -398,19 +398,11 @@ fn as_stored(packing: Packing, dtype: DType, values: &[f32]) -> Cow<'_, [u32]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Options;
     use crate::player::fetch::submitted;
 
     #[test]
     fn words_come_back_after_an_error_that_nobody_waited_for() {
-        let gpu = match Gpu::open(Options::default()) {
-            Ok(gpu) => gpu,
-            Err(error) => {
-                let required = std::env::var_os("AUTOBATCH_REQUIRE_GPU").is_some_and(|value| value == "1");
-                assert!(!required, "AUTOBATCH_REQUIRE_GPU is 1: {error}");
-                return;
-            }
-        };
+        let Some(gpu) = Gpu::of_tests() else { return };
         let mut memory = Memory::default();
         memory.arena.fit(&gpu, "words", (4, 1 << 14)).expect("there is memory");
         memory.arena.write(&gpu, 0, &[1, 2, 3, 4]);
