@@ -210,10 +210,10 @@ impl Gpu {
 
 #[cfg(test)]
 impl Gpu {
-    /// The default adapter. A test that gets none says that it is skipped, or fails where `AUTOBATCH_REQUIRE_GPU` is 1.
+    /// An adapter. A test that gets none says that it is skipped, or fails where `AUTOBATCH_REQUIRE_GPU` is 1.
     #[allow(clippy::print_stderr, reason = "whoever runs tests wants to know which were skipped")]
-    pub(crate) fn of_tests() -> Option<Self> {
-        match Self::open(Options::default()) {
+    pub(crate) fn of_tests(options: Options) -> Option<Self> {
+        match Self::open(options) {
             Ok(gpu) => Some(gpu),
             Err(error) => {
                 let required = std::env::var_os("AUTOBATCH_REQUIRE_GPU").is_some_and(|value| value == "1");

@@ -81,7 +81,7 @@ impl Dispatch {
 pub struct Compiled {
     /// Where everything is.
     pub layout: Layout,
-    /// The plan's tables, and the records and segments behind them; of a plan that grows these alone.
+    /// The plan's tables, and the records and segments behind them; of a plan that grows records and segments alone.
     pub tables: Vec<u32>,
     /// Where they begin on the device: behind the tables of a plan that grows, and what these have room for.
     pub tables_at: u32,

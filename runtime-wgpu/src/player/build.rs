@@ -118,10 +118,11 @@ pub(super) fn binding(number: u32, buffer: &wgpu::Buffer, bytes: Option<u64>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Options;
 
     #[test]
     fn a_module_that_is_rejected_is_named_and_the_next_one_is_built() {
-        let Some(gpu) = Gpu::of_tests() else { return };
+        let Some(gpu) = Gpu::of_tests(Options::default()) else { return };
         let build = |body: &str| {
             let text = format!("@compute @workgroup_size(1)\nfn main() {{\n{body}}}\n");
             Build { gpu: &gpu, name: "map", text, cache: None }.with_entries(&[]).map(|_| ())

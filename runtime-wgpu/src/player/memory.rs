@@ -398,11 +398,12 @@ fn as_stored(packing: Packing, dtype: DType, values: &[f32]) -> Cow<'_, [u32]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Options;
     use crate::player::fetch::submitted;
 
     #[test]
     fn words_come_back_after_an_error_that_nobody_waited_for() {
-        let Some(gpu) = Gpu::of_tests() else { return };
+        let Some(gpu) = Gpu::of_tests(Options::default()) else { return };
         let mut memory = Memory::default();
         memory.arena.fit(&gpu, "words", (4, 1 << 14)).expect("there is memory");
         memory.arena.write(&gpu, 0, &[1, 2, 3, 4]);
