@@ -31,8 +31,8 @@ mod wgrad;
 
 pub use error::KernelError;
 pub use isa::{ISA_VARIABLE, Isa, IsaError};
-pub(crate) use memory::Aligned;
 pub use memory::Scratch;
+pub(crate) use memory::{Aligned, prefetch};
 pub use multiply::{multiply, multiply_unchecked};
 pub use pack::{Matrix, PackedWeights};
 pub use peak::peak_flops;

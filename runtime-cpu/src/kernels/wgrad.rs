@@ -14,7 +14,7 @@ use std::ptr;
 
 use super::error::{KernelError, reaches, same_size};
 use super::isa::Isa;
-use super::memory::Scratch;
+use super::memory::{Scratch, prefetch};
 use super::product::share;
 use super::rows::{Rows, RowsMut};
 use super::tile::{Ahead, RowSum, Tile};
@@ -317,18 +317,6 @@ fn ask_for(rows: &mut Cursor<'_>, columns: &Range<usize>) {
     for column in columns.clone().step_by(LINE) {
         prefetch(row.wrapping_add(column));
     }
-}
-
-/// Brings a line to the first-level cache, if the machine has a way to ask for it.
-#[inline(always)]
-fn prefetch(at: *const f32) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: asking touches no memory, whatever the address.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = at;
 }
 
 /// A place in a sequence of runs.

@@ -211,18 +211,18 @@ impl Ready {
     }
 
     /// The kernel of a turn and its program.
-    pub(super) fn played(&self, turn: Turn) -> (&Kernel, &Program) {
+    pub(super) fn played(&self, turn: &Turn) -> (&Kernel, &Program) {
         let (kernel, program) = &self.programs[turn.program as usize];
         (kernel, program)
     }
 
     /// The packed weights that products of a turn meet, and what follows.
-    pub(super) fn weights(&self, turn: Turn) -> &[Arc<PackedWeights>] {
+    pub(super) fn weights(&self, turn: &Turn) -> &[Arc<PackedWeights>] {
         &self.weights[turn.weights as usize..]
     }
 
     /// The values of a turn's parameter ports, and what follows.
-    pub(super) fn params<'a, 'b>(&self, turn: Turn, all: &'a [&'b [f32]]) -> &'a [&'b [f32]] {
+    pub(super) fn params<'a, 'b>(&self, turn: &Turn, all: &'a [&'b [f32]]) -> &'a [&'b [f32]] {
         &all[turn.params as usize..]
     }
 

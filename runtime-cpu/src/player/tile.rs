@@ -10,7 +10,7 @@ use super::program::{Home, Program, Register, TILE_STEP, Task};
 use super::ready::{Ready, Turn};
 use super::waves::Stretch;
 use crate::kernels::list_gradients::FoldSpace;
-use crate::kernels::{Aligned, Isa, PackedWeights, Scratch};
+use crate::kernels::{Aligned, Isa, PackedWeights, Scratch, prefetch};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Kernel, Operand, Place, Plan, Stage, View};
 use autobatch_ir::types::Type;
@@ -45,6 +45,8 @@ pub(super) struct StepContext<'a> {
     pub(super) params: &'a [&'a [f32]],
     /// The packed weights that its products meet, and what follows.
     pub(super) weights: &'a [Arc<PackedWeights>],
+    /// The turn that is played next, or one past the last.
+    next: *const Turn,
 }
 
 /// The memory of one thread.
@@ -94,7 +96,7 @@ unsafe impl Send for Strip {}
 
 impl<'a> PlayContext<'a> {
     /// What the tiles of a step share.
-    pub(super) fn step(&self, turn: Turn) -> StepContext<'a> {
+    pub(super) fn step(&self, turn: &Turn) -> StepContext<'a> {
         let Self { isa, plan, ready, params, fields, bound } = *self;
         let (kernel, program) = ready.played(turn);
         StepContext {
@@ -110,6 +112,7 @@ impl<'a> PlayContext<'a> {
             floats: bound.floats,
             params: ready.params(turn, params),
             weights: ready.weights(turn),
+            next: std::ptr::from_ref(turn).wrapping_add(1),
         }
     }
 }
@@ -157,7 +160,12 @@ impl Tile<'_> {
         // SAFETY: as for this function, for all calls below.
         unsafe {
             self.find_registers();
-            for task in &self.step.program.tasks {
+            let tasks = &self.step.program.tasks;
+            for (number, task) in tasks.iter().enumerate() {
+                if number + 1 == tasks.len() {
+                    // What comes next is read from memory while this is done.
+                    prefetch(self.step.next);
+                }
                 match task {
                     Task::Prod { dst, rows, init, chains } => {
                         self.prod(*dst, *rows as usize, *init, chains, &mut space.scratch)

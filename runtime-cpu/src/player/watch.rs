@@ -52,7 +52,7 @@ fn strange(context: &PlayContext<'_>, field: FieldId, row: usize) -> Option<usiz
 fn reads_finite(context: &PlayContext<'_>, number: usize, lane: usize) -> bool {
     let plan = context.plan;
     let step = &plan.steps[number];
-    let (kernel, step_context) = (plan.kernel(step), context.step(context.ready.turns()[number]));
+    let (kernel, step_context) = (plan.kernel(step), context.step(&context.ready.turns()[number]));
     let operands = plan.operands(step).iter().enumerate();
     let finite = |(port, &operand): (usize, &Operand)| {
         operand_is_finite(context, operand, kernel.whole(port as u32).width as usize, lane)

@@ -60,7 +60,7 @@ pub(super) struct Timing {
 pub(super) fn play(
     context: &PlayContext<'_>,
     threads: &mut [Mutex<TileMemory>],
-    mut how: How,
+    how: How,
     counted: Option<(&mut Counters, Timing)>,
 ) -> Result<(), RunError> {
     let clock = counted.as_ref().map(|(_, timing)| timing.clock);
@@ -72,18 +72,8 @@ pub(super) fn play(
         let begin = how.first.checked_sub(1).map_or(0, |before| waves[before] as usize);
         let end = waves.last().map_or(0, |&end| end as usize);
         play_alone(context, begin..end.max(begin), alone(&mut threads[0]), clock);
-        how.first = waves.len();
-    }
-    for wave in context.plan.waves_from(how.first) {
-        if how.watched {
-            // One step after the other, so that the first fault is found first.
-            for step in wave {
-                play_wave(context, step..step + 1, how.shared_work, threads, clock);
-                watch::check(context, step)?;
-            }
-        } else {
-            play_wave(context, wave, how.shared_work, threads, clock);
-        }
+    } else {
+        play_waves(context, threads, how, clock)?;
     }
     if let Some((counters, Timing { clock, packed, checked })) = counted {
         let end = clock.now();
@@ -105,17 +95,38 @@ pub(super) fn play(
     Ok(())
 }
 
+/// Plays wave by wave, shared where that pays.
+fn play_waves(
+    context: &PlayContext<'_>,
+    threads: &mut [Mutex<TileMemory>],
+    how: How,
+    clock: Option<Clock>,
+) -> Result<(), RunError> {
+    for wave in context.plan.waves_from(how.first) {
+        if how.watched {
+            // One step after the other, so that the first fault is found first.
+            for step in wave {
+                play_wave(context, step..step + 1, how.shared_work, threads, clock);
+                watch::check(context, step)?;
+            }
+        } else {
+            play_wave(context, wave, how.shared_work, threads, clock);
+        }
+    }
+    Ok(())
+}
+
 /// Plays whole steps, one after the other.
 ///
 /// Behind a large step nothing is in cache, not even where pages lie, and each page asked for costs half a microsecond: between
-/// two steps it is that of the next turn, and that of the stretches, which nobody waits for. All else is on the stack,
-/// whose page kernels use too.
+/// two steps it is that of the next turn, asked for before the last stage of a step, and that of the stretches, which nobody waits
+/// for. All else is on the stack, whose page kernels use too.
 fn play_alone(context: &PlayContext<'_>, steps: Range<usize>, memory: &mut TileMemory, clock: Option<Clock>) {
     let mut stretches = std::mem::take(&mut memory.stretches);
     if clock.is_some() {
         stretches.reserve(steps.len());
     }
-    for (step, turn) in (steps.start as u32..).zip(context.ready.turns()[steps].iter().copied()) {
+    for (step, turn) in (steps.start as u32..).zip(&context.ready.turns()[steps]) {
         if let Some(stretch) = play_lanes(context, step, turn, 0..turn.rows as usize, memory, clock) {
             stretches.push(stretch);
         }
@@ -144,7 +155,7 @@ fn play_wave(
         let mut begin = 0;
         for step in wave.clone() {
             let work = work(context, step);
-            let turn = context.ready.turns()[step];
+            let turn = &context.ready.turns()[step];
             let lane = |at: usize| lane_at(turn.rows as usize, work, at.saturating_sub(begin));
             let lanes = lane(share.start)..lane(share.end);
             let stretch = play_lanes(context, step as u32, turn, lanes, &mut memory, clock);
@@ -189,7 +200,7 @@ fn lane_at(rows: usize, work: usize, done: usize) -> usize {
 fn play_lanes(
     context: &PlayContext<'_>,
     step: u32,
-    turn: Turn,
+    turn: &Turn,
     lanes: Range<usize>,
     memory: &mut TileMemory,
     clock: Option<Clock>,
