@@ -47,7 +47,8 @@ pub fn label_smoothing<'g>(logits: Value<'g>, label: u32, smoothing: f32) -> Val
     if smoothing == 0.0 {
         return logits.cross_entropy(label);
     }
-    let spread = logits.logsumexp() - logits.mean_rows();
+    // Of log-probabilities, not of logits: those may be large, and their differences small.
+    let spread = -logits.log_softmax().mean_rows();
     (1.0 - smoothing) * logits.cross_entropy(label) + smoothing * spread
 }
 

@@ -133,6 +133,17 @@ fn sequence_losses_add_up() {
 }
 
 #[test]
+fn smoothed_labels_of_large_logits_keep_their_digits() {
+    // x = torch.tensor([10000., 10001., 10000.5])
+    // torch.nn.functional.cross_entropy(x, torch.tensor(0), label_smoothing=0.1)  # 1.6302696
+    let found = Lab::new(|_| ()).bits(Noise::Off, |g| {
+        vec![losses::label_smoothing(g.input(&[10000.0, 10001.0, 10000.5]), 0, 0.1)]
+    });
+    let loss = f32::from_bits(found[0][0]);
+    assert!((loss - 1.630_269_6).abs() < 1e-6, "{loss}");
+}
+
+#[test]
 fn losses_follow_their_formulae() {
     let v = rows(1, 3, 4);
     let found = Lab::new(|_| ()).eval(|g| {
