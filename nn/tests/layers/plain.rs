@@ -125,7 +125,10 @@ fn sequence_losses_add_up() {
     let found = Lab::new(|_| ()).eval(|g| {
         let logits = inputs(g, &v);
         let none: [autobatch_ir::Value<'_>; 0] = [];
-        vec![losses::sequence_cross_entropy(g, &logits, labels), losses::sequence_cross_entropy(g, none, [0; 0])]
+        vec![
+            losses::sequence_cross_entropy(g, &logits, labels),
+            losses::sequence_cross_entropy(g, none, [0; 0]),
+        ]
     });
     let expected: f64 = v.iter().zip(labels).map(|(x, y)| minus_log_softmax(&wide(x))[y as usize]).sum();
     close(&found[0], &[expected]);
@@ -158,9 +161,8 @@ fn what_has_no_label_adds_nothing_to_a_sequence_and_what_weighs_nothing_to_a_mea
 fn smoothed_labels_of_large_logits_keep_their_digits() {
     // x = torch.tensor([10000., 10001., 10000.5])
     // torch.nn.functional.cross_entropy(x, torch.tensor(0), label_smoothing=0.1)  # 1.6302696
-    let found = Lab::new(|_| ()).bits(Noise::Off, |g| {
-        vec![losses::label_smoothing(g.input(&[10000.0, 10001.0, 10000.5]), 0, 0.1)]
-    });
+    let found = Lab::new(|_| ())
+        .bits(Noise::Off, |g| vec![losses::label_smoothing(g.input(&[10000.0, 10001.0, 10000.5]), 0, 0.1)]);
     let loss = f32::from_bits(found[0][0]);
     assert!((loss - 1.630_269_6).abs() < 1e-6, "{loss}");
 }
