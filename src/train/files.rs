@@ -63,7 +63,8 @@ pub struct Matching {
 /// # let file = std::env::temp_dir().join(format!("autobatch-matching-{}.safetensors", std::process::id()));
 /// # let mut old = ModuleBuilder::new("old");
 /// # (Embedding::new(&mut old, "words", 9, 4), Linear::new(&mut old, "tags", 4, 3));
-/// # write_weights(&file, &Weights::init(&old.build()?, 7))?;
+/// # let old = old.build()?;
+/// # write_weights(&file, &Weights::init(&old, 7))?;
 /// let mut m = ModuleBuilder::new("new");
 /// let words = Embedding::new(&mut m, "words", 9, 4);
 /// let out = Linear::no_bias(&mut m, "out", 4, 2);
