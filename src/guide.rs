@@ -20,7 +20,7 @@
 //! | control flow that depends on values (fibers) | [`Session::tasks`](crate::Session::tasks), [`Trainer::step_tasks`](crate::Trainer::step_tasks) |
 //! | minibatch and batch size in the training loop | [`Trainer::step`](crate::Trainer::step) takes the instances, [`Trainer::pass`](crate::Trainer::pass) goes over minibatches |
 //! | a scheduler of the learning rate | [`Optimize::schedule`](crate::prelude::Optimize::schedule), [`Trainer::set_schedule`](crate::Trainer::set_schedule) |
-//! | `requires_grad_(False)`, and `True` again | [`Trainer::freeze`](crate::Trainer::freeze), [`Trainer::unfreeze`](crate::Trainer::unfreeze) |
+//! | `requires_grad_(False)`, and `True` again | [`Trainer::freeze`](crate::Trainer::freeze), [`Trainer::unfreeze`](crate::Trainer::unfreeze); by pattern [`Trainer::train_only`](crate::Trainer::train_only) |
 //! | detection of anomalies (NaN) | [`Session::set_watch`](crate::Session::set_watch), [`Eager::first_not_finite`](crate::Eager::first_not_finite) |
 //! | evaluation and training mode | a session evaluates, [`Trainer::step`](crate::Trainer::step) trains, [`Trainer::evaluate`](crate::Trainer::evaluate) evaluates |
 //!
@@ -184,6 +184,53 @@
 //! assert_eq!(packed.batch_sizes, [2, 2, 2, 1, 1]);
 //! assert!(sizes.ends_with(&packed.batch_sizes)); // before them, what all inputs need
 //! assert_eq!(packed.sorted, [1, 0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # PyTorch: what a training loop asks for
+//!
+//! | there | here |
+//! |---|---|
+//! | `optimizer.zero_grad()`, `loss.backward()`, `optimizer.step()` | [`Trainer::step`](crate::Trainer::step) |
+//! | several `backward()` before a `step()` | [`Trainer::step_in_parts`](crate::Trainer::step_in_parts) |
+//! | parameter groups with an `lr` each | [`Optimize::rate`](crate::prelude::Optimize::rate) |
+//! | a group without `weight_decay` | [`Optimize::decay_only`](crate::prelude::Optimize::decay_only) |
+//! | `load_state_dict(.., strict=False)` | [`train::read_matching_weights`](crate::train::read_matching_weights) |
+//! | `Embedding(padding_idx=0)` | [`Embedding::padding`](crate::nn::Embedding::padding) |
+//! | `ignore_index`, over a sequence | labels that are `None`: [`losses::sequence_cross_entropy`](crate::nn::losses::sequence_cross_entropy) |
+//! | class weights | [`losses::weighted_cross_entropy`](crate::nn::losses::weighted_cross_entropy) |
+//! | the mean over all labels that count | [`losses::weighted_mean`](crate::nn::losses::weighted_mean) |
+//! | `reduction="sum"`, `"none"` | [`losses::total`](crate::nn::losses::total), the values themselves |
+//!
+//! A mean is over *items* here: each sentence of a minibatch counts as much as another, however long it is. There, logits
+//! of all tokens are one matrix, and each token counts as much as another, padding left out. For the same numbers, a step
+//! is emitted freely:
+//!
+//! ```
+//! use autobatch::prelude::*;
+//! use autobatch::nn::{BiLstm, Embedding, Linear, losses};
+//!
+//! # fn main() -> autobatch::Result<()> {
+//! let mut m = ModuleBuilder::new("tagger");
+//! let words = Embedding::new(&mut m, "words", 50, 8).padding(0);
+//! let (context, out) = (BiLstm::new(&mut m, "context", 8, 8), Linear::new(&mut m, "out", 16, 3));
+//! let optimizer = AdamW::new(0.01).weight_decay(0.1).decay_only(|param| param.name.ends_with(".w"));
+//! let mut trainer = Trainer::new(m.build()?, optimizer)?;
+//! let minibatch: [(&[u32], &[i64]); 2] = [(&[3, 5, 7], &[0, -100, 2]), (&[4], &[1])];
+//! let step = trainer.step_with(|g| {
+//!     let mut terms = Vec::new();
+//!     for (sentence, tags) in minibatch {
+//!         let hidden = context.run(g, sentence.iter().map(|&word| words.look(g, word)));
+//!         for (h, &tag) in hidden.into_iter().zip(tags) {
+//!             if let Ok(tag) = u32::try_from(tag) {
+//!                 terms.push((1.0, out.on(h).cross_entropy(tag)));
+//!             }
+//!         }
+//!     }
+//!     losses::weighted_mean(g, terms) // divided by the 3 tags that count
+//! })?;
+//! assert!((step.loss - 3f32.ln()).abs() < 0.1);
 //! # Ok(())
 //! # }
 //! ```

@@ -111,8 +111,8 @@ impl Session {
     /// # Errors
     /// If the environment names an unknown policy or an instruction set that is not available, or there is
     /// no such device.
-    pub fn new(module: &Arc<Module>, device: Device) -> Result<Self> {
-        let weights = Arc::new(Weights::init(module, 0));
+    pub fn new(module: impl Borrow<Arc<Module>>, device: Device) -> Result<Self> {
+        let weights = Arc::new(Weights::init(module.borrow(), 0));
         Self::with_options(module, weights, SessionOptions { device, ..SessionOptions::default() })
     }
 
@@ -121,10 +121,11 @@ impl Session {
     /// # Errors
     /// As [`new`](Self::new), or if the weights are another module's.
     pub fn with_options(
-        module: &Arc<Module>,
+        module: impl Borrow<Arc<Module>>,
         weights: Arc<Weights>,
         options: SessionOptions,
     ) -> Result<Self> {
+        let module = module.borrow();
         state::check_weights(module, &weights)?;
         let player = AnyPlayer::new(&options)?;
         let policy = if options.policy == Policy::default() { planning::policy()? } else { options.policy };

@@ -60,6 +60,42 @@ fn every_model_learns_from_generated_instances() {
     }
 }
 
+/// Takes the steps of two epochs from where a trainer stands to before a step; their losses' bits.
+fn steps(trainer: &mut Trainer, lesson: &Lesson, before: u64) -> Vec<u32> {
+    let items = lesson.train();
+    let batches = (0..2).flat_map(|epoch| items.batches(5).shuffled(epoch).collect::<Vec<_>>());
+    let mut losses = Vec::new();
+    for batch in batches.take(before as usize).skip(trainer.steps() as usize) {
+        let step = trainer.step(batch, |g, &instance| lesson.workload.loss(g, instance)).unwrap();
+        losses.push(step.loss.to_bits());
+    }
+    losses
+}
+
+#[test]
+fn every_model_goes_on_from_the_middle_of_an_epoch_with_the_bits_of_an_uninterrupted_run() {
+    let path = std::env::temp_dir().join(format!("autobatch-lessons-{}.safetensors", std::process::id()));
+    for entry in &ENTRIES {
+        let lesson = small(entry, None);
+        let trainer = |threads, seed| {
+            let options = SessionOptions { threads, ..SessionOptions::default() };
+            let optimizer = AdamW::new(0.01).clip_norm(5.0).average(0.9);
+            Trainer::with_options(&lesson.module, optimizer, options, seed).unwrap()
+        };
+        let mut whole = trainer(1, 7);
+        let losses = steps(&mut whole, &lesson, 6);
+        let mut first = trainer(2, 7);
+        assert_eq!(steps(&mut first, &lesson, 4), losses[..4], "{}", entry.alias);
+        first.save(&path).unwrap();
+        let mut second = trainer(1, 8);
+        second.load(&path).unwrap();
+        assert_eq!(steps(&mut second, &lesson, 6), losses[4..], "{}", entry.alias);
+        assert_eq!(second.weights(), whole.weights(), "{}", entry.alias);
+        assert_eq!(second.averages(), whole.averages(), "{}", entry.alias);
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
 /// Writes a corpus as it is published.
 fn publish(folder: &Path, alias: &str) {
     std::fs::create_dir_all(folder).unwrap();

@@ -4,11 +4,27 @@ use autobatch_ir::{Arg, Graph, Init, ModuleBuilder, Table, Value};
 use std::sync::Arc;
 
 /// A table `[rows, width]` named `name`, uniform in `-0.1..0.1` at first.
+///
+/// A model of one instance needs no padding. Data that has some all the same names its index:
+///
+/// ```
+/// # use autobatch_ir::{EmitError, Graph, ModuleBuilder};
+/// # use autobatch_nn::Embedding;
+/// # fn main() -> Result<(), EmitError> {
+/// let mut m = ModuleBuilder::new("m");
+/// let words = Embedding::new(&mut m, "words", 100, 8).padding(0);
+/// let g = Graph::new(&m.build()?);
+/// let sentence = [17, 4, 0, 0].map(|word| words.look(&g, word)); // two rows of the table, and zeros twice
+/// # g.output("last", sentence[3]);
+/// # g.finish().map(|_| ())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Embedding {
     table: Table,
     rows: usize,
     width: usize,
+    padding: Option<u32>,
 }
 
 impl Embedding {
@@ -21,7 +37,7 @@ impl Embedding {
     /// A table with chosen first values.
     #[track_caller]
     pub fn with(m: &mut ModuleBuilder, name: &str, rows: usize, width: usize, init: Init) -> Self {
-        Self { table: m.table(name, [rows, width], init), rows, width }
+        Self { table: m.table(name, [rows, width], init), rows, width, padding: None }
     }
 
     /// A table that begins as these rows, pretrained vectors say, given one after another.
@@ -31,18 +47,32 @@ impl Embedding {
         Self::with(m, name, rows, width, Init::Values(values))
     }
 
+    /// The same table with an index that stands for nothing: [`look`](Self::look) and [`row`](Self::row) give zeros for
+    /// it, whatever its row holds, and that row gets no gradient. [`scores`](Self::scores) are
+    /// of all rows.
+    #[must_use]
+    pub const fn padding(self, index: u32) -> Self {
+        Self { padding: Some(index), ..self }
+    }
+
     /// The row at a bound index or an index value.
     #[track_caller]
     #[must_use]
     pub fn look<'g>(&self, g: &'g Graph, index: impl Into<Arg<'g>>) -> Value<'g> {
-        self.table.look(g, index)
+        match (index.into(), self.padding) {
+            (Arg::Index(index), Some(padding)) if index == padding => g.zeros([self.width]),
+            (Arg::Value(index), Some(_)) => self.row(index),
+            (index, _) => self.table.look(g, index),
+        }
     }
 
     /// The row at an index that is a value: inside cells, after an argmax.
     #[track_caller]
     #[must_use]
     pub fn row<'g>(&self, index: Value<'g>) -> Value<'g> {
-        self.table.row(index)
+        let Some(padding) = self.padding else { return self.table.row(index) };
+        let (g, is_padding) = (index.graph(), index.equal(padding as f32));
+        is_padding.select(g.zeros([self.width]), self.table.row(index))
     }
 
     /// `x · tableᵀ`: the score of every row, for an output layer that shares the table's numbers.

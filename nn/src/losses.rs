@@ -2,30 +2,98 @@
 //! averaged by the trainer.
 //!
 //! One op each, as methods: `cross_entropy`, `cross_entropy_with`, `kl_div`, `mse`, `bce`, `hinge`.
+//!
+//! A reduction is what is done with several: [`total`] sums them, [`weighted_mean`] divides by what counted.
 
 use autobatch_ir::{DType, Graph, Type, Value};
 use std::borrow::Borrow;
 use std::panic::Location;
 
-/// The sum over a sequence of the cross-entropies of logits and labels; 0 for an empty one.
+/// The sum over a sequence of the cross-entropies of logits and labels; 0 for an empty one. Labels are numbers, or
+/// options of which `None` is no label: its logits add nothing and get no gradient.
+///
+/// ```
+/// # use autobatch_ir::{EmitError, Graph, ModuleBuilder};
+/// # use autobatch_nn::losses;
+/// # fn main() -> Result<(), EmitError> {
+/// # let g = Graph::new(&ModuleBuilder::new("m").build()?);
+/// let logits = [[1.0, 2.0], [0.5, -0.5], [3.0, 0.0]].map(|row| g.input(&row));
+/// let tags = [1, -100, 0]; // as other libraries mark what has no label
+/// let labels = tags.map(|tag| u32::try_from(tag).ok());
+/// g.loss("loss", losses::sequence_cross_entropy(&g, logits, labels));
+/// # g.finish().map(|_| ())
+/// # }
+/// ```
 #[track_caller]
 #[must_use]
 pub fn sequence_cross_entropy<'g>(
     g: &'g Graph,
     logits: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    labels: impl IntoIterator<Item = u32>,
+    labels: impl IntoIterator<Item = impl Into<Option<u32>>>,
 ) -> Value<'g> {
     let logits: Vec<Value<'g>> = logits.into_iter().map(|x| *x.borrow()).collect();
-    let labels: Vec<u32> = labels.into_iter().collect();
+    let labels: Vec<Option<u32>> = labels.into_iter().map(Into::into).collect();
     if logits.len() != labels.len() {
         let message = format!("{} logits want as many labels, found {}", logits.len(), labels.len());
         return g.refuse("cross_entropy", &message, "give each element its label", Location::caller());
     }
     let mut losses = Vec::with_capacity(labels.len());
     for (logits, label) in logits.into_iter().zip(labels) {
-        losses.push(logits.cross_entropy(label));
+        if let Some(label) = label {
+            losses.push(logits.cross_entropy(label));
+        }
     }
     total(g, &losses)
+}
+
+/// `weights[label] * -log_softmax(logits)[label]`, with a weight for each class.
+///
+/// The trainer's mean divides by the number of items, whatever they weigh; [`weighted_mean`] of plain cross-entropies
+/// divides by the weights.
+#[track_caller]
+#[must_use]
+pub fn weighted_cross_entropy<'g>(logits: Value<'g>, label: u32, weights: &[f32]) -> Value<'g> {
+    let (g, classes) = (logits.graph(), logits.shape().elements());
+    if weights.len() != classes {
+        let message = format!("{classes} logits want as many weights, found {}", weights.len());
+        return g.refuse("cross_entropy", &message, "give each class its weight", Location::caller());
+    }
+    // A label that is no class is refused where labels are bound.
+    let weight = weights.get(label as usize).copied().unwrap_or(1.0);
+    logits.cross_entropy(label) * g.input_shaped([], &[weight])
+}
+
+/// `sum of w * x / sum of w` over pairs of a weight and a scalar. What weighs 0 is left out, so it gets no gradient and
+/// may be anything; if nothing is left the mean is 0.
+///
+/// Over all labels of a minibatch, in a step that is emitted freely, that is the mean of libraries with an axis of the
+/// minibatch, which divides by the labels, or weights of labels, that count:
+///
+/// ```
+/// # use autobatch_ir::{EmitError, Graph, ModuleBuilder};
+/// # use autobatch_nn::losses;
+/// # fn main() -> Result<(), EmitError> {
+/// # let g = Graph::new(&ModuleBuilder::new("m").build()?);
+/// let weights = [1.0, 5.0];
+/// let tokens = [([1.0, 2.0], 1), ([0.5, -0.5], -100), ([3.0, 0.0], 0)];
+/// let terms = tokens.iter().filter_map(|(logits, tag)| {
+///     let label = u32::try_from(*tag).ok()?;
+///     Some((weights[label as usize], g.input(logits).cross_entropy(label)))
+/// });
+/// g.loss("loss", losses::weighted_mean(&g, terms)); // divided by 6
+/// # g.finish().map(|_| ())
+/// # }
+/// ```
+#[track_caller]
+#[must_use]
+pub fn weighted_mean<'g>(g: &'g Graph, terms: impl IntoIterator<Item = (f32, Value<'g>)>) -> Value<'g> {
+    let terms: Vec<(f32, Value<'g>)> = terms.into_iter().filter(|&(weight, _)| weight != 0.0).collect();
+    let whole: f64 = terms.iter().map(|&(weight, _)| f64::from(weight)).sum();
+    let mut shares = Vec::with_capacity(terms.len());
+    for (weight, x) in terms {
+        shares.push(x * g.input_shaped([], &[(f64::from(weight) / whole) as f32]));
+    }
+    total(g, &shares)
 }
 
 /// The sum of scalars as one application; 0 if there are none.
@@ -47,7 +115,8 @@ pub fn label_smoothing<'g>(logits: Value<'g>, label: u32, smoothing: f32) -> Val
     if smoothing == 0.0 {
         return logits.cross_entropy(label);
     }
-    let spread = logits.logsumexp() - logits.mean_rows();
+    // Of log-probabilities, not of logits: those may be large, and their differences small.
+    let spread = -logits.log_softmax().mean_rows();
     (1.0 - smoothing) * logits.cross_entropy(label) + smoothing * spread
 }
 

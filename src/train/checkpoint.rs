@@ -8,7 +8,7 @@
 use crate::mirror::Trained;
 use crate::train::arrays::{Array, Arrays, little_endian, to_bytes};
 use crate::train::atomic;
-use crate::train::files::{array_of, arrays as weights_arrays, extents, weights_of};
+use crate::train::files::{array_of, arrays as weights_arrays, bytes_of, extents, weights_of};
 use crate::train::trainer::Trainer;
 use autobatch_ir::hash::{StructureHash, hash_bytes};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 const KIND: &str = "checkpoint";
 const VERSION: u32 = 1;
 /// What the names of the optimiser's arrays begin with.
-const STATE: &str = "optimizer:";
+pub(crate) const STATE: &str = "optimizer:";
 
 /// Where the data stands: with samplers that are functions of the epoch, all that is needed to go on
 /// with the next minibatch.
@@ -221,7 +221,7 @@ pub(crate) fn save(trainer: &Trainer, path: &Path) -> Result<(), CheckpointError
 
 /// Takes a checkpoint; the trainer is unchanged if it is refused.
 pub(crate) fn load(trainer: &mut Trainer, path: &Path) -> Result<(), CheckpointError> {
-    let bytes = std::fs::read(path).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })?;
+    let bytes = bytes_of(path)?;
     let arrays = Arrays::read(&bytes).map_err(CheckpointError::damaged)?;
     let head = head_of(&arrays)?;
     let expected = trainer.updater.name();

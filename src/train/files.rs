@@ -2,7 +2,7 @@
 
 use crate::train::arrays::{Array, Arrays, to_bytes};
 use crate::train::atomic;
-use crate::train::checkpoint::{CheckpointError, examine};
+use crate::train::checkpoint::{CheckpointError, STATE, examine};
 use autobatch_ir::id::ParamId;
 use autobatch_ir::types::Type;
 use autobatch_ir::weights::ParamValues;
@@ -27,8 +27,7 @@ pub fn write_weights(path: impl AsRef<Path>, weights: &Weights) -> Result<(), Ch
 /// If the file cannot be read or is damaged, a parameter is missing or has another shape. In a file
 /// that is no checkpoint every array must be a parameter.
 pub fn read_weights(path: impl AsRef<Path>, module: &Module) -> Result<Weights, CheckpointError> {
-    let path = path.as_ref();
-    let bytes = std::fs::read(path).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })?;
+    let bytes = bytes_of(path.as_ref())?;
     let arrays = Arrays::read(&bytes).map_err(CheckpointError::damaged)?;
     if arrays.remark().is_none() {
         let stranger = arrays.names().into_iter().find(|name| module.param(name).is_none());
@@ -39,6 +38,81 @@ pub fn read_weights(path: impl AsRef<Path>, module: &Module) -> Result<Weights, 
         examine(&arrays)?;
     }
     weights_of(&arrays, module)
+}
+
+/// What a file had for a model that it may not have been made for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matching {
+    /// The parameters that were read.
+    pub read: Vec<String>,
+    /// The parameters that the file has no array for: they are as they were.
+    pub missing: Vec<String>,
+    /// The arrays that belong to no parameter.
+    pub unexpected: Vec<String>,
+}
+
+/// Reads those parameters that a safetensors file, or a checkpoint, has arrays for, and says which those are; the others
+/// keep their values. A part of another model is taken over that way, or one that has grown.
+///
+/// ```
+/// # use autobatch::prelude::*;
+/// # use autobatch::nn::{Embedding, Linear};
+/// # use autobatch::train::{read_matching_weights, write_weights};
+/// # use std::sync::Arc;
+/// # fn main() -> autobatch::Result<()> {
+/// # let file = std::env::temp_dir().join(format!("autobatch-matching-{}.safetensors", std::process::id()));
+/// # let mut old = ModuleBuilder::new("old");
+/// # (Embedding::new(&mut old, "words", 9, 4), Linear::new(&mut old, "tags", 4, 3));
+/// # let old = old.build()?;
+/// # write_weights(&file, &Weights::init(&old, 7))?;
+/// let mut m = ModuleBuilder::new("new");
+/// let words = Embedding::new(&mut m, "words", 9, 4);
+/// let out = Linear::no_bias(&mut m, "out", 4, 2);
+/// let mut trainer = Trainer::new(m.build()?, Adam::new(1e-3))?;
+/// let mut weights = Weights::clone(trainer.weights());
+/// let matching = read_matching_weights(&file, &mut weights)?;
+/// trainer.set_weights(Arc::new(weights))?;
+/// assert_eq!((matching.read, matching.missing), (vec!["words".to_owned()], vec!["out.w".to_owned()]));
+/// assert_eq!(matching.unexpected, ["tags.b", "tags.w"]);
+/// # std::fs::remove_file(file).expect("it was just written");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// If the file cannot be read or is damaged, or a parameter that it has has another shape; no value is changed then.
+pub fn read_matching_weights(
+    path: impl AsRef<Path>,
+    weights: &mut Weights,
+) -> Result<Matching, CheckpointError> {
+    let bytes = bytes_of(path.as_ref())?;
+    let arrays = Arrays::read(&bytes).map_err(CheckpointError::damaged)?;
+    if arrays.remark().is_some() {
+        examine(&arrays)?;
+    }
+    let (mut matching, mut found) = (Matching::default(), Vec::new());
+    for (number, param) in weights.iter().enumerate() {
+        let name = param.name().to_owned();
+        match array_of(&arrays, &name, &extents(param.ty())) {
+            Ok(values) => {
+                found.push((ParamId::new(number), values));
+                matching.read.push(name);
+            }
+            Err(CheckpointError::Missing { name }) => matching.missing.push(name),
+            Err(error) => return Err(error),
+        }
+    }
+    for (param, values) in found {
+        weights.set(param, &values).expect("the shape was compared");
+    }
+    let strange = |name: &String| weights.id(name).is_err() && !name.starts_with(STATE);
+    matching.unexpected = arrays.names().into_iter().filter(strange).collect();
+    Ok(matching)
+}
+
+/// What a file holds.
+pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, CheckpointError> {
+    std::fs::read(path).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })
 }
 
 /// The weights as arrays.

@@ -19,6 +19,7 @@ use crate::train::report::{Evaluation, Step};
 use crate::train::update::Updater;
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_nn::optim::{Optimizer, Schedule};
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -83,7 +84,7 @@ impl Trainer {
     ///
     /// # Errors
     /// If the module has no parameters, or as [`Session::new`].
-    pub fn new(module: impl Into<Arc<Module>>, optimizer: impl Into<Optimizer>) -> Result<Self> {
+    pub fn new(module: impl Borrow<Arc<Module>>, optimizer: impl Into<Optimizer>) -> Result<Self> {
         Self::with_options(module, optimizer, SessionOptions::default(), 0)
     }
 
@@ -92,22 +93,22 @@ impl Trainer {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn with_options(
-        module: impl Into<Arc<Module>>,
+        module: impl Borrow<Arc<Module>>,
         optimizer: impl Into<Optimizer>,
         options: SessionOptions,
         seed: u64,
     ) -> Result<Self> {
-        let module = module.into();
+        let module = module.borrow();
         if module.params.is_empty() {
             return Err(TrainError::NothingToTrain { frozen: 0 }.into());
         }
         let threads = autobatch_runtime_cpu::threads_meant(options.threads);
-        let weights = Arc::new(Weights::init(&module, seed));
-        let mut session = Session::with_options(&module, Arc::clone(&weights), options)?;
+        let weights = Arc::new(Weights::init(module, seed));
+        let mut session = Session::with_options(module, Arc::clone(&weights), options)?;
         let frozen = vec![false; module.params.len()];
-        let (updater, states) = Updater::new(optimizer.into(), &module, &frozen::trained(&frozen), &weights)?;
+        let (updater, states) = Updater::new(optimizer.into(), module, &frozen::trained(&frozen), &weights)?;
         session.replace(Trained { weights, states });
-        let emitter = Emitter::new(&module, Threads::UpTo(threads));
+        let emitter = Emitter::new(module, Threads::UpTo(threads));
         Ok(Self {
             session,
             updater,

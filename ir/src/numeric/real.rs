@@ -134,10 +134,10 @@ pub trait Real: Copy + PartialOrd + Debug + Default + Send + Sync + 'static {
     fn relu_slope(self) -> Self {
         self.gt(Self::ZERO)
     }
-    /// `leaky_relu'`: `slope` where `self < 0`, else 1.
+    /// `leaky_relu'`: 1 where `self > 0`, else `slope` (also at 0 and NaN).
     #[inline(always)]
     fn leaky_relu_slope(self, slope: Self) -> Self {
-        if self < Self::ZERO { slope } else { Self::ONE }
+        if self > Self::ZERO { Self::ONE } else { slope }
     }
     /// `tanh'` from the *result* `y`: `1 - y^2`, as `fma(-y, y, 1)`.
     #[inline(always)]

@@ -100,7 +100,7 @@ fn conventions_at_corners_are_as_documented() {
     let cases: &[Case] = &[
         ("relu", |x| x.relu(), 0.0, 0.0),
         ("abs", |x| x.abs(), 0.0, 0.0),
-        ("leaky_relu", |x| x.leaky_relu(0.25), 0.0, 1.0),
+        ("leaky_relu", |x| x.leaky_relu(0.25), 0.0, 0.25),
         ("elu", |x| x.elu(0.5), 0.0, 0.5),
         ("clamp above", |x| x.clamp(-1.0, 1.0), 1.0, 1.0),
         ("clamp below", |x| x.clamp(-1.0, 1.0), -1.0, 1.0),

@@ -11,7 +11,7 @@
 //!    [`clip_norm(c)`](Optimize::clip_norm) furthermore `min(1, c / (norm + 1e-6))`, where the norm is
 //!    that of all scaled gradients together.
 //! 2. With [`clip_value(c)`](Optimize::clip_value), `g` is cut to `-c..c`.
-//! 3. Weight decay `d`, learning rate `lr`: coupled, `g = g + d * w`; decoupled, `w = w * (1 - lr * d)`.
+//! 3. Weight decay `d`, learning rate `lr` (for some parameters times a [factor](Optimize::rate)): coupled, `g = g + d * w`; decoupled, `w = w * (1 - lr * d)`.
 //! 4. The rule, as its type says. What a rule keeps is *flushed*: a moment whose magnitude is below
 //!    the smallest normal number becomes 0, by a select in the cell, so that moments of parameters
 //!    without gradients do not decay into numbers that are slow to compute with.

@@ -9,8 +9,8 @@ use autobatch_ir::{EmitError, Module, ModuleBuilder, ParamId, SigId};
 use std::fmt;
 use std::sync::Arc;
 
-/// Of the bound floats, the factor of gradients; then, where decay is decoupled, the factor of
-/// values; then the rule's own.
+/// Of the bound floats, the factor of gradients; then for each learning rate, where decay is decoupled, the factor of
+/// values, and the rule's own.
 const SCALE: u32 = 0;
 
 /// Says of a parameter whether something applies to it.
@@ -21,6 +21,8 @@ type Choice = Arc<dyn Fn(&ParamDecl) -> bool + Send + Sync>;
 pub struct Optimizer {
     rule: Arc<dyn Rule>,
     schedule: Schedule,
+    /// Factors of the learning rate of some parameters; the last that applies counts.
+    rates: Vec<(f64, Choice)>,
     decay: Option<WeightDecay>,
     decays: Option<Choice>,
     clip_norm: Option<f64>,
@@ -34,6 +36,7 @@ impl fmt::Debug for Optimizer {
         f.debug_struct("Optimizer")
             .field("rule", &self.rule)
             .field("schedule", &self.schedule)
+            .field("rates", &self.rates.iter().map(|(factor, _)| factor).collect::<Vec<_>>())
             .field("decay", &self.decay)
             .field("clip_norm", &self.clip_norm)
             .field("clip_value", &self.clip_value)
@@ -49,6 +52,7 @@ impl<R: Rule + 'static> From<R> for Optimizer {
             decay: rule.own_decay(),
             rule: Arc::new(rule),
             schedule: Schedule::Constant,
+            rates: Vec::new(),
             decays: None,
             clip_norm: None,
             clip_value: None,
@@ -64,6 +68,22 @@ pub trait Optimize: Into<Optimizer> {
     #[must_use]
     fn schedule(self, schedule: Schedule) -> Optimizer {
         Optimizer { schedule, ..self.into() }
+    }
+
+    /// Multiplies the learning rate of some parameters by a factor: of several that apply, the one said last. A factor
+    /// of 0 keeps a parameter as it is and still costs its gradient; frozen parameters cost none.
+    ///
+    /// ```
+    /// use autobatch_nn::optim::{Adam, Optimize};
+    ///
+    /// // What was learnt before learns ten times more slowly than what is new.
+    /// let optimizer = Adam::new(1e-3).rate(0.1, |param| param.name.starts_with("encoder."));
+    /// ```
+    #[must_use]
+    fn rate(self, factor: f64, applies: impl Fn(&ParamDecl) -> bool + Send + Sync + 'static) -> Optimizer {
+        let mut optimizer = self.into();
+        optimizer.rates.push((factor, Arc::new(applies)));
+        optimizer
     }
 
     /// Weight decay of this strength: decoupled where the rule decouples it by itself, coupled
@@ -84,7 +104,13 @@ pub trait Optimize: Into<Optimizer> {
         Optimizer { decay: Some(WeightDecay::Decoupled(strength)), ..self.into() }
     }
 
-    /// Which parameters decay; all unless this is said. Often biases do not.
+    /// Which parameters decay; all unless this is said. Often biases and gains do not:
+    ///
+    /// ```
+    /// use autobatch_nn::optim::{AdamW, Optimize};
+    ///
+    /// let optimizer = AdamW::new(1e-3).weight_decay(0.01).decay_only(|param| param.ty.shape.rank() > 1);
+    /// ```
     #[must_use]
     fn decay_only(self, decays: impl Fn(&ParamDecl) -> bool + Send + Sync + 'static) -> Optimizer {
         Optimizer { decays: Some(Arc::new(decays)), ..self.into() }
@@ -142,13 +168,20 @@ impl Optimizer {
     #[must_use]
     pub fn floats(&self, number: u64, scale: f64) -> Vec<f32> {
         let number = number.max(1);
-        let learning_rate = self.learning_rate(number);
         let mut floats = vec![scale as f32];
-        if let Some(WeightDecay::Decoupled(strength)) = self.decay {
-            floats.push((1.0 - learning_rate * strength) as f32);
+        for factor in std::iter::once(1.0).chain(self.rates.iter().map(|&(factor, _)| factor)) {
+            let learning_rate = self.learning_rate(number) * factor;
+            if let Some(WeightDecay::Decoupled(strength)) = self.decay {
+                floats.push((1.0 - learning_rate * strength) as f32);
+            }
+            floats.extend(self.rule.numbers(number, learning_rate).iter().map(|&number| number as f32));
         }
-        floats.extend(self.rule.numbers(number, learning_rate).iter().map(|&number| number as f32));
         floats
+    }
+
+    /// Which of the learning rates is a parameter's: 0 is the optimiser's own.
+    fn rate_of(&self, decl: &ParamDecl) -> usize {
+        self.rates.iter().rposition(|(_, applies)| applies(decl)).map_or(0, |place| place + 1)
     }
 
     /// How the trained parameters of a module are updated; each is updated once, however often it is
@@ -178,7 +211,7 @@ impl Optimizer {
                 param,
                 cell,
                 states: self.states(),
-                numbers: self.numbers(floats, self.decay.filter(|_| decays)),
+                numbers: self.numbers(self.rate_of(decl), self.decay.filter(|_| decays)),
                 touched: self.touched_rows && decl.kind == ParamKind::Table,
             });
         }
@@ -194,15 +227,18 @@ impl Optimizer {
 
     /// What the cell takes last: the factor of gradients, that of values if it decays decoupled, and
     /// the rule's numbers.
-    fn numbers(&self, floats: u32, decay: Option<WeightDecay>) -> Vec<SharedNumber> {
+    fn numbers(&self, rate: usize, decay: Option<WeightDecay>) -> Vec<SharedNumber> {
         let factor = match self.clip_norm {
             Some(_) => SharedNumber::Shared(0),
             None => SharedNumber::Float(SCALE),
         };
-        let bound = 1 + u32::from(matches!(self.decay, Some(WeightDecay::Decoupled(_))));
+        let decoupled = |decay| matches!(decay, Some(WeightDecay::Decoupled(_)));
+        let each = (self.floats(1, 1.0).len() - 1) / (1 + self.rates.len());
+        let first = (1 + rate * each) as u32;
         let mut numbers = vec![factor];
-        numbers.extend(matches!(decay, Some(WeightDecay::Decoupled(_))).then_some(SharedNumber::Float(1)));
-        numbers.extend((bound..floats).map(SharedNumber::Float));
+        numbers.extend(decoupled(decay).then_some(SharedNumber::Float(first)));
+        let own = first + u32::from(decoupled(self.decay));
+        numbers.extend((own..first + each as u32).map(SharedNumber::Float));
         numbers
     }
 
@@ -210,8 +246,7 @@ impl Optimizer {
     #[track_caller]
     fn cell(&self, m: &mut ModuleBuilder, decay: Option<WeightDecay>) -> Option<SigId> {
         let states = self.rule.states().len();
-        let floats = self.floats(1, 1.0).len() as u32;
-        let ports = 2 + self.states().len() + self.numbers(floats, decay).len();
+        let ports = 2 + self.states().len() + self.numbers(0, decay).len();
         m.cell_of_any(self.rule.name(), &vec![Type::scalar(DType::F32); ports], |_, ports| {
             let (kept, numbers) = ports[2..].split_at(self.states().len());
             let (mut value, mut gradient) = (ports[0], ports[1] * numbers[0]);

@@ -112,6 +112,9 @@ wrong_use! {
     labels_for_other_logits:
         |_| (), |g, ()| { let _ = losses::sequence_cross_entropy(g, [g.zeros([2])], [0, 1]); },
         "1 logits want as many labels, found 2";
+    weights_for_other_classes:
+        |_| (), |g, ()| { let _ = losses::weighted_cross_entropy(g.zeros([2]), 1, &[1.0]); },
+        "2 logits want as many weights, found 1";
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod errors;
 mod lab;
 mod lists;
 mod plain;
+mod pytorch;
 mod recurrent;
 mod sequences;
 mod structure;

@@ -125,11 +125,46 @@ fn sequence_losses_add_up() {
     let found = Lab::new(|_| ()).eval(|g| {
         let logits = inputs(g, &v);
         let none: [autobatch_ir::Value<'_>; 0] = [];
-        vec![losses::sequence_cross_entropy(g, &logits, labels), losses::sequence_cross_entropy(g, none, [])]
+        vec![
+            losses::sequence_cross_entropy(g, &logits, labels),
+            losses::sequence_cross_entropy(g, none, [0; 0]),
+        ]
     });
     let expected: f64 = v.iter().zip(labels).map(|(x, y)| minus_log_softmax(&wide(x))[y as usize]).sum();
     close(&found[0], &[expected]);
     assert_eq!(found[1], [0.0]);
+}
+
+#[test]
+fn what_has_no_label_adds_nothing_to_a_sequence_and_what_weighs_nothing_to_a_mean() {
+    let v = rows(1, 3, 4);
+    let found = Lab::new(|_| ()).eval(|g| {
+        let logits = inputs(g, &v);
+        let infinite = g.constant(f32::INFINITY);
+        let [one, two] = [g.constant(1.0), g.constant(2.0)];
+        vec![
+            losses::sequence_cross_entropy(g, &logits, [None, Some(1u32), None]),
+            losses::sequence_cross_entropy(g, &logits, [None::<u32>; 3]),
+            losses::weighted_mean(g, [(3.0, one), (0.0, infinite), (0.5, two)]),
+            losses::weighted_mean(g, [(0.0, infinite)]),
+            losses::weighted_cross_entropy(logits[0], 2, &[1.0, 5.0, 0.25, 1.0]),
+        ]
+    });
+    close(&found[0], &[minus_log_softmax(&wide(&v[1]))[1]]);
+    assert_eq!(found[1], [0.0]);
+    assert!((found[2][0] - 4.0 / 3.5).abs() < 1e-7, "{found:?}");
+    assert_eq!(found[3], [0.0]);
+    close(&found[4], &[0.25 * minus_log_softmax(&wide(&v[0]))[2]]);
+}
+
+#[test]
+fn smoothed_labels_of_large_logits_keep_their_digits() {
+    // x = torch.tensor([10000., 10001., 10000.5])
+    // torch.nn.functional.cross_entropy(x, torch.tensor(0), label_smoothing=0.1)  # 1.6302696
+    let found = Lab::new(|_| ())
+        .bits(Noise::Off, |g| vec![losses::label_smoothing(g.input(&[10000.0, 10001.0, 10000.5]), 0, 0.1)]);
+    let loss = f32::from_bits(found[0][0]);
+    assert!((loss - 1.630_269_6).abs() < 1e-6, "{loss}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::mirror::Trained;
 use crate::train::error::TrainError;
 use crate::train::update::Updater;
 use autobatch_ir::id::ParamId;
+use autobatch_ir::module::ParamDecl;
 use std::sync::Arc;
 
 impl Trainer {
@@ -53,6 +54,37 @@ impl Trainer {
             return Err(TrainError::NoParam(name.to_owned()).into());
         }
         chosen.into_iter().for_each(|number| frozen[number] = to);
+        self.replace_frozen(frozen)
+    }
+
+    /// Trains the chosen parameters and freezes all others. The optimiser begins anew.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # use autobatch::nn::{Embedding, Lstm};
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut m = ModuleBuilder::new("m");
+    /// # let words = Embedding::new(&mut m, "words", 9, 2);
+    /// # let lstm = Lstm::new(&mut m, "lstm", 2, 2);
+    /// let mut trainer = Trainer::new(m.build()?, Sgd::new(0.5))?;
+    /// let before = trainer.weights().by_name("lstm.w").map(<[f32]>::to_vec);
+    /// trainer.train_only(|param| param.name.ends_with(".b"))?; // biases
+    /// trainer.step_with(|g| lstm.last(g, [words.look(g, 3)]).sum())?;
+    /// assert_eq!(trainer.weights().by_name("lstm.w").map(<[f32]>::to_vec), before);
+    /// assert_ne!(trainer.weights().by_name("lstm.b"), Ok(&[0.0; 8][..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If none is chosen.
+    pub fn train_only(&mut self, chosen: impl Fn(&ParamDecl) -> bool) -> Result<()> {
+        let frozen = self.session.module().params.iter().map(|param| !chosen(param)).collect();
+        self.replace_frozen(frozen)
+    }
+
+    fn replace_frozen(&mut self, frozen: Vec<bool>) -> Result<()> {
+        let module = Arc::clone(self.session.module());
         if frozen.iter().all(|&frozen| frozen) {
             return Err(TrainError::NothingToTrain { frozen: frozen.len() }.into());
         }

@@ -53,6 +53,22 @@ fn an_index_out_of_range_is_found_at_its_line_wherever_it_is_played() {
 }
 
 #[test]
+fn a_loss_of_constants_is_a_step_that_changes_nothing() {
+    let (model, mut trainer) = trainer(1);
+    let before = bits(&trainer);
+    let step = trainer.step([1.0, 3.0], |g, loss| g.constant(loss)).unwrap();
+    assert_eq!((step.losses, step.loss), (vec![1.0, 3.0], 2.0));
+    assert_eq!((bits(&trainer), trainer.steps()), (before.clone(), 1));
+    // An item without parameters takes its part of the mean and leaves the others' gradients.
+    let items = data(1, 2);
+    let step = trainer.step(0..2_usize, |g, number| match number {
+        0 => g.input_shaped([], &[5.0]),
+        _ => model.loss(g, &items[1]),
+    });
+    assert!(step.unwrap().losses[0] == 5.0 && bits(&trainer) != before);
+}
+
+#[test]
 fn a_step_that_is_watched_is_refused_where_the_loss_is_finite_and_its_slope_is_not() {
     let mut m = ModuleBuilder::new("root");
     let w = m.param("w", [2], Init::ZEROS);

@@ -5,6 +5,7 @@
 mod append;
 mod checkpoints;
 mod errors;
+mod groups;
 mod killed;
 mod model;
 mod rewritten;

@@ -2,7 +2,7 @@
 
 use crate::model::{bits, data, file, train, trainer};
 use autobatch::prelude::*;
-use autobatch::train::{CheckpointError, read_weights, write_weights};
+use autobatch::train::{CheckpointError, read_matching_weights, read_weights, write_weights};
 use std::sync::Arc;
 
 #[test]
@@ -54,6 +54,39 @@ fn arrays_are_of_any_floats_and_of_nothing_else() {
     std::fs::write(&path, one_array("I64", "[2]", &[0; 16])).unwrap();
     let error = read_weights(&path, &module).unwrap_err().to_string();
     assert_eq!(error, "w: expected numbers as F32, F16, BF16 or F64, found I64; write them as floats");
+}
+
+#[test]
+fn a_file_of_another_model_gives_what_matches_and_says_what_does_not() {
+    let (model, mut trained) = trainer(1);
+    train(&model, &mut trained, &data(1, 16), 0..1);
+    let path = file("matching.safetensors");
+    trained.save(&path).unwrap();
+    let other = |rows: usize| {
+        let mut m = ModuleBuilder::new("other");
+        m.param("head", [2], Init::Constant(3.0));
+        m.param("out.b", [3], Init::Constant(3.0));
+        m.table("words", [rows, 10], Init::Constant(3.0));
+        Weights::init(&m.build().unwrap(), 0)
+    };
+    let mut weights = other(12);
+    let matching = read_matching_weights(&path, &mut weights).unwrap();
+    assert_eq!(
+        (matching.read, matching.missing),
+        (vec!["out.b".into(), "words".into()], vec!["head".into()])
+    );
+    // What a checkpoint keeps for its optimiser is no parameter that anybody missed.
+    assert_eq!(matching.unexpected, ["join.b", "join.w", "out.w"]);
+    for name in ["out.b", "words"] {
+        assert_eq!(weights.by_name(name), trained.weights().by_name(name));
+    }
+    assert_eq!(weights.by_name("head").unwrap(), [3.0; 2]);
+    let mut wider = other(13);
+    let error = read_matching_weights(&path, &mut wider).unwrap_err().to_string();
+    assert!(error.starts_with("words: expected the shape [13, 10], found [12, 10]"), "{error}");
+    assert_eq!(wider, other(13), "nothing was changed");
+    write_weights(&path, trained.weights()).unwrap();
+    assert_eq!(read_matching_weights(&path, &mut other(12)).unwrap().unexpected.len(), 3);
 }
 
 #[test]

@@ -10,7 +10,7 @@
 //! | `square` | `x + x` |
 //! | `recip` | `-(y * y)` |
 //! | `tanh` `sigmoid` | from the result, as [`Real`] says |
-//! | `relu` `gelu` `silu` `softplus` `erf` `leaky_relu` `elu` | as [`Real`] says; `relu'(0) = 0`, `leaky_relu'(0) = 1`, `elu'(0) = alpha` |
+//! | `relu` `gelu` `silu` `softplus` `erf` `leaky_relu` `elu` | as [`Real`] says; `relu'(0) = 0`, `leaky_relu'(0) = slope`, `elu'(0) = alpha` |
 //! | `sin` `cos` | `cos(x)`, `-sin(x)` |
 //! | `clamp` | 1 from the lower bound to the upper, both included, else 0 |
 

@@ -80,8 +80,8 @@ impl Deriver<'_> {
             }
             Op::Unary(unary) => one(self.unary(unary, at, dy)),
             Op::LeakyRelu { slope } => {
-                let below = self.compare(at, 0, Compare::Lt, 0.0);
-                one(self.times_choice(at, dy, below, (number(slope.get()), number(1.0))))
+                let above = self.compare(at, 0, Compare::Gt, 0.0);
+                one(self.times_choice(at, dy, above, (number(1.0), number(slope.get()))))
             }
             Op::Elu { alpha } => {
                 let (ty, x) = self.operand(at, 0);
