@@ -93,7 +93,7 @@ mod tests {
     fn every_sentence_gets_a_whole_tree_alone_as_together() {
         let mut m = ModuleBuilder::new("parser");
         let parser = Parser::new(&mut m, 10, Widths { embedding: 4, action: 2, hidden: 5 });
-        let mut session = Session::new(&m.build().unwrap(), Device::Cpu).unwrap();
+        let mut session = Session::new(m.build().unwrap(), Device::Cpu).unwrap();
         let sentences: [&[u32]; 4] = [&[3, 4, 5, 6, 7], &[1], &[2, 2, 9], &[8, 0]];
         let together = parse(&mut session, &parser, &sentences).unwrap();
         for (sentence, actions) in sentences.iter().zip(&together) {
