@@ -27,7 +27,7 @@ mod uses;
 
 pub use truth::PROBES;
 
-use super::brings_constant;
+use super::{brings_constant, constant_bits};
 use crate::graph::GraphData;
 use crate::id::{SigId, ValueId};
 use crate::plan::{KernelId, Plan, StoreId, StoreKind};
@@ -101,9 +101,9 @@ pub(super) struct Reverse<'a> {
 fn is_training(plan: &Plan, graph: &GraphData) -> bool {
     let mut played = vec![false; graph.arena.len()];
     let again = plan.steps.iter().any(|step| {
-        let again = plan.lanes(step).first().is_some_and(|&app| {
-            played.get(app.index()) == Some(&true) && !brings_constant(plan, graph, step, app)
-        });
+        let first = plan.lanes(step).first();
+        let again = first.is_some_and(|app| played.get(app.index()) == Some(&true));
+        let again = again && !brings_constant(plan, graph, step);
         for app in plan.lanes(step) {
             if let Some(played) = played.get_mut(app.index()) {
                 *played = true;
@@ -122,7 +122,8 @@ impl<'a> Reverse<'a> {
         training: bool,
         losses: Option<&[(ValueId, f32)]>,
     ) -> Option<Self> {
-        if !is_training(plan, graph) {
+        let seeded = uses::losses(plan, graph);
+        if seeded.is_empty() && !is_training(plan, graph) {
             return None;
         }
         let float = |&(value, _): &(ValueId, f32)| {
@@ -130,7 +131,7 @@ impl<'a> Reverse<'a> {
         };
         let losses = match losses {
             Some(losses) => losses.iter().copied().filter(float).collect(),
-            None => uses::losses(plan, graph),
+            None => seeded,
         };
         let mut truths = Truths::new(graph, training);
         let expected = Expected::new(graph, &mut truths, losses);

@@ -1,10 +1,11 @@
 //! Steps in reverse, played on names.
 
 use super::class::{Match, Playing, Role, is_only_summed};
-use super::uses::{SEED, Use, WHOLE, seed_bits};
+use super::uses::{SEED, Use, WHOLE};
 use super::{Derivative, Key, Name, Reverse};
 use crate::graph::{ListFold, Op};
 use crate::id::{AppId, SigId, ValueId};
+use crate::plan::check::constant_bits;
 use crate::plan::check::lanes::{Lanes, NOTHING};
 use crate::plan::check::report::Disagreement;
 use crate::plan::{FieldId, Kernel, Operand, Place, Stage, Step, StepId};
@@ -22,7 +23,7 @@ impl Lanes<'_> {
     ) {
         let Some(sig) = self.played_before(id, step, reverse) else { return };
         let kernel = self.plan.kernel(step);
-        if let Some(bits) = seed_bits(kernel) {
+        if let Some(bits) = constant_bits(kernel) {
             return self.name_results(step, reverse, |_, _, _| Name::Seed(bits));
         }
         // The derivative of an application that hands its gradient on is a fold, too.
@@ -104,7 +105,8 @@ impl Lanes<'_> {
     /// What a row holds that is no value.
     pub(super) fn name(&self, reverse: &Reverse<'_>, field: FieldId, row: u32) -> Name {
         let at = self.base[field.index()] + row as usize;
-        if self.held[at] == NOTHING { reverse.names[at] } else { Name::Nothing }
+        let name = reverse.names[at];
+        if self.held[at] == NOTHING || matches!(name, Name::Seed(_)) { name } else { Name::Nothing }
     }
 
     /// Steps that make the gradients of values by folding: whether this is one.
