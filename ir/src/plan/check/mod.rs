@@ -95,8 +95,12 @@ fn prove(
     if report.found().is_empty() {
         proof = Lanes::new(plan, graph, wanted.training, &mut report).play(&outputs, losses);
         let known = |value: &ValueId| value.index() < graph.arena.values();
-        let of_gradients = proof.losses.iter().map(|loss| loss.0).chain(proof.values.iter().copied());
-        let wanted = outputs.iter().map(|output| output.1).chain(of_gradients);
+        let of_losses = losses.unwrap_or(&proof.losses).iter().map(|loss| loss.0);
+        let of_gradients = of_losses.chain(proof.values.iter().copied());
+        let any = losses.is_none() && plan.mode == Mode::Train;
+        let played = plan.lanes.iter().filter(|_| any).filter(|app| app.index() < graph.arena.len());
+        let played = played.filter_map(|&app| graph.arena.results(app).next().map(ValueId::new));
+        let wanted = outputs.iter().map(|output| output.1).chain(of_gradients).chain(played);
         let values: Vec<ValueId> = wanted.filter(known).collect();
         let proved = bound::path_sum(graph, &values);
         let claimed = plan.certificate.bound;
