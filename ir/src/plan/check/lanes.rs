@@ -111,8 +111,17 @@ impl<'a> Lanes<'a> {
                 let (field, row) = match place {
                     Place::Rows { field, start } => (field, start + lane),
                     Place::Table { field, at } => (field, self.plan.tables[(at + lane) as usize]),
-                    // Gradients hold no value of the graph.
-                    Place::Edges { .. } => continue,
+                    Place::Edges { field, start, offsets } => {
+                        let offset = |lane: u32| self.plan.tables[(offsets + lane) as usize];
+                        let first = self.base[field.index()] + start as usize;
+                        let rows = first + offset(lane) as usize..first + offset(lane + 1) as usize;
+                        // Gradients hold no value of the graph, and nothing in reverse asks for those.
+                        self.held[rows.clone()].fill(NOTHING);
+                        if let Some(reverse) = &mut reverse {
+                            reverse.names[rows].fill(Name::Nothing);
+                        }
+                        continue;
+                    }
                 };
                 let at = self.base[field.index()] + row as usize;
                 if number < results {
