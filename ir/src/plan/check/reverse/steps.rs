@@ -115,16 +115,16 @@ impl Lanes<'_> {
         let mut sums = Vec::with_capacity(step.rows as usize);
         let width = self.plan.field(self.plan.places(step)[0].field()).width() as usize;
         for (lane, &app) in self.plan.lanes(step).iter().enumerate() {
-            let mut fits = 0u64;
-            for (result, value) in self.graph.arena.results(app).enumerate().take(64) {
+            let fits = |&(_, value): &(u32, usize)| {
                 let is_wide = self.graph.type_of(ValueId::new(value)).shape.elements() == width;
-                let fit = is_wide && self.is_gradient(reverse, value, lane as u32, operand);
-                fits |= u64::from(fit) << result;
-            }
-            if fits == 0 {
+                is_wide && self.is_gradient(reverse, value, lane as u32, operand)
+            };
+            let results = (0..).zip(self.graph.arena.results(app)).filter(fits);
+            let results: Vec<u32> = results.map(|(result, _)| result).collect();
+            if results.is_empty() {
                 return false;
             }
-            sums.push(Name::Sum { app: app.index() as u32, results: fits });
+            sums.push(Name::Sum { app: app.index() as u32, results: reverse.set(results) });
         }
         let place = self.plan.places(step)[0];
         for (lane, sum) in sums.into_iter().enumerate() {
@@ -183,15 +183,15 @@ impl Lanes<'_> {
         value: ValueId,
     ) -> bool {
         let wanted = reverse.expected.of(value.index());
-        let same = |app: u32, results: u64| {
-            let of = self.graph.arena.results(AppId::new(app as usize)).take(64).enumerate();
-            let mut of = of.filter(|(result, _)| results >> result & 1 == 1);
-            of.any(|(_, of)| of == value.index() || reverse.expected.of(of) == wanted)
+        let same = |app: u32, results: &[u32]| {
+            let first = self.graph.arena.results(AppId::new(app as usize)).start;
+            let mut of = results.iter().map(|&result| first + result as usize);
+            of.any(|of| of == value.index() || reverse.expected.of(of) == wanted)
         };
         match self.name(reverse, field, row) {
-            Name::Sum { app, results } => same(app, results),
+            Name::Sum { app, results } => same(app, &reverse.sets[results as usize]),
             name @ Name::Made { class, app, .. } => {
-                same(app, reverse.classes[class as usize].sums)
+                same(app, &reverse.classes[class as usize].sums)
                     || (wanted.len() == 1 && is_use(reverse, name, &wanted[0]))
             }
             name => wanted.len() == 1 && is_use(reverse, name, &wanted[0]),
@@ -279,15 +279,16 @@ impl Lanes<'_> {
         }
         reverse.rows += u64::from(step.rows) * u64::from(kernel.ports);
         let stores = self.plan.stores(step).to_vec();
-        let sums = ports.first().filter(|_| is_fold(kernel)).map_or(0, |roles| {
-            roles.iter().fold(0u64, |sums, role| match role {
-                Role::Gradient(result @ 0..64) => sums | 1 << result,
-                _ => sums,
+        let roles = ports.first().filter(|_| is_fold(kernel)).into_iter().flatten();
+        let sums: Vec<u32> = roles
+            .filter_map(|role| match *role {
+                Role::Gradient(result) => Some(result),
+                _ => None,
             })
-        });
+            .collect();
         let key = |roles: Vec<Role>| Key {
             sig,
-            sums,
+            sums: sums.clone(),
             forward: forward.kernel,
             kernel: step.kernel,
             stores: stores.clone(),
