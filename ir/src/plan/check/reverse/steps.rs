@@ -331,7 +331,8 @@ impl Lanes<'_> {
         Err(Disagreement::Derivative { kernel: step.kernel, step: id, result: stray })
     }
 
-    /// The first lane that takes nothing which all lanes before it take as well.
+    /// The first lane that takes nothing which all lanes before it take as well. What some lanes take, fewer take too, so it
+    /// is looked for by halves.
     fn first_stray(
         &self,
         step: &Step,
@@ -341,13 +342,17 @@ impl Lanes<'_> {
         reverse: &Reverse<'_>,
     ) -> (usize, AppId) {
         let lanes = self.plan.lanes(step);
-        let mut one = step.clone();
-        let stray = (1..=lanes.len()).find(|&count| {
-            one.lanes.end = one.lanes.start + count as u32;
-            self.roles(&one, sig, saves, port, reverse).is_empty()
-        });
-        let lane = stray.unwrap_or(1) - 1;
-        (lane, lanes[lane])
+        let mut some = step.clone();
+        let (mut sound, mut stray) = (0, lanes.len());
+        while stray - sound > 1 {
+            let count = sound.midpoint(stray);
+            some.lanes.end = some.lanes.start + count as u32;
+            match self.roles(&some, sig, saves, port, reverse).is_empty() {
+                true => stray = count,
+                false => sound = count,
+            }
+        }
+        (sound, lanes[sound])
     }
 }
 
