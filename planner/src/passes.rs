@@ -25,7 +25,8 @@ pub struct Pass {
     /// Whether values keep their bits. All passes of the table keep them; a pass that does not could
     /// never be on by default.
     pub keeps_forward_bits: bool,
-    /// Whether gradients keep their bits, as the pass runs in training.
+    /// Whether gradients keep their bits, as the pass runs in training: those that `reference::reverse` gives. In a plan,
+    /// gradients of parameters are sums over rows, whose order [`schedule`](crate::schedule) decides anew for every graph.
     pub keeps_gradient_bits: bool,
     /// Whether it looks at what lies between cells: it then runs by default on graphs made of cells, too.
     pub between_cells: bool,

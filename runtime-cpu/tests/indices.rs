@@ -1,5 +1,6 @@
-//! Bound indices are looked at one by one: each against what it alone is looked up in.
+//! Bound indices are looked at one by one: each against what it alone is looked up in. So are bound truth values.
 
+use autobatch_ir::plan::interp;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::{DType, Graph, Init, ModuleBuilder, Shape, Type, Weights};
 use autobatch_planner::{Planner, Request};
@@ -37,5 +38,42 @@ fn indices_of_one_vector_may_be_of_tables_of_different_lengths() {
         let error = play(&words).expect_err("one is beyond the last");
         let RunError::Bound(BindError::Index { word, found, limit, .. }) = error else { panic!("{error}") };
         assert_eq!((word, found, limit), (at, beyond, beyond));
+    }
+}
+
+#[test]
+fn bound_truth_values_are_0_or_1_for_every_player() {
+    let graph = Graph::new(&ModuleBuilder::new("masks").build().expect("well typed"));
+    let masked = graph.input(&[1.0, 2.0, 3.0]).mask(&[true, false, true]);
+    graph.output("masked", masked);
+    let data = graph.finish().expect("well typed");
+    let weights = Weights::init(&data.module, 1);
+    let plan =
+        Planner::default().plan(&data, &Request::default()).expect("a plan").verify().expect("is right");
+    let mut player = Player::new(1).expect("opens");
+    let floats = &data.bindings.floats[..];
+    for (words, wrong) in
+        [([1, 0, 1], None), ([0, 0, 1], None), ([1, 0, 2], Some(2)), ([u32::MAX, 0, 1], Some(0))]
+    {
+        let naive = interp::play(&plan, &Vec::<Vec<f32>>::new(), &words, floats, Noise::Off);
+        let played = player.play(&plan, &weights, Bound { words: &words, floats, noise: Noise::Off });
+        let Some(wrong) = wrong else {
+            played.expect("truth values");
+            let naive: Vec<f32> = naive
+                .expect("truth values")
+                .output(0)
+                .expect("one")
+                .iter()
+                .map(|&x| f32::from_bits(x))
+                .collect();
+            assert_eq!(player.output(&plan, 0), naive);
+            continue;
+        };
+        let error = played.expect_err("no truth value");
+        let RunError::Bound(BindError::Truth { word, found, .. }) = error else { panic!("{error}") };
+        assert_eq!((word, found), (wrong, words[wrong]));
+        let error = naive.expect_err("no truth value");
+        let interp::RunError::Truth { word, found, .. } = error else { panic!("{error}") };
+        assert_eq!((word as usize, found), (wrong, words[wrong]));
     }
 }

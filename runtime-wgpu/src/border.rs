@@ -1,49 +1,34 @@
-//! What is checked before a plan is played: that bindings and stores fit it, and that bound indices are
-//! in range. Indices that a kernel computes are cut to the last by the templates instead.
+//! What is checked before a plan is played: that bindings and stores fit it, that bound indices are
+//! in range, and bound truth values 0 or 1. Indices that a kernel computes are cut to the last by the templates instead.
 
 use crate::error::GpuError;
-use autobatch_ir::graph::Op;
-use autobatch_ir::plan::{
-    BindError, Bound, Kernel, Operand, Place, Plan, Stage, Step, Store, StoreKind, Stores, View,
-};
+use autobatch_ir::plan::{Bound, Operand, Place, Plan, Step, Store, StoreKind, Stores, WordLimit};
 use autobatch_ir::types::DType;
 
 /// No bound word.
 const COMPUTED: u32 = u32::MAX;
 
-/// A view of a port whose words are indices below a limit.
-struct Use {
-    view: View,
-    limit: u32,
-}
-
-/// Bound words that are indices below a limit.
+/// Bound words below a limit.
 struct Run {
     first: u32,
     width: u32,
-    limit: u32,
+    limit: WordLimit,
     step: u32,
 }
 
-/// Which bound words of a plan are indices.
-pub(crate) struct Indices(Vec<Run>);
+/// Which bound words of a plan are indices or truth values.
+pub(crate) struct Limited(Vec<Run>);
 
-impl Indices {
+impl Limited {
     /// Checks them all.
     pub(crate) fn check(&self, plan: &Plan, words: &[u32]) -> Result<(), GpuError> {
         for run in &self.0 {
             let first = run.first as usize;
             let found = &words[first..first + run.width as usize];
-            if let Some(place) = found.iter().position(|&word| word >= run.limit) {
+            if let Some(place) = found.iter().position(|&word| word >= run.limit.below) {
                 let step = run.step as usize;
-                return Err(BindError::Index {
-                    word: first + place,
-                    step,
-                    kernel: plan.kernel(&plan.steps[step]).name.clone(),
-                    found: found[place],
-                    limit: run.limit,
-                }
-                .into());
+                let kernel = plan.kernel(&plan.steps[step]);
+                return Err(run.limit.misfit(first + place, step, kernel, found[place]).into());
             }
         }
         Ok(())
@@ -64,47 +49,33 @@ pub(crate) fn check(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) -> Resul
 #[derive(Default)]
 pub(crate) struct Origins(Vec<Vec<u32>>);
 
-/// Finds the bound words that are indices of steps from one on, behind those that `origins` knows.
-pub(crate) fn indices(plan: &Plan, first: usize, Origins(origins): &mut Origins) -> Indices {
+/// Finds the bound words that steps from one on take as indices or truth values, behind those that `origins` knows.
+pub(crate) fn limited(plan: &Plan, first: usize, Origins(origins): &mut Origins) -> Limited {
     let mut runs: Vec<Run> = Vec::new();
-    let uses: Vec<Vec<Use>> = plan.kernels.iter().map(|kernel| uses(kernel)).collect();
+    let limits: Vec<Vec<WordLimit>> = plan.kernels.iter().map(|kernel| kernel.word_limits()).collect();
     origins.resize(plan.fields.len(), Vec::new());
     for (number, step) in plan.steps.iter().enumerate().skip(first) {
-        for used in &uses[step.kernel.index()] {
-            let operand = plan.operands(step)[used.view.reg as usize];
+        for &limit in &limits[step.kernel.index()] {
+            let operand = plan.operands(step)[limit.view.reg as usize];
             for lane in 0..step.rows {
                 let Some(first) = bound_word(plan, operand, lane, origins) else { continue };
-                let (first, width) = (first + used.view.start, used.view.width);
+                let (first, width) = (first + limit.view.start, limit.view.width);
                 match runs.last_mut() {
                     // Neighbours are one run.
                     Some(run)
                         if run.first + run.width == first
-                            && (run.limit, run.step) == (used.limit, number as u32) =>
+                            && (run.limit.below, run.limit.of, run.step)
+                                == (limit.below, limit.of, number as u32) =>
                     {
                         run.width += width;
                     }
-                    _ => runs.push(Run { first, width, limit: used.limit, step: number as u32 }),
+                    _ => runs.push(Run { first, width, limit, step: number as u32 }),
                 }
             }
         }
         remember(plan, step, origins);
     }
-    Indices(runs)
-}
-
-/// What a kernel's ports are taken for.
-fn uses(kernel: &Kernel) -> Vec<Use> {
-    let used = |stage: &Stage| match stage {
-        Stage::Lookup { param, index, .. } => {
-            Some(Use { view: *index, limit: kernel.params[*param as usize].shape.dims()[0] })
-        }
-        Stage::Row { op: Op::PickNegLogSoftmax | Op::Hinge { .. }, sources, .. } => {
-            Some(Use { view: sources[1].0, limit: sources[0].1.shape.width() as u32 })
-        }
-        _ => None,
-    };
-    let of_port = |used: &Use| used.view.reg < kernel.ports;
-    kernel.stages.iter().filter_map(used).filter(of_port).collect()
+    Limited(runs)
 }
 
 /// The bound word that a lane's operand begins with, if it is what was bound.

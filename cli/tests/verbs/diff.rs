@@ -84,3 +84,11 @@ fn kernels_that_compute_something_else_are_named() {
     assert_eq!(line(&said, "kernels that the other lacks"), ["@b", "@b"], "{said}");
     assert!(said.contains(" of the text"), "{said}");
 }
+
+#[test]
+fn stores_that_are_of_other_kinds_are_told_apart() {
+    let plan = planned(ORDER, "diff_kind.plan", &[]);
+    let said = changed(&plan, "store @v param ", "store @v table ", "diff_table.plan");
+    let stores = ["param", "table"].map(|kind| format!("v f32[2,2], {kind}"));
+    assert_eq!(line(&said, "first store that differs"), stores);
+}

@@ -54,7 +54,7 @@ impl Stores for Weights {
 /// The numbers that are bound for one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound<'a> {
-    /// Indices and other words.
+    /// Indices, truth values (0 or 1) and other words.
     pub words: &'a [u32],
     /// Float inputs.
     pub floats: &'a [f32],
@@ -104,6 +104,17 @@ pub enum BindError {
         /// What it must be below.
         limit: u32,
     },
+    /// A bound truth value is neither 0 nor 1.
+    Truth {
+        /// The place of the word.
+        word: usize,
+        /// The step that reads it.
+        step: usize,
+        /// The name of its kernel.
+        kernel: String,
+        /// The word.
+        found: u32,
+    },
     /// A store holds another number of elements than the plan says.
     Store {
         /// The name of the store.
@@ -125,6 +136,10 @@ impl fmt::Display for BindError {
             Self::Index { word, step, kernel, found, limit } => write!(
                 f,
                 "index {found} (bound word {word}) is out of range for {kernel} in step f{step}: it must be below {limit}"
+            ),
+            Self::Truth { word, step, kernel, found } => write!(
+                f,
+                "word {word} is bound to {found}, {kernel} in step f{step} takes it as a truth value: it must be 0 or 1"
             ),
             Self::Store { name, expected, found } => write!(
                 f,

@@ -11,6 +11,7 @@ mod growing;
 mod grown;
 mod mutations;
 mod own_policy;
+mod proof;
 mod refusals;
 mod rewrites;
 mod updates;

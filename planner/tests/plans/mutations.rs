@@ -1,5 +1,6 @@
-//! Plans broken on purpose: whatever one number, word or truth value of a plan is changed to, the
-//! verifier refuses the plan, or the proof does, or it still computes the same outputs.
+//! Plans broken on purpose: whatever one number, word or truth value of a plan is changed to, and
+//! whichever of them change places, the verifier refuses the plan, or the proof does, or it still computes the same
+//! outputs.
 
 use crate::agreement::{planner, played, same_words};
 use crate::graphs::{MODELS, Random};
@@ -178,11 +179,13 @@ impl<'a> Sound<'a> {
         random: &mut Random,
         counts: &mut BTreeMap<(&'static str, &'static str), u32>,
     ) {
-        mutants(&self.plan, changes, random, |part, mutant, what| {
+        let mut judge = |part: &'static str, mutant: Option<Plan>, what: &dyn Fn() -> String| {
             let verdict = mutant.map_or("no plan", |mutant| self.verdict(mutant));
             assert_ne!(verdict, "WRONG", "{name}: {} passes and computes something else", what());
             *counts.entry((part, verdict)).or_default() += 1;
-        });
+        };
+        mutants(&self.plan, changes, random, &mut judge);
+        exchanges(&self.plan, changes, random, &mut judge);
     }
 }
 
@@ -214,6 +217,73 @@ pub(crate) fn mutants(
             let mutant = (part.put)(&mut mutant, *number, json).is_ok().then_some(mutant);
             let what = || format!("{}[{number}] {} from {before} to {other}", part.name, path.join("."));
             each(part.name, mutant, &what);
+        }
+    }
+}
+
+/// What a leaf is: the last name on the way to it.
+fn meaning(path: &[String]) -> &str {
+    path.iter().rev().find(|name| name.parse::<usize>().is_err()).map_or("", String::as_str)
+}
+
+/// Plans in which two leaves of one meaning changed places, and in half of them two more of any part: what one change breaks
+/// another may hide.
+fn exchanges(
+    plan: &Plan,
+    changes: usize,
+    random: &mut Random,
+    mut each: impl FnMut(&'static str, Option<Plan>, &dyn Fn() -> String),
+) {
+    let parts = parts(plan);
+    let found: Vec<Vec<(usize, Vec<String>)>> = parts
+        .iter()
+        .map(|part| {
+            let mut found = Vec::new();
+            for (number, element) in part.elements.iter().enumerate() {
+                let mut own = Vec::new();
+                leaves(element, &mut Vec::new(), &mut own);
+                found.extend(own.into_iter().map(|path| (number, path)));
+            }
+            found
+        })
+        .collect();
+    // The places of two leaves of a part that mean the same and differ.
+    let pair = |part: usize, random: &mut Random| {
+        let leaves = &found[part];
+        let leaf = |(number, path): &(usize, Vec<String>)| {
+            at(&mut parts[part].elements[*number].clone(), path).clone()
+        };
+        (0..if leaves.is_empty() { 0 } else { 8 }).find_map(|_| {
+            let [one, two] = [0; 2].map(|_| &leaves[random.below(leaves.len())]);
+            (meaning(&one.1) == meaning(&two.1) && leaf(one) != leaf(two)).then_some((one, two))
+        })
+    };
+    for first in (0..parts.len()).flat_map(|part| std::iter::repeat_n(part, changes)) {
+        let second = (random.below(2) == 0).then(|| random.below(parts.len()));
+        let mut mutant = Some(plan.clone());
+        let mut said: Vec<String> = Vec::new();
+        for part in std::iter::once(first).chain(second) {
+            let Some(((a, to_a), (b, to_b))) = pair(part, random) else { continue };
+            let part = &parts[part];
+            let mut elements: BTreeMap<usize, Json> =
+                [*a, *b].map(|number| (number, part.elements[number].clone())).into();
+            let [one, two] = [(a, to_a), (b, to_b)]
+                .map(|(number, path)| at(elements.get_mut(number).expect("taken"), path).clone());
+            *at(elements.get_mut(a).expect("taken"), to_a) = two;
+            *at(elements.get_mut(b).expect("taken"), to_b) = one;
+            said.push(format!(
+                "{}[{a}] {} and [{b}] {} exchanged",
+                part.name,
+                to_a.join("."),
+                to_b.join(".")
+            ));
+            for (number, json) in elements {
+                mutant =
+                    mutant.and_then(|mut plan| (part.put)(&mut plan, number, json).is_ok().then_some(plan));
+            }
+        }
+        if !said.is_empty() {
+            each(parts[first].name, mutant, &|| said.join(", "));
         }
     }
 }

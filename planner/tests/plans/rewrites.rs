@@ -1,6 +1,7 @@
 //! Small graphs that random ones found, through single passes.
 
 use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
 use autobatch_ir::{Weights, reference};
 use autobatch_planner::Selection;
@@ -61,6 +62,68 @@ fn in_training_nothing_is_hoisted_whose_gradients_would_be_summed_in_another_ord
     let free =
         "%2: f32[4] = affine[@0](%0)  %3: f32[4] = affine[@0](%1)  %4: f32[4] = add(%2, %3)  return %4";
     assert!(!after("hoist", &recurrence(free), Mode::Train).renaming.is_identity());
+}
+
+/// The gradient of the first value, bit by bit.
+fn gradient_of_first(graph: &GraphData) -> Vec<u32> {
+    let (weights, end) = (Weights::init(&graph.module, 9), graph.outputs[0].value);
+    let run = reference::forward::<f32>(graph, &weights, reference::Noise::Off).expect("sound");
+    let gradients = reference::reverse(graph, &weights, &run, &[(end, 1.0)]).expect("sound");
+    gradients.value(ValueId::new(0)).expect("it is used").iter().map(|x| x.to_bits()).collect()
+}
+
+#[test]
+fn in_training_a_value_that_a_call_takes_twice_or_joined_is_not_summed_in_another_order() {
+    let text = |state: &str, body: &str| {
+        format!(
+            "autobatch graph 1 module \"m\"
+             param @w f32[4,4] = glorot(1.0) param @u f32[8,4] = glorot(1.0)
+             cell @step[@0: f32[4,4], @1: f32[8,4]](%0: f32[4], %1: f32[4]) {{ {body} }}
+             graph
+               %0 = input f32[4] (#[0.13, 0.27, 0.31, 0.47])
+               %1 = input f32[4] (#[0.71, -0.37, 0.53, 0.11])
+               %2: f32[4] = exp(%0)
+               %3 = call @step[@w, @u](%1, {state})
+               %4 = call @step[@w, @u](%3, {state})
+               %5 = call @step[@w, @u](%4, {state})
+               %6: f32[4] = mul(%5, %2)
+             output \"end\" %6"
+        )
+    };
+    let twice = "%2: f32[4] = affine[@0](%0)  %3: f32[4] = affine[@0](%1)  %4: f32[4] = tanh(%3)
+                 %5: f32[8] = concat{axis=0}(%1, %1)  %6: f32[4] = affine[@1](%5)
+                 %7: f32[4] = add(%2, %4)  %8: f32[4] = add(%7, %6)  return %8";
+    // The state of the first step is the input of all, and stands before it.
+    let one_value = text("%0", twice).replace("(%1, %0)", "(%0, %0)");
+    // The state is read joined with the input, and otherwise.
+    let joined = "%2: f32[8] = concat{axis=0}(%1, %0)  %3: f32[4] = tanh(%0)  %4: f32[4] = sigmoid(%0)
+                  %5: f32[4] = affine[@1](%2)  %6: f32[4] = mul(%3, %4)  %7: f32[4] = add(%5, %6)  return %7";
+    let state = text("%1", joined).replace("(%1, %1)", "(%0, %1)");
+    for text in [one_value, state] {
+        let graph = GraphData::from_text(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let [moved, kept] = [Mode::Infer, Mode::Train].map(|mode| after("hoist", &graph, mode));
+        let mut differs = false;
+        for round in 1..20 {
+            let floats: Vec<f32> = (0..8).map(|at| ((at + 1) as f32 * round as f32 * 0.737).sin()).collect();
+            let gradient = |optimized: &GraphData| {
+                let mut bound = optimized.clone();
+                bound.bindings.floats.clone_from(&floats);
+                gradient_of_first(&bound)
+            };
+            let own = gradient(&graph);
+            assert_eq!(own, gradient(&kept.graph), "{text}");
+            differs |= own != gradient(&moved.graph);
+        }
+        assert!(differs, "nothing was summed in another order, so nothing was tested: {text}");
+    }
+    // A join that nobody else reads is taken apart.
+    let lonely =
+        "%2: f32[8] = concat{axis=0}(%1, %0)  %3: f32[4] = affine[@1](%2)  %4: f32[4] = tanh(%3)  return %4";
+    let graph = GraphData::from_text(text("%1", lonely).replace("(%1, %1)", "(%0, %1)"))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let kept = after("hoist", &graph, Mode::Train);
+    assert!(!kept.renaming.is_identity());
+    assert_eq!(gradient_of_first(&graph), gradient_of_first(&kept.graph));
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! What is checked before a plan is played beside sizes: that bound indices are in range.
+//! What is checked before a plan is played beside sizes: that bound indices are in range, and bound truth values 0 or 1.
 //!
 //! An index is bound where it is used as it was bound: read from the words directly, or from a row
 //! that a source step brought in. Indices that a step computes are cut to the last instead.
 
 use super::ready::Ready;
-use autobatch_ir::plan::{BindError, Operand, Place, Plan, Step, View};
+use autobatch_ir::plan::{BindError, Operand, Place, Plan, Step, WordLimit};
 use autobatch_ir::types::DType;
 
 /// No bound word.
@@ -13,8 +13,8 @@ const COMPUTED: u32 = u32::MAX;
 /// Per field of indices, the bound word that each row is; other fields stay empty.
 pub(super) type Origins = Vec<Vec<u32>>;
 
-/// Checks every bound index against the number of values that it may take.
-pub(super) fn check_indices(
+/// Checks every bound word that is an index or a truth value.
+pub(super) fn check_words(
     plan: &Plan,
     ready: &Ready,
     words: &[u32],
@@ -32,11 +32,11 @@ pub(super) fn check_indices(
     }
     origins.iter_mut().for_each(Vec::clear);
     for (number, step) in plan.steps.iter().enumerate() {
-        for &(view, limit) in &ready.program(number).index_limits {
-            if most.is_none_or(|most| most < limit) {
+        for limit in &ready.program(number).word_limits {
+            if most.is_none_or(|most| most < limit.below) {
                 continue;
             }
-            check_view(plan, (number, step), view, limit, words, origins)?;
+            check_view(plan, (number, step), limit, words, origins)?;
         }
         if brings_indices && writes_indices(plan, step) {
             remember(plan, step, origins);
@@ -52,24 +52,23 @@ fn writes_indices(plan: &Plan, step: &Step) -> bool {
 fn check_view(
     plan: &Plan,
     (number, step): (usize, &Step),
-    view: View,
-    limit: u32,
+    limit: &WordLimit,
     words: &[u32],
     origins: &[Vec<u32>],
 ) -> Result<(), BindError> {
     let kernel = plan.kernel(step);
+    let WordLimit { view, below, .. } = *limit;
     let operand = plan.operands(step)[view.reg as usize];
     let single = kernel.whole(view.reg).width == 1;
-    if single && largest(plan, step, operand, words).is_some_and(|word| word < limit) {
+    if single && largest(plan, step, operand, words).is_some_and(|word| word < below) {
         return Ok(());
     }
     for lane in 0..step.rows as usize {
         let Some(first) = bound_word(plan, operand, lane, origins) else { continue };
         let first = first + view.start as usize;
-        let indices = &words[first..first + view.width as usize];
-        if let Some(place) = indices.iter().position(|&word| word >= limit) {
-            let (word, kernel) = (first + place, kernel.name.clone());
-            return Err(BindError::Index { word, step: number, kernel, found: words[word], limit });
+        let found = &words[first..first + view.width as usize];
+        if let Some(place) = found.iter().position(|&word| word >= below) {
+            return Err(limit.misfit(first + place, number, kernel, found[place]));
         }
     }
     Ok(())

@@ -223,7 +223,7 @@ impl Player {
         let clock = self.counters.is_some().then(Clock::start);
         self.ready.prepare(self.isa, plan, stores, &mut params)?;
         let packed = clock.map(|clock| clock.now());
-        border::check_indices(plan, &self.ready, bound.words, &mut self.origins)?;
+        border::check_words(plan, &self.ready, bound.words, &mut self.origins)?;
         let before = self.kept.take().filter(|_| first.is_some());
         let fields = self.memory.fit(plan).ok_or(RunError::Memory { bytes: plan.slab_bytes() })?;
         let tile = self.ready.tile_floats();

@@ -7,7 +7,9 @@
 //! elementwise instructions that only their own stage reads share memory as soon as they are dead, and hold
 //! a block of rows, not a tile.
 
-use autobatch_ir::plan::{Code, Instr, Kernel, ListSource, Part, ProdInit, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{
+    Code, Instr, Kernel, ListSource, Part, ProdInit, RegKind, Source, Stage, View, WordLimit,
+};
 use autobatch_ir::types::DType;
 
 /// Bytes of temporaries that a tile may fill: a part of every second-level cache.
@@ -130,8 +132,8 @@ pub(super) struct Program {
     pub(super) tile_rows: usize,
     /// A rough count of floating-point operations per row, for splitting work.
     pub(super) row_work: usize,
-    /// The views of ports that index something, and how many values their indices may take.
-    pub(super) index_limits: Vec<(View, u32)>,
+    /// What bound words at ports must be below.
+    pub(super) word_limits: Vec<WordLimit>,
 }
 
 impl Program {
@@ -160,7 +162,7 @@ impl Program {
             block_floats: builder.block_floats.next_multiple_of(LINE_FLOATS),
             tile_rows: fit.clamp(TILE_STEP, TILE_MOST),
             row_work: builder.work,
-            index_limits: index_limits(kernel),
+            word_limits: kernel.word_limits(),
         })
     }
 
@@ -401,31 +403,4 @@ fn read_by_rows(kernel: &Kernel, port: u32) -> bool {
         Stage::SegGrad { query, dy, .. } => query.as_ref().is_some_and(is) || is(dy),
         Stage::Lookup { index, .. } => is(index),
     }) || kernel.results.iter().any(is)
-}
-
-/// How many values the indices at ports may take, view by view: the least of what is indexed by each.
-fn index_limits(kernel: &Kernel) -> Vec<(View, u32)> {
-    use autobatch_ir::graph::Op;
-    let mut limits: Vec<(View, u32)> = Vec::new();
-    let mut limit = |view: &View, values: u32| match limits.iter_mut().find(|(known, _)| known == view) {
-        Some((_, least)) => *least = values.min(*least),
-        None if view.reg < kernel.ports => limits.push((*view, values)),
-        None => {}
-    };
-    for stage in &kernel.stages {
-        match stage {
-            Stage::Lookup { param, index, .. } => {
-                limit(index, kernel.params[*param as usize].shape.dims()[0]);
-            }
-            Stage::Row { op, sources, .. } => match op {
-                // Of `pick` and `one_hot` the language says that an index beyond takes the last.
-                Op::PickNegLogSoftmax | Op::Hinge { .. } => {
-                    limit(&sources[1].0, sources[0].1.shape.width() as u32);
-                }
-                _ => {}
-            },
-            Stage::Prod { .. } | Stage::Map { .. } | Stage::Seg { .. } | Stage::SegGrad { .. } => {}
-        }
-    }
-    limits
 }

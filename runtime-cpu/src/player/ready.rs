@@ -38,7 +38,7 @@ pub(super) struct Ready {
     /// found again.
     versions: Vec<u64>,
     turns: Vec<Turn>,
-    /// The least number of values that an index at a port of the plan's kernels may take.
+    /// The least that a bound word at a port of the plan's kernels must be below.
     least_limit: u32,
     /// Floats of the largest tile of any step, or more than there are.
     tile_floats: usize,
@@ -195,7 +195,7 @@ impl Ready {
         &self.turns
     }
 
-    /// The least number of values that an index at a port of any of its steps may take.
+    /// The least that a bound word at a port of any of its steps must be below.
     pub(super) fn least_limit(&self) -> u32 {
         self.least_limit
     }
@@ -245,8 +245,8 @@ impl Ready {
             }
         };
         self.of_kernel[step.kernel.index()][usize::from(in_place)] = number;
-        let limits = &self.programs[number as usize].1.index_limits;
-        self.least_limit = limits.iter().fold(self.least_limit, |least, &(_, limit)| least.min(limit));
+        let limits = &self.programs[number as usize].1.word_limits;
+        self.least_limit = limits.iter().fold(self.least_limit, |least, limit| least.min(limit.below));
         Ok(number)
     }
 

@@ -9,7 +9,7 @@
 use super::fetch::submitted;
 use super::plans::Loaded;
 use super::{Bound, Player, Resident, Stores, Times, write};
-use crate::border::{Origins, indices};
+use crate::border::{Origins, limited};
 use crate::compile::{Compiled, Layout, Room, Space, Target, compile_from};
 use crate::counters::Counters;
 use crate::error::GpuError;
@@ -96,12 +96,12 @@ impl Player {
             Some(Grown { loaded, steps, origins, .. }) => (steps, origins, Some(loaded)),
             None => (0, Origins::default(), None),
         };
-        let indices = indices(plan, steps, &mut origins);
-        indices.check(plan, bound.words)?;
+        let limited = limited(plan, steps, &mut origins);
+        limited.check(plan, bound.words)?;
         let like = |before: &&Loaded| compiled.layout.has_constants_of(&before.compiled.layout);
         let held = before.as_ref().filter(like).map(|before| tenant(before.identity()));
         let known = before.as_ref().map_or([0; 2], |before| before.compiled.layout.bound());
-        let mut loaded = plans.lengthen(gpu, (plan, target), before, (compiled, indices), &mut counters)?;
+        let mut loaded = plans.lengthen(gpu, (plan, target), before, (compiled, limited), &mut counters)?;
         let compiled = Arc::clone(&loaded.compiled);
         let made = pipelines.made();
         loaded.prepare(gpu, memory, pipelines)?;

@@ -249,7 +249,7 @@ impl Player {
         // It reads the tables of the last plan, which loading this one may overwrite.
         training.before(gpu, memory, plan, keep)?;
         let loaded = plans.load(gpu, plan, target, &mut counters)?;
-        loaded.indices.check(plan, bound.words)?;
+        loaded.limited.check(plan, bound.words)?;
         let compiled = Arc::clone(&loaded.compiled);
         // Another plan's are dropped before memory grows: they hold the buffers that were.
         let written = ahead.take().filter(|written| !keep && written.is_of(&compiled));

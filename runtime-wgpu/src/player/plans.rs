@@ -7,7 +7,7 @@
 use super::build::binding;
 use super::memory::Memory;
 use super::pipelines::Pipelines;
-use crate::border::{self, Indices, Origins};
+use crate::border::{self, Limited, Origins};
 use crate::compile::{Compiled, Target, compile};
 use crate::counters::Counters;
 use crate::device::Gpu;
@@ -32,8 +32,8 @@ pub(super) struct Loaded {
     identity: u64,
     target: Target,
     pub(super) compiled: Arc<Compiled>,
-    /// Which bound words are indices.
-    pub(super) indices: Indices,
+    /// Which bound words are indices or truth values.
+    pub(super) limited: Limited,
     tables: Growing,
     /// How many words of the plan's tables are there.
     known_tables: usize,
@@ -109,7 +109,7 @@ impl Plans {
             identity: plan.identity(),
             target,
             compiled: Arc::new(compiled),
-            indices: border::indices(plan, 0, &mut Origins::default()),
+            limited: border::limited(plan, 0, &mut Origins::default()),
             tables,
             known_tables: plan.tables.len(),
             numbers,
@@ -126,7 +126,7 @@ impl Plans {
         gpu: &Gpu,
         (plan, target): (&Verified<Plan>, Target),
         before: Option<Loaded>,
-        (mut compiled, indices): (Compiled, Indices),
+        (mut compiled, limited): (Compiled, Limited),
         counters: &mut Counters,
     ) -> Result<Loaded, GpuError> {
         let records = std::mem::take(&mut compiled.tables);
@@ -158,7 +158,7 @@ impl Plans {
             identity: plan.identity(),
             target,
             compiled: Arc::new(compiled),
-            indices,
+            limited,
             tables,
             known_tables: plan.tables.len(),
             numbers,

@@ -44,6 +44,22 @@ fn rows_of_a_device_that_was_opened_again_are_gone() {
 }
 
 #[test]
+fn a_bound_truth_value_that_is_none_is_named_before_anything_is_played() {
+    let Some(mut player) = player(Options::default()) else { return };
+    let g = Graph::new(&ModuleBuilder::new("masks").build().expect("sound"));
+    let wanted = [g.input(&[1.0, 2.0]).mask(&[true, false]).id().expect("sound")];
+    let graph = g.finish().expect("sound");
+    let weights = Weights::init(&graph.module, 1);
+    let plan = inferring(&graph, &wanted);
+    let mut numbers = bound(&graph, false);
+    numbers.words = &[1, 2];
+    let error = player.play(&plan, &weights, numbers).expect_err("2 is no truth value");
+    assert!(matches!(error, GpuError::Bound(BindError::Truth { found: 2, word: 1, .. })), "{error:?}");
+    numbers.words = &[0, 1];
+    player.play(&plan, &weights, numbers).expect("truth values");
+}
+
+#[test]
 fn an_index_out_of_range_is_named_before_anything_is_played() {
     let Some(mut player) = player(Options::default()) else { return };
     let mut m = ModuleBuilder::new("tables");

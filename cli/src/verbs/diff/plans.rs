@@ -2,7 +2,8 @@
 
 use super::{Difference, Said, first, numbers, words};
 use crate::facts::{Kinds, brief, multiply_adds};
-use autobatch_ir::plan::{Kernel, Plan, Store};
+use autobatch_ir::module::ParamKind;
+use autobatch_ir::plan::{Kernel, Plan, Store, StoreId, StoreKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -65,7 +66,14 @@ fn line_of_text(a: &Plan, b: &Plan) -> Option<Difference> {
 }
 
 fn store(_: usize, store: &Store) -> String {
-    format!("{} {}", store.name, store.ty)
+    let of = |of: StoreId| format!("of the store {}", of.0);
+    let kind = match store.kind {
+        StoreKind::Param(ParamKind::Param) => "param".to_owned(),
+        StoreKind::Param(ParamKind::Table) => "table".to_owned(),
+        StoreKind::Grad(param) => format!("gradient {}", of(param)),
+        StoreKind::State(param) => format!("state {}", of(param)),
+    };
+    format!("{} {}, {kind}", store.name, store.ty)
 }
 
 /// The names of the kernels of one plan that the other has under no number, if there are any.

@@ -3,7 +3,7 @@
 use super::report::{Disagreement, Disagreements, Held, Proof};
 use super::reverse::{Name, Reverse};
 use super::terms::Terms;
-use super::{body, bound, brings_constant, is_constant, kernel};
+use super::{body, bound, brings_constant, constant, constant_bits, kernel};
 use crate::graph::{GraphData, OperandKind, ParamArg};
 use crate::id::{AppId, SigId, ValueId};
 use crate::plan::{FieldId, KernelId, Operand, Place, Plan, Step, StepId};
@@ -76,9 +76,7 @@ impl<'a> Lanes<'a> {
             let id = StepId(number as u32);
             let first = self.plan.lanes(step)[0];
             match &mut reverse {
-                Some(reverse)
-                    if self.is_played(first) && !brings_constant(self.plan, self.graph, step, first) =>
-                {
+                Some(reverse) if self.is_played(first) && !brings_constant(self.plan, self.graph, step) => {
                     self.reverse_step(id, step, reverse);
                 }
                 reverse => self.step(id, step, reverse.as_mut()),
@@ -105,18 +103,32 @@ impl<'a> Lanes<'a> {
             self.operand(id, step, number, operand);
         }
         let results = self.graph.sigs.get(sig).results.len();
+        // A constant that has the bits of a factor is the gradient of a loss as well.
+        let seed = constant_bits(self.plan.kernel(step)).map_or(Name::Nothing, Name::Seed);
         for (number, &place) in self.plan.places(step).iter().enumerate() {
             for lane in 0..step.rows {
                 let app = self.plan.lanes(step)[lane as usize];
                 let (field, row) = match place {
                     Place::Rows { field, start } => (field, start + lane),
                     Place::Table { field, at } => (field, self.plan.tables[(at + lane) as usize]),
-                    // Gradients hold no value of the graph.
-                    Place::Edges { .. } => continue,
+                    Place::Edges { field, start, offsets } => {
+                        let offset = |lane: u32| self.plan.tables[(offsets + lane) as usize];
+                        let first = self.base[field.index()] + start as usize;
+                        let rows = first + offset(lane) as usize..first + offset(lane + 1) as usize;
+                        // Gradients hold no value of the graph, and nothing in reverse asks for those.
+                        self.held[rows.clone()].fill(NOTHING);
+                        if let Some(reverse) = &mut reverse {
+                            reverse.names[rows].fill(Name::Nothing);
+                        }
+                        continue;
+                    }
                 };
                 let at = self.base[field.index()] + row as usize;
                 if number < results {
                     self.held[at] = self.graph.arena.app(app).results + number as u32;
+                    if let Some(reverse) = &mut reverse {
+                        reverse.names[at] = seed;
+                    }
                     continue;
                 }
                 // Results beyond those of the signature are kept for the reverse.
@@ -151,7 +163,7 @@ impl<'a> Lanes<'a> {
                 self.report.push(Disagreement::Signature { step: id, app });
                 return None;
             }
-            if std::mem::replace(&mut self.played[app.index()], true) && !is_constant(self.graph, app) {
+            if std::mem::replace(&mut self.played[app.index()], true) && constant(self.graph, app).is_none() {
                 self.report.push(Disagreement::Twice { step: id, app });
             }
             if self.alone[app.index()] && lanes.len() > 1 {
@@ -352,10 +364,7 @@ impl<'a> Lanes<'a> {
         let places = &self.plan.outputs;
         let named = places.iter().map(|output| &output.name).take(wanted.len());
         let gradients = places.get(wanted.len()..).unwrap_or(&[]);
-        let of = |name: &str| {
-            let value = ValueId::try_new(name.strip_prefix("grad %")?.parse().ok()?)?;
-            (value.index() < self.graph.arena.values() && reverse.is_some()).then_some(value)
-        };
+        let of = |name: &str| gradient_of(self.graph, name).filter(|_| reverse.is_some());
         let values: Option<Vec<ValueId>> = gradients.iter().map(|output| of(&output.name)).collect();
         let Some(values) = values.filter(|_| named.eq(wanted.iter().map(|output| &output.0))) else {
             let expected = wanted.iter().map(|output| output.0.clone()).collect();
@@ -383,4 +392,10 @@ impl<'a> Lanes<'a> {
         }
         values
     }
+}
+
+/// The value whose gradient an output is, by its name.
+pub(super) fn gradient_of(graph: &GraphData, name: &str) -> Option<ValueId> {
+    let value = ValueId::try_new(name.strip_prefix("grad %")?.parse().ok()?)?;
+    (value.index() < graph.arena.values()).then_some(value)
 }

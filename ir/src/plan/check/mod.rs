@@ -36,7 +36,7 @@ mod tests;
 pub use report::{Disagreement, Disagreements, Held, MAX_DISAGREEMENTS, Proof};
 pub use reverse::PROBES;
 
-use super::{Plan, Step, StoreId, StoreKind, Verified};
+use super::{Kernel, Mode, Plan, RegKind, Step, StoreId, StoreKind, Verified};
 use crate::graph::{Callee, GraphData, Op};
 use crate::id::{AppId, ValueId};
 use crate::module::ParamKind;
@@ -54,7 +54,11 @@ pub struct Wanted<'a> {
 
 /// Proves that a plan computes what a verified graph says. Of a plan with a reverse, the losses are
 /// those that it has seeds for; see [`Proof::losses`]. Where an application has several results
-/// that may be losses, which seed is whose is told by order alone: [`check_losses`] knows.
+/// that may be losses, which seed is whose is told by order alone: [`check_losses`] knows. A constant that is
+/// brought in once more, as it is, counts as a loss if the plan gives its gradient.
+///
+/// A loss that leads to nothing that gets a gradient has no seed, so here the bound of a plan for training is that
+/// of all applications that it plays.
 ///
 /// # Errors
 /// Everything that the two disagree about, up to [`MAX_DISAGREEMENTS`].
@@ -91,8 +95,12 @@ fn prove(
     if report.found().is_empty() {
         proof = Lanes::new(plan, graph, wanted.training, &mut report).play(&outputs, losses);
         let known = |value: &ValueId| value.index() < graph.arena.values();
-        let of_gradients = proof.losses.iter().map(|loss| loss.0).chain(proof.values.iter().copied());
-        let wanted = outputs.iter().map(|output| output.1).chain(of_gradients);
+        let of_losses = losses.unwrap_or(&proof.losses).iter().map(|loss| loss.0);
+        let of_gradients = of_losses.chain(proof.values.iter().copied());
+        let any = losses.is_none() && plan.mode == Mode::Train;
+        let played = plan.lanes.iter().filter(|_| any).filter(|app| app.index() < graph.arena.len());
+        let played = played.filter_map(|&app| graph.arena.results(app).next().map(ValueId::new));
+        let wanted = outputs.iter().map(|output| output.1).chain(of_gradients).chain(played);
         let values: Vec<ValueId> = wanted.filter(known).collect();
         let proved = bound::path_sum(graph, &values);
         let claimed = plan.certificate.bound;
@@ -142,13 +150,30 @@ fn parameters(plan: &Plan, graph: &GraphData, report: &mut Disagreements) {
     }
 }
 
-/// Whether a step brings a constant into a field, perhaps one more; a gradient of a constant is computed.
-fn brings_constant(plan: &Plan, graph: &GraphData, step: &Step, app: AppId) -> bool {
-    plan.kernel(step).source && is_constant(graph, app)
+/// Whether a step brings a constant of the graph into a field, perhaps one more. What brings other bits in is none: the
+/// gradient of a constant begins with the factor of a loss.
+fn brings_constant(plan: &Plan, graph: &GraphData, step: &Step) -> bool {
+    let bits = constant_bits(plan.kernel(step));
+    let mut lanes = plan.lanes(step).iter();
+    bits.is_some() && lanes.all(|&app| app.index() < graph.arena.len() && constant(graph, app) == bits)
 }
 
-/// Whether an application of the graph is a constant.
-fn is_constant(graph: &GraphData, app: AppId) -> bool {
+/// The bits of the elements of an application that is a constant.
+fn constant(graph: &GraphData, app: AppId) -> Option<u32> {
     let sig = graph.arena.app(app).sig;
-    matches!(graph.sigs.get(sig).callee, Callee::Op(Op::Fill { .. }))
+    match graph.sigs.get(sig).callee {
+        Callee::Op(Op::Fill { bits, .. }) => Some(bits),
+        _ => None,
+    }
+}
+
+/// The bits that a kernel of nothing but a constant gives.
+fn constant_bits(kernel: &Kernel) -> Option<u32> {
+    match (&kernel.results[..], kernel.ports, kernel.stages.len()) {
+        ([result], 0, 0) => match kernel.regs.get(result.reg as usize)?.kind {
+            RegKind::Const(bits) => Some(bits),
+            _ => None,
+        },
+        _ => None,
+    }
 }

@@ -320,7 +320,10 @@ impl Terms {
                     }
                     self.chain(start, whole, piece.start, piece.width)
                 }
-                None => self.chain(Start::At(piece.term, piece.start - at), chain.clone(), at, piece.width),
+                None => {
+                    let offset = if self.is_constant(piece.term) { 0 } else { piece.start - at };
+                    self.chain(Start::At(piece.term, offset), chain.clone(), at, piece.width)
+                }
             };
             part.into_iter().for_each(|piece| self.push(&mut result, piece));
             done += i64::from(piece.width);

@@ -41,6 +41,22 @@ fn a_product_continued_is_one_chain() {
 }
 
 #[test]
+fn a_product_that_starts_from_a_constant_does_not_depend_on_where_it_was_cut() {
+    let mut terms = Terms::default();
+    let (x, constant) = (terms.whole(Term::Port(0), 3), terms.whole(Term::Const(2f32.to_bits()), 4));
+    let source = Piece { width: 0, ..x[0] };
+    let factors = [(x, Factor { source, param: 0, row: 0, transposed: false, offset: 0 })];
+    let whole = terms.product(ProductStart::View(&constant), &factors, 0, 4);
+    let halves: Vec<Seq> = [0, 2]
+        .map(|column| {
+            let half = terms.slice(&constant, column, 2);
+            terms.product(ProductStart::View(&half), &factors, column, 2)
+        })
+        .into();
+    assert_eq!(terms.concat(&halves), whole);
+}
+
+#[test]
 fn constants_fold_and_have_no_position() {
     let mut terms = Terms::default();
     let two = Operand::Const(2f32.to_bits());

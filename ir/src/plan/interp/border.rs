@@ -1,68 +1,35 @@
 //! Bound numbers that are indices or truth values, checked before a step is played.
 
 use super::{COMPUTED, Run, RunError, operand_row, slot};
-use crate::graph::Op;
-use crate::plan::{Kernel, Operand, Plan, Stage, Step, StepId, View};
-use crate::types::{DType, Type};
-
-/// A view of a port whose words are indices below a limit.
-struct Use {
-    view: View,
-    limit: u32,
-    /// The parameter port of the table; `None` where scores are labelled.
-    table: Option<u32>,
-}
+use crate::plan::{LimitOf, Operand, Plan, Step, StepId, WordLimit};
 
 /// Per kernel what its ports are taken for.
 pub(super) struct Border {
-    uses: Vec<Vec<Use>>,
+    limits: Vec<Vec<WordLimit>>,
 }
 
 impl Border {
     pub(super) fn new(plan: &Plan) -> Self {
-        Self { uses: plan.kernels.iter().map(|kernel| uses(kernel)).collect() }
+        Self { limits: plan.kernels.iter().map(|kernel| kernel.word_limits()).collect() }
     }
 
     /// Whether what a step's lanes take from the pools may be taken so.
     pub(super) fn check<S>(&self, run: &Run<'_, S>, number: usize, step: &Step) -> Result<(), RunError> {
         let id = StepId(number as u32);
-        let kernel = run.plan.kernel(step);
-        for (port, &operand) in run.plan.operands(step).iter().enumerate() {
-            truth(run, id, step, kernel.regs[port].ty, operand)?;
-        }
-        for used in &self.uses[step.kernel.index()] {
-            let operand = run.plan.operands(step)[used.view.reg as usize];
+        for limit in &self.limits[step.kernel.index()] {
+            let operand = run.plan.operands(step)[limit.view.reg as usize];
             for at in 0..step.rows {
                 let Some(first) = bound_word(run, operand, at) else { continue };
-                for word in (first + used.view.start..).take(used.view.width as usize) {
-                    let index = run.words[word as usize];
-                    if index >= used.limit {
-                        return Err(out_of_range(run.plan, id, step, used, word, index));
+                for word in (first + limit.view.start..).take(limit.view.width as usize) {
+                    let found = run.words[word as usize];
+                    if found >= limit.below {
+                        return Err(misfit(run.plan, id, step, limit, word, found));
                     }
                 }
             }
         }
         Ok(())
     }
-}
-
-fn uses(kernel: &Kernel) -> Vec<Use> {
-    let mut uses = Vec::new();
-    for stage in &kernel.stages {
-        match stage {
-            Stage::Lookup { param, index, .. } => {
-                let limit = kernel.params[*param as usize].shape.dims()[0];
-                uses.push(Use { view: *index, limit, table: Some(*param) });
-            }
-            Stage::Row { op: Op::PickNegLogSoftmax | Op::Hinge { .. }, sources, .. } => {
-                let limit = sources[0].1.shape.width() as u32;
-                uses.push(Use { view: sources[1].0, limit, table: None });
-            }
-            _ => {}
-        }
-    }
-    uses.retain(|used| used.view.reg < kernel.ports);
-    uses
 }
 
 /// The bound word that a lane's operand begins with, if it is what was bound.
@@ -77,29 +44,14 @@ fn bound_word<S>(run: &Run<'_, S>, operand: Operand, at: u32) -> Option<u32> {
     }
 }
 
-fn truth<S>(run: &Run<'_, S>, id: StepId, step: &Step, ty: Type, operand: Operand) -> Result<(), RunError> {
-    if ty.dtype != DType::Bool || !matches!(operand, Operand::Words { .. } | Operand::WordTable { .. }) {
-        return Ok(());
-    }
-    for at in 0..step.rows {
-        let first = slot(run.plan, operand, at);
-        for word in (first..).take(ty.shape.elements()) {
-            let found = run.words[word as usize];
-            if found > 1 {
-                return Err(RunError::Truth { step: id, word, found });
-            }
-        }
-    }
-    Ok(())
-}
-
-fn out_of_range(plan: &Plan, id: StepId, step: &Step, used: &Use, word: u32, index: u32) -> RunError {
-    let of = match used.table {
-        Some(param) => {
+fn misfit(plan: &Plan, id: StepId, step: &Step, limit: &WordLimit, word: u32, found: u32) -> RunError {
+    let of = match limit.of {
+        LimitOf::Truth => return RunError::Truth { step: id, word, found },
+        LimitOf::Scores => "scores".to_owned(),
+        LimitOf::Table(param) => {
             let store = plan.stores(step)[param as usize];
             format!("@{}", plan.stores[store.index()].name)
         }
-        None => "scores".to_owned(),
     };
-    RunError::Index { step: id, word, index, limit: used.limit, of }
+    RunError::Index { step: id, word, index: found, limit: limit.below, of }
 }

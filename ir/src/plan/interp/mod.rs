@@ -4,10 +4,11 @@
 //! It is the oracle of the runtimes, so it is written to be read and does nothing clever. Rows stay
 //! after the run and can be looked at, which is how a runtime that differs is found out.
 //!
-//! # Indices
+//! # Indices and truth values
 //! A number that was bound and is looked up, or labels scores, as it was bound (directly, or from a
 //! row that a source brought in) must be in range: anything else is an error that names the word.
-//! An index that a kernel computed is clamped to the last, and counted.
+//! An index that a kernel computed is clamped to the last, and counted. A bound truth value is 0 or 1, or an
+//! error likewise: what an op would make of another word is defined nowhere.
 
 mod border;
 mod error;

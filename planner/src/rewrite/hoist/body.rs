@@ -64,6 +64,27 @@ impl Plan<'_> {
         }
     }
 
+    /// Whether a cut product reads vectors through a join, and a join or a vector has another reader.
+    pub(super) fn shares_joined(&self, graph: &GraphData) -> bool {
+        let arena = &self.body.arena;
+        let mut readers = vec![0u32; arena.values()];
+        for app in arena.ids() {
+            values(arena, app).iter().for_each(|value| readers[value.index()] += 1);
+        }
+        self.body.results.iter().for_each(|value| readers[value.index()] += 1);
+        arena.ids().filter(|app| matches!(self.parts[app.index()], Part::Cut { .. })).any(|app| {
+            let mut factors: Vec<ValueId> = values(arena, app);
+            while let Some(value) = factors.pop() {
+                let Some(inner) = joined(graph, arena, value) else { continue };
+                if readers[value.index()] > 1 || inner.iter().any(|value| readers[value.index()] > 1) {
+                    return true;
+                }
+                factors.extend(inner);
+            }
+            false
+        })
+    }
+
     /// The applications of the body, ports included, that a half needs.
     pub(super) fn needed(&self, half: Half) -> Vec<bool> {
         let arena = &self.body.arena;
@@ -184,14 +205,18 @@ fn cut_product(
 
 /// The vectors that a factor is put together from.
 fn flatten(graph: &GraphData, arena: &Arena, value: ValueId, factors: &mut Vec<ValueId>) {
+    match joined(graph, arena, value) {
+        Some(inner) => inner.into_iter().for_each(|value| flatten(graph, arena, value, factors)),
+        None => factors.push(value),
+    }
+}
+
+/// The vectors that a vector was joined from, if it was.
+fn joined(graph: &GraphData, arena: &Arena, value: ValueId) -> Option<Vec<ValueId>> {
     let maker = arena.producer(value);
     let rank = graph.ty(arena.type_of(value)).shape.rank();
-    match graph.sigs.get(arena.app(maker).sig).callee {
-        Callee::Op(Op::Concat { axis: 0 }) if rank == 1 => {
-            values(arena, maker).into_iter().for_each(|value| flatten(graph, arena, value, factors));
-        }
-        _ => factors.push(value),
-    }
+    let callee = graph.sigs.get(arena.app(maker).sig).callee;
+    (rank == 1 && callee == Callee::Op(Op::Concat { axis: 0 })).then(|| values(arena, maker))
 }
 
 /// Of what could be done before, leaves what products need; the rest stays where it is.

@@ -20,9 +20,10 @@
 //! So it pays where steps have few rows, and not where they have hundreds.
 //!
 //! *Refuses* cells that draw noise and marked applications; the factors behind the first that is not
-//! free; in training, cells in which the rest reads a hoisted port or what both halves need, since contributions
-//! that met inside the cell would meet outside, in another order of sums, and cells that use a parameter
-//! in the rest before they use it in what is hoisted. With that, gradients keep their bits.
+//! free; in training all by which a sum of contributions would be taken in another order: cells in which the rest reads
+//! a hoisted port or what both halves need, since these contributions would meet outside; cells that use a parameter
+//! in the rest before they use it in what is hoisted; products of joined vectors that somebody else reads, joined or
+//! not; and recurrences of which a call takes one value in both halves. With that, gradients keep their bits.
 //!
 //! *Cost.* One walk over the graph, two more for each recurrence, and a copy if anything is hoisted.
 //!
@@ -82,11 +83,14 @@ fn pays(graph: &GraphData, found: &Recurrent, plan: &Plan<'_>) -> bool {
     saved > found.applied as f64 * row + table.step_ns + product.fixed_ns
 }
 
-/// Whether gradients are the same sums in the same order: nothing is read by both halves, and no parameter is used
-/// by the first half behind a use in the rest.
+/// Whether gradients are the same sums in the same order: nothing is read by both halves, no parameter is used
+/// by the first half behind a use in the rest, and what is read through a join has no other reader.
 fn keeps_sums(graph: &GraphData, sig: SigId, plan: &Plan<'_>) -> bool {
     let (arena, args) = (&plan.body.arena, &graph.sigs.get(sig).params);
     let [before, rest] = [Half::Before, Half::Rest].map(|half| plan.needed(half));
+    if takes_one_value_twice(graph, sig, [&before, &rest]) || plan.shares_joined(graph) {
+        return false;
+    }
     let mut used_by_rest: Vec<ParamArg> = Vec::new();
     for app in arena.ids() {
         let [before, rest] = [before[app.index()], rest[app.index()]];
@@ -111,6 +115,35 @@ fn keeps_sums(graph: &GraphData, sig: SigId, plan: &Plan<'_>) -> bool {
         }
     }
     true
+}
+
+/// Whether a call takes a value in both halves: what these contribute to its gradient would be in another order, if
+/// the rest takes it at an earlier place.
+fn takes_one_value_twice(graph: &GraphData, sig: SigId, [before, rest]: [&[bool]; 2]) -> bool {
+    let arena = &graph.arena;
+    let is_list = |value: ValueId| graph.type_of(value).is_list;
+    let items = |value: ValueId| match is_list(value) {
+        true => arena.operands(arena.producer(value)),
+        false => &[],
+    };
+    let mut taken: Vec<ValueId> = Vec::new();
+    arena.ids().filter(|&app| arena.app(app).sig == sig).any(|app| {
+        let values = |half: &[bool], taken: &mut dyn FnMut(ValueId)| {
+            let places = arena.operands(app).iter().zip(half).filter(|(_, needed)| **needed);
+            for value in places.filter_map(|(operand, _)| operand.as_value()) {
+                let own = (!is_list(value)).then_some(value);
+                own.into_iter()
+                    .chain(items(value).iter().filter_map(|item| item.as_value()))
+                    .for_each(&mut *taken);
+            }
+        };
+        taken.clear();
+        values(before, &mut |value| taken.push(value));
+        taken.sort_unstable();
+        let mut both = false;
+        values(rest, &mut |value| both |= taken.binary_search(&value).is_ok());
+        both
+    })
 }
 
 fn rewrite(graph: &GraphData, extension: Extension, calls: &[(SigId, [Call; 2])]) -> (GraphData, Renaming) {

@@ -27,7 +27,7 @@ mod uses;
 
 pub use truth::PROBES;
 
-use super::brings_constant;
+use super::{brings_constant, constant_bits};
 use crate::graph::GraphData;
 use crate::id::{SigId, ValueId};
 use crate::plan::{KernelId, Plan, StoreId, StoreKind};
@@ -52,10 +52,10 @@ pub(super) enum Name {
         result: u16,
         item: u32,
     },
-    /// The gradient of results of an application, by the bits of their numbers.
+    /// The gradient of results of an application, by the number of their set: one row may be what several get.
     Sum {
         app: u32,
-        results: u64,
+        results: u32,
     },
     /// The gradient that a loss begins with.
     Seed(u32),
@@ -69,7 +69,7 @@ struct Key {
     kernel: KernelId,
     stores: Vec<StoreId>,
     /// See [`Derivative`].
-    sums: u64,
+    sums: Vec<u32>,
     roles: Vec<Role>,
 }
 
@@ -77,8 +77,8 @@ struct Key {
 struct Derivative {
     sig: SigId,
     class: Class,
-    /// Results whose gradients it makes, by the bits of their numbers: of a mere sum.
-    sums: u64,
+    /// Results whose gradients it makes: of a mere sum.
+    sums: Vec<u32>,
 }
 
 /// What is known while a plan with a reverse is played on names.
@@ -91,6 +91,9 @@ pub(super) struct Reverse<'a> {
     expected: Expected,
     known: BTreeMap<Key, u32>,
     classes: Vec<Derivative>,
+    /// Sets of results, and their numbers.
+    sets: Vec<Vec<u32>>,
+    set_numbers: BTreeMap<Vec<u32>, u32>,
     /// Parts of contributions to parameters that finals take: application and block.
     taken: Vec<(u32, u32)>,
     /// Operand rows in reverse that were followed.
@@ -101,9 +104,9 @@ pub(super) struct Reverse<'a> {
 fn is_training(plan: &Plan, graph: &GraphData) -> bool {
     let mut played = vec![false; graph.arena.len()];
     let again = plan.steps.iter().any(|step| {
-        let again = plan.lanes(step).first().is_some_and(|&app| {
-            played.get(app.index()) == Some(&true) && !brings_constant(plan, graph, step, app)
-        });
+        let first = plan.lanes(step).first();
+        let again = first.is_some_and(|app| played.get(app.index()) == Some(&true));
+        let again = again && !brings_constant(plan, graph, step);
         for app in plan.lanes(step) {
             if let Some(played) = played.get_mut(app.index()) {
                 *played = true;
@@ -122,7 +125,8 @@ impl<'a> Reverse<'a> {
         training: bool,
         losses: Option<&[(ValueId, f32)]>,
     ) -> Option<Self> {
-        if !is_training(plan, graph) {
+        let seeded = uses::losses(plan, graph);
+        if seeded.is_empty() && !is_training(plan, graph) {
             return None;
         }
         let float = |&(value, _): &(ValueId, f32)| {
@@ -130,7 +134,7 @@ impl<'a> Reverse<'a> {
         };
         let losses = match losses {
             Some(losses) => losses.iter().copied().filter(float).collect(),
-            None => uses::losses(plan, graph),
+            None => seeded,
         };
         let mut truths = Truths::new(graph, training);
         let expected = Expected::new(graph, &mut truths, losses);
@@ -141,9 +145,21 @@ impl<'a> Reverse<'a> {
             expected,
             known: BTreeMap::new(),
             classes: Vec::new(),
+            sets: Vec::new(),
+            set_numbers: BTreeMap::new(),
             taken: Vec::new(),
             rows: 0,
         })
+    }
+
+    /// The number of a set of results.
+    fn set(&mut self, results: Vec<u32>) -> u32 {
+        let next = self.sets.len() as u32;
+        let number = *self.set_numbers.entry(results.clone()).or_insert(next);
+        if number == next {
+            self.sets.push(results);
+        }
+        number
     }
 
     /// Signatures that a gradient reaches and that are too large to be played.

@@ -1,10 +1,11 @@
 //! Steps in reverse, played on names.
 
 use super::class::{Match, Playing, Role, is_only_summed};
-use super::uses::{SEED, Use, WHOLE, seed_bits};
+use super::uses::{SEED, Use, WHOLE};
 use super::{Derivative, Key, Name, Reverse};
 use crate::graph::{ListFold, Op};
 use crate::id::{AppId, SigId, ValueId};
+use crate::plan::check::constant_bits;
 use crate::plan::check::lanes::{Lanes, NOTHING};
 use crate::plan::check::report::Disagreement;
 use crate::plan::{FieldId, Kernel, Operand, Place, Stage, Step, StepId};
@@ -22,7 +23,7 @@ impl Lanes<'_> {
     ) {
         let Some(sig) = self.played_before(id, step, reverse) else { return };
         let kernel = self.plan.kernel(step);
-        if let Some(bits) = seed_bits(kernel) {
+        if let Some(bits) = constant_bits(kernel) {
             return self.name_results(step, reverse, |_, _, _| Name::Seed(bits));
         }
         // The derivative of an application that hands its gradient on is a fold, too.
@@ -104,7 +105,8 @@ impl Lanes<'_> {
     /// What a row holds that is no value.
     pub(super) fn name(&self, reverse: &Reverse<'_>, field: FieldId, row: u32) -> Name {
         let at = self.base[field.index()] + row as usize;
-        if self.held[at] == NOTHING { reverse.names[at] } else { Name::Nothing }
+        let name = reverse.names[at];
+        if self.held[at] == NOTHING || matches!(name, Name::Seed(_)) { name } else { Name::Nothing }
     }
 
     /// Steps that make the gradients of values by folding: whether this is one.
@@ -113,16 +115,16 @@ impl Lanes<'_> {
         let mut sums = Vec::with_capacity(step.rows as usize);
         let width = self.plan.field(self.plan.places(step)[0].field()).width() as usize;
         for (lane, &app) in self.plan.lanes(step).iter().enumerate() {
-            let mut fits = 0u64;
-            for (result, value) in self.graph.arena.results(app).enumerate().take(64) {
+            let fits = |&(_, value): &(u32, usize)| {
                 let is_wide = self.graph.type_of(ValueId::new(value)).shape.elements() == width;
-                let fit = is_wide && self.is_gradient(reverse, value, lane as u32, operand);
-                fits |= u64::from(fit) << result;
-            }
-            if fits == 0 {
+                is_wide && self.is_gradient(reverse, value, lane as u32, operand)
+            };
+            let results = (0..).zip(self.graph.arena.results(app)).filter(fits);
+            let results: Vec<u32> = results.map(|(result, _)| result).collect();
+            if results.is_empty() {
                 return false;
             }
-            sums.push(Name::Sum { app: app.index() as u32, results: fits });
+            sums.push(Name::Sum { app: app.index() as u32, results: reverse.set(results) });
         }
         let place = self.plan.places(step)[0];
         for (lane, sum) in sums.into_iter().enumerate() {
@@ -181,15 +183,15 @@ impl Lanes<'_> {
         value: ValueId,
     ) -> bool {
         let wanted = reverse.expected.of(value.index());
-        let same = |app: u32, results: u64| {
-            let of = self.graph.arena.results(AppId::new(app as usize)).take(64).enumerate();
-            let mut of = of.filter(|(result, _)| results >> result & 1 == 1);
-            of.any(|(_, of)| of == value.index() || reverse.expected.of(of) == wanted)
+        let same = |app: u32, results: &[u32]| {
+            let first = self.graph.arena.results(AppId::new(app as usize)).start;
+            let mut of = results.iter().map(|&result| first + result as usize);
+            of.any(|of| of == value.index() || reverse.expected.of(of) == wanted)
         };
         match self.name(reverse, field, row) {
-            Name::Sum { app, results } => same(app, results),
+            Name::Sum { app, results } => same(app, &reverse.sets[results as usize]),
             name @ Name::Made { class, app, .. } => {
-                same(app, reverse.classes[class as usize].sums)
+                same(app, &reverse.classes[class as usize].sums)
                     || (wanted.len() == 1 && is_use(reverse, name, &wanted[0]))
             }
             name => wanted.len() == 1 && is_use(reverse, name, &wanted[0]),
@@ -277,15 +279,16 @@ impl Lanes<'_> {
         }
         reverse.rows += u64::from(step.rows) * u64::from(kernel.ports);
         let stores = self.plan.stores(step).to_vec();
-        let sums = ports.first().filter(|_| is_fold(kernel)).map_or(0, |roles| {
-            roles.iter().fold(0u64, |sums, role| match role {
-                Role::Gradient(result @ 0..64) => sums | 1 << result,
-                _ => sums,
+        let roles = ports.first().filter(|_| is_fold(kernel)).into_iter().flatten();
+        let sums: Vec<u32> = roles
+            .filter_map(|role| match *role {
+                Role::Gradient(result) => Some(result),
+                _ => None,
             })
-        });
+            .collect();
         let key = |roles: Vec<Role>| Key {
             sig,
-            sums,
+            sums: sums.clone(),
             forward: forward.kernel,
             kernel: step.kernel,
             stores: stores.clone(),
@@ -328,7 +331,8 @@ impl Lanes<'_> {
         Err(Disagreement::Derivative { kernel: step.kernel, step: id, result: stray })
     }
 
-    /// The first lane that takes nothing which all lanes before it take as well.
+    /// The first lane that takes nothing which all lanes before it take as well. What some lanes take, fewer take too, so it
+    /// is looked for by halves.
     fn first_stray(
         &self,
         step: &Step,
@@ -338,13 +342,17 @@ impl Lanes<'_> {
         reverse: &Reverse<'_>,
     ) -> (usize, AppId) {
         let lanes = self.plan.lanes(step);
-        let mut one = step.clone();
-        let stray = (1..=lanes.len()).find(|&count| {
-            one.lanes.end = one.lanes.start + count as u32;
-            self.roles(&one, sig, saves, port, reverse).is_empty()
-        });
-        let lane = stray.unwrap_or(1) - 1;
-        (lane, lanes[lane])
+        let mut some = step.clone();
+        let (mut sound, mut stray) = (0, lanes.len());
+        while stray - sound > 1 {
+            let count = sound.midpoint(stray);
+            some.lanes.end = some.lanes.start + count as u32;
+            match self.roles(&some, sig, saves, port, reverse).is_empty() {
+                true => stray = count,
+                false => sound = count,
+            }
+        }
+        (sound, lanes[sound])
     }
 }
 

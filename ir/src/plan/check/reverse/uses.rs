@@ -1,11 +1,13 @@
 //! Which contributions the gradient of every value is the sum of, in the order of the reference.
 
-use super::brings_constant;
 use super::truth::{Contribution, Truths};
+use super::{brings_constant, constant_bits};
 use crate::graph::GraphData;
 use crate::id::{AppId, SigId, ValueId};
-use crate::plan::{Kernel, Plan, RegKind};
+use crate::plan::Plan;
+use crate::plan::check::lanes::gradient_of;
 use crate::types::DType;
+use std::collections::BTreeSet;
 
 /// No value of a list.
 pub(super) const WHOLE: u32 = u32::MAX;
@@ -125,31 +127,23 @@ fn for_each_value(graph: &GraphData, app: AppId, to: Contribution, mut each: imp
     }
 }
 
-/// The bits that a kernel of nothing but a constant gives.
-pub(super) fn seed_bits(kernel: &Kernel) -> Option<u32> {
-    match (&kernel.results[..], kernel.ports, kernel.stages.len()) {
-        ([result], 0, 0) => match kernel.regs.get(result.reg as usize)?.kind {
-            RegKind::Const(bits) => Some(bits),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
 /// The losses that a plan has seeds for: constants written for applications that were played
-/// before. Of an application with several results that fit, the graph's losses come first, then
-/// its outputs; one seed each.
+/// before, those of constants as they are if the plan gives their gradients. Of an application with
+/// several results that fit, the graph's losses come first, then its outputs; one seed each.
 pub(super) fn losses(plan: &Plan, graph: &GraphData) -> Vec<(ValueId, f32)> {
     let mut seen = vec![false; graph.arena.len()];
     let mut found: Vec<(ValueId, f32)> = Vec::new();
     let mut rank = vec![(0u32, true); graph.arena.values()];
     graph.outputs.iter().for_each(|output| rank[output.value.index()].1 = false);
+    let asked: BTreeSet<ValueId> =
+        plan.outputs.iter().filter_map(|output| gradient_of(graph, &output.name)).collect();
     for step in &plan.steps {
-        let bits = seed_bits(plan.kernel(step));
+        let bits = constant_bits(plan.kernel(step));
+        let brings = bits.is_some() && brings_constant(plan, graph, step);
         for &app in plan.lanes(step) {
             let Some(seen) = seen.get_mut(app.index()) else { continue };
             let (Some(bits), true) = (bits, std::mem::replace(seen, true)) else { continue };
-            if brings_constant(plan, graph, step, app) {
+            if brings && !graph.arena.results(app).any(|value| asked.contains(&ValueId::new(value))) {
                 continue;
             }
             let width = plan.places(step).first().map(|place| plan.field(place.field()).width());

@@ -1,0 +1,77 @@
+//! Which words may be bound where: indices below what they index, truth values 0 or 1.
+//!
+//! Players ask before they play, all of them here, so that all refuse the same words. What a kernel computed is
+//! another matter: an index is cut to the last, and every op that gives a truth value gives 0 or 1.
+
+use super::{BindError, Kernel, Stage, View};
+use crate::graph::Op;
+use crate::types::DType;
+
+/// Words of a port that are indices or truth values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WordLimit {
+    /// The words.
+    pub view: View,
+    /// What they must be below.
+    pub below: u32,
+    /// What they are.
+    pub of: LimitOf,
+}
+
+/// What limited words are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitOf {
+    /// Indices of rows of the table at this parameter port.
+    Table(u32),
+    /// Labels of scores.
+    Scores,
+    /// Truth values.
+    Truth,
+}
+
+impl WordLimit {
+    /// The error of a bound word that is not below the limit.
+    #[must_use]
+    pub fn misfit(&self, word: usize, step: usize, kernel: &Kernel, found: u32) -> BindError {
+        let (kernel, limit) = (kernel.name.clone(), self.below);
+        match self.of {
+            LimitOf::Table(_) | LimitOf::Scores => BindError::Index { word, step, kernel, found, limit },
+            LimitOf::Truth => BindError::Truth { word, step, kernel, found },
+        }
+    }
+}
+
+impl Kernel {
+    /// What must hold of the words that its ports take where they are bound: the least limit of each view.
+    #[must_use]
+    pub fn word_limits(&self) -> Vec<WordLimit> {
+        let mut limits: Vec<WordLimit> = Vec::new();
+        let mut limit =
+            |view: View, below: u32, of: LimitOf| match limits.iter_mut().find(|known| known.view == view) {
+                Some(known) if known.below <= below => {}
+                Some(known) => *known = WordLimit { view, below, of },
+                None => limits.push(WordLimit { view, below, of }),
+            };
+        for (port, reg) in (0..self.ports).zip(&self.regs) {
+            if reg.ty.dtype == DType::Bool && !reg.ty.is_list {
+                limit(self.whole(port), 2, LimitOf::Truth);
+            }
+        }
+        for stage in &self.stages {
+            let (view, below, of) = match stage {
+                Stage::Lookup { param, index, .. } => {
+                    (*index, self.params[*param as usize].shape.dims()[0], LimitOf::Table(*param))
+                }
+                // Of `pick` and `one_hot` the language says that an index beyond takes the last.
+                Stage::Row { op: Op::PickNegLogSoftmax | Op::Hinge { .. }, sources, .. } => {
+                    (sources[1].0, sources[0].1.shape.width() as u32, LimitOf::Scores)
+                }
+                _ => continue,
+            };
+            if view.reg < self.ports {
+                limit(view, below, of);
+            }
+        }
+        limits
+    }
+}
