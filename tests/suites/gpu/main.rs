@@ -5,6 +5,7 @@
 //! a failure.
 
 mod agreement;
+mod ahead;
 mod batches;
 mod bounds;
 mod common;

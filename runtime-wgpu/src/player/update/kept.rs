@@ -1,6 +1,7 @@
 //! Gradients between plays: what the last play made, and sums of several plays.
 
-use super::super::memory::{Cut, Memory};
+use super::super::cut::Cut;
+use super::super::memory::Memory;
 use crate::compile::{Layout, Touches, touches};
 use crate::device::Gpu;
 use crate::error::GpuError;

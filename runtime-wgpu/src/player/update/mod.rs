@@ -16,7 +16,8 @@ mod states;
 mod touched;
 
 use super::build::{Build, binding, layouts, storage, uniform};
-use super::memory::{Growing, Memory};
+use super::cut::Growing;
+use super::memory::Memory;
 use super::{Player, Resident, Stores, fetch};
 use crate::compile::{Deed, Layout, UpdateProgram, Updates, compile_update};
 use crate::counters::UpdateCounters;

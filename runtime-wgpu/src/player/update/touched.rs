@@ -1,7 +1,8 @@
 //! The rows of tables that minibatches touched: a list of them as lookups name them, and for each row of
 //! each table the lookup that owns it. Both stay on the device; how many lookups there are is known here.
 
-use super::super::memory::{Cut, Memory};
+use super::super::cut::Cut;
+use super::super::memory::Memory;
 use super::kept::Made;
 use crate::compile::Touches;
 use crate::device::Gpu;
