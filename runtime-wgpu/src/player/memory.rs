@@ -2,7 +2,7 @@
 //! buffer through which words come back. Buffers grow, and shrink only where a budget leaves no other way.
 
 use super::cut::{Cut, Growing};
-use super::fetch::mapped;
+use super::fetch::{mapped, submitted};
 use super::{Bound, Stores};
 use crate::compile::{Compiled, HEAD, Packing, Room, Stretch, Target};
 use crate::device::Gpu;
@@ -82,8 +82,15 @@ impl Memory {
         if Cut::room(arena, size) < self.arena.words {
             self.arena = Cut::default();
         }
-        if params < self.params.words {
-            self.params = Cut::default();
+        if Cut::room(params, size) < self.params.words {
+            // What was updated here is nowhere else, so it moves.
+            let mut smaller = Cut::default();
+            smaller.fit(gpu, "the parameters", (params, size))?;
+            let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            self.params.copy(&mut encoder, 0, (&smaller, 0), smaller.words);
+            submitted(gpu, encoder.finish())?;
+            self.params = smaller;
+            self.generation += 1;
         }
         if self.arena.fit(gpu, "the rows of the plan", (arena, size))? {
             self.tenant = None;
@@ -328,7 +335,6 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::options::Options;
-    use crate::player::fetch::submitted;
 
     #[test]
     fn words_come_back_after_an_error_that_nobody_waited_for() {
