@@ -22,6 +22,7 @@ mod matrix;
 mod models;
 mod play;
 mod session;
+mod together;
 mod training;
 mod translate;
 mod updates;
