@@ -9,6 +9,7 @@ use autobatch_ir::plan::{Plan, Verified};
 use autobatch_runtime_cpu::{Bound, Player, threads_meant};
 use std::fmt;
 use std::sync::Arc;
+use std::task::Poll;
 
 #[cfg(feature = "gpu")]
 mod gpu;
@@ -76,6 +77,22 @@ impl AnyPlayer {
             return gpu.play(plan, weights, bound);
         }
         Ok(self.host.play(plan, weights, bound)?)
+    }
+
+    /// Plays a plan; a GPU asks meanwhile which one follows, and makes ready for it.
+    pub(crate) fn play_and_prepare(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        bound: Bound<'_>,
+        next: impl FnMut() -> Poll<Option<Arc<Verified<Plan>>>>,
+    ) -> Result<()> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &mut self.gpu {
+            return gpu.play_and_prepare(plan, weights, bound, next);
+        }
+        let _ = next;
+        self.play(plan, weights, bound)
     }
 
     /// Plays what a plan gained since it was played last. A GPU plays all of it where rows have no room left.

@@ -61,8 +61,8 @@ pub struct BenchArgs {
     /// Refuse plans whose slabs take more bytes: 1000000, 64KiB, 512MiB, 2GiB
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub memory_limit: Option<u64>,
-    /// Times products, moves and two models on a GPU instead: gpu, gpu:0, gpu:part-of-a-name; with
-    /// --hidden, products of this size
+    /// Times products, moves and models on a GPU instead: gpu, gpu:0, gpu:part-of-a-name; with
+    /// --hidden, products of this size; of models that are named, the host's share of 16 small instances alone
     #[arg(long)]
     pub device: Option<String>,
     /// Measure nothing: write one step's weights (drawn afresh), outputs and gradients into this folder
@@ -132,7 +132,7 @@ impl BenchArgs {
         }
         if let Some(device) = self.device.as_deref().filter(|device| *device != "cpu") {
             #[cfg(feature = "gpu")]
-            return crate::gpu::report(device, self.hidden);
+            return crate::gpu::report(device, self.hidden, &self.workload);
             #[cfg(not(feature = "gpu"))]
             return Err(BenchError::Gpu(format!("{device}: build the bench with --features gpu")));
         }

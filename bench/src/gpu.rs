@@ -4,8 +4,8 @@
 //! uploads, read-backs and the submission itself cancel. Models are timed as whole plays of a plan that is on
 //! the device already; beside that, what the host does of it: submitting commands, writing those of the next
 //! play meanwhile, and handing over what is bound. Of small models the latter is timed with and without
-//! immediates in turns, as are plays that follow one of another plan, which write commands and submit them; of
-//! these a line through all models says what a play takes and what a dispatch.
+//! immediates in turns, as are plays that follow one of another plan, which write commands and submit them, unless they
+//! were announced; of those that were not a line through all models says what a play takes and what a dispatch.
 
 use crate::error::BenchError;
 use autobatch::runtime_wgpu::{Bound, Options, Player, Terms};
@@ -18,6 +18,8 @@ use autobatch_ir::{Graph, Value, Weights};
 use autobatch_models::catalogue::{self, open};
 use autobatch_planner::{Planner, Request};
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// Turns of each plan; the best counts.
@@ -26,15 +28,16 @@ const TURNS: usize = 5;
 const FEW_ROWS: usize = 4;
 /// Plays of a small model a turn, where the host is timed.
 const PLAYS: usize = 60;
-/// Models whose host time is taken, and of how many instances.
+/// Models whose host time is taken, and of how many instances, unless some are named.
 const SMALL: [(&str, usize); 7] =
     [("b", 16), ("b", 256), ("d", 16), ("sst", 16), ("sst", 256), ("lattice", 8), ("lattice", 64)];
 
-/// Times products of many rows and of few, moves, and the models `b` and `d` on a device.
+/// Times products of many rows and of few, moves, and the models `b` and `d` on a device, and what the host does of
+/// small models; if some of these are named, that of them alone.
 ///
 /// # Errors
-/// If there is no such device, or it does not play.
-pub fn report(device: &str, size: Option<usize>) -> Result<String, BenchError> {
+/// If there is no such device or no such model, or it does not play.
+pub fn report(device: &str, size: Option<usize>, names: &[String]) -> Result<String, BenchError> {
     let selector = device.parse().map_err(|error| BenchError::Gpu(format!("{error}")))?;
     let terms = Terms::from_env().map_err(gpu)?;
     let options = Options { selector, terms, ..Options::default() };
@@ -52,10 +55,10 @@ pub fn report(device: &str, size: Option<usize>) -> Result<String, BenchError> {
     }
     if is_idle {
         text.push_str("no driver: nothing is played, and what the host takes is what wgpu takes\n");
-    } else {
+    } else if names.is_empty() {
         speeds(&mut player, size, software, &mut text)?;
     }
-    host(&options, &mut text)?;
+    host(&options, names, &mut text)?;
     Ok(text)
 }
 
@@ -97,13 +100,17 @@ fn speeds(player: &mut Player, size: usize, software: bool, text: &mut String) -
 }
 
 /// Times the host on small models, numbers of dispatches bound at offsets and among the commands in turns.
-fn host(options: &Options, text: &mut String) -> Result<(), BenchError> {
+fn host(options: &Options, names: &[String], text: &mut String) -> Result<(), BenchError> {
+    let small: Vec<(&str, usize)> = match names {
+        [] => SMALL.to_vec(),
+        _ => names.iter().map(|name| (name.as_str(), 16)).collect(),
+    };
     let ways = [("bound", false), ("among", true)].map(|(way, immediates)| {
         Player::new(Options { immediates, ..options.clone() }).map(|player| (way, player))
     });
     let mut ways = ways.into_iter().collect::<Result<Vec<_>, _>>().map_err(gpu)?;
     let mut anew: Vec<Vec<(f64, f64)>> = vec![Vec::new(); ways.len()];
-    for (name, count) in SMALL {
+    for (name, count) in small {
         let wanted = catalogue::Options {
             count: Some(count),
             batch: Some(count),
@@ -115,8 +122,8 @@ fn host(options: &Options, text: &mut String) -> Result<(), BenchError> {
         let mut best: Vec<Option<Played>> = vec![None; ways.len()];
         for _ in 0..TURNS {
             for ((_, player), best) in ways.iter_mut().zip(&mut best) {
-                let found =
-                    Played { anew: played_anew(player, &made, PLAYS)?, ..played(player, &made, PLAYS)? };
+                let [anew, announced] = [false, true].map(|told| played_anew(player, &made, PLAYS, told));
+                let found = Played { anew: anew?, announced: announced?, ..played(player, &made, PLAYS)? };
                 *best = Some(match best {
                     Some(before) => before.best(&found),
                     None => found,
@@ -132,8 +139,9 @@ fn host(options: &Options, text: &mut String) -> Result<(), BenchError> {
             let _ = write!(
                 text,
                 " {way} {ahead:.1} us ahead for {dispatches} dispatches, submit {encode:.1}, upload {upload:.1}, \
-                 anew {:.1};",
-                us(played.anew)
+                 anew {:.1}, announced {:.1};",
+                us(played.anew),
+                us(played.announced)
             );
         }
         text.push('\n');
@@ -202,6 +210,8 @@ struct Played {
     upload: Duration,
     /// Writing and submitting the commands of a play that follows one of another plan, where that was timed.
     anew: Duration,
+    /// The same, where the play before was told which plan follows.
+    announced: Duration,
     dispatches: u32,
     bytes: u64,
 }
@@ -215,6 +225,7 @@ impl Played {
             ahead: self.ahead.min(other.ahead),
             upload: self.upload.min(other.upload),
             anew: self.anew.min(other.anew),
+            announced: self.announced.min(other.announced),
             ..*other
         }
     }
@@ -260,8 +271,16 @@ fn played(
     let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
     let bound = Bound { words, floats, noise: Noise::Off };
     let most = Duration::MAX;
-    let mut best =
-        Played { whole: most, encode: most, ahead: most, upload: most, anew: most, dispatches: 0, bytes: 0 };
+    let mut best = Played {
+        whole: most,
+        encode: most,
+        ahead: most,
+        upload: most,
+        anew: most,
+        announced: most,
+        dispatches: 0,
+        bytes: 0,
+    };
     // The first play makes pipelines and brings parameters and tables, the second writes commands ahead.
     for turn in 0..=turns + 1 {
         let start = Instant::now();
@@ -274,6 +293,7 @@ fn played(
                 ahead: times.ahead,
                 upload: times.upload,
                 anew: most,
+                announced: most,
                 dispatches: counters.dispatches,
                 bytes: counters.uploaded,
             });
@@ -282,19 +302,22 @@ fn played(
     Ok(best)
 }
 
-/// The least time to write and submit the commands of a plan behind a play of another one.
+/// The least time to write and submit the commands of a plan behind a play of another one, or to submit them if that play
+/// was told of it.
 fn played_anew(
     player: &mut Player,
     (graph, plan): &(GraphData, Verified<Plan>),
     turns: usize,
+    is_told: bool,
 ) -> Result<Duration, BenchError> {
     let weights = Weights::init(&graph.module, 0);
     let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
     let bound = Bound { words, floats, noise: Noise::Off };
-    let plans = [plan.clone(), plan.clone().into_inner().verify()?];
+    let plans = [plan.clone(), plan.clone().into_inner().verify()?].map(Arc::new);
     let mut best = Duration::MAX;
     for turn in 0..turns + 2 {
-        player.play(&plans[turn % 2], &weights, bound).map_err(gpu)?;
+        let next = || Poll::Ready(is_told.then(|| Arc::clone(&plans[(turn + 1) % 2])));
+        player.play_and_prepare(&plans[turn % 2], &weights, bound, next).map_err(gpu)?;
         if turn > 1 {
             best = best.min(player.times().encode);
         }

@@ -8,7 +8,7 @@ use crate::options::{Options, Terms};
 use autobatch_shaders::{Joins, Numbers};
 use pollster::block_on;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of the numbers of a dispatch.
 pub(crate) const NUMBERS: u32 = 12;
@@ -167,6 +167,11 @@ impl Gpu {
                 None => Ok(()),
             },
         }
+    }
+
+    /// How much longer to wait for what was submitted at some time.
+    pub(crate) fn patience_left(&self, since: Instant) -> Duration {
+        Duration::from_secs(self.options.patience.max(1)).saturating_sub(since.elapsed())
     }
 
     /// The loss of the device, if that is why a call failed, else the error. A device says that it is lost

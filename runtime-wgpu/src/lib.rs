@@ -45,5 +45,5 @@ pub use counters::{Counters, UpdateCounters};
 pub use device::Gpu;
 pub use error::GpuError;
 pub use options::{Arithmetic, Budget, Kept, Options, Terms};
-pub use player::{Player, StoresMut, Times, Trained};
+pub use player::{Next, Player, StoresMut, Times, Trained};
 pub use self_test::{SelfTest, self_test};

@@ -6,10 +6,13 @@ use autobatch_ir::Weights;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::plan::{Mode, Plan, StoreId, StoreKind, Update, Verified};
 use autobatch_runtime_cpu::{Bound, RunError};
-use autobatch_runtime_wgpu::{Gpu, GpuError, Kept, Options, Player, Selector, Terms, Trained as OnDevice};
+use autobatch_runtime_wgpu::{
+    Gpu, GpuError, Kept, Next, Options, Player, Selector, Terms, Trained as OnDevice,
+};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 
 /// A player on a GPU.
 pub(super) struct GpuPlayer {
@@ -53,12 +56,23 @@ impl GpuPlayer {
     }
 
     pub(super) fn play(&mut self, plan: &Verified<Plan>, weights: &Weights, bound: Bound<'_>) -> Result<()> {
+        self.play_and_prepare(plan, weights, bound, || Poll::Ready(None))
+    }
+
+    /// Plays, and makes ready for the plan that follows while the device works.
+    pub(super) fn play_and_prepare(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        bound: Bound<'_>,
+        next: impl FnMut() -> Next,
+    ) -> Result<()> {
         // Of a plan that may grow, rows are given room from the first play on.
         if plan.mode == Mode::Grow {
             return self.resume(plan, weights, bound);
         }
         self.check(plan)?;
-        Ok(self.player.play(plan, weights, bound)?)
+        Ok(self.player.play_and_prepare(plan, weights, bound, next)?)
     }
 
     /// Plays what a plan gained since it was played last.

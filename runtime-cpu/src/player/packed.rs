@@ -1,7 +1,7 @@
 //! Packed weights from play to play: packed again, in their memory, when their store has changed.
 //!
 //! A weight that a play met is packed again while an update changes it, some rows at a time, which are
-//! in cache then. Any other is packed when a play meets it next.
+//! in cache then. Any other is packed when a play meets it next. Weights of one module are kept at a time.
 
 use super::program::Weight;
 use crate::kernels::{Isa, KernelError, Matrix, PackedWeights};
@@ -54,10 +54,10 @@ impl Packed {
             first: weight.col as usize,
             width: weight.width as usize,
         };
-        if self.stores.len() <= store.index() {
-            self.stores.resize_with(store.index() + 1, Vec::new);
-        }
+        // Plans of one module have the same stores. Of another module's, what was packed is given back.
+        self.stores.resize_with(plan.given_stores().max(store.index() + 1), Vec::new);
         let all = &mut self.stores[store.index()];
+        all.retain(|kept| (kept.part.rows, kept.part.columns) == (part.rows, part.columns));
         if let Some(kept) = all.iter_mut().find(|kept| kept.part == part) {
             if kept.version != version {
                 match Arc::get_mut(&mut kept.weights) {
@@ -130,5 +130,48 @@ impl Part {
         }
         let matrix = Matrix::new(&values[rows.start * columns..], columns, rows.len(), columns).transposed();
         to.fill(0, rows.start - first, matrix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A plan of a module with square weights.
+    fn plan(widths: &[usize]) -> Plan {
+        let stores = widths.iter().enumerate();
+        let stores: String =
+            stores.map(|(number, width)| format!("store @w{number} param f32[{width},{width}]\n")).collect();
+        let text = format!(
+            "autobatch plan 1 module \"m\" structure 0x00000000000000000000000000000001 mode infer\n{stores}\
+             bind words 0 floats 0\n\
+             certificate batches 0 bound 0 | rows copied 0 tabled 0 direct 0 | slabs 0 bytes\n"
+        );
+        Plan::from_text(&text).expect("parses")
+    }
+
+    #[test]
+    fn what_was_packed_of_another_module_is_given_back() {
+        let mut packed = Packed::default();
+        let mut play = |widths: &[usize]| {
+            let plan = plan(widths);
+            for (number, &width) in widths.iter().enumerate() {
+                let values = vec![1.0; width * width];
+                for transposed in [false, true] {
+                    let weight = Weight { param: 0, transposed, col: 0, width: width as u32 };
+                    let store = StoreId(number as u32);
+                    packed.get(Isa::Scalar, &plan, store, weight, (1, &values)).expect("there is memory");
+                }
+            }
+            packed.stores.iter().map(Vec::len).sum::<usize>()
+        };
+        for _ in 0..2 {
+            assert_eq!(play(&[4, 5, 6]), 6);
+            assert_eq!(play(&[4, 5, 6]), 6, "nothing is packed twice");
+            assert_eq!(play(&[7, 5]), 4);
+            for width in 8..20 {
+                assert_eq!(play(&[width]), 2);
+            }
+        }
     }
 }

@@ -11,6 +11,7 @@ use autobatch_ir::hash::hash_bytes;
 use pollster::block_on;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The first bytes of a file.
 const MAGIC: &[u8; 8] = b"abpipes1";
@@ -102,12 +103,15 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     (head == head_of(data)).then(|| data.to_vec())
 }
 
-/// Writes the file beside, and puts it in its place; what cannot be put there is not left beside it.
+/// Writes the file beside, and puts it in its place; what cannot be put there is not left beside it. Threads that write
+/// at once write files of their own, of which the last stays.
 fn write(path: &Path, data: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let beside = path.with_extension(format!("{}", std::process::id()));
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let beside = path.with_extension(format!("{}-{number}", std::process::id()));
     let written = fs::write(&beside, [head_of(data).as_slice(), data].concat());
     let written = written.and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
@@ -167,6 +171,26 @@ mod tests {
             assert!(PipelineFile::open(&gpu).cache().is_some(), "byte {at} was changed");
             gpu.heard().expect("nothing is said");
         }
+        fs::remove_dir_all(&folder).expect("it was made here");
+    }
+
+    #[test]
+    fn threads_that_write_at_once_leave_a_whole_file_and_nothing_beside_it() {
+        let folder = std::env::temp_dir().join(format!("autobatch-many-pipelines-{}", std::process::id()));
+        let path = folder.join("file");
+        std::thread::scope(|scope| {
+            for length in 1..9usize {
+                let path = &path;
+                scope.spawn(move || {
+                    for _ in 0..50 {
+                        write(path, &vec![length as u8; length << 12]).expect("a folder to write to");
+                        let found = read(path).expect("a whole file at every moment");
+                        assert!(found.len() == usize::from(found[0]) << 12);
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(&folder).expect("it was made here").count(), 1);
         fs::remove_dir_all(&folder).expect("it was made here");
     }
 

@@ -47,7 +47,7 @@ pub(super) fn mapped(
     gpu.heard()?;
     match (waited, answer.try_recv()) {
         (Err(wgpu::PollError::Timeout), _) | (Ok(_), Err(_)) => {
-            return Err(GpuError::Silent { seconds: patience.as_secs() });
+            return Err(GpuError::Silent { seconds: gpu.options().patience.max(1) });
         }
         (Err(error), _) => return Err(gpu.lost_or(GpuError::Rejected { reason: error.to_string() })),
         (Ok(_), Ok(Err(error))) => return Err(gpu.lost_or(GpuError::Rejected { reason: error.to_string() })),

@@ -15,6 +15,7 @@ use crate::counters::Counters;
 use crate::error::GpuError;
 use autobatch_ir::plan::{Plan, Verified};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// A plan that was played and may have grown when it comes again.
@@ -61,7 +62,9 @@ impl Player {
     ) -> Result<Arc<Compiled>, GpuError> {
         match self.on_with_room(plan, stores, bound) {
             // Gradients that were kept are no longer where a second try would look for them.
-            Err(error) if is_of_room(&error) && !self.keep => self.on_device(plan, stores, bound),
+            Err(error) if is_of_room(&error) && !self.keep => {
+                self.on_device(plan, stores, bound, &mut || Poll::Ready(None))
+            }
             played => played,
         }
     }
@@ -125,7 +128,8 @@ impl Player {
         memory.settle(tenant(loaded.identity()));
         let encoded = Instant::now();
         let back = compiled.words_back();
-        let outputs = memory.wait(gpu, submitted, back, patience)?;
+        let staging = memory.staging().clone();
+        let outputs = memory.wait(gpu, &staging, submitted, back, patience)?;
         training.after(plan, &compiled.layout, loaded.tables(), keep);
         counters.submissions += 1;
         counters.read = back * 4;

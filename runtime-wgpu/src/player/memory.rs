@@ -1,7 +1,8 @@
 //! Memory of the device that plans share: the arena and the parameters, each cut into bindings, and the
-//! buffer through which words come back. Buffers grow and never shrink.
+//! buffer through which words come back. Buffers grow, and shrink only where a budget leaves no other way.
 
-use super::fetch::mapped;
+use super::cut::{Cut, Growing};
+use super::fetch::{mapped, submitted};
 use super::{Bound, Stores};
 use crate::compile::{Compiled, HEAD, Packing, Room, Stretch, Target};
 use crate::device::Gpu;
@@ -12,114 +13,8 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Store, StoreId};
 use autobatch_ir::types::{DType, Type};
 use std::borrow::Cow;
-use std::ops::Range;
 use std::time::Duration;
 use wgpu::BufferUsages as Usage;
-
-/// Buffers grow to a multiple of so many words.
-const GRAIN: u64 = 1 << 14;
-
-/// A buffer that grows.
-#[derive(Default)]
-pub(super) struct Growing {
-    buffer: Option<wgpu::Buffer>,
-    words: u64,
-}
-
-impl Growing {
-    /// Makes room; says whether the buffer is another one now.
-    pub(super) fn fit(
-        &mut self,
-        gpu: &Gpu,
-        what: &'static str,
-        words: u64,
-        usage: Usage,
-    ) -> Result<bool, GpuError> {
-        if self.buffer.is_some() && self.words >= words {
-            return Ok(false);
-        }
-        let limit = gpu.limits.max_buffer_size / 4;
-        let words = words.max(1).next_multiple_of(GRAIN).min(limit.max(words));
-        self.buffer = None;
-        self.buffer = Some(gpu.buffer(what, words * 4, usage)?);
-        self.words = words;
-        Ok(true)
-    }
-
-    pub(super) fn get(&self) -> &wgpu::Buffer {
-        self.buffer.as_ref().expect("memory is fitted before it is used")
-    }
-}
-
-/// An array of words cut into bindings.
-#[derive(Default)]
-pub(super) struct Cut {
-    pub(super) buffers: Vec<wgpu::Buffer>,
-    words: u64,
-    /// Words of a binding.
-    pub(super) size: u64,
-}
-
-impl Cut {
-    pub(super) fn fit(
-        &mut self,
-        gpu: &Gpu,
-        what: &'static str,
-        (words, size): (u64, u64),
-    ) -> Result<bool, GpuError> {
-        if !self.buffers.is_empty() && self.words >= words && self.size == size {
-            return Ok(false);
-        }
-        // Within the bindings that the words take anyway.
-        let room = words.max(1).div_ceil(size) * size;
-        let words = words.max(1).next_multiple_of(GRAIN).min(room);
-        *self = Self::default();
-        let mut buffers = Vec::new();
-        for start in (0..words).step_by(size as usize) {
-            let bytes = size.min(words - start) * 4;
-            let usage = Usage::STORAGE | Usage::COPY_DST | Usage::COPY_SRC;
-            buffers.push(gpu.buffer(what, bytes, usage)?);
-        }
-        *self = Self { buffers, words, size };
-        Ok(true)
-    }
-
-    /// The pieces of a run of words: the buffer, the first byte in it, and which words of the run.
-    pub(super) fn pieces(
-        &self,
-        at: u64,
-        words: u64,
-    ) -> impl Iterator<Item = (&wgpu::Buffer, u64, Range<u64>)> {
-        let mut done = 0;
-        std::iter::from_fn(move || {
-            let left = words - done;
-            let (buffer, offset) = ((at + done) / self.size, (at + done) % self.size);
-            let len = left.min(self.size - offset);
-            let piece = (self.buffers.get(buffer as usize)?, offset * 4, done..done + len);
-            done += len;
-            (left > 0).then_some(piece)
-        })
-    }
-
-    fn write(&self, gpu: &Gpu, at: u64, words: &[u32]) {
-        for (buffer, byte, range) in self.pieces(at, words.len() as u64) {
-            let piece = &words[range.start as usize..range.end as usize];
-            gpu.queue.write_buffer(buffer, byte, bytemuck::cast_slice(piece));
-        }
-    }
-
-    /// Copies words from one array to another.
-    pub(super) fn copy(&self, encoder: &mut wgpu::CommandEncoder, at: u64, to: (&Self, u64), words: u64) {
-        for (from, byte, range) in self.pieces(at, words) {
-            let mut done = 0;
-            for (buffer, at, piece) in to.0.pieces(to.1 + range.start, range.end - range.start) {
-                let bytes = (piece.end - piece.start) * 4;
-                encoder.copy_buffer_to_buffer(from, byte + done, buffer, at, bytes);
-                done += bytes;
-            }
-        }
-    }
-}
 
 /// What lives on the device between plays.
 #[derive(Default)]
@@ -143,9 +38,8 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Makes room for a plan.
-    pub(super) fn fit(&mut self, gpu: &Gpu, target: Target, compiled: &Compiled) -> Result<(), GpuError> {
-        let size = target.binding / 4;
+    /// Words of the arena and of the parameters with room for a plan, and how they are cut.
+    fn sizes(&self, gpu: &Gpu, target: Target, compiled: &Compiled) -> Result<(u64, u64, Cuts), GpuError> {
         // What is there already and larger is used as it is, if both still fit the bindings and the budget. Parameters
         // that were updated here are nowhere else, so those of the same module stay whatever happens.
         let (own_arena, own_params) = (compiled.layout.total(), compiled.layout.params());
@@ -161,12 +55,42 @@ impl Memory {
             let bytes = bytes((arena, params));
             return Err(GpuError::Memory { what: "the rows and parameters of the plan", bytes });
         }
+        Ok((arena, params, cuts))
+    }
+
+    /// Whether there is room for a plan as things are.
+    pub(super) fn has_room(&self, gpu: &Gpu, target: Target, compiled: &Compiled) -> bool {
+        let size = target.binding / 4;
+        let same = |cut: &Cut, words| {
+            !cut.buffers.is_empty() && cut.words >= words && cut.words <= Cut::room(words, size)
+        };
+        let wanted = [compiled.matrix.terms, compiled.matrix.sums];
+        let has_matrix = target.matrix.is_none()
+            || wanted
+                .iter()
+                .zip(&self.matrix)
+                .all(|(&words, held)| held.buffer.is_some() && held.words >= words);
+        let fits = |(arena, params, _)| same(&self.arena, arena) && same(&self.params, params);
+        has_matrix && self.packing == target.packing && self.sizes(gpu, target, compiled).is_ok_and(fits)
+    }
+
+    /// Makes room for a plan.
+    pub(super) fn fit(&mut self, gpu: &Gpu, target: Target, compiled: &Compiled) -> Result<(), GpuError> {
+        let size = target.binding / 4;
+        let (arena, params, cuts) = self.sizes(gpu, target, compiled)?;
         self.cuts = Some(cuts);
-        if arena < self.arena.words {
+        if Cut::room(arena, size) < self.arena.words {
             self.arena = Cut::default();
         }
-        if params < self.params.words {
-            self.params = Cut::default();
+        if Cut::room(params, size) < self.params.words {
+            // What was updated here is nowhere else, so it moves.
+            let mut smaller = Cut::default();
+            smaller.fit(gpu, "the parameters", (params, size))?;
+            let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            self.params.copy(&mut encoder, 0, (&smaller, 0), smaller.words);
+            submitted(gpu, encoder.finish())?;
+            self.params = smaller;
+            self.generation += 1;
         }
         if self.arena.fit(gpu, "the rows of the plan", (arena, size))? {
             self.tenant = None;
@@ -359,15 +283,16 @@ impl Memory {
         self.staging.buffer.as_ref() == Some(buffer)
     }
 
-    /// Waits for a submission, and reads the words that it copied.
+    /// Waits for a submission, and reads the words that it copied into a buffer.
     pub(super) fn wait(
         &mut self,
         gpu: &Gpu,
+        staging: &wgpu::Buffer,
         index: wgpu::SubmissionIndex,
         words: u64,
         patience: Duration,
     ) -> Result<Vec<u32>, GpuError> {
-        let read = mapped(gpu, self.staging.get(), index, words, patience);
+        let read = mapped(gpu, staging, index, words, patience);
         // A buffer that may still be mapped cannot be used again.
         read.inspect_err(|_| self.staging = Growing::default())
     }
@@ -396,23 +321,32 @@ fn as_stored(packing: Packing, dtype: DType, values: &[f32]) -> Cow<'_, [u32]> {
 }
 
 #[cfg(test)]
+impl Memory {
+    /// An arena of these words alone.
+    pub(super) fn of_tests(gpu: &Gpu, words: &[u32]) -> Self {
+        let mut memory = Self { cuts: Some(Cuts::ONE), ..Self::default() };
+        memory.arena.fit(gpu, "words", (words.len() as u64, 1 << 14)).expect("there is memory");
+        memory.arena.write(gpu, 0, words);
+        memory
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::options::Options;
-    use crate::player::fetch::submitted;
 
     #[test]
     fn words_come_back_after_an_error_that_nobody_waited_for() {
         let Some(gpu) = Gpu::of_tests(Options::default()) else { return };
-        let mut memory = Memory::default();
-        memory.arena.fit(&gpu, "words", (4, 1 << 14)).expect("there is memory");
-        memory.arena.write(&gpu, 0, &[1, 2, 3, 4]);
+        let mut memory = Memory::of_tests(&gpu, &[1, 2, 3, 4]);
         let mut read = |between: fn(&Gpu)| {
             let encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             let commands = memory.finish(&gpu, encoder, &[(0, 4)])?;
             let index = submitted(&gpu, commands)?;
             between(&gpu);
-            memory.wait(&gpu, index, 4, Duration::from_secs(60))
+            let staging = memory.staging().clone();
+            memory.wait(&gpu, &staging, index, 4, Duration::from_secs(60))
         };
         let error = read(|gpu| {
             drop(gpu.device.create_buffer(&wgpu::BufferDescriptor {

@@ -8,6 +8,7 @@
 mod ahead;
 mod build;
 mod cache;
+mod cut;
 mod fetch;
 mod grown;
 mod memory;
@@ -17,7 +18,7 @@ mod update;
 
 pub use update::{StoresMut, Trained};
 
-use self::ahead::Ahead;
+use self::ahead::{Ahead, Behind, known};
 use crate::border;
 use crate::compile::{Compiled, DEFAULT_SCRATCH, Packing, Target};
 use crate::counters::Counters;
@@ -32,6 +33,7 @@ use pipelines::Pipelines;
 use plans::{Loaded, Plans};
 use std::fmt;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use update::Training;
 
@@ -48,7 +50,7 @@ pub struct Times {
     pub upload: Duration,
     /// Writing commands, unless they were written ahead, and submitting them.
     pub encode: Duration,
-    /// Writing the commands of the next play ahead, while the device works.
+    /// Bringing the next plan up and writing the commands of its play, while the device works.
     pub ahead: Duration,
     /// Waiting for the device after that, and reading what came back.
     pub wait: Duration,
@@ -67,8 +69,8 @@ struct Resident {
     grown: Option<Grown>,
 }
 
-/// A way to play a plan.
-type How = fn(&mut Player, &Verified<Plan>, &dyn Stores, Bound<'_>) -> Result<Arc<Compiled>, GpuError>;
+/// The plan that is played next: not known yet, none that is known, or this one.
+pub type Next = Poll<Option<Arc<Verified<Plan>>>>;
 
 /// Plays plans on a GPU.
 pub struct Player {
@@ -182,7 +184,23 @@ impl Player {
         stores: &dyn Stores,
         bound: Bound<'_>,
     ) -> Result<(), GpuError> {
-        self.play_by(plan, stores, bound, Self::on_device)
+        self.play_and_prepare(plan, stores, bound, || Poll::Ready(None))
+    }
+
+    /// Plays a plan, and makes ready for another one: while the device works, `next` is asked which plan follows, until
+    /// it knows. That one is brought to the device and its commands are written, so that its play submits them and
+    /// no more, if nothing else is played between. What cannot be prepared is no error: its own play says why.
+    ///
+    /// # Errors
+    /// As [`play`](Self::play).
+    pub fn play_and_prepare(
+        &mut self,
+        plan: &Verified<Plan>,
+        stores: &dyn Stores,
+        bound: Bound<'_>,
+        mut next: impl FnMut() -> Next,
+    ) -> Result<(), GpuError> {
+        self.play_by(plan, stores, bound, |player| player.on_device(plan, stores, bound, &mut next))
     }
 
     /// Plays what a plan gained since this player played it last, over the rows that are on the device; all of it, if it
@@ -198,8 +216,10 @@ impl Player {
         stores: &dyn Stores,
         bound: Bound<'_>,
     ) -> Result<(), GpuError> {
-        let how = if plan.mode == Mode::Grow { Self::on_from_rows } else { Self::on_device };
-        self.play_by(plan, stores, bound, how)
+        if plan.mode != Mode::Grow {
+            return self.play(plan, stores, bound);
+        }
+        self.play_by(plan, stores, bound, |player| player.on_from_rows(plan, stores, bound))
     }
 
     fn play_by(
@@ -207,14 +227,14 @@ impl Player {
         plan: &Verified<Plan>,
         stores: &dyn Stores,
         bound: Bound<'_>,
-        how: How,
+        how: impl FnOnce(&mut Self) -> Result<Arc<Compiled>, GpuError>,
     ) -> Result<(), GpuError> {
         border::check(plan, stores, bound)?;
         self.forget_lost()?;
         self.outputs.clear();
         self.places.clear();
         self.last = None;
-        match how(self, plan, stores, bound) {
+        match how(self) {
             Ok(compiled) => {
                 let widths = plan.outputs.iter().map(|output| plan.field(output.field).width() as usize);
                 self.places.extend(compiled.outputs.iter().map(|&at| at as usize).zip(widths));
@@ -235,9 +255,9 @@ impl Player {
         plan: &Verified<Plan>,
         stores: &dyn Stores,
         bound: Bound<'_>,
+        next: &mut dyn FnMut() -> Next,
     ) -> Result<Arc<Compiled>, GpuError> {
-        let patience = Duration::from_secs(self.options.patience.max(1));
-        if plan.stores.iter().any(|store| matches!(store.kind, StoreKind::Grad(_))) {
+        if makes_gradients(plan) {
             self.packing = Packing::Words;
         }
         let target = self.target()?;
@@ -248,11 +268,12 @@ impl Player {
         *grown = None;
         // It reads the tables of the last plan, which loading this one may overwrite.
         training.before(gpu, memory, plan, keep)?;
-        let loaded = plans.load(gpu, plan, target, &mut counters)?;
+        let loaded = plans.load(gpu, plan, target, (None, &mut counters))?;
         loaded.limited.check(plan, bound.words)?;
         let compiled = Arc::clone(&loaded.compiled);
         // Another plan's are dropped before memory grows: they hold the buffers that were.
         let written = ahead.take().filter(|written| !keep && written.is_of(&compiled));
+        let (identity, tables) = (loaded.identity(), loaded.tables().clone());
         memory.fit(gpu, target, &compiled)?;
         let before = pipelines.made();
         loaded.prepare(gpu, memory, pipelines)?;
@@ -260,7 +281,7 @@ impl Player {
         let prepared = Instant::now();
 
         counters.parameters = memory.bring_parameters(gpu, &plan.stores[..plan.given_stores()], stores)?;
-        let again = memory.is_tenant(loaded.identity());
+        let again = memory.is_tenant(identity);
         let first = if again { compiled.prologue as usize } else { 0 };
         counters.uploaded += memory.bring_numbers(gpu, &compiled, bound);
         let uploaded = Instant::now();
@@ -268,19 +289,32 @@ impl Player {
         counters.of_steps.clone_from(&compiled.of_steps);
         counters.dispatches = (compiled.dispatches.len() - first) as u32;
         let back = compiled.words_back();
-        let commands = match written.filter(|_| again).and_then(|written| written.fitting(memory)) {
+        let commands = match written.and_then(|written| written.fitting(memory, first)) {
             Some(commands) => commands,
             None => write(gpu, memory, loaded, (first, keep.then_some(&*training)), &mut counters)?,
         };
         let submitted = submitted(gpu, commands)?;
-        memory.settle(loaded.identity());
+        memory.settle(identity);
+        // What is prepared now may let words come back through another buffer.
+        let staging = memory.staging().clone();
         let encoded = Instant::now();
-        if again && !keep && one_submission(&compiled, first) == compiled.dispatches.len() {
-            *ahead = Some(Ahead::write(gpu, memory, loaded)?);
-        }
+        let next = known(gpu, &submitted, next);
+        let asked = Instant::now();
+        *ahead = match next {
+            None if again && !keep => Ahead::write(gpu, memory, loaded, first)?,
+            None => None,
+            Some(next) => {
+                let made = pipelines.made();
+                let behind = Behind { identity, leaves_parameters: !makes_gradients(plan), target };
+                let ahead = Ahead::of(gpu, &next, &behind, (memory, pipelines, plans), &mut counters);
+                counters.pipelines += pipelines.made() - made;
+                // Its own play says what is wrong with it.
+                ahead.unwrap_or_default()
+            }
+        };
         let idle = Instant::now();
-        let outputs = memory.wait(gpu, submitted, back, patience)?;
-        training.after(plan, &compiled.layout, loaded.tables(), keep);
+        let outputs = memory.wait(gpu, &staging, submitted, back, gpu.patience_left(encoded))?;
+        training.after(plan, &compiled.layout, &tables, keep);
         counters.submissions += 1;
         counters.read = back * 4;
         self.outputs = outputs;
@@ -289,8 +323,8 @@ impl Player {
             prepare: prepared - started,
             upload: uploaded - prepared,
             encode: encoded - uploaded,
-            ahead: idle - encoded,
-            wait: idle.elapsed(),
+            ahead: idle - asked,
+            wait: idle.elapsed() + (asked - encoded),
         };
         Ok(compiled)
     }
@@ -340,8 +374,14 @@ impl Player {
         };
         let encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let submitted = submitted(gpu, memory.finish(gpu, encoder, &[run])?)?;
-        memory.wait(gpu, submitted, run.1, patience)
+        let staging = memory.staging().clone();
+        memory.wait(gpu, &staging, submitted, run.1, patience)
     }
+}
+
+/// Whether a plan leaves gradients.
+fn makes_gradients(plan: &Plan) -> bool {
+    plan.stores.iter().any(|store| matches!(store.kind, StoreKind::Grad(_)))
 }
 
 /// Writes the commands of a play from a dispatch on, behind those that bring back the gradients that it is added to; all

@@ -68,20 +68,20 @@ pub(super) struct Plans {
 }
 
 impl Plans {
-    /// The plan on the device, brought there unless it is.
+    /// The plan on the device, brought there unless it is; the tables of one that `stays` are not written over.
     pub(super) fn load(
         &mut self,
         gpu: &Gpu,
         plan: &Verified<Plan>,
         target: Target,
-        counters: &mut Counters,
+        (stays, counters): (Option<u64>, &mut Counters),
     ) -> Result<&mut Loaded, GpuError> {
         self.clock += 1;
         let known = |loaded: &Loaded| loaded.identity == plan.identity() && loaded.target == target;
         let at = match self.loaded.iter().position(known) {
             Some(at) => at,
             None => {
-                let loaded = self.bring(gpu, plan, target, counters)?;
+                let loaded = self.bring(gpu, plan, target, (stays, counters))?;
                 self.loaded.push(loaded);
                 self.loaded.len() - 1
             }
@@ -96,11 +96,11 @@ impl Plans {
         gpu: &Gpu,
         plan: &Verified<Plan>,
         target: Target,
-        counters: &mut Counters,
+        (stays, counters): (Option<u64>, &mut Counters),
     ) -> Result<Loaded, GpuError> {
         let mut compiled = compile(plan, target)?;
         let words = std::mem::take(&mut compiled.tables);
-        self.make_room(words.len() as u64);
+        self.make_room(words.len() as u64, stays);
         let tables = self.tables(gpu, words.len() as u64)?;
         gpu.queue.write_buffer(&tables.buffer, 0, bytemuck::cast_slice(&words));
         counters.uploaded += words.len() as u64 * 4;
@@ -208,13 +208,12 @@ impl Plans {
         Ok(Numbered { growing, stride })
     }
 
-    /// Forgets plans until there is room for another.
-    fn make_room(&mut self, words: u64) {
+    /// Forgets plans but the one that stays until there is room for another.
+    fn make_room(&mut self, words: u64, stays: Option<u64>) {
         let held = |loaded: &[Loaded]| loaded.iter().map(|plan| plan.tables.words).sum::<u64>();
-        while self.loaded.len() >= MOST_PLANS
-            || (!self.loaded.is_empty() && held(&self.loaded) + words > MOST_WORDS)
-        {
-            let oldest = (0..self.loaded.len()).min_by_key(|&at| self.loaded[at].used).unwrap_or(0);
+        while self.loaded.len() >= MOST_PLANS || held(&self.loaded) + words > MOST_WORDS {
+            let others = (0..self.loaded.len()).filter(|&at| Some(self.loaded[at].identity) != stays);
+            let Some(oldest) = others.min_by_key(|&at| self.loaded[at].used) else { return };
             let Loaded { tables, numbers, .. } = self.loaded.swap_remove(oldest);
             keep(&mut self.spare_tables, tables);
             if let Some(Numbered { growing, .. }) = numbers {

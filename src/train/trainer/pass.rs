@@ -3,12 +3,14 @@
 use super::Trainer;
 use super::minibatch::{self, Prepared};
 use crate::error::Result;
+use crate::session::Planning;
 use crate::train::checkpoint::Progress;
 use crate::train::emit::{Emitter, WORTH_A_THREAD};
 use crate::train::report::Step;
 use autobatch_ir::{Graph, Value};
 use std::fmt;
 use std::iter::Fuse;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Steps over minibatches, one at a time: [`Trainer::pass`] makes one.
@@ -114,9 +116,9 @@ where
         let (noise, data) = (trainer.noise(), trainer.emitter.graph().data());
         let trained = trainer.updater.trained();
         let start = Instant::now();
-        let (played, mut made) = trainer.session.play_while(&ready.plan, &data, noise, |planning| {
-            minibatch::prepare(planning, emitter, trained, items, loss)
-        });
+        let prepare = |planning: &mut Planning| minibatch::prepare(planning, emitter, trained, items, loss);
+        let next = |made: &Result<Prepared>| made.as_ref().ok().map(|made| Arc::clone(&made.plan));
+        let (played, mut made) = trainer.session.play_while(&ready.plan, &data, noise, prepare, next);
         if let Ok(made) = &mut made {
             self.pace = made.emit + made.planning;
             let waited = start.elapsed().saturating_sub(*played.as_ref().unwrap_or(&Duration::ZERO));

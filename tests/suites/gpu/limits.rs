@@ -190,6 +190,40 @@ fn a_plan_that_does_not_fit_leaves_what_was_updated_on_the_device() {
 }
 
 #[test]
+fn parameters_that_were_updated_here_stay_when_rows_need_the_memory() {
+    let Some(mut roomy) = player(exact()) else { return };
+    // Of another module, with more parameters.
+    let (large, values) = cells(1, 200);
+    for comes_after_another in [false, true] {
+        let mut lab = Lab::new(Sgd::new(0.5));
+        lab.step(&mut roomy, &[&[1]]);
+        let target = roomy.target().expect("open");
+        let bytes_of = |count: u32| {
+            let words: Vec<u32> = (0..count).map(|at| at % 900).collect();
+            let (_, plan) = lab.graph(&words);
+            let layout = compile(&plan, target).expect("fits").layout;
+            (words, (layout.total() + layout.params()) * 4)
+        };
+        // Without a word to spare, so that what is there must become less.
+        let (words, memory) = (1..)
+            .map(|count| bytes_of(100 * count))
+            .find(|found| found.1 > if comes_after_another { 400 << 10 } else { 200 << 10 })
+            .expect("more words take more memory");
+        let budget = Budget { memory: Some(memory), ..Budget::default() };
+        let Some(mut narrow) = player(Options { budget, ..exact() }) else { return };
+        if comes_after_another {
+            bits(&mut narrow, &large, &values);
+        }
+        let mut lab = Lab::new(Sgd::new(0.5));
+        for minibatch in [&[1, 2][..], &words, &[3, 2], &words] {
+            lab.step(&mut narrow, &[minibatch]);
+        }
+        let (off, same) = lab.compare(&narrow);
+        assert!(off < 2e-6, "off by {off:e}, {same}, after another: {comes_after_another}");
+    }
+}
+
+#[test]
 fn a_device_with_too_few_bindings_plays_and_refuses_to_update() {
     let Some(mut player) = player(with(Budget { bindings: Some(5), ..Budget::default() })) else { return };
     let mut lab = Lab::new(Adam::new(0.01));

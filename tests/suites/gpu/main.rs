@@ -5,6 +5,7 @@
 //! a failure.
 
 mod agreement;
+mod ahead;
 mod batches;
 mod bounds;
 mod common;
@@ -21,6 +22,7 @@ mod matrix;
 mod models;
 mod play;
 mod session;
+mod together;
 mod training;
 mod translate;
 mod updates;

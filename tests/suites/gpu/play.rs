@@ -6,12 +6,12 @@ use crate::common::{bound, inferring, player, training, weights};
 use crate::models::graph;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::module::{Init, ModuleBuilder, ParamKind};
-use autobatch_ir::plan::{Plan, Stage, StoreId, Verified};
+use autobatch_ir::plan::{Plan, Stage, Verified};
 use autobatch_ir::types::{DType, f32};
-use autobatch_ir::{ParamId, ValueId, Weights};
+use autobatch_ir::{ValueId, Weights};
 use autobatch_models::catalogue::{ENTRIES, Entry};
 use autobatch_runtime_wgpu::compile::{Compiled, HEAD, Target, compile};
-use autobatch_runtime_wgpu::{Bound, Kept, Options, Player};
+use autobatch_runtime_wgpu::{Kept, Options};
 use std::fs;
 
 fn of_model(entry: &Entry) -> (Verified<Plan>, Compiled) {
@@ -169,33 +169,6 @@ fn a_second_play_of_a_plan_brings_up_what_is_bound() {
     player.play(&anew, &weights, bound(&graph, true)).expect("plays");
     assert!(player.counters().uploaded > inputs);
     assert_eq!(player.output(0), first);
-}
-
-#[test]
-fn commands_written_ahead_play_what_is_bound_now_whatever_came_between() {
-    let Some(mut played) = player(Options::default()) else { return };
-    let (graph, losses) = graph(&ENTRIES[0]);
-    let (plan, mut weights) = (training(&graph, &losses), weights(&graph));
-    let (between, values) = cells(3, 8);
-    let made = |player: &mut Player, weights: &Weights, bound: Bound<'_>| -> (Vec<u32>, Vec<_>) {
-        player.play(&plan, weights, bound).expect("plays");
-        let losses = player.output(0).iter().map(|x| x.to_bits()).collect();
-        let stores = 0..plan.stores.len() as u32;
-        (losses, stores.map(|at| player.gradient(StoreId(at)).expect("reads")).collect())
-    };
-    let mut floats = graph.bindings.floats.clone();
-    for turn in 0..9 {
-        floats.iter_mut().for_each(|x| *x *= 1.25);
-        if turn == 6 {
-            weights.get_mut(ParamId::new(0)).iter_mut().for_each(|x| *x *= 0.5);
-        }
-        let bound = Bound { floats: &floats, ..bound(&graph, true) };
-        let mut alone = Player::new(Options::default()).expect("opens");
-        assert_eq!(made(&mut played, &weights, bound), made(&mut alone, &weights, bound), "{turn}");
-        if turn == 3 {
-            bits(&mut played, &between, &values);
-        }
-    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Gradients between plays: what the last play made, and sums of several plays.
 
-use super::super::memory::{Cut, Memory};
+use super::super::cut::Cut;
+use super::super::memory::Memory;
 use crate::compile::{Layout, Touches, touches};
 use crate::device::Gpu;
 use crate::error::GpuError;
@@ -12,7 +13,7 @@ pub(super) struct Made {
     /// The parameters with the stores of their gradients, and where these are.
     pub(super) gradients: Vec<(ParamId, StoreId, (u64, u64))>,
     /// All of them.
-    region: (u64, u64),
+    pub(super) region: (u64, u64),
     pub(super) touches: Vec<Touches>,
     /// The tables of the plan that made them, in which indices of lookups may be named.
     pub(super) tables: wgpu::Buffer,

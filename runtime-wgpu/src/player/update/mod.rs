@@ -14,17 +14,19 @@ mod records;
 mod runs;
 mod states;
 mod touched;
+mod trained;
 
 use super::build::{Build, binding, layouts, storage, uniform};
-use super::memory::{Growing, Memory};
-use super::{Player, Resident, Stores, fetch};
+use super::cut::Growing;
+use super::fetch::submitted;
+use super::memory::Memory;
+use super::{Player, Resident, fetch};
 use crate::compile::{Deed, Layout, UpdateProgram, Updates, compile_update};
 use crate::counters::UpdateCounters;
 use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::options::Arithmetic;
 use autobatch_ir::plan::{BindError, Kernel, Plan, Store, StoreId, StoreKind, Update, Verified};
-use autobatch_ir::{ParamId, States as HostStates, Weights};
 use autobatch_shaders::Library;
 use kept::{Kept, Made};
 use records::{Records, Whereabouts};
@@ -34,57 +36,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use touched::Touched;
+pub use trained::{StoresMut, Trained};
 use wgpu::BufferUsages as Usage;
 
 /// Words of a dispatch's numbers.
 const PLAY_WORDS: u64 = 4;
+/// So many pipelines are kept from update to update, and those that one update makes beside them.
+const MOST_PIPELINES: usize = 256;
 /// Storage buffers of a module.
 const BINDINGS: u32 = 6;
-
-/// Stores that change on a device.
-pub trait StoresMut: Stores {
-    /// Says that the elements of a store changed where they are not seen from here: its version is another
-    /// one from now on.
-    fn renew(&mut self, store: StoreId);
-}
-
-/// The parameters of a module and what an optimiser keeps for them: the stores of an update plan.
-#[derive(Debug)]
-pub struct Trained<'a> {
-    /// The parameters.
-    pub weights: &'a mut Weights,
-    /// The states, in the order of the plan's stores.
-    pub states: &'a mut HostStates,
-}
-
-impl Stores for Trained<'_> {
-    fn values(&self, store: StoreId) -> &[f32] {
-        match store.index().checked_sub(self.weights.len()) {
-            None => self.weights.get(ParamId::new(store.index())),
-            Some(state) => self.states.iter().nth(state).map_or(&[], |state| state.values()),
-        }
-    }
-
-    fn version(&self, store: StoreId) -> u64 {
-        match store.index().checked_sub(self.weights.len()) {
-            None => self.weights.version(ParamId::new(store.index())),
-            Some(state) => self.states.iter().nth(state).map_or(0, |state| state.version()),
-        }
-    }
-}
-
-impl StoresMut for Trained<'_> {
-    fn renew(&mut self, store: StoreId) {
-        match store.index().checked_sub(self.weights.len()) {
-            None => self.weights.renew(ParamId::new(store.index())),
-            Some(state) => {
-                if let Some(state) = self.states.as_mut_slice().get_mut(state) {
-                    state.renew();
-                }
-            }
-        }
-    }
-}
 
 /// An update plan that was compiled, and what it is known by.
 struct Known {
@@ -152,11 +112,13 @@ impl Training {
         let last = last.filter(|last| last.is_continued_by(plan)).ok_or(GpuError::OtherGradients)?;
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         self.kept.save(gpu, memory, &last, &mut encoder)?;
-        if !last.listed {
-            self.touched.add(gpu, &self.library, memory, &last, &mut encoder)?;
-        }
-        gpu.queue.submit([encoder.finish()]);
-        gpu.heard()
+        let listing = match last.listed {
+            true => Arc::clone(&self.touched.listing),
+            false => self.touched.with(gpu, &self.library, memory, &last, &mut encoder)?,
+        };
+        submitted(gpu, encoder.finish())?;
+        self.touched.listing = listing;
+        Ok(())
     }
 
     /// The first commands of a play that is added to what was saved.
@@ -214,6 +176,7 @@ impl Training {
     ) -> Result<(), GpuError> {
         let updates = self.compiled(plan)?;
         self.lay_out(gpu)?;
+        self.touched.fit(gpu)?;
         let made = check(plan, &updates, stores, memory, self.last.as_ref())?;
         let parameters = memory.bring_parameters(gpu, &plan.stores[..updates.params], stores)?;
         self.states.fit(gpu, plan, &updates, memory.bytes())?;
@@ -221,15 +184,17 @@ impl Training {
 
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let is_touched = |deed: &Deed| matches!(deed, Deed::Apply { touched: true, .. });
-        if !made.listed && updates.deeds.iter().any(is_touched) {
-            self.touched.add(gpu, &self.library, memory, made, &mut encoder)?;
-            if let Some(last) = &mut self.last {
-                last.listed = true;
-            }
-        }
+        let lists = !made.listed && updates.deeds.iter().any(is_touched);
+        let listing = match lists {
+            true => self.touched.with(gpu, &self.library, memory, made, &mut encoder)?,
+            false => Arc::clone(&self.touched.listing),
+        };
         let runs = self.runs(&updates, memory);
-        let at = Whereabouts { plan, updates: &updates, touched: &self.touched, runs: &runs };
+        let at = Whereabouts { plan, updates: &updates, touched: &listing, runs: &runs };
         let records = Records::new(&at)?;
+        if self.pipelines.len() >= MOST_PIPELINES {
+            self.pipelines.clear();
+        }
         let before = self.pipelines.len();
         for dispatch in &records.dispatches {
             let program = &updates.deeds[dispatch.deed].programs()[dispatch.program];
@@ -244,9 +209,15 @@ impl Training {
             }
         }
         let uploaded = self.bring_numbers(gpu, &records, &floats[..plan.floats as usize])?;
-        self.encode(gpu, memory, &updates, &records, &mut encoder)?;
-        gpu.queue.submit([encoder.finish()]);
+        self.encode(gpu, memory, (&updates, listing.rows()), &records, &mut encoder);
+        let commands = encoder.finish();
+        // What went wrong so far is told while nothing was changed.
         gpu.heard()?;
+        submitted(gpu, commands)?;
+        self.touched.listing = listing;
+        if let Some(last) = self.last.as_mut().filter(|_| lists) {
+            last.listed = true;
+        }
         memory.unsettle();
         for target in plan.updates.iter().flat_map(Update::targets) {
             stores.renew(*target);
@@ -302,15 +273,14 @@ impl Training {
     }
 
     fn encode(
-        &mut self,
+        &self,
         gpu: &Gpu,
         memory: &Memory,
-        updates: &Updates,
+        (updates, rows): (&Updates, &wgpu::Buffer),
         records: &Records,
         encoder: &mut wgpu::CommandEncoder,
-    ) -> Result<(), GpuError> {
-        self.touched.fit(gpu)?;
-        let (rows, layout) = (self.touched.rows(), &self.laid_out().0);
+    ) {
+        let layout = &self.laid_out().0;
         let mut groups: HashMap<[usize; 3], wgpu::BindGroup> = HashMap::new();
         for dispatch in &records.dispatches {
             let [gradient, value, state] = dispatch.buffers;
@@ -339,7 +309,6 @@ impl Training {
             pass.set_bind_group(0, &groups[&dispatch.buffers], &[(number as u64 * stride * 4) as u32]);
             pass.dispatch_workgroups(dispatch.groups[0], dispatch.groups[1], 1);
         }
-        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 //! or several where arrays lie in several buffers.
 
 use super::runs::{Run, Stretch, stretches};
-use super::touched::Touched;
+use super::touched::Listing;
 use crate::compile::{Deed, MOST_THREADS, TILE_ELEMENTS, Updates};
 use crate::error::GpuError;
 use autobatch_ir::numeric::store::BLOCK;
@@ -41,7 +41,7 @@ pub(super) struct UpdateDispatch {
 pub(super) struct Whereabouts<'a> {
     pub(super) plan: &'a Plan,
     pub(super) updates: &'a Updates,
-    pub(super) touched: &'a Touched,
+    pub(super) touched: &'a Listing,
     /// Of each parameter the runs of its gradient, itself and its states.
     pub(super) runs: &'a [[Run; 3]],
 }

@@ -1,6 +1,6 @@
 //! Where the elements of an array are: in one buffer after the other, and what several arrays share.
 
-use super::super::memory::Cut;
+use super::super::cut::Cut;
 
 /// Elements of an array that lie in one buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,9 @@
 //! The rows of tables that minibatches touched: a list of them as lookups name them, and for each row of
-//! each table the lookup that owns it. Both stay on the device; how many lookups there are is known here.
+//! each table the lookup that owns it. Both stay on the device; how many lookups there are is known here. A longer list
+//! is another [`Listing`], which counts once the commands that write it were submitted: what fails before leaves the old one.
 
-use super::super::memory::{Cut, Memory};
+use super::super::cut::Cut;
+use super::super::memory::Memory;
 use super::kept::Made;
 use crate::compile::Touches;
 use crate::device::Gpu;
@@ -12,6 +14,7 @@ use autobatch_ir::plan::StoreId;
 use autobatch_shaders::{Library, TOUCH};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use wgpu::BufferUsages as Usage;
 
 /// Words of the numbers of a dispatch.
@@ -29,9 +32,9 @@ struct Table {
     lookups: Vec<Range<u32>>,
 }
 
-/// Touched rows of the gradients that are summed up now.
-#[derive(Default)]
-pub(super) struct Touched {
+/// Touched rows of gradients.
+#[derive(Clone, Default)]
+pub(super) struct Listing {
     /// Tables whose touched rows are listed, by parameter.
     tables: BTreeMap<u32, Table>,
     /// Words of owners, behind which the list begins.
@@ -39,11 +42,18 @@ pub(super) struct Touched {
     /// Lookups in the list.
     listed: u32,
     rows: Option<wgpu::Buffer>,
+}
+
+/// What lists them.
+#[derive(Default)]
+pub(super) struct Touched {
+    /// Those of the gradients that are summed up now.
+    pub(super) listing: Arc<Listing>,
     numbers: Option<wgpu::Buffer>,
     pipelines: BTreeMap<(u32, u32), (wgpu::BindGroupLayout, wgpu::ComputePipeline)>,
 }
 
-impl Touched {
+impl Listing {
     /// The lookups that touched rows of a table, as ranges of the list; `None` if all rows count as touched.
     pub(super) fn lookups(&self, param: StoreId) -> Option<&[Range<u32>]> {
         self.tables.get(&param.0).map(|table| table.lookups.as_slice())
@@ -59,97 +69,20 @@ impl Touched {
         self.tables.get(&param.0).map_or(0, |table| table.owners)
     }
 
-    /// Makes room for a list, if there never was one: modules bind it in any case.
-    pub(super) fn fit(&mut self, gpu: &Gpu) -> Result<(), GpuError> {
-        if self.rows.is_none() {
-            self.rows = Some(room(gpu, 1)?);
-        }
-        Ok(())
-    }
-
     /// The list and the owners.
     pub(super) fn rows(&self) -> &wgpu::Buffer {
         self.rows.as_ref().expect("there is room before it is used")
     }
 
-    /// Adds the lookups of the last play, whose rows and tables are still there; those of plays before are
-    /// forgotten unless gradients are summed up.
-    pub(super) fn add(
-        &mut self,
-        gpu: &Gpu,
-        library: &Library,
-        memory: &Memory,
-        made: &Made,
-        encoder: &mut wgpu::CommandEncoder,
-    ) -> Result<(), GpuError> {
-        let Made { touches, tables, summed, .. } = made;
-        let old = self.owners + self.listed;
-        if *summed {
-            // What was not listed before is not known now: all its rows count as touched.
-            self.tables.retain(|&param, _| touches.iter().any(|touch| touch.param.index() as u32 == param));
-        } else {
-            self.start(touches);
-        }
-        let mut numbers: Vec<u32> = Vec::new();
-        let stride = u64::from(gpu.limits.min_uniform_buffer_offset_alignment).max(TOUCH_WORDS * 4) / 4;
-        let mut groups = Vec::new();
+    /// An empty list of tables.
+    fn of(touches: &[Touches], rows: Option<wgpu::Buffer>) -> Self {
+        let mut listing = Self { rows, ..Self::default() };
         for touch in touches {
-            let Some(table) = self.tables.get_mut(&(touch.param.index() as u32)) else { continue };
-            for &(indices, lookups) in &touch.indices {
-                let start = numbers.len();
-                numbers.extend(indices);
-                numbers.extend([self.owners, table.owners, self.listed, lookups, table.rows - 1]);
-                numbers.resize(start + stride as usize, 0);
-                let end =
-                    self.listed.checked_add(lookups).filter(|end| end.checked_add(self.owners).is_some());
-                let end = end.ok_or(GpuError::TooLarge {
-                    what: "the touched rows",
-                    needed: (u64::from(self.listed) + u64::from(lookups)) * 4,
-                    limit: u64::from(u32::MAX) * 4,
-                })?;
-                table.lookups.push(self.listed..end);
-                self.listed = end;
-                groups.push(u64::from(lookups).div_ceil(GROUP) as u32);
-            }
+            let table = Table { rows: touch.rows, owners: listing.owners, lookups: Vec::new() };
+            listing.owners += touch.rows;
+            listing.tables.insert(touch.param.index() as u32, table);
         }
-        self.grow(gpu, if *summed { old } else { 0 }, encoder)?;
-        if !*summed {
-            encoder.clear_buffer(self.rows(), 0, Some(u64::from(self.owners) * 4));
-        }
-        if groups.is_empty() {
-            return Ok(());
-        }
-        let bytes = numbers.len() as u64 * 4;
-        if self.numbers.as_ref().is_none_or(|buffer| buffer.size() < bytes) {
-            let what = "the numbers of touched rows";
-            self.numbers = Some(gpu.buffer(what, bytes, Usage::UNIFORM | Usage::COPY_DST)?);
-        }
-        let cuts = memory.cuts();
-        let key = (cuts.arena, cuts.shift);
-        if let std::collections::btree_map::Entry::Vacant(vacant) = self.pipelines.entry(key) {
-            vacant.insert(pipeline(gpu, library, cuts)?);
-        }
-        let uniforms = self.numbers.as_ref().expect("it was made just now");
-        gpu.queue.write_buffer(uniforms, 0, bytemuck::cast_slice(&numbers));
-        let (layout, pipeline) = &self.pipelines[&key];
-        let group = bind(gpu, layout, (uniforms, tables, self.rows()), &memory.arena);
-        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-        pass.set_pipeline(pipeline);
-        for (number, &groups) in groups.iter().enumerate().filter(|(_, groups)| **groups > 0) {
-            pass.set_bind_group(0, &group, &[(number as u64 * stride * 4) as u32]);
-            pass.dispatch_workgroups(groups.min(MOST_GROUPS), groups.div_ceil(MOST_GROUPS), 1);
-        }
-        Ok(())
-    }
-
-    fn start(&mut self, touches: &[Touches]) {
-        self.tables.clear();
-        (self.owners, self.listed) = (0, 0);
-        for touch in touches {
-            let table = Table { rows: touch.rows, owners: self.owners, lookups: Vec::new() };
-            self.owners += touch.rows;
-            self.tables.insert(touch.param.index() as u32, table);
-        }
+        listing
     }
 
     /// Makes room for the list, behind these words that stay.
@@ -164,6 +97,92 @@ impl Touched {
             self.rows = Some(rows);
         }
         Ok(())
+    }
+}
+
+impl Touched {
+    /// Makes room for a list, if there never was one: modules bind it in any case.
+    pub(super) fn fit(&mut self, gpu: &Gpu) -> Result<(), GpuError> {
+        if self.listing.rows.is_none() {
+            self.listing = Arc::new(Listing { rows: Some(room(gpu, 1)?), ..Listing::default() });
+        }
+        Ok(())
+    }
+
+    /// The list with the lookups of the last play, whose rows and tables are still there; those of plays before are
+    /// forgotten unless gradients are summed up.
+    pub(super) fn with(
+        &mut self,
+        gpu: &Gpu,
+        library: &Library,
+        memory: &Memory,
+        made: &Made,
+        encoder: &mut wgpu::CommandEncoder,
+    ) -> Result<Arc<Listing>, GpuError> {
+        let Made { touches, tables, summed, .. } = made;
+        let before = &self.listing;
+        let stays = if *summed { before.owners + before.listed } else { 0 };
+        let mut listing = if *summed {
+            let mut listing = Listing::clone(before);
+            // What was not listed before is not known now: all its rows count as touched.
+            listing
+                .tables
+                .retain(|&param, _| touches.iter().any(|touch| touch.param.index() as u32 == param));
+            listing
+        } else {
+            Listing::of(touches, before.rows.clone())
+        };
+        let mut numbers: Vec<u32> = Vec::new();
+        let stride = u64::from(gpu.limits.min_uniform_buffer_offset_alignment).max(TOUCH_WORDS * 4) / 4;
+        let mut groups = Vec::new();
+        for touch in touches {
+            let Some(table) = listing.tables.get_mut(&(touch.param.index() as u32)) else { continue };
+            for &(indices, lookups) in &touch.indices {
+                let start = numbers.len();
+                numbers.extend(indices);
+                numbers.extend([listing.owners, table.owners, listing.listed, lookups, table.rows - 1]);
+                numbers.resize(start + stride as usize, 0);
+                let (listed, owners) = (listing.listed, listing.owners);
+                let end = listed.checked_add(lookups).filter(|end| end.checked_add(owners).is_some());
+                let end = end.ok_or(GpuError::TooLarge {
+                    what: "the touched rows",
+                    needed: (u64::from(listed) + u64::from(lookups)) * 4,
+                    limit: u64::from(u32::MAX) * 4,
+                })?;
+                table.lookups.push(listed..end);
+                listing.listed = end;
+                groups.push(u64::from(lookups).div_ceil(GROUP) as u32);
+            }
+        }
+        listing.grow(gpu, stays, encoder)?;
+        if !*summed {
+            encoder.clear_buffer(listing.rows(), 0, Some(u64::from(listing.owners) * 4));
+        }
+        if groups.is_empty() {
+            return Ok(Arc::new(listing));
+        }
+        let bytes = numbers.len() as u64 * 4;
+        if self.numbers.as_ref().is_none_or(|buffer| buffer.size() < bytes) {
+            let what = "the numbers of touched rows";
+            self.numbers = Some(gpu.buffer(what, bytes, Usage::UNIFORM | Usage::COPY_DST)?);
+        }
+        let cuts = memory.cuts();
+        let key = (cuts.arena, cuts.shift);
+        if let std::collections::btree_map::Entry::Vacant(vacant) = self.pipelines.entry(key) {
+            vacant.insert(pipeline(gpu, library, cuts)?);
+        }
+        let uniforms = self.numbers.as_ref().expect("it was made just now");
+        gpu.queue.write_buffer(uniforms, 0, bytemuck::cast_slice(&numbers));
+        let (layout, pipeline) = &self.pipelines[&key];
+        let group = bind(gpu, layout, (uniforms, tables, listing.rows()), &memory.arena);
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        pass.set_pipeline(pipeline);
+        for (number, &groups) in groups.iter().enumerate().filter(|(_, groups)| **groups > 0) {
+            pass.set_bind_group(0, &group, &[(number as u64 * stride * 4) as u32]);
+            pass.dispatch_workgroups(groups.min(MOST_GROUPS), groups.div_ceil(MOST_GROUPS), 1);
+        }
+        drop(pass);
+        Ok(Arc::new(listing))
     }
 }
 
@@ -196,4 +215,71 @@ fn bind(
         layout,
         entries: &entries,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::player::fetch::{read, submitted};
+    use autobatch_ir::ParamId;
+    use std::time::Duration;
+
+    #[test]
+    fn a_list_that_finds_no_room_leaves_the_one_before_and_can_be_made_again() {
+        let Some(gpu) = Gpu::of_tests(Options::default()) else { return };
+        // Rows as lookups name them, of which the last but one is cut to the last row.
+        let named: Vec<u32> = [5, 3, 5, 7, 99].into_iter().chain([3; 200]).collect();
+        let memory = Memory::of_tests(&gpu, &named);
+        let tables = gpu.buffer("tables", 64, Usage::STORAGE).expect("there is memory");
+        let made = |lookups: &Range<u32>, summed: bool| Made {
+            gradients: Vec::new(),
+            region: (0, 0),
+            touches: vec![Touches {
+                param: ParamId::new(0),
+                rows: 9,
+                indices: vec![([0, lookups.start, 1, 1], lookups.end - lookups.start)],
+            }],
+            tables: tables.clone(),
+            summed,
+            listed: false,
+        };
+        let mut touched = Touched::default();
+        touched.fit(&gpu).expect("there is memory");
+        let library = Library::new(false, gpu.joins());
+        let starved = {
+            let mut starved = gpu.clone();
+            starved.limits.max_buffer_size = 0;
+            starved
+        };
+        let all = [0..2, 2..5, 5..205];
+        for (number, lookups) in all.iter().enumerate() {
+            let made = made(lookups, number > 0);
+            for (gpu, is_starved) in [(&starved, true), (&gpu, false)] {
+                let mut encoder =
+                    gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                match touched.with(gpu, &library, &memory, &made, &mut encoder) {
+                    Ok(listing) => {
+                        if is_starved {
+                            // It had room, and is dropped before it is submitted.
+                            continue;
+                        }
+                        submitted(gpu, encoder.finish()).expect("plays");
+                        touched.listing = listing;
+                    }
+                    Err(error) => {
+                        assert!(is_starved && matches!(error, GpuError::TooLarge { .. }), "{error}")
+                    }
+                }
+            }
+        }
+        let listing = &touched.listing;
+        assert_eq!(listing.lookups(StoreId(0)), Some(all.as_slice()));
+        let words = [(listing.rows(), 0, 9 + 205)];
+        let words = read(&gpu, &words, Duration::from_secs(60)).expect("reads");
+        let listed: Vec<u32> = named.iter().map(|&row| row.min(8)).collect();
+        let last = |row: u32| listed.iter().rposition(|&own| own == row).map_or(0, |at| at as u32 + 1);
+        assert_eq!(words[..9], (0..9).map(last).collect::<Vec<_>>());
+        assert_eq!(words[9..], listed);
+    }
 }
