@@ -19,6 +19,7 @@ use autobatch_runtime_cpu::kernels::Isa;
 use autobatch_runtime_cpu::{Bound, Player};
 use autobatch_tests::op_table::{self, Differentiate, Evaluate, Kind};
 use autobatch_tests::random::{Options, Profile, check};
+use autobatch_tests::written::{self, Numbers};
 use std::cell::RefCell;
 
 const POLICIES: [&str; 4] = ["none", "depth", "agenda", "auto"];
@@ -169,11 +170,25 @@ fn agrees(graph: &GraphData, players: &mut [Player]) -> Result<(), String> {
     Ok(())
 }
 
+fn players() -> RefCell<Vec<Player>> {
+    let mut two = Player::with_isa(Isa::best(), 2);
+    // However little work it is, both threads play every wave.
+    two.set_shared_work(1);
+    RefCell::new(vec![Player::with_isa(Isa::Scalar, 1), Player::with_isa(Isa::best(), 1), two])
+}
+
+/// Smooth graphs, then those with ops that have kinks, which choose, or which give no gradient.
 fn sweep(property: &str, profile: Profile) {
-    let mut players: Vec<Player> = vec![Player::with_isa(Isa::Scalar, 1), Player::with_isa(Isa::best(), 1)];
-    players.push(Player::with_isa(Isa::best(), 2));
-    let players = RefCell::new(players);
-    check(property, Options::new(profile).differentiable(), 10, |graph| {
+    let players = players();
+    for options in [Options::new(profile).differentiable(), Options::new(profile).with_losses()] {
+        check(property, options, 10, |graph| agrees(graph, &mut players.borrow_mut()));
+    }
+}
+
+#[test]
+fn written_graphs_have_the_gradients_of_the_reference() {
+    let players = players();
+    written::check("gradients of written graphs", Numbers::Tame, 60, |graph| {
         agrees(graph, &mut players.borrow_mut())
     });
 }
@@ -201,6 +216,11 @@ fn chains_have_the_gradients_of_the_reference() {
 #[test]
 fn lattices_have_the_gradients_of_the_reference() {
     sweep("gradients of lattices", Profile::Lattices);
+}
+
+#[test]
+fn blocks_have_the_gradients_of_the_reference() {
+    sweep("gradients of blocks", Profile::Blocks);
 }
 
 /// Plays graphs and their reverse with the CPU player, in single precision.
