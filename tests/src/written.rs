@@ -49,7 +49,8 @@ pub fn text(seed: u64, numbers: Numbers) -> String {
 pub fn check(property: &str, numbers: Numbers, count: u64, holds: impl Fn(&GraphData) -> Result<(), String>) {
     for seed in seeds(count) {
         let text = text(seed, numbers);
-        let graph = GraphData::from_text(&text).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));
+        let graph =
+            GraphData::from_text(&text).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));
         graph.verify().unwrap_or_else(|errors| panic!("seed {seed}: {errors}\n{text}"));
         let Some(first) = complaint_of(|| holds(&graph)) else { continue };
         let small = shrink(&text, |graph| complaint_of(|| holds(graph)).is_some());
@@ -74,7 +75,8 @@ fn shrink(text: &str, fails: impl Fn(&GraphData) -> bool) -> String {
             while end >= run {
                 let mut fewer = lines.clone();
                 fewer.drain(end - run..end);
-                let graph = GraphData::from_text(&fewer.join("\n")).ok().filter(|graph| graph.verify().is_ok());
+                let graph =
+                    GraphData::from_text(&fewer.join("\n")).ok().filter(|graph| graph.verify().is_ok());
                 let kept = graph.is_some_and(|graph| fails(&graph));
                 if kept {
                     lines = fewer;

@@ -162,8 +162,13 @@ impl Coverage {
         }
         note(seen, readers.iter().any(|&count| count > 3), "a value read more than three times");
         note(seen, readers.contains(&0), "a value that nothing reads");
-        let lists = (0..arena.values()).map(ValueId::new).filter(|&value| graph.ty(arena.type_of(value)).is_list);
-        note(seen, lists.into_iter().any(|list| readers[list.index()] > 1), "a list that two applications read");
+        let lists =
+            (0..arena.values()).map(ValueId::new).filter(|&value| graph.ty(arena.type_of(value)).is_list);
+        note(
+            seen,
+            lists.into_iter().any(|list| readers[list.index()] > 1),
+            "a list that two applications read",
+        );
         note(seen, params.values().any(|&count| count > 1), "a parameter used by two applications");
         for &ty in arena.value_types() {
             const RANKS: [&str; 5] = ["rank 0", "rank 1", "rank 2", "rank 3", "rank 4"];

@@ -103,7 +103,12 @@ fn trace<const IN: usize, const OUT: usize>(
 
 /// A vector of the body's most of the time; else a port straight, the result before once more, a result in another
 /// shape, or any value.
-fn result<'g>(stage: &mut Stage<'g, '_>, ports: &[Value<'g>], before: Option<Value<'g>>, number: u32) -> Value<'g> {
+fn result<'g>(
+    stage: &mut Stage<'g, '_>,
+    ports: &[Value<'g>],
+    before: Option<Value<'g>>,
+    number: u32,
+) -> Value<'g> {
     let newest = Step { reach: Reach::Latest, ..Step::choice(1, 0) };
     let straight: Vec<Value<'g>> = ports.iter().copied().filter(|port| !port.ty().is_list).collect();
     match (number % 8, before) {

@@ -144,5 +144,11 @@ impl<F: FnMut(&Recipe) -> bool> Search<F> {
 
 fn step_at(recipe: &mut Recipe, place: usize) -> Option<&mut Step> {
     let instances = recipe.instances.iter_mut().flat_map(|instance| &mut instance.steps);
-    recipe.cells.iter_mut().flat_map(|cell| &mut cell.steps).chain(&mut recipe.prefix).chain(instances).nth(place)
+    recipe
+        .cells
+        .iter_mut()
+        .flat_map(|cell| &mut cell.steps)
+        .chain(&mut recipe.prefix)
+        .chain(instances)
+        .nth(place)
 }

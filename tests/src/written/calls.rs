@@ -34,7 +34,8 @@ pub(super) fn fold(scope: &mut Scope<'_>) -> Option<Application> {
 pub(super) fn weighted_sum(scope: &mut Scope<'_>) -> Option<Application> {
     let x = scope.float()?;
     let ty = scope.ty(x);
-    let score = scope.plain(|other| other.dtype == DType::F32 && (other == ty || other.shape.elements() == 1))?;
+    let score =
+        scope.plain(|other| other.dtype == DType::F32 && (other == ty || other.shape.elements() == 1))?;
     let len = length(scope);
     let scores = scope.list(scope.ty(score), len)?;
     let values = scope.list(ty, len)?;

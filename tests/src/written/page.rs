@@ -176,10 +176,16 @@ fn graph(rng: &mut Rng, numbers: Numbers, params: Vec<Param>, cells: &[Signature
     }
     for number in 0..1 + scope.below(3) {
         let Some(value) = scope.float() else { continue };
-        let shape = scope.ty(value).shape;
-        let loss = if shape.rank() == 0 { value } else { scope.values.len() };
-        if shape.rank() > 0 {
-            scope.line(&[Type::scalar(DType::F32)], UNKNOWN, &format!("reduce{{fold=sum over=all}}(%{value})"));
+        // A loss that is a bare constant has a seed that proofs take for the constant brought in once more.
+        let constant = scope.lines.iter().any(|line| line.starts_with(&format!("  %{value} = fill ")));
+        let right = match scope.ty(value).shape.rank() {
+            0 if constant => Some(format!("neg(%{value})")),
+            0 => None,
+            _ => Some(format!("reduce{{fold=sum over=all}}(%{value})")),
+        };
+        let loss = if right.is_some() { scope.values.len() } else { value };
+        if let Some(right) = right {
+            scope.line(&[Type::scalar(DType::F32)], UNKNOWN, &right);
         }
         asked.push(format!("loss \"l{number}\" %{loss}"));
     }

@@ -55,7 +55,8 @@ pub(super) fn of_values(scope: &mut Scope<'_>) -> Option<Application> {
     let shape = scope.ty(a).shape;
     if shape.rank() == 1 && scope.rng.chance(50) {
         let op = if scope.rng.chance(50) { Op::Dot } else { Op::Outer };
-        let b = scope.plain(|ty| floats(ty) && ty.shape.rank() == 1 && (op == Op::Outer || ty.shape == shape))?;
+        let b =
+            scope.plain(|ty| floats(ty) && ty.shape.rank() == 1 && (op == Op::Outer || ty.shape == shape))?;
         return Some(Application::new(op, vec![a, b]));
     }
     let b = scope.plain(|ty| {

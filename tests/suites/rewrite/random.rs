@@ -78,7 +78,8 @@ fn written_graphs_keep_their_bits() {
         written::check("passes keep every bit", numbers, 40, |graph| by_all(graph, &changed));
     }
     let changed: Vec<u32> = changed.iter().map(Cell::get).collect();
-    all_did_something(&changed, &all_but(&["hoist"]));
+    // Runs of ops repeat among cells, not among lines.
+    all_did_something(&changed, &all_but(&["outline", "hoist"]));
 }
 
 /// A seed alone need not change by every pass.

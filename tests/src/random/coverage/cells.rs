@@ -30,7 +30,8 @@ pub(super) fn of_graph(graph: &GraphData, seen: &mut BTreeSet<&'static str>) {
             if key.is_some() {
                 callers.entry(cell).or_default().insert(number);
             }
-            let lists: Vec<_> = graph.arena.operands(id).iter().filter_map(|operand| operand.as_value()).collect();
+            let lists: Vec<_> =
+                graph.arena.operands(id).iter().filter_map(|operand| operand.as_value()).collect();
             let lists: Vec<_> = lists.into_iter().filter(|&value| graph.type_of(value).is_list).collect();
             let distinct: BTreeSet<_> = lists.iter().collect();
             note(seen, distinct.len() < lists.len(), "one list in two places of a call");

@@ -46,7 +46,11 @@ fn of_elements(op: Op, types: &[Type], seen: &mut BTreeSet<&'static str>) {
         }
         _ => {}
     }
-    note(seen, types[0].shape.rank() > 0 && types[0].shape.width() > 16, "a row of more than sixteen elements");
+    note(
+        seen,
+        types[0].shape.rank() > 0 && types[0].shape.width() > 16,
+        "a row of more than sixteen elements",
+    );
 }
 
 fn of_axes(op: Op, ty: Type, seen: &mut BTreeSet<&'static str>) {

@@ -217,7 +217,8 @@ fn select<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     let b = stage.like_or_scalar(step, a);
     let shape = a.0.shape();
     let of_scalars = step.size / 64 % 3 == 1;
-    let fits = |ty: Type| ty.dtype == DType::Bool && (ty.shape.rank() == 0 || (!of_scalars && ty.shape == shape));
+    let fits =
+        |ty: Type| ty.dtype == DType::Bool && (ty.shape.rank() == 0 || (!of_scalars && ty.shape == shape));
     let condition = stage.find(step, 2, fits).map(|found| found.0);
     let condition = condition.unwrap_or_else(|| {
         let floats = a.0.cast(DType::F32);
@@ -235,8 +236,9 @@ fn mask<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
         return (x.softmax(), 1.0);
     }
     let legal = step.size as usize % stage.width();
-    let legal: Vec<bool> =
-        (0..stage.width()).map(|place| place == legal || step.size.rotate_right(8 + place as u32) & 1 == 1).collect();
+    let legal: Vec<bool> = (0..stage.width())
+        .map(|place| place == legal || step.size.rotate_right(8 + place as u32) & 1 == 1)
+        .collect();
     (x.mask(&legal).softmax(), 1.0)
 }
 

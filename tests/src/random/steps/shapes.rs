@@ -27,7 +27,8 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         Act::Chunks => {
             let (x, bound) = stage.block(step, 0);
             let (axis, extent) = axis(x, size);
-            let parts: Vec<usize> = (1..=extent).rev().filter(|&parts| extent.is_multiple_of(parts)).collect();
+            let parts: Vec<usize> =
+                (1..=extent).rev().filter(|&parts| extent.is_multiple_of(parts)).collect();
             let parts = parts[size / 4 % parts.len()];
             x.chunks(axis, parts).into_iter().map(|part| (part, bound)).collect()
         }
