@@ -76,7 +76,7 @@ fn shrink(text: &str, fails: impl Fn(&GraphData) -> bool) -> String {
                 let mut fewer = lines.clone();
                 fewer.drain(end - run..end);
                 let graph =
-                    GraphData::from_text(&fewer.join("\n")).ok().filter(|graph| graph.verify().is_ok());
+                    GraphData::from_text(fewer.join("\n")).ok().filter(|graph| graph.verify().is_ok());
                 let kept = graph.is_some_and(|graph| fails(&graph));
                 if kept {
                     lines = fewer;

@@ -187,10 +187,19 @@ fn sweep(property: &str, profile: Profile) {
 
 #[test]
 fn written_graphs_have_the_gradients_of_the_reference() {
-    let players = players();
+    let (players, checked) = (players(), std::cell::Cell::new((0u32, 0u32)));
     written::check("gradients of written graphs", Numbers::Tame, 60, |graph| {
-        agrees(graph, &mut players.borrow_mut())
+        // A derivative that is finite nowhere, as that of a norm of single elements without eps, has no proof.
+        let weights = Weights::init(&graph.module, 11);
+        let expected = expected(graph, &weights, &losses(graph))?;
+        let all = (0..graph.arena.values()).map(ValueId::new);
+        let finite = all.filter_map(|value| expected.single.value(value)).flatten().all(|x| x.is_finite());
+        let (sound, seen) = checked.get();
+        checked.set((sound + u32::from(finite), seen + 1));
+        if finite { agrees(graph, &mut players.borrow_mut()) } else { Ok(()) }
     });
+    let (sound, seen) = checked.get();
+    assert!(2 * sound > seen || seen == 1, "only {sound} of {seen} graphs have finite gradients");
 }
 
 #[test]

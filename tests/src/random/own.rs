@@ -117,7 +117,11 @@ fn result<'g>(
         (3, _) => {
             let vector = stage.vector(&newest, 0).0;
             let width = stage.width();
-            return if number / 8 % 2 == 0 { vector.reshape([width, 1]) } else { vector.reshape([1, width]) };
+            return if (number / 8).is_multiple_of(2) {
+                vector.reshape([width, 1])
+            } else {
+                vector.reshape([1, width])
+            };
         }
         (4, _) => {
             if let Some(value) = stage.wanted(number) {

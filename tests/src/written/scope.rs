@@ -205,10 +205,11 @@ impl Scope<'_> {
         let names = if names.is_empty() { String::new() } else { format!("[{}]", names.join(", ")) };
         let mut spelled: Vec<String> = operands.iter().map(|value| format!("%{value}")).collect();
         // An index may be bound in its place.
-        if let (Some(last), false, true) = (spelled.last_mut(), self.in_body, takes_index(op)) {
-            if types.last() == Some(&INDEX) && self.rng.chance(40) {
-                *last = format!("#{}", self.values[operands[operands.len() - 1]].most);
-            }
+        if let (Some(last), false, true) = (spelled.last_mut(), self.in_body, takes_index(op))
+            && types.last() == Some(&INDEX)
+            && self.rng.chance(40)
+        {
+            *last = format!("#{}", self.values[operands[operands.len() - 1]].most);
         }
         let operands = if spelled.is_empty() { String::new() } else { format!("({})", spelled.join(", ")) };
         let right = format!("{}{}{names}{operands}", op.spelling(), attributes(op));

@@ -8,7 +8,7 @@ use autobatch_ir::{AppId, DType, INDEX};
 use std::collections::{BTreeSet, HashSet};
 
 fn graphs(count: u64) -> impl Iterator<Item = GraphData> {
-    (0..count).map(|seed| GraphData::from_text(&text(seed, Numbers::Tame)).expect("texts are read"))
+    (0..count).map(|seed| GraphData::from_text(text(seed, Numbers::Tame)).expect("texts are read"))
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn three_hundred_texts_have_what_is_never_emitted() {
 fn wild_texts_have_numbers_that_are_not_finite() {
     let odd = |numbers: Numbers| {
         let mut graphs =
-            (0..40).map(|seed| GraphData::from_text(&text(seed, numbers)).expect("texts are read"));
+            (0..40).map(|seed| GraphData::from_text(text(seed, numbers)).expect("texts are read"));
         graphs.any(|graph| graph.bindings.floats.iter().any(|x| !x.is_finite()))
     };
     assert!(!odd(Numbers::Tame));

@@ -24,7 +24,7 @@ pub(super) fn of_body(graph: &GraphData, body: &Body, seen: &mut BTreeSet<&'stat
 
 pub(super) fn of_graph(graph: &GraphData, seen: &mut BTreeSet<&'static str>) {
     let mut callers: BTreeMap<_, BTreeSet<usize>> = BTreeMap::new();
-    for (number, (key, apps)) in graph.stretches().into_iter().enumerate() {
+    for (number, (key, apps)) in graph.stretches().enumerate() {
         for id in apps.map(AppId::new) {
             let Callee::Cell(cell) = graph.signature(id).callee else { continue };
             if key.is_some() {

@@ -90,8 +90,11 @@ fn argument<'g>(stage: &mut Stage<'g, '_>, step: &Step, slot: u32, ty: Type) -> 
     match ty {
         INDEX => stage.index(step, CLASSES),
         ty if ty.is_list => {
-            let again =
-                if slot > 0 && step.size / 64 % 2 == 0 { stage.list_at_hand(ty.element()) } else { None };
+            let again = if slot > 0 && (step.size / 64).is_multiple_of(2) {
+                stage.list_at_hand(ty.element())
+            } else {
+                None
+            };
             again.unwrap_or_else(|| list_of_vectors(stage, step)).0.into()
         }
         ty => stage.of_type(step, slot, ty).0.into(),

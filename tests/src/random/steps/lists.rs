@@ -52,7 +52,7 @@ pub(super) fn two_lists<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> [Value<'g
     let vector = stage.vector_type();
     let items = stage.items(step, vector);
     let (xs, _) = new_list(stage, vector, &items);
-    if step.size / 64 % 2 == 0 {
+    if (step.size / 64).is_multiple_of(2) {
         return [xs, xs];
     }
     let reversed: Vec<Bounded<'g>> = items.into_iter().rev().collect();

@@ -65,7 +65,8 @@ fn stretch<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     let chains = stage.like(step, x);
     let cut = 1 + size / 2 % width;
     let first = x.0.slice(0..cut);
-    let parts = if size / 64 % 2 == 0 { vec![first] } else { vec![first, x.0.slice(width - cut..width)] };
+    let parts =
+        if (size / 64).is_multiple_of(2) { vec![first] } else { vec![first, x.0.slice(width - cut..width)] };
     let taken: usize = parts.iter().map(|part| part.shape().width()).sum();
     let row = (size / 128 % (2 * width - taken + 1)) as u32;
     let sum = match size / 1024 % 3 {

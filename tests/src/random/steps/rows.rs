@@ -112,7 +112,7 @@ fn loss<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
 /// Labels of all rows of a value: bound, computed, or several times one index.
 fn labelled_rows<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     let fits = |ty: Type| ty.dtype == DType::F32 && ty.shape.rank() > 1;
-    let found = if step.size / 64 % 2 == 0 { stage.find(step, 0, fits) } else { None };
+    let found = if (step.size / 64).is_multiple_of(2) { stage.find(step, 0, fits) } else { None };
     let (x, bound) = found.unwrap_or_else(|| stage.matrix(step, 0));
     let (width, rows) = (x.shape().width(), x.shape().without_last());
     let labels = match step.size % 3 {

@@ -107,7 +107,7 @@ fn broadcast(x: Value<'_>, size: usize) -> Value<'_> {
     let mut dims: Vec<usize> = x.shape().dims().iter().map(|&extent| extent as usize).collect();
     let repeat = 2 + size % 2;
     let mut x = x;
-    if !dims.contains(&1) && dims.len() < 4 && size / 2 % 2 == 0 {
+    if !dims.contains(&1) && dims.len() < 4 && (size / 2).is_multiple_of(2) {
         dims.insert(size / 4 % (dims.len() + 1), 1);
         x = x.reshape(dims.as_slice());
     }
@@ -116,7 +116,7 @@ fn broadcast(x: Value<'_>, size: usize) -> Value<'_> {
     for (number, &axis) in singles.iter().rev().take(2).enumerate() {
         dims[axis] = if size >> (5 + number) & 1 == 0 { repeat } else { 1 };
     }
-    if dims.len() < 4 && size / 16 % 2 == 0 {
+    if dims.len() < 4 && (size / 16).is_multiple_of(2) {
         dims.insert(0, repeat);
     }
     x.broadcast(dims.as_slice())
