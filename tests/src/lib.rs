@@ -1,6 +1,7 @@
 //! What the tests of several crates share.
 //!
-//! * [`random`]: random graphs with shrinking.
+//! * [`random`]: random graphs with shrinking, as models emit them.
+//! * [`written`]: random graphs as texts, with what the emitter does not say.
 //! * [`op_table`]: for every op its inference test, error test, numbers and gradient check; an op
 //!   without an entry does not compile.
 //! * [`trials`]: how much random tests try.
@@ -12,3 +13,4 @@ pub mod random;
 pub mod tidy;
 #[path = "../trials.rs"]
 pub mod trials;
+pub mod written;

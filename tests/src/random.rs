@@ -16,6 +16,7 @@ mod coverage;
 mod emit;
 mod kit;
 mod losses;
+mod own;
 mod recipe;
 mod rng;
 mod shrink;
@@ -27,7 +28,7 @@ mod tests;
 
 pub use act::{Act, CellName};
 pub use coverage::{Coverage, FACTS};
-pub use recipe::{Instance, Options, Profile, Reach, Recipe, Step};
+pub use recipe::{Body, Instance, Options, Profile, Reach, Recipe, Step};
 pub use rng::Rng;
 pub use shrink::shrink;
 
@@ -52,12 +53,7 @@ pub fn seeds(count: u64) -> Vec<u64> {
 /// With the seed, the complaint, and the smallest recipe found that still fails in some way.
 #[track_caller]
 pub fn check(property: &str, options: Options, count: u64, holds: impl Fn(&GraphData) -> Result<(), String>) {
-    let complaint = |recipe: &Recipe| -> Option<String> {
-        match catch_unwind(AssertUnwindSafe(|| holds(&recipe.graph()))) {
-            Ok(outcome) => outcome.err(),
-            Err(payload) => Some(panic_message(payload.as_ref())),
-        }
-    };
+    let complaint = |recipe: &Recipe| complaint_of(|| holds(&recipe.graph()));
     for seed in seeds(count) {
         let recipe = Recipe::new(seed, options);
         let Some(first) = complaint(&recipe) else { continue };
@@ -71,6 +67,14 @@ pub fn check(property: &str, options: Options, count: u64, holds: impl Fn(&Graph
             recipe.len(),
             small.len()
         );
+    }
+}
+
+/// What is wrong, if anything; a panic is a complaint like any other.
+pub(crate) fn complaint_of(holds: impl FnOnce() -> Result<(), String>) -> Option<String> {
+    match catch_unwind(AssertUnwindSafe(holds)) {
+        Ok(outcome) => outcome.err(),
+        Err(payload) => Some(panic_message(payload.as_ref())),
     }
 }
 

@@ -18,6 +18,7 @@ use autobatch_runtime_cpu::kernels::Isa;
 use autobatch_runtime_cpu::{Bound, Player};
 use autobatch_tests::random::{Options, Profile, check};
 use autobatch_tests::trials::trials;
+use autobatch_tests::written::{self, Numbers};
 
 const POLICIES: [&str; 6] = ["none", "depth", "agenda", "ratio", "beam:4", "auto"];
 const SEED: u64 = 7;
@@ -167,6 +168,19 @@ fn lattices_play_to_the_bits_of_the_reference() {
 }
 
 #[test]
+fn blocks_play_to_the_bits_of_the_reference() {
+    sweep("blocks agree", Options::new(Profile::Blocks), 40, false);
+}
+
+#[test]
 fn wild_numbers_play_to_the_bits_of_the_reference() {
     sweep("wild graphs agree", Options::new(Profile::Medium).wild(), 30, false);
+}
+
+#[test]
+fn written_graphs_play_to_the_bits_of_the_reference() {
+    let turns = std::cell::RefCell::new(Turns::new());
+    for numbers in [Numbers::Tame, Numbers::Wild] {
+        written::check("written graphs agree", numbers, 40, |graph| turns.borrow_mut().agrees(graph, false));
+    }
 }

@@ -13,6 +13,7 @@ use autobatch_ir::{Weights, reference};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request, RowOrder};
 use autobatch_tests::random::{Options, Profile, check, seeds};
+use autobatch_tests::written::{self, Numbers};
 use std::cell::Cell;
 
 const POLICIES: [&str; 4] = ["none", "depth", "agenda", "auto"];
@@ -54,7 +55,12 @@ fn holds_under(
     for (policy_number, policy) in policies.iter().enumerate() {
         let mut planner = Planner::new(policy.parse::<Policy>().expect("a policy").load().expect("no file"));
         // All values keep all rows; the outputs alone let rows be used again.
-        let modes = [(Mode::Train, &values[..]), (Mode::Infer, &[]), (Mode::Infer, &values[..1])];
+        let modes = [
+            (Mode::Train, &values[..]),
+            (Mode::Infer, &[]),
+            (Mode::Infer, &values[..1]),
+            (Mode::Grow, &values[..]),
+        ];
         for (mode_number, (mode, wanted)) in modes.into_iter().enumerate() {
             for (order_number, rows) in ORDERS.into_iter().enumerate() {
                 let number = policy_number + 3 * mode_number + order_number;
@@ -114,8 +120,21 @@ fn plans_of_trees_chains_and_lattices_are_proved() {
 }
 
 #[test]
+fn plans_of_blocks_are_proved() {
+    sweep("plans of blocks", Options::new(Profile::Blocks), false);
+    sweep("plans of blocks of wild numbers", Options::new(Profile::Blocks).wild(), false);
+}
+
+#[test]
 fn plans_with_wild_numbers_are_proved() {
     sweep("plans of wild graphs", Options::new(Profile::Medium).wild(), false);
+}
+
+#[test]
+fn plans_of_written_graphs_are_proved() {
+    for numbers in [Numbers::Tame, Numbers::Wild] {
+        written::check("plans of written graphs", numbers, 60, |graph| holds_once_each(graph, false));
+    }
 }
 
 /// Five hundred graphs of 20 to 200 applications; ten thousand in the long tier.

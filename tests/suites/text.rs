@@ -1,7 +1,8 @@
-//! Random graphs keep their meaning in text.
+//! Random graphs keep their meaning in text, and in every other format.
 
-use autobatch_ir::GraphData;
+use autobatch_ir::{GraphData, Module};
 use autobatch_tests::random::{self, Options, Profile};
+use autobatch_tests::written::{self, Numbers};
 
 fn round_trip(graph: &GraphData) -> Result<(), String> {
     let text = graph.to_text();
@@ -30,5 +31,37 @@ fn round_trip(graph: &GraphData) -> Result<(), String> {
 fn random_graphs_read_back_with_the_same_meaning() {
     for profile in Profile::ALL {
         random::check("text keeps the meaning", Options::new(profile), 100, round_trip);
+    }
+}
+
+/// A graph that came from a text comes back from every format with the same bytes, and its module likewise.
+fn every_format(graph: &GraphData) -> Result<(), String> {
+    round_trip(graph)?;
+    let said = |error: &dyn std::fmt::Display| error.to_string();
+    let bytes = graph.to_bytes();
+    let back = GraphData::from_bytes(&bytes).map_err(|error| said(&error))?;
+    if back.to_bytes() != bytes {
+        return Err("its bytes read back another graph".to_owned());
+    }
+    for pretty in [false, true] {
+        let json = graph.to_json(pretty).map_err(|error| said(&error))?;
+        let back = GraphData::from_json(&json).map_err(|error| said(&error))?;
+        if back.to_bytes() != bytes {
+            return Err(format!("its JSON reads back another graph:\n{json}"));
+        }
+    }
+    let module = graph.module.to_bytes();
+    let from_bytes = Module::from_bytes(&module).map_err(|error| said(&error))?;
+    let from_text = Module::from_text(graph.module.to_text()).map_err(|error| said(&error))?;
+    if from_bytes.to_bytes() != module || from_text.to_bytes() != module {
+        return Err("its module reads back another one".to_owned());
+    }
+    Ok(())
+}
+
+#[test]
+fn written_graphs_come_back_from_every_format() {
+    for numbers in [Numbers::Tame, Numbers::Wild] {
+        written::check("formats keep the meaning", numbers, 200, every_format);
     }
 }

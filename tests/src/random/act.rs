@@ -24,6 +24,8 @@ pub enum Act {
     Index,
     /// A vector of bound indices.
     Indices,
+    /// Integers or truth values of rank 0 to 4.
+    Words,
     /// An elementwise function.
     Unary(Unary),
     /// `leaky_relu`.
@@ -62,6 +64,8 @@ pub enum Act {
     AffineTransposed,
     /// Several rows at once.
     AffineRows,
+    /// A stretch of the rows of a weight, from any row on, begun or gone on with.
+    Stretch,
     /// A weight stored in 16 bits.
     AffineHalf,
     /// A product of two values.
@@ -72,15 +76,15 @@ pub enum Act {
     Outer,
     /// Side by side along the innermost axis.
     Concat,
-    /// Side by side along the outermost axis.
+    /// Side by side along any axis.
     ConcatAxis,
     /// Two parts of the innermost axis.
     Split,
-    /// The rows of a matrix.
+    /// Equal parts of any axis.
     Chunks,
     /// A range of the innermost axis.
     Slice,
-    /// A range of the outermost axis.
+    /// A range of any axis.
     SliceAxis,
     /// Another shape.
     Reshape,
@@ -156,6 +160,8 @@ pub enum CellName {
     Fold,
     /// A list port, attended to.
     Attend,
+    /// Two list ports, one of which gives the scores of the other.
+    Both,
     /// Noise.
     Drop,
     /// A cell that calls a noisy cell twice.
@@ -170,13 +176,14 @@ pub enum CellName {
 
 impl CellName {
     /// Every cell.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Leaf,
         Self::Node,
         Self::Forward,
         Self::Backward,
         Self::Fold,
         Self::Attend,
+        Self::Both,
         Self::Drop,
         Self::Twice,
         Self::Deep,
@@ -185,7 +192,7 @@ impl CellName {
     ];
 }
 
-const PLAIN: [Act; 50] = [
+const PLAIN: [Act; 52] = [
     Act::Input,
     Act::InputShaped,
     Act::Fill,
@@ -195,6 +202,7 @@ const PLAIN: [Act; 50] = [
     Act::OneHot,
     Act::Index,
     Act::Indices,
+    Act::Words,
     Act::LeakyRelu,
     Act::Elu,
     Act::Clamp,
@@ -207,6 +215,7 @@ const PLAIN: [Act; 50] = [
     Act::AffineParts,
     Act::AffineTransposed,
     Act::AffineRows,
+    Act::Stretch,
     Act::AffineHalf,
     Act::Matmul,
     Act::Dot,
@@ -238,6 +247,58 @@ const PLAIN: [Act; 50] = [
     Act::Bce,
 ];
 
+const ON_BLOCKS: [Act; 38] = [
+    Act::InputShaped,
+    Act::InputShaped,
+    Act::Words,
+    Act::Words,
+    Act::Input,
+    Act::Param,
+    Act::Index,
+    Act::Unary(Unary::Tanh),
+    Act::Unary(Unary::Square),
+    Act::Binary(Binary::Add),
+    Act::Binary(Binary::Mul),
+    Act::WithScalar(Binary::Sub),
+    Act::WithScalar(Binary::Max),
+    Act::Ints(Binary::Add),
+    Act::Ints(Binary::Min),
+    Act::Compare(Compare::Lt),
+    Act::Compare(Compare::Ne),
+    Act::Select,
+    Act::Select,
+    Act::Select,
+    Act::Cast(DType::F32),
+    Act::Cast(DType::Bool),
+    Act::Meet,
+    Act::Stretch,
+    Act::Stretch,
+    Act::AffineRows,
+    Act::Matmul,
+    Act::Outer,
+    Act::ArgMax,
+    Act::TopK,
+    Act::Softmax,
+    Act::LogSumExp,
+    Act::LayerNorm,
+    Act::LayerNorm,
+    Act::LabelledRows,
+    Act::LabelledRows,
+    Act::Mse,
+    Act::Call(CellName::Free),
+];
+/// What moves elements: as often as everything else on blocks.
+const MOVES: [Act; 8] = [
+    Act::Broadcast,
+    Act::ConcatAxis,
+    Act::Chunks,
+    Act::SliceAxis,
+    Act::Reshape,
+    Act::Transpose,
+    Act::Pick,
+    Act::Stack,
+];
+
 const RARE: [Act; 4] = [Act::Hinge, Act::Dropout, Act::StopGradient, Act::ScaleGradient];
 const INT_OPS: [Binary; 5] = [Binary::Add, Binary::Sub, Binary::Mul, Binary::Min, Binary::Max];
 
@@ -260,6 +321,16 @@ impl Act {
         acts.extend([false, true].map(|softmax| Self::WeightedSum { softmax }));
         acts.extend(CellName::ALL.map(Self::Call));
         acts
+    }
+
+    /// Acts on values of any rank and element type, those that move elements several times.
+    #[must_use]
+    pub fn on_blocks() -> Vec<Self> {
+        let folds = Fold::ALL.iter().map(|&fold| Self::Reduce(fold, Over::Last));
+        let lists = ListFold::ALL.iter().map(|&fold| Self::ListFold(fold));
+        let sums = [false, true].map(|softmax| Self::WeightedSum { softmax });
+        let moves = MOVES.into_iter().cycle().take(6 * MOVES.len());
+        ON_BLOCKS.into_iter().chain(folds).chain(lists).chain(sums).chain(moves).collect()
     }
 
     /// Whether what it makes depends smoothly on its operands, and its derivative is the true one.

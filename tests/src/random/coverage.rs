@@ -1,8 +1,11 @@
 //! What a set of graphs contains, so that a test can say that nothing is missing.
 
+mod cells;
+mod forms;
+
 use crate::op_table::Kind;
 use autobatch_ir::graph::{Arena, Callee, Op, OperandKind, OutputKind, ParamArg, Signature};
-use autobatch_ir::{AppId, DType, GraphData, INDEX};
+use autobatch_ir::{AppId, DType, GraphData, INDEX, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Counts of what graphs contain. Bodies of cells count too.
@@ -49,6 +52,48 @@ pub const FACTS: &[&str] = &[
     "i32 values",
     "u32 values",
     "bool values",
+    "a row of more than sixteen elements",
+    "an elementwise op of a scalar",
+    "a select with a scalar branch",
+    "a select under a scalar condition",
+    "a clamp without an end",
+    "a broadcast of an inner axis",
+    "a transpose of rank 3",
+    "a transpose of rank 4",
+    "a transpose of words",
+    "a concat along a middle axis",
+    "a concat along the outermost of several axes",
+    "a concat of words",
+    "a split along a middle axis",
+    "a split along the outermost of several axes",
+    "a split of words",
+    "a slice along a middle axis",
+    "a slice along the outermost of several axes",
+    "a slice of words",
+    "a stack of integers",
+    "a stack of truth values",
+    "a pick of integers",
+    "a pick of truth values",
+    "rows of one element",
+    "a layer norm without eps",
+    "labels of a block of rows",
+    "a stretch of a product behind the first row",
+    "a stretch of a product of rows",
+    "a stretch of a product of two parts",
+    "a lookup that keeps all rows",
+    "a list of scalars",
+    "a list of matrices",
+    "a list that two applications read",
+    "one list in two places of an application",
+    "one list in two places of a call",
+    "an empty list given to a cell",
+    "a cell without ports",
+    "a port of words",
+    "a cell that returns a value twice",
+    "a cell that returns a port",
+    "a cell that returns a reshaped value",
+    "a cell that returns words",
+    "calls of one cell in three instances",
 ];
 
 impl Coverage {
@@ -56,8 +101,10 @@ impl Coverage {
     pub fn add(&mut self, graph: &GraphData) {
         let mut seen = BTreeSet::new();
         self.add_arena(graph, &graph.arena, &mut seen);
+        cells::of_graph(graph, &mut seen);
         for decl in &graph.module.cells {
             self.add_arena(graph, &decl.body.arena, &mut seen);
+            cells::of_body(graph, &decl.body, &mut seen);
             let calls = decl
                 .body
                 .arena
@@ -104,6 +151,7 @@ impl Coverage {
                 *self.ops.entry(Kind::of(&op)).or_default() += 1;
             }
             note_app(graph, arena, id, signature, seen);
+            forms::of_application(graph, arena, id, signature, seen);
             let mut own = BTreeSet::new();
             for value in arena.operands(id).iter().filter_map(|operand| operand.as_value()) {
                 readers[value.index()] += 1;
@@ -114,6 +162,13 @@ impl Coverage {
         }
         note(seen, readers.iter().any(|&count| count > 3), "a value read more than three times");
         note(seen, readers.contains(&0), "a value that nothing reads");
+        let lists =
+            (0..arena.values()).map(ValueId::new).filter(|&value| graph.ty(arena.type_of(value)).is_list);
+        note(
+            seen,
+            lists.into_iter().any(|list| readers[list.index()] > 1),
+            "a list that two applications read",
+        );
         note(seen, params.values().any(|&count| count > 1), "a parameter used by two applications");
         for &ty in arena.value_types() {
             const RANKS: [&str; 5] = ["rank 0", "rank 1", "rank 2", "rank 3", "rank 4"];

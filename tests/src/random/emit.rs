@@ -17,18 +17,18 @@ impl Recipe {
         let g = Graph::new(&module);
         let mut prefix = Stage::new(&g, &kit, self.options, false);
         play(&mut prefix, &self.prefix);
-        let shared = prefix.pool();
         let mut losses = Vec::new();
         for (number, instance) in self.instances.iter().enumerate() {
             g.instance(instance.key);
-            let stage = Stage::new(&g, &kit, self.options, false).with_pool(shared.clone());
-            losses.extend(self.instance(stage, number, instance));
+            losses.extend(self.instance(prefix.clone(), number, instance));
         }
         if self.total && !losses.is_empty() {
             g.common();
             g.output("total", g.list(&losses).mean());
         }
-        g.finish().unwrap_or_else(|error| panic!("the emitter refused a recipe: {error}\n{self:#?}"))
+        let graph =
+            g.finish().unwrap_or_else(|error| panic!("the emitter refused a recipe: {error}\n{self:#?}"));
+        if self.dense { with_dense_lookups(&graph) } else { graph }
     }
 
     fn instance<'g>(
@@ -47,6 +47,12 @@ impl Recipe {
         stage.g.loss(&format!("loss{number}"), loss);
         Some(loss)
     }
+}
+
+/// The graph with lookups that text alone can say.
+fn with_dense_lookups(graph: &GraphData) -> GraphData {
+    let text = graph.to_text().replace("lookup[", "lookup{dense}[");
+    GraphData::from_text(&text).expect("the attribute is legal wherever the op is")
 }
 
 /// Takes every step in order.

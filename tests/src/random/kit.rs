@@ -1,9 +1,8 @@
 //! The module of a recipe: its parameters, and the cells that its steps call.
 
 use super::act::{Act, CellName};
-use super::emit::play;
-use super::recipe::{Recipe, Step};
-use super::stage::{LIMIT, Stage};
+use super::own::Own;
+use super::recipe::Recipe;
 use autobatch_ir::module::ParamKind;
 use autobatch_ir::{Cell, DType, INDEX, Init, Module, ModuleBuilder, Param, Table, f32, list};
 use std::collections::BTreeSet;
@@ -11,7 +10,7 @@ use std::sync::Arc;
 
 /// The classes of labelled losses.
 pub(super) const CLASSES: usize = 3;
-/// The rows of the table: at least as many as any vector is wide, so that places are rows.
+/// The least rows of the table; it has as many as a vector is wide, so that places are rows.
 pub(super) const ROWS: usize = 9;
 /// The magnitude below which parameters are drawn.
 pub(super) const WEIGHT: f64 = 0.5;
@@ -34,11 +33,12 @@ pub(super) struct Kit {
     pub(super) backward: Option<Cell<2, 1>>,
     pub(super) fold: Option<Cell<2, 1>>,
     pub(super) attend: Option<Cell<2, 1>>,
+    pub(super) both: Option<Cell<2, 1>>,
     pub(super) drop: Option<Cell<1, 1>>,
     pub(super) twice: Option<Cell<1, 1>>,
     pub(super) deep: Option<Cell<2, 1>>,
     pub(super) head: Option<Cell<2, 1>>,
-    pub(super) free: Vec<Cell<2, 2>>,
+    pub(super) free: Vec<Own>,
 }
 
 impl Kit {
@@ -50,8 +50,8 @@ impl Kit {
         kit.plain_cells(&mut m, &called);
         kit.nested_cells(&mut m, &called);
         for body in &recipe.cells {
-            let cell = kit.free_cell(&mut m, recipe, body);
-            kit.free.push(cell);
+            let own = Own::declare(&mut m, &kit, recipe, body);
+            kit.free.push(own);
         }
         (m.build().expect("recipes make legal modules"), kit)
     }
@@ -83,6 +83,9 @@ impl Kit {
         self.attend = wants(CellName::Attend).then(|| {
             m.cell("attend", [vector, list(vector)], |g, [x, xs]| [g.attend(x, xs, xs, 0.5) + x * 0.5])
         });
+        self.both = wants(CellName::Both).then(|| {
+            m.cell("both", [list(vector); 2], |g, [xs, ys]| [g.softmax_sum(xs, ys) - xs.mean() * 0.5])
+        });
         self.head = wants(CellName::Head).then(|| {
             m.cell("head", [vector, INDEX], |_, [x, label]| {
                 [x.affine(out, Some(out_bias)).cross_entropy(label)]
@@ -112,36 +115,19 @@ impl Kit {
             }));
         }
     }
-
-    fn free_cell(&self, m: &mut ModuleBuilder, recipe: &Recipe, body: &[Step]) -> Cell<2, 2> {
-        m.cell("free", [f32([self.width]); 2], |g, ports| {
-            let mut stage = Stage::new(g, self, recipe.options, true);
-            let head = Step {
-                name: 0,
-                act: Act::Fill,
-                reach: super::Reach::Latest,
-                twin: false,
-                pick: 1,
-                size: 0,
-                alone: false,
-            };
-            ports.into_iter().for_each(|port| stage.keep(&head, port, LIMIT));
-            play(&mut stage, body);
-            stage.last_vectors(&head)
-        })
-    }
 }
 
 fn parameters(m: &mut ModuleBuilder, h: usize) -> Kit {
     let init = || Init::Uniform(WEIGHT as f32);
+    let half = if h.is_multiple_of(2) { DType::F16 } else { DType::BF16 };
     Kit {
         width: h,
-        table: m.table("table", [ROWS, h], init()),
+        table: m.table("table", [ROWS.max(h), h], init()),
         square: m.param("square", [h, h], init()),
         tall: m.param("tall", [2 * h, h], init()),
         other: m.param("other", [2 * h, h], init()),
         bias: m.param("bias", [h], init()),
-        half: m.param_stored_as("half", ParamKind::Param, DType::BF16, [h, h], init()),
+        half: m.param_stored_as("half", ParamKind::Param, half, [h, h], init()),
         out: m.param("out", [h, CLASSES], init()),
         out_bias: m.param("out_bias", [CLASSES], init()),
         leaf: None,
@@ -150,6 +136,7 @@ fn parameters(m: &mut ModuleBuilder, h: usize) -> Kit {
         backward: None,
         fold: None,
         attend: None,
+        both: None,
         drop: None,
         twice: None,
         deep: None,

@@ -1,30 +1,26 @@
 //! The loss of an instance: it reads what nothing else read, and depends on parameters.
 
-use super::act::Act;
 use super::kit::CLASSES;
-use super::recipe::{Reach, Step};
+use super::recipe::Step;
 use super::stage::Stage;
-use autobatch_ir::{Graph, Value};
+use autobatch_ir::{DType, Graph, Value};
 
 /// A scalar that depends smoothly on parameters if the stage's steps do.
 pub(super) fn of_instance<'g>(stage: &mut Stage<'g, '_>, form: u32) -> Value<'g> {
-    let step = Step {
-        name: 0,
-        act: Act::Fill,
-        reach: Reach::Any,
-        twin: false,
-        pick: form,
-        size: form / 8,
-        alone: false,
-    };
-    let x = features(stage, &step);
+    let step = Step::choice(form, form / 8);
+    let loss = of_vectors(stage, &step, form);
+    of_the_rest(stage, &step, loss, form / 64 % 4)
+}
+
+fn of_vectors<'g>(stage: &mut Stage<'g, '_>, step: &Step, form: u32) -> Value<'g> {
+    let x = features(stage, step);
     let label = form / 8 % CLASSES as u32;
     if let (1, Some(head)) = (form % 8, stage.kit.head) {
         let [loss] = stage.g.call(head, (x, label));
         return loss;
     }
     let scores = x.affine(stage.kit.out, Some(stage.kit.out_bias));
-    let numbers = finite(&stage.numbers(&step, CLASSES));
+    let numbers = finite(&stage.numbers(step, CLASSES));
     let target = |g: &'g Graph| g.input(&numbers);
     match form % 8 {
         2 => scores.mse(target(stage.g)),
@@ -39,12 +35,25 @@ pub(super) fn of_instance<'g>(stage: &mut Stage<'g, '_>, form: u32) -> Value<'g>
 
 /// The sum of some values that nothing read, or any vector.
 fn features<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Value<'g> {
-    let sinks = stage.sinks(4);
+    let vector = stage.vector_type();
+    let sinks = stage.sinks(4, |ty| ty == vector);
     match sinks.as_slice() {
         [] => stage.vector(step, 0).0,
         [one] => one.0,
         several => stage.g.list(several.iter().map(|sink| sink.0)).sum(),
     }
+}
+
+/// The loss and `count` values of other shapes that nothing read, each element with a weight of its own: gradients
+/// tell places apart.
+fn of_the_rest<'g>(stage: &mut Stage<'g, '_>, step: &Step, loss: Value<'g>, count: u32) -> Value<'g> {
+    let vector = stage.vector_type();
+    let sinks = stage.sinks(count as usize, |ty| ty.dtype == DType::F32 && ty != vector);
+    sinks.into_iter().fold(loss, |loss, (x, _)| {
+        let weights = finite(&stage.numbers(step, x.shape().elements()));
+        let weighted = x * stage.g.input_shaped(x.shape(), &weights);
+        loss + if x.shape().rank() > 0 { weighted.sum() } else { weighted }
+    })
 }
 
 /// Targets stay finite even where inputs are wild.

@@ -21,11 +21,14 @@ pub enum Profile {
     Chains,
     /// Lists of near values, folded and attended to.
     Lattices,
+    /// Values of every rank and element type, moved along every axis.
+    Blocks,
 }
 
 impl Profile {
     /// Every profile.
-    pub const ALL: [Self; 5] = [Self::Small, Self::Medium, Self::Trees, Self::Chains, Self::Lattices];
+    pub const ALL: [Self; 6] =
+        [Self::Small, Self::Medium, Self::Trees, Self::Chains, Self::Lattices, Self::Blocks];
 
     /// The applications that a graph of this profile has, list and bound numbers included.
     #[must_use]
@@ -33,7 +36,7 @@ impl Profile {
         match self {
             Self::Small => 1..=14,
             Self::Medium => 20..=200,
-            Self::Trees | Self::Chains | Self::Lattices => 10..=400,
+            Self::Trees | Self::Chains | Self::Lattices | Self::Blocks => 10..=400,
         }
     }
 }
@@ -43,8 +46,10 @@ impl Profile {
 pub struct Options {
     /// The kind of graph.
     pub profile: Profile,
-    /// Every instance has a loss, which depends smoothly on parameters.
-    pub differentiable: bool,
+    /// Every instance has a loss.
+    pub losses: bool,
+    /// Losses depend smoothly on parameters.
+    pub smooth: bool,
     /// No losses, no noise, nothing that has a meaning in training only.
     pub infer_only: bool,
     /// Numbers of any size, infinities and NaN included, and functions outside their domain.
@@ -55,13 +60,19 @@ impl Options {
     /// Everything the profile has, in a sane range of numbers.
     #[must_use]
     pub const fn new(profile: Profile) -> Self {
-        Self { profile, differentiable: false, infer_only: false, wild: false }
+        Self { profile, losses: false, smooth: false, infer_only: false, wild: false }
+    }
+
+    /// With a loss an instance, of whatever ops.
+    #[must_use]
+    pub const fn with_losses(self) -> Self {
+        Self { losses: true, ..self }
     }
 
     /// With losses that depend smoothly on parameters.
     #[must_use]
     pub const fn differentiable(self) -> Self {
-        Self { differentiable: true, ..self }
+        Self { losses: true, smooth: true, ..self }
     }
 
     /// Without what has a meaning in training only.
@@ -77,7 +88,7 @@ impl Options {
     }
 
     fn allows(self, act: Act) -> bool {
-        (!self.differentiable || act.is_smooth()) && (!self.infer_only || !act.is_for_training())
+        (!self.smooth || act.is_smooth()) && (!self.infer_only || !act.is_for_training())
     }
 }
 
@@ -113,6 +124,25 @@ pub struct Step {
     pub alone: bool,
 }
 
+impl Step {
+    /// A decision that is no step of a recipe: what else is chosen among the values at hand.
+    #[must_use]
+    pub const fn choice(pick: u32, size: u32) -> Self {
+        Self { name: 0, act: Act::Fill, reach: Reach::Any, twin: false, pick, size, alone: false }
+    }
+}
+
+/// One of the recipe's own cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Body {
+    /// One number a port, which chooses its type.
+    pub ports: Vec<u32>,
+    /// What it does.
+    pub steps: Vec<Step>,
+    /// One number a result, which chooses the value; there is a result where this is empty, too.
+    pub results: Vec<u32>,
+}
+
 /// One instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
@@ -134,13 +164,15 @@ pub struct Recipe {
     /// The width of most vectors.
     pub width: u32,
     /// The bodies of the recipe's own cells.
-    pub cells: Vec<Vec<Step>>,
+    pub cells: Vec<Body>,
     /// What is common to all instances.
     pub prefix: Vec<Step>,
     /// The instances.
     pub instances: Vec<Instance>,
     /// Whether a common stretch at the end reads all losses.
     pub total: bool,
+    /// Whether gradients of lookups keep all rows of the table.
+    pub dense: bool,
 }
 
 impl Recipe {
@@ -156,9 +188,9 @@ impl Recipe {
     /// How many decisions there are: the measure that shrinking lowers.
     #[must_use]
     pub fn len(&self) -> usize {
-        let steps = |steps: &[Step]| steps.len();
-        self.cells.iter().map(|cell| 1 + steps(cell)).sum::<usize>()
-            + steps(&self.prefix)
+        let of_cell = |cell: &Body| 1 + cell.ports.len() + cell.steps.len() + cell.results.len();
+        self.cells.iter().map(of_cell).sum::<usize>()
+            + self.prefix.len()
             + self.instances.iter().map(|i| 1 + i.steps.len() + i.outputs.len()).sum::<usize>()
     }
 
@@ -171,7 +203,7 @@ impl Recipe {
     /// Every step of the recipe.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
         let instances = self.instances.iter().flat_map(|instance| &instance.steps);
-        self.cells.iter().flatten().chain(&self.prefix).chain(instances)
+        self.cells.iter().flat_map(|cell| &cell.steps).chain(&self.prefix).chain(instances)
     }
 
     /// Adds and drops steps until the number of applications is the profile's.
@@ -209,6 +241,9 @@ fn deck(options: Options) -> Vec<Act> {
     let mut deck = Act::all();
     deck.extend(CellName::ALL.map(Act::Call));
     deck.extend([Act::Affine, Act::AffineBias, Act::AffineParts, Act::AffineRows, Act::Look]);
+    if options.profile == Profile::Blocks {
+        deck = Act::on_blocks();
+    }
     deck.retain(|&act| options.allows(act));
     deck
 }
@@ -225,29 +260,61 @@ impl Author {
         let options = self.options;
         let small = options.profile == Profile::Small;
         let cells = if small { self.rng.below(2) } else { self.rng.below(4) };
-        let width = 1 + self.rng.below(if small { 3 } else { 6 });
-        let cells = (0..cells).map(|_| self.steps(1, 5)).collect();
+        let width = match small {
+            true => 1 + self.rng.below(3),
+            // Beyond what an instruction takes at once, now and then.
+            false if self.rng.chance(6) => self.rng.pick(&[16, 17, 33]),
+            false => 1 + self.rng.below(6),
+        };
+        let cells = (0..cells).map(|_| self.body()).collect();
         let prefix = if self.rng.chance(50) { self.steps(1, 3) } else { Vec::new() };
         let instances = match options.profile {
             Profile::Small => self.rng.between(1, 4),
             _ => self.rng.between(2, 8),
         };
-        let instances = (0..instances).map(|number| self.instance(u64::from(number))).collect();
-        let total = options.differentiable && self.rng.chance(50);
-        Recipe { options, width, cells, prefix, instances, total }
+        let instances = self.instances(instances);
+        let total = options.losses && self.rng.chance(50);
+        let dense = self.rng.chance(25);
+        Recipe { options, width, cells, prefix, instances, total, dense }
+    }
+
+    /// Some do what the one before them does, with other operands and numbers: what they apply shares batches.
+    fn instances(&mut self, count: u32) -> Vec<Instance> {
+        let mut instances: Vec<Instance> = Vec::new();
+        for number in 0..count {
+            let mut instance = self.instance(u64::from(number));
+            if let (true, Some(before)) = (self.rng.chance(35), instances.last()) {
+                instance.steps = before.steps.iter().map(|step| self.again(step)).collect();
+            }
+            instances.push(instance);
+        }
+        instances
+    }
+
+    fn again(&mut self, step: &Step) -> Step {
+        let other = self.act(step.act, step.reach);
+        Step { name: other.name, pick: other.pick, ..*step }
+    }
+
+    fn body(&mut self) -> Body {
+        let mut numbers = |low, high| -> Vec<u32> {
+            (0..self.rng.between(low, high)).map(|_| self.rng.word() as u32).collect()
+        };
+        let (ports, results) = (numbers(0, 4), numbers(1, 3));
+        Body { ports, steps: self.steps(1, 5), results }
     }
 
     fn instance(&mut self, number: u64) -> Instance {
         let steps = match self.options.profile {
             _ if self.rng.chance(15) => self.steps(0, 1),
             Profile::Small => self.steps(1, 4),
-            Profile::Medium => self.steps(1, 12),
+            Profile::Medium | Profile::Blocks => self.steps(1, 12),
             Profile::Trees => self.tree(),
             Profile::Chains => self.chain(),
             Profile::Lattices => self.lattice(),
         };
         let outputs = (0..self.rng.below(3)).map(|_| self.rng.word() as u32).collect();
-        let wants_loss = self.options.differentiable || self.rng.chance(40);
+        let wants_loss = self.options.losses || self.rng.chance(40);
         let loss = (wants_loss && !self.options.infer_only).then(|| self.rng.word() as u32);
         Instance { key: number + 100 * u64::from(self.rng.below(10)), steps, outputs, loss }
     }
@@ -287,7 +354,7 @@ impl Author {
     }
 
     fn chain(&mut self) -> Vec<Step> {
-        let cell = self.rng.pick(&[CellName::Forward, CellName::Backward, CellName::Deep]);
+        let cell = self.rng.pick(&[CellName::Forward, CellName::Backward, CellName::Deep, CellName::Free]);
         let mut steps = Vec::new();
         for _ in 0..self.rng.between(1, 9) {
             steps.push(self.act(Act::Call(cell), Reach::Latest));
@@ -304,6 +371,7 @@ impl Author {
         let folds = [
             Act::Call(CellName::Fold),
             Act::Call(CellName::Attend),
+            Act::Call(CellName::Both),
             Act::ListFold(autobatch_ir::graph::ListFold::Mean),
             Act::WeightedSum { softmax: true },
             Act::Call(CellName::Forward),

@@ -41,9 +41,12 @@ impl<F: FnMut(&Recipe) -> bool> Search<F> {
             self.plain_instance(number);
         }
         for number in 0..self.best.cells.len() {
-            self.thin(&move |recipe: &mut Recipe| &mut recipe.cells[number]);
+            self.thin(&move |recipe: &mut Recipe| &mut recipe.cells[number].steps);
+            self.plain_numbers(&move |recipe: &mut Recipe| &mut recipe.cells[number].ports);
+            self.plain_numbers(&move |recipe: &mut Recipe| &mut recipe.cells[number].results);
         }
         self.try_to(|recipe| recipe.total = false);
+        self.try_to(|recipe| recipe.dense = false);
         self.try_to(|recipe| recipe.options.wild = false);
         for width in 1..self.best.width {
             if self.try_to(|recipe| recipe.width = width) {
@@ -85,6 +88,14 @@ impl<F: FnMut(&Recipe) -> bool> Search<F> {
                 }
             }
             run /= 2;
+        }
+    }
+
+    /// Removes numbers of a list and makes 0 of those that stay.
+    fn plain_numbers(&mut self, list: &dyn Fn(&mut Recipe) -> &mut Vec<u32>) {
+        self.thin(list);
+        for place in 0..list(&mut self.best).len() {
+            self.try_to(|recipe| list(recipe)[place] = 0);
         }
     }
 
@@ -133,5 +144,11 @@ impl<F: FnMut(&Recipe) -> bool> Search<F> {
 
 fn step_at(recipe: &mut Recipe, place: usize) -> Option<&mut Step> {
     let instances = recipe.instances.iter_mut().flat_map(|instance| &mut instance.steps);
-    recipe.cells.iter_mut().flatten().chain(&mut recipe.prefix).chain(instances).nth(place)
+    recipe
+        .cells
+        .iter_mut()
+        .flat_map(|cell| &mut cell.steps)
+        .chain(&mut recipe.prefix)
+        .chain(instances)
+        .nth(place)
 }

@@ -7,17 +7,19 @@ use super::kit::Kit;
 use super::recipe::{Options, Reach, Step};
 use super::rng::Rng;
 use autobatch_ir::hash::avalanche;
-use autobatch_ir::{Arg, DType, Graph, INDEX, Type, Value, f32};
+use autobatch_ir::{Arg, DType, Graph, INDEX, Shape, Type, Value, f32};
 
 /// The largest magnitude that floats are kept at.
 pub(super) const LIMIT: f64 = 4.0;
 /// The largest number of elements of a kept value.
 pub(super) const ELEMENTS: usize = 256;
+/// The most values that a list has.
+pub(super) const LONGEST: u32 = 9;
 
 /// A value at hand.
 #[derive(Clone, Copy)]
-pub(super) struct Entry<'g> {
-    pub(super) value: Value<'g>,
+struct Entry<'g> {
+    value: Value<'g>,
     ty: Type,
     name: u64,
     bound: f64,
@@ -28,26 +30,19 @@ pub(super) struct Entry<'g> {
 pub(super) type Bounded<'g> = (Value<'g>, f64);
 
 /// What a step sees.
+#[derive(Clone)]
 pub(super) struct Stage<'g, 'k> {
     pub(super) g: &'g Graph,
     pub(super) kit: &'k Kit,
     pub(super) options: Options,
     pub(super) in_body: bool,
     pool: Vec<Entry<'g>>,
+    lists: Vec<Bounded<'g>>,
 }
 
 impl<'g, 'k> Stage<'g, 'k> {
     pub(super) fn new(g: &'g Graph, kit: &'k Kit, options: Options, in_body: bool) -> Self {
-        Self { g, kit, options, in_body, pool: Vec::new() }
-    }
-
-    /// The values kept so far, for a stage that may read them too.
-    pub(super) fn pool(&self) -> Vec<Entry<'g>> {
-        self.pool.clone()
-    }
-
-    pub(super) fn with_pool(self, pool: Vec<Entry<'g>>) -> Self {
-        Self { pool, ..self }
+        Self { g, kit, options, in_body, pool: Vec::new(), lists: Vec::new() }
     }
 
     /// The width of most vectors.
@@ -69,6 +64,16 @@ impl<'g, 'k> Stage<'g, 'k> {
         let ordinal = self.pool.iter().filter(|entry| entry.name >> 8 == u64::from(step.name)).count();
         let name = (u64::from(step.name) << 8) | ordinal as u64;
         self.pool.push(Entry { value, ty, name, bound, uses: 0 });
+    }
+
+    /// Keeps a list, none of whose values is larger than this.
+    pub(super) fn keep_list(&mut self, list: Value<'g>, bound: f64) {
+        self.lists.push((list, bound));
+    }
+
+    /// The newest list of values of this type.
+    pub(super) fn list_at_hand(&self, element: Type) -> Option<Bounded<'g>> {
+        self.lists.iter().rev().find(|(list, _)| list.ty().element() == element).copied()
     }
 
     pub(super) fn tame(&self, value: Value<'g>, bound: f64) -> Bounded<'g> {
@@ -104,10 +109,9 @@ impl<'g, 'k> Stage<'g, 'k> {
         Some((self.pool[at].value, self.pool[at].bound))
     }
 
-    /// The newest values of the usual width that nothing has read.
-    pub(super) fn sinks(&mut self, count: usize) -> Vec<Bounded<'g>> {
-        let wanted = self.vector_type();
-        let fits = |entry: &&mut Entry<'g>| entry.ty == wanted && entry.uses == 0;
+    /// The newest values of such types that nothing has read.
+    pub(super) fn sinks(&mut self, count: usize, fits: impl Fn(Type) -> bool) -> Vec<Bounded<'g>> {
+        let fits = |entry: &&mut Entry<'g>| entry.uses == 0 && fits(entry.ty);
         let take = |entry: &mut Entry<'g>| {
             entry.uses += 1;
             (entry.value, entry.bound)
@@ -141,24 +145,70 @@ impl<'g, 'k> Stage<'g, 'k> {
     }
 
     /// Bound floats; in a body, where nothing is bound, a constant.
-    pub(super) fn bound_floats(&self, step: &Step, dims: &[usize]) -> Value<'g> {
-        let numbers = self.numbers(step, dims.iter().product());
+    pub(super) fn bound_floats(&self, step: &Step, shape: Shape) -> Value<'g> {
+        let numbers = self.numbers(step, shape.elements());
         match self.in_body {
-            true => self.g.fill(dims, numbers[0]),
-            false => self.g.input_shaped(dims, &numbers),
+            true => self.g.fill(shape, numbers[0]),
+            false => self.g.input_shaped(shape, &numbers),
         }
     }
 
-    /// A vector of the usual width; one is made if none is at hand.
-    pub(super) fn vector(&mut self, step: &Step, slot: u32) -> Bounded<'g> {
-        let wanted = self.vector_type();
+    /// A value of this type; one is made if none is at hand.
+    pub(super) fn of_type(&mut self, step: &Step, slot: u32, wanted: Type) -> Bounded<'g> {
         match self.find(step, slot, |ty| ty == wanted) {
             Some(found) => found,
             None => {
                 let step = Step { size: step.size.wrapping_add(slot), ..*step };
-                (self.bound_floats(&step, &[self.width()]), 2.0)
+                self.bound(&step, wanted)
             }
         }
+    }
+
+    /// A new value of this type, made of bound numbers alone.
+    pub(super) fn bound(&self, step: &Step, ty: Type) -> Bounded<'g> {
+        let floats = self.bound_floats(step, ty.shape);
+        match ty.dtype {
+            DType::F32 => (floats, 2.0),
+            words => (floats.cast(words), self.bound_of_words(words, 2.0)),
+        }
+    }
+
+    /// What bounds words that were converted from floats with this bound; wild floats have none.
+    pub(super) fn bound_of_words(&self, dtype: DType, bound: f64) -> f64 {
+        match dtype {
+            DType::Bool => 1.0,
+            _ if self.options.wild => f64::from(u32::MAX),
+            _ => bound,
+        }
+    }
+
+    /// A vector of the usual width.
+    pub(super) fn vector(&mut self, step: &Step, slot: u32) -> Bounded<'g> {
+        self.of_type(step, slot, self.vector_type())
+    }
+
+    /// A value of rank 1 or more, whose elements may be of any type.
+    pub(super) fn block(&mut self, step: &Step, slot: u32) -> Bounded<'g> {
+        const MADE: [&[u32]; 6] = [&[3], &[2, 3], &[2, 3, 2], &[2, 1, 3], &[1, 2, 3, 2], &[2, 2, 1, 3]];
+        let rank = [0, 0, 2, 3, 4][step.size as usize / 4096 % 5];
+        let of_words = step.size / 65_536 % 3 == 1;
+        let fits = |ty: Type| {
+            let ranked = if rank == 0 { ty.shape.rank() > 0 } else { ty.shape.rank() == rank };
+            ranked && (ty.dtype != DType::F32) == of_words
+        };
+        if let Some(found) = self.find(step, slot, fits) {
+            return found;
+        }
+        let made: Vec<&[u32]> = MADE.into_iter().filter(|dims| rank == 0 || dims.len() == rank).collect();
+        let dims = made[step.size as usize / 1_048_576 % made.len()];
+        let dtype = match (of_words, step.size % 3) {
+            (false, _) => DType::F32,
+            (true, 0) => DType::Bool,
+            (true, 1) => DType::I32,
+            (true, _) => DType::U32,
+        };
+        let shape = Shape::new(dims).expect("small extents are a shape");
+        self.bound(step, Type::new(dtype, shape))
     }
 
     /// A float value of any shape.
@@ -171,6 +221,15 @@ impl<'g, 'k> Stage<'g, 'k> {
     pub(super) fn like(&mut self, step: &Step, other: Bounded<'g>) -> Bounded<'g> {
         let wanted = other.0.ty();
         self.find(step, 1, |ty| ty == wanted).unwrap_or(other)
+    }
+
+    /// The same, or a scalar of the same element type, which meets every element.
+    pub(super) fn like_or_scalar(&mut self, step: &Step, other: Bounded<'g>) -> Bounded<'g> {
+        let dtype = other.0.ty().dtype;
+        match step.size / 256 % 3 {
+            1 => self.of_type(step, 1, Type::scalar(dtype)),
+            _ => self.like(step, other),
+        }
     }
 
     /// A float value of rank 1 or more.
@@ -192,15 +251,15 @@ impl<'g, 'k> Stage<'g, 'k> {
         (self.g.stack(rows.iter().map(|row| row.0)), bound)
     }
 
-    /// Vectors for a list: none, one, or several.
-    pub(super) fn items(&mut self, step: &Step) -> Vec<Bounded<'g>> {
+    /// Values for a list: none, one, or several.
+    pub(super) fn items(&mut self, step: &Step, element: Type) -> Vec<Bounded<'g>> {
         let count = match step.size % 8 {
             0 => 0,
             1 => 1,
-            2 => 6 + step.size / 8 % 4,
+            2 => 6 + step.size / 8 % (LONGEST - 5),
             more => more - 1,
         };
-        (0..count).map(|slot| self.vector(step, 20 + slot)).collect()
+        (0..count).map(|slot| self.of_type(step, 20 + slot, element)).collect()
     }
 
     /// An index below `end`: bound, a value at hand, or the place of a vector's largest element.
@@ -215,11 +274,11 @@ impl<'g, 'k> Stage<'g, 'k> {
                 return self.pool[at].value.into();
             }
         }
-        if self.in_body && self.options.differentiable {
+        if self.in_body && self.options.smooth {
             // Nothing is bound in a body, and a computed place is not smooth: a constant.
             return self.g.constant((step.size / 64 % end as u32) as f32).cast(DType::U32).into();
         }
-        if self.in_body || (at_hand == 1 && !self.options.differentiable && self.width() <= end) {
+        if self.in_body || (at_hand == 1 && !self.options.smooth && self.width() <= end) {
             let (vector, _) = self.vector(step, 0);
             let fitting = vector.slice(0..self.width().min(end));
             return fitting.argmax().into();
@@ -227,25 +286,8 @@ impl<'g, 'k> Stage<'g, 'k> {
         Arg::Index(step.size / 64 % end as u32)
     }
 
-    /// A step whose results are whatever is at hand last: the results of a body.
-    pub(super) fn last_vectors(&mut self, step: &Step) -> [Value<'g>; 2] {
-        let newest = Step { reach: Reach::Latest, twin: false, ..*step };
-        let first = self.vector(&newest, 0).0;
-        let second = Step { reach: Reach::Unused, ..newest };
-        [first, self.vector(&second, 1).0]
-    }
-
     /// Every value at hand that may be an output, chosen by `pick`.
     pub(super) fn wanted(&mut self, pick: u32) -> Option<Value<'g>> {
-        let step = Step {
-            name: 0,
-            act: super::Act::Fill,
-            reach: Reach::Any,
-            twin: false,
-            pick,
-            size: 0,
-            alone: false,
-        };
-        self.find(&step, 0, |_| true).map(|found| found.0)
+        self.find(&Step::choice(pick, 0), 0, |_| true).map(|found| found.0)
     }
 }

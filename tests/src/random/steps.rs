@@ -12,7 +12,7 @@ use super::act::Act;
 use super::kit::{ROWS, WEIGHT};
 use super::recipe::Step;
 use super::stage::{Bounded, Stage};
-use autobatch_ir::{Arg, INDEX};
+use autobatch_ir::{Arg, DType, Shape, Type};
 
 /// The results of a step.
 type Results<'g> = Vec<Bounded<'g>>;
@@ -38,7 +38,8 @@ fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         | Act::LookComputed
         | Act::OneHot
         | Act::Index
-        | Act::Indices => leaf(stage, step),
+        | Act::Indices
+        | Act::Words => leaf(stage, step),
         Act::Unary(_)
         | Act::LeakyRelu
         | Act::Elu
@@ -57,6 +58,7 @@ fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         | Act::AffineParts
         | Act::AffineTransposed
         | Act::AffineRows
+        | Act::Stretch
         | Act::AffineHalf
         | Act::Matmul
         | Act::Dot
@@ -94,7 +96,10 @@ fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
 
 /// Values made of no others.
 fn leaf<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
-    const SHAPES: [&[usize]; 6] = [&[], &[3], &[2, 3], &[2, 1, 2], &[1, 2, 1, 2], &[1]];
+    const SHAPES: [&[u32]; 8] =
+        [&[], &[3], &[2, 3], &[2, 1, 2], &[1, 2, 1, 2], &[1], &[3, 2, 4], &[2, 3, 2, 2]];
+    const WORDS: [DType; 3] = [DType::Bool, DType::I32, DType::U32];
+    let shape = Shape::new(SHAPES[step.size as usize % SHAPES.len()]).expect("small extents are a shape");
     let (g, kit, width) = (stage.g, stage.kit, stage.width());
     let size = step.size as usize;
     let result = match step.act {
@@ -114,8 +119,9 @@ fn leaf<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
             let places: Vec<u32> = (0..1 + step.size % 3).map(|row| (step.size / 8 + row) % 3).collect();
             (g.indices(&places), 2.0)
         }
-        Act::InputShaped => (stage.bound_floats(step, SHAPES[size % SHAPES.len()]), 2.0),
-        _ => (stage.bound_floats(step, &[width]), 2.0),
+        Act::InputShaped => (stage.bound_floats(step, shape), 2.0),
+        Act::Words => stage.bound(step, Type::new(WORDS[size / 8 % 3], shape)),
+        _ => stage.bound(step, stage.vector_type()),
     };
     vec![result]
 }
@@ -123,7 +129,7 @@ fn leaf<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
 /// How many of the parameters may be used as values: a weight stored in 16 bits has no smooth
 /// dependence on what is stored.
 fn kit_params(stage: &Stage<'_, '_>) -> usize {
-    if stage.options.differentiable { 3 } else { 4 }
+    if stage.options.smooth { 3 } else { 4 }
 }
 
 /// An index argument as a value.
@@ -132,9 +138,4 @@ fn index_value<'g>(stage: &Stage<'g, '_>, index: Arg<'g>) -> autobatch_ir::Value
         Arg::Value(value) => value,
         Arg::Index(number) => stage.g.index(number),
     }
-}
-
-/// Whether a type is that of an index.
-fn is_index(ty: autobatch_ir::Type) -> bool {
-    ty == INDEX
 }

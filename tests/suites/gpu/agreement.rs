@@ -121,6 +121,11 @@ fn chains_agree_with_the_reference() {
 }
 
 #[test]
+fn blocks_agree_with_the_reference() {
+    sweep("blocks agree on the gpu", Options::new(Profile::Blocks), false);
+}
+
+#[test]
 fn lattices_agree_with_the_reference() {
     sweep("lattices agree on the gpu", Options::new(Profile::Lattices), false);
 }

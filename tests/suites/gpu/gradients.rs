@@ -80,10 +80,12 @@ pub(crate) fn same_as_naive(
 fn sweep(property: &str, profile: Profile) {
     let Some(player) = player(exact()) else { return };
     let player = RefCell::new(player);
-    check(property, Options::new(profile).differentiable(), 6, |graph| {
-        let Some(plan) = plan(graph)? else { return Ok(()) };
-        same_as_naive(&mut player.borrow_mut(), &plan, graph, &weights(graph))
-    });
+    for options in [Options::new(profile).differentiable(), Options::new(profile).with_losses()] {
+        check(property, options, 6, |graph| {
+            let Some(plan) = plan(graph)? else { return Ok(()) };
+            same_as_naive(&mut player.borrow_mut(), &plan, graph, &weights(graph))
+        });
+    }
 }
 
 #[test]
@@ -109,6 +111,11 @@ fn chains_have_the_gradients_of_the_naive_player() {
 #[test]
 fn lattices_have_the_gradients_of_the_naive_player() {
     sweep("gradients of lattices on the gpu", Profile::Lattices);
+}
+
+#[test]
+fn blocks_have_the_gradients_of_the_naive_player() {
+    sweep("gradients of blocks on the gpu", Profile::Blocks);
 }
 
 /// Products of rows with a weight of this shape, read as they are and squared, so that there are two steps; what comes

@@ -66,11 +66,27 @@ impl Inliner<'_> {
             let first = self.rebuild.append(at, sig, &args, site).index();
             values.extend((first..first + count).map(|value| Operand::value(ValueId::new(value))));
         }
-        let result = |value: &ValueId| match values[value.index()].as_value() {
-            Some(value) => value,
-            None => unreachable!("the random cells return no index port"),
+        let mut results = Vec::new();
+        for result in &body.results {
+            let operand = values[result.index()];
+            let site = body.arena.app(body.arena.producer(*result)).site;
+            results.push(operand.as_value().unwrap_or_else(|| self.input(at, operand, site)));
+        }
+        results
+    }
+
+    /// A bound number as a value.
+    fn input(&mut self, at: AppId, operand: Operand, site: SiteId) -> ValueId {
+        let ty = self.rebuild.ty(INDEX);
+        let input = Signature {
+            callee: Callee::Op(Op::Input(INDEX)),
+            operands: [ty].into(),
+            params: Box::default(),
+            param_types: Box::default(),
+            results: [ty].into(),
         };
-        body.results.iter().map(result).collect()
+        let sig = self.rebuild.sig(input);
+        self.rebuild.append(at, sig, &[operand], site)
     }
 
     /// A bound number as an operand of an op, which some ops read directly and others as a value.
@@ -90,15 +106,6 @@ impl Inliner<'_> {
         if direct || matches!(operand.kind(), Some(OperandKind::Value(_))) {
             return operand;
         }
-        let ty = self.rebuild.ty(INDEX);
-        let input = Signature {
-            callee: Callee::Op(Op::Input(INDEX)),
-            operands: [ty].into(),
-            params: Box::default(),
-            param_types: Box::default(),
-            results: [ty].into(),
-        };
-        let sig = self.rebuild.sig(input);
-        Operand::value(self.rebuild.append(at, sig, &[operand], site))
+        Operand::value(self.input(at, operand, site))
     }
 }

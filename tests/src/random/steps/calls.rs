@@ -1,10 +1,12 @@
 //! Calls of cells, noise, and what changes gradients only.
 
-use super::{Results, index_value, lists::list_of};
+use super::lists::{list_of_vectors, two_lists};
+use super::{Results, index_value};
 use crate::random::act::{Act, CellName};
 use crate::random::kit::{CLASSES, ROWS};
 use crate::random::recipe::Step;
 use crate::random::stage::{LIMIT, Stage};
+use autobatch_ir::{Arg, DType, INDEX, Type, Value};
 
 pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
     match step.act {
@@ -14,7 +16,7 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
             let value = match act {
                 Act::Dropout => x.dropout(if step.size.is_multiple_of(4) { 0.0 } else { 0.25 }),
                 Act::StopGradient => x.stop_gradient(),
-                Act::ScaleGradient => x.scale_gradient(0.5),
+                Act::ScaleGradient => x.scale_gradient([0.5, -1.0, 0.0][step.size as usize % 3]),
                 _ => unreachable!("not a call"),
             };
             vec![(value, 2.0 * bound)]
@@ -50,10 +52,14 @@ fn call<'g>(stage: &mut Stage<'g, '_>, step: &Step, name: CellName) -> Option<Re
         }
         CellName::Fold | CellName::Attend => {
             let cell = if name == CellName::Fold { kit.fold? } else { kit.attend? };
-            let items = stage.items(step);
+            let (list, _) = list_of_vectors(stage, step);
             let x = stage.vector(step, 0).0;
-            let list = list_of(stage, &items);
             g.call(cell, [x, list]).to_vec()
+        }
+        CellName::Both => {
+            let cell = kit.both?;
+            let [xs, ys] = two_lists(stage, step);
+            g.call(cell, [xs, ys]).to_vec()
         }
         CellName::Drop | CellName::Twice => {
             let cell = if name == CellName::Drop { kit.drop? } else { kit.twice? };
@@ -66,10 +72,31 @@ fn call<'g>(stage: &mut Stage<'g, '_>, step: &Step, name: CellName) -> Option<Re
             g.call(cell, (x, label)).to_vec()
         }
         CellName::Free => {
-            let free = kit.free.get(step.size as usize % kit.free.len().max(1)).copied()?;
-            let [x, y] = [0, 1].map(|slot| stage.vector(step, slot).0);
-            g.call(free, [x, y]).to_vec()
+            let free = kit.free.get(step.size as usize % kit.free.len().max(1))?;
+            let args: Vec<Arg<'g>> =
+                (0..).zip(&free.ports).map(|(slot, &ty)| argument(stage, step, slot, ty)).collect();
+            free.call(g, &args)
         }
     };
-    Some(results.into_iter().map(|value| (value, LIMIT)).collect())
+    let bound = |value: &Value<'g>| match value.ty().dtype {
+        DType::F32 => LIMIT,
+        words => stage.bound_of_words(words, f64::from(u32::MAX)),
+    };
+    Some(results.into_iter().map(|value| (value, bound(&value))).collect())
+}
+
+/// An argument of one of the recipe's own cells. Ports that take lists get one list as often as not.
+fn argument<'g>(stage: &mut Stage<'g, '_>, step: &Step, slot: u32, ty: Type) -> Arg<'g> {
+    match ty {
+        INDEX => stage.index(step, CLASSES),
+        ty if ty.is_list => {
+            let again = if slot > 0 && (step.size / 64).is_multiple_of(2) {
+                stage.list_at_hand(ty.element())
+            } else {
+                None
+            };
+            again.unwrap_or_else(|| list_of_vectors(stage, step)).0.into()
+        }
+        ty => stage.of_type(step, slot, ty).0.into(),
+    }
 }

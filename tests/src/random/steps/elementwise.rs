@@ -8,15 +8,23 @@ use autobatch_ir::graph::{Binary, Compare, Unary};
 use autobatch_ir::{DType, Type, Value};
 
 pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
-    let number = 0.25 + (step.size % 7) as f32 / 4.0;
+    let size = step.size as usize;
+    let number = 0.25 + (size % 7) as f32 / 4.0;
     let result = match step.act {
         Act::Unary(unary) => {
             let x = stage.float(step, 0);
             unary_of(stage, step, unary, x)
         }
-        Act::LeakyRelu => map(stage.float(step, 0), |x| x.leaky_relu(0.125)),
-        Act::Elu => map(stage.float(step, 0), |x| x.elu(1.0)),
-        Act::Clamp => map(stage.float(step, 0), |x| x.clamp(-number, number)),
+        Act::LeakyRelu => map(stage.float(step, 0), |x| x.leaky_relu([0.125, 0.0, -0.5][size % 3])),
+        Act::Elu => {
+            let alpha = if stage.options.smooth { 1.0 } else { [1.0, 0.0, -0.5][size % 3] };
+            map(stage.float(step, 0), |x| x.elu(alpha))
+        }
+        Act::Clamp => {
+            let low = if size % 3 == 1 { f32::NEG_INFINITY } else { -number };
+            let high = if size % 3 == 2 { f32::INFINITY } else { number };
+            map(stage.float(step, 0), |x| x.clamp(low, high))
+        }
         Act::Binary(binary) => {
             let x = stage.float(step, 0);
             let y = stage.like(step, x);
@@ -31,7 +39,7 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         Act::Ints(binary) => ints(stage, step, binary),
         Act::Compare(compare) => {
             let x = numbers(stage, step);
-            let y = stage.like(step, x);
+            let y = stage.like_or_scalar(step, x);
             (compared(compare, x.0, y.0), 1.0)
         }
         Act::Select => select(stage, step),
@@ -158,7 +166,7 @@ fn integer<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
         Some(found) => found,
         None => {
             let x = stage.vector(step, 0);
-            (stage.tame(x.0, x.1).0.cast(wanted), LIMIT)
+            (stage.tame(x.0, x.1).0.cast(wanted), stage.bound_of_words(wanted, LIMIT))
         }
     }
 }
@@ -166,7 +174,7 @@ fn integer<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
 /// Bounds of integers hold where nothing wraps; a difference of unsigned numbers may.
 fn ints<'g>(stage: &mut Stage<'g, '_>, step: &Step, binary: Binary) -> Bounded<'g> {
     let x = integer(stage, step);
-    let y = stage.like(step, x);
+    let y = stage.like_or_scalar(step, x);
     let bound = match binary {
         Binary::Add => x.1 + y.1,
         Binary::Mul => x.1 * y.1,
@@ -203,14 +211,22 @@ pub(crate) fn compared<'g>(compare: Compare, x: Value<'g>, y: Value<'g>) -> Valu
     }
 }
 
+/// Branches and the condition are of one shape or scalars, but a scalar condition alone may choose between scalars.
 fn select<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     let a = numbers(stage, step);
-    let b = stage.like(step, a);
+    let b = stage.like_or_scalar(step, a);
     let shape = a.0.shape();
-    let fits = |ty: Type| ty.dtype == DType::Bool && (ty.shape == shape || ty.shape.rank() == 0);
+    let of_scalars = step.size / 64 % 3 == 1;
+    let fits =
+        |ty: Type| ty.dtype == DType::Bool && (ty.shape.rank() == 0 || (!of_scalars && ty.shape == shape));
     let condition = stage.find(step, 2, fits).map(|found| found.0);
-    let condition = condition.unwrap_or_else(|| a.0.greater(b.0));
-    (condition.select(a.0, b.0), a.1.max(b.1))
+    let condition = condition.unwrap_or_else(|| {
+        let floats = a.0.cast(DType::F32);
+        let compared = if of_scalars && shape.rank() > 0 { floats.mean() } else { floats };
+        compared.greater(0.25)
+    });
+    let (first, second) = if step.size.is_multiple_of(2) { (a, b) } else { (b, a) };
+    (condition.select(first.0, second.0), a.1.max(b.1))
 }
 
 /// A mask leaves minus infinities, which the softmax takes up at once.
@@ -220,13 +236,15 @@ fn mask<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
         return (x.softmax(), 1.0);
     }
     let legal = step.size as usize % stage.width();
-    let legal: Vec<bool> =
-        (0..stage.width()).map(|place| place == legal || (step.size >> (place + 8)) & 1 == 1).collect();
+    let legal: Vec<bool> = (0..stage.width())
+        .map(|place| place == legal || step.size.rotate_right(8 + place as u32) & 1 == 1)
+        .collect();
     (x.mask(&legal).softmax(), 1.0)
 }
 
 fn cast<'g>(stage: &mut Stage<'g, '_>, step: &Step, to: DType) -> Bounded<'g> {
     let found = stage.find(step, 0, |ty| ty.dtype != to);
     let (x, bound) = found.unwrap_or_else(|| stage.vector(step, 0));
-    (x.cast(to), if to == DType::Bool { 1.0 } else { bound })
+    let bound = if to == DType::F32 { bound } else { stage.bound_of_words(to, bound) };
+    (x.cast(to), bound)
 }

@@ -3,47 +3,70 @@
 use super::Results;
 use crate::random::act::Act;
 use crate::random::recipe::Step;
-use crate::random::stage::{Bounded, Stage};
-use autobatch_ir::Value;
+use crate::random::stage::{Bounded, ELEMENTS, LONGEST, Stage};
 use autobatch_ir::graph::ListFold;
+use autobatch_ir::{DType, Type, Value, f32};
 
 pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
-    if step.act == Act::FanOut {
-        return vec![fan_out(stage, step)];
-    }
-    let items = stage.items(step);
-    let bound = items.iter().map(|item| item.1).fold(0.0, f64::max);
-    let count = items.len() as f64;
-    let values = list_of(stage, &items);
     let result = match step.act {
+        Act::FanOut => fan_out(stage, step),
         Act::ListFold(fold) => {
-            let bound = if fold == ListFold::Sum { count * bound } else { bound };
-            (folded(fold, values), bound)
+            let element = element(stage, step);
+            let (list, bound) = list(stage, step, element);
+            let bound = if fold == ListFold::Sum { f64::from(LONGEST) * bound } else { bound };
+            (folded(fold, list), bound)
         }
-        Act::WeightedSum { softmax } => {
-            let scores = scores(stage, step, &items);
-            match softmax {
-                true => (stage.g.softmax_sum(scores, values), bound),
-                false => (stage.g.weighted_sum(scores, values), count * bound * bound.max(1.0)),
-            }
-        }
-        Act::Attend => {
-            let query = stage.vector(step, 40).0;
-            let keys: Vec<Bounded<'g>> = items.iter().rev().copied().collect();
-            let keys = if step.twin { values } else { list_of(stage, &keys) };
-            (stage.g.attend(query, keys, values, 0.5), bound)
-        }
+        Act::WeightedSum { softmax } => weighted_sum(stage, step, softmax),
+        Act::Attend => attend(stage, step),
         _ => unreachable!("not an act on lists"),
     };
     vec![result]
 }
 
-/// The list of these values, which may be none.
-pub(super) fn list_of<'g>(stage: &Stage<'g, '_>, items: &[Bounded<'g>]) -> Value<'g> {
-    match items {
-        [] => stage.g.empty_list(stage.vector_type()),
-        _ => stage.g.list(items.iter().map(|item| item.0)),
+/// What a list holds: vectors most of the time, else floats of any shape.
+fn element(stage: &mut Stage<'_, '_>, step: &Step) -> Type {
+    let vector = stage.vector_type();
+    let fits = |ty: Type| ty.dtype == DType::F32 && ty != vector && ty.shape.elements() * 8 <= ELEMENTS;
+    match step.size / 1024 % 3 {
+        1 => stage.find(step, 60, fits).map_or(f32([]), |found| found.0.ty()),
+        _ => vector,
     }
+}
+
+/// A list of values of this type: one at hand now and then, or a new one, which may hold none.
+fn list<'g>(stage: &mut Stage<'g, '_>, step: &Step, element: Type) -> Bounded<'g> {
+    let at_hand = if step.size / 4096 % 3 == 1 { stage.list_at_hand(element) } else { None };
+    at_hand.unwrap_or_else(|| {
+        let items = stage.items(step, element);
+        new_list(stage, element, &items)
+    })
+}
+
+/// The same of vectors of the usual width.
+pub(super) fn list_of_vectors<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
+    list(stage, step, stage.vector_type())
+}
+
+/// Two lists of vectors, equally long; one list twice as often as not.
+pub(super) fn two_lists<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> [Value<'g>; 2] {
+    let vector = stage.vector_type();
+    let items = stage.items(step, vector);
+    let (xs, _) = new_list(stage, vector, &items);
+    if (step.size / 64).is_multiple_of(2) {
+        return [xs, xs];
+    }
+    let reversed: Vec<Bounded<'g>> = items.into_iter().rev().collect();
+    [xs, new_list(stage, vector, &reversed).0]
+}
+
+fn new_list<'g>(stage: &mut Stage<'g, '_>, element: Type, items: &[Bounded<'g>]) -> Bounded<'g> {
+    let list = match items {
+        [] => stage.g.empty_list(element),
+        _ => stage.g.list(items.iter().map(|item| item.0)),
+    };
+    let bound = items.iter().map(|item| item.1).fold(0.0, f64::max);
+    stage.keep_list(list, bound);
+    (list, bound)
 }
 
 /// The fold of each member.
@@ -55,20 +78,59 @@ pub(crate) fn folded<'g>(fold: ListFold, list: Value<'g>) -> Value<'g> {
     }
 }
 
-/// One score a value: a scalar, a vector of one element, or as wide as the value.
-fn scores<'g>(stage: &Stage<'g, '_>, step: &Step, items: &[Bounded<'g>]) -> Value<'g> {
-    let form = step.size / 64 % 3;
+/// A list at hand, whose length a body does not know, gives its own scores.
+fn weighted_sum<'g>(stage: &mut Stage<'g, '_>, step: &Step, softmax: bool) -> Bounded<'g> {
+    let element = element(stage, step);
+    let at_hand = if step.size / 4096 % 3 == 1 { stage.list_at_hand(element) } else { None };
+    let (scores, (values, bound)) = match at_hand {
+        Some(values) => (values.0, values),
+        None => {
+            let items = stage.items(step, element);
+            (scores(stage, step, element, &items), new_list(stage, element, &items))
+        }
+    };
+    match softmax {
+        true => (stage.g.softmax_sum(scores, values), bound),
+        false => (stage.g.weighted_sum(scores, values), f64::from(LONGEST) * bound * bound.max(1.0)),
+    }
+}
+
+/// One score a value: a scalar, a single element of higher rank, or as wide as the value.
+fn scores<'g>(stage: &Stage<'g, '_>, step: &Step, element: Type, items: &[Bounded<'g>]) -> Value<'g> {
+    let form = if element.shape.rank() == 0 { 2 } else { step.size / 64 % 3 };
     let score = |item: &Bounded<'g>| match form {
         0 => item.0.mean(),
-        1 => item.0.slice(0..1),
+        1 => item.0.mean().reshape([1]),
         _ => item.0.tanh(),
     };
     match (items, form) {
-        ([], 0) => stage.g.empty_list(autobatch_ir::f32([])),
-        ([], 1) => stage.g.empty_list(autobatch_ir::f32([1])),
-        ([], _) => stage.g.empty_list(stage.vector_type()),
+        ([], 0) => stage.g.empty_list(f32([])),
+        ([], 1) => stage.g.empty_list(f32([1])),
+        ([], _) => stage.g.empty_list(element),
         _ => stage.g.list(items.iter().map(score)),
     }
+}
+
+/// Keys are vectors as the query is; values are so too, or of any shape.
+fn attend<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
+    let (query, scale) = (stage.vector(step, 40).0, [0.5, -1.0, 0.0][step.size as usize / 64 % 3]);
+    let (vector, element) = (stage.vector_type(), element(stage, step));
+    let at_hand = if step.size / 4096 % 3 == 1 { stage.list_at_hand(vector) } else { None };
+    let (keys, (values, bound)) = match at_hand {
+        Some(values) => (values.0, values),
+        None => {
+            let items = stage.items(step, element);
+            let values = new_list(stage, element, &items);
+            let keys = if step.twin && element == vector {
+                values.0
+            } else {
+                let keys = stage.items(&Step { pick: !step.pick, ..*step }, vector);
+                new_list(stage, vector, &keys).0
+            };
+            (keys, values)
+        }
+    };
+    (stage.g.attend(query, keys, values, scale), bound)
 }
 
 fn fan_out<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {

@@ -24,8 +24,15 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         }
         Act::AffineRows => {
             let x = stage.matrix(step, 0);
-            (x.0.affine(kit.square, some_bias), product(x.1))
+            let fits = |ty| ty == x.0.ty();
+            match stage.find(step, 1, fits) {
+                Some(y) if step.size % 3 == 1 => {
+                    (g.affine([x.0, y.0], kit.tall, some_bias), product(x.1) + product(y.1))
+                }
+                _ => (x.0.affine(kit.square, some_bias), product(x.1)),
+            }
         }
+        Act::Stretch => stretch(stage, step),
         Act::Matmul => matmul(stage, step),
         Act::Dot | Act::Outer => {
             let (x, y) = (stage.vector(step, 0), stage.vector(step, 1));
@@ -37,8 +44,9 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         one_vector => {
             let x = stage.vector(step, 0);
             let y = match one_vector {
-                Act::Affine => x.0.affine(kit.square, None),
+                Act::Affine => x.0.affine(if step.size % 3 == 1 { kit.out } else { kit.square }, None),
                 Act::AffineBias => x.0.affine(kit.square, Some(kit.bias)),
+                Act::AffineTransposed if step.size % 3 == 1 => x.0.affine_transposed(kit.tall, None),
                 Act::AffineTransposed => x.0.affine_transposed(kit.square, some_bias),
                 Act::AffineHalf => x.0.affine(kit.half, some_bias),
                 _ => unreachable!("not a product"),
@@ -47,6 +55,26 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         }
     };
     vec![result]
+}
+
+/// One or two parts, as wide as a vector at most, meet rows of a weight from anywhere on.
+fn stretch<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
+    let (g, kit, width) = (stage.g, stage.kit, stage.width());
+    let size = step.size as usize;
+    let x = if size.is_multiple_of(2) { stage.vector(step, 0) } else { stage.matrix(step, 0) };
+    let chains = stage.like(step, x);
+    let cut = 1 + size / 2 % width;
+    let first = x.0.slice(0..cut);
+    let parts =
+        if (size / 64).is_multiple_of(2) { vec![first] } else { vec![first, x.0.slice(width - cut..width)] };
+    let taken: usize = parts.iter().map(|part| part.shape().width()).sum();
+    let row = (size / 128 % (2 * width - taken + 1)) as u32;
+    let sum = match size / 1024 % 3 {
+        0 => g.affine_rows(parts, kit.tall, None, row),
+        1 => g.affine_rows(parts, kit.tall, Some(kit.bias), row),
+        _ => g.affine_onto(chains.0, parts, kit.tall, row),
+    };
+    (sum, taken as f64 * x.1 * WEIGHT + WEIGHT + chains.1)
 }
 
 /// Matrix by vector, matrix by matrix, vector by matrix.

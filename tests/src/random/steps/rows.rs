@@ -4,8 +4,8 @@ use super::{Results, index_value};
 use crate::random::act::Act;
 use crate::random::recipe::Step;
 use crate::random::stage::{Bounded, Stage};
-use autobatch_ir::Value;
 use autobatch_ir::graph::{Fold, Over};
+use autobatch_ir::{DType, Type, Value};
 
 pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
     match step.act {
@@ -19,6 +19,7 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         _ => {}
     }
     let (x, bound) = stage.rows(step, 0);
+    let x = if step.size / 4096 % 6 == 1 { x.reshape([x.shape().elements(), 1]) } else { x };
     let width = x.shape().width();
     let count = x.shape().elements() as f64;
     let result = match step.act {
@@ -36,10 +37,24 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         Act::LogSumExp => (x.logsumexp(), bound + count.ln()),
         Act::Norm if stage.options.wild => (x.norm(), bound),
         Act::Norm => ((x.square() + 0.5).norm(), (bound * bound + 0.5) * count.sqrt()),
-        Act::LayerNorm => (x.layer_norm(0.125), count.sqrt()),
+        Act::LayerNorm => (layer_norm(stage, step, x), count.sqrt()),
         _ => unreachable!("not an act on rows"),
     };
     vec![result]
+}
+
+/// Without `eps` a row must not be constant, unless numbers are wild: it gets one element far from the others.
+fn layer_norm<'g>(stage: &Stage<'g, '_>, step: &Step, x: Value<'g>) -> Value<'g> {
+    let width = x.shape().width();
+    match step.size % 3 {
+        1 if stage.options.wild => x.layer_norm(0.0),
+        1 if width > 1 => {
+            let rest = stage.g.zeros([width - 1]);
+            let far = stage.g.concat([stage.g.fill([1], 16.0), rest]).broadcast(x.shape());
+            (x + far).layer_norm(0.0)
+        }
+        _ => x.layer_norm(0.125),
+    }
 }
 
 /// The fold of each member.
@@ -94,21 +109,26 @@ fn loss<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     }
 }
 
-/// Labels of the rows of a matrix: bound, computed, or several times one index.
+/// Labels of all rows of a value: bound, computed, or several times one index.
 fn labelled_rows<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
-    let (x, bound) = stage.matrix(step, 0);
-    let rows = x.shape().dims()[0];
-    let width = stage.width() as u32;
+    let fits = |ty: Type| ty.dtype == DType::F32 && ty.shape.rank() > 1;
+    let found = if (step.size / 64).is_multiple_of(2) { stage.find(step, 0, fits) } else { None };
+    let (x, bound) = found.unwrap_or_else(|| stage.matrix(step, 0));
+    let (width, rows) = (x.shape().width(), x.shape().without_last());
     let labels = match step.size % 3 {
         _ if stage.in_body => {
-            let label = stage.index(step, width as usize);
-            index_value(stage, label).broadcast([rows as usize])
+            let label = stage.index(step, width);
+            index_value(stage, label).broadcast(rows)
         }
-        0 if !stage.options.differentiable => x.argmax(),
+        0 if !stage.options.smooth => x.argmax(),
         _ => {
-            let labels: Vec<u32> = (0..rows).map(|row| (step.size / 4 + row) % width).collect();
-            stage.g.indices(&labels)
+            let labels: Vec<u32> =
+                (0..rows.elements() as u32).map(|row| (step.size / 4 + row) % width as u32).collect();
+            stage.g.indices(&labels).reshape(rows)
         }
     };
-    (x.cross_entropy(labels), 2.0 * bound + f64::from(width).ln())
+    if step.size / 128 % 3 == 1 && !stage.options.smooth {
+        return (x.hinge(labels, -0.25), width as f64 * (2.0 * bound + 0.25));
+    }
+    (x.cross_entropy(labels), 2.0 * bound + (width as f64).ln())
 }
