@@ -19,7 +19,7 @@ pub(super) struct Gradients {
     pub(super) stores: Vec<Gradient>,
     /// The store of each parameter's gradient.
     params: Vec<Option<StoreId>>,
-    /// The same of the plan that is about to be played.
+    /// The same of a plan whose gradients are to be added.
     next_params: Vec<Option<StoreId>>,
     pub(super) touched: Touched,
     /// Per final whether it overwrites.
@@ -39,10 +39,10 @@ impl Gradients {
     /// Memory for every gradient store of the plan, such that finals give sums from 0 on; what is
     /// there, if gradients are to be `kept`.
     pub(super) fn fit(&mut self, plan: &Plan, threads: usize, kept: bool) -> Result<(), RunError> {
-        gradients_of_params(plan, &mut self.next_params);
         self.fresh.clear();
         self.fresh.resize(plan.finals.len(), false);
         if kept {
+            gradients_of_params(plan, &mut self.next_params);
             let elements = |store: StoreId| plan.stores[store.index()].ty.shape.elements();
             let is_there = |gradient: Option<StoreId>| {
                 gradient.is_none_or(|store| self.stores[store.index()].values.len() == elements(store))
@@ -51,7 +51,7 @@ impl Gradients {
                 self.next_params == self.params && self.params.iter().all(|&gradient| is_there(gradient));
             return if same { Ok(()) } else { Err(RunError::OtherGradients) };
         }
-        std::mem::swap(&mut self.params, &mut self.next_params);
+        gradients_of_params(plan, &mut self.params);
         if self.stores.len() < plan.stores.len() {
             self.stores.resize_with(plan.stores.len(), Gradient::default);
         }
