@@ -4,6 +4,7 @@ use crate::device::UnknownDevice;
 use crate::train::{CheckpointError, TrainError};
 use autobatch_ir::plan::verify::VerifyErrors;
 use autobatch_ir::states::StatesError;
+use autobatch_ir::weights::WeightsError;
 use autobatch_ir::{EmitError, Shape};
 use autobatch_planner::PlanError;
 use autobatch_planner::schedule::{LoadError, ParsePolicyError};
@@ -59,6 +60,8 @@ pub enum Error {
     Nested,
     /// A step of training was not made.
     Train(TrainError),
+    /// The values of parameters could not be made.
+    Weights(WeightsError),
     /// The optimiser's states could not be made.
     States(StatesError),
     /// A checkpoint was not written or not taken.
@@ -102,6 +105,7 @@ impl fmt::Display for Error {
                 "tasks of this graph are being run already; give what runs inside of them a graph of its own",
             ),
             Self::Train(error) => error.fmt(f),
+            Self::Weights(error) => error.fmt(f),
             Self::States(error) => error.fmt(f),
             Self::Checkpoint(error) => error.fmt(f),
             Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
@@ -130,6 +134,7 @@ from! {
     PolicyFile(LoadError),
     Device(UnknownDevice),
     Train(TrainError),
+    Weights(WeightsError),
     States(StatesError),
     Checkpoint(CheckpointError),
 }

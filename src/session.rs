@@ -43,7 +43,7 @@ pub struct SessionOptions {
     /// [`Selection::of_graph`]; plans with gradients are then made of the graph as it stands. A model that
     /// is written op by op trains faster with `outline`, which may change the last bits of gradients.
     pub passes: Option<Selection>,
-    /// How many threads play; 0 means one a core.
+    /// How many threads play; 0 means one a core, more than [`MOST_THREADS`](crate::runtime_cpu::MOST_THREADS) are refused.
     pub threads: usize,
     /// How many plans are kept for graphs of the same structure.
     pub cached_plans: usize,
@@ -113,7 +113,7 @@ impl Session {
     /// If the environment names an unknown policy or an instruction set that is not available, or there is
     /// no such device.
     pub fn new(module: impl Borrow<Arc<Module>>, device: Device) -> Result<Self> {
-        let weights = Arc::new(Weights::init(module.borrow(), 0));
+        let weights = Arc::new(Weights::try_init(module.borrow(), 0)?);
         Self::with_options(module, weights, SessionOptions { device, ..SessionOptions::default() })
     }
 

@@ -7,6 +7,7 @@
 use crate::error::BenchError;
 use autobatch::random::Random;
 use autobatch::train::write_weights;
+use autobatch_ir::files::write as put;
 use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::plan::Mode;
 use autobatch_ir::plan::row_ops::Noise;
@@ -40,7 +41,7 @@ pub fn dump(name: &str, options: &catalogue::Options, folder: &Path) -> Result<[
     write_weights(&paths[0], &weights).map_err(|error| BenchError::Step(error.into()))?;
     let outputs = outputs(&problem, &weights)?;
     let bytes: Vec<u8> = outputs.iter().flat_map(|x| x.to_le_bytes()).collect();
-    std::fs::write(&paths[1], bytes).map_err(failed(&paths[1]))?;
+    put(&paths[1], &bytes).map_err(failed(&paths[1]))?;
     write_weights(&paths[2], &gradients(&problem, &weights)?)
         .map_err(|error| BenchError::Step(error.into()))?;
     Ok(paths)

@@ -36,6 +36,7 @@ pub use sweep::{Sweep, SweepRow, sweep};
 
 use autobatch_models::catalogue::{self, Problem};
 use autobatch_planner::schedule::Policy;
+use autobatch_runtime_cpu::MOST_THREADS;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -129,8 +130,6 @@ impl Default for Options {
 
 /// More rounds than this are refused.
 const MOST_ROUNDS: usize = 10_000;
-/// More threads than this are refused: no machine has them, and starting them alone takes minutes.
-const MOST_THREADS: usize = 1024;
 /// A turn repeats a step at most so often.
 const MOST_REPEATS: usize = 1_000;
 

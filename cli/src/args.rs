@@ -1,8 +1,10 @@
 //! The command line: verbs, options, help and examples.
 
+mod emit;
 mod learn;
 mod play;
 
+pub use emit::{EmitArgs, EmitModel};
 pub use learn::{ModelArgs, OptimizerArg, RunArgs, TrainArgs};
 pub use play::PlayArgs;
 
@@ -26,6 +28,14 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
+}
+
+/// The path of a file or folder, or `-`: messages name it, so it must have a name.
+fn path(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("a path is not empty".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 /// What to do.
@@ -140,12 +150,13 @@ pub enum Format {
 #[derive(Args, Debug)]
 pub struct ShowArgs {
     /// A graph or plan.
+    #[arg(value_parser = path)]
     pub file: String,
     /// The form; without it, what the extension of the output says, or text.
     #[arg(long, value_enum)]
     pub format: Option<Format>,
     /// Where to write.
-    #[arg(short, long, default_value = "-")]
+    #[arg(short, long, default_value = "-", value_parser = path)]
     pub output: String,
     /// How the graph of a picture is batched.
     #[command(flatten)]
@@ -223,12 +234,13 @@ pub enum ModeArg {
 #[derive(Args, Debug)]
 pub struct PlanArgs {
     /// A graph.
+    #[arg(value_parser = path)]
     pub graph: String,
     /// How to plan.
     #[command(flatten)]
     pub wish: WishArgs,
     /// Where to write the plan: .plan, .abp, .json, or a picture .svg. A graph that passes changed is written beside it.
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = path)]
     pub output: Option<String>,
     /// Show every step.
     #[arg(long)]
@@ -262,9 +274,10 @@ pub enum VerifyArg {
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
     /// A plan, or a graph to plan.
+    #[arg(value_parser = path)]
     pub file: String,
     /// The graph of a plan, if it does not lie beside it under the same name.
-    #[arg(long)]
+    #[arg(long, value_parser = path)]
     pub graph: Option<String>,
     /// How to plan a graph; alternatives are judged by the policy too.
     #[command(flatten)]
@@ -302,7 +315,7 @@ pub struct ExplainArgs {
 #[derive(Args, Debug)]
 pub struct PoliciesArgs {
     /// Graphs.
-    #[arg(required = true)]
+    #[arg(required = true, value_parser = path)]
     pub graphs: Vec<String>,
     /// More policies than none, depth, agenda, ratio and beam:8.
     #[arg(long = "policy")]
@@ -316,8 +329,10 @@ pub struct PoliciesArgs {
 #[derive(Args, Debug)]
 pub struct DiffArgs {
     /// A plan or graph.
+    #[arg(value_parser = path)]
     pub a: String,
     /// Another of the same kind.
+    #[arg(value_parser = path)]
     pub b: String,
     /// Answer in JSON.
     #[arg(long)]
@@ -328,12 +343,13 @@ pub struct DiffArgs {
 #[derive(Args, Debug)]
 pub struct CheckArgs {
     /// A graph.
+    #[arg(value_parser = path)]
     pub graph: String,
     /// A plan of it.
-    #[arg(required_unless_present = "batches")]
+    #[arg(required_unless_present = "batches", value_parser = path)]
     pub plan: Option<String>,
     /// An order to score instead of a plan.
-    #[arg(long, conflicts_with = "plan")]
+    #[arg(long, conflicts_with = "plan", value_parser = path)]
     pub batches: Option<String>,
     /// Answer in JSON.
     #[arg(long)]
@@ -344,9 +360,10 @@ pub struct CheckArgs {
 #[derive(Args, Debug)]
 pub struct ReduceArgs {
     /// A graph on which the command fails.
+    #[arg(value_parser = path)]
     pub graph: String,
     /// Where to write the smallest graph found.
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = path)]
     pub output: String,
     /// How often the command may run.
     #[arg(long, default_value_t = 500)]
@@ -360,10 +377,10 @@ pub struct ReduceArgs {
 #[derive(Args, Debug)]
 pub struct FsmArgs {
     /// Sample graphs.
-    #[arg(required = true)]
+    #[arg(required = true, value_parser = path)]
     pub graphs: Vec<String>,
     /// Where to write the table.
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = path)]
     pub output: String,
     /// The most episodes.
     #[arg(long, default_value_t = 500)]
@@ -383,7 +400,7 @@ pub struct SweepArgs {
     #[command(flatten)]
     pub bench: autobatch_bench::BenchArgs,
     /// Where to draw the picture, .svg.
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = path)]
     pub output: Option<String>,
 }
 
@@ -391,57 +408,9 @@ pub struct SweepArgs {
 #[derive(Args, Debug)]
 pub struct CalibrateArgs {
     /// Where to write the table.
-    #[arg(short, long, default_value = "costs.json")]
+    #[arg(short, long, default_value = "costs.json", value_parser = path)]
     pub output: String,
     /// Milliseconds that each of about a hundred points is played for.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     pub turn: u64,
-}
-
-/// A model to emit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum EmitModel {
-    /// Cells of several types that read earlier values at random.
-    Random,
-    /// Binary Tree-LSTM over a sentiment treebank.
-    Trees,
-    /// Two-layer BiLSTM tagger over tagged sentences.
-    Bilstm,
-    /// Lattice LSTM over characters and dictionary words.
-    Lattice,
-}
-
-/// Options of `emit`.
-#[derive(Args, Debug)]
-pub struct EmitArgs {
-    /// The model.
-    #[arg(value_enum)]
-    pub model: EmitModel,
-    /// A file of the corpus; without it, invented data of the same sizes.
-    #[arg(long)]
-    pub data: Option<String>,
-    /// Instances of the minibatch.
-    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    pub instances: u32,
-    /// Which minibatch of the data, from 0.
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1 << 20))]
-    pub batch: u32,
-    /// The width of hidden states.
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1 << 14))]
-    pub hidden: u32,
-    /// How many inner cells trees choose from at random; how many types random graphs have [default: 1].
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub cells: Option<u32>,
-    /// Applications of each random instance [default: 20].
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    pub nodes: Option<u32>,
-    /// Classify every node of a tree, not the root alone; trees only.
-    #[arg(long)]
-    pub every_node: bool,
-    /// Of invented data and random choices.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Where to write: .abg, .graph, .json.
-    #[arg(short, long, default_value = "-")]
-    pub output: String,
 }

@@ -26,7 +26,7 @@ impl<'a> Console<'a> {
     }
 
     /// From now on, what is said is lost where nobody reads any more, and is no failure: for verbs that have more to do than to
-    /// answer.
+    /// answer, or whose exit code is the answer.
     pub fn work_on(&mut self) {
         self.works_on = true;
     }

@@ -5,7 +5,7 @@ use autobatch_ir::plan::{
     Code, FieldId, Kernel, KernelId, Operand, Place, Plan, ProdInit, Stage, Step, StoreId,
 };
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How many operand rows of a step are read in which way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -79,6 +79,8 @@ impl Reads {
 pub struct Kinds {
     /// The kind of each step.
     of_step: Vec<usize>,
+    /// The steps of each kind.
+    steps: Vec<Vec<usize>>,
     /// The kernel of each kind, in the order in which steps first play them.
     kernels: Vec<KernelId>,
     names: Vec<String>,
@@ -91,15 +93,19 @@ impl Kinds {
         let mut known: BTreeMap<(KernelId, &[StoreId]), usize> = BTreeMap::new();
         let mut all: Vec<(KernelId, &[StoreId])> = Vec::new();
         let mut of_step = Vec::with_capacity(plan.steps.len());
-        for step in &plan.steps {
+        let mut steps: Vec<Vec<usize>> = Vec::new();
+        for (number, step) in plan.steps.iter().enumerate() {
             let key = (step.kernel, plan.stores(step));
-            of_step.push(*known.entry(key).or_insert_with(|| {
+            let kind = *known.entry(key).or_insert_with(|| {
                 all.push(key);
+                steps.push(Vec::new());
                 all.len() - 1
-            }));
+            });
+            of_step.push(kind);
+            steps[kind].push(number);
         }
-        let names = all.iter().map(|&(kernel, stores)| kind_name(plan, &all, kernel, stores)).collect();
-        Self { of_step, kernels: all.into_iter().map(|(kernel, _)| kernel).collect(), names }
+        let names = kind_names(plan, &all);
+        Self { of_step, steps, kernels: all.into_iter().map(|(kernel, _)| kernel).collect(), names }
     }
 
     /// The kind of a step.
@@ -128,22 +134,34 @@ impl Kinds {
 
     /// The steps of a kind, with their numbers.
     pub fn steps<'p>(&self, plan: &'p Plan, kind: usize) -> impl Iterator<Item = (usize, &'p Step)> {
-        plan.steps.iter().enumerate().filter(move |(number, _)| self.of_step[*number] == kind)
+        self.steps[kind].iter().map(|&number| (number, &plan.steps[number]))
     }
 }
 
-/// The kernel's name, and what tells it from other kinds of the same name: the first weight that
+/// The names of kinds: the kernel's name, and what tells a kind from others of the same name: the first weight that
 /// differs, or the kernel's number.
-fn kind_name(plan: &Plan, all: &[(KernelId, &[StoreId])], kernel: KernelId, stores: &[StoreId]) -> String {
-    let name = &plan.kernels[kernel.index()].name;
-    let others = || all.iter().filter(|&&(other, given)| (other, given) != (kernel, stores));
-    let twin = others().find(|(other, _)| *other == kernel);
-    let weight = twin.and_then(|(_, given)| stores.iter().zip(*given).find(|(mine, theirs)| mine != theirs));
-    let weight =
-        weight.map_or_else(String::new, |(mine, _)| format!("[@{}]", plan.stores[mine.index()].name));
-    let namesake = others().any(|(other, _)| *other != kernel && plan.kernels[other.index()].name == *name);
-    let number = if namesake { format!(" {kernel}") } else { String::new() };
-    format!("{name}{weight}{number}")
+fn kind_names(plan: &Plan, all: &[(KernelId, &[StoreId])]) -> Vec<String> {
+    let name_of = |kernel: KernelId| plan.kernels[kernel.index()].name.as_str();
+    // The first two kinds of each kernel, and the kernels of each name.
+    let mut twins: BTreeMap<KernelId, Vec<&[StoreId]>> = BTreeMap::new();
+    let mut namesakes: BTreeMap<&str, BTreeSet<KernelId>> = BTreeMap::new();
+    for &(kernel, stores) in all {
+        let twins = twins.entry(kernel).or_default();
+        if twins.len() < 2 {
+            twins.push(stores);
+        }
+        namesakes.entry(name_of(kernel)).or_default().insert(kernel);
+    }
+    let name = |&(kernel, stores): &(KernelId, &[StoreId])| {
+        let twin = twins[&kernel].iter().find(|&&given| given != stores);
+        let weight = twin.and_then(|given| stores.iter().zip(*given).find(|(mine, theirs)| mine != theirs));
+        let weight =
+            weight.map_or_else(String::new, |(mine, _)| format!("[@{}]", plan.stores[mine.index()].name));
+        let name = name_of(kernel);
+        let number = if namesakes[name].len() > 1 { format!(" {kernel}") } else { String::new() };
+        format!("{name}{weight}{number}")
+    };
+    all.iter().map(name).collect()
 }
 
 /// `211x256x640`: rows, inner width and columns of each product of a step.

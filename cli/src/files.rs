@@ -256,7 +256,7 @@ pub fn write_after_passes(plan_path: &str, graph: &GraphData, given: &str) -> Re
     let path = path.to_string_lossy().into_owned();
     apart(&[&path], &[given])?;
     let bytes = if is_text { graph.to_text().into_bytes() } else { graph.to_bytes() };
-    std::fs::write(&path, bytes).map_err(|error| Failure::output(&path, &error))?;
+    write_file(&path, &bytes)?;
     Ok(path)
 }
 
@@ -272,7 +272,12 @@ pub fn write(path: &str, bytes: &[u8], out: &mut dyn Write) -> Result<(), Failur
     if path == "-" {
         return Ok(out.write_all(bytes)?);
     }
-    std::fs::write(path, bytes).map_err(|error| Failure::output(path, &error))
+    write_file(path, bytes)
+}
+
+/// Writes to a file, which is whole at every moment.
+pub fn write_file(path: &str, bytes: &[u8]) -> Result<(), Failure> {
+    autobatch_ir::files::write(Path::new(path), bytes).map_err(|error| Failure::output(path, &error))
 }
 
 /// A size in bytes, as people read it.

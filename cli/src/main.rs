@@ -2,23 +2,33 @@
 
 #![forbid(unsafe_code)]
 
-use autobatch_cli::{Cli, Console};
+use autobatch_cli::{Answer, Cli, Console, Failure};
 use clap::Parser;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Nothing is left to do if not even the help can be printed.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            let printed = error.print();
+            return match error.use_stderr() {
+                // Nothing is left to do if not even this can be printed.
+                true => ExitCode::from(2),
+                false => ended(printed.map(|()| Answer::Yes).map_err(Failure::from)),
+            };
         }
     };
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let result = autobatch_cli::run(&cli, &mut Console::new(&mut out));
-    let result = result.and_then(|answer| Ok(out.flush().map(|()| answer)?));
+    ended(result.and_then(|answer| match out.flush() {
+        // Who stops reading has not changed the answer.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(answer),
+        flushed => Ok(flushed.map(|()| answer)?),
+    }))
+}
+
+fn ended(result: Result<Answer, Failure>) -> ExitCode {
     match result {
         Ok(answer) => ExitCode::from(answer.code()),
         Err(failure) => {

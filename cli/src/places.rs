@@ -2,8 +2,7 @@
 //! to write.
 
 use crate::failure::Failure;
-use std::fs::OpenOptions;
-use std::io::ErrorKind;
+use autobatch_ir::files;
 use std::path::{Path, PathBuf};
 
 /// Refuses an output that is a file to be read, or another output.
@@ -39,20 +38,15 @@ fn file_behind(path: &str) -> PathBuf {
 /// Refuses a file that cannot be written, before the work that ends in it. What is there stays as it is, and nothing is left
 /// where nothing was.
 pub(crate) fn writable(path: &str) -> Result<(), Failure> {
-    let place = Path::new(path);
-    // A pipe would take the attempt for its writer.
-    let is_probed = |place: &Path| place.metadata().map_or(true, |found| found.is_file() || found.is_dir());
-    if path == "-" || !is_probed(place) {
-        return Ok(());
+    match path {
+        "-" => Ok(()),
+        _ => files::writable(Path::new(path)).map_err(|error| Failure::output(path, &error)),
     }
-    let opened = match OpenOptions::new().append(true).open(place) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let made = OpenOptions::new().write(true).create_new(true).open(place);
-            made.and_then(|_| std::fs::remove_file(place))
-        }
-        opened => opened.map(drop),
-    };
-    opened.map_err(|error| Failure::output(path, &error))
+}
+
+/// The same for a file that is to be whole at every moment.
+pub(crate) fn replaceable(path: &str) -> Result<(), Failure> {
+    files::replaceable(Path::new(path)).map_err(|error| Failure::output(path, &error))
 }
 
 /// Makes the folder that a file is to lie in.

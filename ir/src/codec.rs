@@ -77,6 +77,13 @@ impl fmt::Display for Kind {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {
+    /// What was read of a file was refused.
+    File {
+        /// Its path.
+        path: String,
+        /// Why.
+        error: Box<LoadError>,
+    },
     /// The file could not be opened or read.
     Io {
         /// Its path.
@@ -126,7 +133,8 @@ impl LoadError {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { path, error } => write!(f, "{path} cannot be read: {error}"),
+            Self::File { path, error } => write!(f, "{path}: {error}"),
+            Self::Io { path, error } => write!(f, "{path} cannot be read: {error}; check the path"),
             Self::Foreign => {
                 f.write_str("this is no binary file of autobatch: the first bytes differ; is it a text file?")
             }
@@ -162,6 +170,7 @@ impl fmt::Display for LoadError {
 impl std::error::Error for LoadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
+            Self::File { error, .. } => Some(error),
             Self::Io { error, .. } => Some(error),
             Self::Verify(errors) => Some(errors),
             Self::VerifyPlan(errors) => Some(errors),
@@ -258,8 +267,14 @@ fn decode<'a, T: Deserialize<'a>>(payload: &'a [u8]) -> Result<(T, usize), binco
     }
 }
 
-pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, LoadError> {
-    std::fs::read(path).map_err(|error| LoadError::Io { path: path.display().to_string(), error })
+/// What a file's bytes are read as; errors name the file.
+pub(crate) fn read_file<T>(
+    path: &Path,
+    read: impl FnOnce(&[u8]) -> Result<T, LoadError>,
+) -> Result<T, LoadError> {
+    let named = || path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|error| LoadError::Io { path: named(), error })?;
+    read(&bytes).map_err(|error| LoadError::File { path: named(), error: Box::new(error) })
 }
 
 /// Bytes that are read in place.

@@ -5,6 +5,7 @@
 //! * [`module`]: what graphs share: parameters, tables and traced cells.
 //! * [`findings`]: what the verifiers of both languages find.
 //! * [`codec`]: binary files of both, for which any bytes are good enough to be refused politely.
+//! * [`files`]: how a file is written so that it is whole at every moment.
 //! * [`numeric`]: the definition of every op's bits.
 //! * [`weights`]: the values of a module's parameters.
 //! * [`recipe`], [`states`]: what an optimiser is made of, and what it keeps.
@@ -17,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod codec;
+pub mod files;
 pub mod findings;
 pub mod graph;
 pub mod hash;

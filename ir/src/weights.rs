@@ -82,6 +82,11 @@ pub enum WeightsError {
         /// How many were given.
         found: usize,
     },
+    /// The values of all parameters do not fit in memory.
+    Memory {
+        /// How many bytes they take.
+        bytes: u64,
+    },
 }
 
 impl fmt::Display for WeightsError {
@@ -92,6 +97,9 @@ impl fmt::Display for WeightsError {
             }
             Self::Length { name, expected, found } => {
                 write!(f, "@{name}: expected {expected} values, found {found}; give one for each element")
+            }
+            Self::Memory { bytes } => {
+                write!(f, "the parameters take {bytes} bytes, which cannot be had; declare smaller ones")
             }
         }
     }
@@ -128,6 +136,36 @@ impl Weights {
             ParamValues { name: decl.name.clone(), ty: decl.ty, values, version: fresh_version() }
         };
         Self { params: module.params.iter().map(param).collect() }
+    }
+
+    /// As [`init`](Self::init), for modules that may come from anywhere.
+    ///
+    /// # Errors
+    /// If memory for the values cannot be had.
+    pub fn try_init(module: &Module, seed: u64) -> Result<Self, WeightsError> {
+        let elements: usize = module.params.iter().map(|decl| decl.ty.shape.elements()).sum();
+        // At once, because systems promise more in many small pieces than they have.
+        let had = Vec::<f32>::new().try_reserve_exact(elements);
+        had.map_err(|_| WeightsError::Memory { bytes: elements as u64 * 4 })?;
+        Ok(Self::init(module, seed))
+    }
+
+    /// The values of every parameter in the order of declaration, rounded to the storage types.
+    ///
+    /// # Errors
+    /// If a parameter's values are more or fewer than it has; parameters without values have none.
+    pub fn of(module: &Module, values: Vec<Vec<f32>>) -> Result<Self, WeightsError> {
+        let mut given = values.into_iter();
+        let params = module.params.iter().map(|decl| {
+            let mut values = given.next().unwrap_or_default();
+            let (expected, found) = (decl.ty.shape.elements(), values.len());
+            if expected != found {
+                return Err(WeightsError::Length { name: decl.name.clone(), expected, found });
+            }
+            round(decl.ty.dtype, &mut values);
+            Ok(ParamValues { name: decl.name.clone(), ty: decl.ty, values, version: fresh_version() })
+        });
+        Ok(Self { params: params.collect::<Result<_, _>>()? })
     }
 
     /// The values of a parameter.
@@ -267,5 +305,36 @@ impl DerefMut for ParamMut<'_> {
 impl Drop for ParamMut<'_> {
     fn drop(&mut self) {
         round(self.param.ty.dtype, &mut self.param.values);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Init, ModuleBuilder};
+
+    #[test]
+    fn parameters_that_no_memory_holds_are_an_error() {
+        let mut m = ModuleBuilder::new("m");
+        m.param("w", [1 << 29], Init::ZEROS);
+        let mut module = (*m.build().unwrap()).clone();
+        // 2^48 bytes: no process has so many addresses.
+        module.params = vec![module.params[0].clone(); 1 << 17];
+        let error = Weights::try_init(&module, 0).unwrap_err();
+        assert_eq!(error, WeightsError::Memory { bytes: 1 << 48 });
+        assert!(error.to_string().contains("281474976710656 bytes, which cannot be had"), "{error}");
+    }
+
+    #[test]
+    fn given_values_are_rounded_and_counted() {
+        let mut m = ModuleBuilder::new("m");
+        m.param("w", [2], Init::ZEROS);
+        let module = m.build().unwrap();
+        let weights = Weights::of(&module, vec![vec![1.0, 2.0]]).unwrap();
+        assert_eq!(weights.by_name("w").unwrap(), [1.0, 2.0]);
+        for (values, found) in [(vec![], 0), (vec![vec![1.0; 3]], 3)] {
+            let error = Weights::of(&module, values).unwrap_err();
+            assert_eq!(error, WeightsError::Length { name: "w".to_owned(), expected: 2, found });
+        }
     }
 }

@@ -11,7 +11,7 @@ mod hostile;
 use autobatch_ir::codec::LoadError;
 use autobatch_ir::graph::{Applications, OperandKind};
 use autobatch_ir::types::{INDEX, f32, list};
-use autobatch_ir::{Graph, GraphData, Init, ModuleBuilder, ValueId};
+use autobatch_ir::{Graph, GraphData, Init, Module, ModuleBuilder, ValueId};
 use hostile::{HEADER, limit, measured, read_mutated, reseal};
 
 fn bound(bytes: &[u8]) -> usize {
@@ -49,6 +49,12 @@ fn corpus() -> Vec<Vec<u8>> {
     };
     let empty = Graph::new(&ModuleBuilder::new("empty").build().unwrap()).finish().unwrap().to_bytes();
     vec![rich(1), rich(12), empty]
+}
+
+/// The modules of the graphs.
+fn modules() -> Vec<Vec<u8>> {
+    let module = |bytes: &Vec<u8>| GraphData::from_bytes(bytes).unwrap().module.to_bytes();
+    corpus().iter().map(module).collect()
 }
 
 /// Touches everything that a verified graph lets one touch.
@@ -98,16 +104,70 @@ fn mutated_files_are_refused_or_sound() {
 }
 
 #[test]
-fn a_file_that_is_cut_off_is_refused_at_every_byte() {
-    for bytes in corpus() {
-        for end in (0..bytes.len()).step_by(1 + bytes.len() / 3000) {
-            let mut cut = bytes[..end].to_vec();
-            assert!(GraphData::from_bytes(&cut).is_err(), "{end} bytes");
-            reseal(&mut cut);
-            let (result, peak) = measured(|| GraphData::from_bytes(&cut));
-            assert!(result.is_err() && peak <= bound(&cut), "{end} bytes, resealed: {peak} bytes held");
-        }
+fn mutated_files_of_modules_are_refused_or_sound() {
+    let verify = |error: &LoadError| matches!(error, LoadError::Verify(_));
+    read_mutated(20_260_102, &modules(), Module::from_bytes, verify, |module, what| {
+        let again = Module::from_bytes(&module.to_bytes()).expect("what was read can be written");
+        // By their bytes: NaN is no NaN's equal.
+        assert_eq!(again.to_bytes(), module.to_bytes(), "{what}");
+        let graph = Graph::new(&module).finish().expect("nothing was emitted");
+        assert!(walk(&graph) < usize::MAX);
+    });
+}
+
+/// Every beginning of a file, with the length and checksum of the whole and with its own.
+fn cut_off<T>(bytes: &[u8], read: impl Fn(&[u8]) -> Result<T, LoadError>) {
+    for end in (0..bytes.len()).step_by(1 + bytes.len() / 3000) {
+        let mut cut = bytes[..end].to_vec();
+        assert!(read(&cut).is_err(), "{end} bytes");
+        reseal(&mut cut);
+        let (result, peak) = measured(|| read(&cut));
+        assert!(result.is_err() && peak <= bound(&cut), "{end} bytes, resealed: {peak} bytes held");
     }
+}
+
+#[test]
+fn a_file_that_is_cut_off_is_refused_at_every_byte() {
+    corpus().iter().for_each(|bytes| cut_off(bytes, GraphData::from_bytes));
+    modules().iter().for_each(|bytes| cut_off(bytes, Module::from_bytes));
+}
+
+#[test]
+fn a_file_that_goes_on_is_refused() {
+    for more in [1, 3, 4, 8, 1000] {
+        let longer = |mut bytes: Vec<u8>| {
+            bytes.resize(bytes.len() + more, 0);
+            reseal(&mut bytes);
+            bytes
+        };
+        assert!(GraphData::from_bytes(&longer(corpus().swap_remove(0))).is_err(), "{more}");
+        assert!(Module::from_bytes(&longer(modules().swap_remove(0))).is_err(), "{more}");
+    }
+}
+
+#[test]
+fn an_error_of_a_file_names_it() {
+    let path = std::env::temp_dir().join(format!("autobatch-named-{}.abm", std::process::id()));
+    let said = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        let errors = [Module::load(&path).err(), GraphData::load(&path).err()];
+        let named = path.display().to_string();
+        errors.map(|error| {
+            let said = error.expect("neither is sound").to_string();
+            assert!(said.starts_with(&named), "{said}");
+            said
+        })
+    };
+    let [module, graph] = said(b"no module");
+    assert!(module.ends_with("is it a text file?") && graph == module, "{module}");
+    let mut damaged = modules().swap_remove(0);
+    *damaged.last_mut().unwrap() ^= 1;
+    let [module, graph] = said(&damaged);
+    assert!(module.contains("its checksum differs"), "{module}");
+    assert!(graph.contains("expected a graph (.abg), found a module (.abm)"), "{graph}");
+    std::fs::remove_file(&path).unwrap();
+    let nothing = Module::load(&path).expect_err("there is no such file").to_string();
+    assert!(nothing.contains("check the path"), "{nothing}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Classes of results: what [`storage`](crate::storage) puts into one field.
 
 use autobatch_ir::Type;
+use autobatch_ir::hash::split_mix;
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::FieldId;
 
@@ -31,6 +32,32 @@ impl ClassField {
     pub(crate) fn same_makers(&self, other: &Self) -> bool {
         self.makers.iter().map(|maker| maker.0).eq(other.makers.iter().map(|maker| maker.0))
     }
+
+    /// Equal where the makers are the same.
+    fn makers_hash(&self) -> u64 {
+        let mut state = 0;
+        self.makers.iter().fold(0, |hash, maker| {
+            state = hash ^ maker.0.index() as u64;
+            split_mix(&mut state)
+        })
+    }
+}
+
+/// Chains of classes that may have the same makers, so that nobody compares each with each. Memory is kept.
+#[derive(Debug, Default)]
+pub(crate) struct Alike {
+    sorted: Vec<(u64, u32)>,
+    /// Per class the next one alike, or [`NONE`].
+    next: Vec<u32>,
+}
+
+impl Alike {
+    /// The classes behind one that may have its makers, ascending.
+    pub(crate) fn after(&self, number: usize) -> impl Iterator<Item = usize> {
+        let next =
+            |&number: &usize| Some(self.next[number]).filter(|&next| next != NONE).map(|next| next as usize);
+        std::iter::successors(next(&number), next)
+    }
 }
 
 /// The classes of a graph. Memory is kept from one graph to the next.
@@ -54,6 +81,19 @@ impl ClassFields {
     /// The classes by number, in the order in which they were made.
     pub(crate) fn all(&self) -> &[ClassField] {
         &self.items[..self.count]
+    }
+
+    /// Finds which classes may have the same makers.
+    pub(crate) fn alike(&self, alike: &mut Alike) {
+        let Alike { sorted, next } = alike;
+        sorted.clear();
+        sorted.extend(self.all().iter().zip(0..).map(|(class, number)| (class.makers_hash(), number)));
+        sorted.sort_unstable();
+        next.clear();
+        next.resize(sorted.len(), NONE);
+        for pair in sorted.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+            next[pair[0].1 as usize] = pair[1].1;
+        }
     }
 
     /// A class by its number.

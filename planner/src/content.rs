@@ -7,35 +7,45 @@
 use crate::compile::Tables;
 use autobatch_ir::graph::Callee;
 use autobatch_ir::hash::StructureHash;
-use autobatch_ir::id::{SigId, TypeId};
+use autobatch_ir::id::{CellId, SigId, TypeId};
+use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
 /// The identity of the kernel of a signature.
 pub(crate) fn of_signature(tables: Tables<'_>, sig: SigId) -> u128 {
     let mut content = Content::default();
-    content.signature(tables, sig);
-    content.0.value()
+    content.types_of(tables, sig);
+    match tables.sigs.get(sig).callee {
+        Callee::Op(op) => op.hash(&mut content),
+        Callee::Cell(cell) => content.body(tables, cell),
+    }
+    content.hash.value()
 }
 
 /// The structural hash as a hasher of anything.
 #[derive(Default)]
-struct Content(StructureHash);
+struct Content {
+    hash: StructureHash,
+    /// The identities of cells that bodies call: cells that call cells double what a kernel is made of with each level, and
+    /// only their own bodies are read here.
+    called: HashMap<CellId, u128>,
+}
 
 impl Hasher for Content {
     fn finish(&self) -> u64 {
-        self.0.value() as u64
+        self.hash.value() as u64
     }
 
     fn write_u64(&mut self, word: u64) {
-        self.0.push(word);
+        self.hash.push(word);
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        self.0.push(bytes.len() as u64);
+        self.hash.push(bytes.len() as u64);
         for chunk in bytes.chunks(8) {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
-            self.0.push(u64::from_le_bytes(word));
+            self.hash.push(u64::from_le_bytes(word));
         }
     }
 }
@@ -46,28 +56,48 @@ impl Content {
         ids.iter().for_each(|&id| tables.types.get(id).hash(self));
     }
 
-    fn signature(&mut self, tables: Tables<'_>, sig: SigId) {
+    /// What a signature says besides whom it calls.
+    fn types_of(&mut self, tables: Tables<'_>, sig: SigId) {
         let signature = tables.sigs.get(sig);
         self.types(tables, &signature.operands);
         self.types(tables, &signature.param_types);
         self.types(tables, &signature.results);
         signature.params.hash(self);
-        match signature.callee {
-            Callee::Op(op) => op.hash(self),
-            Callee::Cell(cell) => {
-                let decl = tables.module.cell_decl(cell);
-                decl.name.hash(self);
-                let body = &decl.body;
-                (body.ports, body.noise).hash(self);
-                for app in body.arena.ids() {
-                    self.signature(tables, body.arena.app(app).sig);
-                    let operands = body.arena.operands(app);
-                    self.write_usize(operands.len());
-                    operands.iter().for_each(|operand| self.write_u64(operand.word().into()));
+    }
+
+    fn body(&mut self, tables: Tables<'_>, cell: CellId) {
+        let decl = tables.module.cell_decl(cell);
+        decl.name.hash(self);
+        let body = &decl.body;
+        (body.ports, body.noise).hash(self);
+        for app in body.arena.ids() {
+            let sig = body.arena.app(app).sig;
+            self.types_of(tables, sig);
+            match tables.sigs.get(sig).callee {
+                Callee::Op(op) => op.hash(self),
+                Callee::Cell(cell) => {
+                    let called = self.called(tables, cell);
+                    self.write_u64(called as u64);
+                    self.write_u64((called >> 64) as u64);
                 }
-                self.write_usize(body.results.len());
-                body.results.iter().for_each(|value| self.write_usize(value.index()));
             }
+            let operands = body.arena.operands(app);
+            self.write_usize(operands.len());
+            operands.iter().for_each(|operand| self.write_u64(operand.word().into()));
         }
+        self.write_usize(body.results.len());
+        body.results.iter().for_each(|value| self.write_usize(value.index()));
+    }
+
+    /// The identity of a cell that a body calls.
+    fn called(&mut self, tables: Tables<'_>, cell: CellId) -> u128 {
+        if let Some(&known) = self.called.get(&cell) {
+            return known;
+        }
+        let around = std::mem::take(&mut self.hash);
+        self.body(tables, cell);
+        let called = std::mem::replace(&mut self.hash, around).value();
+        self.called.insert(cell, called);
+        called
     }
 }

@@ -17,6 +17,7 @@ mod differentiate;
 mod error;
 mod grow;
 mod heap;
+mod known_kernels;
 pub mod layout;
 mod lower;
 mod nodes;

@@ -6,6 +6,7 @@
 
 use crate::PlanError;
 use crate::grow::Placed;
+use crate::known_kernels::KnownKernels;
 use crate::order::{Batch, Order, field_of};
 use crate::storage::{Storage, field_name};
 use autobatch_ir::graph::{GraphData, OperandKind, ParamArg};
@@ -20,6 +21,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     kernel_ids: Vec<Option<KernelId>>,
+    known_kernels: KnownKernels,
     /// The slots of the operands of a step, and their rows.
     runs: Vec<(usize, Run)>,
     /// The lists of a plan, empty.
@@ -105,18 +107,13 @@ impl Lowering<'_> {
         let mut plan = earlier.map_or_else(|| draft.lend(), |earlier| continued(std::mem::take(earlier)));
         self.frame(&mut plan);
         let (first_step, first_wave) = (plan.steps.len(), plan.waves.len() as u32);
-        let Draft { kernel_ids, runs, .. } = draft;
+        let Draft { kernel_ids, known_kernels, runs, .. } = draft;
+        known_kernels.clear();
         kernel_ids.clear();
         kernel_ids.resize(self.graph.sigs.items().len(), None);
         for (number, batch) in self.order.batches.iter().enumerate() {
             let kernel = *kernel_ids[batch.sig.index()].get_or_insert_with(|| {
-                let kernel = kernel_of(batch.sig);
-                let known = plan.kernels.iter().position(|known| **known == *kernel);
-                let number = known.unwrap_or_else(|| {
-                    plan.kernels.push(kernel);
-                    plan.kernels.len() - 1
-                });
-                KernelId(number as u32)
+                KernelId(known_kernels.number(&mut plan.kernels, kernel_of(batch.sig)))
             });
             match self.storage.sigs[batch.sig.index()].homes.is_empty() {
                 true => self.step(&mut plan, kernel, (number, first_wave), runs),

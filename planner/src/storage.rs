@@ -13,7 +13,7 @@
 //! *Cost.* One bit set an operand, and one union-find operation for each pair of a place and a result
 //! that met there; beyond the first 64 results of all signatures, one such operation an operand.
 
-use crate::classes::ClassFields;
+use crate::classes::{Alike, ClassFields};
 use crate::cluster::Clusters;
 use crate::lower::numbered;
 use autobatch_ir::Type;
@@ -97,6 +97,8 @@ pub(crate) struct Storage {
     class_fields: ClassFields,
     /// The classes that become one slab.
     bundle: Vec<usize>,
+    /// Which classes may become one slab.
+    alike: Alike,
 }
 
 impl Storage {
@@ -337,6 +339,8 @@ impl Storage {
             self.sigs[sig.index()].results.resize(results, (FieldId(NONE), NONE));
         }
         let mut bundle = std::mem::take(&mut self.bundle);
+        let mut alike = std::mem::take(&mut self.alike);
+        self.class_fields.alike(&mut alike);
         for number in 0..self.class_fields.all().len() {
             let classes = self.class_fields.all();
             let class = &classes[number];
@@ -350,11 +354,11 @@ impl Storage {
                     let other = &classes[other];
                     !other.is_placed() && other.once_each() && other.same_makers(class)
                 };
-                bundle.extend((number + 1..classes.len()).filter(joins));
+                bundle.extend(alike.after(number).filter(joins));
             }
             self.add_slab(&bundle);
         }
-        self.bundle = bundle;
+        (self.bundle, self.alike) = (bundle, alike);
     }
 
     fn add_slab(&mut self, bundle: &[usize]) {
@@ -373,10 +377,11 @@ impl Storage {
                 previous = Some(sig);
                 let storage = &mut sigs[sig.index()];
                 let block = Block { slab, turn };
-                let number = storage.blocks.iter().position(|known| *known == block).unwrap_or_else(|| {
+                // Members of a bundle that are not alone meet a signature once each, so a known block is the last.
+                if storage.blocks.last() != Some(&block) {
                     storage.blocks.push(block);
-                    storage.blocks.len() - 1
-                });
+                }
+                let number = storage.blocks.len() - 1;
                 let result = &mut storage.results[place as usize];
                 match result.0 {
                     FieldId(NONE) => *result = (field, number as u32),

@@ -13,4 +13,6 @@ pub mod kernels;
 pub mod player;
 
 pub use autobatch_ir::plan::{BindError, Bound, Stores};
-pub use player::{Counters, GradientSource, KernelCount, Player, RunError, Span, StepCount, threads_meant};
+pub use player::{
+    Counters, GradientSource, KernelCount, MOST_THREADS, Player, RunError, Span, StepCount, threads_meant,
+};

@@ -7,9 +7,9 @@
 
 use crate::mirror::Trained;
 use crate::train::arrays::{Array, Arrays, little_endian, to_bytes};
-use crate::train::atomic;
-use crate::train::files::{array_of, arrays as weights_arrays, bytes_of, extents, weights_of};
+use crate::train::files::{array_of, arrays as weights_arrays, extents, weights_of};
 use crate::train::trainer::Trainer;
+use autobatch_ir::files::replace;
 use autobatch_ir::hash::{StructureHash, hash_bytes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 const KIND: &str = "checkpoint";
 const VERSION: u32 = 1;
+/// More steps and updates than this are refused: whoever goes on from them must be able to count on.
+const MOST_STEPS: u64 = 1 << 62;
 /// What the names of the optimiser's arrays begin with.
 pub(crate) const STATE: &str = "optimizer:";
 
@@ -36,6 +38,13 @@ pub struct Progress {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CheckpointError {
+    /// What was read of a file was refused.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        error: Box<CheckpointError>,
+    },
     /// The file could not be read or written.
     Io {
         /// Its path.
@@ -101,11 +110,21 @@ impl CheckpointError {
     pub(crate) fn damaged(error: impl fmt::Display) -> Self {
         Self::Damaged(error.to_string())
     }
+
+    /// What is wrong, whatever the file is.
+    #[must_use]
+    pub fn fault(&self) -> &Self {
+        match self {
+            Self::File { error, .. } => error.fault(),
+            fault => fault,
+        }
+    }
 }
 
 impl fmt::Display for CheckpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::File { path, error } => write!(f, "{}: {error}", path.display()),
             Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
             Self::Device(why) => write!(f, "parameters could not be read: {why}"),
             Self::Damaged(what) => {
@@ -146,7 +165,24 @@ impl fmt::Display for CheckpointError {
     }
 }
 
-impl std::error::Error for CheckpointError {}
+impl std::error::Error for CheckpointError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::File { error, .. } => Some(error),
+            Self::Io { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// What a file's bytes are read as; errors name the file.
+pub(crate) fn read_file<T>(
+    path: &Path,
+    read: impl FnOnce(&[u8]) -> Result<T, CheckpointError>,
+) -> Result<T, CheckpointError> {
+    let bytes = std::fs::read(path).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })?;
+    read(&bytes).map_err(|error| CheckpointError::File { path: path.to_owned(), error: Box::new(error) })
+}
 
 /// The remark of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -216,13 +252,16 @@ pub(crate) fn save(trainer: &Trainer, path: &Path) -> Result<(), CheckpointError
     head.hash = head.hash_with(arrays.iter().map(|array| (&*array.name, &*array.shape, array.values)));
     let remark = serde_json::to_string(&head).map_err(CheckpointError::damaged)?;
     let bytes = to_bytes(&arrays, Some(remark));
-    atomic::write(path, &bytes).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })
+    replace(path, &bytes).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })
 }
 
 /// Takes a checkpoint; the trainer is unchanged if it is refused.
 pub(crate) fn load(trainer: &mut Trainer, path: &Path) -> Result<(), CheckpointError> {
-    let bytes = bytes_of(path)?;
-    let arrays = Arrays::read(&bytes).map_err(CheckpointError::damaged)?;
+    read_file(path, |bytes| take(trainer, bytes))
+}
+
+fn take(trainer: &mut Trainer, bytes: &[u8]) -> Result<(), CheckpointError> {
+    let arrays = Arrays::read(bytes).map_err(CheckpointError::damaged)?;
     let head = head_of(&arrays)?;
     let expected = trainer.updater.name();
     if head.optimizer != expected {
@@ -282,5 +321,42 @@ fn head_of(arrays: &Arrays<'_>) -> Result<Head, CheckpointError> {
     if hash != head.hash {
         return Err(CheckpointError::damaged("the content has another hash than was written"));
     }
+    let most = head.steps.max(head.updates);
+    if most > MOST_STEPS {
+        return Err(CheckpointError::damaged(format!("it counts {most} steps, nobody makes so many")));
+    }
     Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use autobatch_ir::{Init, ModuleBuilder};
+    use autobatch_nn::optim::Sgd;
+
+    #[test]
+    fn a_checkpoint_that_nothing_can_follow_is_refused() {
+        let mut m = ModuleBuilder::new("m");
+        m.param("w", [2], Init::ZEROS);
+        let mut trainer = Trainer::new(m.build().unwrap(), Sgd::new(0.1)).unwrap();
+        let path = std::env::temp_dir().join(format!("autobatch-steps-{}.safetensors", std::process::id()));
+        trainer.save(&path).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let sound = head_of(&Arrays::read(&bytes).unwrap()).unwrap();
+        let values = [0.0; 2];
+        for (steps, updates, refused) in [(1, 1, false), (u64::MAX, 1, true), (1, u64::MAX, true)] {
+            let mut head = Head { steps, updates, ..sound.clone() };
+            head.hash = head.hash_with([("w", &[2][..], &values[..])].into_iter());
+            let arrays = [Array { name: "w".to_owned(), shape: vec![2], values: &values }];
+            let bytes = to_bytes(&arrays, Some(serde_json::to_string(&head).unwrap()));
+            std::fs::write(&path, bytes).unwrap();
+            let loaded = trainer.load(&path).map_err(|error| error.to_string());
+            assert_eq!(
+                loaded.as_ref().is_err_and(|error| error.contains("nobody makes so many")),
+                refused,
+                "{loaded:?}"
+            );
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
 }

@@ -57,6 +57,9 @@ pub enum TrainError {
     Index {
         /// The item that bound it; `None` for what is common to all.
         item: Option<u64>,
+        /// Whether it is an item of a minibatch; otherwise it is one of those that were evaluated or predicted, or an
+        /// instance by its key.
+        of_minibatch: bool,
         /// The line that bound it.
         site: Site,
         /// The index.
@@ -110,8 +113,11 @@ impl fmt::Display for TrainError {
                 f,
                 "{reason}\nthe trainer went back from step {from} to step {to}, the last that was read back; go on from its progress, and save or ask for Trainer::mirror_every to lose less"
             ),
-            Self::Index { item: number, site, found, limit } => {
-                item(f, *number)?;
+            Self::Index { item: number, of_minibatch, site, found, limit } => {
+                match number {
+                    Some(number) if !of_minibatch => write!(f, "item {number}: ")?,
+                    _ => item(f, *number)?,
+                }
                 write!(f, "index {found} bound at {site} is out of range, it must be below {limit}")
             }
         }

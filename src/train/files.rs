@@ -1,8 +1,8 @@
 //! Parameters alone, as safetensors: what other programs read and write.
 
 use crate::train::arrays::{Array, Arrays, to_bytes};
-use crate::train::atomic;
-use crate::train::checkpoint::{CheckpointError, STATE, examine};
+use crate::train::checkpoint::{CheckpointError, STATE, examine, read_file};
+use autobatch_ir::files::replace;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::types::Type;
 use autobatch_ir::weights::ParamValues;
@@ -17,7 +17,7 @@ use std::path::Path;
 pub fn write_weights(path: impl AsRef<Path>, weights: &Weights) -> Result<(), CheckpointError> {
     let path = path.as_ref();
     let bytes = to_bytes(&arrays(weights), None);
-    atomic::write(path, &bytes).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })
+    replace(path, &bytes).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })
 }
 
 /// Reads every parameter of a module from a safetensors file, a checkpoint for one; arrays of F32,
@@ -27,8 +27,11 @@ pub fn write_weights(path: impl AsRef<Path>, weights: &Weights) -> Result<(), Ch
 /// If the file cannot be read or is damaged, a parameter is missing or has another shape. In a file
 /// that is no checkpoint every array must be a parameter.
 pub fn read_weights(path: impl AsRef<Path>, module: &Module) -> Result<Weights, CheckpointError> {
-    let bytes = bytes_of(path.as_ref())?;
-    let arrays = Arrays::read(&bytes).map_err(CheckpointError::damaged)?;
+    read_file(path.as_ref(), |bytes| weights_in(bytes, module))
+}
+
+fn weights_in(bytes: &[u8], module: &Module) -> Result<Weights, CheckpointError> {
+    let arrays = Arrays::read(bytes).map_err(CheckpointError::damaged)?;
     if arrays.remark().is_none() {
         let stranger = arrays.names().into_iter().find(|name| module.param(name).is_none());
         if let Some(name) = stranger {
@@ -85,8 +88,11 @@ pub fn read_matching_weights(
     path: impl AsRef<Path>,
     weights: &mut Weights,
 ) -> Result<Matching, CheckpointError> {
-    let bytes = bytes_of(path.as_ref())?;
-    let arrays = Arrays::read(&bytes).map_err(CheckpointError::damaged)?;
+    read_file(path.as_ref(), |bytes| matching(bytes, weights))
+}
+
+fn matching(bytes: &[u8], weights: &mut Weights) -> Result<Matching, CheckpointError> {
+    let arrays = Arrays::read(bytes).map_err(CheckpointError::damaged)?;
     if arrays.remark().is_some() {
         examine(&arrays)?;
     }
@@ -110,11 +116,6 @@ pub fn read_matching_weights(
     Ok(matching)
 }
 
-/// What a file holds.
-pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, CheckpointError> {
-    std::fs::read(path).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })
-}
-
 /// The weights as arrays.
 pub(crate) fn arrays(weights: &Weights) -> Vec<Array<'_>> {
     let array = |param: &ParamValues| (param.name().to_owned(), extents(param.ty()));
@@ -129,12 +130,10 @@ pub(crate) fn extents(ty: Type) -> Vec<usize> {
 
 /// Every parameter of the module.
 pub(crate) fn weights_of(arrays: &Arrays<'_>, module: &Module) -> Result<Weights, CheckpointError> {
-    let mut weights = Weights::init(module, 0);
-    for (number, decl) in module.params.iter().enumerate() {
-        let values = array_of(arrays, &decl.name, &extents(decl.ty))?;
-        weights.set(ParamId::new(number), &values).expect("the shape was compared");
-    }
-    Ok(weights)
+    // A module may declare more than any file holds: no memory is taken for what is not there.
+    let values = module.params.iter().map(|decl| array_of(arrays, &decl.name, &extents(decl.ty)));
+    let weights = Weights::of(module, values.collect::<Result<_, _>>()?);
+    Ok(weights.expect("shapes were compared"))
 }
 
 /// The values of an array that must be there with this shape.

@@ -6,7 +6,7 @@ use autobatch_ir::graph::{GraphData, OperandKind};
 use autobatch_ir::plan::BindError;
 use autobatch_runtime_cpu::RunError;
 
-/// An error of playing this graph, said in the words of the minibatch where that is possible.
+/// An error of playing this graph, said with the item where that is possible.
 pub(crate) fn explained(graph: &GraphData, error: Error) -> Error {
     let misfit = match &error {
         Error::Run(RunError::Bound(misfit)) => misfit,
@@ -26,5 +26,13 @@ pub(crate) fn explained(graph: &GraphData, error: Error) -> Error {
     let Some(app) = graph.arena.ids().rev().find(|&app| reads(app)) else { return error };
     let item = graph.cuts.iter().rev().find(|cut| cut.first as usize <= app.index()).and_then(|cut| cut.key);
     let site = graph.site(graph.arena.app(app).site).clone();
-    TrainError::Index { item, site, found, limit }.into()
+    TrainError::Index { item, of_minibatch: false, site, found, limit }.into()
+}
+
+/// The error of a step, whose items are those of its minibatch.
+pub(crate) fn of_minibatch(mut error: Error) -> Error {
+    if let Error::Train(TrainError::Index { of_minibatch, .. }) = &mut error {
+        *of_minibatch = true;
+    }
+    error
 }

@@ -7,7 +7,6 @@
 //! not. Minibatches come from [`sampling`](crate::sampling).
 
 mod arrays;
-mod atomic;
 mod bar;
 mod checkpoint;
 mod emit;

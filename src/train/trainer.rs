@@ -15,10 +15,12 @@ use crate::session::{Session, SessionOptions};
 use crate::train::checkpoint::{self, CheckpointError, Progress};
 use crate::train::emit::{Emitter, Threads};
 use crate::train::error::TrainError;
+use crate::train::locate::of_minibatch;
 use crate::train::report::{Evaluation, Step};
 use crate::train::update::Updater;
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_nn::optim::{Optimizer, Schedule};
+use autobatch_runtime_cpu::{MOST_THREADS, threads_meant};
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -102,8 +104,8 @@ impl Trainer {
         if module.params.is_empty() {
             return Err(TrainError::NothingToTrain { frozen: 0 }.into());
         }
-        let threads = autobatch_runtime_cpu::threads_meant(options.threads);
-        let weights = Arc::new(Weights::init(module, seed));
+        let threads = threads_meant(options.threads);
+        let weights = Arc::new(Weights::try_init(module, seed)?);
         let mut session = Session::with_options(module, Arc::clone(&weights), options)?;
         let frozen = vec![false; module.params.len()];
         let (updater, states) = Updater::new(optimizer.into(), module, &frozen::trained(&frozen), &weights)?;
@@ -140,12 +142,12 @@ impl Trainer {
         Ok(self)
     }
 
-    /// Emits on exactly so many threads, where it is normally as many as pay: results are the same.
+    /// Emits on exactly so many threads, [`MOST_THREADS`] at most, where it is normally as many as pay: results are the same.
     #[must_use]
     pub fn emit_threads(mut self, threads: usize) -> Self {
         self.emitter.set_threads(match threads {
             0 => Threads::UpTo(self.threads),
-            threads => Threads::Exactly(threads),
+            threads => Threads::Exactly(threads.min(MOST_THREADS)),
         });
         self
     }
@@ -288,7 +290,7 @@ impl Trainer {
             let own = losses.iter().all(|loss| std::ptr::eq(loss.graph(), graph));
             if own { Ok(losses.into_iter().filter_map(Value::key).collect()) } else { Err(Error::OtherGraph) }
         });
-        let losses: Vec<ValueKey> = self.noticed(losses)?;
+        let losses: Vec<ValueKey> = self.noticed(losses).map_err(of_minibatch)?;
         if losses.is_empty() {
             return Err(TrainError::Empty.into());
         }

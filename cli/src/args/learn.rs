@@ -1,5 +1,7 @@
 //! Options of the verbs that play models: `run` and `train`.
 
+use super::path;
+use autobatch::runtime_cpu::MOST_THREADS;
 use autobatch_planner::schedule::Policy;
 use clap::{Args, ValueEnum};
 
@@ -34,7 +36,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub model: ModelArgs,
     /// A JSON file of instances; without it they are generated.
-    #[arg(long)]
+    #[arg(long, value_parser = path)]
     pub data: Option<String>,
     /// Instances in a graph.
     #[arg(long)]
@@ -46,16 +48,15 @@ pub struct RunArgs {
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
     /// The folder for plan, graph and picture.
-    #[arg(short, long, default_value = "target/autobatch")]
+    #[arg(short, long, default_value = "target/autobatch", value_parser = path)]
     pub output: String,
 }
 
 /// A number of threads: so many that a machine may have them.
 pub(super) fn threads(text: &str) -> Result<usize, String> {
-    const MOST: usize = 1024;
     match text.parse() {
-        Ok(threads @ 0..=MOST) => Ok(threads),
-        _ => Err(format!("expected a number from 0 to {MOST}")),
+        Ok(threads @ 0..=MOST_THREADS) => Ok(threads),
+        _ => Err(format!("expected a number from 0 to {MOST_THREADS}")),
     }
 }
 
@@ -63,7 +64,7 @@ pub(super) fn threads(text: &str) -> Result<usize, String> {
 fn checkpoint(text: &str) -> Result<String, String> {
     match text {
         "-" => Err("a checkpoint is a file, not a stream; name one".to_owned()),
-        _ => Ok(text.to_owned()),
+        _ => path(text),
     }
 }
 
@@ -74,7 +75,7 @@ pub struct TrainArgs {
     #[command(flatten)]
     pub model: ModelArgs,
     /// The folder of the model's corpus; without it instances are generated.
-    #[arg(long)]
+    #[arg(long, value_parser = path)]
     pub data: Option<String>,
     /// Instances to learn from: how many are generated, or the first ones of the corpus.
     #[arg(long)]
@@ -110,13 +111,13 @@ pub struct TrainArgs {
     #[arg(long)]
     pub bucket: bool,
     /// Where to write the learning curve: .svg, .csv or .json; may be given more than once.
-    #[arg(long)]
+    #[arg(long, value_parser = path)]
     pub curve: Vec<String>,
     /// Where to write a checkpoint after every epoch; the best epoch's goes to NAME.best.safetensors.
     #[arg(long, value_parser = checkpoint)]
     pub save: Option<String>,
     /// A checkpoint to go on from.
-    #[arg(long)]
+    #[arg(long, value_parser = path)]
     pub resume: Option<String>,
     /// Decode the parser greedily on the instances to be measured on, in the end.
     #[arg(long)]

@@ -12,7 +12,7 @@ use autobatch_models::data::wikiner;
 pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
     let sentences = match &args.data {
         Some(file) => wikiner::read(file).map_err(|error| Failure::input(error.to_string()))?,
-        None => tagged::sentences(args.seed, needed(args), tagged::LENGTHS),
+        None => tagged::sentences(args.seed, needed(args)?, tagged::LENGTHS),
     };
     let sentences = minibatch(args, sentences)?;
     let mut vocabulary = Vocabulary::default();

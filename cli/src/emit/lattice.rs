@@ -14,7 +14,7 @@ const TAGS: usize = 9;
 pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
     let sentences = match &args.data {
         Some(file) => lattice::read(file).map_err(|error| Failure::input(error.to_string()))?,
-        None => lattices::sentences(args.seed, needed(args), lattices::LENGTHS),
+        None => lattices::sentences(args.seed, needed(args)?, lattices::LENGTHS),
     };
     let sentences = minibatch(args, sentences)?;
     let (mut chars, mut words) = (Vocabulary::default(), Vocabulary::default());

@@ -66,9 +66,20 @@ fn minibatch<T>(args: &EmitArgs, all: Vec<T>) -> Result<Vec<T>, Failure> {
         .help(format!("--batch counts from 0; whole minibatches in the data: {whole}")))
 }
 
+/// More instances than this are not invented: all up to those that are asked for must be made, in memory.
+const MOST_INVENTED: usize = 1 << 18;
+
 /// How many instances a generator must make for the minibatch that is asked for.
-fn needed(args: &EmitArgs) -> usize {
-    (args.batch as usize + 1).saturating_mul(args.instances as usize)
+fn needed(args: &EmitArgs) -> Result<usize, Failure> {
+    let needed = (args.batch as usize + 1).saturating_mul(args.instances as usize);
+    if needed <= MOST_INVENTED {
+        return Ok(needed);
+    }
+    let EmitArgs { batch, instances, .. } = args;
+    let message = format!(
+        "minibatch {batch} of {instances} instances ends at instance {needed}, {MOST_INVENTED} are invented at most"
+    );
+    Err(Failure::usage(message).help("ask for fewer --instances or an earlier --batch, or give --data"))
 }
 
 /// A fault of a model that is built in would be one of this file.

@@ -13,8 +13,19 @@ const REACH: usize = 6;
 /// Applications of an instance, if the command line does not say.
 const NODES: u32 = 20;
 
+/// More applications than this are not emitted: a graph lies in memory as a whole.
+const MOST_APPLICATIONS: u64 = 1 << 22;
+
 pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
-    let h = args.hidden as usize;
+    let (h, nodes) = (args.hidden as usize, args.nodes.unwrap_or(NODES));
+    let applications = u64::from(args.instances) * u64::from(nodes);
+    if applications > MOST_APPLICATIONS {
+        let EmitArgs { instances, .. } = args;
+        let message = format!(
+            "{instances} instances of {nodes} applications are {applications}, at most {MOST_APPLICATIONS} are emitted"
+        );
+        return Err(Failure::usage(message).help("ask for fewer --instances or --nodes"));
+    }
     let mut m = ModuleBuilder::new("random");
     let cells: Vec<Cell<2, 1>> = (0..args.cells.unwrap_or(1))
         .map(|number| {
@@ -29,7 +40,7 @@ pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
             Random::stream(args.seed, u64::from(key) + u64::from(args.batch) * u64::from(args.instances));
         g.instance(u64::from(key));
         let mut values: Vec<Value<'_>> = vec![start];
-        for _ in 0..args.nodes.unwrap_or(NODES) {
+        for _ in 0..nodes {
             let mut pick = || values[values.len() - 1 - random.index(values.len().min(REACH))];
             let operands = [pick(), pick()];
             let [value] = g.call(cells[random.index(cells.len())], operands);

@@ -16,7 +16,7 @@ const CLASSES: usize = 5;
 pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
     let trees = match &args.data {
         Some(file) => sst::read(file).map_err(|error| Failure::input(error.to_string()))?,
-        None => sentiment::trees(args.seed, needed(args), sentiment::LENGTHS),
+        None => sentiment::trees(args.seed, needed(args)?, sentiment::LENGTHS),
     };
     let trees = minibatch(args, trees)?;
     let mut vocabulary = Vocabulary::default();

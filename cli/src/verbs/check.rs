@@ -22,6 +22,7 @@ use std::io::Write as _;
 
 /// Checks a plan or an order.
 pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    console.work_on();
     one_standard_input(std::iter::once(&args.graph).chain(&args.plan).chain(&args.batches))?;
     let graph = load_graph(&args.graph)?;
     let checked = match (&args.plan, &args.batches) {

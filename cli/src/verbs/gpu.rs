@@ -43,6 +43,7 @@ pub(super) fn list(console: &mut Console<'_>) -> Result<(), Failure> {
 /// Plays a small plan on an adapter and says what was found.
 #[cfg(feature = "gpu")]
 pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    console.work_on();
     let selector: Selector = device.parse().map_err(|error| Failure::usage(format!("{error}")))?;
     super::devices(console)?;
     let mut is_healthy = true;
@@ -79,6 +80,7 @@ pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure
 /// Says that there is nothing to look at, of a word that names a GPU.
 #[cfg(not(feature = "gpu"))]
 pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    console.work_on();
     let which = device.strip_prefix("gpu:");
     if device != "gpu" && which.is_none_or(|which| which.trim().is_empty()) {
         let message = format!("no GPU is called {device:?}: expected gpu, gpu:0 or gpu:part-of-a-name");

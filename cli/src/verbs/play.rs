@@ -9,7 +9,7 @@ use crate::places::apart;
 use crate::words::{count, plural, table};
 use crate::{npy, planning};
 use autobatch::runtime_cpu::{Bound, Player, threads_meant};
-use autobatch::train::{CheckpointError, read_weights};
+use autobatch::train::read_weights;
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::row_ops::Noise;
@@ -40,11 +40,9 @@ pub fn play(args: &PlayArgs, console: &mut Console<'_>) -> Result<Answer, Failur
     let graph = load_graph(&args.graph)?;
     let plan = plan_of(args, &graph)?;
     let weights = match &args.weights {
-        Some(path) => read_weights(path, &graph.module).map_err(|error| match error {
-            CheckpointError::Io { error, .. } => Failure::input(format!("{path}: {error}")),
-            other => Failure::input(format!("{path}: {other}")),
-        })?,
-        None => Weights::init(&graph.module, args.seed),
+        Some(path) => read_weights(path, &graph.module).map_err(|error| Failure::input(error.to_string()))?,
+        None => Weights::try_init(&graph.module, args.seed)
+            .map_err(|error| Failure::input(format!("{}: {error}", args.graph)))?,
     };
     let refuse = |error: autobatch::runtime_cpu::RunError| Failure::input(format!("{}: {error}", args.graph));
     // Only the environment can be at fault here.

@@ -11,7 +11,7 @@ use crate::args::RunArgs;
 use crate::console::Console;
 use crate::facts::computing;
 use crate::failure::{Answer, Failure};
-use crate::files::bytes_in_words;
+use crate::files::{bytes_in_words, write_file};
 use crate::picture;
 use crate::planning;
 use crate::words::{count, plural, table};
@@ -32,6 +32,7 @@ const DRAWN: usize = 3000;
 
 /// Runs a model.
 pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    console.work_on();
     let options = catalogue::Options {
         data: args.data.as_ref().map(Into::into),
         seed: args.model.seed,
@@ -174,10 +175,7 @@ fn write_files(
     let plan = runner.problem_plan(graph)?;
     let alias = problem.entry.alias;
     let file = |extension: &str| -> PathBuf { folder.join(format!("{alias}.{extension}")) };
-    let write = |extension: &str, bytes: &[u8]| {
-        let path = file(extension);
-        std::fs::write(&path, bytes).map_err(|error| Failure::output(&path.display().to_string(), &error))
-    };
+    let write = |extension: &str, bytes: &[u8]| write_file(&file(extension).display().to_string(), bytes);
     write("abg", &graph.to_bytes())?;
     write("plan", plan.to_text().as_bytes())?;
     let mut few = runner.instances;

@@ -49,6 +49,14 @@ fn what_makes_no_sense_is_refused_before_anything_is_done() {
         (&["show", &plan, "-o", "x.graph"], "x.graph: .graph is a form of graphs"),
         (&["diff", &plan, NAMES], "names.graph is a graph and"),
         (&["check", NAMES, "--batches", &order], "order.json: no list of batches"),
+        (
+            &["emit", "random", "--instances", "9999", "--nodes", "9999"],
+            "are 99980001, at most 4194304 are emitted",
+        ),
+        (
+            &["emit", "trees", "--instances", "99999", "--batch", "9"],
+            "ends at instance 999990, 262144 are invented",
+        ),
         (&["run", "treelstm", "--batch", "0"], "batch must be 1 to 1000000, found 0"),
         (&["train", "names", "--lr", "-1"], "--lr must be above 0, found -1"),
         (&["train", "names", "--clip", "-1"], "--clip must be 0 or more, found -1"),
@@ -310,6 +318,28 @@ fn a_binary_file_under_any_name_is_what_its_header_says() {
     let whole = scratch("whole.bin");
     std::fs::write(&whole, bytes).expect("the scratch folder is there");
     assert_eq!(autobatch(&["show", &whole]).status.code(), Some(0));
+}
+
+#[test]
+fn an_answer_is_the_same_if_nobody_reads_it() {
+    let closed = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_autobatch"));
+        let mut child =
+            command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("built");
+        // The program reads its input, and so writes, only after nobody reads its output.
+        drop(child.stdout.take());
+        let graph = std::fs::read(NAMES).expect("the corpus is there");
+        std::io::Write::write_all(&mut child.stdin.take().expect("piped"), &graph)
+            .expect("the program reads");
+        child.wait().expect("the program ends").code()
+    };
+    let plan = planned(NAMES, "unread_answer.plan", &[]);
+    assert_eq!(closed(&["diff", "-", ORDER]), Some(1));
+    assert_eq!(closed(&["diff", "-", ORDER, "--json"]), Some(1));
+    assert_eq!(closed(&["diff", "-", NAMES]), Some(0));
+    assert_eq!(closed(&["check", "-", &plan]), Some(0));
+    assert_eq!(closed(&["check", "-", &planned(ORDER, "unread_other.plan", &[])]), Some(1));
+    assert_eq!(closed(&["show", "-"]), Some(0));
 }
 
 #[test]

@@ -155,7 +155,7 @@ impl GraphData {
     /// # Errors
     /// If the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> std::io::Result<()> {
-        std::fs::write(path, self.to_bytes())
+        crate::files::write(path.as_ref(), &self.to_bytes())
     }
 
     /// Reads an `.abg` file.
@@ -163,6 +163,6 @@ impl GraphData {
     /// # Errors
     /// As [`from_bytes`](Self::from_bytes), and if the file cannot be read.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, LoadError> {
-        Self::from_bytes(&read_file(path.as_ref())?)
+        read_file(path.as_ref(), Self::from_bytes)
     }
 }

@@ -266,7 +266,7 @@ impl Module {
     /// # Errors
     /// If the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> std::io::Result<()> {
-        std::fs::write(path, self.to_bytes())
+        crate::files::write(path.as_ref(), &self.to_bytes())
     }
 
     /// Reads an `.abm` file.
@@ -274,6 +274,6 @@ impl Module {
     /// # Errors
     /// As [`from_bytes`](Self::from_bytes), and if the file cannot be read.
     pub fn load(path: impl AsRef<Path>) -> Result<Arc<Self>, LoadError> {
-        Self::from_bytes(&read_file(path.as_ref())?)
+        read_file(path.as_ref(), Self::from_bytes)
     }
 }

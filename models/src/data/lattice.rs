@@ -3,13 +3,17 @@
 //! Three lines per sentence and a blank line: the characters; one label per character, its
 //! position in the gold word (`B` first, `M` middle, `E` last, `S` alone), `-` and the word's part
 //! of speech; the dictionary words found, as `start:end` (from 0, end exclusive), or `-` when
-//! there are none. Items are separated by one space. Dictionary words may overlap and nest.
+//! there are none. Items are separated by one space. Dictionary words may overlap and nest; none has more
+//! than 255 characters, so that the words of a sentence take memory in proportion to its line.
 
 use std::fmt;
 use std::path::Path;
 
 use super::error::DataError;
 use super::text::{Piece, decode, join_lines, lines, read_with};
+
+/// The most characters of a dictionary word.
+const LONGEST: u32 = 255;
 
 /// Where a character stands in its word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -185,7 +189,8 @@ fn parse_span(piece: Piece<'_>, chars: u32) -> Result<Span, DataError> {
     let (start, end) = piece.rsplit_once(':').ok_or_else(|| piece.error(&expected))?;
     let span = Span { start: start.number(chars, &expected)?, end: end.number(chars, &expected)? };
     match span.start < span.end {
-        true => Ok(span),
+        true if span.end - span.start <= LONGEST => Ok(span),
+        true => Err(piece.error(format!("a dictionary word of at most {LONGEST} characters"))),
         false => Err(piece.error(expected)),
     }
 }
@@ -220,6 +225,7 @@ mod tests {
             "a\nS-\n-\n",
             "a\nS-X\n0:2\n",
             "a\nS-X\n0:0\n",
+            &format!("a{}\nS-X{}\n0:256\n", " a".repeat(255), " S-X".repeat(255)),
             "a\nS-X\n0\n",
             "a\nS-X\n\n",
             "a\nS-X\n-\nb\n",
@@ -235,6 +241,7 @@ mod tests {
         f:2:1: expected B-, M-, E- or S- and a part of speech, found "S-"
         f:3:3: expected start:end within 1 characters, found "2"
         f:3:1: expected start:end within 1 characters, found "0:0"
+        f:3:1: expected a dictionary word of at most 255 characters, found "0:256"
         f:3:1: expected start:end within 1 characters, found "0"
         f:3:1: expected start:end within 1 characters, found the end of the line
         f:4:1: expected a blank line after the sentence, found "b"

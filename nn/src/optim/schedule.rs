@@ -99,8 +99,9 @@ impl Schedule {
             Self::Linear { updates, low } => 1.0 + (low - 1.0) * part(t, *updates).min(1.0),
             Self::Cyclical { half, low } => {
                 let half = (*half).max(1);
-                let up = t % (2 * half);
-                low + (1.0 - low) * part(up.min(2 * half - up), half)
+                let (line, along) = (t / half, t % half);
+                let up = if line.is_multiple_of(2) { along } else { half - along };
+                low + (1.0 - low) * part(up, half)
             }
             Self::WarmUp { updates, then } => match t.checked_sub(*updates) {
                 None => part(t + 1, *updates) * then.factor(0),
@@ -167,6 +168,13 @@ mod tests {
     fn cycles_go_up_and_down_without_end() {
         let expected = [(0, 0.2), (1, 0.6), (2, 1.0), (3, 0.6), (4, 0.2), (6, 1.0), (400, 0.2)];
         follows(&Schedule::cyclical(2, 0.2), &expected);
+        follows(&Schedule::cyclical(0, 0.2), &[(0, 0.2), (1, 1.0), (2, 0.2)]);
+        let half = 1 << 63;
+        follows(
+            &Schedule::cyclical(half, 0.5),
+            &[(0, 0.5), (half / 2, 0.75), (half, 1.0), (half + half / 2, 0.75)],
+        );
+        follows(&Schedule::cyclical(u64::MAX, 0.5), &[(0, 0.5), (u64::MAX, 1.0)]);
     }
 
     #[test]

@@ -12,63 +12,111 @@
 //! ```
 
 use autobatch_ir::plan::{Code, Instr, Kernel, ListSource, ProdInit, RegKind, Source, Stage, View};
+use std::collections::HashMap;
 
 pub(crate) fn fuse(kernel: &mut Kernel) {
-    let mut fused: Vec<Stage> = Vec::with_capacity(kernel.stages.len());
+    let mut fused = Fused::new(kernel.regs.len(), kernel.stages.len());
     for stage in kernel.stages.drain(..) {
         match stage {
-            Stage::Map { width, code } => place(&mut fused, width, code),
+            Stage::Map { width, code } => fused.place(width, code),
             other => fused.push(other),
         }
     }
-    kernel.stages = fused;
+    kernel.stages = fused.stages;
     drop_private_results(kernel);
     drop_copies(kernel);
     drop_unused_registers(kernel);
 }
 
-/// Appends instructions to the earliest stage of their width that comes after all they read.
-fn place(fused: &mut Vec<Stage>, width: u32, code: Vec<Instr>) {
-    let mut reads = Vec::new();
-    code.iter().for_each(|instr| instr_reads(instr, &mut reads));
-    let makers = fused
-        .iter()
-        .rposition(|stage| stage_writes(stage).iter().any(|w| reads.iter().any(|r| overlaps(w, r))));
-    // The maker itself will do if it is a map of this width and every read is of whole results.
-    let from = match makers {
-        None => 0,
-        Some(at) if joins(&fused[at], width, &reads) => at,
-        Some(at) => at + 1,
-    };
-    let home =
-        (from..fused.len()).find(|&at| matches!(&fused[at], Stage::Map { width: w, .. } if *w == width));
-    match home {
-        Some(at) => {
-            let Stage::Map { code: line, .. } = &mut fused[at] else { unreachable!("found as a map") };
-            for mut instr in code {
-                for source in &mut instr.sources {
-                    if let Source::View(view) = source
-                        && let Some(local) = line.iter().position(|made| made.store == Some(*view))
-                    {
-                        *source = Source::Local(local as u32);
-                    }
-                }
-                line.push(instr);
-            }
-        }
-        None => fused.push(Stage::Map { width, code }),
-    }
+/// What writes a view of a register.
+#[derive(Clone, Copy)]
+struct Write {
+    view: View,
+    stage: usize,
+    /// The instruction of a map stage; of others nothing counts as one.
+    local: Option<u32>,
 }
 
-/// Whether an instruction that reads these views may join this stage: it reads results of the
-/// stage whole and element by element, or not at all.
-fn joins(stage: &Stage, width: u32, reads: &[(View, bool)]) -> bool {
-    let Stage::Map { width: own, code } = stage else { return false };
-    *own == width
-        && code
-            .iter()
-            .filter_map(|instr| instr.store)
-            .all(|made| reads.iter().all(|read| !overlaps(&made, read) || (read.0 == made && !read.1)))
+/// Stages so far, with what is asked of them: who writes a register, and where lines of a width are. A kernel may have
+/// a million instructions, so nobody goes through them all for each.
+struct Fused {
+    stages: Vec<Stage>,
+    /// Per register.
+    writes: Vec<Vec<Write>>,
+    /// The map stages of each width, ascending.
+    lines: HashMap<u32, Vec<usize>>,
+}
+
+impl Fused {
+    fn new(regs: usize, stages: usize) -> Self {
+        Self { stages: Vec::with_capacity(stages), writes: vec![Vec::new(); regs], lines: HashMap::new() }
+    }
+
+    /// Appends a stage, which is no map.
+    fn push(&mut self, stage: Stage) {
+        let number = self.stages.len();
+        for view in stage_writes(&stage) {
+            self.writes[view.reg as usize].push(Write { view, stage: number, local: None });
+        }
+        self.stages.push(stage);
+    }
+
+    /// Appends instructions to the earliest stage of their width that comes after all they read.
+    fn place(&mut self, width: u32, code: Vec<Instr>) {
+        let mut reads = Vec::new();
+        code.iter().for_each(|instr| instr_reads(instr, &mut reads));
+        let makers = reads.iter().flat_map(|read| self.makers(read)).map(|write| write.stage).max();
+        // The maker itself will do if it is a map of this width and every read is of whole results.
+        let from = match makers {
+            None => 0,
+            Some(at) if self.joins(at, width, &reads) => at,
+            Some(at) => at + 1,
+        };
+        let lines = self.lines.entry(width).or_default();
+        let home = lines.get(lines.partition_point(|&line| line < from)).copied().unwrap_or_else(|| {
+            lines.push(self.stages.len());
+            self.stages.push(Stage::Map { width, code: Vec::new() });
+            self.stages.len() - 1
+        });
+        for mut instr in code {
+            for source in &mut instr.sources {
+                if let Source::View(view) = source
+                    && let Some(local) = self.local(home, *view)
+                {
+                    *source = Source::Local(local);
+                }
+            }
+            let Stage::Map { code: line, .. } = &mut self.stages[home] else {
+                unreachable!("a line is a map")
+            };
+            if let Some(view) = instr.store {
+                let write = Write { view, stage: home, local: Some(line.len() as u32) };
+                self.writes[view.reg as usize].push(write);
+            }
+            line.push(instr);
+        }
+    }
+
+    /// What writes of a view that is read.
+    fn makers<'f>(&'f self, read: &'f (View, bool)) -> impl Iterator<Item = &'f Write> {
+        self.writes[read.0.reg as usize].iter().filter(|write| overlaps(&write.view, read))
+    }
+
+    /// The instruction of a map stage that makes a view.
+    fn local(&self, stage: usize, view: View) -> Option<u32> {
+        let made = |write: &&Write| write.stage == stage && write.view == view;
+        self.writes[view.reg as usize].iter().find(made)?.local
+    }
+
+    /// Whether an instruction that reads these views may join this stage: it reads results of the
+    /// stage whole and element by element, or not at all.
+    fn joins(&self, at: usize, width: u32, reads: &[(View, bool)]) -> bool {
+        let Stage::Map { width: own, .. } = &self.stages[at] else { return false };
+        let whole = |read: &(View, bool)| {
+            self.makers(read).filter(|write| write.stage == at).all(|write| read.0 == write.view && !read.1)
+        };
+        *own == width && reads.iter().all(whole)
+    }
 }
 
 fn overlaps(write: &View, read: &(View, bool)) -> bool {
@@ -136,12 +184,18 @@ pub(crate) fn stage_reads(stage: &Stage) -> Vec<View> {
 
 /// Results that no other stage and no caller reads need no register.
 fn drop_private_results(kernel: &mut Kernel) {
-    let mut read = kernel.results.clone();
-    kernel.stages.iter().for_each(|stage| read.extend(stage_reads(stage)));
+    let mut reads: Vec<Vec<View>> = vec![Vec::new(); kernel.regs.len()];
+    for &read in &kernel.results {
+        reads[read.reg as usize].push(read);
+    }
+    for read in kernel.stages.iter().flat_map(stage_reads) {
+        reads[read.reg as usize].push(read);
+    }
+    let is_read = |made: &View| reads[made.reg as usize].iter().any(|read| overlaps(made, &(*read, false)));
     for stage in &mut kernel.stages {
         if let Stage::Map { code, .. } = stage {
             for instr in code {
-                instr.store = instr.store.filter(|made| read.iter().any(|r| overlaps(made, &(*r, false))));
+                instr.store = instr.store.filter(is_read);
             }
         }
     }

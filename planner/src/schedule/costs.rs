@@ -16,6 +16,8 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The environment variable that names a file with a cost table.
@@ -204,11 +206,13 @@ impl CostTable {
     pub fn load(path: impl AsRef<Path>) -> Result<Self, CostError> {
         let path = path.as_ref();
         let unreadable = |message: String| CostError::Read { file: path.to_owned(), message };
-        let size = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
+        let mut text = String::new();
+        // A device has no size to be asked for.
+        let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
+        let size = read.map_err(|error| unreadable(error.to_string()))? as u64;
         if size > MOST_BYTES {
-            return Err(unreadable(format!("it has {size} bytes, a cost table at most {MOST_BYTES}")));
+            return Err(unreadable(format!("a cost table has at most {MOST_BYTES} bytes, it has more")));
         }
-        let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
         Self::from_json(&text)
             .map_err(|error| CostError::File { file: path.to_owned(), error: Box::new(error) })
     }
@@ -393,5 +397,12 @@ mod tests {
     fn a_missing_file_is_an_error_that_names_it() {
         let error = CostTable::load("no/such/costs.json").expect_err("there is no file").to_string();
         assert!(error.contains("no/such/costs.json"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_without_end_is_refused() {
+        let error = CostTable::load("/dev/zero").expect_err("it has no end").to_string();
+        assert!(error.contains("at most 1048576 bytes"), "{error}");
     }
 }

@@ -4,6 +4,7 @@
 mod binary;
 #[path = "../../../tests/hostile/mod.rs"]
 mod hostile;
+mod json;
 mod text;
 
 use autobatch_ir::plan::interp::{play, update};

@@ -10,6 +10,13 @@ use std::fmt;
 pub enum RunError {
     /// The instruction set asked for is not available.
     Isa(IsaError),
+    /// There are too many threads.
+    Threads {
+        /// The most.
+        most: usize,
+        /// The number asked for.
+        found: usize,
+    },
     /// What is given does not fit the plan.
     Bound(BindError),
     /// The slabs do not fit in memory.
@@ -76,6 +83,9 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Isa(error) => error.fmt(f),
+            Self::Threads { most, found } => {
+                write!(f, "expected at most {most} threads, found {found}; 0 are as many as there are cores")
+            }
             Self::Bound(error) => error.fmt(f),
             Self::Memory { bytes } => write!(
                 f,

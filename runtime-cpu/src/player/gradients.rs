@@ -10,7 +10,7 @@ use super::RunError;
 use super::touched::{Touched, is_listed};
 use crate::kernels::Scratch;
 use autobatch_ir::ParamId;
-use autobatch_ir::plan::{Final, FinalSum, Plan, StoreId, StoreKind};
+use autobatch_ir::plan::{Final, FinalSum, Plan, Store, StoreId, StoreKind};
 use std::ops::Range;
 
 /// The gradients of the plan that was played last, by store. Memory grows and stays.
@@ -19,6 +19,8 @@ pub(super) struct Gradients {
     pub(super) stores: Vec<Gradient>,
     /// The store of each parameter's gradient.
     params: Vec<Option<StoreId>>,
+    /// The same of a plan whose gradients are to be added.
+    next_params: Vec<Option<StoreId>>,
     pub(super) touched: Touched,
     /// Per final whether it overwrites.
     pub(super) fresh: Vec<bool>,
@@ -37,21 +39,19 @@ impl Gradients {
     /// Memory for every gradient store of the plan, such that finals give sums from 0 on; what is
     /// there, if gradients are to be `kept`.
     pub(super) fn fit(&mut self, plan: &Plan, threads: usize, kept: bool) -> Result<(), RunError> {
-        let params = plan.stores.iter().filter(|store| matches!(store.kind, StoreKind::Param(_)));
-        let gradient = |(number, _)| plan.gradient_of(ParamId::new(number));
         self.fresh.clear();
         self.fresh.resize(plan.finals.len(), false);
         if kept {
+            gradients_of_params(plan, &mut self.next_params);
             let elements = |store: StoreId| plan.stores[store.index()].ty.shape.elements();
             let is_there = |gradient: Option<StoreId>| {
                 gradient.is_none_or(|store| self.stores[store.index()].values.len() == elements(store))
             };
-            let same = params.enumerate().map(gradient).eq(self.params.iter().copied())
-                && self.params.iter().all(|&gradient| is_there(gradient));
+            let same =
+                self.next_params == self.params && self.params.iter().all(|&gradient| is_there(gradient));
             return if same { Ok(()) } else { Err(RunError::OtherGradients) };
         }
-        self.params.clear();
-        self.params.extend(params.enumerate().map(gradient));
+        gradients_of_params(plan, &mut self.params);
         if self.stores.len() < plan.stores.len() {
             self.stores.resize_with(plan.stores.len(), Gradient::default);
         }
@@ -130,6 +130,18 @@ fn block(plan: &Plan, sum: &Final) -> [Range<u64>; 2] {
 fn is_fresh(plan: &Plan, number: usize) -> bool {
     let own = &plan.finals[number];
     own.sum != FinalSum::Tgrad && plan.finals[..number].iter().all(|before| !meet(plan, before, own))
+}
+
+/// The store of each parameter's gradient, into a list that is written over: in one pass, whatever the number of parameters.
+fn gradients_of_params(plan: &Plan, gradients: &mut Vec<Option<StoreId>>) {
+    gradients.clear();
+    let is_param = |store: &&Store| matches!(store.kind, StoreKind::Param(_));
+    gradients.resize(plan.stores.iter().take_while(is_param).count(), None);
+    for (number, store) in plan.stores.iter().enumerate() {
+        if let StoreKind::Grad(param) = store.kind {
+            gradients[param.index()].get_or_insert(StoreId(number as u32));
+        }
+    }
 }
 
 /// Whether two finals reach an element both.

@@ -300,6 +300,7 @@ impl Builder {
         let block_rows = (BLOCK_ELEMENTS / width.max(1)).max(1);
         let mut floats = 0;
         let mut free: Vec<u32> = Vec::new();
+        let mut ended: Vec<usize> = Vec::new();
         let mut outputs: Vec<Slot> = Vec::with_capacity(code.len());
         let mut instrs = Vec::with_capacity(code.len());
         for (number, instr) in code.iter().enumerate() {
@@ -325,11 +326,17 @@ impl Builder {
                 count: instr.sources.len(),
                 output,
             });
-            for (local, output) in outputs.iter().enumerate() {
-                if code[local].store.is_none() && last_use[local].max(local) == number {
-                    free.push(output.reg);
-                }
-            }
+            // What is read here for the last time, and this result itself if nobody reads it.
+            ended.clear();
+            ended.extend(instr.sources.iter().filter_map(|source| match source {
+                Source::Local(local) if last_use[*local as usize] == number => Some(*local as usize),
+                _ => None,
+            }));
+            ended.sort_unstable();
+            ended.dedup();
+            ended.extend((last_use[number] <= number).then_some(number));
+            let homeless = ended.iter().filter(|&&local| code[local].store.is_none());
+            free.extend(homeless.map(|&local| outputs[local].reg));
         }
         self.block_floats = self.block_floats.max(floats * block_rows.min(TILE_MOST));
         MapStage { width, block_rows, instrs }

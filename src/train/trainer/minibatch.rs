@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::session::Planning;
 use crate::train::emit::Emitter;
 use crate::train::error::TrainError;
-use crate::train::locate::explained;
+use crate::train::locate::{explained, of_minibatch};
 use crate::train::report::Step;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{ParamId, ValueId};
@@ -114,7 +114,7 @@ impl Trainer {
         played: Result<Duration>,
     ) -> Result<Step> {
         let Prepared { plan, first, .. } = ready;
-        let play = played.map_err(|error| explained(data, error))?;
+        let play = played.map_err(|error| of_minibatch(explained(data, error)))?;
         let read = |number: usize| self.session.player().output(plan, number);
         let asked = data.outputs.len();
         let losses: Vec<f32> = (asked..asked + ready.losses).map(|number| read(number)[0]).collect();

@@ -3,6 +3,7 @@
 use crate::model::{Model, bits, data, trainer};
 use autobatch::prelude::*;
 use autobatch::train::TrainError;
+use std::sync::Arc;
 
 #[track_caller]
 fn says(result: autobatch::Result<Step>, words: &[&str]) {
@@ -45,10 +46,7 @@ fn an_index_out_of_range_is_found_at_its_line_wherever_it_is_played() {
     let predicted = trainer.session().predict(&items, |g, &word| model.logits(g, &tree(word)));
     for error in [measured.unwrap_err(), predicted.unwrap_err()] {
         let said = error.to_string();
-        assert!(
-            said.starts_with("item 290 of the minibatch: index 999 bound at ") && said.contains("model.rs"),
-            "{said}"
-        );
+        assert!(said.starts_with("item 290: index 999 bound at ") && said.contains("model.rs"), "{said}");
     }
 }
 
@@ -140,4 +138,18 @@ fn nothing_to_train_is_said_at_once() {
     ["words", "join"].into_iter().for_each(|name| trainer.freeze(name).unwrap());
     let error = trainer.freeze("out").unwrap_err();
     assert!(error.to_string().contains("all 5 parameters are frozen"), "{error}");
+}
+
+#[test]
+fn more_threads_than_any_machine_has_are_refused() {
+    let (_, trainer) = trainer(1);
+    let module = Arc::clone(trainer.module());
+    let options = || SessionOptions { threads: 100_000, ..SessionOptions::default() };
+    let expected = "expected at most 1024 threads, found 100000";
+    let weights = Arc::new(Weights::init(&module, 0));
+    let session = Session::with_options(&module, weights, options()).map(|_| ());
+    let trainer = Trainer::with_options(module, Sgd::new(0.1), options(), 0).map(|_| ());
+    for error in [session.unwrap_err(), trainer.unwrap_err()] {
+        assert!(error.to_string().contains(expected), "{error}");
+    }
 }

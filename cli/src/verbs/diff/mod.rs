@@ -70,6 +70,7 @@ fn change(a: u64, b: u64) -> String {
 
 /// Compares two files.
 pub fn diff(args: &DiffArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    console.work_on();
     one_standard_input([&args.a, &args.b])?;
     let differences = match (load(&args.a)?, load(&args.b)?) {
         (Loaded::Plan(a), Loaded::Plan(b)) => plans::differences(&a.into_inner(), &b.into_inner()),

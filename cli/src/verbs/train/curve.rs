@@ -5,7 +5,7 @@ use super::percent;
 use crate::args::TrainArgs;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::files::form_of;
+use crate::files::{form_of, write_file};
 use crate::picture::{self, Line};
 use autobatch::train::Step;
 use autobatch_models::lessons::Lesson;
@@ -123,7 +123,7 @@ impl Curve {
                 Form::Json => self.json(lesson),
                 Form::Svg => self.svg(lesson),
             };
-            std::fs::write(path, text).map_err(|error| Failure::output(path, &error))?;
+            write_file(path, text.as_bytes())?;
         }
         Ok(())
     }

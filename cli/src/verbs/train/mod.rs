@@ -11,7 +11,7 @@ mod order;
 use crate::args::{OptimizerArg, TrainArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-use crate::places::{apart, make_folder, writable};
+use crate::places::{apart, make_folder, replaceable, writable};
 use crate::words::{count, plural};
 use autobatch::nn::optim::{Adagrad, RmsProp};
 use autobatch::prelude::*;
@@ -116,7 +116,7 @@ impl<'a> Run<'a> {
         let module = std::sync::Arc::clone(&lesson.module);
         let mut trainer = Trainer::with_options(module, optimizer(args, rate), options, args.model.seed)?;
         if let Some(path) = &args.resume {
-            trainer.load(path).map_err(|error| refused(path, &error))?;
+            trainer.load(path).map_err(|error| refused(&error))?;
         }
         let batch = args.batch.map_or(habits.batch, |batch| batch as usize);
         let order = Order { seed: args.model.seed, batch, bucket: args.bucket, count: lesson.train };
@@ -124,9 +124,14 @@ impl<'a> Run<'a> {
             order.check_against(path, &trainer)?;
         }
         order.note(&mut trainer);
-        for path in args.curve.iter().chain(&args.save) {
+        for path in &args.curve {
             make_folder(path)?;
             writable(path)?;
+        }
+        if let Some(path) = &args.save {
+            make_folder(path)?;
+            replaceable(path)?;
+            replaceable(&best_path(path))?;
         }
         let scores = Scores::noted(&trainer);
         let mut patience = Patience::new(args.patience);
@@ -254,14 +259,14 @@ impl<'a> Run<'a> {
 
     fn save(&mut self, best: bool) -> Result<(), Failure> {
         let Some(path) = &self.args.save else { return Ok(()) };
-        let written = |path: &str, result: Result<(), CheckpointError>| {
-            result.map_err(|error| Failure { kind: crate::FailureKind::Output, ..refused(path, &error) })
+        let written = |result: Result<(), CheckpointError>| {
+            result.map_err(|error| Failure { kind: crate::FailureKind::Output, ..refused(&error) })
         };
-        written(path, self.trainer.save(path))?;
+        written(self.trainer.save(path))?;
         self.saved = true;
         if best {
             let best = best_path(path);
-            written(&best, self.trainer.save(&best))?;
+            written(self.trainer.save(&best))?;
         }
         Ok(())
     }
@@ -329,11 +334,11 @@ fn best_path(path: &str) -> String {
     Path::new(path).with_extension(format!("best.{extension}")).to_string_lossy().into_owned()
 }
 
-fn refused(path: &str, error: &CheckpointError) -> Failure {
+fn refused(error: &CheckpointError) -> Failure {
+    let failure = Failure::input(error.to_string());
     match error {
-        // It names the path itself.
-        CheckpointError::Io { .. } => Failure::input(error.to_string()).help("check the path"),
-        _ => Failure::input(format!("{path}: {error}")),
+        CheckpointError::Io { .. } => failure.help("check the path"),
+        _ => failure,
     }
 }
 

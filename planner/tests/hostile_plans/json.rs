@@ -1,0 +1,86 @@
+//! Mutations of plans as JSON, which is how other programs write them.
+
+use crate::hostile::{campaign, limit, measured, mutated_text};
+use crate::{corpus, played};
+use autobatch_ir::plan::Plan;
+use std::fmt::Display;
+
+/// A plan that parses and verifies within the limit of memory; what stage refused it otherwise.
+fn read(text: &str, what: &dyn Display) -> Result<autobatch_ir::plan::Verified<Plan>, usize> {
+    let (result, peak) = measured(|| match serde_json::from_str::<Plan>(text) {
+        Err(error) => Err((0, error.to_string())),
+        Ok(plan) => plan.verify().map_err(|errors| (1, errors.to_string())),
+    });
+    let limit = limit(text.len());
+    assert!(peak <= limit, "{what}: {} bytes of JSON took {peak} bytes, the limit is {limit}", text.len());
+    result.map_err(|(stage, said)| {
+        assert!(said.len() < 100_000, "{what}: {} bytes of error", said.len());
+        stage
+    })
+}
+
+/// Pieces of documents, to be put where they mean something else.
+const TOKENS: [&str; 28] = [
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"",
+    "null",
+    "true",
+    "-1",
+    "0.5",
+    "1e999",
+    "\"f32[4]\"",
+    "\"list f32[4]\"",
+    "\"f32[0]\"",
+    "\"f32[536870912]\"",
+    "4294967295",
+    "18446744073709551616",
+    "\"rows\":4294967295,",
+    "\"at\":0,",
+    "\"stride\":0,",
+    "\"field\":0,",
+    "\"param\":0,",
+    "\"steps\":[],",
+    "{\"start\":0,\"end\":4294967295}",
+    "{\"const\":2143289345}",
+    "\"temp\"",
+    "\"\\ud800\"",
+];
+
+#[test]
+fn mutated_documents_are_refused_or_sound() {
+    let (seed, rounds, mut random) = campaign(0x5eed_0011);
+    let plan = |text: &String| Plan::from_text(text).expect("committed plans are plans");
+    let documents: Vec<Vec<u8>> = corpus()
+        .iter()
+        .map(|text| serde_json::to_vec(&plan(text)).expect("every plan has a JSON form"))
+        .filter(|document| document.len() < 20_000)
+        .collect();
+    // Not parsed, a rule broken, sound.
+    let mut outcomes = [0usize; 3];
+    for round in 0..rounds {
+        let bytes = mutated_text(&mut random, &documents, &TOKENS);
+        let text = String::from_utf8_lossy(&bytes);
+        let what = format_args!("seed {seed:#x}, round {round}");
+        outcomes[match read(&text, &what) {
+            Err(stage) => stage,
+            Ok(plan) => {
+                let _ = played(&plan);
+                2
+            }
+        }] += 1;
+    }
+    println!("no plan, rule, sound: {outcomes:?}");
+    assert!(outcomes.iter().all(|&count| count > rounds / 1000), "every outcome is met: {outcomes:?}");
+}
+
+#[test]
+fn nesting_without_end_is_refused() {
+    for piece in ["[", "{\"a\":", "{\"kernels\":[", "[{\"a\":"] {
+        assert_eq!(read(&piece.repeat(200_000), &piece).err(), Some(0), "{piece}");
+    }
+}
