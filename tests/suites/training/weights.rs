@@ -87,7 +87,8 @@ fn a_file_of_another_model_gives_what_matches_and_says_what_does_not() {
     assert_eq!(weights.by_name("head").unwrap(), [3.0; 2]);
     let mut wider = other(13);
     let error = read_matching_weights(&path, &mut wider).unwrap_err().to_string();
-    assert!(error.starts_with("words: expected the shape [13, 10], found [12, 10]"), "{error}");
+    let named = format!("{}: words: expected the shape [13, 10], found [12, 10]", path.display());
+    assert!(error.starts_with(&named), "{error}");
     assert_eq!(wider, other(13), "nothing was changed");
     write_weights(&path, trained.weights()).unwrap();
     assert_eq!(read_matching_weights(&path, &mut other(12)).unwrap().unexpected.len(), 3);
