@@ -40,7 +40,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     put(&file, found.as_ref(), bytes).map_err(NotPut::into_error)
 }
 
-/// Whether [`write`] would find a place to write to. What is there stays as it is, and nothing is left where nothing was.
+/// Whether [`write()`] would find a place to write to. What is there stays as it is, and nothing is left where nothing was.
 ///
 /// # Errors
 /// What the system says.
