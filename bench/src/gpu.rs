@@ -147,7 +147,7 @@ fn host(options: &Options, names: &[String], text: &mut String) -> Result<(), Be
         text.push('\n');
     }
     for ((way, _), points) in ways.iter().zip(&anew) {
-        let (play, dispatch) = line(points);
+        let Some((play, dispatch)) = line(points) else { continue };
         let _ = writeln!(
             text,
             "written and submitted anew, {way}: {play:.1} us a play and {dispatch:.2} us a dispatch"
@@ -157,14 +157,15 @@ fn host(options: &Options, names: &[String], text: &mut String) -> Result<(), Be
 }
 
 /// The line of least squares through points: where it begins, and how it climbs. Squares are of shares, so that
-/// few dispatches count as much as many.
-fn line(points: &[(f64, f64)]) -> (f64, f64) {
+/// few dispatches count as much as many. None without two numbers of dispatches.
+fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+    points.iter().find(|point| point.0 != points[0].0)?;
     let weighted = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
         points.iter().map(|&(x, y)| of(x, y) / y.max(f64::MIN_POSITIVE).powi(2)).sum()
     };
     let (n, x, y) = (weighted(&|_, _| 1.0), weighted(&|x, _| x), weighted(&|_, y| y));
     let climb = (n * weighted(&|x, y| x * y) - x * y) / (n * weighted(&|x, _| x * x) - x * x);
-    ((y - climb * x) / n, climb)
+    Some(((y - climb * x) / n, climb))
 }
 
 fn gpu(error: autobatch::runtime_wgpu::GpuError) -> BenchError {
@@ -331,7 +332,13 @@ mod tests {
 
     #[test]
     fn a_line_goes_through_points_that_lie_on_one() {
-        let (begin, climb) = line(&[(14.0, 19.0), (48.0, 36.0), (380.0, 202.0)]);
+        let (begin, climb) = line(&[(14.0, 19.0), (48.0, 36.0), (380.0, 202.0)]).expect("three points");
         assert!((begin - 12.0).abs() < 1e-9 && (climb - 0.5).abs() < 1e-12, "{begin} {climb}");
+        assert_eq!(
+            line(&[(14.0, 19.0), (14.0, 18.0)]),
+            None,
+            "any line goes through one number of dispatches"
+        );
+        assert_eq!(line(&[]), None);
     }
 }

@@ -143,7 +143,8 @@ pub enum Op {
     },
     /// A row of a table.
     Lookup {
-        /// Whether the gradient of the table is kept as touched rows only.
+        /// Whether touched rows are enough of the table's gradient. A wish that goes along in files: the runtimes of today keep
+        /// lists of touched rows either way, and the numbers are the same.
         sparse: bool,
     },
     /// 1 at an index, 0 elsewhere; an index out of range takes the last.
