@@ -56,6 +56,29 @@ fn losses_that_are_constants_have_gradients() {
 }
 
 #[test]
+fn roots_and_logarithms_of_parameters_are_proven() {
+    let mut m = ModuleBuilder::new("roots");
+    let w = m.param("w", [3, 3], Init::Glorot(1.0));
+    // More numbers than the proof draws one by one.
+    let large = m.param("large", [3, 2000], Init::Glorot(1.0));
+    let (variance, gain) =
+        (m.param("variance", [3], Init::Constant(1.0)), m.param("gain", [], Init::Constant(1.0)));
+    let scaled = m.cell("scaled", [f32([3])], |g, [x]| {
+        let y = x.affine(w, None) * g.param(variance).rsqrt() + g.param(variance).log();
+        [(y.affine(large, None).tanh() * g.param(gain).sqrt()).sum()]
+    });
+    let g = Graph::new(&m.build().expect("sound"));
+    let mut losses = Vec::new();
+    for number in 0..3 {
+        let [loss] = g.call(scaled, [g.input(&[0.5, number as f32, -1.0])]);
+        g.output(&format!("loss {number}"), loss);
+        losses.push((loss.id().expect("of the graph"), 1.0));
+    }
+    let graph = g.finish().expect("sound");
+    assert!(proven(&graph, &losses, &[]).is_some());
+}
+
+#[test]
 fn a_constant_with_other_bits_is_no_constant_of_the_graph() {
     let g = Graph::new(&ModuleBuilder::new("bits").build().expect("sound"));
     let constant = g.constant(1.0);

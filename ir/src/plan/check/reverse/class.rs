@@ -65,7 +65,7 @@ pub(super) struct Class {
 /// What plays a class.
 pub(super) struct Playing<'a> {
     pub(super) truth: &'a Truth,
-    pub(super) params: &'a [Vec<f32>],
+    pub(super) params: &'a [Vec<Vec<f32>>; 2],
     pub(super) training: bool,
     pub(super) forward: &'a Kernel,
     /// The stores of the forward kernel's parameter ports.
@@ -109,13 +109,14 @@ impl Playing<'_> {
         for (port, operand) in probe.operands.iter().enumerate() {
             set(&mut lane, port, operand);
         }
-        let params = self.params(self.forward_stores)?;
+        let params = self.params(self.forward_stores, probe)?;
         lane.play(Operands { kernel, params: &params, noise }, &mut Scratch::default());
         Some(kernel.results[probe.results.len()..].iter().map(|&view| lane.view(view).to_vec()).collect())
     }
 
-    fn params(&self, stores: &[StoreId]) -> Option<Vec<&[f32]>> {
-        stores.iter().map(|store| self.params.get(store.index()).map(Vec::as_slice)).collect()
+    fn params(&self, stores: &[StoreId], probe: &Probe) -> Option<Vec<&[f32]>> {
+        let numbers = &self.params[probe.set];
+        stores.iter().map(|store| numbers.get(store.index()).map(Vec::as_slice)).collect()
     }
 
     fn made(&self, probe: &Probe, saved: &[Vec<u32>], roles: &[Role]) -> Option<Vec<Vec<u32>>> {
@@ -138,7 +139,7 @@ impl Playing<'_> {
                 }
             }
         }
-        let params = self.params(self.stores)?;
+        let params = self.params(self.stores, probe)?;
         if params.iter().zip(&kernel.params).any(|(param, ty)| param.len() != ty.shape.elements()) {
             return None;
         }

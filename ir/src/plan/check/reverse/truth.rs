@@ -3,7 +3,7 @@
 //! A derivative kernel has no second specification to be compared with term by term; it is played
 //! beside `reference::reverse` of the one application instead, on [`PROBES`] lanes of random
 //! numbers: large and small ones, positive ones for logarithms and roots, and few different ones so that
-//! ties and zeros occur. Lists have 3, 1, 2, 0, 4 and 2 values. Where indices are read there are more lanes, so that
+//! ties and zeros occur. Small parameters are positive where operands are. Lists have 3, 1, 2, 0, 4 and 2 values. Where indices are read there are more lanes, so that
 //! each element that an index may name is named: kernels that look at them one by one would else be seen in
 //! part. The numbers come from a fixed seed, so that equal plans get equal verdicts. **The bound is zero**: each element must be equal to the
 //! reference's in `f32` (of a NaN, only that it is one; zeros of both signs are equal), and finite on
@@ -28,11 +28,17 @@ const MAX_NAMED: u64 = 1 << 18;
 const MAX_ELEMENTS: u64 = 1 << 24;
 /// The most elements that all parameters may have.
 const MAX_PARAMS: usize = 1 << 28;
+/// Parameters of more elements are the same on all lanes: those are multiplied, and no roots are taken of them.
+const MOST_TWICE: usize = 1 << 22;
+/// The lanes of positive numbers.
+const POSITIVE: [usize; 2] = [2, 5];
 /// What noise is drawn from.
 pub(super) const NOISE: (u64, u64) = (11, 3);
 
 /// A lane of random numbers with what the reference makes of it.
 pub(super) struct Probe {
+    /// Which numbers parameters have; see [`Truths::params`].
+    pub(super) set: usize,
     pub(super) operands: Vec<Argument<f32>>,
     pub(super) results: Vec<Datum<f32>>,
     /// Per result the contributions to its gradient.
@@ -83,8 +89,9 @@ impl Truth {
 pub(super) struct Truths<'a> {
     graph: &'a GraphData,
     noise: Noise,
-    /// Numbers for the module's parameters, made when a signature takes them.
-    pub(super) params: Vec<Vec<f32>>,
+    /// Numbers for the module's parameters, made when a signature takes them: of both signs, and, unless they are many,
+    /// positive ones.
+    pub(super) params: [Vec<Vec<f32>>; 2],
     costs: Option<Vec<u64>>,
     known: Vec<Option<Option<Truth>>>,
     /// How many signatures were examined.
@@ -97,7 +104,7 @@ impl<'a> Truths<'a> {
         Self {
             graph,
             noise: if training { Noise::On { seed, step } } else { Noise::Off },
-            params: vec![Vec::new(); graph.module.params.len()],
+            params: [0, 1].map(|_| vec![Vec::new(); graph.module.params.len()]),
             costs: costs(graph).ok(),
             known: (0..graph.sigs.items().len()).map(|_| None).collect(),
             examined: 0,
@@ -154,8 +161,9 @@ impl<'a> Truths<'a> {
         const PERIOD: usize = 4093;
         let decl = &self.graph.module.params[param.index()];
         let elements = decl.ty.shape.elements();
-        let held: usize = self.params.iter().map(Vec::len).sum();
-        if !self.params[param.index()].is_empty() || held + elements > MAX_PARAMS {
+        let [params, positive] = &mut self.params;
+        let held: usize = params.iter().map(Vec::len).sum();
+        if !params[param.index()].is_empty() || held + elements > MAX_PARAMS {
             return (held + elements <= MAX_PARAMS).then_some(());
         }
         let rows = if decl.kind == ParamKind::Table { 1 } else { decl.ty.shape.rows() };
@@ -168,7 +176,12 @@ impl<'a> Truths<'a> {
             let more = block.len().min(elements - numbers.len());
             numbers.extend_from_slice(&block[..more]);
         }
-        self.params[param.index()] = numbers;
+        if elements <= block.len() {
+            positive[param.index()] = numbers.iter().map(|x| 0.05 * scale + x.abs()).collect();
+        } else if elements <= MOST_TWICE {
+            positive[param.index()].clone_from(&numbers);
+        }
+        params[param.index()] = numbers;
         Some(())
     }
 
@@ -187,7 +200,12 @@ impl<'a> Truths<'a> {
                 }
             })
             .collect();
-        let single = Single::new(self.graph, &self.params, self.noise, sig, operands.clone()).ok()?;
+        let twice = signature.params.iter().all(|arg| match *arg {
+            ParamArg::Module(param) => !self.params[1][param.index()].is_empty(),
+            ParamArg::Port(_) => false,
+        });
+        let set = usize::from(twice && POSITIVE.contains(&number));
+        let single = Single::new(self.graph, &self.params[set], self.noise, sig, operands.clone()).ok()?;
         let grads: Vec<Vec<Arc<[f32]>>> = signature
             .results
             .iter()
@@ -201,10 +219,10 @@ impl<'a> Truths<'a> {
         if sums.iter().all(Option::is_none) {
             let none = signature.operands.iter().map(|_| Partial::None).collect();
             let returned = Returned { operands: none, params: Vec::new() };
-            return Some(Probe { operands, results: single.results, grads, returned });
+            return Some(Probe { set, operands, results: single.results, grads, returned });
         }
         let returned = single.reverse(&sums).ok()?;
-        Some(Probe { operands, results: single.results, grads, returned })
+        Some(Probe { set, operands, results: single.results, grads, returned })
     }
 }
 
