@@ -19,7 +19,7 @@ pub(crate) use binaries::read_mutated;
 pub(crate) use counting::{allocations, held, limit, measured};
 use trials::{asked_seed, trials};
 
-pub(crate) use mutation::{HEADER, SplitMix64, mutated_bytes, mutated_text, reseal};
+pub(crate) use mutation::{HEADER, SplitMix64, mutated_bytes, mutated_json, mutated_text, reseal};
 
 /// The seed, the number of mutations to try and their source; printed, so that a failure names them.
 pub(crate) fn campaign(seed: u64) -> (u64, usize, SplitMix64) {

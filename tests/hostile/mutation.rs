@@ -90,6 +90,14 @@ pub(crate) fn mutated_bytes(random: &mut SplitMix64, files: &[Vec<u8>]) -> Vec<u
 /// Numbers that are too large for something.
 const BLOWN: [&[u8]; 5] = [b"9", b"000000", b"4294967295", b"1073741823", b"18446744073709551615"];
 
+/// Pieces of any JSON document.
+const JSON: [&str; 12] = ["{", "}", "[", "]", ",", ":", "\"", "null", "true", "-1", "0.5", "1e999"];
+
+/// One of the documents, changed as [`mutated_text`] does it, with pieces of any document beside `tokens`.
+pub(crate) fn mutated_json(random: &mut SplitMix64, documents: &[Vec<u8>], tokens: &[&str]) -> Vec<u8> {
+    mutated_text(random, documents, &[&JSON[..], tokens].concat())
+}
+
 /// One of the texts with up to three changes: bits, bytes, pieces of itself or of another, numbers,
 /// and `tokens` that mean something put where they mean something else.
 pub(crate) fn mutated_text(random: &mut SplitMix64, texts: &[Vec<u8>], tokens: &[&str]) -> Vec<u8> {
