@@ -13,8 +13,8 @@ pub(super) const MOST_ROWS: usize = 14;
 pub(super) const K_BLOCK: usize = 256;
 /// Floats between two rows of a gathered block of operand rows. Not a multiple of 1024 floats, so that the rows fall into different cache sets.
 pub(super) const GATHERED_ROW: usize = K_BLOCK + 16;
-/// Floats between two rows of a packed block of the first operand of a weight gradient.
-pub(super) const XPOSED_STEP: usize = 16;
+/// Floats between two rows of a packed block of the first operand of a weight gradient, at most.
+pub(super) const MOST_STEP: usize = 16;
 
 /// The kernels of one instruction set.
 pub(super) struct Twin {
@@ -30,7 +30,10 @@ pub(super) struct Twin {
     pub(super) in_place: fn(rows: usize, panels: usize) -> TileFn,
     /// Gathered operand rows, one panel, columns of `b` read under the limit.
     pub(super) cut: fn(rows: usize) -> TileFn,
-    /// The first operand packed with one step of `k` every `XPOSED_STEP` floats; one panel.
+    /// Floats between two rows of a packed block of the first operand of a weight gradient: room for a tile's rows, and little more,
+    /// because the block should stay in the second-level cache.
+    pub(super) step: usize,
+    /// The first operand packed with one step of `k` every `step` floats; one panel.
     pub(super) transposed: fn(rows: usize) -> TileFn,
     /// Columns of a vector. Where a panel has no more of them left, the functions that follow compute those alone.
     pub(super) vector: usize,
@@ -86,9 +89,10 @@ macro_rules! twin {
         mod $module {
             use crate::kernels::lanes::{$lanes, Lanes};
             use crate::kernels::tile::{self, IN_PLACE, RowSum, Tile};
-            use crate::kernels::twins::{GATHERED_ROW, XPOSED_STEP, Twin};
+            use crate::kernels::twins::{GATHERED_ROW, Twin};
 
             const MOST_PANELS: &[usize] = &[$($most),+];
+            const STEP: usize = MOST_PANELS.len().next_multiple_of(8);
 
             pub(super) static TWIN: Twin = Twin {
                 panel: <$lanes as Lanes>::PANEL,
@@ -97,6 +101,7 @@ macro_rules! twin {
                 gathered: shapes!(gathered, $lanes, $($rows : $($panels)+);+),
                 in_place: shapes!(in_place, $lanes, $($rows : $($panels)+);+),
                 cut: heights!(cut, <$lanes as Lanes>::VECTORS, $($height)+),
+                step: STEP,
                 transposed: heights!(transposed, <$lanes as Lanes>::VECTORS, $($height)+),
                 vector: <$lanes as Lanes>::WIDTH,
                 narrow_gathered: heights!(gathered, 1, $($height)+),
@@ -134,7 +139,7 @@ macro_rules! twin {
             $(#[target_feature(enable = $feature)])?
             unsafe fn transposed<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
                 // SAFETY: the caller's contract is that of the body.
-                unsafe { tile::run::<$lanes, ROWS, VECTORS, 1, XPOSED_STEP, false>(t) }
+                unsafe { tile::run::<$lanes, ROWS, VECTORS, 1, STEP, false>(t) }
             }
 
             /// # Safety

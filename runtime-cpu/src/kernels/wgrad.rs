@@ -18,14 +18,12 @@ use super::memory::{Scratch, prefetch};
 use super::product::share;
 use super::rows::{Rows, RowsMut};
 use super::tile::{Ahead, RowSum, Tile};
-use super::twins::{MOST_ROWS, Twin, XPOSED_STEP};
+use super::twins::{MOST_ROWS, MOST_STEP, Twin};
 
 /// Rows of the sum that are packed at once.
 const R_BLOCK: usize = 256;
 /// Register tiles of `dw` below one panel of dY: X packed for so many stays in the second-level cache.
 const TILES: usize = 32;
-/// Floats from the packed columns of a tile to those of the next; not a multiple of 1024, so that they fall into different cache sets.
-const TILE_FLOATS: usize = R_BLOCK * XPOSED_STEP + XPOSED_STEP;
 /// Columns of a stripe.
 const STRIPE: usize = 512;
 /// The widest panel of any instruction set.
@@ -36,6 +34,11 @@ const AHEAD: usize = 6;
 const LINE: usize = 16;
 /// Floats between two packed panels of dY besides their own: as for tiles.
 const PANEL_GAP: usize = 16;
+
+/// Floats from the packed columns of a tile to those of the next; not a multiple of 1024, so that they fall into different cache sets.
+const fn tile_floats(step: usize) -> usize {
+    R_BLOCK * step + step
+}
 
 /// Lanes `0..count` of some rows: a piece of a sum over rows.
 #[derive(Clone, Copy, Debug)]
@@ -155,8 +158,14 @@ impl WeightGrad<'_> {
         let blocks = rows.len().div_ceil(self.block_rows());
         let (mut x, mut dy) = (Cursor::new(self.x), Cursor::new(self.dy));
         let panel_floats = R_BLOCK * twin.panel + PANEL_GAP;
-        let buffer = scratch.floats(TILES * TILE_FLOATS + STRIPE / twin.panel * panel_floats);
-        let (packed_x, packed_dy) = buffer.split_at_mut(TILES * TILE_FLOATS);
+        let tile_floats = tile_floats(twin.step);
+        let buffer = scratch.floats(TILES * tile_floats + STRIPE / twin.panel * panel_floats);
+        let (packed_x, packed_dy) = buffer.split_at_mut(TILES * tile_floats);
+        let pack = if twin.step == MOST_STEP {
+            pack_columns::<MOST_STEP>
+        } else {
+            pack_columns::<{ MOST_STEP / 2 }>
+        };
         let mut first_r = 0;
         // A sum of no rows still writes its start, in one turn of no length.
         loop {
@@ -172,7 +181,7 @@ impl WeightGrad<'_> {
                 let tiles = rows.len().div_ceil(twin.rows);
                 after = x.clone();
                 // SAFETY: `len` rows of X are left and at least `rows.end` wide; the scratch holds `tiles` tiles.
-                unsafe { pack_columns(&mut after, len, &rows, self.k, tiles, packed_x) };
+                unsafe { pack(&mut after, len, &rows, self.k, tiles, packed_x) };
                 for (column, b) in columns.clone().step_by(twin.panel).zip(packed_dy.chunks(panel_floats)) {
                     let width = twin.panel.min(columns.end - column);
                     let function =
@@ -187,7 +196,7 @@ impl WeightGrad<'_> {
                             }
                         }
                         let tile = Tile {
-                            a: packed_x[tile * TILE_FLOATS..].as_ptr(),
+                            a: packed_x[tile * tile_floats..].as_ptr(),
                             a_rows: ptr::null(),
                             b: b.as_ptr(),
                             b_panel: 0,
@@ -215,11 +224,11 @@ impl WeightGrad<'_> {
     }
 }
 
-/// Packs columns `columns` of the next `len` rows of X, cut into `tiles` tiles: column `i` of a tile in row `r` is at `r * XPOSED_STEP + i`.
+/// Packs columns `columns` of the next `len` rows of X, cut into `tiles` tiles: column `i` of a tile in row `r` is at `r * STEP + i`.
 ///
 /// # Safety
-/// The rows are left and `width` wide, which is at least `columns.end`; a tile has at most `XPOSED_STEP` columns.
-unsafe fn pack_columns(
+/// The rows are left and `width` wide, which is at least `columns.end`; a tile has at most `STEP` columns.
+unsafe fn pack_columns<const STEP: usize>(
     x: &mut Cursor<'_>,
     len: usize,
     columns: &Range<usize>,
@@ -227,7 +236,7 @@ unsafe fn pack_columns(
     tiles: usize,
     to: &mut [f32],
 ) {
-    let to = &mut to[..tiles * TILE_FLOATS];
+    let to = &mut to[..tiles * tile_floats(STEP)];
     let heights: [usize; TILES] = std::array::from_fn(|tile| share(columns.len(), tiles, tile));
     let mut coming = x.clone();
     coming.skip(AHEAD);
@@ -236,12 +245,12 @@ unsafe fn pack_columns(
         // SAFETY: the row is left.
         let row = unsafe { x.next() };
         let mut first = columns.start;
-        for (&height, to) in heights.iter().zip(to.chunks_exact_mut(TILE_FLOATS)) {
-            let to = to[r * XPOSED_STEP..][..XPOSED_STEP].as_mut_ptr();
+        for (&height, to) in heights.iter().zip(to.chunks_exact_mut(tile_floats(STEP))) {
+            let to = to[r * STEP..][..STEP].as_mut_ptr();
             // SAFETY: the columns lie in the row; a copy of fixed length is a few moves, and its surplus is never read.
             unsafe {
-                if first + XPOSED_STEP <= width {
-                    ptr::copy_nonoverlapping(row.add(first), to, XPOSED_STEP);
+                if first + STEP <= width {
+                    ptr::copy_nonoverlapping(row.add(first), to, STEP);
                 } else {
                     copy_short(row.add(first), to, height);
                 }
