@@ -72,10 +72,12 @@ enum Kind {
 #[derive(Clone, Copy, Debug)]
 struct SigFacts {
     kind: Kind,
-    /// The number of its first result among the results of all signatures.
+    /// The number of its first result among the results of all signatures, and how many it has.
     results: u32,
-    /// The number of its first operand among the operands of all signatures.
+    result_count: u32,
+    /// The number of its first operand among the operands of all signatures, and how many it has: lists have any number.
     operands: u32,
+    operand_count: u32,
 }
 
 /// What consumers ask of a value.
@@ -146,30 +148,27 @@ impl Clusters {
         let (mut count, mut end) = (0, 0);
         let (nodes, node_of) = (nodes.as_mut_slice(), node_of.as_mut_slice());
         let (ty, operand_start) = (ty.as_mut_slice(), operand_start.as_mut_slice());
-        for (index, app) in apps.iter().enumerate().skip(first) {
-            let (operands_end, results_end) = apps
-                .get(index + 1)
-                .map_or((pool.len(), values.len()), |next| (next.operands as usize, next.results as usize));
+        for (index, (app, is_needed)) in (first..).zip(apps[first..].iter().zip(&needed[first..])) {
             let facts = sigs[app.sig.index()];
-            let results = app.results as usize..results_end;
-            if !needed[index] {
+            let results = &mut values[app.results as usize..][..facts.result_count as usize];
+            if !is_needed {
                 if there.has(app.results) {
-                    number_results(&mut values[results], NONE, facts.results);
+                    number_results(results, NONE, facts.results);
                 }
                 continue;
             }
             match facts.kind {
-                Kind::List => values[results].fill(ValueFacts { node: NONE, result: LIST }),
+                Kind::List => results.fill(ValueFacts { node: NONE, result: LIST }),
                 Kind::Source => {
-                    number_results(&mut values[results], NONE, facts.results);
+                    number_results(results, NONE, facts.results);
                     found_sources.push((app.sig, AppId::new(index)));
                 }
                 Kind::Node => {
-                    number_results(&mut values[results], count as u32, facts.results);
+                    number_results(results, count as u32, facts.results);
                     node_of[index] = count as u32;
                     nodes[count] = AppId::new(index);
                     operand_start[count] = end as u32;
-                    let own = &pool[app.operands as usize..operands_end];
+                    let own = &pool[app.operands as usize..][..facts.operand_count as usize];
                     make_room(operands, end + own.len());
                     let slots = &mut operands[end..end + own.len()];
                     let place = facts.operands as usize;
@@ -257,9 +256,11 @@ impl Clusters {
                 false if is_source(signature.callee) => Kind::Source,
                 false => Kind::Node,
             };
-            self.sigs.push(SigFacts { kind, results, operands });
-            results += signature.results.len() as u32;
-            operands += signature.operands.len() as u32;
+            let (result_count, operand_count) =
+                (signature.results.len() as u32, signature.operands.len() as u32);
+            self.sigs.push(SigFacts { kind, results, result_count, operands, operand_count });
+            results += result_count;
+            operands += operand_count;
         }
     }
 
@@ -312,7 +313,8 @@ impl Clusters {
                 needed[if value.is_some() { producer } else { apps.len() }] = true;
             }
         }
-        if self.needed[..apps.len()].contains(&false) {
+        // Counted, not searched: nearly always there is none, and counting takes many at a time.
+        if self.needed[..apps.len()].iter().filter(|&&needed| !needed).count() > 0 {
             self.mark_wanted(graph, wanted);
             self.mark_backwards(graph);
         }

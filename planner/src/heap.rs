@@ -7,6 +7,8 @@
 //! looks at up to [`LOOK`] free runs, whatever their number; a wave that ends visits the free runs
 //! of the slabs in which rows end.
 
+use std::ops::Range;
+
 /// How many free runs are looked at for one that is long enough.
 const LOOK: usize = 256;
 
@@ -71,16 +73,19 @@ impl Heaps {
         self.slabs[slab].take(rows)
     }
 
-    /// The row is free once `wave` is over; never, if there is no such wave.
+    /// The rows are free once `wave` is over; never, if there is no such wave.
     #[inline]
-    pub(crate) fn release_after(&mut self, wave: u32, slab: usize, row: u32) {
+    pub(crate) fn release_after(&mut self, wave: u32, slab: usize, rows: Range<u32>) {
         let Some(last) = self.last_ending.get_mut(wave as usize) else { return };
-        let slab = slab as u32;
+        if rows.is_empty() {
+            return;
+        }
+        let (slab, count) = (slab as u32, rows.end - rows.start);
         match self.ending.get_mut(*last as usize) {
-            Some(run) if run.slab == slab && run.start + run.rows == row => run.rows += 1,
+            Some(run) if run.slab == slab && run.start + run.rows == rows.start => run.rows += count,
             _ => {
                 let before = std::mem::replace(last, self.ending.len() as u32);
-                self.ending.push(Ending { slab, start: row, rows: 1, before });
+                self.ending.push(Ending { slab, start: rows.start, rows: count, before });
             }
         }
     }
@@ -180,7 +185,9 @@ mod tests {
     fn rows_come_back_after_the_wave_that_reads_them_last() {
         let mut heap = heaps(4);
         assert_eq!(heap.take(0, 0, 3), 0);
-        [(0, 1), (1, 2), (2, 1)].into_iter().for_each(|(row, wave)| heap.release_after(wave, 0, row));
+        [(0, 1), (1, 2), (2, 1)]
+            .into_iter()
+            .for_each(|(row, wave)| heap.release_after(wave, 0, row..row + 1));
         assert_eq!(heap.take(1, 0, 2), 3, "nothing is free while wave 1 reads");
         assert_eq!(heap.take(2, 0, 1), 0);
         assert_eq!(heap.take(3, 0, 2), 1, "rows 1 and 2 have joined");
@@ -191,7 +198,7 @@ mod tests {
     fn a_free_run_at_the_end_is_extended() {
         let mut heap = heaps(2);
         heap.take(0, 0, 2);
-        [0, 1].into_iter().for_each(|row| heap.release_after(0, 0, row));
+        [0, 1].into_iter().for_each(|row| heap.release_after(0, 0, row..row + 1));
         assert_eq!(heap.take(1, 0, 5), 0);
         assert_eq!(high(&heap), 5);
     }
@@ -200,7 +207,7 @@ mod tests {
     fn a_used_run_leaves_those_around_it_free() {
         let mut heap = heaps(2);
         heap.take(0, 0, 8);
-        [0, 2, 3, 5].into_iter().for_each(|row| heap.release_after(0, 0, row));
+        [0, 2, 3, 5].into_iter().for_each(|row| heap.release_after(0, 0, row..row + 1));
         let taken = [2, 1, 1].map(|rows| heap.take(1, 0, rows));
         assert_eq!(taken, [2, 0, 5], "the first run that is long enough");
         assert_eq!(heap.take(1, 0, 1), 8);
@@ -210,7 +217,7 @@ mod tests {
     fn heaps_that_restart_remember_nothing() {
         let mut heap = heaps(2);
         heap.take(0, 0, 2);
-        heap.release_after(0, 0, 1);
+        heap.release_after(0, 0, 1..2);
         heap.restart(2, 2);
         assert_eq!([heap.take(1, 0, 1), heap.take(1, 1, 1)], [0, 0]);
     }

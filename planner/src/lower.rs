@@ -4,6 +4,10 @@
 //! constant distance apart, or all the same, is named without a table; every other has one. Lists
 //! become segments, in the order in which the model named them. *Cost.* Linear in operands.
 
+mod numbered;
+
+pub(crate) use numbered::numbered;
+
 use crate::PlanError;
 use crate::grow::Placed;
 use crate::known_kernels::KnownKernels;
@@ -14,6 +18,7 @@ use autobatch_ir::id::{SigId, ValueId};
 use autobatch_ir::plan::{
     Certificate, FieldId, Kernel, KernelId, Mode, Operand, Place, Plan, PlanOutput, Step, Store, StoreKind,
 };
+use numbered::ValueNames;
 use std::sync::Arc;
 
 /// Working memory of lowering. A plan is written here and moved when its size is known, so that it holds no more than it needs
@@ -24,6 +29,7 @@ pub(crate) struct Draft {
     known_kernels: KnownKernels,
     /// The slots of the operands of a step, and their rows.
     runs: Vec<(usize, Run)>,
+    names: ValueNames,
     /// The lists of a plan, empty.
     lists: Plan,
 }
@@ -107,7 +113,7 @@ impl Lowering<'_> {
         let mut plan = earlier.map_or_else(|| draft.lend(), |earlier| continued(std::mem::take(earlier)));
         self.frame(&mut plan);
         let (first_step, first_wave) = (plan.steps.len(), plan.waves.len() as u32);
-        let Draft { kernel_ids, known_kernels, runs, .. } = draft;
+        let Draft { kernel_ids, known_kernels, runs, names, .. } = draft;
         known_kernels.clear();
         kernel_ids.clear();
         kernel_ids.resize(self.graph.sigs.items().len(), None);
@@ -124,7 +130,7 @@ impl Lowering<'_> {
             Some(place) => place,
             None => (FieldId(field_of(self.graph, self.storage, value) as u32), self.order.row(value)),
         };
-        self.finish(&mut plan, first_step, &place);
+        self.finish(&mut plan, first_step, names, &place);
         let added = afterwards(&mut plan, &place);
         match growing {
             true => added.map(|()| plan),
@@ -327,18 +333,24 @@ impl Lowering<'_> {
     }
 
     /// Adds outputs, and to the certificate what the steps from one on do.
-    fn finish(&self, plan: &mut Plan, first_step: usize, place: &dyn Fn(ValueId) -> (FieldId, u32)) {
+    fn finish(
+        &self,
+        plan: &mut Plan,
+        first_step: usize,
+        names: &mut ValueNames,
+        place: &dyn Fn(ValueId) -> (FieldId, u32),
+    ) {
         let output = |name, value| {
             let (field, row) = place(value);
             PlanOutput { name, field, row }
         };
         plan.outputs.extend(self.graph.outputs.iter().map(|own| output(own.name.as_str().into(), own.value)));
         // A minibatch asks for thousands. Where they are is found for all first, so that many cache misses are under way at once;
-        // they are named as values are displayed, but formatting them would be a tenth of planning.
+        // they are named as values are displayed.
         let first_asked = plan.outputs.len();
         plan.outputs.extend(self.asked.iter().map(|&value| output(Default::default(), value)));
         for (output, value) in plan.outputs[first_asked..].iter_mut().zip(self.asked) {
-            output.name = numbered(b'%', value.index() as u32);
+            output.name = names.of(*value).into();
         }
         let steps = &plan.steps[first_step..];
         let batches = steps.iter().filter(|step| !plan.kernel(step).source).count();
@@ -349,21 +361,6 @@ impl Lowering<'_> {
         plan.certificate.bound = self.bound;
         plan.certificate.slab_bytes = plan.slab_bytes();
     }
-}
-
-/// A letter of the alphabet or a sign, and a number, in a string that is no longer than it must be.
-pub(crate) fn numbered<T: for<'a> From<&'a str>>(letter: u8, number: u32) -> T {
-    let mut bytes = [letter; 11];
-    let (mut at, mut rest) = (bytes.len(), number);
-    loop {
-        at -= 1;
-        bytes[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    std::str::from_utf8(&bytes[at - 1..]).expect("a letter and digits are text").into()
 }
 
 /// A plan that begins with the steps of an earlier one and declares nothing yet.
@@ -423,17 +420,4 @@ fn steady(mut rows: impl Iterator<Item = u32>) -> Option<Run> {
         u64::from(row) == expected
     });
     steady.then_some(Run::Steady { start, stride })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_spelled_as_they_display() {
-        for number in [0, 7, 10, 99, 100, 123_456_789, 1_000_000_000] {
-            let value = ValueId::new(number);
-            assert_eq!(numbered::<String>(b'%', value.index() as u32), value.to_string());
-        }
-    }
 }

@@ -268,12 +268,19 @@ impl Order {
                 let (readers, listed) = (&problem.last_readers()[own.clone()], &last_waves[own.clone()]);
                 let rows = &mut rows[own];
                 let start = heaps.take(batch.wave, slab, posed.lanes);
+                // Rows that follow each other often end with one wave.
+                let mut ending = (batch.wave, start);
                 for (row, &lane) in (start..).zip(lanes) {
                     let lane = lane as usize;
                     rows[lane] = row;
                     let read = slot_waves.get(readers[lane] as usize).copied().unwrap_or(0);
-                    heaps.release_after(listed[lane].max(read).max(batch.wave), slab, row);
+                    let wave = listed[lane].max(read).max(batch.wave);
+                    if wave != ending.0 {
+                        heaps.release_after(ending.0, slab, ending.1..row);
+                        ending = (wave, row);
+                    }
                 }
+                heaps.release_after(ending.0, slab, ending.1..start + posed.lanes);
             }
         }
         self.slab_rows.clear();

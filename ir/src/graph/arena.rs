@@ -202,13 +202,6 @@ impl Arena {
         self.operands.push(operand);
     }
 
-    /// Appends several operands of the next application.
-    #[inline]
-    pub(crate) fn push_operands(&mut self, operands: impl ExactSizeIterator<Item = Operand>) {
-        make_room(&mut self.operands, operands.len());
-        self.operands.extend(operands);
-    }
-
     /// Gives the applications `told` their sites and all others, so far, the site `rest`.
     pub(crate) fn set_sites(&mut self, told: &[(u32, SiteId)], rest: SiteId) {
         self.apps.iter_mut().for_each(|app| app.site = rest);

@@ -147,12 +147,20 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Measures what the given orders make of every slot; `access` is memory.
-    fn measured(problem: &Problem, places: Vec<u32>, lanes: Vec<u32>, mut access: Vec<Access>) -> Layout {
+    /// Measures what the given orders make of every slot; `access` is memory. The lanes of every batch write their results one
+    /// behind the other as they run, if they are `in_lane_order`.
+    fn measured(
+        problem: &Problem,
+        places: Vec<u32>,
+        lanes: Vec<u32>,
+        mut access: Vec<Access>,
+        in_lane_order: bool,
+    ) -> Layout {
         access.clear();
         access.reserve(problem.slot_count() as usize);
-        let counts = count(problem, &mut access, |batch, rows| {
-            let order = lanes_of(&lanes, batch);
+        let counts = count(problem, &mut access, |batch, slot, rows| {
+            let all = lanes_of(&lanes, batch);
+            let order = if in_lane_order { telling(slot, all) } else { all };
             measure(order.iter().map(|&lane| places[rows[lane as usize] as usize]))
         });
         Layout { places, lanes, access, counts }
@@ -215,14 +223,27 @@ fn lanes_of<'a>(lanes: &'a [u32], batch: &Batch) -> &'a [u32] {
     &lanes[batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize]
 }
 
-/// Measures every slot, each record once, with `measure`, which is given the batch and the rows of its lanes.
-fn count(problem: &Problem, access: &mut Vec<Access>, measure: impl Fn(&Batch, &[u32]) -> Access) -> Counts {
+/// What must be looked at to know where all is that the lanes, in their order, name, if results follow each other: of those the
+/// first.
+fn telling<'a>(slot: &Slot, lanes: &'a [u32]) -> &'a [u32] {
+    match slot.role {
+        Role::Result => &lanes[..lanes.len().min(1)],
+        Role::Operand => lanes,
+    }
+}
+
+/// Measures every slot, each record once, with `measure`, which is given the batch, the slot and the rows of its lanes.
+fn count(
+    problem: &Problem,
+    access: &mut Vec<Access>,
+    measure: impl Fn(&Batch, &Slot, &[u32]) -> Access,
+) -> Counts {
     let mut counts = Counts::default();
     for batch in problem.all_batches() {
         for slot in problem.batch_slots(batch) {
             let found = match access.get(slot.same_as.index()) {
                 Some(&known) => known,
-                None => measure(batch, problem.slot_rows(slot, batch.lanes)),
+                None => measure(batch, slot, problem.slot_rows(slot, batch.lanes)),
             };
             counts.add(slot, batch.lanes, found);
             access.push(found);

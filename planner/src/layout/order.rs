@@ -73,7 +73,7 @@ pub fn planned(problem: &Problem, budget: Budget) -> Outcome {
     outcome.misaligned = oriented.refused.len() as u32;
     let places = places_by_slab(problem, &oriented.frontier(&outcome.layout.places));
     let lanes = lanes_by_lead(problem, &leads, &places, &outcome.layout);
-    let layout = Layout::measured(problem, places, lanes, Vec::new());
+    let layout = Layout::measured(problem, places, lanes, Vec::new(), false);
     if check(problem, &layout).is_ok() {
         outcome.layout = outcome.layout.better(layout);
     }

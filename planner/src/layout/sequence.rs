@@ -74,7 +74,7 @@ pub(crate) fn batch_order_with(problem: &Problem, memory: &mut Memory) -> Layout
         lanes.extend(0..batch.lanes);
     }
     let places = place_in_lane_order(problem, &lanes, memory);
-    Layout::measured(problem, places, lanes, std::mem::take(&mut memory.access))
+    Layout::measured(problem, places, lanes, std::mem::take(&mut memory.access), true)
 }
 
 /// Lanes in the order of their first reader; the batch order where that is no worse.
@@ -87,13 +87,15 @@ pub(crate) fn propagated_with(problem: &Problem, memory: &mut Memory) -> Layout 
     let lanes = lanes_by_first_reader(problem, memory);
     let places = place_in_lane_order(problem, &lanes, memory);
     let (places, lanes) = follow_operands(problem, memory, places, lanes);
-    let layout = Layout::measured(problem, places, lanes, std::mem::take(&mut memory.access));
+    let layout = Layout::measured(problem, places, lanes, std::mem::take(&mut memory.access), true);
     if !problem.is_in_order() {
         return batch_order(problem).better(layout);
     }
     // Batch order leaves the rows of such a problem where they are, so it can be measured unmade.
     memory.stay.clear();
-    let stay = super::count(problem, &mut memory.stay, |_, rows| super::measure(rows.iter().copied()));
+    let stay = super::count(problem, &mut memory.stay, |_, slot, rows| {
+        super::measure(super::telling(slot, rows).iter().copied())
+    });
     if layout.counts.cost() < stay.cost() {
         return layout;
     }

@@ -28,6 +28,8 @@ pub(super) struct Posing {
     slabs: Vec<Range<u32>>,
     /// The operand places that take values, batch after batch, and the rows of the slabs that they read.
     places: Vec<(u32, Range<u32>)>,
+    /// The same of operand places that take lists.
+    lists: Vec<(u32, Range<u32>)>,
     /// The operand places that are bound, batch after batch.
     bound: Vec<u32>,
     /// The first rows of results, batch after batch.
@@ -81,14 +83,13 @@ impl Order {
         self.find_targets(graph, storage, first_node, &mut posing);
         let gathered = Gathered {
             graph,
-            storage,
             nodes: &clusters.nodes,
             items: &batches.items,
             places: &posing.places,
+            lists: &posing.lists,
             bound: &posing.bound,
             starts: &posing.starts,
             copies: &self.copies,
-            slabs: &posing.slabs,
         };
         let mut to = Columns {
             row_of: &mut self.row_of,
@@ -111,11 +112,12 @@ impl Order {
         first_node: impl Fn(&Range<u32>) -> AppId,
         posing: &mut Posing,
     ) {
-        let Posing { results, operands, slabs, places, bound, starts, targets, .. } = posing;
+        let Posing { results, operands, slabs, places, lists, bound, starts, targets, .. } = posing;
         self.slot_waves.clear();
         self.last_waves.clear();
         self.copies.clear();
         places.clear();
+        lists.clear();
         bound.clear();
         starts.clear();
         targets.clear();
@@ -126,22 +128,25 @@ impl Order {
                 if is_source { self.apps[batch.lanes.start as usize] } else { first_node(&batch.nodes) };
             let own = &storage.sigs[batch.sig.index()];
             let firsts = [places.len() as u32, starts.len() as u32, bound.len() as u32];
+            let first_list = lists.len() as u32;
             results.clear();
             results
                 .extend(own.blocks_of(batch.home).iter().map(|block| known_slot(storage, block.slab, None)));
             operands.clear();
-            let mut lists = false;
             for (place, operand) in graph.arena.operands(any).iter().enumerate() {
                 let Some(value) = operand.as_value() else {
                     bound.push(place as u32);
                     continue;
                 };
+                let field = storage.fields.get(storage.place_field(batch.sig, place).index());
                 if graph.arena.is_list(value, &graph.sigs) {
-                    lists = true;
+                    // There is no field where all lists are empty.
+                    let slab = field.map_or(0..0, |field| slabs[field.slab.index()].clone());
+                    lists.push((place as u32, slab));
                     self.last_waves.resize(self.problem.rows() as usize, 0);
                     continue;
                 }
-                let field = &storage.fields[storage.place_field(batch.sig, place).index()];
+                let field = field.expect("values that are read have a field");
                 operands.push(known_slot(storage, field.slab, Some(field.width())));
                 places.push((place as u32, slabs[field.slab.index()].clone()));
             }
@@ -178,8 +183,8 @@ impl Order {
                 lanes,
                 columns,
                 wave: batch.wave,
-                lists,
                 places: firsts[0]..places.len() as u32,
+                lists: first_list..lists.len() as u32,
                 bound: own_bound,
                 bound_columns: batch.bound,
                 starts: firsts[1]..starts.len() as u32,

@@ -4,10 +4,8 @@
 //! its value in the slab that it reads: a constant has one in each of its homes, and every other
 //! value has one. *Cost.* A look and a comparison an operand.
 
-use crate::storage::Storage;
 use autobatch_ir::graph::{GraphData, Operand, OperandKind};
 use autobatch_ir::id::{AppId, ValueId};
-use autobatch_ir::plan::SlabId;
 use std::ops::Range;
 
 /// The rows of values in the problem.
@@ -64,10 +62,9 @@ pub(crate) struct Target {
     /// Where its columns begin.
     pub(crate) columns: u32,
     pub(crate) wave: u32,
-    /// Whether it reads lists.
-    pub(crate) lists: bool,
-    /// Its operand places that take values and no lists.
+    /// Its operand places that take values and no lists, and those that take lists.
     pub(crate) places: Range<u32>,
+    pub(crate) lists: Range<u32>,
     /// Its operand places that are bound, and where their columns begin.
     pub(crate) bound: Range<u32>,
     pub(crate) bound_columns: u32,
@@ -78,20 +75,19 @@ pub(crate) struct Target {
 /// The batches of a graph, of which each brings its operands together.
 pub(crate) struct Gathered<'a> {
     pub(crate) graph: &'a GraphData,
-    pub(crate) storage: &'a Storage,
     /// The applications of nodes.
     pub(crate) nodes: &'a [AppId],
     /// Nodes, batch after batch, ascending.
     pub(crate) items: &'a [u32],
     /// Operand places, batch after batch, and the rows of the slabs that they read.
     pub(crate) places: &'a [(u32, Range<u32>)],
+    /// The same of operand places that take lists.
+    pub(crate) lists: &'a [(u32, Range<u32>)],
     /// Operand places that are bound, batch after batch.
     pub(crate) bound: &'a [u32],
     /// Per result, batch after batch, the row of the first lane's.
     pub(crate) starts: &'a [u32],
     pub(crate) copies: &'a [Copied],
-    /// The rows of each slab.
-    pub(crate) slabs: &'a [Range<u32>],
 }
 
 /// What gathering writes.
@@ -134,22 +130,25 @@ impl Gathered<'_> {
         let (arena, pool) = (self.graph.arena.apps(), self.graph.arena.operand_pool());
         let Columns { row_of, apps, columns, bound, last_waves } = to;
         let apps = &mut apps[target.next as usize..][..nodes.len()];
-        let mut operands = [0; STRETCH];
-        let starts = &self.starts[target.starts.start as usize..target.starts.end as usize];
-        let lanes = nodes.iter().zip(&mut *apps).zip(&mut operands);
-        for (lane, ((&node, id), operands)) in (target.done..).zip(lanes) {
+        let (mut operands, mut results) = ([0u32; STRETCH], [0u32; STRETCH]);
+        let firsts = operands.iter_mut().zip(&mut results);
+        for ((&node, id), (operands, results)) in nodes.iter().zip(&mut *apps).zip(firsts) {
             *id = self.nodes[node as usize];
             let app = &arena[id.index()];
-            *operands = app.operands as usize;
-            let results = &mut row_of[app.results as usize..];
-            results.iter_mut().zip(starts).for_each(|(row, start)| *row = start + lane);
+            (*operands, *results) = (app.operands, app.results);
+        }
+        let starts = &self.starts[target.starts.start as usize..target.starts.end as usize];
+        for (place, start) in (0..).zip(starts) {
+            for (row, results) in (start + target.done..).zip(&results[..nodes.len()]) {
+                row_of[(results + place) as usize] = row;
+            }
         }
         let rows = Rows { row_of, copies: self.copies };
         let mut first = (target.columns + target.done) as usize;
         for (place, slab) in &self.places[target.places.start as usize..target.places.end as usize] {
             let column = &mut columns[first..first + nodes.len()];
             for (row, operands) in column.iter_mut().zip(&operands) {
-                let value = pool[operands + *place as usize].as_value();
+                let value = pool[(operands + place) as usize].as_value();
                 *row = rows.of(value.expect("one type of node takes one kind of operand"), slab);
             }
             first += target.lanes as usize;
@@ -158,16 +157,19 @@ impl Gathered<'_> {
         for place in &self.bound[target.bound.start as usize..target.bound.end as usize] {
             let column = &mut bound[first..first + nodes.len()];
             for (number, operands) in column.iter_mut().zip(&operands) {
-                *number = bound_number(pool[operands + *place as usize]);
+                *number = bound_number(pool[(operands + place) as usize]);
             }
             first += target.lanes as usize;
         }
-        if target.lists {
-            for &id in &*apps {
-                for_each_item(self.graph, self.storage, id, |value, slab| {
-                    let last = &mut last_waves[rows.of(value, &self.slabs[slab.index()]) as usize];
+        for (place, slab) in &self.lists[target.lists.start as usize..target.lists.end as usize] {
+            for operands in &operands[..nodes.len()] {
+                let list = pool[(operands + place) as usize].as_value();
+                let list = list.expect("one type of node takes one kind of operand");
+                let items = self.graph.arena.operands(self.graph.arena.producer(list));
+                for item in items.iter().filter_map(|item| item.as_value()) {
+                    let last = &mut last_waves[rows.of(item, slab) as usize];
                     *last = target.wave.max(*last);
-                });
+                }
             }
         }
         let count = nodes.len() as u32;
@@ -192,22 +194,4 @@ fn count_below(nodes: &[u32], limit: u32) -> usize {
         reach *= 2;
     }
     nodes[..reach.min(nodes.len())].partition_point(|&node| node < limit)
-}
-
-/// Calls `read` for every element of a list that an application reads, with the slab it is read in.
-pub(crate) fn for_each_item(
-    graph: &GraphData,
-    storage: &Storage,
-    app: AppId,
-    mut read: impl FnMut(ValueId, SlabId),
-) {
-    let sig = graph.arena.app(app).sig;
-    for (place, operand) in graph.arena.operands(app).iter().enumerate() {
-        let list = operand.as_value().filter(|&value| graph.arena.is_list(value, &graph.sigs));
-        let Some(list) = list else { continue };
-        let items = graph.arena.operands(graph.arena.producer(list));
-        for item in items.iter().filter_map(|item| item.as_value()) {
-            read(item, storage.fields[storage.place_field(sig, place).index()].slab);
-        }
-    }
 }

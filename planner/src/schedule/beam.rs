@@ -142,6 +142,8 @@ impl Beam {
             }
             *tools.mirror = mirror;
         }
+        // Nobody counts any more.
+        tools.fired.visits.of.clear();
         if found {
             replay(part, tools.front, tools.fired, &memory.best, tools.steps);
         }
@@ -194,7 +196,8 @@ impl Memory {
         }
         let mut state = self.pool.pop().unwrap_or_default();
         state.front.reset(part, fired);
-        fired.visits = 0;
+        part.uses(&mut fired.visits.of);
+        fired.visits.count = 0;
         state.tally.clear();
         state.tally.resize(total as usize, 0);
         for (&ty, &below) in part.ty.iter().zip(&self.below) {
@@ -260,7 +263,7 @@ impl Memory {
                 std::mem::swap(&mut state, parent);
             } else {
                 state.copy(parent);
-                fired.visits += part.len() as u64 / 4;
+                fired.visits.count += part.len() as u64 / 4;
             }
             self.trail.push((state.link, candidate.ty));
             state.link = self.trail.len() as u32 - 1;
@@ -269,7 +272,7 @@ impl Memory {
         }
         self.pool.append(&mut self.states);
         std::mem::swap(&mut self.states, &mut self.next);
-        self.left = self.left.saturating_sub(std::mem::take(&mut fired.visits));
+        self.left = self.left.saturating_sub(std::mem::take(&mut fired.visits.count));
     }
 }
 

@@ -36,10 +36,25 @@ pub(super) struct Fired {
     pub(super) batch: Vec<u32>,
     /// The alone nodes that ran after it, in order.
     pub(super) alone: Vec<u32>,
-    /// Operand edges looked at since the caller last reset it.
-    pub(super) visits: u64,
+    /// Operand edges looked at, as far as somebody counts them.
+    pub(super) visits: Visits,
     clean: Vec<u32>,
     mask: Vec<u64>,
+}
+
+/// What a search costs.
+#[derive(Default)]
+pub(super) struct Visits {
+    /// The operand edges of every node; empty while nobody counts.
+    pub(super) of: Vec<u32>,
+    pub(super) count: u64,
+}
+
+impl Visits {
+    #[inline]
+    fn add(&mut self, node: u32) {
+        self.count += u64::from(self.of.get(node as usize).copied().unwrap_or(0));
+    }
 }
 
 impl Front {
@@ -109,10 +124,10 @@ impl Front {
     fn pass_on(&mut self, part: &Part, ty: u32, lane: usize, batch: &[u32], fired: &mut Fired) {
         let Self { counts, stride, ready, sources, .. } = self;
         let (counts, stride) = (counts.as_mut_slice(), *stride);
-        let (mut clean, mut found, mut visits) = (std::mem::take(&mut fired.clean), 0u32, 0u64);
+        let (mut clean, mut found) = (std::mem::take(&mut fired.clean), 0u32);
         for &node in batch {
             let consumers = part.consumers(node as usize);
-            visits += consumers.len() as u64;
+            fired.visits.add(node);
             for &consumer in consumers {
                 let row = &mut counts[consumer as usize * stride..][..lane + 1];
                 row[0] -= 1;
@@ -135,7 +150,7 @@ impl Front {
         }
         while let Some(node) = clean.pop() {
             let consumers = part.consumers(node as usize);
-            visits += consumers.len() as u64;
+            fired.visits.add(node);
             for &consumer in consumers {
                 let count = &mut counts[consumer as usize * stride + lane];
                 *count -= 1;
@@ -150,7 +165,6 @@ impl Front {
         }
         sources[ty as usize] += found;
         fired.clean = clean;
-        fired.visits += visits;
     }
 
     /// Nodes are done: counts down the missing operands of their consumers.
@@ -159,7 +173,7 @@ impl Front {
         let (counts, stride) = (counts.as_mut_slice(), *stride);
         for &node in done {
             let consumers = part.consumers(node as usize);
-            fired.visits += consumers.len() as u64;
+            fired.visits.add(node);
             for &consumer in consumers {
                 let waits = &mut counts[consumer as usize * stride];
                 *waits -= 1;

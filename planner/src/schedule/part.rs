@@ -30,6 +30,9 @@ pub(super) struct Part {
     pub(super) alone: u32,
     pub(super) operand_start: Vec<u32>,
     pub(super) operands: Vec<u32>,
+    /// Operands that stood behind themselves, with their consumer: the `h` and `c` of one cell are one edge that is counted once,
+    /// and once more here for those who count what a search costs.
+    repeats: Vec<(u32, u32)>,
     /// Type and first consumer of every node, and one entry more that ends the last list.
     links: Vec<Link>,
     consumers: Vec<u32>,
@@ -51,6 +54,7 @@ struct Link {
 /// Maps from global to local numbers, reused between parts.
 #[derive(Default)]
 pub(super) struct Renumbering {
+    /// [`NONE`] of every node outside the part that is being extracted.
     node: Vec<u32>,
     ty: Vec<u32>,
 }
@@ -63,7 +67,14 @@ impl Part {
 
     /// Number of operand occurrences inside the part.
     pub(super) fn edges(&self) -> usize {
-        self.operands.len()
+        self.operands.len() + self.repeats.len()
+    }
+
+    /// Per node how many operand occurrences it is.
+    pub(super) fn uses(&self, uses: &mut Vec<u32>) {
+        uses.clear();
+        uses.extend((0..self.len()).map(|node| self.consumers(node).len() as u32));
+        self.repeats.iter().for_each(|&(operand, _)| uses[operand as usize] += 1);
     }
 
     #[inline]
@@ -101,26 +112,38 @@ impl Part {
         for (local, &ty) in self.types.iter().enumerate() {
             renumbering.ty[ty as usize] = local as u32;
         }
-        let Self { nodes, ty, operand_start, operands, .. } = self;
-        ty.clear();
-        operand_start.clear();
-        operand_start.push(0);
+        let Self { nodes, ty, operand_start, operands, repeats, .. } = self;
+        repeats.clear();
+        // The others are written before they are read.
+        ty.resize(nodes.len(), 0);
+        operand_start.resize(nodes.len() + 1, 0);
         let mut end = 0;
-        for (local, &node) in nodes.iter().enumerate() {
-            renumbering.node[node as usize] = local as u32;
-            ty.push(renumbering.ty[kinds[node as usize] as usize]);
+        for (local, (&node, (ty, start))) in
+            (0..).zip(nodes.iter().zip(ty.iter_mut().zip(&mut *operand_start)))
+        {
+            renumbering.node[node as usize] = local;
+            *ty = renumbering.ty[kinds[node as usize] as usize];
+            *start = end as u32;
             let all = problem.operands(node as usize);
             make_room(operands, end + all.len());
-            let (mut kept, own) = (0, &mut operands[end..end + all.len()]);
+            let (mut kept, mut last, own) = (0, NONE, &mut operands[end..end + all.len()]);
             for &operand in all {
+                let operand = renumbering.node[operand as usize];
+                let is_inside = operand != NONE;
+                if is_inside && operand == last {
+                    repeats.push((operand, local));
+                    continue;
+                }
                 // Written always and kept by a sum: whether an operand is inside is as good as random, so a branch is slow.
-                own[kept] = renumbering.node[operand as usize];
-                kept += usize::from(parts.part_of[kinds[operand as usize] as usize] == number as u32);
+                own[kept] = operand;
+                kept += usize::from(is_inside);
+                last = operand;
             }
             end += kept;
-            operand_start.push(end as u32);
         }
+        operand_start[nodes.len()] = end as u32;
         operands.truncate(end);
+        nodes.iter().for_each(|&node| renumbering.node[node as usize] = NONE);
         self.count();
     }
 
@@ -136,6 +159,7 @@ impl Part {
             self.ty[node as usize] = problem.types();
         }
         self.operands.clear();
+        self.repeats.clear();
         self.operand_start.clear();
         self.operand_start.push(0);
         for node in 0..problem.len() {
@@ -148,7 +172,7 @@ impl Part {
     /// Makes `self` the mirror image of `of`: node v becomes len - 1 - v and operands become consumers. A sequence of types
     /// that schedules the mirror image schedules the original when read backwards.
     pub(super) fn mirror(&mut self, of: &Self) {
-        let last = of.len() as u32;
+        let mirrored = |node: u32| of.len() as u32 - 1 - node;
         self.nodes.clear();
         self.nodes.extend(of.nodes.iter().rev());
         self.types.clone_from(&of.types);
@@ -158,9 +182,12 @@ impl Part {
         self.operand_start.clear();
         self.operand_start.push(0);
         for node in (0..of.len()).rev() {
-            self.operands.extend(of.consumers(node).iter().map(|&consumer| last - 1 - consumer));
+            self.operands.extend(of.consumers(node).iter().map(|&consumer| mirrored(consumer)));
             self.operand_start.push(self.operands.len() as u32);
         }
+        self.repeats.clear();
+        let repeats = of.repeats.iter().map(|&(operand, consumer)| (mirrored(consumer), mirrored(operand)));
+        self.repeats.extend(repeats);
         self.count();
         self.link();
         self.slot_of.clone_from(&of.slot_of);
@@ -179,7 +206,7 @@ impl Part {
         self.slot_of.resize(self.types.len(), NONE);
     }
 
-    /// Fills the consumer lists; a consumer that names an operand twice is listed twice, ascending.
+    /// Fills the consumer lists, ascending; a consumer is listed as often as it has the operand.
     pub(super) fn link(&mut self) {
         let Self { links, consumers, operands, operand_start, ty, .. } = self;
         links.clear();
@@ -190,7 +217,7 @@ impl Part {
         for at in 2..links.len() {
             links[at].consumers += links[at - 1].consumers;
         }
-        consumers.clear();
+        // Every place is written.
         consumers.resize(operands.len(), 0);
         for (node, &ty) in ty.iter().enumerate() {
             links[node].ty = ty;

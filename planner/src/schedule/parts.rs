@@ -68,7 +68,7 @@ impl Parts {
                 self.kind[node as usize] = problem.types() + at as u32;
             }
         }
-        self.level.clear();
+        // A node's is written before it is read.
         self.level.resize(problem.len(), 0);
         self.levels.clear();
         self.levels.resize(kinds, 0);

@@ -111,13 +111,13 @@ impl HardNodes {
     /// The nodes of the only hard part. Every node is written and kept by a sum: kinds come in no predictable order.
     fn pick(&mut self, kinds: &[u32], only: usize) {
         let Self { start, items, part_of } = self;
+        // Longer than what is in it.
         items.resize(kinds.len(), 0);
         let mut end = 0;
         for (node, &kind) in kinds.iter().enumerate() {
             items[end] = node as u32;
             end += usize::from(part_of[kind as usize] != NONE);
         }
-        items.truncate(end);
         start[only + 1..].fill(end as u32);
     }
 
@@ -154,7 +154,6 @@ impl Scratch {
         let Self { parts, hard, .. } = self;
         hard.start.clear();
         hard.start.resize(parts.len() + 2, 0);
-        hard.items.clear();
         let kinds = parts.kinds(problem);
         hard.part_of.clear();
         hard.part_of.resize(parts.part_of.len(), NONE);
@@ -198,7 +197,7 @@ pub(super) fn solve(
         ..
     } = scratch;
     let (mut count, mut bound, mut reason) = (0u32, problem.alone().len() as u32, Why::BoundMet);
-    batch_of.clear();
+    // Nodes of hard parts have theirs from the search, and all others from their level.
     batch_of.resize(problem.len(), 0);
     base.clear();
     base.resize(parts.part_of.len(), NONE);

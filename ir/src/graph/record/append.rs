@@ -53,10 +53,16 @@ impl Recorder {
         }
         let GraphData { arena, bindings, sites, sigs, hash, .. } = &mut self.data;
         let mark = arena.operand_mark();
-        let bind = |operand: &Option<Raw<'_>>| bindings.bind(operand.expect("poison is not appended"));
-        arena.push_operands(operands.iter().map(bind));
+        for operand in operands {
+            arena.push_operand(bindings.bind(operand.expect("poison is not appended")));
+        }
         hash_app(hash, sigs.hash(sig), &arena.operand_pool()[mark as usize..]);
-        Some(arena.push(sig, mark, &sigs.get(sig).results, sites.of(caller)))
+        let site = sites.of(caller);
+        Some(match &*sigs.get(sig).results {
+            // Nearly every op has one, and one is copied without a loop.
+            [only] => arena.push(sig, mark, std::slice::from_ref(only), site),
+            results => arena.push(sig, mark, results, site),
+        })
     }
 
     /// Whether so many more operands and bound numbers would leave no room for them.
