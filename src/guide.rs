@@ -194,6 +194,7 @@
 //! |---|---|
 //! | `optimizer.zero_grad()`, `loss.backward()`, `optimizer.step()` | [`Trainer::step`](crate::Trainer::step) |
 //! | several `backward()` before a `step()` | [`Trainer::step_in_parts`](crate::Trainer::step_in_parts) |
+//! | `with torch.no_grad()` over a `DataLoader` | [`Session::run_in_parts`](crate::Session::run_in_parts) |
 //! | parameter groups with an `lr` each | [`Optimize::rate`](crate::prelude::Optimize::rate) |
 //! | a group without `weight_decay` | [`Optimize::decay_only`](crate::prelude::Optimize::decay_only) |
 //! | `load_state_dict(.., strict=False)` | [`train::read_matching_weights`](crate::train::read_matching_weights) |

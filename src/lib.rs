@@ -53,6 +53,7 @@
 mod device;
 mod dump;
 mod eager;
+mod emit;
 mod error;
 pub mod guide;
 #[cfg(feature = "gpu")]

@@ -2,6 +2,7 @@
 
 mod growing;
 mod meanwhile;
+mod parts;
 mod planning;
 mod state;
 mod tasks;
@@ -20,8 +21,10 @@ use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Planner, Request, RowOrder};
-use autobatch_runtime_cpu::Bound;
+use autobatch_runtime_cpu::{Bound, threads_meant};
 pub use growing::Growing;
+pub(crate) use meanwhile::{Meanwhile, Prepared};
+pub(crate) use parts::{Together, in_parts};
 pub(crate) use planning::Planning;
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -94,6 +97,8 @@ pub struct Session {
     fallen: u64,
     planning: Planning,
     player: AnyPlayer,
+    /// How many threads play and emit.
+    threads: usize,
     last: Option<Arc<Verified<Plan>>>,
 }
 
@@ -128,6 +133,7 @@ impl Session {
     ) -> Result<Self> {
         let module = module.borrow();
         state::check_weights(module, &weights)?;
+        let threads = threads_meant(options.threads);
         let player = AnyPlayer::new(&options)?;
         let policy = if options.policy == Policy::default() { planning::policy()? } else { options.policy };
         Ok(Self {
@@ -141,6 +147,7 @@ impl Session {
                 options.cached_plans,
             ),
             player,
+            threads,
             last: None,
         })
     }
@@ -218,9 +225,9 @@ impl Session {
         self.player.set_watch(watch);
     }
 
-    /// Whether plans are played elsewhere than on the processor.
-    pub(crate) fn is_elsewhere(&self) -> bool {
-        self.player.is_elsewhere()
+    /// How many threads play and emit.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
     }
 
     /// What plans graphs for this session.
@@ -299,7 +306,8 @@ impl Session {
         Ok(run[value].to_vec())
     }
 
-    /// Emits one value per item, plays them together, and returns them in the items' order.
+    /// Emits one value per item, plays them together, and returns them in the items' order. More items than fit in memory
+    /// together, or several values of each, are for [`run_in_parts`](Self::run_in_parts).
     ///
     /// # Errors
     /// As [`run`](Self::run).

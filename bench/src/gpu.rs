@@ -4,8 +4,9 @@
 //! uploads, read-backs and the submission itself cancel. Models are timed as whole plays of a plan that is on
 //! the device already; beside that, what the host does of it: submitting commands, writing those of the next
 //! play meanwhile, and handing over what is bound. Of small models the latter is timed with and without
-//! immediates in turns, as are plays that follow one of another plan, which write commands and submit them, unless they
-//! were announced; of those that were not a line through all models says what a play takes and what a dispatch.
+//! immediates in turns, as are plays that follow one of another plan. They write commands and submit them, unless these were
+//! written before: those of a plan that was announced, and of one that was played before. Through plays of plans that are
+//! new a line over all models says what a play takes and what a dispatch.
 
 use crate::error::BenchError;
 use autobatch::runtime_wgpu::{Bound, Options, Player, Terms};
@@ -122,8 +123,10 @@ fn host(options: &Options, names: &[String], text: &mut String) -> Result<(), Be
         let mut best: Vec<Option<Played>> = vec![None; ways.len()];
         for _ in 0..TURNS {
             for ((_, player), best) in ways.iter_mut().zip(&mut best) {
-                let [anew, announced] = [false, true].map(|told| played_anew(player, &made, PLAYS, told));
-                let found = Played { anew: anew?, announced: announced?, ..played(player, &made, PLAYS)? };
+                let [anew, in_turns, announced] = [Follows::New, Follows::Known, Follows::Announced]
+                    .map(|follows| played_behind(player, &made, PLAYS, follows));
+                let played = played(player, &made, PLAYS)?;
+                let found = Played { anew: anew?, in_turns: in_turns?, announced: announced?, ..played };
                 *best = Some(match best {
                     Some(before) => before.best(&found),
                     None => found,
@@ -139,8 +142,9 @@ fn host(options: &Options, names: &[String], text: &mut String) -> Result<(), Be
             let _ = write!(
                 text,
                 " {way} {ahead:.1} us ahead for {dispatches} dispatches, submit {encode:.1}, upload {upload:.1}, \
-                 anew {:.1}, announced {:.1};",
+                 anew {:.1}, in turns {:.1}, announced {:.1};",
                 us(played.anew),
+                us(played.in_turns),
                 us(played.announced)
             );
         }
@@ -209,8 +213,10 @@ struct Played {
     encode: Duration,
     ahead: Duration,
     upload: Duration,
-    /// Writing and submitting the commands of a play that follows one of another plan, where that was timed.
+    /// Writing and submitting the commands of a plan that was never played, where that was timed.
     anew: Duration,
+    /// The same of a plan that was played before, but not last.
+    in_turns: Duration,
     /// The same, where the play before was told which plan follows.
     announced: Duration,
     dispatches: u32,
@@ -226,6 +232,7 @@ impl Played {
             ahead: self.ahead.min(other.ahead),
             upload: self.upload.min(other.upload),
             anew: self.anew.min(other.anew),
+            in_turns: self.in_turns.min(other.in_turns),
             announced: self.announced.min(other.announced),
             ..*other
         }
@@ -278,6 +285,7 @@ fn played(
         ahead: most,
         upload: most,
         anew: most,
+        in_turns: most,
         announced: most,
         dispatches: 0,
         bytes: 0,
@@ -294,6 +302,7 @@ fn played(
                 ahead: times.ahead,
                 upload: times.upload,
                 anew: most,
+                in_turns: most,
                 announced: most,
                 dispatches: counters.dispatches,
                 bytes: counters.uploaded,
@@ -303,23 +312,40 @@ fn played(
     Ok(best)
 }
 
-/// The least time to write and submit the commands of a plan behind a play of another one, or to submit them if that play
-/// was told of it.
-fn played_anew(
+/// What follows a play.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Follows {
+    /// A plan that was never played.
+    New,
+    /// Another plan that was played before.
+    Known,
+    /// That, and the play was told.
+    Announced,
+}
+
+/// The least time to write and submit the commands of a plan behind a play of another one, or to submit them if they were
+/// written before.
+fn played_behind(
     player: &mut Player,
     (graph, plan): &(GraphData, Verified<Plan>),
     turns: usize,
-    is_told: bool,
+    follows: Follows,
 ) -> Result<Duration, BenchError> {
     let weights = Weights::init(&graph.module, 0);
     let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
     let bound = Bound { words, floats, noise: Noise::Off };
-    let plans = [plan.clone(), plan.clone().into_inner().verify()?].map(Arc::new);
+    // A plan that is verified again is another one.
+    let another = || plan.clone().into_inner().verify().map(Arc::new);
+    let mut plans = [another()?, another()?];
     let mut best = Duration::MAX;
-    for turn in 0..turns + 2 {
-        let next = || Poll::Ready(is_told.then(|| Arc::clone(&plans[(turn + 1) % 2])));
+    for turn in 0..turns + 4 {
+        if follows == Follows::New {
+            plans[turn % 2] = another()?;
+        }
+        let next =
+            || Poll::Ready((follows == Follows::Announced).then(|| Arc::clone(&plans[(turn + 1) % 2])));
         player.play_and_prepare(&plans[turn % 2], &weights, bound, next).map_err(gpu)?;
-        if turn > 1 {
+        if turn > 3 {
             best = best.min(player.times().encode);
         }
     }

@@ -18,6 +18,8 @@ pub struct Counters {
     pub read: u64,
     /// Pipelines made.
     pub pipelines: u32,
+    /// Whether its commands were written before it came.
+    pub was_written: bool,
 }
 
 /// What the last update did.

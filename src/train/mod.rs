@@ -9,7 +9,6 @@
 mod arrays;
 mod bar;
 mod checkpoint;
-mod emit;
 mod error;
 mod files;
 mod locate;

@@ -8,19 +8,19 @@ mod pass;
 pub use pass::Pass;
 
 use crate::device::Device;
+use crate::emit::{Emitter, Threads};
 use crate::error::{Error, Result};
 use crate::mirror::Trained;
 use crate::row::Row;
-use crate::session::{Session, SessionOptions};
+use crate::session::{Meanwhile, Session, SessionOptions, Together, in_parts};
 use crate::train::checkpoint::{self, CheckpointError, Progress};
-use crate::train::emit::{Emitter, Threads};
 use crate::train::error::TrainError;
 use crate::train::locate::of_minibatch;
 use crate::train::report::{Evaluation, Step};
 use crate::train::update::Updater;
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_nn::optim::{Optimizer, Schedule};
-use autobatch_runtime_cpu::{MOST_THREADS, threads_meant};
+use autobatch_runtime_cpu::MOST_THREADS;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -67,7 +67,6 @@ pub struct Trainer {
     mirrored: Progress,
     mirror_every: u64,
     emitter: Emitter,
-    threads: usize,
     frozen: Vec<bool>,
 }
 
@@ -104,13 +103,12 @@ impl Trainer {
         if module.params.is_empty() {
             return Err(TrainError::NothingToTrain { frozen: 0 }.into());
         }
-        let threads = threads_meant(options.threads);
         let weights = Arc::new(Weights::try_init(module, seed)?);
         let mut session = Session::with_options(module, Arc::clone(&weights), options)?;
         let frozen = vec![false; module.params.len()];
         let (updater, states) = Updater::new(optimizer.into(), module, &frozen::trained(&frozen), &weights)?;
         session.replace(Trained { weights, states });
-        let emitter = Emitter::new(module, Threads::UpTo(threads));
+        let emitter = Emitter::new(module, Threads::UpTo(session.threads()));
         Ok(Self {
             session,
             updater,
@@ -121,7 +119,6 @@ impl Trainer {
             mirrored: Progress::default(),
             mirror_every: 0,
             emitter,
-            threads,
             frozen,
         })
     }
@@ -146,7 +143,7 @@ impl Trainer {
     #[must_use]
     pub fn emit_threads(mut self, threads: usize) -> Self {
         self.emitter.set_threads(match threads {
-            0 => Threads::UpTo(self.threads),
+            0 => Threads::UpTo(self.session.threads()),
             threads => Threads::Exactly(threads.min(MOST_THREADS)),
         });
         self
@@ -230,8 +227,10 @@ impl Trainer {
         loss: impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
     ) -> Result<Step> {
         let items: Vec<I> = items.into_iter().collect();
+        let count = items.len();
         let Self { session, updater, emitter, .. } = self;
-        let ready = minibatch::prepare(session.planning(), emitter, updater.trained(), items, &loss)?;
+        let ready =
+            minibatch::prepare(session.planning(), emitter, updater.trained(), (items, 0, count), &loss)?;
         let step = self.play(&ready);
         self.finish(step)
     }
@@ -312,24 +311,31 @@ impl Trainer {
         part: usize,
         loss: impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
     ) -> Result<Step> {
-        let mut items = items.into_iter().collect::<Vec<I>>();
+        let items = items.into_iter().collect::<Vec<I>>();
         let count = items.len();
+        let mut parts = Together::new(items, part);
+        let mut next = move || parts.next().map(|(first, items)| (items, first, count));
+        let mut meanwhile = Meanwhile::new(self.emitter.another());
         let mut whole: Option<Step> = None;
-        while !items.is_empty() {
-            let first = count - items.len();
-            let rest = items.split_off(part.clamp(1, items.len()));
-            let start = Instant::now();
-            let losses = self.emitter.emit(items, first, &loss)?;
-            let ready = self.planned(&losses, Some(first), count, start)?;
-            self.session.keep_gradients(first > 0);
-            let played = self.play(&ready);
+        loop {
+            let Self { session, updater, emitter, .. } = self;
+            let ready = meanwhile.due(emitter, |emitter| {
+                Some(minibatch::prepare(session.planning(), emitter, updater.trained(), next()?, &loss))
+            });
+            let Some(ready) = ready else { break };
+            let ready = ready?;
+            let follows = if meanwhile.pays(session) { next() } else { None };
+            session.keep_gradients(whole.is_some());
+            let played = match follows {
+                Some(follows) => self.play_while(&ready, &mut meanwhile, follows, &loss),
+                None => self.play(&ready),
+            };
             self.session.keep_gradients(false);
             let step = self.noticed(played)?;
             match &mut whole {
                 None => whole = Some(step),
                 Some(whole) => whole.add(step),
             }
-            items = rest;
         }
         self.finish(Ok(whole.ok_or(TrainError::Empty)?))
     }
@@ -353,8 +359,8 @@ impl Trainer {
         Ok(step)
     }
 
-    /// Measures every item without noise: `metric` takes the item and what `forward` computed of it.
-    /// Weights stay as they are.
+    /// Measures every item without noise: `metric` takes the item and what `forward` computed of it, 256 items a part as
+    /// [`Session::run_in_parts`] takes them. Weights stay as they are.
     ///
     /// # Errors
     /// As [`Session::run`]; or an index that is out of range.
@@ -362,32 +368,18 @@ impl Trainer {
         &mut self,
         items: impl IntoIterator<Item = I>,
         forward: impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
-        metric: impl FnMut(I, &Row) -> S,
-    ) -> Result<Evaluation> {
-        let evaluation = self.measured(items.into_iter().collect(), forward, metric);
-        self.noticed(evaluation)
-    }
-
-    fn measured<I: Copy + Send, S: Into<f64>>(
-        &mut self,
-        items: Vec<I>,
-        forward: impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
         mut metric: impl FnMut(I, &Row) -> S,
     ) -> Result<Evaluation> {
         let mut evaluation = Evaluation::default();
-        for (number, items) in items.chunks(EVALUATED_TOGETHER).enumerate() {
-            let values = self.emitter.emit(items.to_vec(), number * EVALUATED_TOGETHER, &forward)?;
-            let run = {
-                let graph = self.emitter.graph();
-                let values = values.iter().filter_map(|&key| graph.value(key));
-                self.session.run(graph, values)?
-            };
-            for (&item, &key) in items.iter().zip(&values) {
-                let row = run.by_key(key).expect("every item's value was asked for");
-                evaluation.add(metric(item, row).into());
-            }
-        }
-        Ok(evaluation)
+        let Self { session, emitter, .. } = self;
+        let measured = in_parts(
+            session,
+            emitter,
+            (items, EVALUATED_TOGETHER),
+            &|g, item, values| values.push(forward(g, item)),
+            |item, rows| evaluation.add(metric(item, rows[0]).into()),
+        );
+        self.noticed(measured.map(|()| evaluation))
     }
 
     /// Writes a checkpoint: parameters, the optimiser's state, step, seed and [`Progress`], as

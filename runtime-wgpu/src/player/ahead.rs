@@ -1,13 +1,13 @@
-//! Commands written ahead: while the device plays, the host, which would only wait, writes the commands of the next
-//! play: of the plan that it was told of, or of the same one if that was played twice in a row. If it comes, nothing
-//! is left but to submit them; else they are dropped, unused. They name buffers, so they are used only while these
+//! Commands written ahead: while the device plays, the host, which would only wait, writes the commands of a later
+//! play: of the plan that it was told of, or else of the same one if that was played before. They stay with their plan
+//! until it is played: then nothing is left but to submit them. They name buffers, so they are used only while these
 //! are the ones that a play would name.
 
 use super::memory::Memory;
 use super::pipelines::Pipelines;
 use super::plans::{Loaded, Plans};
 use super::{Next, makes_gradients, one_submission};
-use crate::compile::{Compiled, Packing, Target};
+use crate::compile::{Packing, Target};
 use crate::counters::Counters;
 use crate::device::Gpu;
 use crate::error::GpuError;
@@ -28,10 +28,8 @@ pub(super) struct Behind {
     pub(super) target: Target,
 }
 
-/// The commands of a play that may come.
+/// The commands of a play that may come, of the plan that holds them.
 pub(super) struct Ahead {
-    /// Of this plan on the device: a plan that left and came back is another one, with other tables.
-    compiled: Arc<Compiled>,
     /// From this dispatch on.
     first: usize,
     generation: u64,
@@ -48,15 +46,15 @@ impl Ahead {
         loaded: &Loaded,
         first: usize,
     ) -> Result<Option<Self>, GpuError> {
-        let compiled = Arc::clone(&loaded.compiled);
-        if one_submission(&compiled, first) < compiled.dispatches.len() {
+        let compiled = &*loaded.compiled;
+        if one_submission(compiled, first) < compiled.dispatches.len() {
             return Ok(None);
         }
-        let mut encoder = memory.begin(gpu, &compiled);
+        let mut encoder = memory.begin(gpu, compiled);
         loaded.encode(&mut encoder, first..compiled.dispatches.len());
         let commands = memory.finish(gpu, encoder, &compiled.back)?;
         let (generation, cuts, staging) = (memory.generation(), memory.cuts(), memory.staging().clone());
-        Ok(Some(Self { compiled, first, generation, cuts, staging, commands }))
+        Ok(Some(Self { first, generation, cuts, staging, commands }))
     }
 
     /// Brings the plan that follows a play to the device, and writes its commands; nothing if it needs other memory than
@@ -67,31 +65,33 @@ impl Ahead {
         behind: &Behind,
         (memory, pipelines, plans): (&mut Memory, &mut Pipelines, &mut Plans),
         counters: &mut Counters,
-    ) -> Result<Option<Self>, GpuError> {
+    ) -> Result<(), GpuError> {
         let &Behind { identity, leaves_parameters, target } = behind;
         if makes_gradients(next) && target.packing != Packing::Words {
-            return Ok(None);
+            return Ok(());
         }
         let loaded = plans.load(gpu, next, target, (Some(identity), counters))?;
         if !memory.has_room(gpu, target, &loaded.compiled) {
-            return Ok(None);
+            return Ok(());
         }
         loaded.prepare(gpu, memory, pipelines)?;
         let stays = loaded.identity() == identity && leaves_parameters;
         let first = if stays { loaded.compiled.prologue as usize } else { 0 };
-        Self::write(gpu, memory, loaded, first)
+        if loaded.ahead.as_ref().is_none_or(|ahead| !ahead.fits(memory, first)) {
+            loaded.ahead = Self::write(gpu, memory, loaded, first)?;
+        }
+        Ok(())
     }
 
-    /// Whether they play this plan.
-    pub(super) fn is_of(&self, compiled: &Arc<Compiled>) -> bool {
-        Arc::ptr_eq(&self.compiled, compiled)
+    /// Whether they begin with this dispatch and name the memory that there is now.
+    fn fits(&self, memory: &Memory, first: usize) -> bool {
+        let named = (self.first, self.generation, self.cuts);
+        named == (first, memory.generation(), memory.cuts()) && memory.has_staging(&self.staging)
     }
 
     /// The commands, if they begin with this dispatch and name the memory that there is now.
     pub(super) fn fitting(self, memory: &Memory, first: usize) -> Option<wgpu::CommandBuffer> {
-        let named = (self.first, self.generation, self.cuts);
-        let same = named == (first, memory.generation(), memory.cuts());
-        (same && memory.has_staging(&self.staging)).then_some(self.commands)
+        self.fits(memory, first).then_some(self.commands)
     }
 }
 

@@ -79,8 +79,8 @@ impl Player {
         let (target, keep) = (self.target()?, self.keep);
         let mut counters = Counters::default();
         let started = Instant::now();
-        let Resident { gpu, memory, pipelines, training, plans, ahead, grown } = self.open()?;
-        *ahead = None;
+        let Resident { gpu, memory, pipelines, training, plans, grown } = self.open()?;
+        plans.forget_commands();
         let generation = memory.generation();
         let layout = || Layout::new(plan, target.packing, Space::Roomy);
         let own = layout()?;

@@ -63,8 +63,6 @@ struct Resident {
     pipelines: Pipelines,
     training: Training,
     plans: Plans,
-    /// The commands of the next play, if it is like the last.
-    ahead: Option<Ahead>,
     /// The plan that grows whose rows are in the arena.
     grown: Option<Grown>,
 }
@@ -154,8 +152,7 @@ impl Player {
             let (memory, pipelines, training) =
                 (Memory::default(), Pipelines::new(&gpu), Training::new(&gpu));
             let plans = Plans::default();
-            self.resident =
-                Some(Resident { gpu, memory, pipelines, training, plans, ahead: None, grown: None });
+            self.resident = Some(Resident { gpu, memory, pipelines, training, plans, grown: None });
         }
         Ok(self.resident.as_mut().expect("it was opened just now"))
     }
@@ -264,15 +261,18 @@ impl Player {
         let keep = self.keep;
         let mut counters = Counters::default();
         let started = Instant::now();
-        let Resident { gpu, memory, pipelines, training, plans, ahead, grown } = self.open()?;
+        let Resident { gpu, memory, pipelines, training, plans, grown } = self.open()?;
         *grown = None;
         // It reads the tables of the last plan, which loading this one may overwrite.
         training.before(gpu, memory, plan, keep)?;
-        let loaded = plans.load(gpu, plan, target, (None, &mut counters))?;
+        let mut loaded = plans.load(gpu, plan, target, (None, &mut counters))?;
         loaded.limited.check(plan, bound.words)?;
         let compiled = Arc::clone(&loaded.compiled);
-        // Another plan's are dropped before memory grows: they hold the buffers that were.
-        let written = ahead.take().filter(|written| !keep && written.is_of(&compiled));
+        if !memory.has_room(gpu, target, &compiled) {
+            plans.forget_commands();
+            loaded = plans.load(gpu, plan, target, (None, &mut counters))?;
+        }
+        let written = loaded.ahead.take().filter(|_| !keep);
         let (identity, tables) = (loaded.identity(), loaded.tables().clone());
         memory.fit(gpu, target, &compiled)?;
         let before = pipelines.made();
@@ -290,7 +290,10 @@ impl Player {
         counters.dispatches = (compiled.dispatches.len() - first) as u32;
         let back = compiled.words_back();
         let commands = match written.and_then(|written| written.fitting(memory, first)) {
-            Some(commands) => commands,
+            Some(commands) => {
+                counters.was_written = true;
+                commands
+            }
             None => write(gpu, memory, loaded, (first, keep.then_some(&*training)), &mut counters)?,
         };
         let submitted = submitted(gpu, commands)?;
@@ -300,18 +303,22 @@ impl Player {
         let encoded = Instant::now();
         let next = known(gpu, &submitted, next);
         let asked = Instant::now();
-        *ahead = match next {
-            None if again && !keep => Ahead::write(gpu, memory, loaded, first)?,
-            None => None,
-            Some(next) => {
-                let made = pipelines.made();
-                let behind = Behind { identity, leaves_parameters: !makes_gradients(plan), target };
-                let ahead = Ahead::of(gpu, &next, &behind, (memory, pipelines, plans), &mut counters);
-                counters.pipelines += pipelines.made() - made;
-                // Its own play says what is wrong with it.
-                ahead.unwrap_or_default()
+        let leaves_parameters = !makes_gradients(plan);
+        match next {
+            None if !keep && std::mem::replace(&mut loaded.was_played, true) => {
+                let first = if again && leaves_parameters { first } else { 0 };
+                loaded.ahead = Ahead::write(gpu, memory, loaded, first)?;
             }
-        };
+            None => {}
+            Some(next) => {
+                loaded.was_played = true;
+                let made = pipelines.made();
+                let behind = Behind { identity, leaves_parameters, target };
+                // Its own play says what is wrong with it.
+                let _ = Ahead::of(gpu, &next, &behind, (memory, pipelines, plans), &mut counters);
+                counters.pipelines += pipelines.made() - made;
+            }
+        }
         let idle = Instant::now();
         let outputs = memory.wait(gpu, &staging, submitted, back, gpu.patience_left(encoded))?;
         training.after(plan, &compiled.layout, &tables, keep);

@@ -4,6 +4,7 @@
 //! A bounded number of plans stays; the one unused for longest goes, and its buffers are used again. Writes
 //! to a queue come after all that was submitted before, so a buffer can be written while its last play runs.
 
+use super::ahead::Ahead;
 use super::build::binding;
 use super::memory::Memory;
 use super::pipelines::Pipelines;
@@ -42,6 +43,10 @@ pub(super) struct Loaded {
     pipelines: Vec<wgpu::ComputePipeline>,
     /// The bind group, and what memory it names.
     bound: Option<(u64, Cuts, wgpu::BindGroup)>,
+    /// The commands of its next play, if they were written.
+    pub(super) ahead: Option<Ahead>,
+    /// Whether it was played.
+    pub(super) was_played: bool,
     used: u64,
 }
 
@@ -91,6 +96,11 @@ impl Plans {
         Ok(loaded)
     }
 
+    /// Forgets commands that were written: they hold the buffers that they name.
+    pub(super) fn forget_commands(&mut self) {
+        self.loaded.iter_mut().for_each(|loaded| loaded.ahead = None);
+    }
+
     fn bring(
         &mut self,
         gpu: &Gpu,
@@ -115,6 +125,8 @@ impl Plans {
             numbers,
             pipelines: Vec::new(),
             bound: None,
+            ahead: None,
+            was_played: false,
             used: self.clock,
         })
     }
@@ -164,6 +176,8 @@ impl Plans {
             numbers,
             pipelines: Vec::new(),
             bound,
+            ahead: None,
+            was_played: true,
             used: self.clock,
         })
     }

@@ -1,57 +1,44 @@
 //! A minibatch on its way: emitted and planned, then played.
 
 use super::Trainer;
+use crate::emit::Emitter;
 use crate::error::Result;
-use crate::session::Planning;
-use crate::train::emit::Emitter;
+use crate::session::{Planning, Prepared};
 use crate::train::error::TrainError;
 use crate::train::locate::{explained, of_minibatch};
 use crate::train::report::Step;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Mode, Plan, Verified};
+use autobatch_ir::plan::{Mode, Plan};
 use autobatch_ir::types::{DType, Type};
 use autobatch_ir::{Graph, Value, ValueKey};
 use autobatch_planner::{Gradients, Request};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A minibatch whose graph an emitter holds and whose plan is made.
-pub(super) struct Prepared {
-    pub(super) plan: Arc<Verified<Plan>>,
-    losses: usize,
+/// The losses of a minibatch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losses {
+    count: usize,
     /// The number of the first item; nothing if the minibatch was emitted freely.
     first: Option<usize>,
-    pub(super) emit: Duration,
-    pub(super) planning: Duration,
 }
 
-impl Prepared {
-    /// Counts of emitting and planning what was waited for alone.
-    pub(super) fn waited_for(&mut self, waited: Duration) {
-        let took = (self.emit + self.planning).as_secs_f64().max(1e-9);
-        let share = (waited.as_secs_f64() / took).min(1.0);
-        (self.emit, self.planning) = (self.emit.mul_f64(share), self.planning.mul_f64(share));
-    }
-}
-
-/// Emits and plans a whole minibatch.
+/// Emits and plans the items of a minibatch of `count` from number `first` on.
 #[track_caller]
 pub(super) fn prepare<I: Send>(
     planning: &mut Planning,
     emitter: &mut Emitter,
     trained: &[ParamId],
-    items: Vec<I>,
+    (items, first, count): (Vec<I>, usize, usize),
     loss: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
-) -> Result<Prepared> {
+) -> Result<Prepared<Losses>> {
     if items.is_empty() {
         return Err(TrainError::Empty.into());
     }
     let start = Instant::now();
-    let count = items.len();
-    let losses = emitter.emit(items, 0, loss)?;
-    plan(planning, &emitter.graph().data(), trained, &losses, (Some(0), count), start)
+    let losses = emitter.emit(items, first, loss)?;
+    plan(planning, &emitter.graph().data(), trained, &losses, (Some(first), count), start)
 }
 
 /// Plans a minibatch of `count` items of which those from number `first` on are emitted.
@@ -62,7 +49,7 @@ fn plan(
     losses: &[ValueKey],
     (first, count): (Option<usize>, usize),
     start: Instant,
-) -> Result<Prepared> {
+) -> Result<Prepared<Losses>> {
     check_scalars(data, losses, first)?;
     let emit = start.elapsed();
     let wanted: Vec<ValueId> = losses.iter().map(|key| key.id()).collect();
@@ -76,7 +63,8 @@ fn plan(
         gradients: Some(Gradients { losses: &factors, params: Some(trained), values: &[] }),
     };
     let plan = planning.plan(data, &request)?;
-    Ok(Prepared { plan, losses: losses.len(), first, emit, planning: start.elapsed() - emit })
+    let of = Losses { count: losses.len(), first };
+    Ok(Prepared { plan, emit, planning: start.elapsed() - emit, of })
 }
 
 impl Trainer {
@@ -87,14 +75,14 @@ impl Trainer {
         first: Option<usize>,
         count: usize,
         start: Instant,
-    ) -> Result<Prepared> {
+    ) -> Result<Prepared<Losses>> {
         let Self { session, updater, emitter, .. } = self;
         let data = emitter.graph().data();
         plan(session.planning(), &data, updater.trained(), losses, (first, count), start)
     }
 
     /// Plays a minibatch, whose graph is the one that was emitted last.
-    pub(super) fn play(&mut self, ready: &Prepared) -> Result<Step> {
+    pub(super) fn play(&mut self, ready: &Prepared<Losses>) -> Result<Step> {
         let noise = self.noise();
         let data = self.emitter.graph().data();
         let played = self.session.play(&ready.plan, &data, noise);
@@ -109,15 +97,15 @@ impl Trainer {
     /// What came of a minibatch that was played.
     pub(super) fn played(
         &self,
-        ready: &Prepared,
+        ready: &Prepared<Losses>,
         data: &GraphData,
         played: Result<Duration>,
     ) -> Result<Step> {
-        let Prepared { plan, first, .. } = ready;
+        let Prepared { plan, of: Losses { count, first }, .. } = ready;
         let play = played.map_err(|error| of_minibatch(explained(data, error)))?;
         let read = |number: usize| self.session.player().output(plan, number);
         let asked = data.outputs.len();
-        let losses: Vec<f32> = (asked..asked + ready.losses).map(|number| read(number)[0]).collect();
+        let losses: Vec<f32> = (asked..asked + count).map(|number| read(number)[0]).collect();
         if let Some(number) = losses.iter().position(|loss| !loss.is_finite()) {
             let (item, loss) = (first.map(|first| first + number), losses[number]);
             return Err(TrainError::NotFinite { step: self.steps, item, loss }.into());

@@ -1,17 +1,15 @@
 //! A pass over minibatches: while one is played, the next is emitted and planned.
 
 use super::Trainer;
-use super::minibatch::{self, Prepared};
+use super::minibatch::{self, Losses};
+use crate::emit::Emitter;
 use crate::error::Result;
-use crate::session::Planning;
+use crate::session::{Meanwhile, Planning, Prepared};
 use crate::train::checkpoint::Progress;
-use crate::train::emit::{Emitter, WORTH_A_THREAD};
 use crate::train::report::Step;
 use autobatch_ir::{Graph, Value};
 use std::fmt;
 use std::iter::Fuse;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Steps over minibatches, one at a time: [`Trainer::pass`] makes one.
 pub struct Pass<'t, B, F> {
@@ -19,12 +17,7 @@ pub struct Pass<'t, B, F> {
     /// Whether a minibatch is looked for ahead depends on time; the first end must be the end either way.
     batches: Fuse<B>,
     loss: F,
-    /// Emits the next minibatch while the trainer's holds the one that is played.
-    emitter: Emitter,
-    /// The next minibatch if it was prepared already, or why it cannot be.
-    next: Option<Result<Prepared>>,
-    /// How long preparing took last.
-    pace: Duration,
+    meanwhile: Meanwhile<Losses>,
 }
 
 impl<B, F> fmt::Debug for Pass<'_, B, F> {
@@ -63,9 +56,8 @@ impl Trainer {
         B: IntoIterator<Item = T>,
         F: for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
     {
-        let emitter = self.emitter.another();
-        let batches = batches.into_iter().fuse();
-        Pass { trainer: self, batches, loss, emitter, next: None, pace: Duration::ZERO }
+        let meanwhile = Meanwhile::new(self.emitter.another());
+        Pass { trainer: self, batches: batches.into_iter().fuse(), loss, meanwhile }
     }
 }
 
@@ -87,45 +79,47 @@ where
         self.trainer
     }
 
-    /// Whether a thread is at hand, and has something to do, while a minibatch is played.
-    fn looks_ahead(&self) -> bool {
-        self.pace >= WORTH_A_THREAD && (self.trainer.threads > 1 || self.trainer.session.is_elsewhere())
-    }
-
-    fn items(&mut self) -> Option<Vec<I>> {
-        self.batches.next().map(|items| items.into_iter().collect())
-    }
-
     #[track_caller]
-    fn prepared(&mut self) -> Option<Result<Prepared>> {
-        if let Some(ready) = self.next.take() {
-            std::mem::swap(&mut self.trainer.emitter, &mut self.emitter);
-            return Some(ready);
-        }
-        let items = self.items()?;
-        let Trainer { session, updater, emitter, .. } = &mut *self.trainer;
-        let start = Instant::now();
-        let ready = minibatch::prepare(session.planning(), emitter, updater.trained(), items, &self.loss);
-        self.pace = start.elapsed();
-        Some(ready)
+    fn prepared(&mut self) -> Option<Result<Prepared<Losses>>> {
+        let Self { trainer, batches, loss, meanwhile } = self;
+        let Trainer { session, updater, emitter, .. } = &mut **trainer;
+        meanwhile.due(emitter, |emitter| {
+            let items = batches.next()?.into_iter().collect();
+            Some(minibatch::prepare(session.planning(), emitter, updater.trained(), whole(items), loss))
+        })
     }
 
     /// Plays a minibatch, and prepares the next meanwhile.
-    fn play(&mut self, ready: &Prepared, items: Vec<I>) -> Result<Step> {
-        let Self { trainer, loss, emitter, .. } = self;
-        let (noise, data) = (trainer.noise(), trainer.emitter.graph().data());
-        let trained = trainer.updater.trained();
-        let start = Instant::now();
-        let prepare = |planning: &mut Planning| minibatch::prepare(planning, emitter, trained, items, loss);
-        let next = |made: &Result<Prepared>| made.as_ref().ok().map(|made| Arc::clone(&made.plan));
-        let (played, mut made) = trainer.session.play_while(&ready.plan, &data, noise, prepare, next);
-        if let Ok(made) = &mut made {
-            self.pace = made.emit + made.planning;
-            let waited = start.elapsed().saturating_sub(*played.as_ref().unwrap_or(&Duration::ZERO));
-            made.waited_for(waited);
-        }
-        self.next = Some(made);
-        trainer.played(ready, &data, played)
+    fn play(&mut self, ready: &Prepared<Losses>, items: Vec<I>) -> Result<Step> {
+        let Self { trainer, loss, meanwhile, .. } = self;
+        trainer.play_while(ready, meanwhile, whole(items), loss)
+    }
+}
+
+/// A whole minibatch as its only part.
+fn whole<I>(items: Vec<I>) -> (Vec<I>, usize, usize) {
+    let count = items.len();
+    (items, 0, count)
+}
+
+impl Trainer {
+    /// Plays a minibatch, whose graph is the one that was emitted last, and prepares another one meanwhile.
+    pub(super) fn play_while<I: Send>(
+        &mut self,
+        ready: &Prepared<Losses>,
+        meanwhile: &mut Meanwhile<Losses>,
+        next: (Vec<I>, usize, usize),
+        loss: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
+    ) -> Result<Step> {
+        let noise = self.noise();
+        let Self { session, updater, emitter, .. } = self;
+        let data = emitter.graph().data();
+        let prepare = |planning: &mut Planning, emitter: &mut Emitter| {
+            minibatch::prepare(planning, emitter, updater.trained(), next, loss)
+        };
+        let played = meanwhile.play(session, &ready.plan, (&data, noise), prepare);
+        drop(data);
+        self.played(ready, &self.emitter.graph().data(), played)
     }
 }
 
@@ -144,7 +138,8 @@ where
             Ok(ready) => ready,
             Err(error) => return Some(Err(error)),
         };
-        let items = if self.looks_ahead() { self.items() } else { None };
+        let next = if self.meanwhile.pays(&self.trainer.session) { self.batches.next() } else { None };
+        let items = next.map(|items| items.into_iter().collect());
         let step = match items {
             Some(items) => self.play(&ready, items),
             None => self.trainer.play(&ready),

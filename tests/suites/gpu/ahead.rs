@@ -85,6 +85,46 @@ fn a_plan_that_was_announced_is_brought_up_before_its_play_and_has_its_bits() {
 }
 
 #[test]
+fn plans_that_take_turns_unannounced_have_their_commands_from_the_third_play_on() {
+    let Some(mut player) = player(Options::default()) else { return };
+    let all = [made(40), made(3), made(17)];
+    for turn in 0..12 {
+        let (graph, plan, expected) = &all[turn % 3];
+        assert_eq!(&played(&mut player, (graph, plan), || Poll::Ready(None)), expected, "{turn}");
+        assert_eq!(player.counters().was_written, turn >= 6, "{turn}");
+    }
+    // Where memory grows, commands name buffers that are gone.
+    let (graph, plan, expected) = made(4000);
+    assert_eq!(played(&mut player, (&graph, &plan), || Poll::Ready(None)), expected);
+    for (turn, was_written) in [(0, false), (1, false), (0, true), (1, true)] {
+        let (graph, plan, expected) = &all[turn];
+        assert_eq!(&played(&mut player, (graph, plan), || Poll::Ready(None)), expected);
+        assert_eq!(player.counters().was_written, was_written);
+    }
+}
+
+#[test]
+fn a_plan_that_is_trained_over_and_over_has_its_commands_and_the_bits_of_one_that_is_new() {
+    let Some(mut kept) = player(exact()) else { return };
+    let mut anew = Player::new(exact()).expect("opens");
+    let mut labs = [Lab::new(Adam::new(0.01)), Lab::new(Adam::new(0.01))];
+    let (graph, plan) = labs[0].graph(&[1, 2, 3, 2, 899]);
+    for step in 0..5 {
+        // A plan is known by its identity, and one that is verified again has another.
+        let new = plan.clone().into_inner().verify().expect("verifies");
+        for (player, lab, plan) in [(&mut kept, 0, &plan), (&mut anew, 1, &new)] {
+            let (update, floats) = (labs[lab].plan().clone(), labs[lab].floats());
+            let Lab { weights, states, .. } = &mut labs[lab];
+            player.play(plan, weights, bound(&graph, false)).expect("plays");
+            player.update(&update, &mut Trained { weights, states }, &floats).expect("updates");
+        }
+        assert_eq!(kept.counters().was_written, step >= 2, "{step}");
+        assert!(!anew.counters().was_written, "{step}");
+        assert_eq!(labs[0].table(&kept), labs[1].table(&anew), "{step}");
+    }
+}
+
+#[test]
 fn whoever_knows_late_or_never_is_asked_until_the_device_is_done() {
     let Some(mut player) = player(Options::default()) else { return };
     let all = [made(40), made(3)];
@@ -174,5 +214,25 @@ fn a_plan_without_steps_is_played_and_announced_like_any_other() {
         assert!(played(&mut player, (&graph, &nothing), next).is_empty());
         let next = || Poll::Ready(Some(Arc::clone(&nothing)));
         assert_eq!(played(&mut player, (&cells.0, &cells.1), next), cells.2);
+    }
+}
+
+#[test]
+fn a_device_that_is_lost_while_a_plan_is_announced_is_an_error_and_both_plans_play_again() {
+    let Some(mut player) = player(Options::default()) else { return };
+    let all = [made(40), made(3)];
+    for announced in [0, 1] {
+        let gpu = player.gpu().expect("open").clone();
+        let next = || {
+            gpu.destroy();
+            Poll::Ready(Some(Arc::clone(&all[announced].1)))
+        };
+        let (graph, plan, expected) = &all[0];
+        let weights = Weights::init(&graph.module, 3);
+        let error = player.play_and_prepare(plan, &weights, bound(graph, false), next);
+        assert!(matches!(error, Err(GpuError::Lost { .. })), "{error:?}");
+        assert!(player.gpu().is_none());
+        assert_eq!(&played(&mut player, (graph, plan), || Poll::Ready(None)), expected);
+        assert_eq!(played(&mut player, (&all[1].0, &all[1].1), || Poll::Ready(None)), all[1].2);
     }
 }

@@ -9,6 +9,7 @@ use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::StoreId;
 use autobatch_ir::types::f32;
 use autobatch_models::catalogue::ENTRIES;
+use autobatch_runtime_wgpu::compile::compile;
 use autobatch_runtime_wgpu::{Options, Player};
 use autobatch_shaders::{Joins, Numbers};
 
@@ -57,6 +58,33 @@ fn a_row_has_the_same_bits_in_a_batch_of_any_size() {
             assert_eq!(together[0], alone, "width {width}, {instances} instances");
         }
     }
+}
+
+#[test]
+fn rows_of_a_step_of_more_groups_than_a_dimension_holds_have_the_bits_of_one_alone() {
+    let Some(mut player) = player(Options::default()) else { return };
+    let mut m = ModuleBuilder::new("many");
+    let w = m.param("w", [2, 3], Init::Glorot(1.0));
+    let cell = m.cell("cell", [f32([2])], |g, [x]| [g.affine([x], w, None).softmax()]);
+    let module = m.build().expect("sound");
+    let rows = |count: u32, player: &mut Player| {
+        let g = Graph::new(&module);
+        let mut values = Vec::new();
+        for key in 0..count {
+            g.instance(u64::from(key));
+            let [y] = g.call(cell, [g.input(&[(key % 7) as f32, 0.5])]);
+            values.extend(y.id());
+        }
+        let graph = g.finish().expect("sound");
+        let compiled = compile(&inferring(&graph, &values), player.target().expect("open")).expect("fits");
+        let down = compiled.dispatches.iter().map(|dispatch| dispatch.groups[1]).max();
+        (down, bits(player, &graph, &values))
+    };
+    let (few, alone) = rows(7, &mut player);
+    // A softmax takes sixteen threads a row, so a group of 64 has four.
+    let (many, together) = rows(263_000, &mut player);
+    assert!(few == Some(1) && many > Some(1), "{few:?} {many:?}");
+    assert!(together.iter().zip(alone.iter().cycle()).all(|(found, expected)| found == expected));
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod limits;
 mod loops;
 mod matrix;
 mod models;
+mod parts;
 mod play;
 mod session;
 mod together;

@@ -212,12 +212,19 @@ fn parts_of_a_minibatch_make_the_step_of_the_whole() {
     }
     for optimizer in [adam(), AdamW::new(0.02).touched_rows()] {
         let (model, mut whole) = trainer(optimizer.clone(), "gpu");
-        let (_, mut parts) = trainer(optimizer, "gpu");
+        let [mut parts, mut slow] = [(); 2].map(|()| trainer(optimizer.clone(), "gpu").1);
         for n in 0..3 {
             let batch = minibatch(n);
             whole.step(&batch, |g, item| model.loss(g, item)).expect("steps");
             parts.step_in_parts(&batch, 2, |g, item| model.loss(g, item)).expect("steps");
+            let step = slow.step_in_parts(&batch, 2, |g, item| {
+                // Long enough for the next part to be prepared beside.
+                std::thread::sleep(std::time::Duration::from_micros(100));
+                model.loss(g, item)
+            });
+            step.expect("steps");
         }
+        assert_eq!(bits(&parts), bits(&slow));
         for (a, b) in whole.weights().iter().zip(parts.weights().iter()) {
             let close = a.values().iter().zip(b.values()).all(|(a, b)| (a - b).abs() < 1e-4);
             assert!(close, "{}: {:?} {:?}", a.name(), a.values(), b.values());

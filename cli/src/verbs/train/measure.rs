@@ -29,7 +29,7 @@ impl Measured {
     }
 }
 
-/// Measures instances, so many a graph.
+/// Measures instances, so many of them a graph.
 pub(super) fn measure(
     trainer: &mut Trainer,
     lesson: &Lesson,
@@ -37,25 +37,20 @@ pub(super) fn measure(
     together: usize,
 ) -> autobatch::Result<Measured> {
     let mut measured = Measured::default();
-    for chunk in instances.chunks(together.max(64)) {
-        let session = trainer.session();
-        let graph = session.graph();
-        let (mut outputs, mut ends, mut losses) = (Vec::new(), Vec::new(), Vec::new());
-        for &instance in chunk {
-            graph.instance(instance as u64);
-            lesson.workload.emit(&graph, instance, &mut outputs);
-            ends.push(outputs.len());
-            losses.push(lesson.workload.loss(&graph, instance));
-        }
-        let run = session.run(&graph, outputs.iter().chain(&losses))?;
-        let mut start = 0;
-        for ((&instance, &end), &loss) in chunk.iter().zip(&ends).zip(&losses) {
-            let rows: Vec<&Row> = outputs[start..end].iter().map(|&value| &run[value]).collect();
-            lesson.workload.score(instance, &rows, &mut measured.scores);
-            measured.loss += f64::from(run[loss][0]);
-            start = end;
-        }
-    }
+    let workload = &lesson.workload;
+    trainer.session().run_in_parts(
+        instances.iter().copied(),
+        together.max(64),
+        |g, instance, values| {
+            workload.emit(g, instance, values);
+            values.push(workload.loss(g, instance));
+        },
+        |instance, rows| {
+            let (loss, rows) = rows.split_last().expect("there is a loss at least");
+            workload.score(instance, rows, &mut measured.scores);
+            measured.loss += f64::from(loss[0]);
+        },
+    )?;
     measured.loss /= instances.len().max(1) as f64;
     Ok(measured)
 }

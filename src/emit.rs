@@ -1,10 +1,11 @@
-//! Emits the items of a minibatch, on several threads where that pays.
+//! Emits items into a graph, on several threads where that pays.
 //!
 //! Each worker records a contiguous slice of the items into a graph of its own; the graphs are
 //! appended in the order of the items. The result is the graph that one thread would have recorded,
 //! byte by byte, so how many threads there are is decided by how long emitting takes.
 
-use autobatch_ir::{EmitError, Graph, Module, Value, ValueKey};
+use crate::error::{Error, Result};
+use autobatch_ir::{Graph, Module, Value, ValueKey};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,14 @@ pub(crate) struct Emitter {
     graphs: Vec<Graph>,
     threads: Threads,
     pace: Pace,
+}
+
+/// The values of items, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Emitted {
+    pub(crate) keys: Vec<ValueKey>,
+    /// How many values there are up to the end of each item.
+    pub(crate) ends: Vec<usize>,
 }
 
 /// One minibatch in so many is emitted on one thread, to know what that takes by now: the first was
@@ -93,7 +102,21 @@ impl Emitter {
         items: Vec<I>,
         first: usize,
         emit: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
-    ) -> Result<Vec<ValueKey>, EmitError> {
+    ) -> Result<Vec<ValueKey>> {
+        let emitted = self.emit_all(items, first, &|g, item, values| values.push(emit(g, item)))?;
+        Ok(emitted.keys)
+    }
+
+    /// Emits any number of values an item, as [`emit`](Self::emit) does one.
+    ///
+    /// # Errors
+    /// The first fault in the order of the items.
+    pub(crate) fn emit_all<I: Send>(
+        &mut self,
+        items: Vec<I>,
+        first: usize,
+        emit: &(impl for<'g> Fn(&'g Graph, I, &mut Vec<Value<'g>>) + Sync),
+    ) -> Result<Emitted> {
         let start = Instant::now();
         let count = items.len();
         let workers = self.workers(count);
@@ -104,7 +127,7 @@ impl Emitter {
             self.graphs.push(graph);
         }
         let graphs = &mut self.graphs[..workers];
-        let mut parts: Vec<Vec<Option<ValueKey>>> = Vec::with_capacity(workers);
+        let mut parts: Vec<Result<Emitted>> = Vec::with_capacity(workers);
         match graphs {
             [graph] => parts.push(emit_part(graph, first, items, emit)),
             graphs => std::thread::scope(|scope| {
@@ -123,10 +146,10 @@ impl Emitter {
                 }
             }),
         }
-        let values = join(&self.graphs[..workers], parts);
+        let emitted = join(&self.graphs[..workers], parts);
         self.pace.note(workers, start.elapsed(), count);
         self.graphs[0].check()?;
-        Ok(values.into_iter().flatten().collect())
+        emitted
     }
 
     /// Emits one graph freely; the value's key.
@@ -136,7 +159,7 @@ impl Emitter {
     pub(crate) fn emit_one(
         &mut self,
         emit: impl for<'g> FnOnce(&'g Graph) -> Value<'g>,
-    ) -> Result<Vec<ValueKey>, EmitError> {
+    ) -> Result<Vec<ValueKey>> {
         let graph = self.restart();
         let key = emit(graph).key();
         graph.check()?;
@@ -165,29 +188,37 @@ fn emit_part<I>(
     graph: &mut Graph,
     first: usize,
     items: Vec<I>,
-    emit: &impl for<'g> Fn(&'g Graph, I) -> Value<'g>,
-) -> Vec<Option<ValueKey>> {
+    emit: &impl for<'g> Fn(&'g Graph, I, &mut Vec<Value<'g>>),
+) -> Result<Emitted> {
     graph.clear();
     graph.set_instances_before(first);
     let graph = &*graph;
-    let one = |(number, item): (usize, I)| {
+    let (mut emitted, mut values) = (Emitted::default(), Vec::new());
+    for (number, item) in items.into_iter().enumerate() {
         graph.instance((first + number) as u64);
-        emit(graph, item).key()
-    };
-    items.into_iter().enumerate().map(one).collect()
+        values.clear();
+        emit(graph, item, &mut values);
+        if values.iter().any(|value| !std::ptr::eq(value.graph(), graph)) {
+            return Err(Error::OtherGraph);
+        }
+        emitted.keys.extend(values.iter().filter_map(|value| value.key()));
+        emitted.ends.push(emitted.keys.len());
+    }
+    Ok(emitted)
 }
 
-/// Appends the graphs to the first; the values' keys there.
+/// Appends the graphs to the first; the values there.
 #[track_caller]
-fn join(graphs: &[Graph], parts: Vec<Vec<Option<ValueKey>>>) -> Vec<Option<ValueKey>> {
+fn join(graphs: &[Graph], parts: Vec<Result<Emitted>>) -> Result<Emitted> {
     let mut parts = parts.into_iter();
-    let mut values = parts.next().unwrap_or_default();
+    let mut all = parts.next().unwrap_or_else(|| Ok(Emitted::default()))?;
     for (graph, part) in graphs.iter().skip(1).zip(parts) {
-        let shift = graphs[0].append(graph);
-        let moved = |key: Option<ValueKey>| graphs[0].appended(key?, shift?);
-        values.extend(part.into_iter().map(moved));
+        let (shift, part, before) = (graphs[0].append(graph), part?, all.keys.len());
+        let moved = |key: ValueKey| graphs[0].appended(key, shift?);
+        all.keys.extend(part.keys.into_iter().filter_map(moved));
+        all.ends.extend(part.ends.into_iter().map(|end| before + end));
     }
-    values
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -1,0 +1,144 @@
+//! Items in parts on a GPU, which makes ready for the next part while it plays one.
+
+use crate::common::player;
+use autobatch::prelude::*;
+use autobatch_runtime_wgpu::{GpuError, Options};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// Rows of the table.
+const WORDS: u32 = 9;
+
+#[derive(Clone, Copy)]
+struct Model {
+    words: Table,
+    cell: Cell<2, 1>,
+}
+
+impl Model {
+    fn new() -> (Self, Arc<Module>) {
+        let mut m = ModuleBuilder::new("sums");
+        let words = m.table("words", [WORDS as usize, 8], Init::Uniform(0.5));
+        let w = m.param("w", [8, 8], Init::Glorot(1.0));
+        let cell = m.cell("cell", [f32([8]); 2], |g, [x, h]| [(g.affine([x], w, None) + h).tanh()]);
+        (Self { words, cell }, m.build().expect("sound"))
+    }
+
+    /// Of item n a chain that is longer the larger n is; of number 999 a word that the table lacks.
+    fn emit<'g>(&self, g: &'g Graph, number: u32) -> Value<'g> {
+        // As long as an item of a real model takes, so that the next part is worth a thread.
+        thread::sleep(Duration::from_micros(30));
+        (0..1 + number / 8).fold(g.zeros([8]), |h, at| {
+            let word = if number == 999 { WORDS } else { (number + at) % WORDS };
+            let [h] = g.call(self.cell, [self.words.look(g, word), h]);
+            h
+        })
+    }
+}
+
+fn session(module: &Arc<Module>, memory_limit: Option<u64>) -> Session {
+    let weights = Arc::new(Weights::init(module, 5));
+    let device = "gpu".parse().expect("a device");
+    let options = SessionOptions { device, memory_limit, threads: 1, ..SessionOptions::default() };
+    Session::with_options(module, weights, options).expect("opens")
+}
+
+/// The bits of items in parts, as far as they were read, and what was said of the rest.
+fn in_parts(
+    session: &mut Session,
+    model: &Model,
+    items: impl IntoIterator<Item = u32>,
+    part: usize,
+) -> (Vec<Vec<u32>>, Option<autobatch::Error>) {
+    let mut found = Vec::new();
+    let played = session.run_in_parts(
+        items,
+        part,
+        |g, number, values| values.push(model.emit(g, number)),
+        |_, rows| found.push(rows[0].iter().map(|x| x.to_bits()).collect()),
+    );
+    (found, played.err())
+}
+
+fn together(session: &mut Session, model: &Model, items: std::ops::Range<u32>) -> Vec<Vec<u32>> {
+    let rows = session.predict(items, |g, number| model.emit(g, number)).expect("plays");
+    rows.iter().map(|row| row.iter().map(|x| x.to_bits()).collect()).collect()
+}
+
+#[test]
+fn parts_have_the_bits_of_all_items_together_in_sessions_of_several_threads() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    let (model, module) = Model::new();
+    let expected = together(&mut session(&module, None), &model, 0..60);
+    let check = |part: usize| {
+        let mut session = session(&module, None);
+        for _ in 0..2 {
+            let (found, error) = in_parts(&mut session, &model, 0..60, part);
+            assert!(error.is_none() && found == expected, "parts of {part}: {error:?}");
+        }
+    };
+    // Sessions end at different times, each while another one plays.
+    thread::scope(|scope| {
+        for part in [7, 20, 60] {
+            let check = &check;
+            scope.spawn(move || check(part));
+        }
+    });
+}
+
+#[test]
+fn a_part_that_cannot_be_played_is_said_behind_the_parts_before() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    let (model, module) = Model::new();
+    let mut open = session(&module, None);
+    let expected = together(&mut open, &model, 0..40);
+    // Item 45 is of the sixth part.
+    let items = (0..60).map(|number| if number == 45 { 999 } else { number });
+    let (found, error) = in_parts(&mut open, &model, items, 8);
+    let said = error.map(|error| error.to_string()).unwrap_or_default();
+    assert!(found == expected && said.starts_with("item 45: index 9"), "{} items, {said}", found.len());
+
+    // Chains become longer, so the rows of a part need more than those of the part before.
+    together(&mut open, &model, 32..40);
+    let limit = open.last_plan().expect("it was played").slab_bytes() - 1;
+    let mut limited = session(&module, Some(limit));
+    let (found, error) = in_parts(&mut limited, &model, 0..60, 8);
+    let said = error.map(|error| error.to_string()).unwrap_or_default();
+    assert!(said.contains(&format!("the memory limit is {limit}; plan a smaller minibatch")), "{said}");
+    assert_eq!(found, expected[..32]);
+    let (found, error) = in_parts(&mut limited, &model, 0..40, 2);
+    assert!(error.is_none() && found == expected, "{error:?}");
+}
+
+#[test]
+fn a_device_that_is_lost_between_parts_is_said_once_and_the_session_plays_on() {
+    if player(Options::default()).is_none() {
+        return;
+    }
+    let (model, module) = Model::new();
+    let mut open = session(&module, None);
+    let expected = together(&mut open, &model, 0..40);
+    let gpu = open.gpu().expect("it played").clone();
+    let mut found: Vec<u32> = Vec::new();
+    let played = open.run_in_parts(
+        0..40,
+        8,
+        |g, number, values| values.push(model.emit(g, number)),
+        |number, _| {
+            found.push(number);
+            if number == 15 {
+                gpu.destroy();
+            }
+        },
+    );
+    let error = played.expect_err("the device is gone");
+    assert!(matches!(error, autobatch::Error::Gpu(GpuError::Lost { .. })), "{error}");
+    assert!(found.iter().copied().eq(0..16), "{found:?}");
+    let (found, error) = in_parts(&mut open, &model, 0..40, 8);
+    assert!(error.is_none() && found == expected, "{error:?}");
+}
