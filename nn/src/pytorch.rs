@@ -12,6 +12,11 @@
 //! | `LSTM.weight_ih_lk`, `weight_hh_lk`, `bias_ih_lk`, `bias_hh_lk` | `name.w`, `name.b` by [`from_pytorch_lstm`]; hoisted: the first `inputs` rows are `name.wx`, the rest `name.wh` |
 //! | `RNN` likewise | the same by [`from_pytorch_rnn`] |
 //! | `GRU` likewise | `name.wx`, `name.wh`, `name.b`, `name.bn` by [`from_pytorch_gru`] |
+//! | `LayerNorm.weight`, `.bias`; `RMSNorm.weight` | `name.gain`, `name.bias` as they are |
+//! | `MultiheadAttention.in_proj_weight [3 e, e]`, `.in_proj_bias`, `.out_proj.weight`, `.out_proj.bias` | `name.in_proj.w` by [`from_pytorch_linear`], `name.in_proj.b`, `name.out_proj` likewise |
+//! | with `kdim` or `vdim`: `q_proj_weight`, `k_proj_weight`, `v_proj_weight` | `name.q_proj.w`, `name.k_proj.w`, `name.v_proj.w`; the thirds of `in_proj_bias` are their biases |
+//! | `TransformerEncoderLayer.self_attn`, `linear1`, `linear2`, `norm1`, `norm2` | the same names, each as above |
+//! | `TransformerEncoder.layers.k`, `.norm` | `name.layers.k`, `name.norm` |
 //! | several `Linear`s whose results are added | one joint weight by [`from_pytorch_sum`] |
 //!
 //! The suffix `_reverse` of PyTorch's names is the backward layer, `name.bw`. All arrays are

@@ -11,4 +11,5 @@ mod recurrent;
 mod sequences;
 mod structure;
 mod tidy;
+mod transformer;
 mod trees;

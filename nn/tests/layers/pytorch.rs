@@ -37,17 +37,17 @@ fn dot(numbers: &[f32], values: &[f64]) -> f64 {
 }
 
 /// `count` parameters, to be applied to.
-fn given(m: &mut ModuleBuilder, name: &str, count: usize, width: usize) -> Vec<Param> {
+pub(crate) fn given(m: &mut ModuleBuilder, name: &str, count: usize, width: usize) -> Vec<Param> {
     (0..count).map(|number| m.param(&format!("{name}.{number}"), [width], Init::ZEROS)).collect()
 }
 
-fn values<'g>(g: &'g Graph, params: &[Param]) -> Vec<Value<'g>> {
+pub(crate) fn values<'g>(g: &'g Graph, params: &[Param]) -> Vec<Value<'g>> {
     params.iter().map(|&param| g.param(param)).collect()
 }
 
 /// Compares with a row of figures.
 #[track_caller]
-fn agrees<L>(
+pub(crate) fn agrees<L>(
     declare: impl FnOnce(&mut ModuleBuilder) -> L,
     emit: impl for<'g> FnOnce(&'g Graph, L) -> Vec<Value<'g>>,
     figures: &[f64],
