@@ -7,7 +7,8 @@
 //! `#[track_caller]`. The numbers themselves live in weights outside; each layer's documentation
 //! names its parameters, their shapes and the order of its gates.
 //!
-//! * single values: [`Linear`], [`Embedding`], [`Mlp`], [`LayerNorm`], [`RmsNorm`], [`Activation`];
+//! * single values: [`Linear`], [`Embedding`], [`Mlp`], [`Bilinear`], [`LayerNorm`], [`RmsNorm`],
+//!   [`GroupNorm`], [`Activation`], [`PRelu`];
 //! * sequences: [`Rnn`], [`Lstm`], [`Gru`], [`Bidirectional`], [`Stacked`], [`unroll`], [`CharCnn`], and
 //!   padded arrays of them: [`Sequences`];
 //! * trees and lattices: [`TreeLstm`], [`ChildSumTreeLstm`], [`TreeGru`], [`TreeRnn`], [`MvRnn`],
@@ -81,16 +82,16 @@ mod sequences;
 mod transformer;
 mod tree;
 
-pub use activation::Activation;
+pub use activation::{Activation, PRelu};
 pub use attention::{AdditiveAttention, DotAttention};
 pub use char_cnn::CharCnn;
 pub use embedding::Embedding;
 pub use lattice::{LatticeLstm, LatticeWord};
-pub use linear::Linear;
+pub use linear::{Bilinear, Linear};
 pub use mask::dropout_mask;
 pub use mlp::Mlp;
 pub use multi_head::{AttentionMemory, MultiHeadAttention, MultiHeadOptions};
-pub use norm::{LayerNorm, RmsNorm};
+pub use norm::{GroupNorm, LayerNorm, RmsNorm};
 pub use positions::{Positions, sinusoid};
 pub use recurrent::{
     BiGru, BiLstm, BiRnn, Bidirectional, Gru, GruOptions, Hoist, Lstm, LstmOptions, Recurrent, Rnn,

@@ -1,6 +1,7 @@
-//! [`LayerNorm`] and [`RmsNorm`]: rows over their deviation or their size, with a learned gain.
+//! [`LayerNorm`], [`GroupNorm`] and [`RmsNorm`]: rows or groups over their deviation or their size, with a learned gain.
 
 use autobatch_ir::{Init, ModuleBuilder, Param, Value};
+use std::panic::Location;
 
 /// What layers of this crate add to a variance before they take its root, unless asked otherwise.
 pub(crate) const EPS: f32 = 1e-5;
@@ -75,5 +76,43 @@ impl RmsNorm {
             size.reshape(&dims[..])
         };
         x * column * x.graph().param(self.gain)
+    }
+}
+
+/// Channels normed in groups (Wu & He 2018): of a vector of channels each group of neighbours, of channels with more axes each
+/// group with all that is in it; then `* gain + bias` a channel, with `name.gain` and `name.bias: [channels]`. With a group a channel it
+/// is what others call instance norm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct GroupNorm {
+    gain: Param,
+    bias: Param,
+    groups: usize,
+    channels: usize,
+}
+
+impl GroupNorm {
+    /// A gain of ones and a bias of zeros; `groups` divides `channels`.
+    #[track_caller]
+    pub fn new(m: &mut ModuleBuilder, name: &str, groups: usize, channels: usize) -> Self {
+        if groups == 0 || !channels.is_multiple_of(groups) {
+            let message = format!("{groups} groups cannot share {channels} channels");
+            let help = Some("take a number of groups that divides the channels".to_owned());
+            m.fail(&format!("norm {name}"), message, help, Location::caller());
+        }
+        let gain = m.param(&format!("{name}.gain"), [channels], Init::Constant(1.0));
+        let bias = m.param(&format!("{name}.bias"), [channels], Init::ZEROS);
+        Self { gain, bias, groups: groups.max(1), channels }
+    }
+
+    /// The normed channels, whose axis is the outermost.
+    #[track_caller]
+    #[must_use]
+    pub fn on<'g>(&self, x: Value<'g>) -> Value<'g> {
+        let (g, shape) = (x.graph(), x.shape());
+        let normed = x.reshape([self.groups, shape.elements() / self.groups]).layer_norm(EPS);
+        let mut column = vec![1; shape.rank().max(1)];
+        column[0] = self.channels;
+        let (gain, bias) = (g.param(self.gain), g.param(self.bias));
+        normed.reshape(shape) * gain.reshape(&column[..]) + bias.reshape(&column[..])
     }
 }

@@ -162,7 +162,7 @@ fn a_wrong_size_names_the_very_line() {
 fn declarations_name_the_very_line() {
     type Declare = fn(&mut ModuleBuilder) -> u32;
     const BAD: Activation = Activation::LeakyRelu(f32::NAN);
-    let faulty: [Declare; 20] = [
+    let faulty: [Declare; 22] = [
         |m| {
             let _ = Linear::new(m, "b", 2, 2);
             let line = line!() + 1;
@@ -242,6 +242,16 @@ fn declarations_name_the_very_line() {
         |m| {
             let line = line!() + 1;
             let _ = Rnn::with(m, "x", 2, 2, &RnnOptions { activation: BAD, ..Default::default() });
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = Mlp::new(m, "x", &[3, 4], Activation::Clamp(1.0, -1.0));
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = GroupNorm::new(m, "x", 2, 5);
             line
         },
         |m| {
