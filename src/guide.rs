@@ -236,5 +236,66 @@
 //! # }
 //! ```
 //!
-//! Weights of PyTorch's `Linear`, `Embedding`, `LSTM` and `GRU` are read by [`nn::pytorch`](crate::nn::pytorch), transposed and
-//! with their gates in order.
+//! Weights of PyTorch's `Linear`, `Embedding`, `LSTM`, `GRU`, `MultiheadAttention` and `TransformerEncoder` are read by
+//! [`nn::pytorch`](crate::nn::pytorch), transposed and with their gates in order.
+//!
+//! # PyTorch: layers by name
+//!
+//! | there | here |
+//! |---|---|
+//! | `LSTM(.., num_layers=2, bidirectional=True, dropout=p)` | [`Stacked::<BiLstm, 2>::with`](crate::nn::Stacked::with) |
+//! | `LSTM(.., proj_size=n)` | [`LstmOptions::projection`](crate::nn::LstmOptions::projection) |
+//! | `RNN(.., nonlinearity="relu")` | [`RnnOptions::activation`](crate::nn::RnnOptions::activation) |
+//! | `batch_first` | nothing: there is no axis of the minibatch |
+//! | `MultiheadAttention`, with `kdim` and `vdim` | [`MultiHeadAttention`](crate::nn::MultiHeadAttention), [`MultiHeadOptions`](crate::nn::MultiHeadOptions) |
+//! | `TransformerEncoder`, its layer | [`TransformerEncoder`](crate::nn::TransformerEncoder), [`TransformerEncoderLayer`](crate::nn::TransformerEncoderLayer) |
+//! | `attn_mask` of a causal model | [`run_causal`](crate::nn::TransformerEncoder::run_causal): a position's list ends with it |
+//! | `key_padding_mask` | nothing: there is no padding |
+//! | `LayerNorm`, `RMSNorm`, `GroupNorm`, `InstanceNorm` | [`LayerNorm`](crate::nn::LayerNorm), [`RmsNorm`](crate::nn::RmsNorm), [`GroupNorm`](crate::nn::GroupNorm) |
+//! | `Bilinear`, `PReLU` | [`Bilinear`](crate::nn::Bilinear), [`PRelu`](crate::nn::PRelu) |
+//! | `Hardtanh`, `ReLU6`, `GELU(approximate="tanh")`, `Softplus`, `Mish`, `SELU` | [`Activation`](crate::nn::Activation) |
+//! | `LogSigmoid`, `Softsign`, `GLU` | `-(-x).softplus()`, `x / (x.abs() + 1.0)`, `let [a, b] = x.split(); a * b.sigmoid()` |
+//! | `BCEWithLogitsLoss`, with `pos_weight` | [`Value::bce`](crate::prelude::Value::bce), [`weighted_bce`](crate::nn::losses::weighted_bce) |
+//! | `HuberLoss`, `SmoothL1Loss`, `L1Loss`, `MSELoss` | [`huber`](crate::nn::losses::huber), [`smooth_l1`](crate::nn::losses::smooth_l1), [`l1`](crate::nn::losses::l1), [`Value::mse`](crate::prelude::Value::mse) |
+//! | `TripletMarginLoss`, `MarginRankingLoss`, `CosineEmbeddingLoss` | [`triplet_distance`](crate::nn::losses::triplet_distance), [`margin_ranking`](crate::nn::losses::margin_ranking), [`cosine_embedding`](crate::nn::losses::cosine_embedding) |
+//! | `MultiMarginLoss` | [`Value::hinge`](crate::prelude::Value::hinge) over the number of classes |
+//! | `GaussianNLLLoss`, `PoissonNLLLoss` | [`gaussian_nll`](crate::nn::losses::gaussian_nll), [`poisson_nll`](crate::nn::losses::poisson_nll) |
+//! | `clip_grad_norm_`, `clip_grad_value_` | [`Optimize::clip_norm`](crate::prelude::Optimize::clip_norm), [`Optimize::clip_value`](crate::prelude::Optimize::clip_value) |
+//!
+//! Not here: `BatchNorm`, because what one instance gives would depend on the others of its minibatch; a bias that is left out of a
+//! recurrent layer (freeze it at zero: [`Trainer::freeze`](crate::Trainer::freeze)); dropout of attention's weights, `add_bias_kv` and
+//! `add_zero_attn`; the decoder's layer as one; dropout at a rate of 1; convolutions over images; the CTC loss.
+//!
+//! # PyTorch: a transformer without padding
+//!
+//! Sentences of one length each are what padding and masks are for. Here a position reads a list, and a layer is two batches, however
+//! many sentences there are and however long they are:
+//!
+//! ```
+//! use autobatch::prelude::*;
+//! use autobatch::nn::{Embedding, Positions, TransformerEncoder};
+//!
+//! # fn main() -> autobatch::Result<()> {
+//! let mut m = ModuleBuilder::new("encoder");
+//! let words = Embedding::new(&mut m, "words", 50, 8);
+//! let positions = Positions::learned(&mut m, "positions", 20, 8);
+//! let encoder = TransformerEncoder::<2>::new(&mut m, "encoder", 8, 2);
+//! let mut session = Session::new(&m.build()?, Device::Cpu)?;
+//! let mut batches = Vec::new();
+//! for sentences in [vec![3u32], vec![3, 5, 1, 20, 7]] {
+//!     session.predict(&sentences, |g, &length| {
+//!         let xs = (0..length).map(|word| words.look(g, word));
+//!         g.list(encoder.run(g, positions.add(g, xs))).mean()
+//!     })?;
+//!     let found = session.last_plan().expect("it has just been played").certificate;
+//!     assert_eq!((found.batches, found.copied), (found.bound, 0));
+//!     batches.push(found.batches);
+//! }
+//! assert_eq!(batches, [7, 7]); // words, positions, two a layer, means
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The whole of it, trained: `cargo run --release --example transformer`. A query reads its list row by row, so attention costs what `n²`
+//! pairs cost and no product of matrices is made of it; the tables of a plan take `2 n²` words a head and layer, and in training each pair
+//! has a gradient of a key and of a value. Long sequences therefore take memory before they take time.

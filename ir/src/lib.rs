@@ -37,7 +37,7 @@ pub mod weights;
 pub use codec::LoadError;
 pub use graph::{Arg, Args, EmitError, Graph, GraphData, Op, Value, ValueKey};
 pub use id::{AppId, CellId, ParamId, SigId, SiteId, TypeId, ValueId};
-pub use module::{Cell, Init, Module, ModuleBuilder, Param, Table};
+pub use module::{Cell, CellOfAny, Init, Module, ModuleBuilder, Param, Table};
 pub use recipe::UpdateRecipe;
 pub use states::States;
 pub use types::{DType, INDEX, Shape, Type, f32, list};

@@ -4,7 +4,7 @@
 //! Stable const generics cannot count `2 * N + 1`, so the handle of such a cell is an enum over the
 //! few numbers that occur. Layers stay `Copy`, and a call costs one more jump.
 
-use autobatch_ir::{Cell, Graph, ModuleBuilder, Shape, Type, Value, f32};
+use autobatch_ir::{Cell, Graph, ModuleBuilder, Shape, Type, Value, f32, list};
 use std::panic::Location;
 
 /// The most ports that a cell of this crate has.
@@ -21,6 +21,11 @@ pub(crate) fn matrix(extents: &[usize]) -> Type {
     let elements = extents.iter().try_fold(1u64, |n, &extent| n.checked_mul(extent as u64));
     let fits = elements.is_some_and(|n| (1..=Shape::MAX_ELEMENTS).contains(&n));
     if fits { f32(extents) } else { f32([1]) }
+}
+
+/// The type of a port that takes a list of vectors.
+pub(crate) fn list_of(width: usize) -> Type {
+    list(vector(width))
 }
 
 macro_rules! any_cell {

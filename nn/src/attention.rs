@@ -120,7 +120,7 @@ fn list<'g>(g: &'g Graph, values: impl IntoIterator<Item = impl Borrow<Value<'g>
 }
 
 #[track_caller]
-fn nothing_to_read(g: &Graph) -> Value<'_> {
+pub(crate) fn nothing_to_read(g: &Graph) -> Value<'_> {
     let help = "where there may be nothing to read, take zeros in the place of what is read";
     g.refuse("attention", "there are no values to read", help, Location::caller())
 }

@@ -7,12 +7,14 @@
 //! `#[track_caller]`. The numbers themselves live in weights outside; each layer's documentation
 //! names its parameters, their shapes and the order of its gates.
 //!
-//! * single values: [`Linear`], [`Embedding`], [`Mlp`], [`LayerNorm`], [`Activation`];
+//! * single values: [`Linear`], [`Embedding`], [`Mlp`], [`Bilinear`], [`LayerNorm`], [`RmsNorm`],
+//!   [`GroupNorm`], [`Activation`], [`PRelu`];
 //! * sequences: [`Rnn`], [`Lstm`], [`Gru`], [`Bidirectional`], [`Stacked`], [`unroll`], [`CharCnn`], and
 //!   padded arrays of them: [`Sequences`];
 //! * trees and lattices: [`TreeLstm`], [`ChildSumTreeLstm`], [`TreeGru`], [`TreeRnn`], [`MvRnn`],
 //!   [`LatticeLstm`];
-//! * lists: [`AdditiveAttention`], [`DotAttention`];
+//! * lists: [`AdditiveAttention`], [`DotAttention`], [`MultiHeadAttention`], and sequences by them: [`TransformerEncoder`],
+//!   [`Positions`];
 //! * [`optim`]: optimisers, learning-rate schedules, clipping, moving averages;
 //! * [`losses`] that are more than one op, and [`pytorch`] weight layouts.
 //!
@@ -70,27 +72,33 @@ mod linear;
 pub mod losses;
 mod mask;
 mod mlp;
+mod multi_head;
 mod norm;
 pub mod optim;
+mod positions;
 pub mod pytorch;
 pub mod recurrent;
 mod sequences;
+mod transformer;
 mod tree;
 
-pub use activation::Activation;
+pub use activation::{Activation, PRelu};
 pub use attention::{AdditiveAttention, DotAttention};
 pub use char_cnn::CharCnn;
 pub use embedding::Embedding;
 pub use lattice::{LatticeLstm, LatticeWord};
-pub use linear::Linear;
+pub use linear::{Bilinear, Linear};
 pub use mask::dropout_mask;
 pub use mlp::Mlp;
-pub use norm::LayerNorm;
+pub use multi_head::{AttentionMemory, MultiHeadAttention, MultiHeadOptions};
+pub use norm::{GroupNorm, LayerNorm, RmsNorm};
+pub use positions::{Positions, sinusoid};
 pub use recurrent::{
     BiGru, BiLstm, BiRnn, Bidirectional, Gru, GruOptions, Hoist, Lstm, LstmOptions, Recurrent, Rnn,
     RnnOptions, Sequence, Stacked, StackedState, State, unroll,
 };
 pub use sequences::{Packed, Sequences, SequencesError};
+pub use transformer::{TransformerEncoder, TransformerEncoderLayer, TransformerEncoderOptions};
 pub use tree::{
     ChildSumTreeLstm, MvRnn, TreeGru, TreeGruOptions, TreeLstm, TreeLstmOptions, TreeRnn, TreeRnnOptions,
 };

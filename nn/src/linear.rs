@@ -1,4 +1,4 @@
-//! [`Linear`]: `y = x · W + b`.
+//! [`Linear`]: `y = x · W + b`, and [`Bilinear`], which meets two vectors.
 
 use autobatch_ir::{Graph, Init, ModuleBuilder, Param, Value};
 use std::borrow::Borrow;
@@ -85,5 +85,34 @@ impl Linear {
     #[must_use]
     pub const fn outputs(&self) -> usize {
         self.outputs
+    }
+}
+
+/// `y_o = left · W_o · right + b_o`, with `name.w: [lefts, outputs * rights]`, in which the columns of one output stand side by side,
+/// and `name.b: [outputs]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Bilinear {
+    weight: Param,
+    bias: Param,
+    outputs: usize,
+    rights: usize,
+}
+
+impl Bilinear {
+    /// With a bias of zeros and Glorot's weight.
+    #[track_caller]
+    pub fn new(m: &mut ModuleBuilder, name: &str, [lefts, rights]: [usize; 2], outputs: usize) -> Self {
+        let columns = outputs.saturating_mul(rights);
+        let weight = m.param(&format!("{name}.w"), [lefts, columns], Init::Glorot(1.0));
+        let bias = m.param(&format!("{name}.b"), [outputs], Init::ZEROS);
+        Self { weight, bias, outputs, rights }
+    }
+
+    /// The outputs for two vectors.
+    #[track_caller]
+    #[must_use]
+    pub fn on<'g>(&self, left: Value<'g>, right: Value<'g>) -> Value<'g> {
+        let met = left.affine(self.weight, None).reshape([self.outputs, self.rights]);
+        met.matmul(right) + left.graph().param(self.bias)
     }
 }

@@ -144,6 +144,20 @@ pub fn triplet<'g>(anchor: Value<'g>, positive: Value<'g>, negative: Value<'g>, 
     (near.dot(near) - far.dot(far) + margin).relu()
 }
 
+/// `max(0, |anchor - positive| - |anchor - negative| + margin)`: of distances, where [`triplet`] is of their squares. As PyTorch's,
+/// distances are of differences with 1e-6 added to each element.
+#[track_caller]
+#[must_use]
+pub fn triplet_distance<'g>(
+    anchor: Value<'g>,
+    positive: Value<'g>,
+    negative: Value<'g>,
+    margin: f32,
+) -> Value<'g> {
+    let (near, far) = (anchor - positive + 1e-6, anchor - negative + 1e-6);
+    (near.norm() - far.norm() + margin).relu()
+}
+
 /// `max(0, margin - good + bad)`: of two scores, `good` is to be the larger by a margin.
 #[track_caller]
 #[must_use]
@@ -175,6 +189,45 @@ pub fn huber<'g>(x: Value<'g>, target: Value<'g>, delta: f32) -> Value<'g> {
     let d = x - target;
     let q = d.clamp(-delta, delta);
     (q * (d - 0.5 * q)).mean()
+}
+
+/// Huber's loss divided by `beta`, its `delta`: `d² / (2 beta)` where `|d| <= beta`, `|d| - beta / 2` elsewhere.
+#[track_caller]
+#[must_use]
+pub fn smooth_l1<'g>(x: Value<'g>, target: Value<'g>, beta: f32) -> Value<'g> {
+    huber(x, target, beta) / beta
+}
+
+/// The mean binary cross-entropy of logits against targets in `0..=1` where what is positive counts `positive` times; with 1 it is
+/// [`Value::bce`].
+#[track_caller]
+#[must_use]
+pub fn weighted_bce<'g>(logits: Value<'g>, target: Value<'g>, positive: f32) -> Value<'g> {
+    let counts = 1.0 + (positive - 1.0) * target;
+    ((1.0 - target) * logits + counts * (-logits).softplus()).mean()
+}
+
+/// `1 - cos(a, b)` for a pair that belongs together, `max(0, cos(a, b) - margin)` for one that does not.
+#[track_caller]
+#[must_use]
+pub fn cosine_embedding<'g>(a: Value<'g>, b: Value<'g>, together: bool, margin: f32) -> Value<'g> {
+    let cosine = cosine_similarity(a, b);
+    if together { 1.0 - cosine } else { (cosine - margin).relu() }
+}
+
+/// The mean of `(log v + (x - target)² / v) / 2` with the variance `v`, 1e-6 at least.
+#[track_caller]
+#[must_use]
+pub fn gaussian_nll<'g>(x: Value<'g>, target: Value<'g>, variance: Value<'g>) -> Value<'g> {
+    let v = variance.maximum(1e-6);
+    (0.5 * (v.log() + (x - target).square() / v)).mean()
+}
+
+/// The mean of `e^x - target * x`, where `x` is the logarithm of the rate at which something is counted.
+#[track_caller]
+#[must_use]
+pub fn poisson_nll<'g>(log_rate: Value<'g>, target: Value<'g>) -> Value<'g> {
+    (log_rate.exp() - target * log_rate).mean()
 }
 
 /// `a · b / (|a| * |b| + 1e-8)`

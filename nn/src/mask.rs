@@ -1,4 +1,4 @@
-//! Dropout masks that are drawn once and used many times.
+//! Dropout that a layer may have, and masks that are drawn once and used many times.
 
 use autobatch_ir::{Graph, Value};
 
@@ -14,4 +14,10 @@ use autobatch_ir::{Graph, Value};
 #[must_use]
 pub fn dropout_mask(g: &Graph, width: usize, rate: f32) -> Value<'_> {
     g.fill([width], 1.0).dropout(rate)
+}
+
+/// Ordinary dropout; at rate 0 there is no op, so nothing is drawn and cells without it stay equal.
+#[track_caller]
+pub(crate) fn dropped(x: Value<'_>, rate: f32) -> Value<'_> {
+    if rate == 0.0 { x } else { x.dropout(rate) }
 }

@@ -3,6 +3,7 @@
 use crate::activation::Activation;
 use crate::any_cell::vector;
 use crate::linear::Linear;
+use crate::mask::dropped;
 use autobatch_ir::{Cell, Graph, ModuleBuilder, Value};
 use std::panic::Location;
 
@@ -53,8 +54,7 @@ impl Mlp {
             for (number, layer) in layers.iter().enumerate() {
                 x = layer.on(x);
                 if number + 1 < layers.len() {
-                    x = activation.on(x);
-                    x = if dropout == 0.0 { x } else { x.dropout(dropout) };
+                    x = dropped(activation.on(x), dropout);
                 }
             }
             [x]

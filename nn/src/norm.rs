@@ -1,25 +1,36 @@
-//! [`LayerNorm`]: each row less its mean, over its deviation, with a learned gain and bias.
+//! [`LayerNorm`], [`GroupNorm`] and [`RmsNorm`]: rows or groups over their deviation or their size, with a learned gain.
 
 use autobatch_ir::{Init, ModuleBuilder, Param, Value};
+use std::panic::Location;
 
-/// What layers of this crate add to a variance before they take its root.
+/// What layers of this crate add to a variance before they take its root, unless asked otherwise.
 pub(crate) const EPS: f32 = 1e-5;
 
-/// `y = (x - mean x) / sqrt(var x + 1e-5) * gain + bias`, with `name.gain` and `name.bias` of the
-/// row's width; a matrix is normed row by row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// `y = (x - mean x) / sqrt(var x + eps) * gain + bias`, with `name.gain` and `name.bias` of the
+/// row's width; a matrix is normed row by row. `eps` is 1e-5 unless said otherwise.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerNorm {
     gain: Param,
-    bias: Param,
+    bias: Option<Param>,
+    eps: f32,
 }
 
 impl LayerNorm {
     /// A gain of ones and a bias of zeros.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize) -> Self {
+        Self::with(m, name, width, EPS, true)
+    }
+
+    /// The same with what is added to the variance, and without a bias if so asked.
+    #[track_caller]
+    pub fn with(m: &mut ModuleBuilder, name: &str, width: usize, eps: f32, bias: bool) -> Self {
         let gain = m.param(&format!("{name}.gain"), [width], Init::Constant(1.0));
-        let bias = m.param(&format!("{name}.bias"), [width], Init::ZEROS);
-        Self { gain, bias }
+        let mut layer = Self { gain, bias: None, eps };
+        if bias {
+            layer.bias = Some(m.param(&format!("{name}.bias"), [width], Init::ZEROS));
+        }
+        layer
     }
 
     /// The normed rows.
@@ -27,6 +38,81 @@ impl LayerNorm {
     #[must_use]
     pub fn on<'g>(&self, x: Value<'g>) -> Value<'g> {
         let g = x.graph();
-        x.layer_norm(EPS) * g.param(self.gain) + g.param(self.bias)
+        let scaled = x.layer_norm(self.eps) * g.param(self.gain);
+        match self.bias {
+            Some(bias) => scaled + g.param(bias),
+            None => scaled,
+        }
+    }
+}
+
+/// `y = x / sqrt(mean x² + eps) * gain` (Zhang & Sennrich 2019), with `name.gain` of the row's width; a matrix is normed
+/// row by row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RmsNorm {
+    gain: Param,
+    eps: f32,
+}
+
+impl RmsNorm {
+    /// A gain of ones. PyTorch adds the distance from 1 to the next number, 1.1920929e-7, unless told another `eps`.
+    #[track_caller]
+    pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, eps: f32) -> Self {
+        Self { gain: m.param(&format!("{name}.gain"), [width], Init::Constant(1.0)), eps }
+    }
+
+    /// The normed rows.
+    #[track_caller]
+    #[must_use]
+    pub fn on<'g>(&self, x: Value<'g>) -> Value<'g> {
+        let size = (x.square().mean_rows() + self.eps).rsqrt();
+        let column = if x.shape().rank() < 2 {
+            size
+        } else {
+            let mut dims: Vec<usize> = x.shape().dims().iter().map(|&extent| extent as usize).collect();
+            if let Some(last) = dims.last_mut() {
+                *last = 1;
+            }
+            size.reshape(&dims[..])
+        };
+        x * column * x.graph().param(self.gain)
+    }
+}
+
+/// Channels normed in groups (Wu & He 2018): of a vector of channels each group of neighbours, of channels with more axes each
+/// group with all that is in it; then `* gain + bias` a channel, with `name.gain` and `name.bias: [channels]`. With a group a channel it
+/// is what others call instance norm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct GroupNorm {
+    gain: Param,
+    bias: Param,
+    groups: usize,
+    channels: usize,
+}
+
+impl GroupNorm {
+    /// A gain of ones and a bias of zeros; `groups` divides `channels`.
+    #[track_caller]
+    pub fn new(m: &mut ModuleBuilder, name: &str, groups: usize, channels: usize) -> Self {
+        if groups == 0 || !channels.is_multiple_of(groups) {
+            let message = format!("{groups} groups cannot share {channels} channels");
+            let help = Some("take a number of groups that divides the channels".to_owned());
+            m.fail(&format!("norm {name}"), message, help, Location::caller());
+        }
+        let gain = m.param(&format!("{name}.gain"), [channels], Init::Constant(1.0));
+        let bias = m.param(&format!("{name}.bias"), [channels], Init::ZEROS);
+        Self { gain, bias, groups: groups.max(1), channels }
+    }
+
+    /// The normed channels, whose axis is the outermost.
+    #[track_caller]
+    #[must_use]
+    pub fn on<'g>(&self, x: Value<'g>) -> Value<'g> {
+        let (g, shape) = (x.graph(), x.shape());
+        let normed = x.reshape([self.groups, shape.elements() / self.groups]).layer_norm(EPS);
+        let mut column = vec![1; shape.rank().max(1)];
+        column[0] = self.channels;
+        let (gain, bias) = (g.param(self.gain), g.param(self.bias));
+        normed.reshape(shape) * gain.reshape(&column[..]) + bias.reshape(&column[..])
     }
 }

@@ -10,8 +10,14 @@
 //! | `Linear.weight [o, i]`, `.bias` | `name.w [i, o]` by [`from_pytorch_linear`], `name.b` as it is |
 //! | `Embedding.weight [rows, width]` | `name` as it is, checked by [`from_pytorch_embedding`] |
 //! | `LSTM.weight_ih_lk`, `weight_hh_lk`, `bias_ih_lk`, `bias_hh_lk` | `name.w`, `name.b` by [`from_pytorch_lstm`]; hoisted: the first `inputs` rows are `name.wx`, the rest `name.wh` |
+//! | `weight_hr_lk` of an `LSTM` with `proj_size` | `name.wr` by [`from_pytorch_linear`]; the others by [`from_pytorch_projected_lstm`] |
 //! | `RNN` likewise | the same by [`from_pytorch_rnn`] |
 //! | `GRU` likewise | `name.wx`, `name.wh`, `name.b`, `name.bn` by [`from_pytorch_gru`] |
+//! | `LayerNorm.weight`, `.bias`; `RMSNorm.weight` | `name.gain`, `name.bias` as they are |
+//! | `MultiheadAttention.in_proj_weight [3 e, e]`, `.in_proj_bias`, `.out_proj.weight`, `.out_proj.bias` | `name.in_proj.w` by [`from_pytorch_linear`], `name.in_proj.b`, `name.out_proj` likewise |
+//! | with `kdim` or `vdim`: `q_proj_weight`, `k_proj_weight`, `v_proj_weight` | `name.q_proj.w`, `name.k_proj.w`, `name.v_proj.w`; the thirds of `in_proj_bias` are their biases |
+//! | `TransformerEncoderLayer.self_attn`, `linear1`, `linear2`, `norm1`, `norm2` | the same names, each as above |
+//! | `TransformerEncoder.layers.k`, `.norm` | `name.layers.k`, `name.norm` |
 //! | several `Linear`s whose results are added | one joint weight by [`from_pytorch_sum`] |
 //!
 //! The suffix `_reverse` of PyTorch's names is the backward layer, `name.bw`. All arrays are
@@ -111,10 +117,15 @@ pub fn from_pytorch_sum(
     Ok((joint, sum))
 }
 
-/// The sizes `(inputs, hidden)` that the arrays of a recurrent layer with so many gates have.
-fn sizes(gates: usize, [w_ih, w_hh, b_ih, b_hh]: [&[f32]; 4]) -> Result<(usize, usize), LayoutError> {
-    let hidden = b_ih.len() / gates;
-    let width = gates * hidden;
+/// The sizes `(inputs, hidden)` that the arrays of a recurrent layer with so many gates have; hidden values have another width
+/// than the gates where they are projected.
+fn sizes(
+    gates: usize,
+    projection: Option<usize>,
+    [w_ih, w_hh, b_ih, b_hh]: [&[f32]; 4],
+) -> Result<(usize, usize), LayoutError> {
+    let gate = b_ih.len() / gates;
+    let (width, hidden) = (gates * gate, projection.unwrap_or(gate));
     checked("bias_ih", b_ih, width.max(gates))?;
     checked("bias_hh", b_hh, width)?;
     checked("weight_hh", w_hh, width.saturating_mul(hidden))?;
@@ -123,10 +134,14 @@ fn sizes(gates: usize, [w_ih, w_hh, b_ih, b_hh]: [&[f32]; 4]) -> Result<(usize, 
     Ok((inputs, hidden))
 }
 
-fn joint(gates: usize, arrays: [&[f32]; 4]) -> Result<(Vec<f32>, Vec<f32>), LayoutError> {
-    let (inputs, hidden) = sizes(gates, arrays)?;
+fn joint(
+    gates: usize,
+    projection: Option<usize>,
+    arrays: [&[f32]; 4],
+) -> Result<(Vec<f32>, Vec<f32>), LayoutError> {
+    let (inputs, hidden) = sizes(gates, projection, arrays)?;
     let [w_ih, w_hh, b_ih, b_hh] = arrays;
-    from_pytorch_sum(&[(w_ih, inputs), (w_hh, hidden)], &[b_ih, b_hh], gates * hidden)
+    from_pytorch_sum(&[(w_ih, inputs), (w_hh, hidden)], &[b_ih, b_hh], b_ih.len())
 }
 
 /// An LSTM layer's `weight_ih [4 hidden, inputs]`, `weight_hh [4 hidden, hidden]` and biases as
@@ -140,7 +155,21 @@ pub fn from_pytorch_lstm(
     b_ih: &[f32],
     b_hh: &[f32],
 ) -> Result<(Vec<f32>, Vec<f32>), LayoutError> {
-    joint(4, [w_ih, w_hh, b_ih, b_hh])
+    joint(4, None, [w_ih, w_hh, b_ih, b_hh])
+}
+
+/// The same of an LSTM with `proj_size`: `weight_hh` is `[4 hidden, projection]`, and so `name.w: [inputs + projection, 4 hidden]`.
+///
+/// # Errors
+/// If the lengths do not fit each other.
+pub fn from_pytorch_projected_lstm(
+    w_ih: &[f32],
+    w_hh: &[f32],
+    b_ih: &[f32],
+    b_hh: &[f32],
+    projection: usize,
+) -> Result<(Vec<f32>, Vec<f32>), LayoutError> {
+    joint(4, Some(projection), [w_ih, w_hh, b_ih, b_hh])
 }
 
 /// An RNN layer's arrays as `name.w: [inputs + hidden, hidden]` and `name.b` of an
@@ -154,7 +183,7 @@ pub fn from_pytorch_rnn(
     b_ih: &[f32],
     b_hh: &[f32],
 ) -> Result<(Vec<f32>, Vec<f32>), LayoutError> {
-    joint(1, [w_ih, w_hh, b_ih, b_hh])
+    joint(1, None, [w_ih, w_hh, b_ih, b_hh])
 }
 
 /// The arrays of a [`Gru`](crate::Gru).
@@ -180,7 +209,7 @@ pub fn from_pytorch_gru(
     b_ih: &[f32],
     b_hh: &[f32],
 ) -> Result<GruArrays, LayoutError> {
-    let (inputs, hidden) = sizes(3, [w_ih, w_hh, b_ih, b_hh])?;
+    let (inputs, hidden) = sizes(3, None, [w_ih, w_hh, b_ih, b_hh])?;
     let wx = from_pytorch_linear(w_ih, inputs, 3 * hidden)?;
     let wh = from_pytorch_linear(w_hh, hidden, 3 * hidden)?;
     let (gates, bn) = b_hh.split_at(2 * hidden);
@@ -225,6 +254,16 @@ mod tests {
         let rows: Vec<&[f32]> = w.chunks(4).collect();
         assert_eq!(rows, [[0.0, 2.0, 4.0, 6.0], [1.0, 3.0, 5.0, 7.0], [100.0, 101.0, 102.0, 103.0]]);
         assert_eq!(b, [11.0, 13.0, 15.0, 17.0]);
+    }
+
+    #[test]
+    fn a_projected_lstm_has_as_many_rows_as_its_projection_for_hidden_values() {
+        let (w_ih, w_hh, bias) = (counted(0, 8), counted(100, 16), counted(1, 8)); // one input, two hidden, projection to two
+        let (w, b) = from_pytorch_projected_lstm(&w_ih, &w_hh, &bias, &bias, 2).unwrap();
+        assert_eq!(w[..8], w_ih);
+        assert_eq!(w[8..16], [100.0, 102.0, 104.0, 106.0, 108.0, 110.0, 112.0, 114.0]);
+        assert_eq!((w.len(), b[7]), (24, 16.0));
+        assert!(from_pytorch_projected_lstm(&w_ih, &w_hh, &bias, &bias, 3).is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::graph::record::{Caller, Made, Raw, Recorder, Traced};
 use crate::graph::value::{Value, ValueKey};
 use crate::graph::wait::Waits;
 use crate::id::{TypeId, ValueId};
-use crate::module::{Cell, Module, Param};
+use crate::module::{Cell, CellOfAny, Module, Param};
 use crate::types::Type;
 use std::borrow::Borrow;
 use std::cell::{Ref, RefCell};
@@ -167,6 +167,22 @@ impl Graph {
         let args = args.into_args();
         let made = self.inner.borrow_mut().call(self, cell, &args, caller);
         self.made(made)
+    }
+
+    /// Applies a cell whose numbers of operands and results were known when it was traced only. Gives its results, or one
+    /// value that stands for a fault.
+    #[track_caller]
+    #[must_use]
+    pub fn call_of_any<'g>(
+        &'g self,
+        cell: CellOfAny,
+        args: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Vec<Value<'g>> {
+        let caller = Location::caller();
+        let first = self.apply_many(args, caller, |recorder, args| recorder.call_of_any(cell, args, caller));
+        let Some(first) = first.id().map(ValueId::index) else { return vec![first] };
+        let count = self.inner.borrow().data().arena.values() - first;
+        (0..count).map(|place| self.nth(first as u32, place)).collect()
     }
 
     /// The values that an application made; poison if it was refused.

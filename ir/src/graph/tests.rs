@@ -238,3 +238,40 @@ fn a_key_outlives_the_borrow() {
     g.clear();
     assert!(g.value(key).is_none());
 }
+
+#[test]
+fn a_cell_takes_as_many_values_as_it_was_traced_with() {
+    let mut m = ModuleBuilder::new("any");
+    let w = m.param("w", [4, 4], Init::ZEROS);
+    let sums = m.cell_of_any("sums", &[f32([4]), list(f32([4]))], |_, ports| {
+        vec![ports[0].affine(w, None).dropout(0.5), ports[1].sum(), ports[0]]
+    });
+    let outer = m.cell_of_any("outer", &[f32([4])], |g, ports| {
+        let all = g.list([ports[0], ports[0]]);
+        g.call_of_any(sums, [ports[0], all])
+    });
+    let module = m.build().unwrap();
+    let g = Graph::new(&module);
+    g.instance(3);
+    let x = g.zeros([4]);
+    let list = g.list([x]);
+    let made = g.call_of_any(sums, [x, list]);
+    assert_eq!(made.len(), 3);
+    assert_eq!(g.data().bindings.words.len(), 2, "a noise key");
+    assert_eq!(g.call_of_any(outer, made).len(), 1, "a fault gives one value");
+    assert!(g.check().unwrap_err().message.contains("@outer takes 1 values, found 3"));
+    let faulty = |emit: &dyn Fn(&Graph)| {
+        let g = Graph::new(&module);
+        emit(&g);
+        g.finish().unwrap_err().message.clone()
+    };
+    let narrow = |g: &Graph| drop(g.call_of_any(outer, [g.zeros([3])]));
+    assert!(faulty(&narrow).contains("port 0 of @outer takes f32[4], found f32[3]"));
+    let elsewhere = Graph::new(&ModuleBuilder::new("other").build().unwrap());
+    assert_eq!(elsewhere.call_of_any(outer, [elsewhere.zeros([4])]).len(), 1);
+    assert!(elsewhere.finish().unwrap_err().message.contains("another module"));
+    let mut refused = ModuleBuilder::new("refused");
+    let cell = refused.cell_of_any("sum", &[f32([4])], |_, ports| vec![ports[0].sum().sum()]);
+    assert_eq!(cell.sig(), None);
+    assert!(refused.build().is_err());
+}

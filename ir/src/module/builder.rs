@@ -1,6 +1,8 @@
 //! Declares parameters and traces cells.
 
-use super::{Body, Cell, CellDecl, Export, Init, Module, Param, ParamDecl, ParamKind, Table, ports_first};
+use super::{
+    Body, Cell, CellDecl, CellOfAny, Export, Init, Module, Param, ParamDecl, ParamKind, Table, ports_first,
+};
 use crate::graph::emit::Graph;
 use crate::graph::record::Traced;
 use crate::graph::signature::{Callee, ParamArg, Signature};
@@ -142,8 +144,7 @@ impl ModuleBuilder {
         }
     }
 
-    /// Traces a cell whose numbers of ports and results are known when it is traced only. Gives the
-    /// signature of its applications, `None` if it was refused; the fault is kept as by
+    /// Traces a cell whose numbers of ports and results are known when it is traced only. A fault is kept as by
     /// [`cell`](Self::cell).
     #[track_caller]
     pub fn cell_of_any(
@@ -151,22 +152,23 @@ impl ModuleBuilder {
         name: &str,
         ports: &[Type],
         body: impl for<'g> FnOnce(&'g Graph, &[Value<'g>]) -> Vec<Value<'g>>,
-    ) -> Option<SigId> {
+    ) -> CellOfAny {
         let location = Location::caller();
+        let module = self.module.tag;
         if let Err(message) = check_name(name) {
             self.fail(&format!("cell @{name}"), message, None, location);
         }
         if self.error.is_some() {
-            return None;
+            return CellOfAny { sig: None, module };
         }
         let graph = Graph::tracing(Arc::clone(&self.module), name);
         let values: Vec<Value<'_>> = ports.iter().map(|&ty| graph.port(ty, location)).collect();
         let results: Vec<_> = body(&graph, &values).into_iter().map(Value::id).collect();
         match graph.into_traced(&results, location) {
-            Ok(traced) => Some(self.install(name, traced, location)),
+            Ok(traced) => CellOfAny { sig: Some(self.install(name, traced, location)), module },
             Err(error) => {
                 self.error = Some(error);
-                None
+                CellOfAny { sig: None, module }
             }
         }
     }

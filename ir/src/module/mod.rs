@@ -54,6 +54,22 @@ pub struct Cell<const IN: usize, const OUT: usize> {
     pub(crate) module: u32,
 }
 
+/// A traced function whose numbers of operands and results are known when it is traced only: a layer's with as many heads
+/// as it is asked for, say. [`Graph::call_of_any`](crate::Graph::call_of_any) applies it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CellOfAny {
+    pub(crate) sig: Option<SigId>,
+    pub(crate) module: u32,
+}
+
+impl CellOfAny {
+    /// The signature that its applications have; `None` if tracing was refused.
+    #[must_use]
+    pub const fn sig(self) -> Option<SigId> {
+        self.sig
+    }
+}
+
 impl<const IN: usize, const OUT: usize> Cell<IN, OUT> {
     /// The signature that its applications have; `None` if tracing was refused.
     #[must_use]

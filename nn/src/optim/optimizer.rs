@@ -272,6 +272,7 @@ impl Optimizer {
             }));
             results
         })
+        .sig()
     }
 }
 
@@ -284,4 +285,5 @@ fn clip_factor(m: &mut ModuleBuilder, floats: u32, norm: f64) -> Option<SigId> {
         let factor = norm as f32 / (sum.sqrt() * scale + 1e-6);
         vec![factor.minimum(1.0) * scale]
     })
+    .sig()
 }

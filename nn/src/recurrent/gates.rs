@@ -27,6 +27,8 @@ pub(super) struct GatesSpec<'a> {
     pub(super) name: &'a str,
     pub(super) input: usize,
     pub(super) hidden: usize,
+    /// How wide a gate is.
+    pub(super) gate: usize,
     pub(super) count: usize,
     /// Two weights even where one would do.
     pub(super) apart: bool,
@@ -42,8 +44,8 @@ pub(super) struct GatesSpec<'a> {
 impl Gates {
     #[track_caller]
     pub(super) fn declare(m: &mut ModuleBuilder, spec: &GatesSpec<'_>) -> Self {
-        let &GatesSpec { name, input, hidden, count, apart, projected, layer_norm, .. } = spec;
-        let width = hidden.saturating_mul(count);
+        let &GatesSpec { name, input, hidden, gate, count, apart, projected, layer_norm, .. } = spec;
+        let width = gate.saturating_mul(count);
         let (weights, declared) = if apart || projected || layer_norm {
             let x = m.param(&format!("{name}.wx"), [input, width], spec.init.clone());
             let h = m.param(&format!("{name}.wh"), [hidden, width], spec.init.clone());
@@ -113,6 +115,6 @@ impl GatesSpec<'_> {
         if gates.clone().all(|value| value == 0.0) {
             return Init::ZEROS;
         }
-        Init::Values(gates.flat_map(|value| std::iter::repeat_n(value, self.hidden)).collect())
+        Init::Values(gates.flat_map(|value| std::iter::repeat_n(value, self.gate)).collect())
     }
 }

@@ -64,6 +64,7 @@ impl Gru {
                 name,
                 input,
                 hidden: width,
+                gate: width,
                 count: 3,
                 apart: true,
                 projected: hoist == Hoist::Yes,
@@ -74,7 +75,7 @@ impl Gru {
             },
         );
         let bn = m.param(&format!("{name}.bn"), [width], Init::ZEROS);
-        let spec = Spec { name, input, width, hoist, input_dropout, hidden_dropout };
+        let spec = Spec { name, input, width, memory: width, hoist, input_dropout, hidden_dropout };
         Self::assemble(m, &spec, gates, |g, x, entering, [h]| {
             let [x, product] = gates.pair(g, x, entering);
             let [xr, xz, xn] = x.split();

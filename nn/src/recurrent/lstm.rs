@@ -24,6 +24,8 @@ pub struct LstmKind;
 ///   sigmoids; `name.pi`, `name.pf`, `name.po: [width]`.
 /// * Layer norm (Ba et al. 2016): the gates are `norm(x · Wx) * gx + b + norm(h · Wh) * gh`, and
 ///   `h' = sigmoid(o) * tanh(norm(c') * gain + bias)` with `name.c.gain` and `name.c.bias`.
+/// * Projection (Sak et al. 2014): `h' = (sigmoid(o) * tanh(c')) · Wr` with `name.wr: [width, projection]`. Hidden values, outputs
+///   and the rows of `Wh` are then as wide as the projection; PyTorch calls it `proj_size`.
 pub type Lstm = Recurrent<LstmKind, 2>;
 
 /// What an [`Lstm`] may do otherwise.
@@ -35,6 +37,8 @@ pub struct LstmOptions {
     pub layer_norm: bool,
     /// Lets gates see the memory.
     pub peepholes: bool,
+    /// How wide hidden values are, if they are projected from the memory's width.
+    pub projection: Option<usize>,
     /// The rate of the variational dropout of inputs.
     pub input_dropout: f32,
     /// The rate of the variational dropout of hidden values.
@@ -51,6 +55,7 @@ impl Default for LstmOptions {
             hoist: Hoist::No,
             layer_norm: false,
             peepholes: false,
+            projection: None,
             input_dropout: 0.0,
             hidden_dropout: 0.0,
             forget_bias: 0.0,
@@ -76,12 +81,14 @@ impl Lstm {
         options: &LstmOptions,
     ) -> Self {
         let &LstmOptions { hoist, layer_norm, input_dropout, hidden_dropout, .. } = options;
+        let hidden = options.projection.unwrap_or(width);
         let gates = Gates::declare(
             m,
             &GatesSpec {
                 name,
                 input,
-                hidden: width,
+                hidden,
+                gate: width,
                 count: 4,
                 apart: false,
                 projected: hoist == Hoist::Yes,
@@ -99,7 +106,11 @@ impl Lstm {
             None
         };
         let norm = if layer_norm { Some(LayerNorm::new(m, &format!("{name}.c"), width)) } else { None };
-        let spec = Spec { name, input, width, hoist, input_dropout, hidden_dropout };
+        let mut narrowed = None;
+        if let Some(projection) = options.projection {
+            narrowed = Some(m.param(&format!("{name}.wr"), [width, projection], options.init.clone()));
+        }
+        let spec = Spec { name, input, width: hidden, memory: width, hoist, input_dropout, hidden_dropout };
         Self::assemble(m, &spec, gates, |g, x, h, [_, c]| {
             let [mut i, mut f, u, mut o] = gates.sum(g, x, h).split();
             if let Some([pi, pf, _]) = peepholes {
@@ -111,7 +122,8 @@ impl Lstm {
                 o = o + g.param(po) * c;
             }
             let seen = norm.map_or(c, |norm| norm.on(c));
-            [o.sigmoid() * seen.tanh(), c]
+            let h = o.sigmoid() * seen.tanh();
+            [narrowed.map_or(h, |weight| h.affine(weight, None)), c]
         })
     }
 }

@@ -70,6 +70,8 @@ pub struct Recurrent<K, const S: usize> {
     hidden_dropout: f32,
     input: usize,
     width: usize,
+    /// How wide the values of a state are behind the hidden one.
+    memory: usize,
     kind: PhantomData<K>,
 }
 
@@ -84,6 +86,7 @@ struct Spec<'a> {
     name: &'a str,
     input: usize,
     width: usize,
+    memory: usize,
     hoist: Hoist,
     input_dropout: f32,
     hidden_dropout: f32,
@@ -99,7 +102,7 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
         gates: Gates,
         body: impl for<'g> FnOnce(&'g Graph, Value<'g>, Value<'g>, [Value<'g>; S]) -> [Value<'g>; S],
     ) -> Self {
-        let &Spec { name, input, width, hoist, input_dropout, hidden_dropout } = spec;
+        let &Spec { name, input, width, memory, hoist, input_dropout, hidden_dropout } = spec;
         let hoisted = hoist == Hoist::Yes;
         let (masks_x, masks_h) = (input_dropout != 0.0, hidden_dropout != 0.0);
         let project = if hoisted {
@@ -111,8 +114,8 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
             None
         };
         let first = if hoisted { gates.width() } else { input };
-        let mut ports = vec![vector(first)];
-        ports.extend([vector(width); S]);
+        let mut ports = vec![vector(first), vector(width)];
+        ports.extend(std::iter::repeat_n(vector(memory), S - 1));
         ports.extend((masks_x && !hoisted).then(|| vector(input)));
         ports.extend(masks_h.then(|| vector(width)));
         let step = AnyCell::trace(m, name, &ports, |g, ports| {
@@ -121,7 +124,7 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
             let x = if masks_x && !hoisted { masked(ports[0], masks.next()) } else { ports[0] };
             body(g, x, masked(state[0], masks.next()), state)
         });
-        Self { step, project, input_dropout, hidden_dropout, input, width, kind: PhantomData }
+        Self { step, project, input_dropout, hidden_dropout, input, width, memory, kind: PhantomData }
     }
 
     /// The state before the first input: zeros, and dropout masks if the layer has any.
@@ -172,7 +175,12 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
     /// The state before the first input.
     #[track_caller]
     fn zeros<'g>(&self, g: &'g Graph) -> [Value<'g>; S] {
-        [g.zeros([self.width]); S]
+        let (h, others) = (g.zeros([self.width]), S > 1 && self.memory != self.width);
+        let mut state = [h; S];
+        if others {
+            state[1..].fill(g.zeros([self.memory]));
+        }
+        state
     }
 
     /// The masks of one sequence, of inputs and of hidden values.

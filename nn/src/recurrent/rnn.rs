@@ -64,6 +64,7 @@ impl Rnn {
                 name,
                 input,
                 hidden: width,
+                gate: width,
                 count: 1,
                 apart: false,
                 projected: hoist == Hoist::Yes,
@@ -73,7 +74,7 @@ impl Rnn {
                 bias_argument: 0.0,
             },
         );
-        let spec = Spec { name, input, width, hoist, input_dropout, hidden_dropout };
+        let spec = Spec { name, input, width, memory: width, hoist, input_dropout, hidden_dropout };
         Self::assemble(m, &spec, gates, |g, x, h, _| [activation.on(gates.sum(g, x, h))])
     }
 }

@@ -1,6 +1,7 @@
 //! [`Stacked`]: layers on top of each other.
 
 use super::{Recurrent, Sequence, State};
+use crate::mask::dropped;
 use autobatch_ir::{Graph, ModuleBuilder, Value};
 use std::borrow::Borrow;
 
@@ -73,15 +74,10 @@ impl<R: Sequence, const LAYERS: usize> Stacked<R, LAYERS> {
         for layer in &self.layers[..LAYERS - 1] {
             xs = layer.outputs(g, &xs);
             for x in &mut xs {
-                *x = self.dropped(*x);
+                *x = dropped(*x, self.between);
             }
         }
         xs
-    }
-
-    #[track_caller]
-    fn dropped<'g>(&self, x: Value<'g>) -> Value<'g> {
-        if self.between == 0.0 { x } else { x.dropout(self.between) }
     }
 
     /// How wide an input is.
@@ -125,8 +121,8 @@ impl<'g, K: Copy, const S: usize, const LAYERS: usize> StackedState<'g, K, S, LA
         let mut next = *self;
         let mut x = x;
         for (number, state) in next.states.iter_mut().enumerate() {
-            if number > 0 && self.between != 0.0 {
-                x = x.dropout(self.between);
+            if number > 0 {
+                x = dropped(x, self.between);
             }
             *state = state.push(x);
             x = state.h();

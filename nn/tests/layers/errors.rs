@@ -107,6 +107,33 @@ wrong_use! {
             let keys = l.keys(g, [g.zeros([2])]);
             let _ = l.read(g, g.zeros([3]), &keys, [g.zeros([4]); 2]);
         }, "equally long, found 1 and 2";
+    heads_over_nothing:
+        |m| MultiHeadAttention::new(m, "l", 4, 2),
+        |g, l| { let _ = l.read(g.zeros([4]), &l.memory(g, NOTHING, NOTHING)); },
+        "there are no values to read";
+    heads_over_more_values_than_keys:
+        |m| MultiHeadAttention::new(m, "l", 4, 2),
+        |g, l| { let x = g.zeros([4]); let _ = l.read(x, &l.memory(g, [x], [x, x])); },
+        "1 keys want as many values, found 2";
+    heads_over_a_narrow_key:
+        |m| MultiHeadAttention::new(m, "l", 4, 2), |g, l| { let _ = l.memory(g, [g.zeros([3])], [g.zeros([4])]); },
+        "port 0 of @l.entry takes f32[4]";
+    a_narrow_query:
+        |m| MultiHeadAttention::new(m, "l", 4, 2),
+        |g, l| { let x = g.zeros([4]); let _ = l.read(g.zeros([3]), &l.memory(g, [x], [x])); }, "takes f32[4]";
+    a_narrow_position_of_attention:
+        |m| MultiHeadAttention::new(m, "l", 4, 2), |g, l| { let _ = l.run(g, [g.zeros([3])]); }, "takes f32[4]";
+    another_layers_memory:
+        |m| (MultiHeadAttention::new(m, "l", 4, 2), MultiHeadAttention::new(m, "k", 4, 2)),
+        |g, (l, k)| { let x = g.zeros([4]); let _ = l.read(x, &k.memory(g, [x], [x])); }, "another layer's";
+    keys_of_another_width_in_a_sequence_to_itself:
+        |m| MultiHeadAttention::with(m, "l", 4, 2, &MultiHeadOptions { key: Some(3), ..Default::default() }),
+        |g, l| { let _ = l.run_causal(g, [g.zeros([4])]); }, "keys and values as wide as queries";
+    a_narrow_position_of_an_encoder:
+        |m| TransformerEncoder::<2>::new(m, "l", 4, 2), |g, l| { let _ = l.run(g, [g.zeros([3])]); }, "takes f32[4]";
+    a_position_beyond_the_learned_ones:
+        |m| Positions::learned(m, "l", 2, 4), |g, l| { let _ = l.add(g, [g.zeros([4]); 3]); },
+        "there are 2 positions, found one at 2";
     characters_of_another_width:
         |m| CharCnn::new(m, "l", 3, 3, 4, Activation::Relu), |g, l| { let _ = l.on(g, [g.zeros([2])]); }, "f32[3]";
     labels_for_other_logits:
@@ -135,7 +162,7 @@ fn a_wrong_size_names_the_very_line() {
 fn declarations_name_the_very_line() {
     type Declare = fn(&mut ModuleBuilder) -> u32;
     const BAD: Activation = Activation::LeakyRelu(f32::NAN);
-    let faulty: [Declare; 17] = [
+    let faulty: [Declare; 22] = [
         |m| {
             let _ = Linear::new(m, "b", 2, 2);
             let line = line!() + 1;
@@ -219,6 +246,32 @@ fn declarations_name_the_very_line() {
         },
         |m| {
             let line = line!() + 1;
+            let _ = Mlp::new(m, "x", &[3, 4], Activation::Clamp(1.0, -1.0));
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = GroupNorm::new(m, "x", 2, 5);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = MultiHeadAttention::new(m, "x", 6, 4);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = TransformerEncoder::<2>::new(m, "x", 0, 0);
+            line
+        },
+        |m| {
+            let options = TransformerEncoderOptions { dropout: 1.0, ..Default::default() };
+            let line = line!() + 1;
+            let _ = TransformerEncoderLayer::with(m, "x", 4, 2, &options);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
             let _ = TreeRnn::<2>::with(m, "x", 2, &TreeRnnOptions { activation: BAD, ..Default::default() });
             line
         },
@@ -240,6 +293,9 @@ fn hostile_sizes_allocate_nothing() {
         let _ = declaring(|m| CharCnn::new(m, "x", size, size, size, Activation::Relu));
         let _ = declaring(|m| LatticeLstm::new(m, "x", size, size, size));
         let _ = declaring(|m| AdditiveAttention::new(m, "x", size, size, size));
+        let _ = declaring(|m| MultiHeadAttention::new(m, "x", size, size));
+        let _ = declaring(|m| TransformerEncoder::<2>::new(m, "x", size, 1));
+        let _ = declaring(|m| Positions::learned(m, "x", size, size));
     }
 }
 

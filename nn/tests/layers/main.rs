@@ -2,13 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
+mod dropout;
 mod errors;
 mod lab;
 mod lists;
 mod plain;
 mod pytorch;
+mod pytorch_functions;
 mod recurrent;
 mod sequences;
 mod structure;
 mod tidy;
+mod transformer;
 mod trees;

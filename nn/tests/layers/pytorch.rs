@@ -37,17 +37,17 @@ fn dot(numbers: &[f32], values: &[f64]) -> f64 {
 }
 
 /// `count` parameters, to be applied to.
-fn given(m: &mut ModuleBuilder, name: &str, count: usize, width: usize) -> Vec<Param> {
+pub(crate) fn given(m: &mut ModuleBuilder, name: &str, count: usize, width: usize) -> Vec<Param> {
     (0..count).map(|number| m.param(&format!("{name}.{number}"), [width], Init::ZEROS)).collect()
 }
 
-fn values<'g>(g: &'g Graph, params: &[Param]) -> Vec<Value<'g>> {
+pub(crate) fn values<'g>(g: &'g Graph, params: &[Param]) -> Vec<Value<'g>> {
     params.iter().map(|&param| g.param(param)).collect()
 }
 
 /// Compares with a row of figures.
 #[track_caller]
-fn agrees<L>(
+pub(crate) fn agrees<L>(
     declare: impl FnOnce(&mut ModuleBuilder) -> L,
     emit: impl for<'g> FnOnce(&'g Graph, L) -> Vec<Value<'g>>,
     figures: &[f64],
@@ -95,6 +95,41 @@ fn an_lstm_from_a_given_state_has_pytorchs_gradients() {
             outputs
         },
         &[0.4048808, -0.2435045, -0.0531752, -0.0613625, -0.0984387, -0.1921972, 0.0515312, 0.3523544],
+    );
+}
+
+#[test]
+fn a_projected_lstm_has_pytorchs_gradients() {
+    // p = [numbers(0, 5, 16), numbers(1, 16), numbers(2, 4, 2), *[numbers(k, 3) for k in (3, 4, 5)], numbers(6, 2),
+    //     numbers(7, 4)]
+    // w, b, wr = p[:3]; arrays = [w[:3].T, w[3:].T, b, torch.zeros(16), wr.T]
+    // names = ["weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0", "weight_hr_l0"]
+    // given = torch.stack(p[3:6]), (p[6][None], p[7][None])
+    // y, (_, c) = torch.func.functional_call(nn.LSTM(3, 4, proj_size=2), dict(zip(names, arrays)), given); figures(p, y, c)
+    let options = LstmOptions { projection: Some(2), ..LstmOptions::default() };
+    agrees(
+        |m| {
+            (
+                Lstm::with(m, "l", 3, 4, &options),
+                given(m, "x", 3, 3),
+                given(m, "h", 1, 2),
+                given(m, "c", 1, 4),
+            )
+        },
+        |g, (layer, xs, h, c)| {
+            let mut state = layer.start_from([g.param(h[0]), g.param(c[0])]);
+            let mut outputs = Vec::new();
+            for x in values(g, &xs) {
+                state = state.push(x);
+                outputs.push(state.h());
+            }
+            outputs.push(state.values()[1]);
+            outputs
+        },
+        &[
+            -1.1681444, 0.0490478, -0.0088601, 0.1865165, 0.4508247, -0.2924160, -0.2269285, -0.7469608,
+            -0.2931588,
+        ],
     );
 }
 

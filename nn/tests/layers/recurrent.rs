@@ -244,6 +244,30 @@ fn stacks_of_bidirectional_layers_widen_their_inputs() {
 }
 
 #[test]
+fn stacks_and_directions_of_projected_layers_are_as_wide_as_projections() {
+    for hoist in [Hoist::No, Hoist::Yes] {
+        let options = LstmOptions {
+            hoist,
+            projection: Some(2),
+            layer_norm: true,
+            peepholes: true,
+            hidden_dropout: 0.5,
+            forget_bias: 1.0,
+            ..LstmOptions::default()
+        };
+        let (lab, layer) = Lab::with(|m| Stacked::<BiLstm, 2>::with(m, "l", IN, H, &options, 0.0));
+        assert_eq!((layer.input(), layer.width()), (IN, 4));
+        assert_eq!(lab.param("l.1.fw.wx").len(), 4 * 4 * H);
+        assert_eq!(lab.param("l.1.bw.wh").len(), 2 * 4 * H);
+        assert_eq!(lab.param("l.0.bw.wr").len(), H * 2);
+        let found = lab.eval(|g| layer.run(g, inputs(g, &rows(1, 3, IN))));
+        assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [4; 3]);
+        let none: [Vec<f32>; 0] = [];
+        assert_eq!(lab.eval(|g| vec![layer.last(g, inputs(g, &none))]), [vec![0.0; 4]]);
+    }
+}
+
+#[test]
 fn the_forget_gates_bias_begins_as_asked() {
     let mut m = ModuleBuilder::new("m");
     let options = LstmOptions { forget_bias: 1.0, ..LstmOptions::default() };

@@ -136,4 +136,8 @@ fn handles_are_copy_and_cross_threads() {
     check::<LatticeLstm>();
     check::<AdditiveAttention>();
     check::<CharCnn>();
+    check::<MultiHeadAttention>();
+    check::<TransformerEncoder<2>>();
+    check::<Positions>();
+    check::<RmsNorm>();
 }

@@ -1,13 +1,13 @@
 //! What is emitted millions of times: calls of cells, and ops on values.
 
-use super::{Caller, Made, Recorder};
+use super::{Caller, Made, Raw, Recorder};
 use crate::graph::arena::Operand;
 use crate::graph::args::Arg;
 use crate::graph::emit::Graph;
 use crate::graph::op::Op;
 use crate::graph::value::Value;
 use crate::id::{SigId, TypeId};
-use crate::module::{Cell, Module};
+use crate::module::{Cell, CellOfAny, Module};
 
 impl Recorder {
     /// Applies a cell.
@@ -49,6 +49,42 @@ impl Recorder {
             };
         }
         if noisy { self.append_noisy(sig, &operands, caller) } else { self.append(sig, &operands, caller) }
+    }
+
+    /// Applies a cell to as many values as there are.
+    pub(crate) fn call_of_any(
+        &mut self,
+        cell: CellOfAny,
+        args: &[Option<Raw<'_>>],
+        caller: Caller,
+    ) -> Option<u32> {
+        if cell.module != self.data.module.tag {
+            return self.refuse("call", "the cell belongs to another module".to_owned(), caller);
+        }
+        let mut sig = cell.sig?;
+        if self.tracing.is_some() {
+            sig = self.lift_call(sig);
+        }
+        let signature = self.data.sigs.get(sig);
+        let noise = self.data.module.noise_ports(signature);
+        let wanted = &signature.operands[..signature.operands.len() - noise];
+        if wanted.len() != args.len() {
+            let name = self.data.module.callee_name(signature.callee);
+            let message = format!("{name} takes {} values, found {}", wanted.len(), args.len());
+            return self.refuse("call", message, caller);
+        }
+        for (place, (&wanted, arg)) in wanted.iter().zip(args).enumerate() {
+            let Raw::Value(_, found) = (*arg)? else { unreachable!("values are gathered") };
+            if found != wanted {
+                return self.refuse_type(place, found, sig, caller);
+            }
+        }
+        if noise == 0 {
+            return self.append_raw(sig, args, caller);
+        }
+        let mut operands = args.to_vec();
+        operands.extend(self.call_noise_key(caller).map(Some));
+        self.append_raw(sig, &operands, caller)
     }
 
     /// The call of a cell that draws noise: its last two operands are a key of its own.

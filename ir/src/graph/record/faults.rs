@@ -5,7 +5,7 @@ use crate::graph::Site;
 use crate::graph::args::Arg;
 use crate::graph::emit::Graph;
 use crate::graph::error::Fault;
-use crate::id::SigId;
+use crate::id::{SigId, TypeId};
 use crate::module::Module;
 use std::collections::BTreeSet;
 
@@ -50,7 +50,6 @@ impl Recorder {
         sig: SigId,
         caller: Caller,
     ) -> Option<T> {
-        let signature = self.data.sigs.get(sig);
         let found = match arg {
             Arg::Value(value) if !value.is_of(graph) => {
                 let message = self.other_graph(value.graph().number());
@@ -65,11 +64,23 @@ impl Recorder {
             Arg::Value(value) => value.type_id(),
             Arg::Index(_) => Module::index_type(),
         };
+        self.refuse_type::<T>(place, found, sig, caller);
+        self.abandon(bound)
+    }
+
+    /// Says which type a port takes.
+    #[cold]
+    pub(super) fn refuse_type<T>(
+        &mut self,
+        place: usize,
+        found: TypeId,
+        sig: SigId,
+        caller: Caller,
+    ) -> Option<T> {
+        let signature = self.data.sigs.get(sig);
         let name = self.data.module.callee_name(signature.callee);
         let (wanted, found) = (self.data.ty(signature.operands[place]), self.data.ty(found));
-        let message = format!("port {place} of {name} takes {wanted}, found {found}");
-        self.refuse::<T>("call", message, caller);
-        self.abandon(bound)
+        self.refuse("call", format!("port {place} of {name} takes {wanted}, found {found}"), caller)
     }
 
     /// A cell is traced once, so a number bound while tracing would be the same for all calls.

@@ -1,0 +1,400 @@
+//! [`MultiHeadAttention`]: heads that each read a list of any length through projections of their own.
+
+use crate::any_cell::{list_of, vector};
+use crate::attention::nothing_to_read;
+use crate::linear::Linear;
+use autobatch_ir::{Cell, CellOfAny, Graph, Init, ModuleBuilder, Type, Value};
+use std::borrow::Borrow;
+use std::panic::Location;
+
+/// Attention with several heads (Vaswani et al. 2017), by the formula of `torch.nn.MultiheadAttention`: with `d = width /
+/// heads`, and `q_h`, `k_h`, `v_h` the `h`-th `d` numbers of the projections of query, key and value,
+/// ```text
+/// a_h = sum_i softmax(q_h · k_hi / sqrt(d))_i * v_hi        y = [a_1 .. a_H] · Wo + bo
+/// ```
+/// A query reads a list, so sequences of any lengths share their batches, and nothing is padded or masked: what a query must
+/// not see is not in its list. Whatever the number of instances, [`run`](Self::run) is two batches: all positions are
+/// projected, then each reads. A position's table names what it reads, so tables take `n²` words for `n` positions, and in
+/// training each pair has rows of gradients.
+///
+/// Parameters: the [`Linear`]s `name.in_proj` (`[width, 3 width]`: queries, keys and values side by side, a head after the
+/// other) and `name.out_proj`. Where keys or values have another width than queries, `name.q_proj`, `name.k_proj` and
+/// `name.v_proj` take the place of `name.in_proj`. [`pytorch`](crate::pytorch) says how PyTorch calls them.
+///
+/// ```
+/// use autobatch_ir::{EmitError, Graph, ModuleBuilder};
+/// use autobatch_nn::MultiHeadAttention;
+///
+/// # fn main() -> Result<(), EmitError> {
+/// let mut m = ModuleBuilder::new("m");
+/// let attention = MultiHeadAttention::new(&mut m, "attention", 8, 2);
+/// let g = Graph::new(&m.build()?);
+/// for (key, length) in [3, 5].into_iter().enumerate() {
+///     g.instance(key as u64);
+///     let xs: Vec<_> = (0..length).map(|_| g.input(&[0.5; 8])).collect();
+///     let all = attention.run(&g, &xs); // each position reads all
+///     let causal = attention.run_causal(&g, &xs); // each position reads those up to it
+///     let memory = attention.memory(&g, &all, &all);
+///     let cross = attention.read(causal[0], &memory); // a query from elsewhere
+///     g.output(&format!("y {key}"), cross);
+/// }
+/// assert_eq!(g.finish()?.instances(), 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MultiHeadAttention {
+    /// `x -> q k_1 .. k_H v_1 .. v_H`, where one width allows it.
+    itself: Option<CellOfAny>,
+    query: Cell<1, 1>,
+    /// `k v -> k_1 .. k_H v_1 .. v_H`
+    entry: CellOfAny,
+    /// `q, lists of k_1 .. k_H v_1 .. v_H -> y`
+    read: CellOfAny,
+    heads: usize,
+}
+
+/// What a [`MultiHeadAttention`] may do otherwise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MultiHeadOptions {
+    /// Whether the projections have biases, which begin at zero.
+    pub bias: bool,
+    /// How wide keys are, if not as wide as queries.
+    pub key: Option<usize>,
+    /// How wide values are, if not as wide as queries.
+    pub value: Option<usize>,
+    /// The weights' first values.
+    pub init: Init,
+}
+
+impl Default for MultiHeadOptions {
+    fn default() -> Self {
+        Self { bias: true, key: None, value: None, init: Init::Glorot(1.0) }
+    }
+}
+
+/// What queries read: the keys and values of every head, projected.
+#[derive(Clone, Debug)]
+pub struct AttentionMemory<'g> {
+    layer: MultiHeadAttention,
+    /// A list each of `k_1 .. k_H v_1 .. v_H`.
+    lists: Vec<Value<'g>>,
+}
+
+impl MultiHeadAttention {
+    /// With biases, for queries, keys and values of one width; `heads` divides it.
+    #[track_caller]
+    pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize) -> Self {
+        Self::with(m, name, width, heads, &MultiHeadOptions::default())
+    }
+
+    /// With options.
+    #[track_caller]
+    pub fn with(
+        m: &mut ModuleBuilder,
+        name: &str,
+        width: usize,
+        heads: usize,
+        options: &MultiHeadOptions,
+    ) -> Self {
+        let (key, value) = (options.key.unwrap_or(width), options.value.unwrap_or(width));
+        let joint = key == width && value == width;
+        let weights =
+            HeadWeights::declare(m, name, [width, heads], (!joint).then_some([key, value]), options);
+        let mut itself = None;
+        if joint {
+            let ports = [vector(width)];
+            let name = format!("{name}.project");
+            itself = Some(m.cell_of_any(&name, &ports, |_, ports| weights.project(ports[0])));
+        }
+        let query = m.cell(&format!("{name}.query"), [vector(width)], |_, [x]| [weights.query(x)]);
+        let ports = [vector(key), vector(value)];
+        let entry =
+            m.cell_of_any(&format!("{name}.entry"), &ports, |_, ports| weights.entry(ports[0], ports[1]));
+        let mut ports = vec![vector(width)];
+        ports.extend(weights.shape().list_types());
+        let read = m.cell_of_any(&format!("{name}.read"), &ports, |g, ports| {
+            vec![weights.read(g, ports[0], &ports[1..])]
+        });
+        Self { itself, query, entry, read, heads: weights.shape().heads }
+    }
+
+    /// What each position reads of all.
+    #[track_caller]
+    #[must_use]
+    pub fn run<'g>(
+        &self,
+        g: &'g Graph,
+        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Vec<Value<'g>> {
+        let (queries, columns) = self.projected(g, xs);
+        let lists = whole(g, &columns);
+        let mut read = Vec::with_capacity(queries.len());
+        for query in queries {
+            read.push(self.read_lists(g, query, &lists));
+        }
+        read
+    }
+
+    /// What each position reads of itself and those before it.
+    #[track_caller]
+    #[must_use]
+    pub fn run_causal<'g>(
+        &self,
+        g: &'g Graph,
+        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Vec<Value<'g>> {
+        let (queries, columns) = self.projected(g, xs);
+        let mut read = Vec::with_capacity(queries.len());
+        for (place, query) in queries.into_iter().enumerate() {
+            let lists = up_to(g, &columns, place);
+            read.push(self.read_lists(g, query, &lists));
+        }
+        read
+    }
+
+    /// Keys and values, as many of the one as of the other, for any number of queries.
+    #[track_caller]
+    #[must_use]
+    pub fn memory<'g>(
+        &self,
+        g: &'g Graph,
+        keys: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> AttentionMemory<'g> {
+        let keys: Vec<Value<'g>> = keys.into_iter().map(|key| *key.borrow()).collect();
+        let values: Vec<Value<'g>> = values.into_iter().map(|value| *value.borrow()).collect();
+        if keys.len() != values.len() {
+            let message = format!("{} keys want as many values, found {}", keys.len(), values.len());
+            let refused = g.refuse("attention", &message, "give each key its value", Location::caller());
+            return AttentionMemory { layer: *self, lists: vec![refused; 2 * self.heads] };
+        }
+        let mut columns = vec![Vec::with_capacity(keys.len()); 2 * self.heads];
+        for (key, value) in keys.into_iter().zip(values) {
+            let entry = g.call_of_any(self.entry, [key, value]);
+            columns.iter_mut().zip(entry).for_each(|(column, result)| column.push(result));
+        }
+        AttentionMemory { layer: *self, lists: whole(g, &columns) }
+    }
+
+    /// What the query reads out of a memory of this layer.
+    #[track_caller]
+    #[must_use]
+    pub fn read<'g>(&self, query: Value<'g>, memory: &AttentionMemory<'g>) -> Value<'g> {
+        let g = query.graph();
+        if memory.layer != *self {
+            let help = "make the memory with the layer that reads it";
+            return g.refuse("attention", "the memory is another layer's", help, Location::caller());
+        }
+        let [query] = g.call(self.query, query);
+        self.read_lists(g, query, &memory.lists)
+    }
+
+    #[track_caller]
+    fn read_lists<'g>(&self, g: &'g Graph, query: Value<'g>, lists: &[Value<'g>]) -> Value<'g> {
+        if lists.is_empty() {
+            return nothing_to_read(g);
+        }
+        g.call_of_any(self.read, [&query].into_iter().chain(lists))[0]
+    }
+
+    /// The positions' queries, and the columns of what they read.
+    #[track_caller]
+    fn projected<'g>(
+        &self,
+        g: &'g Graph,
+        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> (Vec<Value<'g>>, Vec<Vec<Value<'g>>>) {
+        let Some(itself) = self.itself else {
+            let message = "attention of a sequence to itself has keys and values as wide as queries";
+            let help = "use memory(..) and read(..) where widths differ";
+            let refused = g.refuse("attention", message, help, Location::caller());
+            return (vec![refused; xs.into_iter().count()], vec![vec![refused]; 2 * self.heads]);
+        };
+        project_all(g, itself, self.heads, xs)
+    }
+
+    /// How many heads there are.
+    #[must_use]
+    pub const fn heads(&self) -> usize {
+        self.heads
+    }
+}
+
+/// Each position's first result, and the columns of the others.
+#[track_caller]
+pub(crate) fn project_all<'g>(
+    g: &'g Graph,
+    project: CellOfAny,
+    heads: usize,
+    xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+) -> (Vec<Value<'g>>, Vec<Vec<Value<'g>>>) {
+    let mut queries = Vec::new();
+    let mut columns = vec![Vec::new(); 2 * heads];
+    for x in xs {
+        let projected = g.call_of_any(project, [x]);
+        queries.push(projected[0]);
+        // A fault gives fewer results, and is kept already.
+        columns.iter_mut().zip(&projected[1..]).for_each(|(column, &result)| column.push(result));
+    }
+    (queries, columns)
+}
+
+/// A list of each column; none if there is nothing in them.
+#[track_caller]
+pub(crate) fn whole<'g>(g: &'g Graph, columns: &[Vec<Value<'g>>]) -> Vec<Value<'g>> {
+    let mut lists = Vec::with_capacity(columns.len());
+    for column in columns.iter().filter(|column| !column.is_empty()) {
+        lists.push(g.list(column));
+    }
+    lists
+}
+
+/// A list of each column up to a place.
+#[track_caller]
+pub(crate) fn up_to<'g>(g: &'g Graph, columns: &[Vec<Value<'g>>], place: usize) -> Vec<Value<'g>> {
+    let mut lists = Vec::with_capacity(columns.len());
+    for column in columns.iter().filter(|column| !column.is_empty()) {
+        lists.push(g.list(&column[..column.len().min(place + 1)]));
+    }
+    lists
+}
+
+/// How a width is shared by heads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heads {
+    width: usize,
+    pub(crate) heads: usize,
+}
+
+impl Heads {
+    /// Refuses a number of heads that does not divide the width, and stands for one head then.
+    #[track_caller]
+    fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize) -> Self {
+        if heads != 0 && width.is_multiple_of(heads) && width / heads != 0 {
+            return Self { width, heads };
+        }
+        let message = format!("{heads} heads cannot share a width of {width}");
+        let help = Some("take a number of heads that divides the width".to_owned());
+        m.fail(&format!("attention {name}"), message, help, Location::caller());
+        Self { width, heads: 1 }
+    }
+
+    const fn head(self) -> usize {
+        self.width / self.heads
+    }
+
+    /// The types of the lists of `k_1 .. k_H v_1 .. v_H`.
+    pub(crate) fn list_types(self) -> impl Iterator<Item = Type> {
+        std::iter::repeat_n(list_of(self.head()), 2 * self.heads)
+    }
+}
+
+/// The projections, used inside cells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeadWeights {
+    input: Input,
+    out: Linear,
+    shape: Heads,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Input {
+    Joint(Linear),
+    Apart([Linear; 3]),
+}
+
+/// The part of a layer that is a [`Linear`].
+#[track_caller]
+pub(crate) fn linear(
+    m: &mut ModuleBuilder,
+    name: &str,
+    part: &str,
+    [inputs, outputs]: [usize; 2],
+    options: &MultiHeadOptions,
+) -> Linear {
+    let bias = options.bias.then_some(Init::ZEROS);
+    Linear::with(m, &format!("{name}.{part}"), inputs, outputs, options.init.clone(), bias)
+}
+
+impl HeadWeights {
+    #[track_caller]
+    pub(crate) fn declare(
+        m: &mut ModuleBuilder,
+        name: &str,
+        [width, heads]: [usize; 2],
+        apart: Option<[usize; 2]>,
+        options: &MultiHeadOptions,
+    ) -> Self {
+        let shape = Heads::new(m, name, width, heads);
+        let input = match apart {
+            None => Input::Joint(linear(m, name, "in_proj", [width, width.saturating_mul(3)], options)),
+            Some([key, value]) => Input::Apart([
+                linear(m, name, "q_proj", [width, width], options),
+                linear(m, name, "k_proj", [key, width], options),
+                linear(m, name, "v_proj", [value, width], options),
+            ]),
+        };
+        let out = linear(m, name, "out_proj", [width, width], options);
+        // Acceptance of a weight bounds the width, and so the ports.
+        let heads = if out.weight().id().is_some() { shape.heads } else { 1 };
+        Self { input, out, shape: Heads { width, heads } }
+    }
+
+    /// How the width is shared.
+    pub(crate) const fn shape(&self) -> Heads {
+        self.shape
+    }
+
+    /// `q k_1 .. k_H v_1 .. v_H`
+    #[track_caller]
+    pub(crate) fn project<'g>(&self, x: Value<'g>) -> Vec<Value<'g>> {
+        let [q, k, v] = self.three(x);
+        let mut results = vec![q];
+        results.extend(k.chunks(0, self.shape.heads));
+        results.extend(v.chunks(0, self.shape.heads));
+        results
+    }
+
+    #[track_caller]
+    fn three<'g>(&self, x: Value<'g>) -> [Value<'g>; 3] {
+        match self.input {
+            Input::Joint(all) => all.on(x).split(),
+            Input::Apart(each) => [each[0].on(x), each[1].on(x), each[2].on(x)],
+        }
+    }
+
+    #[track_caller]
+    fn query<'g>(&self, x: Value<'g>) -> Value<'g> {
+        match self.input {
+            Input::Joint(all) => all.on(x).slice(0..self.shape.width),
+            Input::Apart([query, ..]) => query.on(x),
+        }
+    }
+
+    #[track_caller]
+    fn entry<'g>(&self, key: Value<'g>, value: Value<'g>) -> Vec<Value<'g>> {
+        let [k, v] = match self.input {
+            Input::Joint(all) => {
+                let (key, value): ([_; 3], [_; 3]) = (all.on(key).split(), all.on(value).split());
+                [key[1], value[2]]
+            }
+            Input::Apart([_, of_key, of_value]) => [of_key.on(key), of_value.on(value)],
+        };
+        let mut results = k.chunks(0, self.shape.heads);
+        results.extend(v.chunks(0, self.shape.heads));
+        results
+    }
+
+    /// What a projected query reads out of the lists of `k_1 .. k_H v_1 .. v_H`.
+    #[track_caller]
+    pub(crate) fn read<'g>(&self, g: &'g Graph, query: Value<'g>, lists: &[Value<'g>]) -> Value<'g> {
+        let (keys, values) = lists.split_at(lists.len() / 2);
+        let scale = 1.0 / (self.shape.head() as f32).sqrt();
+        let mut heads = Vec::with_capacity(keys.len());
+        for ((query, &keys), &values) in query.chunks(0, self.shape.heads).into_iter().zip(keys).zip(values) {
+            heads.push(g.attend(query, keys, values, scale));
+        }
+        self.out.on_parts(g, heads)
+    }
+}

@@ -1,0 +1,84 @@
+//! [`Positions`]: says to each element of a sequence where it stands.
+
+use crate::any_cell::vector;
+use autobatch_ir::{Cell, Graph, INDEX, Init, ModuleBuilder, Value};
+use std::borrow::Borrow;
+use std::panic::Location;
+
+/// Adds to each element of a sequence a vector that says where it stands: a learned one, or sines and cosines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Positions {
+    kind: Kind,
+    width: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// `x i -> x + table[i]`
+    Learned {
+        cell: Cell<2, 1>,
+        longest: usize,
+    },
+    Sinusoidal,
+}
+
+impl Positions {
+    /// A table `name: [longest, width]` of learned vectors, uniform in `-0.1..0.1` at first. A longer sequence is refused.
+    #[track_caller]
+    pub fn learned(m: &mut ModuleBuilder, name: &str, longest: usize, width: usize) -> Self {
+        let table = m.table(name, [longest, width], Init::Uniform(0.1));
+        let ports = [vector(width), INDEX];
+        let cell = m.cell(&format!("{name}.add"), ports, |_, [x, place]| [x + table.row(place)]);
+        Self { kind: Kind::Learned { cell, longest }, width }
+    }
+
+    /// Sines and cosines of falling frequencies (Vaswani et al. 2017), for sequences of any length: see [`sinusoid`].
+    #[must_use]
+    pub const fn sinusoidal(width: usize) -> Self {
+        Self { kind: Kind::Sinusoidal, width }
+    }
+
+    /// Each element with its position added.
+    #[track_caller]
+    #[must_use]
+    pub fn add<'g>(
+        &self,
+        g: &'g Graph,
+        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Vec<Value<'g>> {
+        let mut placed = Vec::new();
+        for (place, x) in xs.into_iter().enumerate() {
+            placed.push(self.add_at(g, *x.borrow(), place));
+        }
+        placed
+    }
+
+    /// One element with the position `place`, counted from 0, added.
+    #[track_caller]
+    #[must_use]
+    pub fn add_at<'g>(&self, g: &'g Graph, x: Value<'g>, place: usize) -> Value<'g> {
+        match self.kind {
+            Kind::Sinusoidal => x + g.input(&sinusoid(place, self.width)),
+            Kind::Learned { cell, longest } if place < longest => {
+                let [x] = g.call(cell, (x, place as u32));
+                x
+            }
+            Kind::Learned { longest, .. } => {
+                let message = format!("there are {longest} positions, found one at {place}");
+                let help = "declare more, or take sinusoidal ones";
+                g.refuse("positions", &message, help, Location::caller())
+            }
+        }
+    }
+}
+
+/// Element `2i` is `sin(place / 10000^(2i / width))` and element `2i + 1` its cosine.
+#[must_use]
+pub fn sinusoid(place: usize, width: usize) -> Vec<f32> {
+    let angle = |number: usize| place as f64 / 10000f64.powf((number - number % 2) as f64 / width as f64);
+    let wave = |number: usize| match number % 2 {
+        0 => angle(number).sin(),
+        _ => angle(number).cos(),
+    };
+    (0..width).map(|number| wave(number) as f32).collect()
+}
