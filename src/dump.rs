@@ -78,7 +78,7 @@ impl Dump {
         let path = folder.join(name);
         let write = || {
             std::fs::create_dir_all(folder)?;
-            std::fs::write(&path, bytes)
+            autobatch_ir::files::write(&path, bytes)
         };
         write().map_err(|error| Error::Io { path: path.clone(), error })
     }

@@ -9,7 +9,7 @@ use autobatch_ir::LoadError;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Plan, Verified};
 use serde::{Deserialize, Serialize};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The extensions of graphs that passes rewrote before they were planned: `x.passes.graph` lies beside `x.plan`.
@@ -120,11 +120,9 @@ struct Head {
 
 /// The bytes of a file or of standard input.
 pub fn read(path: &str) -> Result<Vec<u8>, Failure> {
-    let bytes = if path == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        std::fs::read(path)
+    let bytes = match path {
+        "-" => autobatch_ir::files::read_standard_input(),
+        _ => autobatch_ir::files::read(Path::new(path)),
     };
     bytes.map_err(|error| Failure::input(format!("{}: {error}", spelled(path))).help("check the path"))
 }

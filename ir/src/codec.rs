@@ -273,7 +273,7 @@ pub(crate) fn read_file<T>(
     read: impl FnOnce(&[u8]) -> Result<T, LoadError>,
 ) -> Result<T, LoadError> {
     let named = || path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|error| LoadError::Io { path: named(), error })?;
+    let bytes = crate::files::read(path).map_err(|error| LoadError::Io { path: named(), error })?;
     read(&bytes).map_err(|error| LoadError::File { path: named(), error: Box::new(error) })
 }
 

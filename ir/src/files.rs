@@ -1,18 +1,101 @@
-//! Writing a file so that at every moment there is a whole one.
+//! Reading files to an end that is known, and writing a file so that at every moment there is a whole one.
 //!
-//! The bytes go to a file beside it, are brought to the disk, and take the name by a rename, which
+//! What has no length, such as a pipe, is read as far as [`MOST_STREAMED`], and a device as far as [`MOST_OF_DEVICE`]; of a file
+//! all that it has is read.
+//!
+//! Bytes to write go to a file beside it, are brought to the disk, and take the name by a rename, which
 //! is atomic; then the folder is brought to the disk too. Whoever is killed on the way leaves the
 //! file as it was, and at most a file that ends in `.partial`. A link stays one: the file that it leads to is replaced, with
 //! the permissions and, where the system lets us, the owner that it had; a file that may not be written is not replaced
 //! either. What is no file is never replaced: a device, a pipe, or what `/dev/stdout` leads to.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{Error, ErrorKind, Result, Write};
+use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Links that lead to links: so many systems follow.
 const MOST_LINKS: usize = 40;
+
+/// So many bytes are read at most of what has no length: a pipe, or standard input.
+pub const MOST_STREAMED: u64 = 1 << 30;
+/// So many bytes are read at most of a device, which may never end.
+pub const MOST_OF_DEVICE: u64 = 1 << 24;
+
+/// All bytes of a file, or of a pipe or device that ends soon enough.
+///
+/// # Errors
+/// What the system says, or that what is there goes on behind the most that is read of its kind.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    read_open(File::open(path)?, u64::MAX)
+}
+
+/// All bytes of a file, pipe or device that has no more than these.
+///
+/// # Errors
+/// As [`read`], and if there are more.
+pub fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>> {
+    read_open(File::open(path)?, most)
+}
+
+/// As [`read_at_most`], as text.
+///
+/// # Errors
+/// As [`read_at_most`], and if the bytes are no UTF-8.
+pub fn read_text_at_most(path: &Path, most: u64) -> Result<String> {
+    String::from_utf8(read_at_most(path, most)?).map_err(|error| Error::new(ErrorKind::InvalidData, error))
+}
+
+/// All bytes of standard input, which may be a file, a pipe or a device.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_standard_input() -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    take(std::io::stdin().lock(), 0, MOST_STREAMED, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn read_open(file: File, most: u64) -> Result<Vec<u8>> {
+    let found = file.metadata()?;
+    let mut bytes = Vec::new();
+    if found.is_file() && found.len() > most {
+        return Err(too_long(most));
+    }
+    // Some files of the system say that they are empty, and are not.
+    let limit = match found.is_file() {
+        true => MOST_STREAMED.max(found.len()),
+        false if is_device(&found) => MOST_OF_DEVICE,
+        false => MOST_STREAMED,
+    };
+    take(file, found.len(), limit.min(most), &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads to the end, which must come before the limit. About so many bytes are expected.
+fn take(from: impl Read, expected: u64, limit: u64, bytes: &mut Vec<u8>) -> Result<()> {
+    bytes.try_reserve_exact(usize::try_from(expected).unwrap_or(usize::MAX))?;
+    from.take(limit.saturating_add(1)).read_to_end(bytes)?;
+    if bytes.len() as u64 > limit { Err(too_long(limit)) } else { Ok(()) }
+}
+
+fn too_long(limit: u64) -> Error {
+    let message = format!(
+        "at most {limit} bytes are read of it, and it goes on; name the right file, or write what a pipe brings to one"
+    );
+    Error::new(ErrorKind::FileTooLarge, message)
+}
+
+#[cfg(unix)]
+fn is_device(found: &Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    found.file_type().is_char_device() || found.file_type().is_block_device()
+}
+
+#[cfg(not(unix))]
+fn is_device(_: &Metadata) -> bool {
+    false
+}
 
 /// Writes or replaces a file. Bytes for a device or pipe are passed on to it. In a folder where no file can be made, one
 /// that is there is written in place.
@@ -242,6 +325,41 @@ mod tests {
         write(&file, b"two").unwrap();
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(std::fs::read(&file).unwrap(), b"two");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_never_ends_is_read_to_a_limit_and_what_ends_as_a_whole() {
+        for endless in ["/dev/zero", "/dev/urandom"].map(Path::new).into_iter().filter(|path| path.exists()) {
+            let error = read(endless).expect_err("it has no end");
+            assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+            assert!(
+                error.to_string().contains("at most 16777216 bytes are read of it, and it goes on"),
+                "{error}"
+            );
+        }
+        let folder = folder("reads");
+        let file = folder.join("file");
+        write(&file, b"twelve bytes").unwrap();
+        assert_eq!(read(&file).unwrap(), b"twelve bytes");
+        assert_eq!(read_text_at_most(&file, 12).unwrap(), "twelve bytes");
+        assert_eq!(read_at_most(&file, 11).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        let mut bytes = Vec::new();
+        assert!(take(&b"stream"[..], 0, 6, &mut bytes).is_ok() && bytes == b"stream");
+        assert!(take(&b"stream"[..], 0, 5, &mut Vec::new()).is_err());
+        // What has a hole of more than there is room for.
+        File::create(&file).unwrap().set_len(1 << 62).ok();
+        if std::fs::metadata(&file).unwrap().len() > 1 << 60 {
+            assert_eq!(read(&file).unwrap_err().kind(), ErrorKind::OutOfMemory);
+        }
+        let (pipe, mut end) = std::io::pipe().unwrap();
+        let stream = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&pipe)));
+        end.write_all(b"through a pipe").unwrap();
+        drop(end);
+        if stream.exists() {
+            assert_eq!(read(&stream).unwrap(), b"through a pipe");
+        }
+        assert!(read(&folder).is_err() && read(&folder.join("none")).is_err());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -11,6 +11,7 @@ use crate::plan::{Store, StoreId, StoreKind};
 use crate::states::{State, States};
 use crate::types::{DType, Type};
 use crate::weights::Weights;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The role of the state that holds a parameter of `f16` or `bf16` in `f32`. Plans add it by
@@ -88,15 +89,16 @@ impl UpdateRecipe {
             kind: StoreKind::Param(decl.kind),
         };
         let mut stores: Vec<Store> = module.params.iter().map(param).collect();
+        let mut taken: BTreeSet<String> = stores.iter().map(|store| store.name.clone()).collect();
         for (of, state) in self.all_states(module) {
             let decl = &module.params[of.param.index()];
             let kind = StoreKind::State(StoreId(of.param.index() as u32));
-            push_store(&mut stores, format!("{}.{}", decl.name, state.role), decl.ty, kind);
+            push_store(&mut stores, &mut taken, format!("{}.{}", decl.name, state.role), decl.ty, kind);
         }
         for of in self.params.iter().filter(|of| of.param.index() < module.params.len()) {
             let decl = &module.params[of.param.index()];
             let kind = StoreKind::Grad(StoreId(of.param.index() as u32));
-            push_store(&mut stores, format!("{}.grad", decl.name), decl.ty, kind);
+            push_store(&mut stores, &mut taken, format!("{}.grad", decl.name), decl.ty, kind);
         }
         stores
     }
@@ -107,6 +109,13 @@ impl UpdateRecipe {
     /// If there is not enough memory.
     pub fn states(&self, weights: &Weights, module: &Module) -> Result<States, crate::states::StatesError> {
         let stores = self.stores(module);
+        let is_state = |store: &&Store| matches!(store.kind, StoreKind::State(_));
+        let elements: usize = stores.iter().filter(is_state).map(|store| store.ty.shape.elements()).sum();
+        // At once, because systems promise more in many small pieces than they have.
+        if Vec::<f32>::new().try_reserve_exact(elements).is_err() {
+            let (name, bytes) = ("what the optimiser keeps".to_owned(), 4 * elements as u64);
+            return Err(crate::states::StatesError::Memory { name, bytes });
+        }
         let states = stores.iter().filter(|store| matches!(store.kind, StoreKind::State(_)));
         let recipes = self.all_states(module);
         let made = states.zip(recipes).map(|(store, (of, recipe))| {
@@ -135,8 +144,14 @@ pub fn needs_master(module: &Module, param: ParamId) -> bool {
 }
 
 /// A store of `f32` under a name that no other store has.
-fn push_store(stores: &mut Vec<Store>, mut name: String, ty: Type, kind: StoreKind) {
-    while stores.iter().any(|store| store.name == name) {
+fn push_store(
+    stores: &mut Vec<Store>,
+    taken: &mut BTreeSet<String>,
+    mut name: String,
+    ty: Type,
+    kind: StoreKind,
+) {
+    while !taken.insert(name.clone()) {
         name.push('_');
     }
     stores.push(Store { name, ty: Type::new(DType::F32, ty.shape), kind });

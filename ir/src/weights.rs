@@ -65,6 +65,9 @@ impl ParamValues {
     }
 }
 
+/// Drawing an orthogonal matrix is cubic in its size. So many multiplications take a minute or two.
+const MOST_PRODUCTS: u64 = 1 << 37;
+
 /// Why values were refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WeightsError {
@@ -82,6 +85,13 @@ pub enum WeightsError {
         /// How many were given.
         found: usize,
     },
+    /// To draw orthogonal matrices of these sizes takes too long.
+    Orthogonal {
+        /// The parameter with which it became too much.
+        name: String,
+        /// Multiplications for it and those before it.
+        products: u64,
+    },
     /// The values of all parameters do not fit in memory.
     Memory {
         /// How many bytes they take.
@@ -98,6 +108,11 @@ impl fmt::Display for WeightsError {
             Self::Length { name, expected, found } => {
                 write!(f, "@{name}: expected {expected} values, found {found}; give one for each element")
             }
+            Self::Orthogonal { name, products } => write!(
+                f,
+                "@{name}: the orthogonal matrices up to it take {products} multiplications, drawn are those of at most \
+                 {MOST_PRODUCTS}; draw it otherwise, as glorot does, or give its values"
+            ),
             Self::Memory { bytes } => {
                 write!(f, "the parameters take {bytes} bytes, which cannot be had; declare smaller ones")
             }
@@ -141,12 +156,19 @@ impl Weights {
     /// As [`init`](Self::init), for modules that may come from anywhere.
     ///
     /// # Errors
-    /// If memory for the values cannot be had.
+    /// If memory for the values cannot be had, or orthogonal matrices are so large that drawing them takes minutes.
     pub fn try_init(module: &Module, seed: u64) -> Result<Self, WeightsError> {
         let elements: usize = module.params.iter().map(|decl| decl.ty.shape.elements()).sum();
         // At once, because systems promise more in many small pieces than they have.
         let had = Vec::<f32>::new().try_reserve_exact(elements);
         had.map_err(|_| WeightsError::Memory { bytes: elements as u64 * 4 })?;
+        let mut products = 0u64;
+        for decl in &module.params {
+            products = products.saturating_add(init::products(decl));
+            if products > MOST_PRODUCTS {
+                return Err(WeightsError::Orthogonal { name: decl.name.clone(), products });
+            }
+        }
         Ok(Self::init(module, seed))
     }
 
@@ -323,6 +345,18 @@ mod tests {
         let error = Weights::try_init(&module, 0).unwrap_err();
         assert_eq!(error, WeightsError::Memory { bytes: 1 << 48 });
         assert!(error.to_string().contains("281474976710656 bytes, which cannot be had"), "{error}");
+    }
+
+    #[test]
+    fn orthogonal_matrices_that_take_minutes_are_an_error() {
+        let mut m = ModuleBuilder::new("m");
+        m.param("small", [4, 3], Init::Saxe(1.0));
+        m.param("large", [1 << 13, 1 << 14], Init::Saxe(1.0));
+        let module = m.build().unwrap();
+        let start = std::time::Instant::now();
+        let error = Weights::try_init(&module, 0).unwrap_err();
+        assert_eq!(error, WeightsError::Orthogonal { name: "large".to_owned(), products: (1 << 41) + 72 });
+        assert!(start.elapsed().as_secs() < 5 && error.to_string().contains("draw it otherwise"), "{error}");
     }
 
     #[test]

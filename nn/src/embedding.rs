@@ -48,8 +48,8 @@ impl Embedding {
     }
 
     /// The same table with an index that stands for nothing: [`look`](Self::look) and [`row`](Self::row) give zeros for
-    /// it, whatever its row holds, and that row gets no gradient. [`scores`](Self::scores) are
-    /// of all rows.
+    /// it, whatever its row holds, and that row gets no gradient by them. [`scores`](Self::scores) are
+    /// of all rows: there it is a row like the others, with first numbers of its own and a gradient.
     #[must_use]
     pub const fn padding(self, index: u32) -> Self {
         Self { padding: Some(index), ..self }

@@ -255,7 +255,7 @@ mod tests {
     fn policies_with_other_options_are_others() {
         let table = |value: i64| -> Table {
             let state = format!(r#"{{"ready": [0], "values": [[0, {value}]]}}"#);
-            let text = format!(r#"{{"types": ["00"], "states": [{state}]}}"#);
+            let text = format!(r#"{{"names": 1, "types": ["00"], "states": [{state}]}}"#);
             serde_json::from_str(&text).unwrap()
         };
         let mut dear = CostTable::default();

@@ -11,15 +11,18 @@ use autobatch_ir::id::{CellId, SigId, TypeId};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
-/// The identity of the kernel of a signature.
+/// The identity of a signature: of its kernel, and the parameters that it names.
 pub(crate) fn of_signature(tables: Tables<'_>, sig: SigId) -> u128 {
     let mut content = Content::default();
     content.types_of(tables, sig);
-    match tables.sigs.get(sig).callee {
-        Callee::Op(op) => op.hash(&mut content),
-        Callee::Cell(cell) => content.body(tables, cell),
-    }
-    content.hash.value()
+    content.callee(tables, sig)
+}
+
+/// The identity of the kernel of a signature, which takes its parameters through ports: many signatures may have one.
+pub(crate) fn of_kernel(tables: Tables<'_>, sig: SigId) -> u128 {
+    let mut content = Content::default();
+    content.port_types(tables, sig);
+    content.callee(tables, sig)
 }
 
 /// The structural hash as a hasher of anything.
@@ -51,6 +54,14 @@ impl Hasher for Content {
 }
 
 impl Content {
+    fn callee(mut self, tables: Tables<'_>, sig: SigId) -> u128 {
+        match tables.sigs.get(sig).callee {
+            Callee::Op(op) => op.hash(&mut self),
+            Callee::Cell(cell) => self.body(tables, cell),
+        }
+        self.hash.value()
+    }
+
     fn types(&mut self, tables: Tables<'_>, ids: &[TypeId]) {
         self.write_usize(ids.len());
         ids.iter().for_each(|&id| tables.types.get(id).hash(self));
@@ -58,11 +69,15 @@ impl Content {
 
     /// What a signature says besides whom it calls.
     fn types_of(&mut self, tables: Tables<'_>, sig: SigId) {
+        self.port_types(tables, sig);
+        tables.sigs.get(sig).params.hash(self);
+    }
+
+    fn port_types(&mut self, tables: Tables<'_>, sig: SigId) {
         let signature = tables.sigs.get(sig);
         self.types(tables, &signature.operands);
         self.types(tables, &signature.param_types);
         self.types(tables, &signature.results);
-        signature.params.hash(self);
     }
 
     fn body(&mut self, tables: Tables<'_>, cell: CellId) {

@@ -23,7 +23,11 @@ impl KnownKernels {
     pub(crate) fn number(&mut self, kernels: &mut Vec<Arc<Kernel>>, kernel: Arc<Kernel>) -> u32 {
         let next = kernels.len() as u32;
         let known = if kernels.len() <= Self::FEW {
-            kernels.iter().zip(0..).find(|(known, _)| ***known == *kernel).map(|(_, number)| number)
+            kernels
+                .iter()
+                .zip(0..)
+                .find(|(known, _)| Arc::ptr_eq(known, &kernel) || ***known == *kernel)
+                .map(|(_, number)| number)
         } else {
             if self.numbers.is_empty() {
                 // Where kernels are equal, the first counts.

@@ -46,7 +46,7 @@ pub use price::{ClassWork, Work};
 pub use schedule::{Class, ClassCost, ClassCosts, CostError, CostTable, Price};
 pub use update::update_plan;
 
-use autobatch_ir::graph::{Callee, GraphData, Op, ParamArg, Signature};
+use autobatch_ir::graph::{Callee, GraphData, Op, Signature};
 use autobatch_ir::hash::BuildMix;
 use autobatch_ir::id::{AppId, SigId, TypeId, ValueId};
 use autobatch_ir::plan::{Kernel, Mode, Plan};
@@ -121,7 +121,6 @@ struct Compiled<T> {
     /// The identity of the content, of 128 bits like that of a graph's structure.
     content: u128,
     callee: Callee,
-    params: Box<[ParamArg]>,
     /// Those of operands, parameters and results.
     types: [Vec<Type>; 3],
     training: bool,
@@ -142,15 +141,7 @@ impl<T> Compiled<T> {
         let signature = graph.sigs.get(sig);
         let types = [&signature.operands, &signature.param_types, &signature.results]
             .map(|ids| ids.iter().map(|&id| graph.ty(id)).collect());
-        Self {
-            content,
-            callee: signature.callee,
-            params: signature.params.clone(),
-            types,
-            training,
-            wanted: wanted.cloned(),
-            made,
-        }
+        Self { content, callee: signature.callee, types, training, wanted: wanted.cloned(), made }
     }
 
     fn is_of(
@@ -161,7 +152,8 @@ impl<T> Compiled<T> {
         training: bool,
         wanted: Option<&Wanted>,
     ) -> bool {
-        let Signature { callee, operands, params, param_types, results } = signature;
+        // Parameters come through ports, whichever they are.
+        let Signature { callee, operands, params: _, param_types, results } = signature;
         let same =
             |ids: &[TypeId], types: &[Type]| ids.iter().map(|&id| graph.ty(id)).eq(types.iter().copied());
         let [own_operands, own_param_types, own_results] = &self.types;
@@ -174,7 +166,6 @@ impl<T> Compiled<T> {
             && self.training == training
             && same_callee
             && self.wanted.as_ref() == wanted
-            && self.params == *params
             && same(operands, own_operands)
             && same(param_types, own_param_types)
             && same(results, own_results)
@@ -371,7 +362,7 @@ impl Planner {
 fn kernel(known: &mut Known<Arc<Kernel>>, graph: &GraphData, sig: SigId, training: bool) -> Arc<Kernel> {
     let signature = graph.sigs.get(sig);
     let tables = Tables { module: &graph.module, types: &graph.types, sigs: &graph.sigs };
-    let content = content::of_signature(tables, sig);
+    let content = content::of_kernel(tables, sig);
     let known = known.entry(content as u64).or_default();
     let is_it = |compiled: &&Compiled<_>| compiled.is_of(graph, signature, content, training, None);
     if let Some(compiled) = known.iter().find(is_it) {
@@ -392,7 +383,7 @@ fn derivative(
 ) -> Result<Option<Arc<Derivative>>, differentiate::Refused> {
     let signature = graph.sigs.get(sig);
     let tables = Tables { module: &graph.module, types: &graph.types, sigs: &graph.sigs };
-    let content = content::of_signature(tables, sig);
+    let content = content::of_kernel(tables, sig);
     let known = known.entry(content as u64).or_default();
     let of_this = |compiled: &&Compiled<_>| compiled.is_of(graph, signature, content, training, Some(wanted));
     if let Some(compiled) = known.iter().find(of_this) {

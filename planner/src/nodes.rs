@@ -18,7 +18,7 @@ use autobatch_ir::id::{AppId, SigId, ValueId};
 pub struct Nodes {
     clusters: Clusters,
     prices: Vec<Price>,
-    names: Vec<u64>,
+    pub(crate) names: Vec<u64>,
 }
 
 impl Nodes {

@@ -9,7 +9,7 @@ use crate::mirror::Trained;
 use crate::train::arrays::{Array, Arrays, little_endian, to_bytes};
 use crate::train::files::{array_of, arrays as weights_arrays, extents, weights_of};
 use crate::train::trainer::Trainer;
-use autobatch_ir::files::replace;
+use autobatch_ir::files::{read as read_bytes, replace};
 use autobatch_ir::hash::{StructureHash, hash_bytes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -180,7 +180,7 @@ pub(crate) fn read_file<T>(
     path: &Path,
     read: impl FnOnce(&[u8]) -> Result<T, CheckpointError>,
 ) -> Result<T, CheckpointError> {
-    let bytes = std::fs::read(path).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })?;
+    let bytes = read_bytes(path).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })?;
     read(&bytes).map_err(|error| CheckpointError::File { path: path.to_owned(), error: Box::new(error) })
 }
 

@@ -11,7 +11,7 @@ use super::show::graph_json;
 use crate::args::ReduceArgs;
 use crate::console::{Console, progress};
 use crate::failure::{Answer, Failure};
-use crate::files::{Form, form_of, form_to_keep, load_graph, write};
+use crate::files::{Form, form_of, form_to_keep, load_graph, write, write_file};
 use crate::places::{apart, writable};
 use crate::words::{count, plural};
 use autobatch_ir::graph::GraphData;
@@ -75,7 +75,7 @@ impl Search<'_> {
         let extension = self.args.output.rsplit_once('.').map_or("graph", |(_, extension)| extension);
         let file = std::env::temp_dir().join(format!("autobatch-reduce-{}.{extension}", std::process::id()));
         let file = file.to_string_lossy().into_owned();
-        std::fs::write(&file, form(&file, graph)?).map_err(|error| Failure::output(&file, &error))?;
+        write_file(&file, &form(&file, graph)?)?;
         let words: Vec<String> = self.args.command.iter().map(|word| word.replace("{}", &file)).collect();
         let run = Command::new(&words[0])
             .args(&words[1..])

@@ -6,6 +6,7 @@
 use super::{BindError, Kernel, Stage, View};
 use crate::graph::Op;
 use crate::types::DType;
+use std::collections::HashMap;
 
 /// Words of a port that are indices or truth values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,12 +47,15 @@ impl Kernel {
     #[must_use]
     pub fn word_limits(&self) -> Vec<WordLimit> {
         let mut limits: Vec<WordLimit> = Vec::new();
-        let mut limit =
-            |view: View, below: u32, of: LimitOf| match limits.iter_mut().find(|known| known.view == view) {
+        let mut places: HashMap<View, usize> = HashMap::new();
+        let mut limit = |view: View, below: u32, of: LimitOf| {
+            let place = *places.entry(view).or_insert(limits.len());
+            match limits.get_mut(place) {
                 Some(known) if known.below <= below => {}
                 Some(known) => *known = WordLimit { view, below, of },
                 None => limits.push(WordLimit { view, below, of }),
-            };
+            }
+        };
         for (port, reg) in (0..self.ports).zip(&self.regs) {
             if reg.ty.dtype == DType::Bool && !reg.ty.is_list {
                 limit(self.whole(port), 2, LimitOf::Truth);

@@ -8,6 +8,7 @@
 //! The plan fixes what is computed, in which order of roundings, and where it lives. Tile shapes,
 //! weight packing, threads and pipelines belong to the runtimes. No bound number is part of a plan.
 
+pub mod blocks;
 pub mod bound;
 mod certificate;
 pub mod check;

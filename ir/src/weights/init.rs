@@ -27,6 +27,15 @@ pub(super) fn draw(decl: &ParamDecl, seed: u64) -> Vec<f32> {
     }
 }
 
+/// How many multiplications it takes to draw a parameter, where that is more than a few an element.
+pub(super) fn products(decl: &ParamDecl) -> u64 {
+    let Init::Saxe(_) = decl.init else { return 0 };
+    let (rows, columns) = (decl.ty.shape.rows() as u64, decl.ty.shape.width() as u64);
+    let (count, length) = (rows.min(columns), rows.max(columns));
+    // Of each vector its part along those before it is taken twice, which asks for two products an element.
+    count.saturating_mul(count).saturating_mul(length).saturating_mul(2)
+}
+
 /// The FNV-1a hash of a name, which no version of anything changes.
 fn name_key(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

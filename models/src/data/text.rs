@@ -15,7 +15,7 @@ pub(crate) fn read_with<T>(
     parse: impl FnOnce(&[u8], &str) -> Result<T, DataError>,
 ) -> Result<T, DataError> {
     let file = path.display().to_string();
-    let bytes = std::fs::read(path)
+    let bytes = autobatch::ir::files::read(path)
         .map_err(|error| DataError::in_file(&file, "a readable file", error.to_string()))?;
     parse(&bytes, &file)
 }

@@ -71,7 +71,8 @@ pub trait Optimize: Into<Optimizer> {
     }
 
     /// Multiplies the learning rate of some parameters by a factor: of several that apply, the one said last. A factor
-    /// of 0 keeps a parameter as it is and still costs its gradient; frozen parameters cost none.
+    /// of 0 keeps a parameter as it is and still costs its gradient; frozen parameters cost none. A rate that applies to no
+    /// parameter of a module is an error when the module is to be trained, and so is [`decay_only`](Self::decay_only).
     ///
     /// ```
     /// use autobatch_nn::optim::{Adam, Optimize};
@@ -188,7 +189,8 @@ impl Optimizer {
     /// named, and what is not named stays as it is.
     ///
     /// # Errors
-    /// If the rule emits what cannot be, or names a parameter that the module does not have.
+    /// If the rule emits what cannot be, or names a parameter that the module does not have; if a rate, or what decays, is
+    /// chosen such that it is no parameter of the module's.
     #[track_caller]
     pub fn recipe(&self, module: &Module, trained: &[ParamId]) -> Result<UpdateRecipe, EmitError> {
         let mut m = ModuleBuilder::new(self.rule.name());
@@ -197,6 +199,10 @@ impl Optimizer {
         trained.dedup();
         let floats = self.floats(1, 1.0).len() as u32;
         let shared = self.clip_norm.and_then(|norm| clip_factor(&mut m, floats, norm));
+        if let Some(message) = self.unused(module) {
+            let help = "choose parameters by the names that the module has, or leave this out".to_owned();
+            m.fail("optimiser", message, Some(help), std::panic::Location::caller());
+        }
         let mut params = Vec::with_capacity(trained.len());
         for &param in &trained {
             let Some(decl) = module.params.get(param.index()) else {
@@ -216,6 +222,28 @@ impl Optimizer {
             });
         }
         Ok(UpdateRecipe { cells: m.build()?, floats, norm: shared.is_some(), shared, params })
+    }
+
+    /// What was said of some parameters and applies to none.
+    fn unused(&self, module: &Module) -> Option<String> {
+        let applies =
+            |choice: &Choice| module.params.is_empty() || module.params.iter().any(|decl| choice(decl));
+        let said = match self.rates.iter().find(|(_, choice)| !applies(choice)) {
+            Some((factor, _)) => format!("rate({factor})"),
+            None if self.decays.as_ref().is_some_and(|choice| !applies(choice)) => "decay_only".to_owned(),
+            None => return None,
+        };
+        const SHOWN: usize = 12;
+        let mut names: Vec<String> =
+            module.params.iter().take(SHOWN).map(|decl| format!("@{}", decl.name)).collect();
+        if module.params.len() > SHOWN {
+            names.push(format!("and {} more", module.params.len() - SHOWN));
+        }
+        Some(format!(
+            "{said} applies to no parameter of the module {}, which has {}",
+            module.name,
+            names.join(", ")
+        ))
     }
 
     fn states(&self) -> Vec<StateRecipe> {

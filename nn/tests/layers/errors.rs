@@ -1,6 +1,9 @@
 //! Faults are kept with the user's line, and nothing panics.
 
-use autobatch_ir::{EmitError, Graph, ModuleBuilder, Value};
+use autobatch_ir::module::{Init, ParamDecl};
+use autobatch_ir::recipe::ParamRecipe;
+use autobatch_ir::{EmitError, Graph, ModuleBuilder, ParamId, Value, Weights};
+use autobatch_nn::optim::{Adam, Optimize, Optimizer, Sgd};
 use autobatch_nn::*;
 
 /// The fault of a module's declaration.
@@ -43,7 +46,47 @@ macro_rules! wrong_use {
     )*};
 }
 
+#[test]
+fn rates_and_decays_that_apply_to_no_parameter_name_those_there_are() {
+    let mut m = ModuleBuilder::new("m");
+    let _ = (Linear::new(&mut m, "out", 4, 2), Embedding::new(&mut m, "words", 9, 4));
+    let module = m.build().unwrap();
+    for (optimizer, said) in [
+        (Sgd::new(0.1).rate(0.5, |param| param.name == "word"), "rate(0.5) applies to no parameter"),
+        (Adam::new(0.1).decay_only(|param| param.name == "word"), "decay_only applies to no parameter"),
+    ] {
+        let error = optimizer.recipe(&module, &optimizer.all(&module)).expect_err("it applies to nothing");
+        at(&error, line!() - 1);
+        let message = error.to_string();
+        assert!(message.contains(said) && message.contains("@out.w, @out.b, @words"), "{message}");
+    }
+    let optimizer = Sgd::new(0.1).rate(0.5, |param| param.name == "words");
+    // Frozen parameters may have rates.
+    optimizer.recipe(&module, &[]).expect("a parameter has the name");
+}
+
+#[test]
+fn states_that_no_memory_holds_are_an_error() {
+    let mut m = ModuleBuilder::new("m");
+    m.param("w", [1 << 29], Init::ZEROS);
+    let mut module = (*m.build().unwrap()).clone();
+    let optimizer = Optimizer::from(Adam::new(0.1));
+    let mut recipe = optimizer.recipe(&module, &optimizer.all(&module)).unwrap();
+    // 2^48 bytes: no process has so many addresses, and each state alone could be had.
+    let (decl, own) = (module.params[0].clone(), recipe.params[0].clone());
+    let all = || 0..1 << 16;
+    module.params = all().map(|n| ParamDecl { name: format!("w{n}"), ..decl.clone() }).collect();
+    recipe.params = all().map(|n| ParamRecipe { param: ParamId::new(n), ..own.clone() }).collect();
+    let mut small = ModuleBuilder::new("small");
+    small.param("w", [1], Init::ZEROS);
+    let weights = Weights::init(&small.build().unwrap(), 0);
+    let error = recipe.states(&weights, &module).expect_err("there are not so many addresses");
+    assert!(error.to_string().contains("281474976710656 bytes, which cannot be had"), "{error}");
+}
+
 wrong_use! {
+    a_layer_norm_of_one_element_without_eps:
+        |_| (), |g, ()| { let _ = g.zeros([3, 1]).layer_norm(0.0); }, "rows of one element have no deviation";
     attention_over_nothing:
         |m| AdditiveAttention::new(m, "a", 2, 2, 2), |g, a| { let _ = a.read(g, g.zeros([2]), &[], NOTHING); },
         "there are no values to read";

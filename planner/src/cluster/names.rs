@@ -1,7 +1,8 @@
 //! Names of types: numbers that mean the same in every graph and every process.
 //!
 //! Type numbers count types in the order in which a graph meets them, so two graphs of one model number them differently. A name
-//! is the identity of the signature, bodies of cells included, with the places that are bound and not computed.
+//! is the identity of the signature, bodies of cells included, with the places that are bound and not computed. Tables of `fsm` keep
+//! names: who changes them counts `NAMES` up (`schedule/fsm/document.rs`), so that older tables are refused.
 
 use super::Clusters;
 use crate::compile::Tables;
@@ -37,4 +38,28 @@ fn name(graph: &GraphData, app: AppId) -> u64 {
         }
     }
     hash.value() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Nodes;
+    use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, f32};
+
+    #[test]
+    fn names_are_those_of_the_version_that_tables_tell() {
+        let mut m = ModuleBuilder::new("names");
+        let table = m.table("table", [5, 2], Init::ZEROS);
+        let weight = m.param("weight", [2, 2], Init::ZEROS);
+        let leaf = m.cell("leaf", [INDEX], |_, [word]| [table.row(word)]);
+        let node = m.cell("node", [f32(2), f32(2)], |g, [a, b]| [(g.affine([a], weight, None) + b).tanh()]);
+        let g = Graph::new(&m.build().expect("the model is well typed"));
+        let [a] = g.call(leaf, 3);
+        let [b] = g.call(node, [a, a.relu()]);
+        g.output("loss", b.cross_entropy(1));
+        let graph = g.finish().expect("the graph is well typed");
+        let names: Vec<String> =
+            Nodes::new(&graph, &[]).names.iter().map(|name| format!("{name:016x}")).collect();
+        // Where these change, older tables of `fsm` know nothing: count `NAMES` up, and write the new ones here.
+        assert_eq!(names, ["caae32b22a54edd9", "03c49f750ca227fd", "c523d1c359b884a4", "ac400cedbf7708c8"]);
+    }
 }

@@ -9,8 +9,7 @@
 //! called inside the body are inlined. Elementwise ops become one-instruction map stages, which
 //! [`fuse`] then joins into straight lines.
 //!
-//! *Cost.* Linear in the body after inlining; fusion is quadratic in the stages of one body, and
-//! happens once a cell.
+//! *Cost.* Linear in the body after inlining, once a cell: signatures that differ in their parameters alone have one kernel.
 
 pub(crate) mod fuse;
 

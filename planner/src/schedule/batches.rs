@@ -146,6 +146,10 @@ impl fmt::Display for Why {
             Self::TooManyTypes { types } => {
                 write!(f, "{types} types depend on each other, too many to search; ordered by depth")
             }
+            Self::Learned { known: 0, unknown } => write!(
+                f,
+                "learned table knows none of {unknown} states, the ratio decided all; train it on graphs like this one"
+            ),
             Self::Learned { known, unknown } => {
                 write!(f, "learned table decided {known} times, {unknown} unknown states went to the ratio")
             }

@@ -14,10 +14,9 @@
 //!
 //! Planning is in the table for the same reason: a search that costs more than the steps it saves does not pay.
 
+use autobatch_ir::files::read_text_at_most;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The environment variable that names a file with a cost table.
@@ -206,13 +205,7 @@ impl CostTable {
     pub fn load(path: impl AsRef<Path>) -> Result<Self, CostError> {
         let path = path.as_ref();
         let unreadable = |message: String| CostError::Read { file: path.to_owned(), message };
-        let mut text = String::new();
-        // A device has no size to be asked for.
-        let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
-        let size = read.map_err(|error| unreadable(error.to_string()))? as u64;
-        if size > MOST_BYTES {
-            return Err(unreadable(format!("a cost table has at most {MOST_BYTES} bytes, it has more")));
-        }
+        let text = read_text_at_most(path, MOST_BYTES).map_err(|error| unreadable(error.to_string()))?;
         Self::from_json(&text)
             .map_err(|error| CostError::File { file: path.to_owned(), error: Box::new(error) })
     }

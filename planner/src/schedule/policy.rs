@@ -5,12 +5,15 @@
 use super::{
     Agenda, Auto, Beam, CostError, CostTable, Depth, Fsm, FsmError, Mean, Ratio, Schedule, Table, Unbatched,
 };
+use autobatch_ir::files::read_text_at_most;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// The largest beam width that a name may ask for.
 pub(super) const WIDEST: u32 = 4096;
+/// The longest table of `fsm`; those of large models have some hundred thousand bytes.
+const MOST_BYTES: u64 = 1 << 28;
 
 /// A policy as it is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +49,7 @@ impl Policy {
             Self::Ratio => Box::new(Ratio),
             Self::Beam(width) => Box::new(Beam { width: *width, ..Beam::default() }),
             Self::Fsm(file) => {
-                let text = std::fs::read_to_string(file)
+                let text = read_text_at_most(file, MOST_BYTES)
                     .map_err(|error| LoadError::Read { file: file.clone(), error })?;
                 let table = Table::from_json(&text)
                     .map_err(|error| LoadError::Table { file: file.clone(), error })?;

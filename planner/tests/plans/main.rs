@@ -14,6 +14,7 @@ mod own_policy;
 mod proof;
 mod refusals;
 mod rewrites;
+mod sizes;
 mod updates;
 mod vocabulary;
 

@@ -56,6 +56,24 @@ fn losses_that_are_constants_have_gradients() {
 }
 
 #[test]
+fn what_has_no_finite_gradient_is_said_so() {
+    let mut m = ModuleBuilder::new("endless");
+    let cell = m.cell("cell", [f32(2)], |_, [x]| [(x - x).log()]);
+    let g = Graph::new(&m.build().expect("sound"));
+    let x = g.input(&[0.5, 0.25]);
+    let [y] = g.call(cell, x);
+    let loss = y.mse(g.zeros([2]));
+    g.loss("loss", loss);
+    let [x, loss] = [x, loss].map(|value| value.id().expect("of the graph"));
+    let graph = g.finish().expect("sound");
+    let plan = trained(&graph, &[(loss, 1.0)], &[x]);
+    let message = check(&plan, &graph, NOTHING_MORE).expect_err("nothing can be compared").to_string();
+    let said =
+        "contributes to the gradient of operand 0 is infinite or no number on every lane of random numbers";
+    assert!(message.contains(said) && message.contains("cannot be proven"), "{message}");
+}
+
+#[test]
 fn roots_and_logarithms_of_parameters_are_proven() {
     let mut m = ModuleBuilder::new("roots");
     let w = m.param("w", [3, 3], Init::Glorot(1.0));

@@ -23,6 +23,8 @@ const SPLIT_ELEMENTS: usize = 100_000;
 const ROWS_AT_ONCE: usize = 512;
 /// Elements of the gradients that are summed together: they go through the cache once for so many rows.
 const MOST_TOGETHER: usize = 1 << 18;
+/// So many finals are played together at most: each is compared with those before it.
+const MOST_FINALS: usize = 256;
 
 /// What finals read.
 #[derive(Clone, Copy)]
@@ -76,8 +78,8 @@ fn together(plan: &Plan, finals: &[Final]) -> usize {
     let (mut count, mut elements, first) = (1, size(&finals[0]), rows(&finals[0]));
     while let Some(next) = finals.get(count) {
         elements += size(next);
-        let apart = finals[..count].iter().all(|before| !meet(plan, before, next));
-        if elements >= MOST_TOGETHER || !apart || rows(next) != first {
+        let apart = || finals[..count].iter().all(|before| !meet(plan, before, next));
+        if elements >= MOST_TOGETHER || count == MOST_FINALS || rows(next) != first || !apart() {
             break;
         }
         count += 1;

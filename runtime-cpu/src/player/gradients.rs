@@ -10,7 +10,9 @@ use super::RunError;
 use super::touched::{Touched, is_listed};
 use crate::kernels::Scratch;
 use autobatch_ir::ParamId;
+use autobatch_ir::plan::blocks::lie_apart;
 use autobatch_ir::plan::{Final, FinalSum, Plan, Store, StoreId, StoreKind};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The gradients of the plan that was played last, by store. Memory grows and stays.
@@ -55,9 +57,8 @@ impl Gradients {
         if self.stores.len() < plan.stores.len() {
             self.stores.resize_with(plan.stores.len(), Gradient::default);
         }
-        for number in 0..plan.finals.len() {
-            self.fresh[number] = is_fresh(plan, number);
-        }
+        find_fresh(plan, &mut self.fresh);
+        let covered = covered(plan, &self.fresh);
         for (number, store) in plan.stores.iter().enumerate() {
             let gradient = &mut self.stores[number];
             if !matches!(store.kind, StoreKind::Grad(_)) {
@@ -79,7 +80,7 @@ impl Gradients {
                     }
                 }
                 _ => {
-                    if !is_covered(plan, &self.fresh, number) {
+                    if covered[number] != elements as u64 {
                         gradient.values.clear();
                     }
                     gradient.values.resize(elements, 0.0);
@@ -126,10 +127,32 @@ fn block(plan: &Plan, sum: &Final) -> [Range<u64>; 2] {
     }
 }
 
-/// Whether no final before this one reaches its block, of which it writes every element.
-fn is_fresh(plan: &Plan, number: usize) -> bool {
-    let own = &plan.finals[number];
-    own.sum != FinalSum::Tgrad && plan.finals[..number].iter().all(|before| !meet(plan, before, own))
+/// So many blocks of a store that meet in part are compared with each other.
+const FEW_BLOCKS: usize = 256;
+
+/// Finds out of which final's block, which it writes as a whole, no final before it reaches an element. Of stores with
+/// many blocks that meet in part none counts as such: it is filled with zeros, to which they add.
+fn find_fresh(plan: &Plan, fresh: &mut [bool]) {
+    let mut of_store: BTreeMap<StoreId, Vec<usize>> = BTreeMap::new();
+    for (number, sum) in plan.finals.iter().enumerate() {
+        of_store.entry(sum.store).or_default().push(number);
+    }
+    for finals in of_store.into_values() {
+        let mut first: BTreeMap<[u64; 4], usize> = BTreeMap::new();
+        for &number in &finals {
+            let [rows, columns] = block(plan, &plan.finals[number]);
+            first.entry([rows.start, rows.end, columns.start, columns.end]).or_insert(number);
+        }
+        let apart = lie_apart(first.keys().map(|&[top, bottom, left, right]| [top..bottom, left..right]));
+        let mut numbers: Vec<usize> = first.into_values().collect();
+        numbers.sort_unstable();
+        let few = numbers.len() <= FEW_BLOCKS;
+        for (place, &number) in numbers.iter().enumerate() {
+            let own = &plan.finals[number];
+            let alone = || numbers[..place].iter().all(|&before| !meet(plan, &plan.finals[before], own));
+            fresh[number] = own.sum != FinalSum::Tgrad && (apart || few && alone());
+        }
+    }
 }
 
 /// The store of each parameter's gradient, into a list that is written over: in one pass, whatever the number of parameters.
@@ -153,10 +176,13 @@ pub(super) fn meet(plan: &Plan, one: &Final, other: &Final) -> bool {
     }
 }
 
-/// Whether finals that overwrite reach every element of a store.
-fn is_covered(plan: &Plan, fresh: &[bool], store: usize) -> bool {
-    let own = plan.finals.iter().zip(fresh).filter(|(sum, fresh)| sum.store.index() == store && **fresh);
-    let area = |[rows, columns]: [Range<u64>; 2]| (rows.end - rows.start) * (columns.end - columns.start);
-    // Blocks that overwrite do not meet, so their sizes add up.
-    own.map(|(sum, _)| area(block(plan, sum))).sum::<u64>() == plan.stores[store].ty.shape.elements() as u64
+/// How many elements of each store are reached by finals that overwrite.
+fn covered(plan: &Plan, fresh: &[bool]) -> Vec<u64> {
+    let mut covered = vec![0; plan.stores.len()];
+    for (sum, _) in plan.finals.iter().zip(fresh).filter(|(_, fresh)| **fresh) {
+        let [rows, columns] = block(plan, sum);
+        // Blocks that overwrite do not meet, so their sizes add up.
+        covered[sum.store.index()] += (rows.end - rows.start) * (columns.end - columns.start);
+    }
+    covered
 }

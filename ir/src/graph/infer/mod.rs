@@ -86,7 +86,13 @@ pub fn infer(op: &Op, operands: &[Type], params: &[Type]) -> Inferred {
         Op::Softmax | Op::LogSoftmax => rows_of(operands[0]).map(|_| vec![operands[0]]),
         Op::LayerNorm { eps } => {
             finite(*eps)?;
-            rows_of(operands[0]).map(|_| vec![operands[0]])
+            rows_of(operands[0])?;
+            if operands[0].shape.width() == 1 && eps.get() == 0.0 {
+                let message =
+                    format!("rows of one element have no deviation, found {} and eps 0", operands[0]);
+                return Err(InferError::new(message).help("give an eps above 0, or longer rows"));
+            }
+            Ok(vec![operands[0]])
         }
         Op::LogSumExp | Op::Norm => rows_of(operands[0]).map(|rows| vec![Type::new(DType::F32, rows)]),
         Op::ListFold(_) => float(operands[0].element()).map(|ty| vec![ty]),

@@ -162,7 +162,8 @@ impl<'g> Value<'g> {
         self.graph.apply_values(&op, &[self], Location::caller())
     }
 
-    /// Each row less its mean, divided by its deviation.
+    /// Each row less its mean, divided by its deviation: by the root of the variance and `eps`, which must be above 0 where
+    /// rows have one element.
     #[track_caller]
     #[must_use]
     pub fn layer_norm(self, eps: f32) -> Self {

@@ -33,8 +33,8 @@
 //! * **G17** Ports stand at the head of a body, and nowhere else.
 //! * **G18** A body that draws noise ends its ports with two of type `u32`.
 //! * **G19** A body calls earlier cells only.
-//! * **G20** Calls nest at most [`MAX_NESTING`] deep, and a body has at most [`MAX_INLINED`]
-//!   applications after inlining.
+//! * **G20** Calls nest at most [`MAX_NESTING`] deep, and the bodies of a module have at most
+//!   [`MAX_INLINED`] applications together after inlining: what planning and proving cost follows from that sum.
 //! * **G21** The results of a body are its values, and no lists.
 //!
 //! Graphs:
@@ -66,7 +66,7 @@ use signatures::Facts;
 
 /// How deep calls of cells by cells may nest.
 pub const MAX_NESTING: u32 = 64;
-/// How many applications the body of a cell may have after inlining.
+/// How many applications the bodies of all cells of a module may have together after inlining.
 pub const MAX_INLINED: u64 = 1 << 20;
 
 rules! {
@@ -155,6 +155,8 @@ struct Verifier<'a> {
     sites: &'a [Site],
     facts: Vec<Facts<'a>>,
     cells: Vec<CellFacts>,
+    /// Applications of the bodies so far, after inlining.
+    inlined: u64,
     findings: VerifyErrors,
 }
 
@@ -181,6 +183,7 @@ impl<'a> Verifier<'a> {
             sites,
             facts: Vec::new(),
             cells: Vec::new(),
+            inlined: 0,
             findings: Findings::default(),
         }
     }

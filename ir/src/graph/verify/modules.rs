@@ -142,11 +142,17 @@ impl Verifier<'_> {
         let facts = &mut self.cells[cell.index()];
         (facts.depth, facts.inlined) = (calls.depth, calls.inlined);
         (facts.needs, facts.tables) = (lengths.into_needs(), tables);
-        if calls.depth > MAX_NESTING || calls.inlined > MAX_INLINED {
-            let (depth, inlined) = (calls.depth, calls.inlined);
+        if calls.depth > MAX_NESTING {
+            let message = format!("calls nest at most {MAX_NESTING} deep, found {}", calls.depth);
+            self.report(Rule::Nesting, at, message);
+        }
+        let before = self.inlined;
+        self.inlined = before.saturating_add(calls.inlined);
+        if before <= MAX_INLINED && self.inlined > MAX_INLINED {
             let message = format!(
-                "calls nest at most {MAX_NESTING} deep and inline to at most {MAX_INLINED} applications, \
-                 found {depth} and {inlined}"
+                "the bodies of a module have at most {MAX_INLINED} applications together after inlining, \
+                 found {} up to this one, {} of them its own; call cells from the graph, or less often",
+                self.inlined, calls.inlined
             );
             self.report(Rule::Nesting, at, message);
         }

@@ -195,6 +195,18 @@ pub enum Disagreement {
         /// The number of the result.
         result: usize,
     },
+    /// What a signature contributes to a gradient is finite on none of the lanes on which its derivative is played, so nothing
+    /// can be compared.
+    NotFinite {
+        /// A step in reverse.
+        step: StepId,
+        /// The signature.
+        sig: SigId,
+        /// An application of it.
+        app: AppId,
+        /// The operand, or the parameter, to whose gradient it contributes.
+        to: String,
+    },
     /// A final takes rows that are no contribution to its parameter.
     Final {
         /// The final.
@@ -297,6 +309,12 @@ impl fmt::Display for Disagreement {
             Self::Derivative { kernel, step, result } => write!(
                 f,
                 "kernel {kernel}: result {result} is no gradient of the signature whose reverse step {step} plays"
+            ),
+            Self::NotFinite { step, sig, app, to } => write!(
+                f,
+                "step {step}: what {sig} ({app}) contributes to the gradient of {to} is infinite or no number on every lane of \
+                 random numbers, by the reference too, so its reverse cannot be proven; keep what divides by 0 or overflows \
+                 out of what is differentiated"
             ),
             Self::Final { number, part, lane, app } => {
                 write!(f, "final {number}: lane {lane} of part {part} ")?;

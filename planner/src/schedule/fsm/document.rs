@@ -5,10 +5,17 @@
 use super::{Entry, FsmError, Table};
 use serde::{Deserialize, Serialize};
 
+/// How types get their names. It counts up whenever a type gets another name than before, because an older table would then
+/// know no type, and the ratio would decide all.
+pub(super) const NAMES: u32 = 1;
+
 /// A table as JSON has it.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Document {
+    /// The [`NAMES`] that the table was made with.
+    #[serde(default)]
+    names: u32,
     /// The names of types, ascending.
     types: Vec<String>,
     states: Vec<State>,
@@ -34,14 +41,19 @@ impl From<Table> for Document {
             values: entry.values.iter().map(|&(name, value)| (number(name), value)).collect(),
         };
         let states = table.entries.iter().map(state).collect();
-        Self { types: names.iter().map(|name| format!("{name:016x}")).collect(), states }
+        Self { names: NAMES, types: names.iter().map(|name| format!("{name:016x}")).collect(), states }
     }
 }
 
 impl TryFrom<Document> for Table {
     type Error = FsmError;
 
-    fn try_from(Document { types, states }: Document) -> Result<Self, FsmError> {
+    fn try_from(Document { names: version, types, states }: Document) -> Result<Self, FsmError> {
+        if version != NAMES {
+            return Err(FsmError(format!(
+                "it calls types by names of version {version}, this program by names of version {NAMES}, so it would know none"
+            )));
+        }
         let names = types.iter().map(|name| {
             u64::from_str_radix(name, 16).map_err(|_| FsmError(format!("{name:?} is no name of a type")))
         });
@@ -64,7 +76,9 @@ impl TryFrom<Document> for Table {
             }
             let values = values.into_iter().map(|(ty, value)| Ok((name(at, ty)?, value)));
             let values = values.collect::<Result<Vec<(u64, i64)>, FsmError>>()?;
-            if let Some((ty, _)) = values.iter().find(|(ty, _)| !ready.contains(ty)) {
+            let mut sorted = ready.clone();
+            sorted.sort_unstable();
+            if let Some((ty, _)) = values.iter().find(|(ty, _)| sorted.binary_search(ty).is_err()) {
                 let place = names.partition_point(|known| known < ty);
                 return Err(FsmError(format!(
                     "state {at} gives a value to type {place}, expected a type that is ready"

@@ -68,14 +68,14 @@ fn a_table_knows_types_by_name_whatever_their_numbers_are() {
 
 #[test]
 fn malformed_tables_are_refused() {
-    let types = r#""types": ["01", "02", "03"]"#;
+    let types = r#""names": 1, "types": ["01", "02", "03"]"#;
     for text in [
         "",
         "{}",
         "[]",
-        r#"{"types": ["02", "01"], "states": []}"#,
-        r#"{"types": ["word"], "states": []}"#,
-        r#"{"types": [], "states": [], "more": 1}"#,
+        r#"{"names": 1, "types": ["02", "01"], "states": []}"#,
+        r#"{"names": 1, "types": ["word"], "states": []}"#,
+        r#"{"names": 1, "types": [], "states": [], "more": 1}"#,
         &format!(r#"{{{types}, "states": [{{"ready": [1, 2], "values": []}}]}}"#),
         &format!(r#"{{{types}, "states": [{{"ready": [1, 3], "values": [[1, -1]]}}]}}"#),
         &format!(r#"{{{types}, "states": [{{"ready": [1, 2], "values": [[0, -1]]}}]}}"#),
@@ -87,6 +87,30 @@ fn malformed_tables_are_refused() {
     ] {
         assert!(Table::from_json(text).is_err(), "{text}");
     }
+    for older in [r#"{"types": ["01"], "states": []}"#, r#"{"names": 9, "types": ["01"], "states": []}"#] {
+        let said = Table::from_json(older).expect_err("its names are others").to_string();
+        assert!(
+            said.contains("this program by names of version 1") && said.ends_with("; train it again"),
+            "{said}"
+        );
+    }
     let empty = format!(r#"{{{types}, "states": []}}"#);
     assert!(Table::from_json(&empty).is_ok_and(|table| table.is_empty()));
+}
+
+#[test]
+fn a_table_with_many_types_in_one_state_is_read_in_time() {
+    let many = 100_000;
+    let (types, all, values): (Vec<_>, Vec<_>, Vec<_>) = (
+        (0..many).map(|ty| format!("\"{ty:016x}\"")).collect(),
+        (0..many).rev().map(|ty| ty.to_string()).collect(),
+        (0..many).map(|ty| format!("[{ty},-1]")).collect(),
+    );
+    let [types, all, values] = [types, all, values].map(|items| items.join(","));
+    let text = format!(
+        r#"{{"names": 1, "types": [{types}], "states": [{{"ready": [{all}], "values": [{values}]}}]}}"#
+    );
+    let start = std::time::Instant::now();
+    assert_eq!(Table::from_json(&text).map(|table| table.len()), Ok(1));
+    assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
 }

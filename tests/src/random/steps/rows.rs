@@ -47,7 +47,7 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
 fn layer_norm<'g>(stage: &Stage<'g, '_>, step: &Step, x: Value<'g>) -> Value<'g> {
     let width = x.shape().width();
     match step.size % 3 {
-        1 if stage.options.wild => x.layer_norm(0.0),
+        1 if stage.options.wild && width > 1 => x.layer_norm(0.0),
         1 if width > 1 => {
             let rest = stage.g.zeros([width - 1]);
             let far = stage.g.concat([stage.g.fill([1], 16.0), rest]).broadcast(x.shape());

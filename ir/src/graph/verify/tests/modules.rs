@@ -249,8 +249,27 @@ fn g20_bodies_nest_and_grow_within_limits() {
     let errors = m.build().unwrap().verify().expect_err("the last inlines to 2^70 applications");
     let first = &errors.findings()[0];
     assert_eq!(first.rule, Rule::Nesting);
-    assert_snapshot!(first, @"G20 cell @c19: calls nest at most 64 deep and inline to at most 1048576 applications, found 20 and 2097151");
-    assert_snapshot!(errors.findings().last().unwrap(), @"G20 cell @c69: calls nest at most 64 deep and inline to at most 1048576 applications, found 70 and 18446744073709551615");
+    assert_snapshot!(first, @"G20 cell @c18: the bodies of a module have at most 1048576 applications together after inlining, found 2097129 up to this one, 1048575 of them its own; call cells from the graph, or less often");
+    assert_snapshot!(errors.findings().last().unwrap(), @"G20 cell @c69: calls nest at most 64 deep, found 70");
+}
+
+#[test]
+fn g20_bounds_the_sum_over_a_module_too() {
+    let mut m = ModuleBuilder::new("wide");
+    for number in 0..40 {
+        let mut cell =
+            m.cell(&format!("c{number}"), [f32([1])], move |_, [x]| [x.scale_gradient(number as f32).exp()]);
+        for level in 1..17 {
+            let inner = cell;
+            cell = m.cell(&format!("c{number}.{level}"), [f32([1])], |g, [x]| {
+                let [x] = g.call(inner, x);
+                g.call(inner, x)
+            });
+        }
+    }
+    let errors = m.build().unwrap().verify().expect_err("no body is too large, and all together are");
+    assert_eq!(errors.findings().len(), 1);
+    assert_snapshot!(errors.findings()[0], @"G20 cell @c2.3: the bodies of a module have at most 1048576 applications together after inlining, found 1048590 up to this one, 31 of them its own; call cells from the graph, or less often");
 }
 
 #[test]

@@ -295,6 +295,9 @@ impl Class {
                     same_dy.compare(&dy, own);
                 }
             }
+            if same_x.differs || same_dy.differs {
+                return false;
+            }
         }
         same_dy.holds() && (same_x.holds() || !same_x.started)
     }
@@ -327,7 +330,10 @@ impl Same {
         }
         for ((&found, &wanted), finite) in found.iter().zip(wanted).zip(&mut self.finite) {
             let found = f32::from_bits(found);
-            self.differs |= found != wanted && !(found.is_nan() && wanted.is_nan());
+            if found != wanted && !(found.is_nan() && wanted.is_nan()) {
+                self.differs = true;
+                return;
+            }
             *finite |= wanted.is_finite();
         }
     }

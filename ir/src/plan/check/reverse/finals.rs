@@ -5,6 +5,7 @@ use super::uses::WHOLE;
 use super::{Derivative, Name, Reverse};
 use crate::graph::ParamArg;
 use crate::id::{AppId, ParamId, SigId};
+use crate::plan::blocks::lie_apart;
 use crate::plan::check::lanes::Lanes;
 use crate::plan::check::report::Disagreement;
 use crate::plan::{Final, FinalPart, Operand, StoreId, StoreKind};
@@ -189,6 +190,9 @@ impl Lanes<'_> {
             while reverse.taken.get(at).is_some_and(|taken| taken.0 as usize == app.index()) {
                 at += 1;
             }
+            if self.report.is_full() {
+                return;
+            }
             if !reverse.expected.reached[app.index()] {
                 continue;
             }
@@ -219,27 +223,17 @@ impl Lanes<'_> {
         blocks: &[u32],
     ) -> Option<ParamId> {
         let truth = reverse.truths.get(sig)?;
-        for (number, uses) in truth.uses.iter().enumerate().filter(|(_, uses)| wanted[uses.param.index()]) {
-            let mut counts: BTreeMap<Block, u32> = BTreeMap::new();
-            let own = blocks.iter().map(|&block| known.blocks[block as usize].1);
-            for block in own.filter(|block| block.uses as usize == number) {
-                *counts.entry(block).or_default() += 1;
-            }
-            let once: Vec<&Block> = counts.keys().collect();
-            let overlap = |a: (u32, u32), b: (u32, u32)| a.0 < b.1 && b.0 < a.1;
-            let disjoint = (0..once.len()).all(|place| {
-                once[..place].iter().all(|other| {
-                    !(overlap(other.rows, once[place].rows) && overlap(other.columns, once[place].columns))
-                })
-            });
-            let area: u64 = once
-                .iter()
-                .map(|block| {
-                    u64::from(block.rows.1 - block.rows.0) * u64::from(block.columns.1 - block.columns.0)
-                })
-                .sum();
+        let mut counts: Vec<BTreeMap<Block, u32>> = vec![BTreeMap::new(); truth.uses.len()];
+        for block in blocks.iter().map(|&block| known.blocks[block as usize].1) {
+            *counts[block.uses as usize].entry(block).or_default() += 1;
+        }
+        let range = |(from, to): (u32, u32)| u64::from(from)..u64::from(to);
+        for (uses, counts) in truth.uses.iter().zip(&counts).filter(|(uses, _)| wanted[uses.param.index()]) {
+            let once = || counts.keys().map(|block| [range(block.rows), range(block.columns)]);
+            let area: u64 =
+                once().map(|[rows, columns]| (rows.end - rows.start) * (columns.end - columns.start)).sum();
             let times = counts.values().all(|&count| count == uses.count);
-            if !disjoint || !times || area != truth.area(uses) {
+            if !times || area != truth.area(uses) || !lie_apart(once()) {
                 return Some(uses.param);
             }
         }

@@ -328,7 +328,10 @@ impl Lanes<'_> {
                 None => {}
             }
         }
-        Err(Disagreement::Derivative { kernel: step.kernel, step: id, result: stray })
+        Err(match truth.nowhere_finite() {
+            Some(to) => Disagreement::NotFinite { step: id, sig, app: self.plan.lanes(step)[0], to },
+            None => Disagreement::Derivative { kernel: step.kernel, step: id, result: stray },
+        })
     }
 
     /// The first lane that takes nothing which all lanes before it take as well. What some lanes take, fewer take too, so it

@@ -10,11 +10,12 @@
 //! at least one lane.
 
 use crate::graph::{GraphData, ParamArg, Signature};
-use crate::hash::split_mix;
+use crate::hash::{StructureHash, split_mix};
 use crate::id::{ParamId, SigId};
 use crate::module::ParamKind;
 use crate::reference::{Argument, Datum, Noise, Partial, Returned, Share, Single, Words, costs};
 use crate::types::{DType, Type};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How many lanes of random numbers each derivative is played on, at least.
@@ -82,6 +83,55 @@ impl Truth {
             }
             Share::Rows(_) | Share::Row { .. } => 1,
         }
+    }
+}
+
+impl Truth {
+    /// A contribution with an element that is finite on no lane, by what it goes to.
+    pub(super) fn nowhere_finite(&self) -> Option<String> {
+        let operand = self.contributions.iter().find(|to| {
+            let mut finite = Finite::default();
+            for probe in &self.probes {
+                match &probe.returned.operands[to.operand as usize] {
+                    Partial::None => {}
+                    Partial::One(elements) => finite.see(elements),
+                    Partial::Many(items) => {
+                        items.iter().for_each(|item| finite.see(&item[to.number as usize]))
+                    }
+                }
+            }
+            finite.is_missing()
+        });
+        let of_param = || {
+            self.uses.iter().find(|uses| {
+                let mut finite = Finite::default();
+                for probe in &self.probes {
+                    let (Share::Product { dy, .. } | Share::Rows(dy) | Share::Row { dy, .. }) =
+                        &probe.returned.params[uses.first].share;
+                    finite.see(dy);
+                }
+                finite.is_missing()
+            })
+        };
+        match operand {
+            Some(to) => Some(format!("operand {}", to.operand)),
+            None => of_param().map(|uses| uses.param.to_string()),
+        }
+    }
+}
+
+/// Which elements were finite once.
+#[derive(Default)]
+struct Finite(Vec<bool>);
+
+impl Finite {
+    fn see(&mut self, elements: &[f32]) {
+        self.0.resize(elements.len().max(self.0.len()), false);
+        self.0.iter_mut().zip(elements).for_each(|(finite, element)| *finite |= element.is_finite());
+    }
+
+    fn is_missing(&self) -> bool {
+        self.0.iter().any(|&finite| !finite)
     }
 }
 
@@ -246,10 +296,12 @@ fn contributions(probes: &[Probe]) -> Option<Vec<Contribution>> {
         let operand = operand as u32;
         found.extend((0..count as u32).map(|number| Contribution { operand, number, is_list }));
     }
+    let mut counts = vec![0; probes[0].returned.operands.len()];
+    found.iter().for_each(|own| counts[own.operand as usize] += 1);
     // Whatever the numbers are, the same operands get contributions.
     let same = probes.iter().all(|probe| {
         probe.returned.operands.iter().enumerate().all(|(operand, partial)| {
-            let count = found.iter().filter(|own| own.operand as usize == operand).count();
+            let count = counts[operand];
             match partial {
                 Partial::None => count == 0,
                 Partial::One(_) => count == 1,
@@ -271,6 +323,8 @@ fn uses(probes: &[Probe]) -> Option<Vec<Uses>> {
         return None;
     }
     let mut found: Vec<Uses> = Vec::new();
+    // Places in what was found, by a hash of the numbers: a hundred thousand uses are too many to be compared with each other.
+    let mut alike: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (number, own) in all.iter().enumerate() {
         let same = |known: &Uses| {
             known.param == own.param
@@ -279,12 +333,29 @@ fn uses(probes: &[Probe]) -> Option<Vec<Uses>> {
                     same_share(&uses[known.first].share, &uses[number].share)
                 })
         };
-        match found.iter_mut().find(|known| same(known)) {
-            Some(known) => known.count += 1,
-            None => found.push(Uses { param: own.param, first: number, count: 1 }),
+        let places = alike.entry(hash_of_use(probes, number)).or_default();
+        match places.iter().find(|&&place| same(&found[place])) {
+            Some(&place) => found[place].count += 1,
+            None => {
+                places.push(found.len());
+                found.push(Uses { param: own.param, first: number, count: 1 });
+            }
         }
     }
     Some(found)
+}
+
+/// A hash of what a use of a parameter adds on all lanes.
+fn hash_of_use(probes: &[Probe], number: usize) -> u64 {
+    let mut hash = StructureHash::default();
+    for probe in probes {
+        let (x, dy): (&[f32], &[f32]) = match &probe.returned.params[number].share {
+            Share::Product { x, dy, .. } => (x, dy),
+            Share::Rows(dy) | Share::Row { dy, .. } => (&[], dy),
+        };
+        x.iter().chain(dy).for_each(|number| hash.push(number.to_bits().into()));
+    }
+    hash.value() as u64
 }
 
 /// Whether two shares differ in numbers only.

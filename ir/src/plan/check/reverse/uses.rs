@@ -7,7 +7,7 @@ use crate::id::{AppId, SigId, ValueId};
 use crate::plan::Plan;
 use crate::plan::check::lanes::gradient_of;
 use crate::types::DType;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// No value of a list.
 pub(super) const WHOLE: u32 = u32::MAX;
@@ -47,7 +47,7 @@ impl Expected {
         let mut waits = vec![false; values];
         losses.iter().for_each(|(value, _)| waits[value.index()] = true);
         let mut reached = vec![false; graph.arena.len()];
-        let mut unknown: Vec<(SigId, AppId)> = Vec::new();
+        let mut unknown: BTreeMap<SigId, AppId> = BTreeMap::new();
         for app in graph.arena.ids().rev() {
             let signature = graph.signature(app);
             if signature.is_list() || !graph.arena.results(app).any(|slot| waits[slot]) {
@@ -55,9 +55,7 @@ impl Expected {
             }
             let sig = graph.arena.app(app).sig;
             let Some(truth) = truths.of(sig) else {
-                if unknown.iter().all(|known| known.0 != sig) {
-                    unknown.push((sig, app));
-                }
+                unknown.entry(sig).or_insert(app);
                 continue;
             };
             reached[app.index()] = true;
@@ -65,6 +63,7 @@ impl Expected {
                 for_each_value(graph, app, to, |value, _| waits[value] = true);
             }
         }
+        let unknown = unknown.into_iter().collect();
         let mut expected = Self { start: vec![0; values + 1], uses: Vec::new(), reached, unknown, losses };
         expected.fill(graph, truths);
         expected
