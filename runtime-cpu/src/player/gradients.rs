@@ -12,7 +12,6 @@ use crate::kernels::Scratch;
 use autobatch_ir::ParamId;
 use autobatch_ir::plan::blocks::lie_apart;
 use autobatch_ir::plan::{Final, FinalSum, Plan, Store, StoreId, StoreKind};
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The gradients of the plan that was played last, by store. Memory grows and stays.
@@ -26,6 +25,9 @@ pub(super) struct Gradients {
     pub(super) touched: Touched,
     /// Per final whether it overwrites.
     pub(super) fresh: Vec<bool>,
+    /// Finals by the blocks that they reach, and elements of stores that are overwritten: kept for their memory.
+    sorted: Vec<usize>,
+    covered: Vec<u64>,
     pub(super) scratch: Vec<Scratch>,
 }
 
@@ -57,8 +59,8 @@ impl Gradients {
         if self.stores.len() < plan.stores.len() {
             self.stores.resize_with(plan.stores.len(), Gradient::default);
         }
-        find_fresh(plan, &mut self.fresh);
-        let covered = covered(plan, &self.fresh);
+        find_fresh(plan, &mut self.fresh, &mut self.sorted);
+        cover(plan, &self.fresh, &mut self.covered);
         for (number, store) in plan.stores.iter().enumerate() {
             let gradient = &mut self.stores[number];
             if !matches!(store.kind, StoreKind::Grad(_)) {
@@ -80,7 +82,7 @@ impl Gradients {
                     }
                 }
                 _ => {
-                    if covered[number] != elements as u64 {
+                    if self.covered[number] != elements as u64 {
                         gradient.values.clear();
                     }
                     gradient.values.resize(elements, 0.0);
@@ -127,30 +129,37 @@ fn block(plan: &Plan, sum: &Final) -> [Range<u64>; 2] {
     }
 }
 
-/// So many blocks of a store that meet in part are compared with each other.
+/// So many blocks of a store are compared with each other, which takes no memory; of more, only whether all lie apart is found out.
 const FEW_BLOCKS: usize = 256;
 
 /// Finds out of which final's block, which it writes as a whole, no final before it reaches an element. Of stores with
 /// many blocks that meet in part none counts as such: it is filled with zeros, to which they add.
-fn find_fresh(plan: &Plan, fresh: &mut [bool]) {
-    let mut of_store: BTreeMap<StoreId, Vec<usize>> = BTreeMap::new();
-    for (number, sum) in plan.finals.iter().enumerate() {
-        of_store.entry(sum.store).or_default().push(number);
-    }
-    for finals in of_store.into_values() {
-        let mut first: BTreeMap<[u64; 4], usize> = BTreeMap::new();
-        for &number in &finals {
-            let [rows, columns] = block(plan, &plan.finals[number]);
-            first.entry([rows.start, rows.end, columns.start, columns.end]).or_insert(number);
+fn find_fresh(plan: &Plan, fresh: &mut [bool], sorted: &mut Vec<usize>) {
+    let corners = |number: usize| {
+        let [rows, columns] = block(plan, &plan.finals[number]);
+        [rows.start, rows.end, columns.start, columns.end]
+    };
+    let store = |number: usize| plan.finals[number].store;
+    sorted.clear();
+    sorted.extend(0..plan.finals.len());
+    sorted.sort_unstable_by_key(|&number| (store(number), corners(number), number));
+    for own in sorted.chunk_by_mut(|&one, &other| store(one) == store(other)) {
+        // Of finals of one block the first; only it can be the first to reach it.
+        let mut count = 0;
+        for at in 0..own.len() {
+            if count == 0 || corners(own[at]) != corners(own[count - 1]) {
+                own[count] = own[at];
+                count += 1;
+            }
         }
-        let apart = lie_apart(first.keys().map(|&[top, bottom, left, right]| [top..bottom, left..right]));
-        let mut numbers: Vec<usize> = first.into_values().collect();
-        numbers.sort_unstable();
-        let few = numbers.len() <= FEW_BLOCKS;
-        for (place, &number) in numbers.iter().enumerate() {
-            let own = &plan.finals[number];
-            let alone = || numbers[..place].iter().all(|&before| !meet(plan, &plan.finals[before], own));
-            fresh[number] = own.sum != FinalSum::Tgrad && (apart || few && alone());
+        let firsts = &mut own[..count];
+        firsts.sort_unstable();
+        let many = count > FEW_BLOCKS;
+        let apart = many && lie_apart(firsts.iter().map(|&number| block(plan, &plan.finals[number])));
+        for (place, &number) in firsts.iter().enumerate() {
+            let sum = &plan.finals[number];
+            let alone = || firsts[..place].iter().all(|&before| !meet(plan, &plan.finals[before], sum));
+            fresh[number] = sum.sum != FinalSum::Tgrad && if many { apart } else { alone() };
         }
     }
 }
@@ -177,12 +186,12 @@ pub(super) fn meet(plan: &Plan, one: &Final, other: &Final) -> bool {
 }
 
 /// How many elements of each store are reached by finals that overwrite.
-fn covered(plan: &Plan, fresh: &[bool]) -> Vec<u64> {
-    let mut covered = vec![0; plan.stores.len()];
+fn cover(plan: &Plan, fresh: &[bool], covered: &mut Vec<u64>) {
+    covered.clear();
+    covered.resize(plan.stores.len(), 0);
     for (sum, _) in plan.finals.iter().zip(fresh).filter(|(_, fresh)| **fresh) {
         let [rows, columns] = block(plan, sum);
         // Blocks that overwrite do not meet, so their sizes add up.
         covered[sum.store.index()] += (rows.end - rows.start) * (columns.end - columns.start);
     }
-    covered
 }
