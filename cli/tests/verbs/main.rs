@@ -5,6 +5,7 @@
 
 mod check;
 mod diff;
+mod documents;
 mod emit;
 mod exit_codes;
 mod json;

@@ -1,0 +1,176 @@
+//! `--json` says what the text says: one document on standard output, with the same exit code, or none beside an error.
+
+use crate::{NAMES, ORDER, planned, scratch};
+use serde_json::Value as Json;
+use std::process::{Command, Output, Stdio};
+
+fn autobatch(words: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_autobatch");
+    Command::new(program).args(words).stdin(Stdio::null()).output().expect("the program was built")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("verbs print UTF-8")
+}
+
+/// As the text spells a fact of the document.
+fn spelled(fact: &Json) -> String {
+    match fact {
+        Json::String(text) => text.clone(),
+        Json::Number(number) => match number.as_f64() {
+            Some(whole) if whole.fract() == 0.0 => format!("{whole:.0}"),
+            _ => number.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// A command line, and where its document holds facts that the text says too.
+type Case<'a> = (Vec<&'a str>, i32, &'a [&'a str]);
+
+#[test]
+fn every_document_says_what_the_text_says() {
+    let (plan, table) = (planned(ORDER, "documents.plan", &[]), scratch("documents.json"));
+    let other = planned(NAMES, "documents-other.plan", &[]);
+    let cases: Vec<Case<'_>> = vec![
+        (
+            vec!["plan", ORDER],
+            0,
+            &[
+                "/graph",
+                "/module",
+                "/policy",
+                "/batches",
+                "/bound",
+                "/instances",
+                "/applications",
+                "/cells",
+                "/signatures",
+                "/direct_rows",
+                "/table_rows",
+                "/copied_rows",
+                "/slab_bytes",
+                "/slab_bytes_without_reuse",
+                "/steps/1/kernel",
+                "/steps/2/product",
+                "/why",
+            ],
+        ),
+        (vec!["plan", NAMES, "--policy", "none"], 0, &["/graph", "/policy", "/batches", "/bound", "/why"]),
+        (
+            vec!["explain", ORDER],
+            0,
+            &[
+                "/file",
+                "/batches",
+                "/bound",
+                "/kernels/1/kernel",
+                "/kernels/6/steps",
+                "/not_batched/0/what",
+                "/not_batched/0/steps",
+                "/not_batched/0/needed",
+            ],
+        ),
+        (
+            vec!["policies", ORDER],
+            0,
+            &[
+                "/graphs/0",
+                "/bound/mean",
+                "/policies/0/policy",
+                "/policies/0/batches/mean",
+                "/policies/5/why/0",
+            ],
+        ),
+        (vec!["policies", ORDER, NAMES], 0, &["/policies/1/policy", "/policies/1/batches/mean"]),
+        (vec!["diff", ORDER, ORDER], 0, &[]),
+        (
+            vec!["diff", ORDER, NAMES],
+            1,
+            &["/a", "/b", "/differences/0/what", "/differences/0/a", "/differences/0/b", "/differences/3/a"],
+        ),
+        (vec!["diff", &plan, &other], 1, &["/a", "/b", "/differences/0/what"]),
+        (vec!["check", ORDER, &plan], 0, &[]),
+        (vec!["check", NAMES, &plan], 1, &[]),
+        (
+            vec!["fsm-train", ORDER, "-o", &table, "--episodes", "8"],
+            0,
+            &["/table", "/states", "/bound", "/batches/ratio"],
+        ),
+        (vec!["passes"], 0, &[]),
+        // What cannot be done is said on standard error, in both.
+        (vec!["plan", "no-such.graph"], 3, &[]),
+        (vec!["plan", &plan], 3, &[]),
+        (vec!["explain", "no-such.graph"], 3, &[]),
+        (vec!["policies", "no-such.graph"], 3, &[]),
+        (vec!["diff", ORDER, "no-such.graph"], 3, &[]),
+        (vec!["check", ORDER, ORDER], 3, &[]),
+        (vec!["fsm-train", "no-such.graph", "-o", &table], 3, &[]),
+        (vec!["plan", ORDER, "--policy", "best"], 2, &[]),
+        (vec!["bench", "no-such"], 2, &[]),
+        (vec!["sweep", "no-such"], 2, &[]),
+    ];
+    for (words, code, facts) in cases {
+        let (said, document) = (autobatch(&words), autobatch(&[&words[..], &["--json"]].concat()));
+        for (output, form) in [(&said, "text"), (&document, "JSON")] {
+            assert_eq!(output.status.code(), Some(code), "{words:?} as {form}: {}", text(&output.stderr));
+            assert_eq!(code > 1, text(&output.stderr).contains("error: "), "{words:?} as {form}");
+        }
+        let (said, document) = (text(&said.stdout), text(&document.stdout));
+        if code > 1 {
+            assert_eq!(document, "", "{words:?}");
+            continue;
+        }
+        let document: Json = serde_json::from_str(&document)
+            .unwrap_or_else(|error| panic!("{words:?} gives no document: {error} in {document}"));
+        for fact in facts {
+            let found =
+                document.pointer(fact).unwrap_or_else(|| panic!("{words:?}: no {fact} in {document:#}"));
+            assert!(
+                said.contains(&spelled(found)),
+                "{words:?}: {fact} is {found}, and the text says\n{said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_never_ends_is_an_error_of_every_reader() {
+    if !std::path::Path::new("/dev/zero").exists() {
+        return;
+    }
+    let zero = "/dev/zero";
+    for words in [
+        &["show", zero][..],
+        &["plan", zero],
+        &["plan", ORDER, "--policy", "fsm:/dev/zero"],
+        &["check", ORDER, zero],
+        &["diff", zero, ORDER],
+        &["play", NAMES, "--weights", zero],
+        &["train", "names", "--resume", zero],
+    ] {
+        let output = autobatch(words);
+        let said = text(&output.stderr);
+        assert!(matches!(output.status.code(), Some(2 | 3)), "{words:?}: {said}");
+        assert!(said.contains("bytes are read of it, and it goes on"), "{words:?}: {said}");
+    }
+    let program = env!("CARGO_BIN_EXE_autobatch");
+    let output = Command::new(program).args(["plan", ORDER]).env("AUTOBATCH_COSTS", zero).output();
+    let said = text(&output.expect("the program was built").stderr);
+    assert!(said.contains("at most 1048576 bytes are read of it, and it goes on"), "{said}");
+}
+
+#[test]
+#[cfg(unix)]
+fn pipes_are_read_to_their_end() {
+    let program = env!("CARGO_BIN_EXE_autobatch");
+    let own = text(&autobatch(&["show", ORDER]).stdout);
+    for path in ["-", "/dev/stdin"] {
+        let mut cat = Command::new("cat").arg(ORDER).stdout(Stdio::piped()).spawn().expect("cat is there");
+        let pipe = cat.stdout.take().expect("its output is a pipe");
+        let output = Command::new(program).args(["show", path]).stdin(pipe).output().expect("it was built");
+        cat.wait().expect("it ends");
+        assert_eq!(text(&output.stdout).lines().nth(1), own.lines().nth(1), "{path}");
+        assert_eq!(output.status.code(), Some(0), "{path}: {}", text(&output.stderr));
+    }
+}
