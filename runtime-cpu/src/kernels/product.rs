@@ -19,10 +19,11 @@ use super::rows::{Rows, RowsMut};
 use super::tile::{Ahead, Tile};
 use super::twins::{GATHERED_ROW, K_BLOCK, MOST_ROWS, Twin};
 
-/// Register tiles in a block of rows.
-const TILES: usize = 4;
-/// The most rows in a block.
-const BLOCK_ROWS: usize = TILES * MOST_ROWS;
+/// The most rows in a block: four of the tallest register tiles, and more of lower ones. All weights go through the second-level cache once
+/// for each block.
+const BLOCK_ROWS: usize = 4 * MOST_ROWS;
+/// Register tiles of rows with a tail, at most.
+const TILES_WITH_TAIL: usize = 16;
 /// So many rows are read in place whatever the width of the product.
 const FEW_ROWS: usize = 6;
 /// For so many panels of weights, gathering rows costs more than it gains.
@@ -115,7 +116,7 @@ impl<'a> Product<'a> {
     pub fn tile_rows(&self) -> usize {
         let height = Twin::of(self.weights.isa()).rows;
         let row_bytes = (self.weights.k() + self.weights.n()).saturating_mul(4).max(1);
-        (TILE_BYTES / row_bytes / height).clamp(2, 4 * TILES) * height
+        (TILE_BYTES / row_bytes / height).clamp(2, TILES_WITH_TAIL) * height
     }
 
     /// Whether the lanes of every operand and the rows of `out` exist, as wide as the product needs them.
@@ -157,7 +158,7 @@ impl<'a> Product<'a> {
             return;
         }
         let twin = Twin::of(self.weights.isa());
-        let blocks = lanes.len().div_ceil(TILES * twin.rows);
+        let blocks = lanes.len().div_ceil(BLOCK_ROWS / twin.rows * twin.rows);
         let mut done = 0;
         for block in 0..blocks {
             let count = share(lanes.len(), blocks, block);
@@ -167,7 +168,7 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Computes `count` lanes (1 to `TILES * twin.rows`) from `lane` on into the rows of `out` from `row` on.
+    /// Computes `count` lanes (1 to `BLOCK_ROWS`) from `lane` on into the rows of `out` from `row` on.
     ///
     /// # Safety
     /// As for `run_unchecked`.
@@ -340,7 +341,7 @@ impl Block<'_> {
                 let ahead = if self.tiles == 1 {
                     Ahead::lone(b, panel)
                 } else {
-                    Ahead::shared(b, panel, k * panel, tile, self.tiles)
+                    Ahead::shared(b, panel, k * panel, tile)
                 };
                 let tile = Tile {
                     a,

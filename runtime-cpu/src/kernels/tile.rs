@@ -29,12 +29,12 @@ pub(super) struct Tile {
     pub(super) columns: usize,
 }
 
-/// The weights that a tall tile asks for while it works: at every step of `k` a panel's width at `from`, which then moves on by `step` floats.
+/// The weights that a tall tile asks for while it works, a panel's width at a time from `from` on, every `step` floats.
 pub(super) struct Ahead {
-    pub(super) from: *const f32,
-    pub(super) step: usize,
-    /// Whether to bring them to the second-level cache only.
-    pub(super) second_level: bool,
+    from: *const f32,
+    step: usize,
+    /// Whether other tiles ask for the rest: then every fourth step of `k` asks, and for the second-level cache only.
+    shared: bool,
 }
 
 impl Ahead {
@@ -43,12 +43,13 @@ impl Ahead {
 
     /// For a tile that is the only one to read its panel, whose rows of weights are `step` floats apart.
     pub(super) fn lone(b: *const f32, step: usize) -> Self {
-        Ahead { from: b.wrapping_add(Self::STEPS * step), step, second_level: false }
+        Ahead { from: b.wrapping_add(Self::STEPS * step), step, shared: false }
     }
 
-    /// For the `index`th of `tiles` tiles that read a panel of `len` floats one after the other: each asks for its share of the next panel.
-    pub(super) fn shared(b: *const f32, step: usize, len: usize, index: usize, tiles: usize) -> Self {
-        Ahead { from: b.wrapping_add(len + len / tiles * index), step: step / tiles, second_level: true }
+    /// For the `index`th of several tiles that read a panel of `len` floats, `step` a step of `k`, one after the other: four of them ask
+    /// for a quarter of the next panel each.
+    pub(super) fn shared(b: *const f32, step: usize, len: usize, index: usize) -> Self {
+        Ahead { from: b.wrapping_add(len + len / STEPS * (index % STEPS)), step, shared: true }
     }
 }
 
@@ -63,6 +64,12 @@ pub(super) type TileFn = unsafe fn(&Tile);
 
 /// How a tile function finds `a[i, k]`: at `a + i * ROW + k * K`, or at `a_rows[i] + k` where `ROW` is this.
 pub(super) const IN_PLACE: usize = usize::MAX;
+
+/// Floats in a cache line.
+const LINE: usize = 16;
+
+/// Steps of `k` between two counts of them.
+const STEPS: usize = 4;
 
 /// From so many accumulators of one panel on, a tile asks ahead: a lower one loads so much that asking slows it down.
 const TALL: usize = 12;
@@ -105,35 +112,70 @@ pub(super) unsafe fn run<
             }
         }
         let mut b = t.b;
-        let tall = !CUT && VECTORS == L::VECTORS && ROWS * VECTORS >= TALL;
-        let mut ahead = t.ahead.from;
-        for k in 0..t.k {
-            if tall {
-                for line in (0..L::PANEL).step_by(16) {
-                    if t.ahead.second_level {
-                        L::prefetch_second(ahead.wrapping_add(line));
+        let mut k = 0;
+        // One step of the chains. (A macro, because the accumulators stay in registers only if no closure borrows them.)
+        macro_rules! step {
+            () => {
+                let mut w = [L::splat(0.0); VECTORS];
+                for (v, slot) in w.iter_mut().enumerate() {
+                    let from = b.wrapping_add(v / L::VECTORS * t.b_panel + v % L::VECTORS * L::WIDTH);
+                    *slot =
+                        if CUT { load_limited::<L>(from, t.columns, v * L::WIDTH) } else { L::load(from) };
+                }
+                for (i, row) in acc.iter_mut().enumerate() {
+                    let x = if ROW == IN_PLACE {
+                        L::splat(*rows[i].add(k))
                     } else {
-                        L::prefetch_first(ahead.wrapping_add(line));
+                        L::splat(*t.a.add(i * ROW + k * K))
+                    };
+                    for (slot, &w) in row.iter_mut().zip(&w) {
+                        *slot = L::fma(x, w, *slot);
                     }
                 }
-                ahead = ahead.wrapping_add(t.ahead.step);
-            }
-            let mut w = [L::splat(0.0); VECTORS];
-            for (v, slot) in w.iter_mut().enumerate() {
-                let from = b.wrapping_add(v / L::VECTORS * t.b_panel + v % L::VECTORS * L::WIDTH);
-                *slot = if CUT { load_limited::<L>(from, t.columns, v * L::WIDTH) } else { L::load(from) };
-            }
-            for (i, row) in acc.iter_mut().enumerate() {
-                let x = if ROW == IN_PLACE {
-                    L::splat(*rows[i].add(k))
-                } else {
-                    L::splat(*t.a.add(i * ROW + k * K))
-                };
-                for (slot, &w) in row.iter_mut().zip(&w) {
-                    *slot = L::fma(x, w, *slot);
+                b = b.wrapping_add(t.b_step);
+                k += 1;
+            };
+        }
+        let mut ahead = t.ahead.from;
+        macro_rules! ask {
+            ($prefetch:ident) => {
+                for line in (0..L::PANEL).step_by(LINE) {
+                    L::$prefetch(ahead.wrapping_add(line));
                 }
+                ahead = ahead.wrapping_add(t.ahead.step);
+            };
+        }
+        // Steps by fours, so that counting and asking cost little beside them.
+        let tall = !CUT && VECTORS == L::VECTORS && ROWS * VECTORS >= TALL;
+        if tall && t.ahead.shared {
+            while k + STEPS <= t.k {
+                ask!(prefetch_second);
+                step!();
+                step!();
+                step!();
+                step!();
             }
-            b = b.wrapping_add(t.b_step);
+        } else if tall {
+            while k + STEPS <= t.k {
+                ask!(prefetch_first);
+                step!();
+                ask!(prefetch_first);
+                step!();
+                ask!(prefetch_first);
+                step!();
+                ask!(prefetch_first);
+                step!();
+            }
+        } else if !CUT {
+            while k + STEPS <= t.k {
+                step!();
+                step!();
+                step!();
+                step!();
+            }
+        }
+        while k < t.k {
+            step!();
         }
         for (i, row) in acc.iter().enumerate() {
             let out = t.out.add(i * t.out_stride + t.column);

@@ -20,9 +20,7 @@ pub(super) fn check_words(
     words: &[u32],
     origins: &mut Origins,
 ) -> Result<(), BindError> {
-    // What no bound word reaches needs no closer look. Words lie side by side, so asking all at once is quick.
-    let least = ready.least_limit();
-    if !words.iter().fold(false, |any, &word| any | (word >= least)) {
+    if !any_reaches(words, ready.least_limit()) {
         return Ok(());
     }
     let most = words.iter().copied().max();
@@ -43,6 +41,21 @@ pub(super) fn check_words(
         }
     }
     Ok(())
+}
+
+/// Whether a word is `least` or more: what no bound word reaches needs no closer look. Words lie side by side, so asking all at once is quick;
+/// they were bound long ago, so they come from far, and four streams of them come sooner than one.
+fn any_reaches(words: &[u32], least: u32) -> bool {
+    let (half, other) = words.split_at(words.len() / 2);
+    let (a, b) = half.split_at(half.len() / 2);
+    let (c, d) = other.split_at(half.len() / 2);
+    let streams = a.iter().zip(b).zip(c).zip(d);
+    let reaches = streams.fold(false, |any, (((&a, &b), &c), &d)| {
+        any | (a >= least) | (b >= least) | (c >= least) | (d >= least)
+    });
+    // What is left of the longer streams: some three words.
+    let left = b[a.len()..].iter().chain(&d[a.len()..]);
+    left.fold(reaches, |any, &word| any | (word >= least))
 }
 
 fn writes_indices(plan: &Plan, step: &Step) -> bool {
@@ -119,6 +132,24 @@ fn remember(plan: &Plan, step: &Step, origins: &mut [Vec<u32>]) {
             let word = plan.operands(step).first().filter(|_| source);
             let word = word.and_then(|&operand| bound_word(plan, operand, lane, &[]));
             rows[row] = word.map_or(COMPUTED, |word| word as u32);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::any_reaches;
+
+    #[test]
+    fn a_word_that_reaches_the_limit_is_found_wherever_it_stands() {
+        for len in 0..70 {
+            let mut words = vec![6; len];
+            assert!(!any_reaches(&words, 7) && (len == 0 || any_reaches(&words, 6)));
+            for at in 0..len {
+                words[at] = 7 + at as u32;
+                assert!(any_reaches(&words, 7), "word {at} of {len}");
+                words[at] = 6;
+            }
         }
     }
 }
