@@ -33,23 +33,36 @@ pub(super) struct Tile {
 pub(super) struct Ahead {
     from: *const f32,
     step: usize,
-    /// Whether other tiles ask for the rest: then every fourth step of `k` asks, and for the second-level cache only.
-    shared: bool,
+    when: When,
+}
+
+/// When a tall tile asks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// At every step of `k`, for the first-level cache.
+    EveryStep,
+    /// At every fourth, for the second-level cache.
+    EveryFourth,
+    Never,
 }
 
 impl Ahead {
     /// Steps of `k` that a lone tile asks ahead: two KiB of the widest panel.
     const STEPS: usize = 16;
 
+    /// For tiles whose panel is in the first-level cache.
+    pub(super) const NOTHING: Ahead = Ahead { from: std::ptr::null(), step: 0, when: When::Never };
+
     /// For a tile that is the only one to read its panel, whose rows of weights are `step` floats apart.
     pub(super) fn lone(b: *const f32, step: usize) -> Self {
-        Ahead { from: b.wrapping_add(Self::STEPS * step), step, shared: false }
+        Ahead { from: b.wrapping_add(Self::STEPS * step), step, when: When::EveryStep }
     }
 
     /// For the `index`th of several tiles that read a panel of `len` floats, `step` a step of `k`, one after the other: four of them ask
     /// for a quarter of the next panel each.
     pub(super) fn shared(b: *const f32, step: usize, len: usize, index: usize) -> Self {
-        Ahead { from: b.wrapping_add(len + len / STEPS * (index % STEPS)), step, shared: true }
+        let when = if index < STEPS { When::EveryFourth } else { When::Never };
+        Ahead { from: b.wrapping_add(len + len / STEPS * index), step, when }
     }
 }
 
@@ -147,7 +160,7 @@ pub(super) unsafe fn run<
         }
         // Steps by fours, so that counting and asking cost little beside them.
         let tall = !CUT && VECTORS == L::VECTORS && ROWS * VECTORS >= TALL;
-        if tall && t.ahead.shared {
+        if tall && t.ahead.when == When::EveryFourth {
             while k + STEPS <= t.k {
                 ask!(prefetch_second);
                 step!();
@@ -155,7 +168,7 @@ pub(super) unsafe fn run<
                 step!();
                 step!();
             }
-        } else if tall {
+        } else if tall && t.ahead.when == When::EveryStep {
             while k + STEPS <= t.k {
                 ask!(prefetch_first);
                 step!();

@@ -201,7 +201,7 @@ impl WeightGrad<'_> {
                             b: b.as_ptr(),
                             b_panel: 0,
                             b_step: twin.panel,
-                            ahead: Ahead::lone(b.as_ptr(), twin.panel),
+                            ahead: Ahead::NOTHING,
                             k: len,
                             start: start.as_ptr(),
                             out: out.row(row),
