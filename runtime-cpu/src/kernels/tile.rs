@@ -126,23 +126,37 @@ pub(super) unsafe fn run<
         }
         let mut b = t.b;
         let mut k = 0;
-        // One step of the chains. (A macro, because the accumulators stay in registers only if no closure borrows them.)
+        macro_rules! x {
+            ($row:expr) => {
+                L::splat(if ROW == IN_PLACE { *rows[$row].add(k) } else { *t.a.add($row * ROW + k * K) })
+            };
+        }
+        macro_rules! w {
+            ($vector:expr) => {{
+                let (v, panel) = ($vector, $vector / L::VECTORS);
+                let from = b.wrapping_add(panel * t.b_panel + v % L::VECTORS * L::WIDTH);
+                if CUT { load_limited::<L>(from, t.columns, v * L::WIDTH) } else { L::load(from) }
+            }};
+        }
+        // One step of the chains. What a step has less of, rows or vectors, stands in registers while the other passes by, or accumulators would
+        // have to leave them; a lone row needs no register for weights. (Macros, because what a closure borrows stays in memory.)
         macro_rules! step {
             () => {
-                let mut w = [L::splat(0.0); VECTORS];
-                for (v, slot) in w.iter_mut().enumerate() {
-                    let from = b.wrapping_add(v / L::VECTORS * t.b_panel + v % L::VECTORS * L::WIDTH);
-                    *slot =
-                        if CUT { load_limited::<L>(from, t.columns, v * L::WIDTH) } else { L::load(from) };
-                }
-                for (i, row) in acc.iter_mut().enumerate() {
-                    let x = if ROW == IN_PLACE {
-                        L::splat(*rows[i].add(k))
-                    } else {
-                        L::splat(*t.a.add(i * ROW + k * K))
-                    };
-                    for (slot, &w) in row.iter_mut().zip(&w) {
-                        *slot = L::fma(x, w, *slot);
+                if ROWS < VECTORS && ROWS > 1 {
+                    let x: [_; ROWS] = std::array::from_fn(|i| x!(i));
+                    for v in 0..VECTORS {
+                        let w = w!(v);
+                        for (row, &x) in acc.iter_mut().zip(&x) {
+                            row[v] = L::fma(x, w, row[v]);
+                        }
+                    }
+                } else {
+                    let w: [_; VECTORS] = std::array::from_fn(|v| w!(v));
+                    for (i, row) in acc.iter_mut().enumerate() {
+                        let x = x!(i);
+                        for (slot, &w) in row.iter_mut().zip(&w) {
+                            *slot = L::fma(x, w, *slot);
+                        }
                     }
                 }
                 b = b.wrapping_add(t.b_step);
@@ -158,7 +172,7 @@ pub(super) unsafe fn run<
                 ahead = ahead.wrapping_add(t.ahead.step);
             };
         }
-        // Steps by fours, so that counting and asking cost little beside them.
+        // Steps by fours, so that counting and asking cost little beside them; several panels leave no registers for that.
         let tall = !CUT && VECTORS == L::VECTORS && ROWS * VECTORS >= TALL;
         if tall && t.ahead.when == When::EveryFourth {
             while k + STEPS <= t.k {
@@ -179,7 +193,7 @@ pub(super) unsafe fn run<
                 ask!(prefetch_first);
                 step!();
             }
-        } else if !CUT {
+        } else if !CUT && VECTORS <= L::VECTORS {
             while k + STEPS <= t.k {
                 step!();
                 step!();
