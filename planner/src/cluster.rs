@@ -31,8 +31,6 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) struct Clusters {
     /// The application of each node, ascending.
     pub(crate) nodes: Vec<AppId>,
-    /// The node of each application, or [`NONE`].
-    pub(crate) node_of: Vec<u32>,
     /// The type of each node.
     pub(crate) ty: Vec<u32>,
     /// Where each node's operands begin, and where the last one's end.
@@ -117,37 +115,28 @@ impl Clusters {
             }
             Some(plan) => self.mark_new(graph, wanted, there, plan),
         };
-        self.clear(graph, first);
+        self.clear(graph);
         storage.begin(graph, split);
         self.walk(graph, storage, there, first);
         self.sort_sources(graph);
-        self.alone.clear();
-        self.alone.extend(graph.alone.iter().map(|id| self.node_of[id.index()]).filter(|&node| node != NONE));
-        self.alone.sort_unstable();
-        self.alone.dedup();
+        let mut alone = std::mem::take(&mut self.alone);
+        alone.clear();
+        alone.extend(graph.alone.iter().filter_map(|&app| self.node(app)));
+        alone.sort_unstable();
+        alone.dedup();
+        self.alone = alone;
     }
 
     /// Numbers nodes and their operands. What it writes lies in locals, because a write through one vector makes the compiler
     /// read all others again.
     fn walk(&mut self, graph: &GraphData, storage: &mut Storage, there: &Placed, first: usize) {
         let (apps, pool) = (graph.arena.apps(), graph.arena.operand_pool());
-        let Self {
-            nodes,
-            node_of,
-            ty,
-            operand_start,
-            operands,
-            numbers,
-            found_sources,
-            needed,
-            sigs,
-            values,
-            ..
-        } = self;
+        let Self { nodes, ty, operand_start, operands, numbers, found_sources, needed, sigs, values, .. } =
+            self;
         let (needed, sigs, values) = (needed.as_slice(), sigs.as_slice(), values.as_mut_slice());
         let (mut count, mut end) = (0, 0);
-        let (nodes, node_of) = (nodes.as_mut_slice(), node_of.as_mut_slice());
-        let (ty, operand_start) = (ty.as_mut_slice(), operand_start.as_mut_slice());
+        // Side by side, so that one look says that there is room in all.
+        let mut rooms = nodes.iter_mut().zip(ty.iter_mut()).zip(operand_start.iter_mut());
         for (index, (app, is_needed)) in (first..).zip(apps[first..].iter().zip(&needed[first..])) {
             let facts = sigs[app.sig.index()];
             let results = &mut values[app.results as usize..][..facts.result_count as usize];
@@ -164,10 +153,9 @@ impl Clusters {
                     found_sources.push((app.sig, AppId::new(index)));
                 }
                 Kind::Node => {
-                    number_results(results, count as u32, facts.results);
-                    node_of[index] = count as u32;
-                    nodes[count] = AppId::new(index);
-                    operand_start[count] = end as u32;
+                    number_results(results, count, facts.results);
+                    let ((node, ty), start) = rooms.next().expect("a node is an application");
+                    (*node, *start) = (AppId::new(index), end as u32);
                     let own = &pool[app.operands as usize..][..facts.operand_count as usize];
                     make_room(operands, end + own.len());
                     let slots = &mut operands[end..end + own.len()];
@@ -184,11 +172,12 @@ impl Clusters {
                             bound
                         }
                     };
-                    ty[count] = numbers.of(app.sig, own, bound);
+                    *ty = numbers.of(app.sig, own, bound);
                     count += 1;
                 }
             }
         }
+        let count = count as usize;
         operand_start[count] = end as u32;
         self.nodes.truncate(count);
         self.ty.truncate(count);
@@ -225,6 +214,11 @@ impl Clusters {
         self.source_start.windows(2).enumerate().map(own).filter(|(_, apps)| !apps.is_empty())
     }
 
+    /// The node of an application, if it is one.
+    pub(crate) fn node(&self, app: AppId) -> Option<u32> {
+        self.nodes.binary_search(&app).ok().map(|node| node as u32)
+    }
+
     /// The signature of each type.
     pub(crate) fn types(&self) -> &[SigId] {
         self.numbers.types()
@@ -236,16 +230,14 @@ impl Clusters {
         Problem::trusted(types, &self.ty, &self.alone, &self.operand_start, &self.operands)
     }
 
-    /// Forgets what was said of the applications from `first` on.
-    fn clear(&mut self, graph: &GraphData, first: usize) {
+    /// Forgets everything but what is needed.
+    fn clear(&mut self, graph: &GraphData) {
         let (apps, sigs) = (graph.arena.len(), graph.sigs.items());
         // What is needed is written before it is read.
         self.nodes.resize(apps, AppId::new(0));
         self.ty.resize(apps, 0);
         self.operand_start.resize(apps + 1, 0);
         self.values.resize(graph.arena.values(), ValueFacts { node: NONE, result: LIST });
-        self.node_of.truncate(first);
-        self.node_of.resize(apps, NONE);
         self.found_sources.clear();
         self.numbers.clear(sigs.len());
         self.sigs.clear();
@@ -301,30 +293,30 @@ impl Clusters {
     /// Marks what is needed. That nearly always everything is shows without asking whether a reader is needed itself: where every
     /// application is wanted or read by a later one, the last is wanted, and so all that it reads is needed, and so on backwards.
     fn mark_needed(&mut self, graph: &GraphData, wanted: &[ValueId]) {
-        let (apps, pool) = (graph.arena.apps(), graph.arena.operand_pool());
         self.grown = None;
         self.mark_wanted(graph, wanted);
-        if graph.arena.values() > 0 {
+        if let Some(last) = graph.arena.values().checked_sub(1).map(ValueId::new) {
             let needed = self.needed.as_mut_slice();
-            for operand in pool {
-                // Written always, for what names no value behind the last: which operands do is hard to predict.
-                let value = operand.as_value();
-                let producer = graph.arena.producer(value.unwrap_or(ValueId::new(0))).index();
-                needed[if value.is_some() { producer } else { apps.len() }] = true;
+            let maker = graph.arena.producer(last).index();
+            let is_wanted = needed[maker];
+            for operand in graph.arena.operand_pool() {
+                // Written always, for what names no value as if it named the last, which nobody reads: which operands do is hard to
+                // predict.
+                needed[graph.arena.producer(operand.as_value().unwrap_or(last)).index()] = true;
             }
+            needed[maker] = is_wanted;
         }
-        // Counted, not searched: nearly always there is none, and counting takes many at a time.
-        if self.needed[..apps.len()].iter().filter(|&&needed| !needed).count() > 0 {
+        // All are looked at: nearly always all are needed, and so many are taken at a time.
+        if !self.needed.iter().fold(true, |all, &needed| all & needed) {
             self.mark_wanted(graph, wanted);
             self.mark_backwards(graph);
         }
-        self.needed.truncate(apps.len());
     }
 
-    /// Marks what makes the wanted values and nothing else; there is a place behind the last application.
+    /// Marks what makes the wanted values and nothing else.
     fn mark_wanted(&mut self, graph: &GraphData, wanted: &[ValueId]) {
         self.needed.clear();
-        self.needed.resize(graph.arena.len() + 1, false);
+        self.needed.resize(graph.arena.len(), false);
         for &value in wanted {
             self.needed[graph.arena.producer(value).index()] = true;
         }
@@ -358,14 +350,14 @@ fn take_known(
     values: &[ValueFacts],
     slots: &mut [u32],
 ) -> Option<(u64, usize)> {
-    let (mut bound, mut kept) = (0, 0);
-    for (place, (operand, known)) in own.iter().zip(known).enumerate() {
-        let Some(value) = operand.as_value() else {
+    let (mut bound, mut kept, known) = (0, 0, &known[..own.len()]);
+    for place in 0..own.len() {
+        let Some(value) = own[place].as_value() else {
             bound |= 1 << (place & 63);
             continue;
         };
         let facts = values[value.index()];
-        if facts.result >= 64 || known >> facts.result & 1 == 0 {
+        if facts.result >= 64 || known[place] >> facts.result & 1 == 0 {
             return None;
         }
         // Written always and kept by a sum: which operands are nodes is hard to predict.
@@ -422,9 +414,14 @@ impl Reads<'_> {
     }
 }
 
+/// Says which node makes the values, and that they are the results from `first` on. Nearly always they are one or two, for which a
+/// loop is long.
 #[inline]
 fn number_results(values: &mut [ValueFacts], node: u32, first: u32) {
-    for (result, facts) in (first..).zip(values) {
-        *facts = ValueFacts { node, result };
+    let facts = |result: u32| ValueFacts { node, result };
+    match values {
+        [one] => *one = facts(first),
+        [one, two] => [*one, *two] = [facts(first), facts(first + 1)],
+        many => (first..).zip(many).for_each(|(result, value)| *value = facts(result)),
     }
 }

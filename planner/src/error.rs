@@ -61,7 +61,7 @@ impl fmt::Display for PlanError {
             }
             Self::WantedList(value) => write!(f, "{value} is a list; ask for its elements or a fold of it"),
             Self::TooLarge => {
-                f.write_str("the graph holds more than 2^32 rows; plan fewer instances at once")
+                f.write_str("the graph holds more than 2^31 rows; plan fewer instances at once")
             }
             Self::Pass(failure) => failure.fmt(f),
             Self::Schedule { policy, error } => write!(f, "the order of policy {policy}: {error}"),

@@ -74,7 +74,7 @@ impl Heaps {
     }
 
     /// The rows are free once `wave` is over; never, if there is no such wave.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn release_after(&mut self, wave: u32, slab: usize, rows: Range<u32>) {
         let Some(last) = self.last_ending.get_mut(wave as usize) else { return };
         if rows.is_empty() {

@@ -19,6 +19,7 @@ use autobatch_ir::plan::{
     Certificate, FieldId, Kernel, KernelId, Mode, Operand, Place, Plan, PlanOutput, Step, Store, StoreKind,
 };
 use numbered::ValueNames;
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// Working memory of lowering. A plan is written here and moved when its size is known, so that it holds no more than it needs
@@ -30,6 +31,8 @@ pub(crate) struct Draft {
     /// The slots of the operands of a step, and their rows.
     runs: Vec<(usize, Run)>,
     names: ValueNames,
+    /// Where the values are that were asked for.
+    asked: Vec<(FieldId, u32)>,
     /// The lists of a plan, empty.
     lists: Plan,
 }
@@ -90,8 +93,9 @@ pub(crate) struct Lowering<'a> {
 struct Met<'a> {
     /// The slot of the next that is a value and no list.
     slot: usize,
-    /// How many were bound.
+    /// How many were bound, and how many were lists.
     bound: usize,
+    lists: usize,
     /// The runs of slots.
     runs: &'a mut Vec<(usize, Run)>,
 }
@@ -113,7 +117,7 @@ impl Lowering<'_> {
         let mut plan = earlier.map_or_else(|| draft.lend(), |earlier| continued(std::mem::take(earlier)));
         self.frame(&mut plan);
         let (first_step, first_wave) = (plan.steps.len(), plan.waves.len() as u32);
-        let Draft { kernel_ids, known_kernels, runs, names, .. } = draft;
+        let Draft { kernel_ids, known_kernels, runs, names, asked, .. } = draft;
         known_kernels.clear();
         kernel_ids.clear();
         kernel_ids.resize(self.graph.sigs.items().len(), None);
@@ -130,7 +134,7 @@ impl Lowering<'_> {
             Some(place) => place,
             None => (FieldId(field_of(self.graph, self.storage, value) as u32), self.order.row(value)),
         };
-        self.finish(&mut plan, first_step, names, &place);
+        self.finish(&mut plan, first_step, (names, asked), place);
         let added = afterwards(&mut plan, &place);
         match growing {
             true => added.map(|()| plan),
@@ -184,7 +188,7 @@ impl Lowering<'_> {
             let place = self.result_place(&mut plan.tables, field, batch, slots.start + block as usize);
             plan.places.push(place);
         }
-        let mut met = Met { slot: slots.start + storage.blocks.len(), bound: 0, runs };
+        let mut met = Met { slot: slots.start + storage.blocks.len(), bound: 0, lists: 0, runs };
         for place in 0..signature.operands.len() {
             let operand = self.operand(plan, batch, place, &mut met);
             plan.operands.push(operand);
@@ -261,7 +265,8 @@ impl Lowering<'_> {
         let apps = self.order.apps(batch);
         match self.graph.arena.operands(apps[0])[place].kind() {
             Some(OperandKind::Value(first)) if self.graph.arena.is_list(first, &self.graph.sigs) => {
-                self.segments(plan, batch, place)
+                met.lists += 1;
+                self.segments(plan, batch, place, met.lists - 1)
             }
             Some(OperandKind::Value(_)) => {
                 let field = self.storage.place_field(batch.sig, place);
@@ -306,30 +311,19 @@ impl Lowering<'_> {
         }
     }
 
-    fn segments(&self, plan: &mut Plan, batch: &Batch, place: usize) -> Operand {
-        let offsets = plan.tables.len() as u32;
-        let mut total = 0u32;
-        plan.tables.push(0);
-        let lists = self.order.apps(batch).iter().map(|&app| {
-            let list = self.graph.arena.operands(app)[place].as_value().expect("a list is a value");
-            self.graph.arena.operands(self.graph.arena.producer(list))
-        });
-        for items in lists.clone() {
-            total += items.len() as u32;
-            plan.tables.push(total);
+    fn segments(&self, plan: &mut Plan, batch: &Batch, place: usize, nth: usize) -> Operand {
+        let offsets = plan.tables.len();
+        plan.tables.resize(offsets + batch.lanes.len() + 1, 0);
+        let items = plan.tables.len();
+        for (end, rows) in (offsets + 1..).zip(self.order.listed(batch, nth)) {
+            plan.tables.extend(rows);
+            plan.tables[end] = (plan.tables.len() - items) as u32;
         }
-        let items_at = plan.tables.len() as u32;
-        plan.certificate.tabled += u64::from(total);
-        if total == 0 {
-            // A step whose lists are all empty reads nothing; any field will do.
-            return Operand::Segments { field: FieldId(0), offsets, items: items_at };
-        }
-        let field = self.storage.place_field(batch.sig, place);
-        let slab = self.storage.fields[field.index()].slab;
-        for item in lists.flatten().filter_map(|item| item.as_value()) {
-            plan.tables.push(self.order.row_in(item, slab));
-        }
-        Operand::Segments { field, offsets, items: items_at }
+        let total = plan.tables.len() - items;
+        plan.certificate.tabled += total as u64;
+        // A step whose lists are all empty reads nothing; any field will do.
+        let field = if total == 0 { FieldId(0) } else { self.storage.place_field(batch.sig, place) };
+        Operand::Segments { field, offsets: offsets as u32, items: items as u32 }
     }
 
     /// Adds outputs, and to the certificate what the steps from one on do.
@@ -337,21 +331,19 @@ impl Lowering<'_> {
         &self,
         plan: &mut Plan,
         first_step: usize,
-        names: &mut ValueNames,
-        place: &dyn Fn(ValueId) -> (FieldId, u32),
+        (names, places): (&mut ValueNames, &mut Vec<(FieldId, u32)>),
+        place: impl Fn(ValueId) -> (FieldId, u32),
     ) {
-        let output = |name, value| {
-            let (field, row) = place(value);
-            PlanOutput { name, field, row }
-        };
-        plan.outputs.extend(self.graph.outputs.iter().map(|own| output(own.name.as_str().into(), own.value)));
+        let output = |name, (field, row)| PlanOutput { name, field, row };
+        let own = self.graph.outputs.iter();
+        plan.outputs.extend(own.map(|own| output(own.name.as_str().into(), place(own.value))));
         // A minibatch asks for thousands. Where they are is found for all first, so that many cache misses are under way at once;
         // they are named as values are displayed.
-        let first_asked = plan.outputs.len();
-        plan.outputs.extend(self.asked.iter().map(|&value| output(Default::default(), value)));
-        for (output, value) in plan.outputs[first_asked..].iter_mut().zip(self.asked) {
-            output.name = names.of(*value).into();
-        }
+        places.clear();
+        places.extend(self.asked.iter().map(|&value| place(value)));
+        let asked = self.asked.iter().zip(&*places);
+        let named = asked.map(|(&value, &place)| output(SmolStr::new_inline(names.of(value)), place));
+        plan.outputs.extend(named);
         let steps = &plan.steps[first_step..];
         let batches = steps.iter().filter(|step| !plan.kernel(step).source).count();
         let moving = steps.iter().filter(|step| plan.kernel(step).only_moves());

@@ -4,7 +4,7 @@
 //! program made, train a table, or say why two values do not share a batch needs the same numbers
 //! that the planner uses, so they come from the planner's own clustering.
 
-use crate::cluster::{Clusters, NONE};
+use crate::cluster::Clusters;
 use crate::compile::{self, CompileOptions, Tables};
 use crate::grow::Placed;
 use crate::price::Work;
@@ -63,7 +63,7 @@ impl Nodes {
     /// The node of an application; none if nothing wanted needs it, or if it needs no step.
     #[must_use]
     pub fn node(&self, app: AppId) -> Option<u32> {
-        self.clusters.node_of.get(app.index()).copied().filter(|&node| node != NONE)
+        self.clusters.node(app)
     }
 
     /// The signature of each type number of the problem. One signature has two numbers where some

@@ -23,9 +23,9 @@ use crate::schedule::Batches;
 use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{AppId, SigId, ValueId};
-use autobatch_ir::plan::{Mode, SlabId};
+use autobatch_ir::plan::Mode;
 use pose::Posing;
-use rows::{Copied, Rows};
+use rows::{Copied, Lists};
 use std::ops::Range;
 
 /// One batch: applications of one type.
@@ -42,6 +42,8 @@ pub(crate) struct Batch {
     nodes: Range<u32>,
     /// Where the columns of its bound numbers begin.
     bound: u32,
+    /// Where the columns of its lists begin.
+    lists: u32,
 }
 
 /// How rows are ordered.
@@ -77,6 +79,8 @@ pub(crate) struct Order {
     copies: Vec<Copied>,
     /// The bound numbers that operands are, column after column of batch after batch, as the problem numbers lanes.
     bound: Vec<u32>,
+    /// The lists that operands are.
+    lists: Lists,
     /// The row that each row of the problem has in the plan.
     rows: Vec<u32>,
     /// Per lane of all batches its number in the problem.
@@ -152,7 +156,7 @@ impl Order {
                 let first = self.apps.len() as u32;
                 self.apps.extend_from_slice(source);
                 let lanes = first..self.apps.len() as u32;
-                self.batches.push(Batch { sig, lanes, wave: 0, home, nodes: 0..0, bound: 0 });
+                self.batches.push(Batch { sig, lanes, wave: 0, home, nodes: 0..0, bound: 0, lists: 0 });
             }
         }
         let sources = self.batches.len();
@@ -178,7 +182,7 @@ impl Order {
             nodes.iter().for_each(|&node| self.wave_of_node[node as usize] = wave);
             let sig = clusters.types()[clusters.ty[nodes[0] as usize] as usize];
             let nodes = batches.start[number]..batches.start[number + 1];
-            self.batches.push(Batch { sig, lanes: 0..0, wave, home: 0, nodes, bound: 0 });
+            self.batches.push(Batch { sig, lanes: 0..0, wave, home: 0, nodes, bound: 0, lists: 0 });
         }
         let own = &mut self.batches[sources..];
         if !sorted {
@@ -240,6 +244,7 @@ impl Order {
             lanes,
             ..
         } = self;
+        let slot_waves = slot_waves.as_slice();
         // Those that nobody reads, descending, as far as they were not met yet.
         let mut unread = memory.unread().len();
         for (number, (batch, posed)) in (0..).zip(batches.iter().zip(problem.all_batches())) {
@@ -297,12 +302,6 @@ impl Order {
         self.rows[self.row_of[value.index()] as usize]
     }
 
-    /// The row of a needed value that is no list, in a slab in which it has a home.
-    pub(crate) fn row_in(&self, value: ValueId, slab: SlabId) -> u32 {
-        let rows = Rows { row_of: &self.row_of, copies: &self.copies };
-        self.rows[rows.of(value, &self.problem.numbers(layout::SlabId(slab.0))) as usize]
-    }
-
     /// The slots of a batch: first one for each block that it writes, then one for each operand
     /// that is a value and no list.
     pub(crate) fn slots(&self, batch: usize) -> Range<usize> {
@@ -315,6 +314,18 @@ impl Order {
         let lanes = &self.lane_order[batch.lanes.start as usize..batch.lanes.end as usize];
         let column = &self.bound[batch.bound as usize + nth * lanes.len()..][..lanes.len()];
         lanes.iter().map(|&lane| column[lane as usize])
+    }
+
+    /// The rows of the lists that the lanes of a batch, as they run, read at the `nth` of its operands that are lists.
+    pub(crate) fn listed(
+        &self,
+        batch: &Batch,
+        nth: usize,
+    ) -> impl Iterator<Item = impl Iterator<Item = u32>> {
+        let lanes = &self.lane_order[batch.lanes.start as usize..batch.lanes.end as usize];
+        let column = batch.lists as usize + nth * lanes.len();
+        let items = lanes.iter().map(move |&lane| self.lists.items(column + lane as usize));
+        items.map(|items| items.iter().map(|&row| self.rows[row as usize]))
     }
 
     /// The earlier slot of the batch that names the same rows, if there is one.

@@ -192,19 +192,20 @@ impl Graph {
         std::array::from_fn(|place| Value::new(self, ValueId::new(first as usize + place), types[place]))
     }
 
-    /// Applies an op to values.
+    /// Applies an op to values, with parameters.
     #[inline]
-    pub(crate) fn apply_values<const IN: usize, const OUT: usize>(
+    pub(crate) fn apply_values<const IN: usize, const PARAMS: usize, const OUT: usize>(
         &self,
         op: &Op,
         values: &[Value<'_>; IN],
+        params: &[Param; PARAMS],
         caller: Caller,
     ) -> [Value<'_>; OUT] {
         if let Some(&foreign) = values.iter().find(|value| !value.is_of(self)) {
             self.refuse_other_graph(foreign, caller);
             return [Value::poison(self); OUT];
         }
-        let made = self.inner.borrow_mut().apply_values(op, values, caller);
+        let made = self.inner.borrow_mut().apply_values(op, values, params, caller);
         self.made(made)
     }
 

@@ -8,7 +8,7 @@
 
 use super::Gradients;
 use super::signatures::{SigFacts, Signatures};
-use crate::cluster::{Clusters, NONE};
+use crate::cluster::Clusters;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{AppId, SigId};
 
@@ -45,9 +45,11 @@ impl Activity {
         for value in request.values {
             needs[value.index()] = true;
         }
+        let mut nodes = clusters.nodes.iter().peekable();
         for app in graph.arena.ids() {
             let facts = &mut sigs[graph.arena.app(app).sig];
-            let planned = (clusters.node_of[app.index()] != NONE || facts.is_source) && !facts.is_list;
+            let is_node = nodes.next_if_eq(&&app).is_some();
+            let planned = (is_node || facts.is_source) && !facts.is_list;
             facts.planned |= planned;
             let mut any = facts.params;
             for (place, operand) in graph.arena.operands(app).iter().enumerate() {

@@ -6,7 +6,7 @@ use std::fmt;
 /// Why a slab or batch was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutError {
-    /// Row numbers and table offsets are 32 bits wide.
+    /// Row numbers and table offsets are 31 bits wide.
     TooLarge,
     /// The slot names a slab that was not added.
     UnknownSlab {
@@ -48,7 +48,7 @@ impl fmt::Display for LayoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LayoutError::TooLarge => {
-                write!(f, "layout: expected fewer than 2^32 rows and slot entries; plan a smaller batch")
+                write!(f, "layout: expected fewer than 2^31 rows and slot entries; plan a smaller batch")
             }
             LayoutError::UnknownSlab { slab, slabs } => {
                 write!(f, "layout: found slab {slab}, expected one of {slabs}; add the slab first")

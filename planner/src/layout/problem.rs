@@ -79,6 +79,14 @@ pub(crate) struct Slot {
     pub(crate) repeats: bool,
     /// The first slot of the batch with the same role and rows (another field of one record); itself where there is none.
     pub(crate) same_as: SlotId,
+    /// The batches that wrote its lowest and its highest row, if rows are numbered in batch order: all others that wrote some of
+    /// them lie between these. [`Writer::NOBODY`]'s where that is not known.
+    pub(crate) from: [u32; 2],
+}
+
+impl Slot {
+    /// What [`Slot::from`] says before it is known.
+    pub(crate) const FROM_ANYWHERE: [u32; 2] = [Writer::NOBODY.batch; 2];
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +109,9 @@ impl Writer {
     /// The row comes from outside.
     pub(crate) const NOBODY: Writer = Writer { batch: u32::MAX, lane: u32::MAX };
 }
+
+/// Rows, lanes, slots and their entries are fewer, so that one bit of their numbers is free for marks.
+pub(crate) const TOO_MANY: u32 = 1 << 31;
 
 /// Slabs of rows and the batches that write and read them, in the order in which they run.
 #[derive(Clone, Debug, Default)]
@@ -133,7 +144,7 @@ impl Problem {
 
     /// Adds a slab of `rows` rows.
     pub fn add_slab(&mut self, rows: u32) -> Result<SlabId, LayoutError> {
-        let total = self.rows.checked_add(rows).filter(|&t| t < u32::MAX).ok_or(LayoutError::TooLarge)?;
+        let total = self.rows.checked_add(rows).filter(|&t| t < TOO_MANY).ok_or(LayoutError::TooLarge)?;
         let id = SlabId(self.slab_base.len() as u32);
         self.slab_base.push(self.rows);
         self.rows = total;
@@ -182,7 +193,7 @@ impl Problem {
         let entries = u64::from(lanes) * slots.len() as u64 + self.pool.len() as u64;
         let lanes_after = u64::from(self.lanes) + u64::from(lanes);
         let slots_after = self.slots.len() as u64 + slots.len() as u64;
-        if entries.max(lanes_after).max(slots_after) >= u64::from(u32::MAX) {
+        if entries.max(lanes_after).max(slots_after) >= u64::from(TOO_MANY) {
             return Err(LayoutError::TooLarge);
         }
         for (slot, spec) in (0u32..).zip(slots) {
@@ -216,6 +227,7 @@ impl Problem {
             slab: spec.slab,
             repeats: false,
             same_as,
+            from: Slot::FROM_ANYWHERE,
         });
         if let Some(twin) = twin {
             let rows = self.slots[twin as usize].start as usize;
@@ -336,7 +348,12 @@ impl Problem {
 
     /// The global rows of a slot of a batch with `lanes` lanes.
     pub(crate) fn slot_rows(&self, slot: &Slot, lanes: u32) -> &[u32] {
-        &self.pool[slot.start as usize..(slot.start + lanes) as usize]
+        self.entries_from(slot.start, lanes)
+    }
+
+    /// The global rows of `lanes` entries of slots, from one on.
+    pub(crate) fn entries_from(&self, first: u32, lanes: u32) -> &[u32] {
+        &self.pool[first as usize..(first + lanes) as usize]
     }
 
     /// Global rows that no batch writes, ascending.

@@ -12,7 +12,7 @@
 //!
 //! Cost: every slot entry is visited twice or thrice; only the batches that nobody reads are sorted.
 
-use super::problem::{Batch, Slot};
+use super::problem::{Batch, Slot, TOO_MANY};
 use super::{Access, Layout, Problem, Role, SlabId};
 
 /// Working memory of [`propagated_with`], which later calls use again.
@@ -144,14 +144,17 @@ fn place_in_lane_order(problem: &Problem, lanes: &[u32], memory: &mut Memory) ->
     places
 }
 
-/// One reading of a row, in the list of the batch that wrote it.
+/// One reading of a row, in the list of the batch that wrote it; or those of a whole slot, if it reads that batch alone.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
-    /// The writing lane.
-    lane: u32,
+    /// The writing lane; or [`COLUMN`] and the reading batch, whose rows are the entries from this one on.
+    what: u32,
     /// The reading that comes next in running order.
     next: u32,
 }
+
+/// Marks a [`Reading`] of a whole slot.
+const COLUMN: u32 = TOO_MANY;
 
 /// A slot that two batches with neighbouring results serve together.
 #[derive(Clone, Copy, Debug)]
@@ -170,25 +173,7 @@ struct Ends {
     last: Option<Bridge>,
 }
 
-/// The batches that the rows of a slot were written by, if they are one or two.
-fn writers(problem: &Problem, slot: &Slot, lanes: u32) -> Option<[u32; 2]> {
-    let rows = problem.slot_rows(slot, lanes);
-    let one = problem.writer(*rows.first()?).batch;
-    let mut two = one;
-    for &row in rows {
-        let found = problem.writer(row).batch;
-        if found != one && found != two {
-            if two != one {
-                return None;
-            }
-            two = found;
-        }
-    }
-    Some([one.min(two), one.max(two)])
-}
-
-/// Whether the results that one batch has in a slab come right before those of another, in batch order. Only problems that are
-/// in order know.
+/// Whether the results that one batch has in a slab come right before those of another, where rows are numbered in batch order.
 fn are_side_by_side(problem: &Problem, batches: [u32; 2], slab: SlabId) -> bool {
     let block = |batch: u32| {
         let batch = problem.all_batches().get(batch as usize)?;
@@ -197,7 +182,7 @@ fn are_side_by_side(problem: &Problem, batches: [u32; 2], slab: SlabId) -> bool 
         problem.slot_rows(slot, batch.lanes).first().map(|&first| (first, batch.lanes))
     };
     match batches.map(block) {
-        [Some((low, lanes)), Some((high, _))] => problem.is_in_order() && low + lanes == high,
+        [Some((low, lanes)), Some((high, _))] => low + lanes == high,
         _ => false,
     }
 }
@@ -210,7 +195,7 @@ fn find_bridge(problem: &Problem, id: u32, ends: &[Ends], pure: &mut [bool]) -> 
         if found.role == Role::Result || found.repeats || found.same_as.0 != slot {
             continue;
         }
-        let Some(from) = writers(problem, found, batch.lanes) else { continue };
+        let from = found.from;
         let [Some(low), Some(high)] = from.map(|writer| ends.get(writer as usize)) else { continue };
         if from[0] == from[1] {
             pure[from[0] as usize] = true;
@@ -228,13 +213,14 @@ fn find_bridge(problem: &Problem, id: u32, ends: &[Ends], pure: &mut [bool]) -> 
 /// The lanes of every batch by first reader; `memory.unread` gets the batches whose results nobody reads in a plannable slot.
 ///
 /// Readings are put at the head of their writer's list from the last batch to the first, last slot and last lane first, so a
-/// list is in running order when its writer's turn comes, without a sort.
+/// list is in running order when its writer's turn comes, without a sort. A slot that reads one batch alone is put there whole, and
+/// its rows are looked at when that batch has its turn.
 fn lanes_by_first_reader(problem: &Problem, memory: &mut Memory) -> Vec<u32> {
     const END: u32 = u32::MAX;
     let mut lanes = std::mem::take(&mut memory.lanes);
     let Memory { readings, head, taken, unread, bridges: ends, pure, block, .. } = memory;
     // A reading is written before its list is walked, and every lane is given, so neither is cleared.
-    readings.resize(problem.entries(), Reading { lane: 0, next: 0 });
+    readings.resize(problem.entries(), Reading { what: 0, next: 0 });
     lanes.resize(problem.all_lanes() as usize, 0);
     head.clear();
     head.resize(problem.batches() as usize, END);
@@ -245,6 +231,7 @@ fn lanes_by_first_reader(problem: &Problem, memory: &mut Memory) -> Vec<u32> {
     ends.resize(problem.batches() as usize, Ends::default());
     pure.clear();
     pure.resize(problem.batches() as usize, false);
+    let (readings, head) = (readings.as_mut_slice(), head.as_mut_slice());
     for (id, batch) in problem.all_batches().iter().enumerate().rev() {
         let span = batch.first_lane as usize..(batch.first_lane + batch.lanes) as usize;
         let (given, rest) = lanes.split_at_mut(span.end);
@@ -276,12 +263,22 @@ fn lanes_by_first_reader(problem: &Problem, memory: &mut Memory) -> Vec<u32> {
             unread.push(id as u32);
         }
         while at != END && count < end {
-            let Reading { lane, next } = readings[at as usize];
-            at = next;
-            if !std::mem::replace(&mut taken[lane as usize], true) {
-                order[count] = lane;
-                count += 1;
+            let Reading { what, next } = readings[at as usize];
+            let mut give = |lane: u32| {
+                if !std::mem::replace(&mut taken[lane as usize], true) {
+                    order[count] = lane;
+                    count += 1;
+                }
+            };
+            if what < COLUMN {
+                give(what);
+            } else {
+                let reader = &problem.all_batches()[(what - COLUMN) as usize];
+                let own = &rest[reader.first_lane as usize - span.end..][..reader.lanes as usize];
+                let rows = problem.entries_from(at, reader.lanes);
+                own.iter().for_each(|&lane| give(problem.writer(rows[lane as usize]).lane));
             }
+            at = next;
         }
         if count < end {
             let left = (0u32..).zip(taken.iter()).filter(|(_, taken)| !**taken);
@@ -306,11 +303,19 @@ fn lanes_by_first_reader(problem: &Problem, memory: &mut Memory) -> Vec<u32> {
                 continue;
             }
             let rows = problem.slot_rows(slot, batch.lanes);
+            if slot.from[0] == slot.from[1]
+                && let Some(head) = head.get_mut(slot.from[0] as usize)
+            {
+                let reading = Reading { what: COLUMN + id as u32, next: *head };
+                readings[slot.start as usize] = reading;
+                *head = slot.start;
+                continue;
+            }
             for (entry, &lane) in (slot.start..slot.start + batch.lanes).zip(order.iter()).rev() {
                 let writer = problem.writer(rows[lane as usize]);
                 if let Some(head) = head.get_mut(writer.batch as usize) {
                     readings[entry as usize] =
-                        Reading { lane: writer.lane, next: std::mem::replace(head, entry) };
+                        Reading { what: writer.lane, next: std::mem::replace(head, entry) };
                 }
             }
         }

@@ -194,3 +194,21 @@ fn an_empty_problem_has_an_empty_layout() {
         problem.add_slab(0).unwrap();
     }
 }
+
+#[test]
+fn an_operand_that_reads_one_batch_alone_is_followed_as_a_whole() {
+    let (mut problem, slab) = (Problem::new(), SlabId(0));
+    problem.restart(&[9], &[0]).unwrap();
+    problem.add_known(3, &[(slab, 4)], &[]);
+    let second = problem.add_known(3, &[(slab, 4)], &[(slab, 4)]) as usize;
+    problem.pool()[second..second + 3].copy_from_slice(&[0, 2, 1]);
+    let third = problem.add_known(3, &[(slab, 4)], &[(slab, 4), (slab, 4)]) as usize;
+    problem.pool()[third..third + 6].copy_from_slice(&[4, 5, 3, 0, 3, 3]);
+    problem.settle();
+    assert_eq!([2, 4, 5].map(|slot| problem.slot(slot).from), [[0, 0], [1, 1], [0, 1]]);
+    let layout = propagated(&problem);
+    // The third batch reads the second first, which reads the first in the order that the third gave it.
+    assert_eq!(layout.lanes(&problem, BatchId(1)), [1, 2, 0]);
+    assert_eq!(layout.lanes(&problem, BatchId(0)), [2, 1, 0]);
+    assert_eq!(check(&problem, &layout), Ok(()));
+}

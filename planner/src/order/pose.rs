@@ -96,6 +96,7 @@ impl Order {
             apps: &mut self.apps,
             columns: self.problem.pool(),
             bound: &mut self.bound,
+            lists: &mut self.lists,
             last_waves: &mut self.last_waves,
         };
         gathered.gather(&mut posing.targets, &mut to);
@@ -121,7 +122,7 @@ impl Order {
         bound.clear();
         starts.clear();
         targets.clear();
-        let mut numbers = 0;
+        let (mut numbers, mut list_count) = (0, 0);
         for batch in &mut self.batches {
             let is_source = batch.nodes.is_empty();
             let any =
@@ -164,6 +165,9 @@ impl Order {
             numbers += lanes * own_bound.len() as u32;
             // What it held before is written before it is read.
             self.bound.resize(self.bound.len().max(numbers as usize), 0);
+            let own_lists = first_list..lists.len() as u32;
+            batch.lists = list_count;
+            list_count += lanes * own_lists.len() as u32;
             if is_source {
                 let apps = &self.apps[batch.lanes.start as usize..batch.lanes.end as usize];
                 for (lane, &app) in (0..).zip(apps) {
@@ -184,12 +188,14 @@ impl Order {
                 columns,
                 wave: batch.wave,
                 places: firsts[0]..places.len() as u32,
-                lists: first_list..lists.len() as u32,
+                lists: own_lists,
+                list_columns: batch.lists,
                 bound: own_bound,
                 bound_columns: batch.bound,
                 starts: firsts[1]..starts.len() as u32,
             });
         }
+        self.lists.restart(list_count as usize);
     }
 
     fn count_slab_rows(&mut self, storage: &Storage) -> Result<(), LayoutError> {

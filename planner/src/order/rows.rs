@@ -43,6 +43,37 @@ impl Rows<'_> {
     }
 }
 
+/// Rows of the problem that are read as lists. They are found while the graph is walked in its order and kept, because each list
+/// is an application of its own, far from whoever reads it.
+#[derive(Debug, Default)]
+pub(crate) struct Lists {
+    /// Where in `items` each list begins and ends.
+    spans: Vec<(u32, u32)>,
+    items: Vec<u32>,
+}
+
+impl Lists {
+    /// Forgets everything but memory. As many lists as said are [taken](Self::take) before one is asked for.
+    pub(crate) fn restart(&mut self, count: usize) {
+        self.spans.resize(count, (0, 0));
+        self.items.clear();
+    }
+
+    /// Keeps a list, and gives it back.
+    fn take(&mut self, number: usize, items: impl Iterator<Item = u32>) -> &[u32] {
+        let start = self.items.len();
+        self.items.extend(items);
+        self.spans[number] = (start as u32, self.items.len() as u32);
+        &self.items[start..]
+    }
+
+    /// The rows of a list.
+    pub(crate) fn items(&self, number: usize) -> &[u32] {
+        let (start, end) = self.spans[number];
+        &self.items[start as usize..end as usize]
+    }
+}
+
 /// So many lanes are looked at together, so that many cache misses are under way at once.
 const STRETCH: usize = 64;
 /// So many nodes at least are looked at in all batches before the next are in any: what is known of them stays in the second-level
@@ -65,6 +96,8 @@ pub(crate) struct Target {
     /// Its operand places that take values and no lists, and those that take lists.
     pub(crate) places: Range<u32>,
     pub(crate) lists: Range<u32>,
+    /// Where its columns of lists begin.
+    pub(crate) list_columns: u32,
     /// Its operand places that are bound, and where their columns begin.
     pub(crate) bound: Range<u32>,
     pub(crate) bound_columns: u32,
@@ -100,6 +133,8 @@ pub(crate) struct Columns<'a> {
     pub(crate) columns: &'a mut [u32],
     /// The numbers that operands are bound to, column after column.
     pub(crate) bound: &'a mut [u32],
+    /// The lists that operands are, column after column.
+    pub(crate) lists: &'a mut Lists,
     /// Per row the last wave that reads it as an element of a list.
     pub(crate) last_waves: &'a mut [u32],
 }
@@ -125,18 +160,36 @@ impl Gathered<'_> {
         }
     }
 
-    /// Gives the next lanes of a batch to these nodes.
-    fn take(&self, nodes: &[u32], target: &mut Target, to: &mut Columns<'_>) {
-        let (arena, pool) = (self.graph.arena.apps(), self.graph.arena.operand_pool());
-        let Columns { row_of, apps, columns, bound, last_waves } = to;
-        let apps = &mut apps[target.next as usize..][..nodes.len()];
-        let (mut operands, mut results) = ([0u32; STRETCH], [0u32; STRETCH]);
-        let firsts = operands.iter_mut().zip(&mut results);
-        for ((&node, id), (operands, results)) in nodes.iter().zip(&mut *apps).zip(firsts) {
+    /// Finds the applications of nodes, and where their operands and results begin. Apart like [`read`](Self::read).
+    #[inline(never)]
+    fn look_up(&self, nodes: &[u32], apps: &mut [AppId], operands: &mut [u32], results: &mut [u32]) {
+        let arena = self.graph.arena.apps();
+        let firsts = operands.iter_mut().zip(results);
+        for ((&node, id), (operands, results)) in nodes.iter().zip(apps).zip(firsts) {
             *id = self.nodes[node as usize];
             let app = &arena[id.index()];
             (*operands, *results) = (app.operands, app.results);
         }
+    }
+
+    /// Writes the rows of a slab that applications whose operands begin so read at a place. Apart, so that the loop has the
+    /// registers to itself.
+    #[inline(never)]
+    fn read(&self, column: &mut [u32], operands: &[u32], place: u32, slab: Range<u32>, rows: Rows<'_>) {
+        let pool = self.graph.arena.operand_pool();
+        for (row, operands) in column.iter_mut().zip(operands) {
+            let value = pool[(operands + place) as usize].as_value();
+            *row = rows.of(value.expect("one type of node takes one kind of operand"), &slab);
+        }
+    }
+
+    /// Gives the next lanes of a batch to these nodes.
+    fn take(&self, nodes: &[u32], target: &mut Target, to: &mut Columns<'_>) {
+        let pool = self.graph.arena.operand_pool();
+        let Columns { row_of, apps, columns, bound, lists, last_waves } = to;
+        let apps = &mut apps[target.next as usize..][..nodes.len()];
+        let (mut operands, mut results) = ([0u32; STRETCH], [0u32; STRETCH]);
+        self.look_up(nodes, apps, &mut operands, &mut results);
         let starts = &self.starts[target.starts.start as usize..target.starts.end as usize];
         for (place, start) in (0..).zip(starts) {
             for (row, results) in (start + target.done..).zip(&results[..nodes.len()]) {
@@ -146,11 +199,7 @@ impl Gathered<'_> {
         let rows = Rows { row_of, copies: self.copies };
         let mut first = (target.columns + target.done) as usize;
         for (place, slab) in &self.places[target.places.start as usize..target.places.end as usize] {
-            let column = &mut columns[first..first + nodes.len()];
-            for (row, operands) in column.iter_mut().zip(&operands) {
-                let value = pool[(operands + place) as usize].as_value();
-                *row = rows.of(value.expect("one type of node takes one kind of operand"), slab);
-            }
+            self.read(&mut columns[first..first + nodes.len()], &operands, *place, slab.clone(), rows);
             first += target.lanes as usize;
         }
         let mut first = (target.bound_columns + target.done) as usize;
@@ -161,16 +210,19 @@ impl Gathered<'_> {
             }
             first += target.lanes as usize;
         }
+        let mut first = (target.list_columns + target.done) as usize;
         for (place, slab) in &self.lists[target.lists.start as usize..target.lists.end as usize] {
-            for operands in &operands[..nodes.len()] {
+            for (number, operands) in (first..).zip(&operands[..nodes.len()]) {
                 let list = pool[(operands + place) as usize].as_value();
                 let list = list.expect("one type of node takes one kind of operand");
                 let items = self.graph.arena.operands(self.graph.arena.producer(list));
-                for item in items.iter().filter_map(|item| item.as_value()) {
-                    let last = &mut last_waves[rows.of(item, slab) as usize];
+                let items = items.iter().filter_map(|item| item.as_value());
+                for &row in lists.take(number, items.map(|item| rows.of(item, slab))) {
+                    let last = &mut last_waves[row as usize];
                     *last = target.wave.max(*last);
                 }
             }
+            first += target.lanes as usize;
         }
         let count = nodes.len() as u32;
         (target.nodes.start, target.next, target.done) =

@@ -55,12 +55,37 @@ impl Batches {
         why: Why,
         spare: &mut Spare,
     ) -> Self {
-        let Spare { mut start, mut items } = std::mem::take(spare);
+        let mut tally = Tally::new(count, spare);
+        batch_of.iter().for_each(|&batch| tally.add(batch));
+        tally.collect(batch_of, bound, why)
+    }
+}
+
+/// Counts nodes by batch, then groups them.
+pub(super) struct Tally {
+    /// Per batch, two places later, how many nodes it has.
+    start: Vec<u32>,
+    items: Vec<u32>,
+}
+
+impl Tally {
+    /// Nothing is counted of so many batches; takes the memory that `spare` holds.
+    pub(super) fn new(count: u32, spare: &mut Spare) -> Self {
+        let Spare { mut start, items } = std::mem::take(spare);
         start.clear();
         start.resize(count as usize + 2, 0);
-        for &batch in batch_of {
-            start[batch as usize + 2] += 1;
-        }
+        Self { start, items }
+    }
+
+    /// Counts a node.
+    #[inline]
+    pub(super) fn add(&mut self, batch: u32) {
+        self.start[batch as usize + 2] += 1;
+    }
+
+    /// The batches, once all nodes are counted. The items of a batch are ascending.
+    pub(super) fn collect(self, batch_of: &[u32], bound: Option<u32>, why: Why) -> Batches {
+        let Self { mut start, mut items } = self;
         for at in 2..start.len() {
             start[at] += start[at - 1];
         }
@@ -72,7 +97,7 @@ impl Batches {
             *at += 1;
         }
         start.pop();
-        Self { start, items, bound, why }
+        Batches { start, items, bound, why }
     }
 }
 

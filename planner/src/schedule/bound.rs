@@ -103,6 +103,7 @@ fn scan<const LANES: usize, const DOWN: bool>(
     lanes.resize(lanes.len().max(part.len() * LANES), 0);
     let (rows, _) = lanes.as_chunks_mut::<LANES>();
     let longest = &mut longest[from..];
+    let mut most = [0i32; LANES];
     for step in 0..part.len() {
         let node = if DOWN { part.len() - 1 - step } else { step };
         let mut row = [0i32; LANES];
@@ -112,15 +113,20 @@ fn scan<const LANES: usize, const DOWN: bool>(
                 row[lane] = row[lane].max(other[lane]);
             }
         }
-        let lane = (part.ty[node] as usize).wrapping_sub(from);
-        if lane < LANES && lane < longest.len() {
-            row[lane] += 1;
-            longest[lane] = longest[lane].max(row[lane] as u32);
-            if let Some(below) = below.as_deref_mut() {
-                below[node] = row[lane] as u32;
-            }
+        // Whole rows are read again soon, which waits for a lane that was written alone; so every lane is. What a lane behind the
+        // last type counts is for nobody.
+        let own = part.ty[node].wrapping_sub(from as u32);
+        for lane in 0..LANES {
+            row[lane] += i32::from(lane as u32 == own);
+            most[lane] = most[lane].max(row[lane]);
         }
         rows[node] = row;
+        if let Some(below) = below.as_deref_mut()
+            && (own as usize) < LANES.min(longest.len())
+        {
+            below[node] = row[own as usize] as u32;
+        }
     }
+    longest.iter_mut().zip(most).for_each(|(longest, most)| *longest = most as u32);
     LANES
 }

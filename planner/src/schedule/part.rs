@@ -7,6 +7,7 @@
 
 use super::Problem;
 use super::parts::{NONE, Parts};
+use super::problem::lists;
 use crate::room::make_room;
 
 /// At most this many types of a part get exact source counters; see [`Part::track`].
@@ -126,7 +127,7 @@ impl Part {
             *start = end as u32;
             let all = problem.operands(node as usize);
             make_room(operands, end + all.len());
-            let (mut kept, mut last, own) = (0, NONE, &mut operands[end..end + all.len()]);
+            let mut last = NONE;
             for &operand in all {
                 let operand = renumbering.node[operand as usize];
                 let is_inside = operand != NONE;
@@ -135,11 +136,10 @@ impl Part {
                     continue;
                 }
                 // Written always and kept by a sum: whether an operand is inside is as good as random, so a branch is slow.
-                own[kept] = operand;
-                kept += usize::from(is_inside);
+                operands[end] = operand;
+                end += usize::from(is_inside);
                 last = operand;
             }
-            end += kept;
         }
         operand_start[nodes.len()] = end as u32;
         operands.truncate(end);
@@ -197,9 +197,8 @@ impl Part {
     fn count(&mut self) {
         self.population.clear();
         self.population.resize(self.types.len() + 1, 0);
-        for &ty in &self.ty {
-            self.population[ty as usize] += 1;
-        }
+        let population = self.population.as_mut_slice();
+        self.ty.iter().for_each(|&ty| population[ty as usize] += 1);
         self.alone = self.population.pop().unwrap_or(0);
         self.slots = 0;
         self.slot_of.clear();
@@ -219,15 +218,16 @@ impl Part {
         }
         // Every place is written.
         consumers.resize(operands.len(), 0);
-        for (node, &ty) in ty.iter().enumerate() {
+        let (links, consumers) = (links.as_mut_slice(), consumers.as_mut_slice());
+        for (node, (&ty, operands)) in ty.iter().zip(lists(operand_start, operands)).enumerate() {
             links[node].ty = ty;
-            for &operand in &operands[operand_start[node] as usize..operand_start[node + 1] as usize] {
+            for &operand in operands {
                 let at = &mut links[operand as usize + 1].consumers;
                 consumers[*at as usize] = node as u32;
                 *at += 1;
             }
         }
-        links.pop();
+        self.links.pop();
     }
 
     /// Chooses the types whose sources are counted exactly: all where possible, else the most populous (ties by number), at

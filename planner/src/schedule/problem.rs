@@ -134,18 +134,23 @@ impl<'a> Problem<'a> {
 
     /// The operands of node after node.
     pub(super) fn operand_lists(&self) -> impl Iterator<Item = &'a [u32]> + use<'a> {
-        let mut rest = self.operands;
-        self.operand_start.windows(2).map(move |ends| {
-            let (own, after) = rest.split_at((ends[1] - ends[0]) as usize);
-            rest = after;
-            own
-        })
+        lists(self.operand_start, self.operands)
     }
 
     /// Number of operand occurrences in the whole problem.
     pub fn operand_count(&self) -> usize {
         self.operands.len()
     }
+}
+
+/// List after list of those that lie side by side, from the offsets where they begin and end.
+pub(super) fn lists<'a>(start: &'a [u32], items: &'a [u32]) -> impl Iterator<Item = &'a [u32]> + use<'a> {
+    let mut rest = items;
+    start.windows(2).map(move |ends| {
+        let (own, after) = rest.split_at((ends[1] - ends[0]) as usize);
+        rest = after;
+        own
+    })
 }
 
 /// Rules 3 and 4.

@@ -5,7 +5,7 @@
 //! numbers into [`Batches`]. Parts with more than [`SEARCHED_TYPES`] mutually dependent types are ordered by depth instead: a
 //! decision costs O(types), and so many types in one part mean that signatures are too fine for any policy to help.
 
-use super::batches::Spare;
+use super::batches::{Spare, Tally};
 use super::bound::longest_paths;
 use super::depth::order_by_depth;
 use super::front::{Fired, Front};
@@ -229,12 +229,14 @@ pub(super) fn solve(
         }
         count += steps.count;
     }
+    let (mut tally, base) = (Tally::new(count, spare), base.as_slice());
     for ((batch, &kind), &level) in batch_of.iter_mut().zip(parts.kinds(problem)).zip(&parts.level) {
         let from = base[kind as usize];
         *batch = if from == NONE { *batch } else { from + level };
+        tally.add(*batch);
     }
     let why = if count == bound { Why::BoundMet } else { reason };
-    Batches::collect(batch_of, count, Some(bound), why, spare)
+    tally.collect(batch_of, Some(bound), why)
 }
 
 /// Of the reasons of two parts, the one that matters more to a reader; the first of equals.

@@ -5,9 +5,10 @@ use crate::graph::arena::Operand;
 use crate::graph::args::Arg;
 use crate::graph::emit::Graph;
 use crate::graph::op::Op;
+use crate::graph::signature::ParamArg;
 use crate::graph::value::Value;
 use crate::id::{SigId, TypeId};
-use crate::module::{Cell, CellOfAny, Module};
+use crate::module::{Cell, CellOfAny, Module, Param};
 
 impl Recorder {
     /// Applies a cell.
@@ -99,11 +100,12 @@ impl Recorder {
         self.append(sig, &[operands, &key].concat(), caller)
     }
 
-    /// Applies an op to values that are all of this graph.
-    pub(crate) fn apply_values<const IN: usize, const OUT: usize>(
+    /// Applies an op to values that are all of this graph, with parameters.
+    pub(crate) fn apply_values<const IN: usize, const PARAMS: usize, const OUT: usize>(
         &mut self,
         op: &Op,
         values: &[Value<'_>; IN],
+        params: &[Param; PARAMS],
         caller: Caller,
     ) -> Option<Made<OUT>> {
         let types = values.map(Value::type_id);
@@ -111,9 +113,13 @@ impl Recorder {
         for (slot, value) in operands.iter_mut().zip(values) {
             *slot = Operand::value(value.id()?);
         }
-        let sig = match self.cached_sig(op, &types, &[], caller) {
+        let mut args = [ParamArg::Port(0); PARAMS];
+        for (arg, &param) in args.iter_mut().zip(params) {
+            *arg = self.own_param_arg(op, param, caller)?;
+        }
+        let sig = match self.cached_sig(op, &types, &args, caller) {
             Ok(sig) => sig,
-            Err(home) => self.infer_values(op, &types, &values.map(Value::id), home, caller)?,
+            Err(home) => self.infer_values(op, &types, &args, &values.map(Value::id), home, caller)?,
         };
         self.append(sig, &operands, caller)
     }

@@ -19,12 +19,8 @@ impl Recorder {
         caller: Caller,
     ) -> Option<SigId> {
         let mut args = [ParamArg::Port(0); 2];
-        for (arg, param) in args.iter_mut().zip(params) {
-            if param.module != self.data.module.tag {
-                let message = "the parameter belongs to another module".to_owned();
-                return self.refuse(op.spelling(), message, caller);
-            }
-            *arg = self.param_arg(param.id?);
+        for (arg, &param) in args.iter_mut().zip(params) {
+            *arg = self.own_param_arg(op, param, caller)?;
         }
         let args = &args[..params.len()];
         match self.cached_sig(op, operands, args, caller) {
@@ -69,12 +65,13 @@ impl Recorder {
         &mut self,
         op: &Op,
         types: &[TypeId],
+        params: &[ParamArg],
         values: &[Option<ValueId>],
         place: usize,
         caller: Caller,
     ) -> Option<SigId> {
         let raw = values.iter().zip(types).map(|(id, &ty)| id.map(|id| Raw::Value(id, ty)));
-        self.infer_sig(op, types, &[], &raw.collect::<Vec<_>>(), place, caller)
+        self.infer_sig(op, types, params, &raw.collect::<Vec<_>>(), place, caller)
     }
 
     #[cold]
@@ -135,6 +132,16 @@ impl Recorder {
     pub(super) fn param_type(&self, arg: ParamArg) -> Type {
         let id = self.module_param(arg).expect("parameter ports exist while tracing only");
         self.data.module.param_decl(id).ty
+    }
+
+    /// An op's parameter as an argument, if it is one of this module.
+    #[inline]
+    pub(super) fn own_param_arg(&mut self, op: &Op, param: Param, caller: Caller) -> Option<ParamArg> {
+        if param.module != self.data.module.tag {
+            let message = "the parameter belongs to another module".to_owned();
+            return self.refuse(op.spelling(), message, caller);
+        }
+        Some(self.param_arg(param.id?))
     }
 
     /// A parameter as an argument: in a cell's body it becomes a port.

@@ -42,20 +42,6 @@ impl Graph {
         self.apply_one(Op::Lookup { sparse: true }, &[index.raw(self, caller)], &[table.as_param()], caller)
     }
 
-    pub(crate) fn affine_at<'g>(
-        &'g self,
-        parts: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-        weight: Param,
-        bias: Option<Param>,
-        transposed: bool,
-        caller: Caller,
-    ) -> Value<'g> {
-        let params = [weight, bias.unwrap_or(weight)];
-        let used = if bias.is_some() { 2 } else { 1 };
-        let op = Op::Affine { bias: bias.is_some(), transposed };
-        self.apply_many(parts, caller, |recorder, parts| recorder.apply(op, parts, &params[..used], caller))
-    }
-
     /// `x · W (+ b)`, where the parts side by side make up `x`; nothing is copied.
     #[track_caller]
     pub fn affine<'g>(
@@ -64,7 +50,11 @@ impl Graph {
         weight: Param,
         bias: Option<Param>,
     ) -> Value<'g> {
-        self.affine_at(parts, weight, bias, false, Location::caller())
+        let caller = Location::caller();
+        let params = [weight, bias.unwrap_or(weight)];
+        let used = if bias.is_some() { 2 } else { 1 };
+        let op = Op::Affine { bias: bias.is_some(), transposed: false };
+        self.apply_many(parts, caller, |recorder, parts| recorder.apply(op, parts, &params[..used], caller))
     }
 
     /// A stretch of the product `x · W (+ b)`: the parts side by side meet the rows of the weight from `row`

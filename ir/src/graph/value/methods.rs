@@ -36,14 +36,24 @@ impl<'g> Value<'g> {
     #[track_caller]
     #[must_use]
     pub fn affine(self, weight: Param, bias: Option<Param>) -> Self {
-        self.graph.affine_at([self], weight, bias, false, Location::caller())
+        self.product(weight, bias, false, Location::caller())
     }
 
     /// `x · Wᵀ (+ b)`, for a weight stored as `[outputs, inputs]`: a tied embedding, say.
     #[track_caller]
     #[must_use]
     pub fn affine_transposed(self, weight: Param, bias: Option<Param>) -> Self {
-        self.graph.affine_at([self], weight, bias, true, Location::caller())
+        self.product(weight, bias, true, Location::caller())
+    }
+
+    #[inline]
+    fn product(self, weight: Param, bias: Option<Param>, transposed: bool, caller: Caller) -> Self {
+        let op = Op::Affine { bias: bias.is_some(), transposed };
+        let [result] = match bias {
+            Some(bias) => self.graph.apply_values(&op, &[self], &[weight, bias], caller),
+            None => self.graph.apply_values(&op, &[self], &[weight], caller),
+        };
+        result
     }
 
     /// The matrix product of two values.
@@ -72,7 +82,7 @@ impl<'g> Value<'g> {
     #[must_use]
     pub fn split<const N: usize>(self) -> [Self; N] {
         let op = Op::Split { axis: self.last_axis(), parts: N as u32 };
-        self.graph.apply_values(&op, &[self], Location::caller())
+        self.graph.apply_values(&op, &[self], &[], Location::caller())
     }
 
     /// `parts` equal parts along an axis.
@@ -159,7 +169,7 @@ impl<'g> Value<'g> {
     #[must_use]
     pub fn top_k(self, k: usize) -> [Self; 2] {
         let op = Op::TopK { k: u32::try_from(k).unwrap_or(u32::MAX) };
-        self.graph.apply_values(&op, &[self], Location::caller())
+        self.graph.apply_values(&op, &[self], &[], Location::caller())
     }
 
     /// Each row less its mean, divided by its deviation: by the root of the variance and `eps`, which must be above 0 where
@@ -175,7 +185,7 @@ impl<'g> Value<'g> {
     #[must_use]
     pub fn select(self, a: Self, b: Self) -> Self {
         let caller = Location::caller();
-        let [result] = self.graph.apply_values(&Op::Select, &[self, a, b], caller);
+        let [result] = self.graph.apply_values(&Op::Select, &[self, a, b], &[], caller);
         result
     }
 
@@ -191,7 +201,7 @@ impl<'g> Value<'g> {
             Err(error) => self.graph.refuse("mask", &error.to_string(), "give one flag an element", caller),
         };
         let never = self.number(f32::NEG_INFINITY, caller).repeated(ty.shape, caller);
-        let [result] = self.graph.apply_values(&Op::Select, &[legal, self, never], caller);
+        let [result] = self.graph.apply_values(&Op::Select, &[legal, self, never], &[], caller);
         result
     }
 

@@ -119,13 +119,13 @@ impl<'g> Value<'g> {
 
     #[inline]
     fn unary(self, op: Op, caller: Caller) -> Self {
-        let [result] = self.graph.apply_values(&op, &[self], caller);
+        let [result] = self.graph.apply_values(&op, &[self], &[], caller);
         result
     }
 
     #[inline]
     fn with(self, op: Op, other: Self, caller: Caller) -> Self {
-        let [result] = self.graph.apply_values(&op, &[self, other], caller);
+        let [result] = self.graph.apply_values(&op, &[self, other], &[], caller);
         result
     }
 

@@ -40,6 +40,7 @@ impl Problem {
     pub(crate) fn add_known(&mut self, lanes: u32, results: &[KnownSlot], operands: &[KnownSlot]) -> u32 {
         let batch = self.batches.len() as u32;
         let first_slot = self.slots.len() as u32;
+        let from = Slot::FROM_ANYWHERE;
         for &(slab, bytes) in results {
             let next = &mut self.next_row[slab.index()];
             let (rows, start) = (*next..*next + lanes, self.pool.len() as u32);
@@ -48,12 +49,12 @@ impl Problem {
             (0..).zip(written).for_each(|(lane, writer)| *writer = Writer { batch, lane });
             self.pool.extend(rows);
             let same_as = SlotId(self.slots.len() as u32);
-            self.slots.push(Slot { role: Role::Result, bytes, start, slab, repeats: false, same_as });
+            self.slots.push(Slot { role: Role::Result, bytes, start, slab, repeats: false, same_as, from });
         }
         let columns = self.pool.len() as u32;
         for (start, &(slab, bytes)) in (columns..).step_by(lanes.max(1) as usize).zip(operands) {
             let same_as = SlotId(self.slots.len() as u32);
-            self.slots.push(Slot { role: Role::Operand, bytes, start, slab, repeats: false, same_as });
+            self.slots.push(Slot { role: Role::Operand, bytes, start, slab, repeats: false, same_as, from });
         }
         self.pool.resize(columns as usize + operands.len() * lanes as usize, 0);
         let end_slot = self.slots.len() as u32;
@@ -73,10 +74,10 @@ impl Problem {
         &mut self.pool
     }
 
-    /// Finds out which operand slots name the same rows, which name some twice, and who reads each row last, once the columns of
-    /// all batches are written.
+    /// Finds out which operand slots name the same rows, which name some twice, who wrote what they read, and who reads each row
+    /// last, once the columns of all batches are written.
     pub(crate) fn settle(&mut self) {
-        let Self { batches, slots, pool, seen, .. } = self;
+        let Self { batches, slots, pool, seen, writers, .. } = self;
         for batch in &*batches {
             let rows_from = |start: u32| &pool[start as usize..(start + batch.lanes) as usize];
             for id in batch.first_slot..batch.end_slot {
@@ -89,11 +90,14 @@ impl Problem {
                 match before[batch.first_slot as usize..].iter().find(same) {
                     Some(twin) => (slot.repeats, slot.same_as) = (twin.repeats, twin.same_as),
                     None => {
-                        let mut repeats = false;
+                        let (mut repeats, mut low, mut high) = (false, u32::MAX, 0);
                         for &row in rows {
                             repeats |= std::mem::replace(&mut seen[row as usize], id) == id;
+                            (low, high) = (low.min(row), high.max(row));
                         }
                         slot.repeats = repeats;
+                        let writer = |row: u32| writers.get(row as usize).unwrap_or(&Writer::NOBODY);
+                        slot.from = [low, high].map(|row| writer(row).batch);
                     }
                 }
             }
