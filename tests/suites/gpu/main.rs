@@ -6,6 +6,7 @@
 
 mod agreement;
 mod ahead;
+mod attention;
 mod batches;
 mod bounds;
 mod common;
