@@ -19,6 +19,7 @@ mod touched;
 mod units;
 mod update;
 mod wave;
+mod worth;
 
 pub(crate) use layout::Space;
 pub(crate) use layout::VECTOR;
@@ -266,8 +267,11 @@ impl<'a> Build<'a> {
 
     /// The units of a kernel of the plan.
     fn units(&mut self, kernel: KernelId) -> Arc<[Unit]> {
-        let kernel_of = |plan: &Plan| units::units(&plan.kernels[kernel.index()]).into();
-        let units = self.units[kernel.index()].get_or_insert_with(|| kernel_of(self.plan));
+        let known = &mut self.units[kernel.index()];
+        let units = known.get_or_insert_with(|| {
+            let kernel = &self.plan.kernels[kernel.index()];
+            self.matrix.chosen(kernel, units::units(kernel)).into()
+        });
         Arc::clone(units)
     }
 

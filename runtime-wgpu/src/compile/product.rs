@@ -3,7 +3,6 @@
 use super::Build;
 use super::layout::Stored;
 use super::map::Body;
-use super::matrix;
 use super::record::Record;
 use super::step::Lanes;
 use super::units::Fused;
@@ -64,9 +63,6 @@ pub(super) fn lower_fused(
     let Some(first) = products.first() else { return Ok(()) };
     let (rows, columns) = (first.rows, first.columns());
     let (tail, mut record) = tail(lanes, fused, code, [rows * columns, columns, rows]);
-    if matrix::takes(lanes.build, &products) {
-        return matrix::lower(lanes, &products, tail, record);
-    }
     let mut weights = Weights::default();
     let mut depth = 0;
     for (number, product) in products.iter().enumerate() {
@@ -96,7 +92,12 @@ pub(super) fn lower_fused(
 
 /// The text of the tail, and the record so far: what it begins with, a word for where each product's block begins,
 /// and what the tail wants.
-fn tail(lanes: &Lanes<'_, '_>, fused: &[Fused], code: &[Instr], head: [u32; 3]) -> (String, Record) {
+pub(super) fn tail(
+    lanes: &Lanes<'_, '_>,
+    fused: &[Fused],
+    code: &[Instr],
+    head: [u32; 3],
+) -> (String, Record) {
     let sums: Vec<View> = fused.iter().flat_map(|fused| fused.groups.iter().copied()).collect();
     let mut record = Record::new(&head);
     for _ in fused {
