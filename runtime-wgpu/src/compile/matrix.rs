@@ -4,7 +4,8 @@
 //! bits do not depend on its batch. Plans for training make none: small gradients vanish among halves, those of values
 //! as well as those of parameters.
 
-use super::product::{Product, start, tail, weight};
+use super::map::Generated;
+use super::product::{Product, groups, places, start, text, weight};
 use super::record::Record;
 use super::step::Lanes;
 use super::units::{Fused, Unit};
@@ -210,7 +211,7 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, fused: &[Fused], code: &[Instr]) 
     let Some((each, rows)) = products.first().map(|first| (first.columns(), first.rows)) else {
         return Ok(());
     };
-    let (tail, mut record) = tail(lanes, fused, code, [rows * each, each, rows]);
+    let (asked, mut record) = places(lanes, fused, code, [rows * each, each, rows]);
     let (first, level) = (lanes.first, lanes.level);
     for (number, product) in products.iter().enumerate() {
         let (piece, depth, columns) = extents(product, of);
@@ -246,10 +247,12 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, fused: &[Fused], code: &[Instr]) 
         start(lanes, product, 0, &mut record);
         record.push(at.sums as u32).push(columns);
     }
-    let groups = products.iter().map(|product| product.fused.groups.len() as u32).collect();
     // What reads the results comes behind all three.
     lanes.level = level + 2;
     let threads = u64::from(lanes.count) * u64::from(record.words()[0]);
-    let program = Program::Sums(Sums { groups, tail });
-    lanes.build.segment(program, &record, lanes.level, (first, threads), 1)
+    let key = Generated { kernel: lanes.step.kernel, stage: fused[0].stage, cut: None, asked };
+    let program = lanes.generated(key, |lanes| {
+        Program::Sums(Sums { groups: groups(fused), tail: text(lanes, fused, code) })
+    });
+    lanes.build.segment_of(program, &record, lanes.level, (first, threads), 1)
 }

@@ -34,6 +34,7 @@ use crate::error::GpuError;
 use crate::module::{Cuts, Program, Squares};
 use autobatch_ir::plan::{FieldId, KernelId, Plan, PlanOutput, Step, Verified};
 use autobatch_shaders::{COLLECT, LOOKUP};
+use map::Generated;
 use matrix::Matrix;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -223,6 +224,8 @@ struct Build<'a> {
     records: (Vec<u32>, u64),
     programs: Vec<Program>,
     numbers: HashMap<Program, u32>,
+    /// The numbers of those with generated bodies.
+    generated: HashMap<Generated, u32>,
     /// Per kernel its units, once a step was met that plays it.
     units: Vec<Option<Arc<[Unit]>>>,
     wave: Wave,
@@ -250,6 +253,7 @@ impl<'a> Build<'a> {
             records: (Vec::new(), records_at),
             programs: Vec::new(),
             numbers: HashMap::new(),
+            generated: HashMap::new(),
             units: vec![None; plan.kernels.len()],
             wave: Wave::default(),
             dispatches: Vec::new(),

@@ -7,6 +7,7 @@
 //! more dispatch.
 
 use super::layout::Want;
+use super::map::Generated;
 use super::record::{Record, Spot, TABLED};
 use super::units::{Unit, reads, writes};
 use super::{Build, MOST_THREADS, fold, map, matrix, product, row};
@@ -208,6 +209,21 @@ impl Lanes<'_, '_> {
         })
     }
 
+    /// The number of a generated program, which is made unless the plan has it.
+    pub(super) fn generated(&mut self, key: Generated, made: impl FnOnce(&Self) -> Program) -> u32 {
+        if let Some(&number) = self.build.generated.get(&key) {
+            debug_assert!(
+                self.build.programs[number as usize] == made(self),
+                "what it follows from is the same"
+            );
+            return number;
+        }
+        let program = made(self);
+        let number = self.build.number(program);
+        self.build.generated.insert(key, number);
+        number
+    }
+
     /// A segment with so many threads a lane.
     pub(super) fn segment(&mut self, program: Program, record: &Record, each: u32) -> Result<(), GpuError> {
         let threads = u64::from(self.count) * u64::from(each);
@@ -240,7 +256,7 @@ impl Lanes<'_, '_> {
     fn stage(&mut self, number: usize, stage: &Stage) -> Result<(), GpuError> {
         match stage {
             Stage::Prod { .. } => product::lower(self, number),
-            Stage::Map { width, code } => map::lower(self, *width, code),
+            Stage::Map { width, code } => map::lower(self, number, *width, code),
             Stage::Row { op, sources, dsts } => row::lower(self, *op, sources, dsts),
             Stage::Seg { .. } => fold::lower(self, stage),
             Stage::SegGrad { .. } => fold::lower_gradient(self, stage),
