@@ -10,6 +10,7 @@ mod attention;
 mod batches;
 mod bounds;
 mod common;
+mod edges;
 mod exhausted;
 mod faults;
 mod files;
