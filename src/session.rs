@@ -67,7 +67,8 @@ pub struct SessionOptions {
     /// assert!(error.contains("the memory limit is 100; plan a smaller minibatch"), "{error}");
     /// ```
     pub memory_limit: Option<u64>,
-    /// With how many digits a GPU with matrix units multiplies the numbers of products, where nothing is learned.
+    /// With how many digits a GPU with matrix units multiplies the numbers of products, where nothing is learned and a cell
+    /// goes on with their sums.
     /// `AUTOBATCH_TERMS` overrides the default, which is all of them.
     #[cfg(feature = "gpu")]
     pub terms: autobatch_runtime_wgpu::Terms,

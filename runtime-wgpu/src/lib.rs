@@ -21,7 +21,8 @@
 //! on: no plan, stored or hostile, reads outside of its buffers.
 //!
 //! **Matrix units.** Where a user allows fewer digits ([`Terms`]) and the adapter has units that multiply squares of
-//! halves, products of plans that are not for training are made there.
+//! halves, products of plans that are not for training are made there, where that takes no more dispatches than a step
+//! has stages and one.
 //!
 //! **Bits.** A result is a function of its own lane: the number and order of rows decide which thread
 //! computes it and nothing else, and all product kernels are one chain in ascending `k`. So on one device

@@ -20,8 +20,9 @@ pub enum Arithmetic {
 }
 
 /// With how many digits the numbers of products are multiplied. Fewer take effect where the device has matrix units that
-/// add products of halves to floats, and in plans that are not for training, because gradients would vanish among halves;
-/// elsewhere products are made of whole numbers. Sums are floats in any case, a row's bits do not depend on its batch,
+/// add products of halves to floats, in plans that are not for training, because gradients would vanish among halves, and for
+/// products that are worth the two dispatches more: those whose cell goes on with their sums, element by element, or has several
+/// of them side by side. Elsewhere products are made of whole numbers. Sums are floats in any case, a row's bits do not depend on its batch,
 /// and what is not finite makes no finite sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Terms {

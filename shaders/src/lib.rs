@@ -16,7 +16,7 @@ mod library;
 pub use library::Library;
 
 /// A stage template.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Template {
     /// Its name: that of its file.
     pub name: &'static str,
@@ -24,6 +24,13 @@ pub struct Template {
     pub text: &'static str,
     /// What its modules begin with.
     pub access: Access,
+}
+
+impl std::hash::Hash for Template {
+    /// Its name says which it is; texts are long.
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
 }
 
 /// What a module begins with: the numbers of a dispatch, and how memory is reached.

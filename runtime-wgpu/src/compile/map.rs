@@ -1,15 +1,16 @@
 //! Maps: the generated body of a straight line of elementwise instructions, alone or as the tail of products.
 //!
 //! Instructions become `let` lines over words; constants, attributes and places are read from the record,
-//! so lines of equal shape are one pipeline.
+//! so lines of equal shape are one pipeline. Their text follows from the kernel, and from which places are the same: it is
+//! written once, and not for every step of the kernel.
 
 use super::record::{Record, Spot};
 use super::step::Lanes;
 use crate::error::GpuError;
-use crate::module::Program;
+use crate::module::{Program, Reach, Tile};
 use autobatch_ir::DType;
 use autobatch_ir::graph::{Binary, Compare, Unary};
-use autobatch_ir::plan::{Code, Instr, Source, View};
+use autobatch_ir::plan::{Code, Instr, KernelId, Source, View};
 use std::fmt::Write as _;
 
 /// Lines in the making.
@@ -21,23 +22,64 @@ pub(super) struct Body {
     spots: Vec<(Spot, u32)>,
     /// Views that are sums in registers; the place in the list is the number of the sum.
     sums: Vec<View>,
+    /// The lines that places were found in, in the order in which they were asked for.
+    pub(super) asked: Vec<u32>,
+    /// Whether there is no text, but a record alone.
+    is_silent: bool,
+}
+
+/// What decides a generated program, among those of a plan.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct Generated {
+    pub(super) kernel: KernelId,
+    /// The map, or the first of the products.
+    pub(super) stage: usize,
+    /// How products are cut among threads, what is read of weights at once, and whether one is in halves.
+    pub(super) cut: Option<(Tile, Reach, bool)>,
+    /// Which places are the same, as they are asked for.
+    pub(super) asked: Vec<u32>,
 }
 
 /// Adds the segment of a map.
-pub(super) fn lower(lanes: &mut Lanes<'_, '_>, width: u32, code: &[Instr]) -> Result<(), GpuError> {
-    let mut body = Body::new(Record::new(&[width]), Vec::new());
-    body.lines(lanes, code);
-    lanes.segment(Program::Map(body.text), &body.record, width)
+pub(super) fn lower(
+    lanes: &mut Lanes<'_, '_>,
+    stage: usize,
+    width: u32,
+    code: &[Instr],
+) -> Result<(), GpuError> {
+    let body = |lanes: &Lanes<'_, '_>, is_silent: bool| {
+        let body = Body::new(Record::new(&[width]), Vec::new());
+        let mut body = if is_silent { body.silent() } else { body };
+        body.lines(lanes, code);
+        body
+    };
+    let Body { record, asked, .. } = body(lanes, true);
+    let key = Generated { kernel: lanes.step.kernel, stage, cut: None, asked };
+    let program = lanes.generated(key, |lanes| Program::Map(body(lanes, false).text));
+    let threads = u64::from(lanes.count) * u64::from(width);
+    lanes.build.segment_of(program, &record, lanes.level, (lanes.first, threads), 1)
 }
 
 impl Body {
     pub(super) fn new(record: Record, sums: Vec<View>) -> Self {
-        Self { text: String::new(), record, spots: Vec::new(), sums }
+        Self { text: String::new(), record, spots: Vec::new(), sums, asked: Vec::new(), is_silent: false }
+    }
+
+    /// The same without text.
+    pub(super) fn silent(self) -> Self {
+        Self { is_silent: true, ..self }
     }
 
     /// Writes a line an instruction, then what is kept.
     pub(super) fn lines(&mut self, lanes: &Lanes<'_, '_>, code: &[Instr]) {
         for (number, instr) in code.iter().enumerate() {
+            if self.is_silent {
+                for source in &instr.sources {
+                    self.source(lanes, source);
+                }
+                self.attributes(instr.code);
+                continue;
+            }
             let sources: Vec<String> =
                 instr.sources.iter().map(|source| self.source(lanes, source)).collect();
             let result = self.code(instr.code, instr.dtype, &sources);
@@ -45,26 +87,32 @@ impl Body {
         }
         for (number, instr) in code.iter().enumerate() {
             if let Some(view) = instr.store {
-                self.store(lanes.spot(view), &format!("t{number}"));
+                self.store(lanes.spot(view), format_args!("t{number}"));
             }
         }
     }
 
     /// Writes a word to the element's place among others.
-    pub(super) fn store(&mut self, spot: Spot, word: &str) {
+    pub(super) fn store(&mut self, spot: Spot, word: std::fmt::Arguments<'_>) {
         let at = self.spot(spot);
-        let _ = writeln!(self.text, "    st(p{at} + element, {word});");
+        if !self.is_silent {
+            let _ = writeln!(self.text, "    st(p{at} + element, {word});");
+        }
     }
 
     /// The number of the line that has the address of a place.
     fn spot(&mut self, spot: Spot) -> u32 {
         if let Some(&(_, number)) = self.spots.iter().find(|(known, _)| *known == spot) {
+            self.asked.push(number);
             return number;
         }
         let (number, at) = (self.spots.len() as u32, self.record.len());
         self.record.all(&spot);
         self.spots.push((spot, number));
-        let _ = writeln!(self.text, "    let p{number} = row_of({at}u, lane);");
+        self.asked.push(number);
+        if !self.is_silent {
+            let _ = writeln!(self.text, "    let p{number} = row_of({at}u, lane);");
+        }
         number
     }
 
@@ -72,46 +120,56 @@ impl Body {
     pub(super) fn word(&mut self, word: u32) -> String {
         let at = self.record.len();
         self.record.push(word);
-        format!("r({at}u)")
+        self.said(|| format!("r({at}u)"))
+    }
+
+    /// A piece of text, if there is any.
+    fn said(&self, text: impl FnOnce() -> String) -> String {
+        if self.is_silent { String::new() } else { text() }
     }
 
     fn source(&mut self, lanes: &Lanes<'_, '_>, source: &Source) -> String {
         match source {
-            Source::Local(local) => format!("t{local}"),
+            Source::Local(local) => self.said(|| format!("t{local}")),
             Source::View(view) if self.sums.contains(view) => {
                 let sum = self.sums.iter().position(|sum| sum == view).unwrap_or(0);
-                format!("bitcast<u32>(s{sum})")
+                self.said(|| format!("bitcast<u32>(s{sum})"))
             }
             Source::View(view) => {
                 let at = self.spot(lanes.spot(*view));
-                format!("ld(p{at} + element)")
+                self.said(|| format!("ld(p{at} + element)"))
             }
             Source::Scalar(view) => {
                 let at = self.spot(lanes.spot(*view));
-                format!("ld(p{at})")
+                self.said(|| format!("ld(p{at})"))
             }
             Source::Const(bits) => self.word(*bits),
         }
     }
 
+    /// The attributes of an instruction, which are words of the record.
+    fn attributes(&mut self, code: Code) -> [String; 2] {
+        let words = match code {
+            Code::LeakyRelu(slope) => [Some(slope.bits()), None],
+            Code::Elu(alpha) => [Some(alpha.bits()), None],
+            Code::Clamp(low, high) => [Some(low.bits()), Some(high.bits())],
+            _ => [None; 2],
+        };
+        words.map(|word| word.map_or_else(String::new, |word| self.word(word)))
+    }
+
     /// What an instruction computes, as a word.
     pub(super) fn code(&mut self, code: Code, dtype: DType, sources: &[String]) -> String {
+        let [one, two] = self.attributes(code);
         let float = |number: usize| format!("bitcast<f32>({})", sources[number]);
         let word = |text: String| format!("bitcast<u32>({text})");
         match code {
             Code::Copy => sources[0].clone(),
             Code::Unary(unary) => word(format!("op_{}({})", unary.spelling(), float(0))),
-            Code::LeakyRelu(slope) => {
-                let slope = self.word(slope.bits());
-                word(format!("op_leaky_relu({}, bitcast<f32>({slope}))", float(0)))
-            }
-            Code::Elu(alpha) => {
-                let alpha = self.word(alpha.bits());
-                word(format!("op_elu({}, bitcast<f32>({alpha}))", float(0)))
-            }
-            Code::Clamp(low, high) => {
-                let (low, high) = (self.word(low.bits()), self.word(high.bits()));
-                word(format!("op_clamp({}, bitcast<f32>({low}), bitcast<f32>({high}))", float(0)))
+            Code::LeakyRelu(_) => word(format!("op_leaky_relu({}, bitcast<f32>({one}))", float(0))),
+            Code::Elu(_) => word(format!("op_elu({}, bitcast<f32>({one}))", float(0))),
+            Code::Clamp(..) => {
+                word(format!("op_clamp({}, bitcast<f32>({one}), bitcast<f32>({two}))", float(0)))
             }
             Code::Slope(unary) => word(format!("{}({})", slope_function(unary), float(0))),
             Code::Binary(binary) => match dtype {

@@ -1,25 +1,21 @@
 //! Products on matrix units: terms are gathered as halves, squares multiplied, and the sums taken by the tail; three
 //! dispatches, of which the weights' terms are no part: they are made with the parameters that kernels take whole.
-//!
-//! Whether a product is made there follows from its kernel alone and never from how many rows it has, so that a row's
+//! Which products are follows from their kernel alone (`worth.rs`) and never from how many rows it has, so that a row's
 //! bits do not depend on its batch. Plans for training make none: small gradients vanish among halves, those of values
 //! as well as those of parameters.
 
-use super::product::{Product, start, weight};
+use super::map::Generated;
+use super::product::{Product, groups, places, start, text, weight};
 use super::record::Record;
 use super::step::Lanes;
-use super::units::Unit;
+use super::units::{Fused, Unit};
+use super::worth::chosen;
 use super::{Build, Target};
 use crate::error::GpuError;
 use crate::module::{Blocks, PADDED, Program, Squares, Sums};
-use autobatch_ir::plan::{Kernel, Mode, Plan, Step, StoreKind};
+use autobatch_ir::plan::{Instr, Kernel, Mode, Plan, Step, StoreKind};
 use autobatch_shaders::{TERMS, WEIGHT_TERMS};
-use std::collections::HashMap;
-
-/// Terms of a sum, and columns, from which a product is worth it.
-const LEAST: u64 = 16;
-/// Terms of a sum, and columns, up to which words count those of three pieces.
-const MOST: u64 = 1 << 24;
+use std::collections::{HashMap, HashSet};
 
 /// Words of terms, two halves each, and of sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,6 +92,14 @@ impl Matrix {
         }
     }
 
+    /// A kernel's units, with those on matrix units whose products are made there.
+    pub(super) fn chosen(&self, kernel: &Kernel, units: Vec<Unit>) -> Vec<Unit> {
+        match self.squares {
+            Some(_) => chosen(kernel, units),
+            None => units,
+        }
+    }
+
     /// Words of terms or sums that a wave may take: those allowed to it that are in the binding beside the weights'.
     pub(super) const fn budget(&self, allowed: u64) -> u64 {
         let free = self.binding.saturating_sub(self.of_weights);
@@ -136,26 +140,13 @@ fn extents(product: &Product<'_>, units: Squares) -> (u32, u32, u32) {
     (piece, piece * units.pieces(), columns.next_multiple_of(Blocks::largest(units.size).wide()))
 }
 
-/// Whether products of a unit are made on matrix units.
-pub(super) fn takes(build: &Build<'_>, products: &[Product<'_>]) -> bool {
-    let large = |product: &Product<'_>| {
-        let columns = u64::from(product.columns()) * product.fused.groups.len() as u64;
-        (LEAST..=MOST).contains(&product.depth()) && (LEAST..=MOST).contains(&columns)
-    };
-    build.matrix.squares.is_some() && products.iter().all(large)
-}
-
 /// What lanes of a kernel take.
 pub(super) fn room(build: &Build<'_>, kernel: &Kernel, units: &[Unit]) -> Lane {
     let mut lane = Lane::default();
     let Some(of) = build.matrix.squares else { return lane };
     for unit in units {
-        let fused = unit.products(kernel);
-        let products = Product::all(kernel, &fused);
-        if !takes(build, &products) {
-            continue;
-        }
-        for product in &products {
+        let Unit::OnMatrix { products, .. } = unit else { continue };
+        for product in &Product::all(kernel, products) {
             let (_, depth, columns) = extents(product, of);
             let row = Room { terms: u64::from(depth / 2), sums: u64::from(columns) };
             let times = |n: u32| Room { terms: row.terms * u64::from(n), sums: row.sums * u64::from(n) };
@@ -189,16 +180,12 @@ fn weight_record(build: &Build<'_>, step: &Step, product: &Product<'_>, of: Squa
 pub(super) fn weights(build: &mut Build<'_>, first: usize) -> Result<(), GpuError> {
     let Some(of) = build.matrix.squares else { return Ok(()) };
     let plan = build.plan;
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     for step in plan.steps[first..].iter().filter(|step| seen.insert((step.kernel, plan.stores(step)))) {
         let kernel = plan.kernel(step);
         for unit in build.units(step.kernel).iter() {
-            let fused = unit.products(kernel);
-            let products = Product::all(kernel, &fused);
-            if !takes(build, &products) {
-                continue;
-            }
-            for product in &products {
+            let Unit::OnMatrix { products, .. } = unit else { continue };
+            for product in &Product::all(kernel, products) {
                 let key = weight_record(build, step, product, of);
                 if build.matrix.weights.contains_key(&key) {
                     continue;
@@ -218,13 +205,13 @@ pub(super) fn weights(build: &mut Build<'_>, first: usize) -> Result<(), GpuErro
 }
 
 /// Adds products on matrix units, and what takes their sums.
-pub(super) fn lower(
-    lanes: &mut Lanes<'_, '_>,
-    products: &[Product<'_>],
-    tail: String,
-    mut record: Record,
-) -> Result<(), GpuError> {
+pub(super) fn lower(lanes: &mut Lanes<'_, '_>, fused: &[Fused], code: &[Instr]) -> Result<(), GpuError> {
     let Some(of) = lanes.build.matrix.squares else { return Ok(()) };
+    let products = Product::all(lanes.kernel, fused);
+    let Some((each, rows)) = products.first().map(|first| (first.columns(), first.rows)) else {
+        return Ok(());
+    };
+    let (asked, mut record) = places(lanes, fused, code, [rows * each, each, rows]);
     let (first, level) = (lanes.first, lanes.level);
     for (number, product) in products.iter().enumerate() {
         let (piece, depth, columns) = extents(product, of);
@@ -260,10 +247,12 @@ pub(super) fn lower(
         start(lanes, product, 0, &mut record);
         record.push(at.sums as u32).push(columns);
     }
-    let groups = products.iter().map(|product| product.fused.groups.len() as u32).collect();
     // What reads the results comes behind all three.
     lanes.level = level + 2;
     let threads = u64::from(lanes.count) * u64::from(record.words()[0]);
-    let program = Program::Sums(Sums { groups, tail });
-    lanes.build.segment(program, &record, lanes.level, (first, threads), 1)
+    let key = Generated { kernel: lanes.step.kernel, stage: fused[0].stage, cut: None, asked };
+    let program = lanes.generated(key, |lanes| {
+        Program::Sums(Sums { groups: groups(fused), tail: text(lanes, fused, code) })
+    });
+    lanes.build.segment_of(program, &record, lanes.level, (first, threads), 1)
 }

@@ -19,6 +19,7 @@ mod touched;
 mod units;
 mod update;
 mod wave;
+mod worth;
 
 pub(crate) use layout::Space;
 pub(crate) use layout::VECTOR;
@@ -33,6 +34,7 @@ use crate::error::GpuError;
 use crate::module::{Cuts, Program, Squares};
 use autobatch_ir::plan::{FieldId, KernelId, Plan, PlanOutput, Step, Verified};
 use autobatch_shaders::{COLLECT, LOOKUP};
+use map::Generated;
 use matrix::Matrix;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -222,6 +224,8 @@ struct Build<'a> {
     records: (Vec<u32>, u64),
     programs: Vec<Program>,
     numbers: HashMap<Program, u32>,
+    /// The numbers of those with generated bodies.
+    generated: HashMap<Generated, u32>,
     /// Per kernel its units, once a step was met that plays it.
     units: Vec<Option<Arc<[Unit]>>>,
     wave: Wave,
@@ -249,6 +253,7 @@ impl<'a> Build<'a> {
             records: (Vec::new(), records_at),
             programs: Vec::new(),
             numbers: HashMap::new(),
+            generated: HashMap::new(),
             units: vec![None; plan.kernels.len()],
             wave: Wave::default(),
             dispatches: Vec::new(),
@@ -266,8 +271,11 @@ impl<'a> Build<'a> {
 
     /// The units of a kernel of the plan.
     fn units(&mut self, kernel: KernelId) -> Arc<[Unit]> {
-        let kernel_of = |plan: &Plan| units::units(&plan.kernels[kernel.index()]).into();
-        let units = self.units[kernel.index()].get_or_insert_with(|| kernel_of(self.plan));
+        let known = &mut self.units[kernel.index()];
+        let units = known.get_or_insert_with(|| {
+            let kernel = &self.plan.kernels[kernel.index()];
+            self.matrix.chosen(kernel, units::units(kernel)).into()
+        });
         Arc::clone(units)
     }
 

@@ -2,8 +2,7 @@
 
 use super::Build;
 use super::layout::Stored;
-use super::map::Body;
-use super::matrix;
+use super::map::{Body, Generated};
 use super::record::Record;
 use super::step::Lanes;
 use super::units::Fused;
@@ -63,10 +62,7 @@ pub(super) fn lower_fused(
     let products = Product::all(lanes.kernel, fused);
     let Some(first) = products.first() else { return Ok(()) };
     let (rows, columns) = (first.rows, first.columns());
-    let (tail, mut record) = tail(lanes, fused, code, [rows * columns, columns, rows]);
-    if matrix::takes(lanes.build, &products) {
-        return matrix::lower(lanes, &products, tail, record);
-    }
+    let (asked, mut record) = places(lanes, fused, code, [rows * columns, columns, rows]);
     let mut weights = Weights::default();
     let mut depth = 0;
     for (number, product) in products.iter().enumerate() {
@@ -86,29 +82,63 @@ pub(super) fn lower_fused(
         Tile::Four => all_rows * u64::from(columns / 4),
         _ => all_rows,
     };
-    let groups = fused.iter().map(|fused| fused.groups.len() as u32).collect();
-    let program = Program::Products(Products { tile, reach: tile.reach(reach), packed, groups, tail });
+    let reach = tile.reach(reach);
+    let cut = Some((tile, reach, packed));
+    let key = Generated { kernel: lanes.step.kernel, stage: fused[0].stage, cut, asked };
+    let program = lanes.generated(key, |lanes| {
+        let (tail, groups) = (text(lanes, fused, code), groups(fused));
+        Program::Products(Products { tile, reach, packed, groups, tail })
+    });
     let first = lanes.first;
-    lanes.build.segment(program, &record, lanes.level, (first, threads), u64::from(columns))?;
+    lanes.build.segment_of(program, &record, lanes.level, (first, threads), u64::from(columns))?;
     lanes.build.last_is_work(all_rows * u64::from(columns) * depth);
     Ok(())
 }
 
-/// The text of the tail, and the record so far: what it begins with, a word for where each product's block begins,
-/// and what the tail wants.
-fn tail(lanes: &Lanes<'_, '_>, fused: &[Fused], code: &[Instr], head: [u32; 3]) -> (String, Record) {
-    let sums: Vec<View> = fused.iter().flat_map(|fused| fused.groups.iter().copied()).collect();
+/// How many groups each product has.
+pub(super) fn groups(fused: &[Fused]) -> Vec<u32> {
+    fused.iter().map(|fused| fused.groups.len() as u32).collect()
+}
+
+/// Which places of the tail are the same, and the record so far: what it begins with, a word for where each product's
+/// block begins, and what the tail wants.
+pub(super) fn places(
+    lanes: &Lanes<'_, '_>,
+    fused: &[Fused],
+    code: &[Instr],
+    head: [u32; 3],
+) -> (Vec<u32>, Record) {
+    let body = tail(lanes, fused, code, Body::new(head_of(fused, head), sums(fused)).silent());
+    (body.asked, body.record)
+}
+
+/// The text of the tail.
+pub(super) fn text(lanes: &Lanes<'_, '_>, fused: &[Fused], code: &[Instr]) -> String {
+    tail(lanes, fused, code, Body::new(head_of(fused, [0; 3]), sums(fused))).text
+}
+
+/// What a record begins with, and a word a product.
+fn head_of(fused: &[Fused], head: [u32; 3]) -> Record {
     let mut record = Record::new(&head);
     for _ in fused {
         record.push(0);
     }
-    let mut body = Body::new(record, sums.clone());
+    record
+}
+
+/// The sums, group by group.
+fn sums(fused: &[Fused]) -> Vec<View> {
+    fused.iter().flat_map(|fused| fused.groups.iter().copied()).collect()
+}
+
+/// The tail: its lines, then the sums that others read.
+fn tail(lanes: &Lanes<'_, '_>, fused: &[Fused], code: &[Instr], mut body: Body) -> Body {
     body.lines(lanes, code);
-    let kept = fused.iter().flat_map(|fused| fused.groups.iter().map(|_| fused.kept));
-    for (number, (view, _)) in sums.iter().zip(kept).enumerate().filter(|(_, (_, kept))| *kept) {
-        body.store(lanes.spot(*view), &format!("bitcast<u32>(s{number})"));
+    let all = fused.iter().flat_map(|fused| fused.groups.iter().map(|&view| (view, fused.kept)));
+    for (number, (view, _)) in all.enumerate().filter(|(_, (_, kept))| *kept) {
+        body.store(lanes.spot(view), format_args!("bitcast<u32>(s{number})"));
     }
-    (body.text, body.record)
+    body
 }
 
 /// What is known of all weights of a dispatch.

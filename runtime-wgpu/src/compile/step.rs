@@ -7,6 +7,7 @@
 //! more dispatch.
 
 use super::layout::Want;
+use super::map::Generated;
 use super::record::{Record, Spot, TABLED};
 use super::units::{Unit, reads, writes};
 use super::{Build, MOST_THREADS, fold, map, matrix, product, row};
@@ -117,6 +118,16 @@ fn homes(build: &Build<'_>, step: &Step, kernel: &Kernel, units: &[Unit]) -> (Ve
     (homes, scratch)
 }
 
+/// Whether a result has to be moved to where it is wanted: it is a port, a constant, part of a register, or there already
+/// under another number.
+pub(super) fn has_moves(kernel: &Kernel) -> bool {
+    kernel.results.iter().enumerate().any(|(number, &view)| match kernel.regs[view.reg as usize].kind {
+        RegKind::Edges => false,
+        RegKind::Temp => view != kernel.whole(view.reg) || kernel.results[..number].contains(&view),
+        RegKind::Port | RegKind::Const(_) | RegKind::Param(_) => true,
+    })
+}
+
 /// Per register whether a unit writes any of it to memory.
 fn in_memory(kernel: &Kernel, units: &[Unit]) -> Vec<bool> {
     let mut written = vec![false; kernel.regs.len()];
@@ -128,8 +139,8 @@ fn in_memory(kernel: &Kernel, units: &[Unit]) -> Vec<bool> {
     for unit in units {
         match unit {
             Unit::Stage(stage) => note(*stage),
-            Unit::Fused { products, tail } => {
-                note(*tail);
+            Unit::Fused { products, .. } | Unit::OnMatrix { products, .. } => {
+                unit.tail().into_iter().for_each(&mut note);
                 products.iter().filter(|product| product.kept).for_each(|product| note(product.stage));
             }
         }
@@ -198,6 +209,21 @@ impl Lanes<'_, '_> {
         })
     }
 
+    /// The number of a generated program, which is made unless the plan has it.
+    pub(super) fn generated(&mut self, key: Generated, made: impl FnOnce(&Self) -> Program) -> u32 {
+        if let Some(&number) = self.build.generated.get(&key) {
+            debug_assert!(
+                self.build.programs[number as usize] == made(self),
+                "what it follows from is the same"
+            );
+            return number;
+        }
+        let program = made(self);
+        let number = self.build.number(program);
+        self.build.generated.insert(key, number);
+        number
+    }
+
     /// A segment with so many threads a lane.
     pub(super) fn segment(&mut self, program: Program, record: &Record, each: u32) -> Result<(), GpuError> {
         let threads = u64::from(self.count) * u64::from(each);
@@ -207,23 +233,18 @@ impl Lanes<'_, '_> {
     /// Adds a unit, at the level at which all that it reads is there.
     fn unit(&mut self, unit: &Unit) -> Result<(), GpuError> {
         let kernel = self.kernel;
-        let mut stages: Vec<&Stage> = Vec::new();
-        match unit {
-            Unit::Stage(number) => stages.push(&kernel.stages[*number]),
-            Unit::Fused { products, tail } => {
-                stages.extend(products.iter().map(|product| &kernel.stages[product.stage]));
-                stages.push(&kernel.stages[*tail]);
-            }
-        }
+        let stages = unit.stages(kernel);
         let read = stages.iter().flat_map(|stage| reads(stage));
         self.level = read.map(|view| self.ready[view.reg as usize]).max().unwrap_or(0);
-        match (unit, *stages.last().expect("a unit has a stage")) {
-            (Unit::Fused { products, .. }, Stage::Map { code, .. }) => {
-                product::lower_fused(self, products, code)?;
-            }
-            (Unit::Stage(number), stage) => self.stage(*number, stage)?,
+        let tail = match unit.tail().map(|tail| &kernel.stages[tail]) {
+            Some(Stage::Map { code, .. }) => code.as_slice(),
             // Tails are maps.
-            (Unit::Fused { .. }, _) => {}
+            _ => &[],
+        };
+        match unit {
+            Unit::Stage(number) => self.stage(*number, stages[0])?,
+            Unit::Fused { products, .. } => product::lower_fused(self, products, tail)?,
+            Unit::OnMatrix { products, .. } => matrix::lower(self, products, tail)?,
         }
         for view in stages.iter().flat_map(|stage| writes(stage)) {
             let ready = &mut self.ready[view.reg as usize];
@@ -235,7 +256,7 @@ impl Lanes<'_, '_> {
     fn stage(&mut self, number: usize, stage: &Stage) -> Result<(), GpuError> {
         match stage {
             Stage::Prod { .. } => product::lower(self, number),
-            Stage::Map { width, code } => map::lower(self, *width, code),
+            Stage::Map { width, code } => map::lower(self, number, *width, code),
             Stage::Row { op, sources, dsts } => row::lower(self, *op, sources, dsts),
             Stage::Seg { .. } => fold::lower(self, stage),
             Stage::SegGrad { .. } => fold::lower_gradient(self, stage),

@@ -1,4 +1,4 @@
-//! Units: what of a kernel is one dispatch.
+//! Units: what of a kernel is one dispatch, or three of them on matrix units.
 //!
 //! A unit is a stage, or a line of elementwise instructions together with the products before it whose
 //! results it takes column by column: those are computed where the line reads them, in the registers of one
@@ -7,7 +7,7 @@
 use crate::module::MOST_GROUPS;
 use autobatch_ir::plan::{Kernel, ListSource, ProdInit, Source, Stage, View};
 
-/// What is one dispatch.
+/// What is one dispatch, unless matrix units multiply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     /// A stage of its own.
@@ -19,15 +19,42 @@ pub(super) enum Unit {
         /// The line.
         tail: usize,
     },
+    /// Products on matrix units, which are three dispatches.
+    OnMatrix {
+        /// The products, in order.
+        products: Vec<Fused>,
+        /// The line that takes their sums, if one does.
+        tail: Option<usize>,
+    },
 }
 
 impl Unit {
     /// Its products; one that no line takes is its own tail.
     pub(super) fn products(&self, kernel: &Kernel) -> Vec<Fused> {
         match self {
-            Self::Fused { products, .. } => products.clone(),
+            Self::Fused { products, .. } | Self::OnMatrix { products, .. } => products.clone(),
             Self::Stage(stage) => Fused::alone(kernel, *stage).into_iter().collect(),
         }
+    }
+
+    /// The line that takes its products' sums.
+    pub(super) fn tail(&self) -> Option<usize> {
+        match self {
+            Self::Stage(_) => None,
+            Self::Fused { tail, .. } => Some(*tail),
+            Self::OnMatrix { tail, .. } => *tail,
+        }
+    }
+
+    /// Its stages, in order.
+    pub(super) fn stages<'k>(&self, kernel: &'k Kernel) -> Vec<&'k Stage> {
+        let numbers: Vec<usize> = match self {
+            Self::Stage(stage) => vec![*stage],
+            Self::Fused { products, .. } | Self::OnMatrix { products, .. } => {
+                products.iter().map(|product| product.stage).chain(self.tail()).collect()
+            }
+        };
+        numbers.into_iter().map(|number| &kernel.stages[number]).collect()
     }
 }
 

@@ -58,7 +58,34 @@ impl Build<'_> {
         (first, threads): (u32, u64),
         columns: u64,
     ) -> Result<(), GpuError> {
-        let groups = program.groups(threads, columns);
+        if threads == 0 || program.groups(threads, columns) == 0 {
+            return Ok(());
+        }
+        let number = self.number(program);
+        self.segment_of(number, record, level, (first, threads), columns)
+    }
+
+    /// The number of a program, which it gets unless it has one.
+    pub(super) fn number(&mut self, program: Program) -> u32 {
+        if let Some(&number) = self.numbers.get(&program) {
+            return number;
+        }
+        let number = self.programs.len() as u32;
+        self.numbers.insert(program.clone(), number);
+        self.programs.push(program);
+        number
+    }
+
+    /// As [`segment`](Self::segment), of a program that has a number.
+    pub(super) fn segment_of(
+        &mut self,
+        number: u32,
+        record: &Record,
+        level: u32,
+        (first, threads): (u32, u64),
+        columns: u64,
+    ) -> Result<(), GpuError> {
+        let groups = self.programs[number as usize].groups(threads, columns);
         if threads == 0 || groups == 0 {
             return Ok(());
         }
@@ -70,17 +97,8 @@ impl Build<'_> {
                 limit: MOST_THREADS,
             });
         }
-        self.ends(&program, record, (first, threads))?;
+        self.ends(&self.programs[number as usize], record, (first, threads))?;
         let record = self.table(record.words())?;
-        let number = match self.numbers.get(&program) {
-            Some(&number) => number,
-            None => {
-                let number = self.programs.len() as u32;
-                self.numbers.insert(program.clone(), number);
-                self.programs.push(program);
-                number
-            }
-        };
         self.wave.entries.push(Entry {
             level,
             program: number,

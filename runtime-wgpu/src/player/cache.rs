@@ -7,6 +7,7 @@
 
 use crate::device::Gpu;
 use crate::options::Kept;
+use autobatch_ir::files;
 use autobatch_ir::hash::hash_bytes;
 use pollster::block_on;
 use std::fs;
@@ -95,10 +96,11 @@ fn folder(kept: &Kept) -> Option<PathBuf> {
 
 /// What the driver gave, if the file is whole.
 fn read(path: &Path) -> Option<Vec<u8>> {
-    if fs::metadata(path).ok()?.len() > MOST_BYTES {
+    // Opening a pipe waits for its writer.
+    if !fs::metadata(path).ok()?.is_file() {
         return None;
     }
-    let bytes = fs::read(path).ok()?;
+    let bytes = files::read_at_most(path, MOST_BYTES).ok()?;
     let (head, data) = bytes.split_at_checked(HEAD)?;
     (head == head_of(data)).then(|| data.to_vec())
 }
@@ -150,6 +152,27 @@ mod tests {
         for len in [0, 5, HEAD, whole.len() - 1] {
             fs::write(&path, &whole[..len]).expect("a file to write to");
             assert_eq!(read(&path), None, "cut at {len}");
+        }
+        fs::remove_dir_all(&folder).expect("it was made here");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_has_no_end_is_none_and_is_let_go_of() {
+        let folder = std::env::temp_dir().join(format!("autobatch-endless-pipelines-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder to write to");
+        let path = folder.join("file");
+        std::os::unix::fs::symlink("/dev/zero", &path).expect("a link to write");
+        assert_eq!(read(&path), None);
+        // What is written takes the place of the link.
+        write(&path, b"what a driver gave").expect("a folder to write to");
+        assert_eq!(read(&path).as_deref(), Some(b"what a driver gave".as_slice()));
+        fs::File::create(&path).and_then(|file| file.set_len(MOST_BYTES + 1)).expect("a file to write to");
+        assert_eq!(read(&path), None, "more than is looked at");
+        fs::remove_file(&path).expect("it was written here");
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        if made.is_ok_and(|status| status.success()) {
+            assert_eq!(read(&path), None, "nobody writes to it");
         }
         fs::remove_dir_all(&folder).expect("it was made here");
     }

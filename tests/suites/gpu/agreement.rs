@@ -14,7 +14,7 @@ use std::cell::RefCell;
 
 /// With exact arithmetic all but sine, cosine and powers have the bits of the reference, save for double
 /// rounding; a network magnifies what there is.
-const EXACT: Within = Within { row: 2e-5, least: f32::MIN_POSITIVE };
+pub(crate) const EXACT: Within = Within { row: 2e-5, least: f32::MIN_POSITIVE };
 
 fn readable(graph: &GraphData) -> Vec<ValueId> {
     (0..graph.arena.values()).map(ValueId::new).filter(|&value| !graph.type_of(value).is_list).collect()

@@ -14,7 +14,8 @@ use autobatch_runtime_wgpu::module::Patch;
 use autobatch_tests::random::{Options, Profile, check};
 use std::cell::RefCell;
 
-fn plan(graph: &GraphData) -> Result<Option<Verified<Plan>>, String> {
+/// The plan of a graph's losses and of the gradients of all values; nothing if there is no loss.
+pub(crate) fn plan(graph: &GraphData) -> Result<Option<Verified<Plan>>, String> {
     let losses: Vec<(ValueId, f32)> = graph
         .outputs
         .iter()

@@ -6,9 +6,11 @@
 
 mod agreement;
 mod ahead;
+mod attention;
 mod batches;
 mod bounds;
 mod common;
+mod edges;
 mod exhausted;
 mod faults;
 mod files;

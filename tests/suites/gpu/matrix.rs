@@ -1,5 +1,6 @@
 //! Products on matrix units: near what they are without, alike in all batches, and only where they are asked for.
 
+mod counts;
 mod forms;
 
 use crate::batches::{bits, cells};
@@ -7,6 +8,7 @@ use crate::common::{bound, inferring, player, skipped, training, weights};
 use crate::models;
 use autobatch::prelude::*;
 use autobatch_ir::id::ValueId;
+use autobatch_ir::types::f32;
 use autobatch_models::catalogue::ENTRIES;
 use autobatch_runtime_wgpu::{Budget, Options, Player, Terms, self_test};
 use std::sync::Arc;
@@ -112,12 +114,14 @@ fn plans_with_gradients_are_made_of_whole_numbers() {
 fn tanh(terms: Terms) -> autobatch::Result<Vec<f32>> {
     let mut m = ModuleBuilder::new("tanh");
     let w = m.param("w", [32, 32], Init::Glorot(1.0));
+    let cell = m.cell("cell", [f32([32])], |g, [x]| [g.affine([x], w, None).tanh()]);
     let module = m.build()?;
     let options = SessionOptions { device: "gpu".parse()?, terms, ..SessionOptions::default() };
     let mut session = Session::with_options(&module, Arc::new(Weights::init(&module, 3)), options)?;
     let graph = session.graph();
     let input: Vec<f32> = (0..32u8).map(|i| (f32::from(i) * 0.37).sin()).collect();
-    Ok(session.value(graph.affine([graph.input(&input)], w, None).tanh())?.to_vec())
+    let [y] = graph.call(cell, graph.input(&input));
+    Ok(session.value(y)?.to_vec())
 }
 
 #[test]

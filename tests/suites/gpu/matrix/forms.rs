@@ -20,16 +20,16 @@ use autobatch_tests::trials::trials;
 use std::sync::Arc;
 
 /// A model of cells with products of every form, on so many instances.
-struct Random {
+pub(super) struct Random {
     graph: GraphData,
-    plan: Verified<Plan>,
+    pub(super) plan: Verified<Plan>,
     /// That makes gradients as well.
-    learns: Verified<Plan>,
+    pub(super) learns: Verified<Plan>,
     weights: Weights,
 }
 
 impl Random {
-    fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let [a, b, c] = [(); 3].map(|()| rng.between(11, 40) as usize);
         let rows = rng.between(1, 3) as usize;
@@ -186,12 +186,13 @@ fn blocks(plan: &Verified<Plan>, strict: bool) -> Vec<Blocks> {
 fn gradients_of_values_are_made_of_whole_numbers() {
     let mut m = ModuleBuilder::new("values");
     let w = m.param("w", [32, 32], Init::Glorot(1.0));
+    let cell = m.cell("cell", [f32([32])], |g, [x]| [g.affine([x], w, None).tanh().sum()]);
     let module = m.build().expect("sound");
     let g = Graph::new(&module);
     g.instance(0);
     let input: Vec<f32> = (0..32u8).map(|i| (f32::from(i) * 0.37).sin()).collect();
     let x = g.input(&input);
-    let loss = g.affine([x], w, None).tanh().sum();
+    let [loss] = g.call(cell, [x]);
     let [x, loss]: [ValueId; 2] = [x, loss].map(|value| value.id().expect("sound"));
     let graph = g.finish().expect("sound");
     let planned = |gradients: Option<Gradients<'_>>| {
@@ -244,6 +245,7 @@ fn what_is_not_finite_stays_so_and_touches_no_other_row() {
         let Some(mut units) = with_units(terms) else { return };
         let mut m = ModuleBuilder::new("none");
         let w = m.param("w", [32, 32], Init::Glorot(1.0));
+        let cell = m.cell("cell", [f32([32])], |g, [x]| [-g.affine([x], w, None)]);
         let module = m.build().expect("sound");
         let mut of = |x: f32| {
             let g = Graph::new(&module);
@@ -251,10 +253,12 @@ fn what_is_not_finite_stays_so_and_touches_no_other_row() {
                 g.instance(key);
                 let mut input = [0.5; 32];
                 input[3] = if key == 9 { x } else { 0.25 };
-                g.output(&format!("y{key}"), g.affine([g.input(&input)], w, None));
+                let [y] = g.call(cell, g.input(&input));
+                g.output(&format!("y{key}"), y);
             }
             let graph = g.finish().expect("sound");
             let plan = inferring(&graph, &[]);
+            assert_eq!(blocks(&plan, false), [Blocks::largest(8)]);
             units.play(&plan, &Weights::init(&module, 3), bound(&graph, false)).expect("plays");
             (0..20).map(|at| units.output(at).to_vec()).collect::<Vec<_>>()
         };
@@ -278,6 +282,9 @@ fn halves_of_weights_are_those_of_the_last_update() {
     let mut m = ModuleBuilder::new("trained");
     let w = m.param("w", [24, 32], Init::Glorot(1.0));
     let v = m.param_stored_as("v", ParamKind::Param, DType::F16, [32, 16], Init::Glorot(1.0));
+    let [first, second] = [("first", 24, w), ("second", 32, v)].map(|(name, width, weight)| {
+        m.cell(name, [f32([width])], |g, [x]| [g.affine([x], weight, None).tanh()])
+    });
     let module = m.build().expect("sound");
     let options = || SessionOptions {
         device: "gpu".parse().expect("a device"),
@@ -290,8 +297,11 @@ fn halves_of_weights_are_those_of_the_last_update() {
     let mut before: Vec<Vec<f32>> = Vec::new();
     for turn in 0..4 {
         let predicted = |session: &mut Session| -> Vec<Vec<f32>> {
-            let rows =
-                session.predict(&batch, |g, x| g.affine([g.affine([g.input(x)], w, None).tanh()], v, None));
+            let rows = session.predict(&batch, |g, x| {
+                let [inner] = g.call(first, g.input(x));
+                let [y] = g.call(second, inner);
+                y
+            });
             rows.expect("plays").into_iter().map(|row| row.into_vec()).collect()
         };
         let found = predicted(trainer.session());

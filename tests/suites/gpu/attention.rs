@@ -1,0 +1,162 @@
+//! Layers of attention and encoders of them, over sequences of unequal length: values and gradients.
+
+use crate::agreement::{EXACT, agrees};
+use crate::common::{exact, player, weights};
+use crate::gradients::{plan, same_as_naive};
+use autobatch_ir::graph::{Graph, GraphData, Value};
+use autobatch_ir::module::ModuleBuilder;
+use autobatch_nn::{
+    AdditiveAttention, DotAttention, MultiHeadAttention, MultiHeadOptions, Positions, TransformerEncoder,
+    TransformerEncoderOptions,
+};
+use autobatch_runtime_wgpu::{Options, Player};
+use autobatch_tests::random::Rng;
+use autobatch_tests::trials::trials;
+
+/// Emits a model's instances, which a random number decides.
+type Emit = fn(&mut Rng) -> GraphData;
+
+/// Lengths of sequences: a group of threads has 64, so there are more and fewer.
+fn length(rng: &mut Rng) -> usize {
+    rng.pick(&[1, 2, 3, 7, 18, 70])
+}
+
+/// Inputs of a sequence.
+fn sequence<'g>(g: &'g Graph, rng: &mut Rng, [length, width]: [usize; 2]) -> Vec<Value<'g>> {
+    let mut row = || (0..width).map(|_| rng.small()).collect::<Vec<f32>>();
+    (0..length).map(|_| g.input(&row())).collect()
+}
+
+/// Makes a loss of what an instance ends with.
+fn lose<'g>(g: &'g Graph, key: usize, values: &[Value<'g>]) {
+    for (number, value) in values.iter().enumerate() {
+        g.loss(&format!("loss {key} {number}"), value.square().mean());
+    }
+}
+
+fn heads_over_themselves(rng: &mut Rng) -> GraphData {
+    let heads = rng.between(1, 4) as usize;
+    let width = heads * rng.between(1, 9) as usize;
+    let mut m = ModuleBuilder::new("heads");
+    let bias = rng.chance(50);
+    let options = MultiHeadOptions { bias, ..MultiHeadOptions::default() };
+    let layer = MultiHeadAttention::with(&mut m, "heads", width, heads, &options);
+    let g = Graph::new(&m.build().expect("sound"));
+    for key in 0..4 {
+        g.instance(key as u64);
+        let long = length(rng);
+        let xs = sequence(&g, rng, [long, width]);
+        let ys = if rng.chance(50) { layer.run(&g, &xs) } else { layer.run_causal(&g, &xs) };
+        lose(&g, key, &ys);
+    }
+    g.finish().expect("sound")
+}
+
+/// Queries, keys and values of a width each, and queries that meet.
+fn heads_across(rng: &mut Rng) -> GraphData {
+    let heads = rng.between(1, 3) as usize;
+    let width = heads * rng.between(1, 7) as usize;
+    let [key, value] = [(); 2].map(|()| rng.between(1, 21) as usize);
+    let mut m = ModuleBuilder::new("across");
+    let options = MultiHeadOptions { key: Some(key), value: Some(value), ..MultiHeadOptions::default() };
+    let layer = MultiHeadAttention::with(&mut m, "across", width, heads, &options);
+    let g = Graph::new(&m.build().expect("sound"));
+    for instance in 0..3 {
+        g.instance(instance as u64);
+        let long = length(rng);
+        let (keys, values) = (sequence(&g, rng, [long, key]), sequence(&g, rng, [long, value]));
+        let memory = layer.memory(&g, keys, values);
+        let queries = rng.between(1, 3) as usize;
+        let read: Vec<Value<'_>> =
+            sequence(&g, rng, [queries, width]).into_iter().map(|query| layer.read(query, &memory)).collect();
+        // What one query read asks once more.
+        let again = layer.read(read[0], &memory);
+        lose(&g, instance, &[read, vec![again]].concat());
+    }
+    g.finish().expect("sound")
+}
+
+/// Values of another width than keys, by products and by sums.
+fn values_of_their_own_width(rng: &mut Rng) -> GraphData {
+    let [query, key, value, inner] = [(); 4].map(|()| rng.between(1, 33) as usize);
+    let mut m = ModuleBuilder::new("values");
+    let additive = AdditiveAttention::new(&mut m, "additive", query, key, inner);
+    let dot = DotAttention::scaled(key);
+    let g = Graph::new(&m.build().expect("sound"));
+    for instance in 0..3 {
+        g.instance(instance as u64);
+        let long = length(rng);
+        let (keys, values) = (sequence(&g, rng, [long, key]), sequence(&g, rng, [long, value]));
+        let asked = sequence(&g, rng, [1, key])[0];
+        let products = dot.read(&g, asked, &keys, &values);
+        let asked = sequence(&g, rng, [1, query])[0];
+        let projected = additive.keys(&g, &keys);
+        let sums = additive.read(&g, asked, &projected, &values);
+        lose(&g, instance, &[products, sums, products * sums]);
+    }
+    g.finish().expect("sound")
+}
+
+fn encoders(rng: &mut Rng) -> GraphData {
+    let heads = rng.between(1, 3) as usize;
+    let width = heads * rng.between(1, 8) as usize;
+    let mut m = ModuleBuilder::new("encoders");
+    let options = TransformerEncoderOptions {
+        feed_forward: Some(rng.between(1, 40) as usize),
+        norm_first: rng.chance(50),
+        dropout: rng.pick(&[0.0, 0.25]),
+        bias: rng.chance(50),
+        // Of rows of one number nothing is left but this.
+        eps: 1e-3,
+        ..TransformerEncoderOptions::default()
+    };
+    let encoder = TransformerEncoder::<2>::with(&mut m, "encoder", width, heads, &options);
+    let positions = width.is_multiple_of(2).then(|| Positions::sinusoidal(width));
+    let g = Graph::new(&m.build().expect("sound"));
+    for key in 0..3 {
+        g.instance(key as u64);
+        let long = rng.pick(&[1, 2, 5, 19]);
+        let xs = sequence(&g, rng, [long, width]);
+        let xs = positions.as_ref().map_or(xs.clone(), |positions| positions.add(&g, &xs));
+        let ys = if rng.chance(50) { encoder.run(&g, xs) } else { encoder.run_causal(&g, xs) };
+        lose(&g, key, &ys);
+    }
+    g.finish().expect("sound")
+}
+
+fn every(name: &str, emit: Emit) {
+    let Some(mut close) = player(exact()) else { return };
+    let mut native = Player::new(Options::default()).expect("opens");
+    for seed in 0..trials(5, 60) {
+        let graph = emit(&mut Rng::new(seed));
+        let told = |error: String| panic!("{name}, seed {seed}: {error}");
+        for training in [false, true] {
+            agrees(&graph, training, &mut close, EXACT).unwrap_or_else(told);
+        }
+        let plan = plan(&graph).unwrap_or_else(|error| panic!("{name}, seed {seed}: {error}"));
+        let plan = plan.expect("there are losses");
+        for player in [&mut close, &mut native] {
+            same_as_naive(player, &plan, &graph, &weights(&graph)).unwrap_or_else(told);
+        }
+    }
+}
+
+#[test]
+fn heads_that_read_their_own_sequence_agree_in_values_and_gradients() {
+    every("heads over themselves", heads_over_themselves);
+}
+
+#[test]
+fn heads_that_read_a_memory_of_other_widths_agree_in_values_and_gradients() {
+    every("heads across", heads_across);
+}
+
+#[test]
+fn attention_to_values_of_their_own_width_agrees_in_values_and_gradients() {
+    every("values of their own width", values_of_their_own_width);
+}
+
+#[test]
+fn encoders_agree_in_values_and_gradients() {
+    every("encoders", encoders);
+}
