@@ -2,7 +2,7 @@
 
 use autobatch_ir::plan::interp;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::{DType, Graph, Init, ModuleBuilder, Shape, Type, Weights};
+use autobatch_ir::{DType, Graph, Init, ModuleBuilder, Shape, Type, Weights, reference};
 use autobatch_planner::{Planner, Request};
 use autobatch_runtime_cpu::{BindError, Bound, Player, RunError};
 
@@ -76,4 +76,83 @@ fn bound_truth_values_are_0_or_1_for_every_player() {
         let interp::RunError::Truth { word, found, .. } = error else { panic!("{error}") };
         assert_eq!((word as usize, found), (wrong, words[wrong]));
     }
+}
+
+/// Whether the reference, the naive player and the player of this crate say that an index is out of range.
+fn refusals(text: &str) -> [bool; 3] {
+    let graph = autobatch_ir::GraphData::from_text(text).expect("sound");
+    let weights = Weights::init(&graph.module, 1);
+    let plan =
+        Planner::default().plan(&graph, &Request::default()).expect("a plan").verify().expect("is right");
+    let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
+    let (words, floats) = (&graph.bindings.words[..], &graph.bindings.floats[..]);
+    let truth = reference::forward::<f32>(&graph, &weights, Noise::Off);
+    let naive = interp::play(&plan, &stores, words, floats, Noise::Off);
+    let mut player = Player::new(1).expect("opens");
+    let played = player.play(&plan, &weights, Bound { words, floats, noise: Noise::Off });
+    if let (Ok(truth), Ok(naive), Ok(())) = (&truth, &naive, &played) {
+        let wanted = truth.floats(graph.outputs[0].value).expect("an output");
+        assert_eq!(player.output(&plan, 0), wanted, "{text}");
+        assert_eq!(naive.output(0), Some(bits(wanted).as_slice()), "{text}");
+    }
+    [truth.is_err(), naive.is_err(), played.is_err()]
+}
+
+fn bits(floats: &[f32]) -> Vec<u32> {
+    floats.iter().map(|float| float.to_bits()).collect()
+}
+
+#[test]
+fn all_players_refuse_the_indices_that_the_reference_refuses() {
+    let ways = [
+        ("u32", "#9", "", "%i", [true, true]),
+        ("u32[1]", "#[9]", "%j = reshape{shape=[]}(%i)", "%j", [true, false]),
+        (
+            "u32[2]",
+            "#[1, 9]",
+            "%s = slice{axis=0 start=1 len=1}(%i) %j = reshape{shape=[]}(%s)",
+            "%j",
+            [true, false],
+        ),
+        (
+            "u32[2]",
+            "#[9, 1]",
+            "%s = slice{axis=0 start=1 len=1}(%i) %j = reshape{shape=[]}(%s)",
+            "%j",
+            [false, false],
+        ),
+        (
+            "u32[2]",
+            "#[1, 9]",
+            "%a, %s = split{axis=0 parts=2}(%i) %j = reshape{shape=[]}(%s)",
+            "%j",
+            [true, false],
+        ),
+        ("u32", "#9", "%s = stack(%i) %j = reshape{shape=[]}(%s)", "%j", [true, false]),
+        (
+            "u32[1]",
+            "#[9]",
+            "%s = concat{axis=0}(%i, %i) %j0 = slice{axis=0 start=1 len=1}(%s) %j = reshape{shape=[]}(%j0)",
+            "%j",
+            [true, false],
+        ),
+        ("u32[2]", "#[1, 9]", "%c = fill u32 {value=1} %j = pick(%i, %c)", "%j", [false, false]),
+        ("u32", "#9", "%b = broadcast{shape=[1]}(%i) %j = reshape{shape=[]}(%b)", "%j", [false, false]),
+        ("u32", "#9", "%j = cast{to=u32}(%i)", "%j", [false, false]),
+    ];
+    for (ty, bound, ops, index, [in_cell, in_graph]) in ways {
+        let head = "autobatch graph 1\ntable @t f32[4,2] = normal(1.0)\n";
+        let cell = format!(
+            "{head}cell @c[@0: f32[4,2]](%i: {ty}) {{ {ops} %r = lookup[@0]({index}) return %r }}\ngraph\ninstance 0:\n\
+             %i = input {ty} ({bound}) %x = call @c[@t](%i)\noutput \"x\" %x\n"
+        );
+        assert_eq!(refusals(&cell), [in_cell; 3], "{cell}");
+        let plain = format!(
+            "{head}graph\ninstance 0:\n%i = input {ty} ({bound}) {ops} %x = lookup[@t]({index})\noutput \"x\" %x\n"
+        );
+        assert_eq!(refusals(&plain), [in_graph; 3], "{plain}");
+    }
+    let handed_on = "autobatch graph 1\ntable @t f32[4,2] = normal(1.0)\ncell @c(%i: u32) { return %i }\ngraph\n\
+                     instance 0:\n%i = input u32 (#9) %j = call @c(%i) %x = lookup[@t](%j)\noutput \"x\" %x\n";
+    assert_eq!(refusals(handed_on), [false; 3]);
 }

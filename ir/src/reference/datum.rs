@@ -23,9 +23,28 @@ pub enum Datum<T> {
 pub struct Words {
     /// One word an element; a bool is 0 or 1.
     pub words: Arc<[u32]>,
-    /// Whether they come from a binding and through nothing but inputs and ports: such an index is
-    /// checked, while one that an op computed is clamped.
-    pub bound: bool,
+    /// Which bound word each element is, of those that came [as they were bound](super#indices); empty if none did.
+    pub bound: Arc<[Option<BoundWord>]>,
+}
+
+/// An element of a vector of bound words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoundWord {
+    /// Where the vector begins among the bound words of the graph.
+    pub vector: u32,
+    /// The element.
+    pub element: u32,
+}
+
+impl Words {
+    /// Whether the elements are a stretch of one vector of bound words: such indices are checked, others are clamped.
+    #[must_use]
+    pub fn is_bound(&self) -> bool {
+        let Some(Some(first)) = self.bound.first().copied() else { return false };
+        let next = |number: usize| BoundWord { element: first.element + number as u32, ..first };
+        let mut stretch = self.bound.iter().enumerate();
+        self.bound.len() == self.words.len() && stretch.all(|(number, word)| *word == Some(next(number)))
+    }
 }
 
 impl<T> Datum<T> {
@@ -36,7 +55,16 @@ impl<T> Datum<T> {
 
     /// Words that an op computed.
     pub(crate) fn computed(words: impl Into<Arc<[u32]>>) -> Self {
-        Self::Words(Words { words: words.into(), bound: false })
+        Self::Words(Words { words: words.into(), bound: Arc::default() })
+    }
+
+    /// The same elements; whoever reads them finds nothing that was bound.
+    pub(crate) fn forget_bound(&mut self) {
+        if let Self::Words(words) = self
+            && !words.bound.is_empty()
+        {
+            words.bound = Arc::default();
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The walk forward: applications in the order of an arena, each in turn.
 
-use super::datum::{Argument, Datum, Words};
+use super::datum::{Argument, BoundWord, Datum, Words};
 use super::error::{Checked, Place, RunError, RunFault, malformed};
 use super::ops;
 use crate::graph::{Arena, Callee, GraphData, Op, Operand, OperandKind, ParamArg, Signature};
@@ -82,6 +82,11 @@ impl<'a> Level<'a> {
         Self { arena, params: Vec::new(), outer: None }
     }
 
+    /// Whether this is a graph, and no body of a cell.
+    pub(crate) fn is_graph(&self) -> bool {
+        self.outer.is_none()
+    }
+
     /// The body of a cell that application `app` of this level calls.
     pub(crate) fn inner<'b>(&self, body: &'b Body, signature: &Signature, app: AppId) -> Checked<Level<'b>> {
         let params = signature.params.iter().map(|&arg| self.param(arg)).collect::<Checked<_>>()?;
@@ -121,7 +126,7 @@ pub(crate) fn evaluate<T: Real>(
 ) -> Result<Slots<T>, RunError> {
     for app in level.arena.ids() {
         let is_port = |callee| matches!(callee, Callee::Op(Op::Port(_)));
-        if level.outer.is_some() && is_port(scope.graph.sigs.get(level.arena.app(app).sig).callee) {
+        if !level.is_graph() && is_port(scope.graph.sigs.get(level.arena.app(app).sig).callee) {
             continue;
         }
         let results = apply(scope, level, &mut slots, app)?;
@@ -141,7 +146,7 @@ pub(crate) fn apply<T: Real>(
 ) -> Result<Vec<Datum<T>>, RunError> {
     let signature = scope.graph.sigs.get(level.arena.app(app).sig);
     let blame = |fault| level.blame(scope, app, fault);
-    let results = match signature.callee {
+    let mut results = match signature.callee {
         Callee::Op(Op::List) => {
             let list = list(scope, level, slots, app, signature).map_err(blame)?;
             vec![Datum::List(list)]
@@ -160,6 +165,9 @@ pub(crate) fn apply<T: Real>(
             entered.body.results.iter().map(result).collect::<Checked<_>>().map_err(blame)?
         }
     };
+    if level.is_graph() && !matches!(signature.callee, Callee::Op(Op::Input(_))) {
+        results.iter_mut().for_each(Datum::forget_bound);
+    }
     let (expected, found) = (level.arena.results(app).len(), results.len());
     if expected != found {
         let message = format!("expected {expected} results, found {found}");
@@ -286,7 +294,9 @@ fn item<T: Real>(scope: &Scope<'_, T>, slots: &Slots<T>, operand: Operand, ty: T
         Some(OperandKind::Index(slot)) => {
             let words = run("words", &scope.graph.bindings.words, slot, elements)?;
             let normal = |&word: &u32| if ty.dtype == DType::Bool { u32::from(word != 0) } else { word };
-            Ok(Datum::Words(Words { words: words.iter().map(normal).collect(), bound: true }))
+            let bound = |element: usize| Some(BoundWord { vector: slot, element: element as u32 });
+            let bound = (0..words.len()).map(bound).collect();
+            Ok(Datum::Words(Words { words: words.iter().map(normal).collect(), bound }))
         }
         Some(OperandKind::Data(slot)) => Ok(Datum::floats(run("floats", scope.floats, slot, elements)?)),
         None => malformed("a word is no operand"),

@@ -17,10 +17,11 @@
 //! identity.
 //!
 //! # Indices
-//! An index that comes from a binding, through nothing but inputs and ports, must be below the
-//! number of rows of the table that it is looked up in, or of the scores that it labels: anything
-//! else is an error at the line of the lookup. An index that an op computed is clamped to the last.
-//! `pick` and `one_hot` clamp by their definition.
+//! An index that is looked up in a table, or that labels scores, must be below their number where it comes *as it
+//! was bound*: in place or through an input, through ports, and in the body of a cell through `reshape`, `stack`, and `slice`,
+//! `split` and `concat` along the first axis, such that what is read is a stretch of one bound vector. Anything
+//! else is an error at the line of the lookup. An index that came another way is clamped to the last: an op
+//! computed it, or another application of the graph handed it on. `pick` and `one_hot` clamp by their definition.
 //!
 //! # Reverse
 //! The gradient of a value is the sum of the contributions of its uses: a left fold that begins
@@ -28,9 +29,12 @@
 //! list). A list is a name: the application that takes it uses its elements. A loss is used after
 //! all applications, in the order given; so are the results of a body. A call contributes one
 //! gradient for each of its operands, which is what the reverse of the body gives to the port; to
-//! the values of a list operand it contributes once for each use of the list in the body. A
-//! value with no path to a loss has no gradient, which reads as zeros (`+0`) where another result
-//! of its application has one.
+//! the values of a list operand it contributes once for each use of the list in the body.
+//!
+//! A value with no path to a loss has no gradient. Where another result of its application has one it
+//! reads as zeros (`+0`): an op makes of them what its rule says, and a call that the graph makes hands
+//! them to its body, so that a derivative that is infinite there becomes NaN. (Batches are made of calls
+//! of the graph, and their lanes share a kernel.) Inside of a body a result without a gradient hands none on.
 //!
 //! The gradient of a parameter begins with `+0` and takes its uses in ascending order of
 //! (application, the same inside the body.., row of the operand).
@@ -46,7 +50,7 @@ mod single;
 mod uses;
 
 pub(crate) use datum::Argument;
-pub use datum::{Datum, Run, Words};
+pub use datum::{BoundWord, Datum, Run, Words};
 pub(crate) use derivative::Partial;
 pub use error::{Place, RunError, RunFault};
 pub(crate) use frame::Call;

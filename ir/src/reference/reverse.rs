@@ -21,13 +21,13 @@ pub struct Gradients<T> {
 }
 
 impl<T> Gradients<T> {
-    /// The gradient of a value; `None` if no path leads from it to a loss.
+    /// The gradient of a value; `None` if neither it nor what else its application made leads to a loss.
     #[must_use]
     pub fn value(&self, id: ValueId) -> Option<&[T]> {
         self.values.get(id.index())?.as_deref()
     }
 
-    /// The gradient of a parameter or table, dense; `None` if no path leads from it to a loss.
+    /// The gradient of a parameter or table, dense; `None` if no application that takes it leads to a loss.
     #[must_use]
     pub fn param(&self, id: ParamId) -> Option<&[T]> {
         self.params.get(id.index())?.as_deref()
@@ -119,10 +119,17 @@ fn walk<T: Real>(
         for place in places.clone() {
             gradients[place] = pending.fold(place);
         }
-        let results = &gradients[places.clone()];
-        if results.iter().all(Option::is_none) {
+        if gradients[places.clone()].iter().all(Option::is_none) {
             continue;
         }
+        if level.is_graph() {
+            for place in places.clone() {
+                if let (none @ None, Some(Datum::Floats(made))) = (&mut gradients[place], &slots[place]) {
+                    *none = Some(vec![T::ZERO; made.len()].into());
+                }
+            }
+        }
+        let results = &gradients[places.clone()];
         let Some(partials) = partials(scope, level, slots, app, results, uses)? else { continue };
         distribute(level, slots, app, partials, pending).map_err(|fault| level.blame(scope, app, fault))?;
     }

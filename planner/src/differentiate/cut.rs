@@ -13,12 +13,13 @@
 //!    computing it costs, and memory besides;
 //! 6. any other elementwise stage: computed again.
 
+use super::at_hand::AtHand;
 use super::kernel::{Derivative, Deriver, Forward, From, GradientOf, LaneFinal};
 use crate::compile::fuse::{fuse, rename, stage_reads, stage_writes};
 use autobatch_ir::graph::{Binary, Unary};
 use autobatch_ir::plan::{Code, Kernel, ListSource, RegKind, Stage, View};
 use autobatch_ir::types::Type;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 impl Deriver<'_> {
@@ -30,16 +31,17 @@ impl Deriver<'_> {
         gradients: Vec<GradientOf>,
         made: Vec<View>,
     ) -> Derivative {
-        let mut saves: Vec<View> = Vec::new();
+        let mut left = Left::new(forward);
         let pending = std::mem::take(&mut self.finals);
         let mut xs: Vec<Option<From>> = Vec::new();
         for view in pending.iter().map(|pending| pending.x) {
-            xs.push(view.map(|view| self.home(view, forward, &mut saves)));
+            xs.push(view.map(|view| self.home(view, &mut left)));
         }
         let dys = self.homes_of_kept(&gradients, &made);
         let results: Vec<View> = made.iter().chain(&self.kept).copied().collect();
         let mut ports: BTreeMap<u32, From> = BTreeMap::new();
-        let kept_stages = self.live(&results, forward, &mut saves, &mut ports);
+        let kept_stages = self.live(&results, forward, &mut left, &mut ports);
+        let saves = left.saves;
         let forward_kernel = self.forward_kernel(&name, forward, &saves);
         let kept: Vec<Type> = self.kept.iter().map(|view| self.view_type(*view)).collect();
         let finals = pending
@@ -72,10 +74,13 @@ impl Deriver<'_> {
     fn homes_of_kept(&mut self, gradients: &[GradientOf], made: &[View]) -> Vec<From> {
         let mut homes = Vec::with_capacity(self.kept.len());
         let mut kept = Vec::new();
+        let mut contributions: HashMap<View, u32> = HashMap::new();
+        for (number, (_, &made)) in (0..).zip(gradients.iter().zip(made)).filter(|(_, (of, _))| !of.edges) {
+            contributions.entry(made).or_insert(number);
+        }
         for view in std::mem::take(&mut self.kept) {
-            let same = |(of, made): (&GradientOf, &View)| !of.edges && *made == view;
-            homes.push(match gradients.iter().zip(made).position(same) {
-                Some(contribution) => From::Contribution(contribution as u32),
+            homes.push(match contributions.get(&view) {
+                Some(&contribution) => From::Contribution(contribution),
                 None => {
                     kept.push(view);
                     From::Kept(kept.len() as u32 - 1)
@@ -102,19 +107,12 @@ impl Deriver<'_> {
     }
 
     /// Where a forward view is found after the forward step; saved if nowhere else.
-    fn home(&self, view: View, forward: &Forward, saves: &mut Vec<View>) -> From {
+    fn home(&self, view: View, left: &mut Left) -> From {
         let reg = self.b.regs[view.reg as usize];
         if reg.kind == RegKind::Port && view == self.whole(view.reg) {
             return From::Operand(view.reg);
         }
-        if let Some(result) = forward.results.iter().position(|result| *result == view) {
-            return From::Result(result as u32);
-        }
-        let at = saves.iter().position(|save| *save == view).unwrap_or_else(|| {
-            saves.push(view);
-            saves.len() - 1
-        });
-        From::Save(at as u32)
+        left.find(view)
     }
 
     /// The stages that the results need, and the registers that become ports instead of being
@@ -123,10 +121,13 @@ impl Deriver<'_> {
         &self,
         results: &[View],
         forward: &Forward,
-        saves: &mut Vec<View>,
+        left: &mut Left,
         ports: &mut BTreeMap<u32, From>,
     ) -> Vec<Stage> {
-        let makers = self.makers(forward);
+        let is_cheap = |stage: &Stage| matches!(stage, Stage::Map { .. }) && !is_transcendental(stage);
+        let is_left = |reg: u32| left.has(self.whole(reg));
+        let stages = &self.b.stages[..forward.stages];
+        let mut at_hand = AtHand::new(stages, &self.b.regs, is_cheap, is_left);
         let mut needed = vec![false; self.b.regs.len()];
         results.iter().for_each(|view| needed[view.reg as usize] = true);
         let mut kept = Vec::new();
@@ -138,13 +139,12 @@ impl Deriver<'_> {
             let mut found = number < forward.stages;
             for &reg in writes.iter().filter(|&&reg| number < forward.stages && needed[reg as usize]) {
                 let whole = self.whole(reg);
-                let is_left = forward.results.contains(&whole) || saves.contains(&whole);
-                let costly = |this: &Self, saves: &[View]| {
-                    is_transcendental(stage)
-                        && !stage_reads(stage).iter().all(|v| this.at_hand(v.reg, forward, saves, &makers))
+                let is_costly = || {
+                    is_transcendental(stage) && !stage_reads(stage).iter().all(|view| at_hand.has(view.reg))
                 };
-                if is_left || !matches!(stage, Stage::Map { .. }) || costly(self, saves) {
-                    ports.insert(reg, self.home(whole, forward, saves));
+                if left.has(whole) || !matches!(stage, Stage::Map { .. }) || is_costly() {
+                    ports.insert(reg, self.home(whole, left));
+                    at_hand.leave(reg);
                 } else {
                     found = false;
                 }
@@ -161,31 +161,6 @@ impl Deriver<'_> {
             }
         }
         kept
-    }
-
-    /// Per register the forward stages that write it.
-    fn makers(&self, forward: &Forward) -> Vec<Vec<usize>> {
-        let mut makers = vec![Vec::new(); self.b.regs.len()];
-        for (number, stage) in self.b.stages[..forward.stages].iter().enumerate() {
-            stage_writes(stage).iter().for_each(|view| makers[view.reg as usize].push(number));
-        }
-        makers
-    }
-
-    /// Whether the reverse has a register without saving anything more: cheap elementwise stages
-    /// of what it has lead there.
-    fn at_hand(&self, reg: u32, forward: &Forward, saves: &[View], makers: &[Vec<usize>]) -> bool {
-        let whole = self.whole(reg);
-        let is_left = || forward.results.contains(&whole) || saves.contains(&whole);
-        let is_cheap = |&number: &usize| {
-            let stage = &self.b.stages[number];
-            matches!(stage, Stage::Map { .. })
-                && !is_transcendental(stage)
-                && stage_reads(stage).iter().all(|view| self.at_hand(view.reg, forward, saves, makers))
-        };
-        self.b.regs[reg as usize].kind != RegKind::Temp
-            || is_left()
-            || makers[reg as usize].iter().all(is_cheap)
     }
 
     fn forward_kernel(&self, name: &str, forward: &Forward, saves: &[View]) -> Kernel {
@@ -211,7 +186,7 @@ impl Deriver<'_> {
         results: Vec<View>,
         mut ports: BTreeMap<u32, From>,
     ) -> (Kernel, Vec<From>) {
-        let reads: Vec<u32> = stages.iter().flat_map(stage_reads).map(|view| view.reg).collect();
+        let reads: HashSet<u32> = stages.iter().flat_map(stage_reads).map(|view| view.reg).collect();
         for &(reg, result) in self.incoming.iter().filter(|(reg, _)| reads.contains(reg)) {
             ports.insert(reg, From::Gradient(result));
         }
@@ -235,9 +210,10 @@ impl Deriver<'_> {
         let renumber = |view: &mut View| view.reg = renumbered[view.reg as usize];
         let (mut stages, mut results) = (stages, results);
         // Gradients are summed first, so that one straight line can follow.
+        let incoming: HashSet<u32> = self.incoming.iter().map(|port| port.0).collect();
         let of_gradients = |stage: &Stage| match stage {
             Stage::Seg { lists, .. } => {
-                matches!(lists[..], [ListSource::Port(reg)] if self.incoming.iter().any(|port| port.0 == reg))
+                matches!(lists[..], [ListSource::Port(reg)] if incoming.contains(&reg))
             }
             _ => false,
         };
@@ -249,6 +225,43 @@ impl Deriver<'_> {
             Kernel { name, ports: ports.len() as u32, params, regs, stages, results, source: false };
         fuse(&mut kernel);
         (kernel, ports.into_values().collect())
+    }
+}
+
+/// What the forward step leaves behind for the reverse.
+struct Left {
+    /// The results of the body, by their views; of equal ones the first.
+    results: HashMap<View, u32>,
+    /// What is saved besides.
+    saves: Vec<View>,
+    /// The places of views among that.
+    saved: HashMap<View, u32>,
+}
+
+impl Left {
+    fn new(forward: &Forward) -> Self {
+        let mut results = HashMap::new();
+        for (number, &view) in (0..).zip(&forward.results) {
+            results.entry(view).or_insert(number);
+        }
+        Self { results, saves: Vec::new(), saved: HashMap::new() }
+    }
+
+    fn has(&self, view: View) -> bool {
+        self.results.contains_key(&view) || self.saved.contains_key(&view)
+    }
+
+    /// Where a view is; saved if nowhere.
+    fn find(&mut self, view: View) -> From {
+        if let Some(&result) = self.results.get(&view) {
+            return From::Result(result);
+        }
+        let next = self.saves.len() as u32;
+        let place = *self.saved.entry(view).or_insert(next);
+        if place == next {
+            self.saves.push(view);
+        }
+        From::Save(place)
     }
 }
 

@@ -10,15 +10,6 @@ use autobatch_ir::plan::{
 use autobatch_ir::types::Type;
 use std::sync::Arc;
 
-/// A name that no store has yet.
-pub(super) fn gradient_name(plan: &Plan, param: &str) -> String {
-    let mut name = [param, ".grad"].concat();
-    while plan.stores.iter().any(|store| store.name == name) {
-        name.push('_');
-    }
-    name
-}
-
 /// The field that an operand reads rows of.
 pub(super) fn operand_field(operand: Operand) -> Option<FieldId> {
     match operand {

@@ -1,17 +1,21 @@
 //! The sums over all rows that make the gradients of parameters.
 
 use super::backs::{Back, Backs};
-use super::edit::gradient_name;
 use super::emit::Emitter;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Final, FinalPart, FinalSum, Plan, Store, StoreId, StoreKind};
 use autobatch_ir::types::{DType, Type};
+
+/// What the name of a gradient adds to that of its parameter.
+const SUFFIX: &str = ".grad";
 
 /// What finals are made of. Kept from plan to plan.
 #[derive(Default)]
 pub(super) struct Finals {
     /// Per parameter the store of its gradient, if it gets one.
     stores: Vec<Option<StoreId>>,
+    /// Parameters whose names could be those of gradients, by name.
+    alike: Vec<u32>,
     parts: Vec<Part>,
 }
 
@@ -32,11 +36,23 @@ impl Finals {
         (graph, params): (&GraphData, &[bool]),
         (backs, emitter): (&Backs, &Emitter<'_>),
     ) {
-        let Self { stores, parts } = self;
+        let Self { stores, alike, parts } = self;
+        let decls = &graph.module.params;
+        let name = |&param: &u32| decls[param as usize].name.as_str();
+        alike.clear();
+        alike.extend(
+            (0..decls.len() as u32).filter(|param| name(param).trim_end_matches('_').ends_with(SUFFIX)),
+        );
+        alike.sort_unstable_by_key(|param| name(param));
         stores.clear();
-        for ((param, decl), &wanted) in (0..).zip(&graph.module.params).zip(params) {
+        for ((param, decl), &wanted) in (0..).zip(decls).zip(params) {
             stores.push(wanted.then(|| {
-                let (name, ty) = (gradient_name(plan, &decl.name), Type::new(DType::F32, decl.ty.shape));
+                let ty = Type::new(DType::F32, decl.ty.shape);
+                // Gradients of two parameters never have one name, but a parameter may have it.
+                let mut name = [&decl.name, SUFFIX].concat();
+                while alike.binary_search_by(|own| decls[*own as usize].name.cmp(&name)).is_ok() {
+                    name.push('_');
+                }
                 plan.stores.push(Store { name, ty, kind: StoreKind::Grad(StoreId(param)) });
                 StoreId(plan.stores.len() as u32 - 1)
             }));

@@ -20,6 +20,7 @@ use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::{Code, FinalSum, Kernel, ListSource, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, Type};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// An op that has no rule here; gradients are refused rather than wrong.
@@ -110,6 +111,7 @@ pub(crate) fn derive(
         params: wanted.params.clone(),
         finals: Vec::new(),
         kept: Vec::new(),
+        kept_at: HashMap::new(),
         incoming: Vec::new(),
     };
     let args: Vec<u32> = (0..signature.params.len() as u32).collect();
@@ -180,6 +182,8 @@ pub(super) struct Deriver<'a> {
     pub(super) finals: Vec<PendingFinal>,
     /// Views that finals take.
     pub(super) kept: Vec<View>,
+    /// The places of views among them.
+    pub(super) kept_at: HashMap<View, usize>,
     /// The register of each gradient that arrives, and the result it belongs to.
     pub(super) incoming: Vec<(u32, u32)>,
 }
@@ -215,10 +219,11 @@ impl<'a> Deriver<'a> {
 
     /// Keeps a view for finals.
     pub(super) fn keep(&mut self, view: View) -> usize {
-        if let Some(known) = self.kept.iter().position(|kept| *kept == view) {
-            return known;
+        let next = self.kept.len();
+        let place = *self.kept_at.entry(view).or_insert(next);
+        if place == next {
+            self.kept.push(view);
         }
-        self.kept.push(view);
-        self.kept.len() - 1
+        place
     }
 }

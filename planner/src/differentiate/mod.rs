@@ -4,10 +4,9 @@
 //! and the graph it was made of. *Ensures* the same forward steps, some of which leave a few more
 //! registers behind, then steps in reverse, then finals, such that gradients are those of
 //! `reference::reverse`:
-//! * gradients of values bit for bit, except that a zero may have the other sign: the reference leaves
-//!   out what a kernel adds as 0 where a result of a live application has no gradient of its own, and
-//!   a kernel leaves out the zeros around the gradient of a slice, which the reference adds. Where what was computed
-//!   is not finite, such a 0 may have become NaN on its way;
+//! * gradients of values bit for bit, except that a zero may have the other sign: a kernel leaves out the zeros around the
+//!   gradient of a slice, which the reference adds. A result that gets no gradient of an application that gets one has a
+//!   gradient of zeros in both, so that a derivative that is not finite there makes NaN of it;
 //! * gradients of parameters as sums in the order of the steps.
 //!
 //! *How.* Every forward step that has live lanes gets one step in reverse over those lanes, and the
@@ -35,6 +34,7 @@
 //! signature.
 
 mod activity;
+mod at_hand;
 mod backs;
 mod contributions;
 mod cut;

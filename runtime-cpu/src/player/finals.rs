@@ -38,7 +38,7 @@ pub(super) struct Played<'a> {
 impl Gradients {
     /// Plays all finals in order.
     pub(super) fn play(&mut self, played: Played<'_>, threads: usize, kept: bool) -> Result<(), RunError> {
-        self.touched.mark(played, kept);
+        self.touched.mark(played, &self.listed, kept);
         let finals = &played.plan.finals;
         let mut end = 0;
         while end < finals.len() {

@@ -7,7 +7,7 @@
 //! [`touched`](super::touched) lists them.
 
 use super::RunError;
-use super::touched::{Touched, is_listed};
+use super::touched::{Touched, find_listed};
 use crate::kernels::Scratch;
 use autobatch_ir::ParamId;
 use autobatch_ir::plan::blocks::lie_apart;
@@ -23,6 +23,8 @@ pub(super) struct Gradients {
     /// The same of a plan whose gradients are to be added.
     next_params: Vec<Option<StoreId>>,
     pub(super) touched: Touched,
+    /// Per store of the plan whether the touched rows of it are listed.
+    pub(super) listed: Vec<bool>,
     /// Per final whether it overwrites.
     pub(super) fresh: Vec<bool>,
     /// Finals by the blocks that they reach, and elements of stores that are overwritten: kept for their memory.
@@ -45,6 +47,7 @@ impl Gradients {
     pub(super) fn fit(&mut self, plan: &Plan, threads: usize, kept: bool) -> Result<(), RunError> {
         self.fresh.clear();
         self.fresh.resize(plan.finals.len(), false);
+        find_listed(plan, &mut self.listed);
         if kept {
             gradients_of_params(plan, &mut self.next_params);
             let elements = |store: StoreId| plan.stores[store.index()].ty.shape.elements();
@@ -72,7 +75,7 @@ impl Gradients {
             let bytes = elements as u64 * 4;
             let more = elements.saturating_sub(gradient.values.len());
             gradient.values.try_reserve_exact(more).map_err(|_| RunError::Memory { bytes })?;
-            let listed = is_listed(plan, number);
+            let listed = self.listed[number];
             match self.touched.rows(number) {
                 Some(rows)
                     if listed && gradient.sparse == Some(width) && gradient.values.len() == elements =>

@@ -1,7 +1,12 @@
 //! Packed weights from play to play: packed again, in their memory, when their store has changed.
 //!
 //! A weight that a play met is packed again while an update changes it, some rows at a time, which are
-//! in cache then. Any other is packed when a play meets it next. Weights of one module are kept at a time.
+//! in cache then. Any other is packed when a play meets it next.
+//!
+//! Versions tell whose weights they are: no two arrays of a process ever have the same. Weights that are met for the first time
+//! take the place of those that were not met for longest, for as a rule they are the same ones, changed. If what was
+//! replaced comes back, other weights were meant: it gets a place of its own, so that modules which take turns are packed
+//! once. [`MOST_SETS`] places are kept.
 
 use super::program::Weight;
 use crate::kernels::{Isa, KernelError, Matrix, PackedWeights};
@@ -9,9 +14,28 @@ use autobatch_ir::plan::{Plan, StoreId};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// All packed weights, by store.
+/// The weights of so many modules, or so many weights of one module, are kept at a time, if they take turns.
+const MOST_SETS: usize = 4;
+/// So many replaced ones are known if they come back.
+const MOST_GONE: usize = 8;
+
+/// All packed weights.
 #[derive(Default)]
 pub(super) struct Packed {
+    /// Those that were met last come last.
+    sets: Vec<Set>,
+    /// The versions of sets that were replaced; the oldest first. All are there from the beginning, with memory, and empty.
+    gone: Vec<Vec<u64>>,
+    /// How often something was packed.
+    #[cfg(test)]
+    packs: usize,
+}
+
+/// Packed weights of one module, by store.
+#[derive(Default)]
+struct Set {
+    /// The versions that the stores had when they were met or updated last.
+    versions: Vec<u64>,
     stores: Vec<Vec<Kept>>,
 }
 
@@ -36,7 +60,49 @@ struct Part {
     width: usize,
 }
 
+/// How many stores have these versions.
+fn count_same(known: &[u64], versions: impl Iterator<Item = u64>) -> usize {
+    known.iter().zip(versions).filter(|(own, version)| **own == *version).count()
+}
+
 impl Packed {
+    /// Says which weights are met next: so many stores, and the version of each. Their set is the last from now on.
+    pub(super) fn turn_to(&mut self, stores: usize, version: impl Fn(usize) -> u64) {
+        if stores == 0 {
+            return;
+        }
+        if self.gone.is_empty() {
+            self.gone.extend((0..MOST_GONE).map(|_| Vec::with_capacity(stores)));
+        }
+        let versions = || (0..stores).map(&version);
+        let alike = |known: &[u64]| count_same(known, versions());
+        let best = self.sets.iter().enumerate().map(|(at, set)| (alike(&set.versions), at)).max();
+        let (same, at) = best.filter(|best| best.0 > 0).unwrap_or((0, 0));
+        if same == stores && self.sets[at].versions.len() == stores {
+            self.sets[at..].rotate_left(1);
+            return;
+        }
+        let back = self.gone.iter().position(|gone| alike(gone) > same);
+        if let Some(back) = back {
+            self.gone[back].clear();
+            self.gone[..=back].rotate_right(1);
+        }
+        let mut set = match back {
+            Some(_) if self.sets.len() < MOST_SETS => Set::default(),
+            _ if self.sets.is_empty() => Set::default(),
+            Some(_) => self.sets.remove(0),
+            None => self.sets.remove(at),
+        };
+        if !set.versions.is_empty() {
+            self.gone.rotate_left(1);
+            std::mem::swap(&mut self.gone[MOST_GONE - 1], &mut set.versions);
+        }
+        set.versions.clear();
+        set.versions.extend(versions());
+        set.stores.resize_with(stores, Vec::new);
+        self.sets.push(set);
+    }
+
     /// The packed form of a weight of the plan; `values` are all elements of its store in this version.
     pub(super) fn get(
         &mut self,
@@ -54,11 +120,16 @@ impl Packed {
             first: weight.col as usize,
             width: weight.width as usize,
         };
-        // Plans of one module have the same stores. Of another module's, what was packed is given back.
-        self.stores.resize_with(plan.given_stores().max(store.index() + 1), Vec::new);
-        let all = &mut self.stores[store.index()];
+        let set = self.sets.last_mut().expect("weights are met behind `turn_to`");
+        let all = &mut set.stores[store.index()];
+        // A set may have been another module's.
         all.retain(|kept| (kept.part.rows, kept.part.columns) == (part.rows, part.columns));
-        if let Some(kept) = all.iter_mut().find(|kept| kept.part == part) {
+        let known = all.iter_mut().find(|kept| kept.part == part);
+        #[cfg(test)]
+        {
+            self.packs += usize::from(known.as_ref().is_none_or(|kept| kept.version != version));
+        }
+        if let Some(kept) = known {
             if kept.version != version {
                 match Arc::get_mut(&mut kept.weights) {
                     Some(weights) => part.pack(0..part.rows, values, weights)?,
@@ -76,23 +147,29 @@ impl Packed {
 
     /// What plays met of a store while it had this version. Nobody else may hold packed weights.
     pub(super) fn met(&mut self, store: StoreId, version: u64) -> Met<'_> {
-        let all = self.stores.get_mut(store.index()).map_or(&mut [][..], Vec::as_mut_slice);
+        let is = |set: &&mut Set| set.versions.get(store.index()) == Some(&version);
+        let Some(set) = self.sets.iter_mut().rev().find(is) else { return Met::default() };
+        let all = set.stores[store.index()].as_mut_slice();
         all.iter_mut().for_each(|kept| kept.met &= kept.version == version);
-        Met(all)
+        Met { packed: all, version: set.versions.get_mut(store.index()) }
     }
 }
 
 /// Packed parts of a store that is being updated.
-pub(super) struct Met<'a>(&'a mut [Kept]);
+#[derive(Default)]
+pub(super) struct Met<'a> {
+    packed: &'a mut [Kept],
+    version: Option<&'a mut u64>,
+}
 
 impl Met<'_> {
     pub(super) fn is_empty(&self) -> bool {
-        !self.0.iter().any(|kept| kept.met)
+        !self.packed.iter().any(|kept| kept.met)
     }
 
     /// Packs some rows of the store again; `values` are all its elements.
     pub(super) fn pack(&mut self, rows: Range<usize>, values: &[f32]) {
-        for kept in self.0.iter_mut().filter(|kept| kept.met) {
+        for kept in self.packed.iter_mut().filter(|kept| kept.met) {
             let weights = Arc::get_mut(&mut kept.weights);
             let packed = weights.map(|weights| kept.part.pack(rows.clone(), values, weights));
             // What is not packed now is packed when a play meets it.
@@ -102,7 +179,10 @@ impl Met<'_> {
 
     /// Says that all rows were packed, and which version they are.
     pub(super) fn finish(self, version: u64) {
-        for kept in self.0.iter_mut().filter(|kept| kept.met) {
+        if let Some(own) = self.version {
+            *own = version;
+        }
+        for kept in self.packed.iter_mut().filter(|kept| kept.met) {
             (kept.version, kept.met) = (version, false);
         }
     }
@@ -150,28 +230,94 @@ mod tests {
         Plan::from_text(&text).expect("parses")
     }
 
+    /// Meets both forms of every weight of a module whose stores have versions from one on; gives how often something was
+    /// packed, and what is kept.
+    fn play(packed: &mut Packed, widths: &[usize], first: u64) -> (usize, usize) {
+        let plan = plan(widths);
+        let before = packed.packs;
+        packed.turn_to(widths.len(), |store| first + store as u64);
+        for (number, &width) in widths.iter().enumerate() {
+            let values = vec![1.0; width * width];
+            for transposed in [false, true] {
+                let weight = Weight { param: 0, transposed, col: 0, width: width as u32 };
+                let (store, version) = (StoreId(number as u32), first + number as u64);
+                packed.get(Isa::Scalar, &plan, store, weight, (version, &values)).expect("there is memory");
+            }
+        }
+        let kept = packed.sets.iter().flat_map(|set| &set.stores).map(Vec::len).sum();
+        (packed.packs - before, kept)
+    }
+
     #[test]
     fn what_was_packed_of_another_module_is_given_back() {
         let mut packed = Packed::default();
-        let mut play = |widths: &[usize]| {
-            let plan = plan(widths);
-            for (number, &width) in widths.iter().enumerate() {
-                let values = vec![1.0; width * width];
-                for transposed in [false, true] {
-                    let weight = Weight { param: 0, transposed, col: 0, width: width as u32 };
-                    let store = StoreId(number as u32);
-                    packed.get(Isa::Scalar, &plan, store, weight, (1, &values)).expect("there is memory");
-                }
-            }
-            packed.stores.iter().map(Vec::len).sum::<usize>()
-        };
-        for _ in 0..2 {
-            assert_eq!(play(&[4, 5, 6]), 6);
-            assert_eq!(play(&[4, 5, 6]), 6, "nothing is packed twice");
-            assert_eq!(play(&[7, 5]), 4);
+        for first in [100, 200] {
+            assert_eq!(play(&mut packed, &[4, 5, 6], first), (6, 6));
+            assert_eq!(play(&mut packed, &[4, 5, 6], first), (0, 6), "nothing is packed twice");
+            assert_eq!(play(&mut packed, &[7, 5], first + 10), (4, 4));
             for width in 8..20 {
-                assert_eq!(play(&[width]), 2);
+                assert_eq!(play(&mut packed, &[width], first + 20 + width as u64), (2, 2));
             }
         }
+    }
+
+    #[test]
+    fn modules_that_take_turns_are_packed_twice_and_then_no_more() {
+        let modules: [(&[usize], u64); 3] = [(&[4, 5, 6], 100), (&[4, 5, 6], 200), (&[7], 300)];
+        let mut packed = Packed::default();
+        let turns: Vec<usize> = (0..6)
+            .map(|_| modules.iter().map(|&(widths, first)| play(&mut packed, widths, first).0).sum())
+            .collect();
+        assert!(turns[0] == 14 && turns[1] <= 14, "{turns:?}");
+        assert_eq!(turns[2..], [0; 4], "{turns:?}");
+    }
+
+    #[test]
+    fn weights_that_change_in_turns_have_two_places() {
+        let mut packed = Packed::default();
+        for step in 0..20u64 {
+            let (_, kept) = play(&mut packed, &[4, 5], 1000 + 10 * step);
+            assert_eq!(kept, 4, "one place as long as nothing comes back");
+        }
+        for step in 0..20u64 {
+            for module in [0, 1] {
+                let first = 10_000 + 100_000 * module + 10 * step;
+                play(&mut packed, &[4, 5], first);
+                let (packs, kept) = play(&mut packed, &[4, 5], first);
+                assert_eq!(packs, 0);
+                assert!(kept <= 4 * MOST_SETS);
+            }
+        }
+    }
+
+    #[test]
+    fn sets_and_memories_of_them_are_bounded() {
+        let mut packed = Packed::default();
+        for round in 0..4 {
+            for module in 0..20u64 {
+                play(&mut packed, &[4, 5], 100 * (module + 1));
+            }
+            assert!(packed.sets.len() <= MOST_SETS && packed.gone.len() <= MOST_GONE, "round {round}");
+        }
+    }
+
+    #[test]
+    fn weights_that_share_some_stores_have_a_set_each() {
+        let mut packed = Packed::default();
+        let plan = plan(&[4, 4]);
+        let mut play = |versions: [u64; 2]| {
+            let before = packed.packs;
+            packed.turn_to(2, |store| versions[store]);
+            for (number, &version) in versions.iter().enumerate() {
+                let weight = Weight { param: 0, transposed: false, col: 0, width: 4 };
+                let store = StoreId(number as u32);
+                packed
+                    .get(Isa::Scalar, &plan, store, weight, (version, &[1.0; 16]))
+                    .expect("there is memory");
+            }
+            packed.packs - before
+        };
+        let turns: Vec<usize> = (0..10).map(|turn| play([7, 8 + turn % 2])).collect();
+        assert_eq!(turns[4..], [0; 6], "{turns:?}");
     }
 }

@@ -11,6 +11,7 @@ use autobatch_ir::plan::{
     Code, Instr, Kernel, ListSource, Part, ProdInit, RegKind, Source, Stage, View, WordLimit,
 };
 use autobatch_ir::types::DType;
+use std::collections::HashMap;
 
 /// Bytes of temporaries that a tile may fill: a part of every second-level cache.
 const TILE_BYTES: usize = 192 << 10;
@@ -177,6 +178,8 @@ struct Builder {
     gathers: Vec<Option<usize>>,
     constants: Vec<f32>,
     weights: Vec<Weight>,
+    /// The places of weights among them.
+    numbers: HashMap<Weight, usize>,
     row_floats: usize,
     /// Elements of the weights that products meet, those of each product.
     weight_floats: usize,
@@ -191,32 +194,30 @@ impl Builder {
             gathers: vec![None; kernel.ports as usize],
             constants: Vec::new(),
             weights: Vec::new(),
+            numbers: HashMap::new(),
             row_floats: 0,
             weight_floats: 0,
             block_floats: 0,
             work: 1,
         };
         builder.constants.try_reserve_exact(constant_floats(kernel)).ok()?;
+        let results = results_of(kernel);
         for (number, reg) in kernel.regs.iter().enumerate() {
             let width = reg.ty.shape.elements();
             let home = match reg.kind {
                 RegKind::Port => Home::Port(number as u32),
                 RegKind::Param(port) => Home::Param(port),
-                RegKind::Edges => {
-                    let at = kernel.results.iter().position(|view| view.reg == number as u32);
-                    // Edges that are no result are not written (plan rule on gradients of folds).
-                    Home::Edges(at.map_or(u32::MAX, |at| at as u32))
-                }
+                // Edges that are no result are not written (plan rule on gradients of folds).
+                RegKind::Edges => Home::Edges(results[number].first),
                 RegKind::Const(bits) => Home::Const(builder.constant(bits, width)),
-                RegKind::Temp => match result_of(kernel, number as u32).filter(|_| in_place) {
-                    Some(result) => Home::Result(result),
-                    None => Home::Tile(builder.reserve(width)),
-                },
+                RegKind::Temp if in_place && results[number].is_whole => Home::Result(results[number].first),
+                RegKind::Temp => Home::Tile(builder.reserve(width)),
             };
             builder.registers.push(Register { home, width });
         }
+        let by_rows = read_by_rows(kernel);
         for number in 0..kernel.ports {
-            if read_by_rows(kernel, number) {
+            if by_rows[number as usize] {
                 builder.gathers[number as usize] = Some(builder.reserve(kernel.whole(number).width as usize));
             }
         }
@@ -268,10 +269,11 @@ impl Builder {
         for part in parts {
             let width = dst.width / rows;
             let weight = Weight { param: part.param, transposed: part.transposed, col: part.col, width };
-            let number = self.weights.iter().position(|known| *known == weight).unwrap_or_else(|| {
+            let next = self.weights.len();
+            let number = *self.numbers.entry(weight).or_insert(next);
+            if number == next {
                 self.weights.push(weight);
-                self.weights.len() - 1
-            });
+            }
             match chains.last_mut() {
                 Some((last, chain))
                     if *last == number
@@ -372,11 +374,26 @@ fn place(floats: &mut usize, width: usize) -> usize {
     at
 }
 
-/// The result that a temporary register is, if it is exactly one whole result.
-fn result_of(kernel: &Kernel, reg: u32) -> Option<u32> {
-    let mut found = kernel.results.iter().enumerate().filter(|(_, view)| view.reg == reg);
-    let (number, view) = found.next()?;
-    (found.next().is_none() && *view == kernel.whole(reg)).then_some(number as u32)
+/// Which results a register is.
+#[derive(Clone, Copy)]
+struct ResultsOf {
+    /// The first; `u32::MAX` if it is none.
+    first: u32,
+    /// Whether it is exactly one whole result.
+    is_whole: bool,
+}
+
+/// Per register of a kernel, which results it is.
+fn results_of(kernel: &Kernel) -> Vec<ResultsOf> {
+    let mut found = vec![ResultsOf { first: u32::MAX, is_whole: false }; kernel.regs.len()];
+    for (number, view) in (0..).zip(&kernel.results) {
+        let own = &mut found[view.reg as usize];
+        *own = match own.first {
+            u32::MAX => ResultsOf { first: number, is_whole: *view == kernel.whole(view.reg) },
+            first => ResultsOf { first, is_whole: false },
+        };
+    }
+    found
 }
 
 /// Floats of the registers of a kernel whose elements are constant.
@@ -385,29 +402,42 @@ pub(super) fn constant_floats(kernel: &Kernel) -> usize {
     constants.map(|reg| reg.ty.shape.elements()).sum()
 }
 
-/// Whether a stage that reads rows side by side (not a product, not a fold of a list port) or a
-/// result reads the port.
-fn read_by_rows(kernel: &Kernel, port: u32) -> bool {
-    let is = |view: &View| view.reg == port;
-    if kernel.regs[port as usize].ty.is_list {
-        return false;
+/// Per register whether it is a port that takes a value, and a stage that reads rows side by side (not a product, not a fold of a list
+/// port) or a result reads it.
+fn read_by_rows(kernel: &Kernel) -> Vec<bool> {
+    let mut read = vec![false; kernel.regs.len()];
+    let mut see = |view: &View| read[view.reg as usize] = true;
+    for stage in &kernel.stages {
+        match stage {
+            Stage::Prod { rows: 1, .. } => {}
+            Stage::Prod { parts, init, .. } => {
+                if let ProdInit::View(view) = init {
+                    see(view);
+                }
+                parts.iter().for_each(|part| see(&part.source));
+            }
+            Stage::Map { code, .. } => {
+                for source in code.iter().flat_map(|instr| &instr.sources) {
+                    match source {
+                        Source::View(view) | Source::Scalar(view) => see(view),
+                        Source::Local(_) | Source::Const(_) => {}
+                    }
+                }
+            }
+            Stage::Row { sources, .. } => sources.iter().for_each(|(view, _)| see(view)),
+            Stage::Seg { query, lists, .. } => {
+                query.iter().for_each(&mut see);
+                for list in lists {
+                    if let ListSource::Views(items) = list {
+                        items.iter().for_each(&mut see);
+                    }
+                }
+            }
+            Stage::SegGrad { query, dy, .. } => query.iter().chain([dy]).for_each(&mut see),
+            Stage::Lookup { index, .. } => see(index),
+        }
     }
-    kernel.stages.iter().any(|stage| match stage {
-        Stage::Prod { rows, parts, init, .. } => {
-            *rows > 1
-                && (matches!(init, ProdInit::View(view) if is(view))
-                    || parts.iter().any(|part| is(&part.source)))
-        }
-        Stage::Map { code, .. } => code.iter().flat_map(|instr| &instr.sources).any(|source| match source {
-            Source::View(view) | Source::Scalar(view) => is(view),
-            Source::Local(_) | Source::Const(_) => false,
-        }),
-        Stage::Row { sources, .. } => sources.iter().any(|(view, _)| is(view)),
-        Stage::Seg { query, lists, .. } => {
-            query.as_ref().is_some_and(is)
-                || lists.iter().any(|list| matches!(list, ListSource::Views(items) if items.iter().any(is)))
-        }
-        Stage::SegGrad { query, dy, .. } => query.as_ref().is_some_and(is) || is(dy),
-        Stage::Lookup { index, .. } => is(index),
-    }) || kernel.results.iter().any(is)
+    kernel.results.iter().for_each(&mut see);
+    read.iter_mut().zip(&kernel.regs).for_each(|(read, reg)| *read &= !reg.ty.is_list);
+    read
 }

@@ -10,7 +10,8 @@ use super::packed::Packed;
 use super::program::{Program, constant_floats};
 use super::{RunError, Stores};
 use crate::kernels::{Isa, PackedWeights};
-use autobatch_ir::plan::{Kernel, Operand, Place, Plan, Step, Verified};
+use autobatch_ir::hash::StructureHash;
+use autobatch_ir::plan::{Kernel, Operand, Place, Plan, Step, StoreId, Verified};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -30,9 +31,11 @@ pub(super) struct Ready {
     packed: Packed,
     /// Per kernel of the plan, the program for results through a table and that for results in place.
     of_kernel: Vec<[u32; 2]>,
-    /// Per program: the binding that was found last, and the first of all.
-    of_program: Vec<[u32; 2]>,
+    /// Per program the binding that was found last.
+    of_program: Vec<u32>,
     bindings: Vec<Binding>,
+    /// By a hash of program and stores, the binding that was made last.
+    of_stores: HashMap<u64, u32>,
     weights: Vec<Arc<PackedWeights>>,
     /// Per value of a store, binding by binding, the version that `weights` were found for; empty if they are to be
     /// found again.
@@ -82,7 +85,7 @@ struct Binding {
     params: u32,
     /// Where its packed weights begin.
     weights: u32,
-    /// Another binding of the same program.
+    /// Another binding of the same hash.
     next: u32,
 }
 
@@ -91,6 +94,14 @@ struct Binding {
 pub(super) fn recycled<A, B>(mut old: Vec<A>) -> Vec<B> {
     old.clear();
     old.into_iter().map(|_| unreachable!("the vector was cleared")).collect()
+}
+
+/// A hash of a program and the stores that a step gives it.
+fn hash_of(plan: &Plan, step: &Step, program: u32) -> u64 {
+    let mut hash = StructureHash::default();
+    hash.push(program.into());
+    plan.stores(step).iter().for_each(|store| hash.push(store.0.into()));
+    hash.value() as u64
 }
 
 impl Ready {
@@ -111,6 +122,7 @@ impl Ready {
             self.renew(isa, plan, stores, params)?;
         } else {
             self.forget();
+            self.packed.turn_to(plan.given_stores(), |store| stores.version(StoreId(store as u32)));
         }
         self.of_kernel.resize(plan.kernels.len(), [NONE; 2]);
         for step in &plan.steps[self.turns.len()..] {
@@ -148,8 +160,9 @@ impl Ready {
         }
         self.of_kernel.clear();
         self.of_program.clear();
-        self.of_program.resize(self.programs.len(), [NONE; 2]);
+        self.of_program.resize(self.programs.len(), NONE);
         self.bindings.clear();
+        self.of_stores.clear();
         self.turns.clear();
     }
 
@@ -175,6 +188,7 @@ impl Ready {
         params.clear();
         self.weights.clear();
         self.versions.clear();
+        self.packed.turn_to(plan.given_stores(), |store| stores.version(StoreId(store as u32)));
         let found =
             (0..self.bindings.len()).try_for_each(|binding| self.look_up(isa, plan, binding, stores, params));
         if found.is_err() {
@@ -240,7 +254,7 @@ impl Ready {
                 let bytes = 4 * constant_floats(kernel) as u64;
                 let program = program.ok_or(RunError::Tiles { bytes })?;
                 self.programs.push((Arc::clone(kernel), program));
-                self.of_program.push([NONE; 2]);
+                self.of_program.push(NONE);
                 *unknown.insert(self.programs.len() as u32 - 1)
             }
         };
@@ -251,18 +265,19 @@ impl Ready {
     }
 
     fn find_binding(&mut self, plan: &Plan, step: &Step, program: u32) -> Option<u32> {
-        let wanted = plan.stores(step);
-        let stores =
-            |binding: &Binding| &plan.store_args[binding.stores.start as usize..binding.stores.end as usize];
-        let [last, first] = self.of_program[program as usize];
-        if last != NONE && stores(&self.bindings[last as usize]) == wanted {
+        let is = |binding: &Binding| {
+            let own = &plan.store_args[binding.stores.start as usize..binding.stores.end as usize];
+            binding.program == program && own == plan.stores(step)
+        };
+        let last = self.of_program[program as usize];
+        if last != NONE && is(&self.bindings[last as usize]) {
             return Some(last);
         }
-        let mut at = first;
+        let mut at = self.of_stores.get(&hash_of(plan, step, program)).copied().unwrap_or(NONE);
         while at != NONE {
             let binding = &self.bindings[at as usize];
-            if stores(binding) == wanted {
-                self.of_program[program as usize][0] = at;
+            if is(binding) {
+                self.of_program[program as usize] = at;
                 return Some(at);
             }
             at = binding.next;
@@ -285,9 +300,9 @@ impl Ready {
             stores: step.stores.clone(),
             params: params.len() as u32,
             weights: self.weights.len() as u32,
-            next: self.of_program[program as usize][1],
+            next: self.of_stores.insert(hash_of(plan, step, program), number as u32).unwrap_or(NONE),
         });
-        self.of_program[program as usize] = [number as u32; 2];
+        self.of_program[program as usize] = number as u32;
         self.look_up(isa, plan, number, stores, params)?;
         Ok(number as u32)
     }

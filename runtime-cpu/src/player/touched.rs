@@ -2,7 +2,7 @@
 
 use super::finals::Played;
 use autobatch_ir::module::ParamKind;
-use autobatch_ir::plan::{FinalSum, Plan, StoreKind};
+use autobatch_ir::plan::{FinalSum, Plan, Store, StoreKind};
 
 /// Per gradient store, the rows that `tgrad` finals added to. Memory grows and stays.
 #[derive(Default)]
@@ -20,32 +20,36 @@ struct Rows {
 }
 
 impl Touched {
-    /// Marks the rows that a play touched. Rows that were marked before stay so if `keep`.
-    pub(super) fn mark(&mut self, played: Played<'_>, keep: bool) {
+    /// Marks the rows that a play touched; `listed` is what [`find_listed`] found of its plan. Rows that were marked
+    /// before stay so if `keep`.
+    pub(super) fn mark(&mut self, played: Played<'_>, listed: &[bool], keep: bool) {
         let plan = played.plan;
         if self.stores.len() < plan.stores.len() {
             self.stores.resize_with(plan.stores.len(), Rows::default);
         }
+        let height = |number: usize| plan.stores[number].ty.shape.dims()[0] as usize;
         for (number, rows) in self.stores.iter_mut().enumerate() {
-            let listed = plan.stores.get(number).is_some() && is_listed(plan, number);
+            let listed = listed.get(number).copied().unwrap_or_default();
             // What was not listed before is not known now: all its rows count as touched.
             rows.listed = listed && (rows.listed || !keep);
-            if !listed {
-                continue;
+            if listed {
+                if !keep {
+                    rows.marks.clear();
+                }
+                rows.marks.resize(height(number).div_ceil(64), 0);
             }
-            let table = plan.stores[number].ty.shape.dims()[0] as usize;
-            if !keep {
-                rows.marks.clear();
-            }
-            rows.marks.resize(table.div_ceil(64), 0);
-            let own = plan.finals.iter().filter(|sum| sum.store.index() == number);
-            for part in own.flat_map(|sum| &sum.parts) {
+        }
+        for sum in plan.finals.iter().filter(|sum| listed[sum.store.index()]) {
+            let (marks, last) = (&mut self.stores[sum.store.index()].marks, height(sum.store.index()) - 1);
+            for part in &sum.parts {
                 let Some(x) = part.x else { continue };
                 for lane in 0..part.lanes as usize {
-                    let row = (played.index(x, lane) as usize).min(table - 1);
-                    rows.marks[row / 64] |= 1 << (row % 64);
+                    let row = (played.index(x, lane) as usize).min(last);
+                    marks[row / 64] |= 1 << (row % 64);
                 }
             }
+        }
+        for (rows, _) in self.stores.iter_mut().zip(listed).filter(|(_, listed)| **listed) {
             rows.list.clear();
             for (word, &marks) in rows.marks.iter().enumerate() {
                 let mut marks = marks;
@@ -63,10 +67,16 @@ impl Touched {
     }
 }
 
-/// Whether a store is the gradient of a table to which nothing but `tgrad` adds.
-pub(super) fn is_listed(plan: &Plan, number: usize) -> bool {
-    let StoreKind::Grad(of) = plan.stores[number].kind else { return false };
-    let mut own = plan.finals.iter().filter(|sum| sum.store.index() == number);
-    plan.stores[of.index()].kind == StoreKind::Param(ParamKind::Table)
-        && own.all(|sum| sum.sum == FinalSum::Tgrad)
+/// Finds per store of a plan whether it is the gradient of a table to which nothing but `tgrad` adds: in one pass over stores
+/// and finals, into a list that is written over.
+pub(super) fn find_listed(plan: &Plan, listed: &mut Vec<bool>) {
+    let is_of_table = |store: &Store| match store.kind {
+        StoreKind::Grad(of) => plan.stores[of.index()].kind == StoreKind::Param(ParamKind::Table),
+        StoreKind::Param(_) | StoreKind::State(_) => false,
+    };
+    listed.clear();
+    listed.extend(plan.stores.iter().map(is_of_table));
+    for sum in plan.finals.iter().filter(|sum| sum.sum != FinalSum::Tgrad) {
+        listed[sum.store.index()] = false;
+    }
 }

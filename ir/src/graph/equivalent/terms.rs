@@ -275,7 +275,7 @@ fn element(op: Op, bits: &[u32], types: &[Type], result: Type) -> Option<u32> {
     let datum = |(&bits, ty): (&u32, &Type)| {
         Argument::One(match ty.dtype {
             DType::F32 => Datum::Floats(Arc::from([f32::from_bits(bits)])),
-            _ => Datum::Words(Words { words: Arc::from([bits]), bound: false }),
+            _ => Datum::Words(Words { words: Arc::from([bits]), bound: Arc::default() }),
         })
     };
     let call = reference::Call::<f32> {

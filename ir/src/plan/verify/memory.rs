@@ -169,6 +169,7 @@ fn fields(plan: &Plan, findings: &mut VerifyErrors) {
 
 fn stores(plan: &Plan, findings: &mut VerifyErrors) {
     let mut others = false;
+    let given = plan.given_stores();
     for (number, store) in plan.stores.iter().enumerate() {
         let at = format_args!("store {number}");
         if store.ty.is_list || !matches!(store.ty.dtype, DType::F32 | DType::F16 | DType::BF16) {
@@ -179,7 +180,7 @@ fn stores(plan: &Plan, findings: &mut VerifyErrors) {
                 findings.report(Rule::Storage, &at, "parameters must come before gradients and states");
             }
             StoreKind::Param(_) => {}
-            StoreKind::State(_) if number >= plan.given_stores() => {
+            StoreKind::State(_) if number >= given => {
                 findings.report(Rule::Storage, &at, "states must come before gradients");
             }
             StoreKind::Grad(of) | StoreKind::State(of) => {

@@ -9,11 +9,12 @@ use std::fmt::Display;
 /// Looks at the steps from one on, and at all outputs.
 pub(super) fn verify(plan: &Plan, since: usize, findings: &mut VerifyErrors) {
     let pairs: Vec<Vec<Pair>> = plan.kernels.iter().map(|kernel| pairs(kernel)).collect();
+    let given = plan.given_stores();
     for (number, step) in plan.steps.iter().enumerate().skip(since) {
         if findings.is_full() {
             return;
         }
-        let mut at = StepCheck { plan, number, step, kernel: plan.kernel(step), findings };
+        let mut at = StepCheck { plan, given, number, step, kernel: plan.kernel(step), findings };
         if at.arity() {
             at.operands();
             at.places();
@@ -58,6 +59,8 @@ fn pairs(kernel: &Kernel) -> Vec<Pair> {
 
 struct StepCheck<'a> {
     plan: &'a Plan,
+    /// How many stores are given; gradients follow.
+    given: usize,
     number: usize,
     step: &'a Step,
     kernel: &'a Kernel,
@@ -301,7 +304,7 @@ impl StepCheck<'_> {
                 let message = format!("parameter port {port} takes {wanted}, {store} is {found}");
                 self.report(Rule::StoreTypes, message);
             }
-            if store.index() >= plan.given_stores() {
+            if store.index() >= self.given {
                 let message =
                     format!("parameter port {port} takes {store}, a gradient, which finals make later");
                 self.report(Rule::StoreTypes, message);

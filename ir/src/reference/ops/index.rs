@@ -12,7 +12,7 @@ use crate::reference::frame::Call;
 /// An index as a place among `bound`: a bound one must be one, a computed one is clamped.
 fn place_of(words: &Words, element: usize, bound: usize) -> Checked<usize> {
     let Some(&index) = words.words.get(element) else { return malformed("an index is missing") };
-    if words.bound && index as usize >= bound {
+    if index as usize >= bound && words.is_bound() {
         return Err(RunFault::Index { index, bound });
     }
     Ok((index as usize).min(bound - 1))

@@ -5,10 +5,11 @@
 
 use crate::graph::Op;
 use crate::numeric::Real;
-use crate::reference::datum::Datum;
+use crate::reference::datum::{Datum, Words};
 use crate::reference::error::{Checked, malformed};
 use crate::reference::frame::Call;
 use crate::types::{DType, Shape, Type};
+use std::sync::Arc;
 
 /// Where a result element comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +30,26 @@ pub(super) fn evaluate<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Datu
     } else {
         let from = (0..operands).map(|place| call.words(place)).collect::<Checked<Vec<_>>>()?;
         let word = |s: Source| from[s.place].words[s.element];
-        Ok(sources.iter().map(|result| Datum::computed(copy(result, word))).collect())
+        let bound = |s: Source| from[s.place].bound.get(s.element).copied().flatten();
+        let keeps = names(op) && from.iter().any(|words| !words.bound.is_empty());
+        let result = |sources: &Vec<Source>| {
+            let bound = if keeps { copy(sources, bound).into() } else { Arc::default() };
+            Datum::Words(Words { words: copy(sources, word).into(), bound })
+        };
+        Ok(sources.iter().map(result).collect())
     }
+}
+
+/// Whether an op names ranges of elements and moves none, so that bound words are what they were bound as.
+fn names(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Reshape(_)
+            | Op::Stack
+            | Op::Concat { axis: 0 }
+            | Op::Slice { axis: 0, .. }
+            | Op::Split { axis: 0, .. }
+    )
 }
 
 fn copy<N>(sources: &[Source], element: impl Fn(Source) -> N) -> Vec<N> {

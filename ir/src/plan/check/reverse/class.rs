@@ -5,6 +5,7 @@
 //! results mean something only by what they equal: the contribution to the gradient of an operand,
 //! or what a sum over a parameter takes.
 
+use super::alike::Alike;
 use super::truth::{Contribution, NOISE, Probe, Truth};
 use crate::graph::{ListFold, Op};
 use crate::plan::interp::lane::{Lane, Operands};
@@ -26,7 +27,6 @@ pub(super) enum Role {
 /// How a result in reverse is a contribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Match {
-    No,
     /// The row is it; of a list, for each of its values.
     Row,
     /// Edge `i` is what value `i` of the list gets.
@@ -54,8 +54,8 @@ pub(super) struct Block {
 
 /// What was played of a class.
 pub(super) struct Class {
-    /// Per result and contribution.
-    pub(super) matches: Vec<Vec<Match>>,
+    /// Per result the contributions that it is, by number.
+    matches: Vec<Vec<(u32, Match)>>,
     /// Per probe the saved registers.
     saves: Vec<Vec<Vec<u32>>>,
     /// Per probe the results; of edges, those of all values side by side.
@@ -86,8 +86,7 @@ impl Playing<'_> {
         let mut class = Class { matches: Vec::new(), saves, made };
         for (result, view) in self.kernel.results.iter().enumerate() {
             let edges = self.kernel.regs[view.reg as usize].kind == RegKind::Edges;
-            let matches = self.truth.contributions.iter();
-            let matches = matches.map(|&to| class.compare(self.truth, result, edges, to)).collect();
+            let matches = class.find_matches(self.truth, result, edges);
             class.matches.push(matches);
         }
         Some(class)
@@ -163,12 +162,31 @@ pub(super) fn is_only_summed(kernel: &Kernel, port: u32) -> bool {
 }
 
 impl Class {
-    fn compare(&self, truth: &Truth, result: usize, edges: bool, to: Contribution) -> Match {
+    /// How a result is a contribution, if it is.
+    pub(super) fn matches(&self, result: usize, contribution: u32) -> Option<Match> {
+        let matches = &self.matches[result];
+        let at = matches.binary_search_by_key(&contribution, |found| found.0).ok()?;
+        Some(matches[at].1)
+    }
+
+    fn find_matches(&self, truth: &Truth, result: usize, edges: bool) -> Vec<(u32, Match)> {
+        let same = |&number: &u32| {
+            let found = self.compare(truth, result, edges, truth.contributions[number as usize]);
+            found.map(|found| (number, found))
+        };
+        let alike =
+            truth.found.contributions(self.hash(truth, Taken::Made(result as u32)).unwrap_or_default());
+        let mut matches: Vec<_> = alike.iter().chain(&truth.found.of_lists).filter_map(same).collect();
+        matches.sort_unstable_by_key(|found| found.0);
+        matches
+    }
+
+    fn compare(&self, truth: &Truth, result: usize, edges: bool, to: Contribution) -> Option<Match> {
         let mut same = Same::default();
         for (probe, made) in truth.probes.iter().zip(&self.made) {
             let made = &made[result][..];
             match &probe.returned.operands[to.operand as usize] {
-                Partial::None => return Match::No,
+                Partial::None => return None,
                 Partial::One(wanted) => same.compare(made, wanted),
                 Partial::Many(items) => {
                     let width = made.len() / items.len().max(1);
@@ -181,35 +199,50 @@ impl Class {
                     }
                 }
             }
+            if same.differs {
+                return None;
+            }
         }
-        match (same.holds(), edges) {
-            (false, _) => Match::No,
-            (true, false) => Match::Row,
-            (true, true) => Match::Edges,
-        }
+        same.holds().then_some(if edges { Match::Edges } else { Match::Row })
     }
 
     /// Whether a result is a contribution, or what sums over parameters take.
     pub(super) fn means_something(&self, truth: &Truth, result: usize) -> bool {
-        let is_kept = |wanted: &dyn Fn(&Probe) -> Option<Vec<f32>>| {
-            let mut same = Same::default();
-            for (probe, made) in truth.probes.iter().zip(&self.made) {
-                let Some(wanted) = wanted(probe) else { return false };
-                same.compare(&made[result], &wanted);
-            }
-            same.holds()
-        };
-        self.matches[result].iter().any(|found| *found != Match::No)
-            || truth.uses.iter().any(|uses| {
-                let share = |probe: &Probe, of_x: bool| match &probe.returned.params[uses.first].share {
-                    Share::Product { x, .. } if of_x => Some(x.to_vec()),
-                    Share::Product { dy, .. } | Share::Rows(dy) | Share::Row { dy, .. } if !of_x => {
-                        Some(dy.to_vec())
+        let hash = || self.hash(truth, Taken::Made(result as u32));
+        !self.matches[result].is_empty()
+            || hash().and_then(|hash| truth.found.rows(hash)).is_some_and(|(uses, entered)| {
+                let mut same = Same::default();
+                for (probe, made) in truth.probes.iter().zip(&self.made) {
+                    match &probe.returned.params[truth.uses[uses as usize].first].share {
+                        Share::Product { x, .. } if entered => same.compare(&made[result], x),
+                        Share::Product { dy, .. } | Share::Rows(dy) | Share::Row { dy, .. } => {
+                            same.compare(&made[result], dy);
+                        }
                     }
-                    _ => None,
-                };
-                is_kept(&|probe| share(probe, false)) || is_kept(&|probe| share(probe, true))
+                }
+                same.holds()
             })
+    }
+
+    /// A hash of what is taken on all lanes; `None` of what is not there.
+    fn hash(&self, truth: &Truth, from: Taken) -> Option<u64> {
+        let mut hash = Alike::default();
+        for (number, probe) in truth.probes.iter().enumerate() {
+            if from != Taken::Nothing {
+                hash.floats(bytemuck::cast_slice(&self.taken(probe, number, from)?));
+            }
+        }
+        Some(hash.value())
+    }
+
+    /// The same of indices, which are cut to the last row.
+    fn hash_of_index(&self, truth: &Truth, from: Taken, table_rows: u32) -> Option<u64> {
+        let mut hash = Alike::default();
+        for (number, probe) in truth.probes.iter().enumerate() {
+            let index = self.taken(probe, number, from)?.first().copied()?;
+            hash.index(index.min(table_rows.saturating_sub(1)));
+        }
+        Some(hash.value())
     }
 
     fn taken<'a>(&'a self, probe: &'a Probe, number: usize, from: Taken) -> Option<Cow<'a, [u32]>> {
@@ -234,35 +267,31 @@ impl Class {
         (each, table_rows): (u32, u32),
         (x, dy): (Taken, Taken),
     ) -> Option<Block> {
-        let of_param = truth.uses.iter().enumerate().filter(|(_, uses)| uses.param.index() == param);
-        for (number, uses) in of_param {
-            let block = Block { uses: number as u32, rows: (0, 1), columns: (0, 1) };
-            let block = match (&truth.probes[0].returned.params[uses.first].share, sum) {
-                (Share::Product { x, width, dy, first, transposed }, FinalSum::Wgrad { row, col, k, n }) => {
-                    let inner = *width as u32;
-                    let outer = (dy.len() * *width / x.len().max(1)) as u32;
-                    let (first, each_use) = (*first as u32, (x.len() / width) as u32);
-                    let ((row, rows), (col, columns)) = match transposed {
-                        false => ((row.checked_sub(first), inner), (Some(col), outer)),
-                        true => ((Some(row), outer), (col.checked_sub(first), inner)),
-                    };
-                    let (Some(row), Some(col)) = (row, col) else { continue };
-                    let inside = |first: u32, count: u32, all: u32| {
-                        first.checked_add(count).is_some_and(|end| count > 0 && end <= all)
-                    };
-                    if !inside(row, k, rows) || !inside(col, n, columns) || each != each_use {
-                        continue;
-                    }
-                    Block { rows: (row, row + k), columns: (col, col + n), ..block }
-                }
-                (Share::Rows(_), FinalSum::Colsum) | (Share::Row { .. }, FinalSum::Tgrad) => block,
-                _ => continue,
-            };
-            if self.is_block(truth, uses.first, block, table_rows, (x, dy)) {
-                return Some(block);
+        let takes = |&number: &u32| {
+            let block = block_of(truth, number, sum, each)?;
+            let uses = truth.uses[number as usize].first;
+            self.is_block(truth, uses, block, table_rows, (x, dy)).then_some(block)
+        };
+        let of_x = match sum {
+            FinalSum::Wgrad { .. } => self.hash(truth, x),
+            FinalSum::Colsum => self.hash(truth, Taken::Nothing),
+            FinalSum::Tgrad => self.hash_of_index(truth, x, table_rows),
+        };
+        let hashes = [of_x?, self.hash(truth, dy)?];
+        let (row, col) = match sum {
+            FinalSum::Wgrad { row, col, .. } => (row, col),
+            FinalSum::Colsum | FinalSum::Tgrad => (0, 0),
+        };
+        let [by_row, by_col] = [row, col].map(|at| truth.found.whole(param, at, hashes));
+        // What is covered in part has other rows than the use: the uses are looked at one by one.
+        let cut = || match sum {
+            FinalSum::Wgrad { k, n, .. } => {
+                let is_cut = |number: &&u32| is_cut(truth, **number, (k, n));
+                truth.found.of_param(param).iter().filter(is_cut).find_map(takes)
             }
-        }
-        None
+            FinalSum::Colsum | FinalSum::Tgrad => None,
+        };
+        by_row.iter().chain(by_col).find_map(takes).or_else(cut)
     }
 
     fn is_block(
@@ -303,6 +332,45 @@ impl Class {
     }
 }
 
+/// The rows and columns that a use of a weight adds to.
+fn extent(x: &[f32], width: usize, dy: &[f32]) -> (u32, u32) {
+    (width as u32, (dy.len() * width / x.len().max(1)) as u32)
+}
+
+/// Whether a final of so many rows and columns covers a use of a weight in part.
+fn is_cut(truth: &Truth, number: u32, (k, n): (u32, u32)) -> bool {
+    match &truth.probes[0].returned.params[truth.uses[number as usize].first].share {
+        Share::Product { x, width, dy, transposed, .. } => {
+            let (inner, outer) = extent(x, *width, dy);
+            (if *transposed { (outer, inner) } else { (inner, outer) }) != (k, n)
+        }
+        Share::Rows(_) | Share::Row { .. } => false,
+    }
+}
+
+/// The rows and columns of a use that a final is about, if it may be about it.
+fn block_of(truth: &Truth, number: u32, sum: FinalSum, each: u32) -> Option<Block> {
+    let block = Block { uses: number, rows: (0, 1), columns: (0, 1) };
+    match (&truth.probes[0].returned.params[truth.uses[number as usize].first].share, sum) {
+        (Share::Product { x, width, dy, first, transposed }, FinalSum::Wgrad { row, col, k, n }) => {
+            let (inner, outer) = extent(x, *width, dy);
+            let (first, each_use) = (*first as u32, (x.len() / width) as u32);
+            let ((row, rows), (col, columns)) = match transposed {
+                false => ((row.checked_sub(first), inner), (Some(col), outer)),
+                true => ((Some(row), outer), (col.checked_sub(first), inner)),
+            };
+            let (row, col) = (row?, col?);
+            let inside = |first: u32, count: u32, all: u32| {
+                first.checked_add(count).is_some_and(|end| count > 0 && end <= all)
+            };
+            let fits = inside(row, k, rows) && inside(col, n, columns) && each == each_use;
+            fits.then_some(Block { rows: (row, row + k), columns: (col, col + n), ..block })
+        }
+        (Share::Rows(_), FinalSum::Colsum) | (Share::Row { .. }, FinalSum::Tgrad) => Some(block),
+        _ => None,
+    }
+}
+
 /// Some elements of each row of a matrix.
 fn cut(whole: &[f32], each: usize, (from, to): (u32, u32)) -> Vec<f32> {
     let width = whole.len() / each.max(1);
@@ -321,21 +389,23 @@ struct Same {
 impl Same {
     fn compare(&mut self, found: &[u32], wanted: &[f32]) {
         self.started = true;
-        if self.finite.is_empty() {
-            self.finite = vec![false; wanted.len()];
-        }
-        if found.len() != wanted.len() || self.finite.len() != wanted.len() {
+        let differ = |(&found, &wanted): (&u32, &f32)| {
+            let found = f32::from_bits(found);
+            found != wanted && !(found.is_nan() && wanted.is_nan())
+        };
+        // Most rows that are compared differ at once.
+        if found.len() != wanted.len() || found.iter().zip(wanted).any(differ) {
             self.differs = true;
             return;
         }
-        for ((&found, &wanted), finite) in found.iter().zip(wanted).zip(&mut self.finite) {
-            let found = f32::from_bits(found);
-            if found != wanted && !(found.is_nan() && wanted.is_nan()) {
-                self.differs = true;
-                return;
-            }
-            *finite |= wanted.is_finite();
+        if self.finite.is_empty() {
+            self.finite = vec![false; wanted.len()];
         }
+        if self.finite.len() != wanted.len() {
+            self.differs = true;
+            return;
+        }
+        self.finite.iter_mut().zip(wanted).for_each(|(finite, wanted)| *finite |= wanted.is_finite());
     }
 
     fn holds(&self) -> bool {

@@ -144,7 +144,7 @@ impl Lanes<'_> {
             Taken::Save(number) => row() == Some(Name::Save { app: of, number }),
             Taken::Made(place) => {
                 matches!(row(), Some(Name::Made { app, result, item: WHOLE, .. })
-                    if app == of && u32::from(result) == place)
+                    if app == of && result == place)
             }
         }
     }
@@ -164,7 +164,7 @@ impl Lanes<'_> {
             Some(Name::Made { class: own, app: of, result, item: WHOLE })
                 if own == class && of as usize == app.index() =>
             {
-                return vec![Taken::Made(u32::from(result))];
+                return vec![Taken::Made(result)];
             }
             Some(Name::Save { app: of, number }) if of as usize == app.index() => {
                 return vec![Taken::Save(number)];

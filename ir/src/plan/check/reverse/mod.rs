@@ -19,6 +19,7 @@
 //! Which values are losses is read off the plan's seeds and reported; whoever asked for other losses
 //! compares.
 
+mod alike;
 mod class;
 mod finals;
 mod steps;
@@ -49,7 +50,7 @@ pub(super) enum Name {
     Made {
         class: u32,
         app: u32,
-        result: u16,
+        result: u32,
         item: u32,
     },
     /// The gradient of results of an application, by the number of their set: one row may be what several get.

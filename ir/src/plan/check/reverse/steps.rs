@@ -9,6 +9,7 @@ use crate::plan::check::constant_bits;
 use crate::plan::check::lanes::{Lanes, NOTHING};
 use crate::plan::check::report::Disagreement;
 use crate::plan::{FieldId, Kernel, Operand, Place, Stage, Step, StepId};
+use std::collections::BTreeSet;
 
 /// The most ways to read a step's ports that are tried.
 const TRIALS: usize = 64;
@@ -33,7 +34,7 @@ impl Lanes<'_> {
                 let made = |app: AppId, result: usize, item: u32| Name::Made {
                     class,
                     app: app.index() as u32,
-                    result: result as u16,
+                    result: result as u32,
                     item,
                 };
                 self.name_results(step, reverse, made);
@@ -319,13 +320,12 @@ impl Lanes<'_> {
             let Some(class) = playing.play(&roles) else { continue };
             match (0..kernel.results.len()).find(|&result| !class.means_something(truth, result)) {
                 Some(result) => stray = stray.max(result),
-                None if kernel.results.len() <= usize::from(u16::MAX) => {
+                None => {
                     let number = reverse.classes.len() as u32;
                     reverse.known.insert(key(roles), number);
                     reverse.classes.push(Derivative { sig, class, sums });
                     return Ok(number);
                 }
-                None => {}
             }
         }
         Err(match truth.nowhere_finite() {
@@ -364,11 +364,11 @@ fn is_use(reverse: &Reverse<'_>, name: Name, own: &Use) -> bool {
     match name {
         Name::Seed(bits) => own.app == SEED && own.contribution == bits,
         Name::Made { class, app, result, item } if app == own.app => {
-            let matches = &reverse.classes[class as usize].class.matches[result as usize];
-            match matches.get(own.contribution as usize) {
+            let class = &reverse.classes[class as usize].class;
+            match class.matches(result as usize, own.contribution) {
                 Some(Match::Row) => item == WHOLE,
                 Some(Match::Edges) => item == own.item,
-                Some(Match::No) | None => false,
+                None => false,
             }
         }
         _ => false,
@@ -385,23 +385,40 @@ fn is_fold(kernel: &Kernel) -> bool {
     lists[..] == [crate::plan::ListSource::Port(0)] && dst == result
 }
 
+/// A way to choose roles for the first ports.
+#[derive(Clone, Default)]
+struct Trial {
+    roles: Vec<Role>,
+    taken: BTreeSet<Role>,
+    /// How many ports take what one before them takes.
+    repeats: usize,
+}
+
+impl Trial {
+    fn take(&mut self, role: Role) {
+        self.roles.push(role);
+        self.repeats += usize::from(!self.taken.insert(role));
+    }
+}
+
 /// Ways to choose one role a port, those first in which no two ports take the same.
 fn trials(ports: &[Vec<Role>]) -> Vec<Vec<Role>> {
-    let mut trials: Vec<Vec<Role>> = vec![Vec::new()];
+    let mut trials = vec![Trial::default()];
     for roles in ports {
-        let longer = trials.iter().flat_map(|trial| {
-            roles.iter().map(|&role| {
-                let mut longer = trial.clone();
-                longer.push(role);
-                longer
-            })
-        });
-        trials = longer.collect();
-        let repeats = |trial: &Vec<Role>| {
-            (1..trial.len()).filter(|&place| trial[..place].contains(&trial[place])).count()
-        };
-        trials.sort_by_cached_key(repeats);
+        if let [role] = roles[..] {
+            trials.iter_mut().for_each(|trial| trial.take(role));
+        } else {
+            let longer = trials.iter().flat_map(|trial| {
+                roles.iter().map(|&role| {
+                    let mut longer = trial.clone();
+                    longer.take(role);
+                    longer
+                })
+            });
+            trials = longer.collect();
+        }
+        trials.sort_by_key(|trial| trial.repeats);
         trials.truncate(TRIALS);
     }
-    trials
+    trials.into_iter().map(|trial| trial.roles).collect()
 }

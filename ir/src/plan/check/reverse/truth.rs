@@ -9,6 +9,7 @@
 //! reference's in `f32` (of a NaN, only that it is one; zeros of both signs are equal), and finite on
 //! at least one lane.
 
+use super::alike::Found;
 use crate::graph::{GraphData, ParamArg, Signature};
 use crate::hash::{StructureHash, split_mix};
 use crate::id::{ParamId, SigId};
@@ -72,6 +73,7 @@ pub(super) struct Truth {
     /// In the order in which the reference adds them.
     pub(super) contributions: Vec<Contribution>,
     pub(super) uses: Vec<Uses>,
+    pub(super) found: Found,
 }
 
 impl Truth {
@@ -142,6 +144,8 @@ pub(super) struct Truths<'a> {
     /// Numbers for the module's parameters, made when a signature takes them: of both signs, and, unless they are many,
     /// positive ones.
     pub(super) params: [Vec<Vec<f32>>; 2],
+    /// How many of the first kind there are.
+    held: usize,
     costs: Option<Vec<u64>>,
     known: Vec<Option<Option<Truth>>>,
     /// How many signatures were examined.
@@ -155,6 +159,7 @@ impl<'a> Truths<'a> {
             graph,
             noise: if training { Noise::On { seed, step } } else { Noise::Off },
             params: [0, 1].map(|_| vec![Vec::new(); graph.module.params.len()]),
+            held: 0,
             costs: costs(graph).ok(),
             known: (0..graph.sigs.items().len()).map(|_| None).collect(),
             examined: 0,
@@ -190,7 +195,8 @@ impl<'a> Truths<'a> {
         let probes = probes?;
         let contributions = contributions(&probes)?;
         let uses = uses(&probes)?;
-        Some(Truth { probes, contributions, uses })
+        let found = Found::new(&probes, &contributions, &uses);
+        Some(Truth { probes, contributions, uses, found })
     }
 
     /// How many lanes name one element after the other.
@@ -212,10 +218,11 @@ impl<'a> Truths<'a> {
         let decl = &self.graph.module.params[param.index()];
         let elements = decl.ty.shape.elements();
         let [params, positive] = &mut self.params;
-        let held: usize = params.iter().map(Vec::len).sum();
-        if !params[param.index()].is_empty() || held + elements > MAX_PARAMS {
-            return (held + elements <= MAX_PARAMS).then_some(());
+        let fits = self.held + elements <= MAX_PARAMS;
+        if !params[param.index()].is_empty() || !fits {
+            return fits.then_some(());
         }
+        self.held += elements;
         let rows = if decl.kind == ParamKind::Table { 1 } else { decl.ty.shape.rows() };
         let scale = 1.0 / (rows as f32).sqrt();
         let mut random = Random(param.index() as u64 + (1 << 32));
@@ -421,7 +428,7 @@ impl Random {
         let elements = ty.shape.elements();
         let words = |this: &mut Self, below: u64| {
             let words = (0..elements).map(|_| (this.next() % below) as u32).collect();
-            Datum::Words(Words { words, bound: false })
+            Datum::Words(Words { words, bound: Arc::default() })
         };
         match ty.dtype {
             DType::F32 => Datum::floats((0..elements).map(|_| self.number(probe)).collect::<Vec<f32>>()),
@@ -430,7 +437,7 @@ impl Random {
                 // Several indices name different elements.
                 let first = (probe - PROBES) as u32;
                 let words = (first..).take(elements).collect();
-                Datum::Words(Words { words, bound: false })
+                Datum::Words(Words { words, bound: Arc::default() })
             }
             _ if probe == 4 => words(self, 1 << 16),
             _ => words(self, 7),

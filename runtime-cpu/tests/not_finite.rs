@@ -1,0 +1,38 @@
+//! Gradients where something is not finite: the reference, the naive player and the player of this crate agree.
+
+use autobatch_ir::id::ValueId;
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Mode, interp};
+use autobatch_ir::{Weights, reference};
+use autobatch_planner::{Gradients, Planner, Request};
+use autobatch_runtime_cpu::{Bound, Player};
+
+#[test]
+fn results_without_a_gradient_have_one_of_zeros() {
+    // In instance 0 nothing follows from the logarithm: its slope at 0 is infinite, and 0 times that is no number.
+    let text = "autobatch graph 1\ncell @c(%x: f32[2]) { %t = tanh(%x) %l = log(%x) return %t, %l }\ngraph\n\
+        instance 0:\n%x = input f32[2] (#[0, 2]) %t, %l = call @c(%x) %s = reduce{fold=sum over=all}(%t)\nloss \"a\" %s\n\
+        instance 1:\n%y = input f32[2] (#[1, 2]) %u, %m = call @c(%y) %v = add(%u, %m) %w = reduce{fold=sum over=all}(%v)\n\
+        loss \"b\" %w\n";
+    let graph = autobatch_ir::GraphData::from_text(text).expect("sound");
+    let [x, y] = [0, 4].map(ValueId::new);
+    let losses: Vec<(ValueId, f32)> = graph.outputs.iter().map(|output| (output.value, 1.0)).collect();
+    let weights = Weights::init(&graph.module, 1);
+    let run = reference::forward::<f32>(&graph, &weights, Noise::Off).expect("sound");
+    let truth = reference::reverse(&graph, &weights, &run, &losses).expect("sound");
+    let gradients = Some(Gradients { losses: &losses, params: None, values: &[x, y] });
+    let request = Request { mode: Mode::Train, gradients, ..Request::default() };
+    let plan = Planner::default().plan(&graph, &request).expect("differentiable").verify().expect("sound");
+    let (words, floats) = (&graph.bindings.words[..], &graph.bindings.floats[..]);
+    let naive = interp::play(&plan, &Vec::<Vec<f32>>::new(), words, floats, Noise::Off).expect("in range");
+    let mut player = Player::new(1).expect("opens");
+    player.play(&plan, &weights, Bound { words, floats, noise: Noise::Off }).expect("in range");
+    for (output, value) in [(2, x), (3, y)] {
+        let same = |a: f32, b: f32| a == b || a.is_nan() && b.is_nan();
+        let wanted = truth.value(value).expect("it leads to a loss");
+        assert_eq!(wanted[0].is_nan(), value == x);
+        assert!(player.output(&plan, output).iter().zip(wanted).all(|(&a, &b)| same(a, b)));
+        let naive = naive.output(output).expect("it is made");
+        assert!(naive.iter().zip(wanted).all(|(&a, &b)| same(f32::from_bits(a), b)));
+    }
+}
