@@ -20,7 +20,7 @@ use autobatch_runtime_cpu::{Bound, Player};
 use autobatch_tests::op_table::{self, Differentiate, Evaluate, Kind};
 use autobatch_tests::random::{Options, Profile, check};
 use autobatch_tests::written::{self, Numbers};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 const POLICIES: [&str; 4] = ["none", "depth", "agenda", "auto"];
 const SEED: u64 = 7;
