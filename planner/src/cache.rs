@@ -47,13 +47,15 @@ pub struct PlanCache {
     capacity: usize,
     clock: u64,
     stats: CacheStats,
+    /// The plan that was forgotten last, if nobody else had it.
+    forgotten: Option<Plan>,
 }
 
 impl PlanCache {
     /// A cache of at most so many plans; 0 keeps none.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        Self { plans: BTreeMap::new(), capacity, clock: 0, stats: CacheStats::default() }
+        Self { plans: BTreeMap::new(), capacity, clock: 0, stats: CacheStats::default(), forgotten: None }
     }
 
     /// The plan of a graph and request under a policy, after these passes if any; made by `plan` if it is not
@@ -89,9 +91,16 @@ impl PlanCache {
         while self.plans.len() >= self.capacity {
             let oldest = self.plans.iter().min_by_key(|(_, (used, _))| *used).map(|(&key, _)| key);
             let Some(oldest) = oldest else { return };
-            self.plans.remove(&oldest);
+            let forgotten = self.plans.remove(&oldest).and_then(|(_, plan)| Arc::into_inner(plan));
+            self.forgotten = forgotten.map(Verified::into_inner);
             self.stats.evicted += 1;
         }
+    }
+
+    /// The plan that was forgotten last to keep the bound, unless it is still in use somewhere or was taken before:
+    /// [`Planner::recycle`](crate::Planner::recycle) makes use of its memory.
+    pub fn take_forgotten(&mut self) -> Option<Plan> {
+        self.forgotten.take()
     }
 
     /// Forgets all plans.

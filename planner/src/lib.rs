@@ -89,7 +89,8 @@ impl Default for Request<'_> {
 /// The second plan of a size allocates nothing but its output: the blocks of memory that the returned [`Plan`] owns, each
 /// of its lists and names one, of the size that it has. That holds for every policy of [`schedule`], for graphs of every kind and
 /// with the reverse of [`Request::gradients`], but not for what is made for keeps or for a while and asked for: kernels of
-/// signatures that were not met before, [`RowOrder::Planned`], and passes before planning.
+/// signatures that were not met before, [`RowOrder::Planned`], and passes before planning. A plan that is not needed any more may
+/// lend its memory to the next one: [`recycle`](Self::recycle).
 pub struct Planner {
     policy: Box<dyn Schedule + Send + Sync>,
     policy_id: PolicyId,
@@ -228,6 +229,12 @@ impl Planner {
     #[must_use]
     pub fn why(&self) -> &Why {
         &self.why
+    }
+
+    /// Takes a plan that nobody needs any more: lists of the next one that are as long, or at most an eighth shorter, are written
+    /// into its memory. Of large plans this saves the system from taking pages back and handing them out again.
+    pub fn recycle(&mut self, plan: Plan) {
+        self.draft.recycle(plan);
     }
 
     /// The plan of a verified graph as it stands.

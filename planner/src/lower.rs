@@ -4,13 +4,14 @@
 //! constant distance apart, or all the same, is named without a table; every other has one. Lists
 //! become segments, in the order in which the model named them. *Cost.* Linear in operands.
 
+mod draft;
 mod numbered;
 
+pub(crate) use draft::Draft;
 pub(crate) use numbered::numbered;
 
 use crate::PlanError;
 use crate::grow::Placed;
-use crate::known_kernels::KnownKernels;
 use crate::order::{Batch, Order, field_of};
 use crate::storage::{Storage, field_name};
 use autobatch_ir::graph::{GraphData, OperandKind, ParamArg};
@@ -21,62 +22,6 @@ use autobatch_ir::plan::{
 use numbered::ValueNames;
 use smol_str::SmolStr;
 use std::sync::Arc;
-
-/// Working memory of lowering. A plan is written here and moved when its size is known, so that it holds no more than it needs
-/// and nothing of it moves twice.
-#[derive(Debug, Default)]
-pub(crate) struct Draft {
-    kernel_ids: Vec<Option<KernelId>>,
-    known_kernels: KnownKernels,
-    /// The slots of the operands of a step, and their rows.
-    runs: Vec<(usize, Run)>,
-    names: ValueNames,
-    /// Where the values are that were asked for.
-    asked: Vec<(FieldId, u32)>,
-    /// The lists of a plan, empty.
-    lists: Plan,
-}
-
-impl Draft {
-    /// The lists that a plan writes, empty.
-    fn lend(&mut self) -> Plan {
-        std::mem::take(&mut self.lists)
-    }
-
-    /// The plan in lists that are as long as they must be. Takes back those that it was written in.
-    fn settle(&mut self, mut plan: Plan) -> Plan {
-        fn exact<T>(list: &mut Vec<T>) -> Vec<T> {
-            let mut exact = Vec::with_capacity(list.len());
-            exact.append(list);
-            exact
-        }
-        let Plan { structure, mode, words, floats, certificate, .. } = plan;
-        let settled = Plan {
-            module: std::mem::take(&mut plan.module),
-            structure,
-            mode,
-            stores: exact(&mut plan.stores),
-            words,
-            floats,
-            slabs: exact(&mut plan.slabs),
-            fields: exact(&mut plan.fields),
-            kernels: exact(&mut plan.kernels),
-            steps: exact(&mut plan.steps),
-            waves: exact(&mut plan.waves),
-            operands: exact(&mut plan.operands),
-            places: exact(&mut plan.places),
-            store_args: exact(&mut plan.store_args),
-            lanes: exact(&mut plan.lanes),
-            tables: exact(&mut plan.tables),
-            finals: exact(&mut plan.finals),
-            updates: exact(&mut plan.updates),
-            outputs: exact(&mut plan.outputs),
-            certificate,
-        };
-        self.lists = Plan { certificate: Certificate::default(), ..plan };
-        settled
-    }
-}
 
 /// What lowering needs besides the order.
 pub(crate) struct Lowering<'a> {

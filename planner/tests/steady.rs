@@ -171,6 +171,38 @@ fn the_second_plan_of_a_size_allocates_its_output_and_nothing_else() {
 }
 
 #[test]
+fn a_plan_that_is_handed_back_lends_its_memory_and_no_more_than_fits() {
+    let (module, model) = model();
+    let (mut g, mut wanted) = (Graph::new(&module), Vec::new());
+    let mut planner = Planner::default();
+    let mut emit_chains = |chains: usize| {
+        g.clear();
+        wanted.clear();
+        emit(&g, &model, chains, &mut wanted);
+        (g.data().clone(), wanted.clone())
+    };
+    let (large, of_large) = emit_chains(500);
+    let (small, of_small) = emit_chains(64);
+    let plan = |planner: &mut Planner, is_large: bool| {
+        let (data, wanted) = if is_large { (&large, &of_large) } else { (&small, &of_small) };
+        planner.plan(data, &Request { wanted, ..Request::default() }).expect("values are wanted")
+    };
+    let (first, other) = (plan(&mut planner, true), plan(&mut planner, false));
+    let (_, output) = counted(|| first.clone());
+    let at = first.tables.as_ptr();
+    planner.recycle(first.clone());
+    planner.recycle(first);
+    let (second, made) = counted(|| plan(&mut planner, true));
+    assert_eq!(second.tables.as_ptr(), at, "the memory of the plan that was handed back");
+    assert!(made.bytes < output.bytes / 8 && made.freed < 4, "{made:?} beside {output:?}");
+    assert_eq!(plan(&mut planner, true), second, "what is lent is lent once");
+    planner.recycle(second);
+    let smaller = plan(&mut planner, false);
+    assert_eq!(smaller, other);
+    assert_eq!(smaller.tables.capacity(), smaller.tables.len(), "much larger lists are not kept for it");
+}
+
+#[test]
 fn a_hit_of_the_cache_allocates_nothing() {
     let (module, model) = model();
     let g = Graph::new(&module);

@@ -59,6 +59,9 @@ impl Planning {
 
     /// The plan of a graph: a known one, or one made now.
     pub(crate) fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Arc<Verified<Plan>>> {
+        if let Some(plan) = self.cache.take_forgotten() {
+            self.planner.recycle(plan);
+        }
         let (planner, dump, passes) = (&mut self.planner, &mut self.dump, &self.passes);
         let policy = planner.policy();
         self.cache.get_or_plan(graph, request, policy, passes.as_ref(), || {

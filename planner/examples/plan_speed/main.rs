@@ -82,6 +82,8 @@ fn measure(
             let certificate = plan.certificate;
             (tally.tabled, tally.direct) = (certificate.tabled, certificate.direct);
             batches = (certificate.batches, certificate.bound);
+            // As a session does with plans that its cache forgets.
+            planner.recycle(plan);
         }
     }
     let applications = graph.data().arena.len();
