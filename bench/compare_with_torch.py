@@ -91,8 +91,9 @@ def similarity(p, data):
     def encode(t):
         below = [[] for _ in t['parent']]
         for n in range(len(t['parent']) - 1, -1, -1):
-            x = p['words'][t['words'][n]] @ p['node.wx'] + p['node.b']
-            i, o, u, f = x.chunk(4)
+            x = p['words'][t['words'][n]]
+            i, o, u = (x @ p['node.wx'] + p['node.b']).chunk(3)
+            f = x @ p['node.wf'] + p['node.bf']
             kids = below[n][::-1]
             if kids:
                 i, o, u = (torch.cat([i, o, u]) + sum(h for h, _ in kids) @ p['node.u']).chunk(3)

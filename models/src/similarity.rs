@@ -25,7 +25,6 @@ pub struct Widths {
 /// log-probabilities of the ratings.
 #[derive(Clone, Copy, Debug)]
 pub struct Similarity {
-    words: Embedding,
     node: ChildSumTreeLstm,
     compare: Cell<2, 1>,
 }
@@ -36,10 +35,10 @@ impl Similarity {
         let Widths { embedding, memory, hidden } = widths;
         let both = Linear::new(m, "both", memory.saturating_mul(2), hidden);
         let out = Linear::new(m, "out", hidden, RATINGS);
+        let words = Embedding::new(m, "words", words, embedding);
         Similarity {
-            words: Embedding::new(m, "words", words, embedding),
-            // All words of all sentences are multiplied at once, before the first leaf.
-            node: ChildSumTreeLstm::with(m, "node", embedding, memory, Hoist::Yes, &Init::Glorot(1.0)),
+            // The words of all inner nodes are multiplied at once, those of all leaves too.
+            node: ChildSumTreeLstm::of_words(m, "node", words, memory, Hoist::Yes, &Init::Glorot(1.0)),
             compare: m.cell("compare", [f32([memory]); 2], |g, [a, b]| {
                 [out.on(both.on_parts(g, [a * b, (a - b).abs()]).sigmoid()).log_softmax()]
             }),
@@ -53,7 +52,7 @@ impl Similarity {
         for (number, (&word, &parent)) in tree.words.iter().zip(&tree.parent).enumerate().rev() {
             let mut below = std::mem::take(&mut children[number]);
             below.reverse();
-            let state = self.node.node(g, self.words.look(g, word), &below);
+            let state = self.node.node(g, word, &below);
             match usize::try_from(parent) {
                 Ok(parent) if parent < number => children[parent].push(state),
                 _ => return state[1],

@@ -75,9 +75,28 @@ fn an_lstm_cell_keeps_its_gates_and_computes_the_tanh_of_its_memory_again() {
 }
 
 #[test]
-fn a_child_sum_tree_adds_the_ranges_of_its_projection_without_zeros_around_them() {
-    let plan = model("c", Some(6));
-    insta::assert_snapshot!(kernels(&plan, &["node", "node.edge", "node.project", "compare"]));
+fn a_child_sum_tree_keeps_its_gates_its_sums_and_the_vectors_of_its_words() {
+    insta::assert_snapshot!(kernels(
+        &model("c", Some(6)),
+        &["node", "node.edge", "node.leaf", "node.project", "compare"]
+    ));
+}
+
+#[test]
+fn a_projection_read_in_ranges_adds_them_without_zeros_around_them() {
+    let mut m = ModuleBuilder::new("ranges");
+    let w = m.param("w", [6, 16], Init::Glorot(1.0));
+    let project = m.cell("project", [f32(6)], |_, [x]| {
+        let all = x.affine(w, None);
+        [all.slice(0..12), all.slice(12..16)]
+    });
+    let g = Graph::new(&m.build().expect("sound"));
+    g.instance(0);
+    let [wide, narrow] = g.call(project, g.input(&[0.5; 6]));
+    let both = [wide.sum(), wide.tanh().sum(), narrow.sum()];
+    let losses: Vec<ValueId> = both.iter().filter_map(|loss| loss.id()).collect();
+    let plan = trained(&g.finish().expect("sound"), &losses);
+    insta::assert_snapshot!(kernels(&plan, &["project"]));
 }
 
 #[test]

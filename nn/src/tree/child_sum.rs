@@ -1,8 +1,9 @@
 //! [`ChildSumTreeLstm`]: a tree LSTM over any number of unordered children.
 
 use crate::any_cell::vector;
+use crate::embedding::Embedding;
 use crate::recurrent::Hoist;
-use autobatch_ir::{Cell, Graph, Init, ModuleBuilder, Param, Value, list};
+use autobatch_ir::{Arg, Cell, Graph, INDEX, Init, ModuleBuilder, Param, Type, Value, list};
 
 /// The child-sum tree LSTM (Tai, Socher & Manning 2015) for dependency trees: each node has an
 /// input and any number of children. Gates in the order **i, o, u**, and one **f** for each child:
@@ -17,10 +18,14 @@ use autobatch_ir::{Cell, Graph, Init, ModuleBuilder, Param, Value, list};
 /// `name.b`, `name.wf: [input + width, width]`, `name.bf`; each product is one chain, `x` first. A
 /// leaf's sums are zeros, which are multiplied all the same.
 ///
-/// With [`Hoist::Yes`] one product of all nodes' inputs is taken before the first leaf:
-/// `name.wx: [input, 4 width]` and `name.b: [4 width]` give `[i o u f]`, `name.u: [width, 3 width]`
-/// and `name.uf: [width, width]` what is added. Leaves then need no product at all and have a cell
-/// of their own. Since sums of two chains round other than one chain, the two forms differ in bits.
+/// With [`Hoist::Yes`] the products of all nodes' inputs are taken before the first inner node:
+/// `name.wx: [input, 3 width]` and `name.b` give `[i o u]`, `name.wf: [input, width]` and `name.bf`
+/// give `f`, `name.u: [width, 3 width]` and `name.uf: [width, width]` what is added. A leaf forgets
+/// nothing, so its cell has the first of these products and no other. Since sums of two chains round
+/// other than one chain, the two forms differ in bits.
+///
+/// Where nodes are words, a layer [of words](Self::of_words) looks them up inside its cells: a
+/// node is one application less, and no vector of a word is written for another batch to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildSumTreeLstm {
     form: Form,
@@ -32,6 +37,39 @@ pub struct ChildSumTreeLstm {
 enum Form {
     Joint { edge: Cell<3, 1>, node: Cell<3, 2> },
     Hoisted { project: Cell<1, 2>, leaf: Cell<1, 2>, edge: Cell<3, 1>, node: Cell<3, 2> },
+}
+
+/// What a node is given.
+#[derive(Clone, Copy)]
+enum Input {
+    Vector(usize),
+    Word(Embedding),
+}
+
+impl Input {
+    const fn width(self) -> usize {
+        match self {
+            Self::Vector(width) => width,
+            Self::Word(words) => words.width(),
+        }
+    }
+
+    /// The port that takes it.
+    fn port(self) -> Type {
+        match self {
+            Self::Vector(width) => vector(width),
+            Self::Word(_) => INDEX,
+        }
+    }
+
+    /// The vector behind such a port.
+    #[track_caller]
+    fn vector(self, port: Value<'_>) -> Value<'_> {
+        match self {
+            Self::Vector(_) => port,
+            Self::Word(words) => words.row(port),
+        }
+    }
 }
 
 impl ChildSumTreeLstm {
@@ -51,36 +89,82 @@ impl ChildSumTreeLstm {
         hoist: Hoist,
         init: &Init,
     ) -> Self {
+        Self::over(m, name, Input::Vector(input), width, hoist, init)
+    }
+
+    /// The same layer over words of a table: [`node`](Self::node) takes a word's index in place of
+    /// its vector, and gives the same bits.
+    ///
+    /// ```
+    /// # use autobatch_ir::{EmitError, Graph, Init, ModuleBuilder};
+    /// # use autobatch_nn::{ChildSumTreeLstm, Embedding, Hoist};
+    /// # fn main() -> Result<(), EmitError> {
+    /// let mut m = ModuleBuilder::new("m");
+    /// let words = Embedding::new(&mut m, "words", 100, 8);
+    /// let layer = ChildSumTreeLstm::of_words(&mut m, "tree", words, 4, Hoist::Yes, &Init::Glorot(1.0));
+    /// let g = Graph::new(&m.build()?);
+    /// let [the, small] = [3, 71].map(|word| layer.node(&g, word, &[]));
+    /// let [h, _] = layer.node(&g, 17, &[the, small]);
+    /// # g.output("h", h);
+    /// # g.finish().map(|_| ())
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn of_words(
+        m: &mut ModuleBuilder,
+        name: &str,
+        words: Embedding,
+        width: usize,
+        hoist: Hoist,
+        init: &Init,
+    ) -> Self {
+        Self::over(m, name, Input::Word(words), width, hoist, init)
+    }
+
+    #[track_caller]
+    fn over(
+        m: &mut ModuleBuilder,
+        name: &str,
+        input: Input,
+        width: usize,
+        hoist: Hoist,
+        init: &Init,
+    ) -> Self {
         let form = match hoist {
             Hoist::No => Form::joint(m, name, input, width, init),
             Hoist::Yes => Form::hoisted(m, name, input, width, init),
         };
-        Self { form, input, width }
+        Self { form, input: input.width(), width }
     }
 
-    /// A node with this input over children `[h, c]`, none for a leaf: the state `[h, c]`.
+    /// A node with this input, a vector or the index of a word, over children `[h, c]`, none for a
+    /// leaf: the state `[h, c]`.
     #[track_caller]
     #[must_use]
-    pub fn node<'g>(&self, g: &'g Graph, x: Value<'g>, children: &[[Value<'g>; 2]]) -> [Value<'g>; 2] {
+    pub fn node<'g>(
+        &self,
+        g: &'g Graph,
+        x: impl Into<Arg<'g>>,
+        children: &[[Value<'g>; 2]],
+    ) -> [Value<'g>; 2] {
+        let x = x.into();
         let (edge, node, of_node, of_edge) = match self.form {
             Form::Joint { edge, node } => (edge, node, x, x),
-            Form::Hoisted { project, leaf, edge, node } => {
-                let [iou, f] = g.call(project, x);
-                if children.is_empty() {
-                    return g.call(leaf, iou);
-                }
-                (edge, node, iou, f)
+            Form::Hoisted { leaf, .. } if children.is_empty() => return g.call(leaf, [x]),
+            Form::Hoisted { project, edge, node, .. } => {
+                let [iou, f] = g.call(project, [x]);
+                (edge, node, iou.into(), f.into())
             }
         };
         let mut hs = Vec::with_capacity(children.len());
         let mut kept = Vec::with_capacity(children.len());
         for &[h, c] in children {
-            let [fc] = g.call(edge, [of_edge, h, c]);
+            let [fc] = g.call(edge, [of_edge, h.into(), c.into()]);
             hs.push(h);
             kept.push(fc);
         }
         let [hs, kept] = [listed(g, &hs, self.width), listed(g, &kept, self.width)];
-        g.call(node, [of_node, hs, kept])
+        g.call(node, [of_node, hs.into(), kept.into()])
     }
 
     /// How wide a node's input is.
@@ -103,35 +187,39 @@ fn listed<'g>(g: &'g Graph, values: &[Value<'g>], width: usize) -> Value<'g> {
 
 impl Form {
     #[track_caller]
-    fn joint(m: &mut ModuleBuilder, name: &str, input: usize, width: usize, init: &Init) -> Self {
-        let (rows, three) = (input.saturating_add(width), width.saturating_mul(3));
+    fn joint(m: &mut ModuleBuilder, name: &str, input: Input, width: usize, init: &Init) -> Self {
+        let (rows, three) = (input.width().saturating_add(width), width.saturating_mul(3));
         let w = m.param(&format!("{name}.w"), [rows, three], init.clone());
         let b = m.param(&format!("{name}.b"), [three], Init::ZEROS);
         let wf = m.param(&format!("{name}.wf"), [rows, width], init.clone());
         let bf = m.param(&format!("{name}.bf"), [width], Init::ZEROS);
-        let (x, v) = (vector(input), vector(width));
+        let (x, v) = (input.port(), vector(width));
         let edge = m.cell(&format!("{name}.edge"), [x, v, v], |g, [x, h, c]| {
-            [g.affine([x, h], wf, Some(bf)).sigmoid() * c]
+            [g.affine([input.vector(x), h], wf, Some(bf)).sigmoid() * c]
         });
         let node = m.cell(name, [x, list(v), list(v)], |g, [x, hs, kept]| {
-            finish(g.affine([x, hs.sum()], w, Some(b)), Some(kept))
+            finish(g.affine([input.vector(x), hs.sum()], w, Some(b)), Some(kept))
         });
         Self::Joint { edge, node }
     }
 
     #[track_caller]
-    fn hoisted(m: &mut ModuleBuilder, name: &str, input: usize, width: usize, init: &Init) -> Self {
-        let [three, four] = [3, 4].map(|gates| width.saturating_mul(gates));
-        let wx = m.param(&format!("{name}.wx"), [input, four], init.clone());
-        let b = m.param(&format!("{name}.b"), [four], Init::ZEROS);
+    fn hoisted(m: &mut ModuleBuilder, name: &str, input: Input, width: usize, init: &Init) -> Self {
+        let (rows, three) = (input.width(), width.saturating_mul(3));
+        let wx = m.param(&format!("{name}.wx"), [rows, three], init.clone());
+        let b = m.param(&format!("{name}.b"), [three], Init::ZEROS);
+        let wf = m.param(&format!("{name}.wf"), [rows, width], init.clone());
+        let bf = m.param(&format!("{name}.bf"), [width], Init::ZEROS);
         let u: Param = m.param(&format!("{name}.u"), [width, three], init.clone());
         let uf = m.param(&format!("{name}.uf"), [width, width], init.clone());
         let (gates, v) = (vector(three), vector(width));
-        let project = m.cell(&format!("{name}.project"), [vector(input)], |_, [x]| {
-            let all = x.affine(wx, Some(b));
-            [all.slice(0..three), all.slice(three..four)]
+        let project = m.cell(&format!("{name}.project"), [input.port()], |_, [x]| {
+            let x = input.vector(x);
+            [x.affine(wx, Some(b)), x.affine(wf, Some(bf))]
         });
-        let leaf = m.cell(&format!("{name}.leaf"), [gates], |_, [iou]| finish(iou, None));
+        let leaf = m.cell(&format!("{name}.leaf"), [input.port()], |_, [x]| {
+            finish(input.vector(x).affine(wx, Some(b)), None)
+        });
         let edge = m.cell(&format!("{name}.edge"), [v, v, v], |_, [f, h, c]| {
             [(f + h.affine(uf, None)).sigmoid() * c]
         });

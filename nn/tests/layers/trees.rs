@@ -2,8 +2,9 @@
 
 use crate::lab::*;
 use autobatch_ir::Init;
+use autobatch_ir::reference::Noise;
 use autobatch_nn::{
-    ChildSumTreeLstm, Hoist, MvRnn, TreeGru, TreeGruOptions, TreeLstm, TreeLstmOptions, TreeRnn,
+    ChildSumTreeLstm, Embedding, Hoist, MvRnn, TreeGru, TreeGruOptions, TreeLstm, TreeLstmOptions, TreeRnn,
     TreeRnnOptions,
 };
 
@@ -82,17 +83,11 @@ fn a_child_sum_tree_lstm_follows_tai_for_any_number_of_children() {
             let joined = p("b");
             let iou = match hoist {
                 Hoist::No => affine(&join(&x, &sum), &p("w"), &joined),
-                Hoist::Yes => {
-                    let all = affine(&x, &p("wx"), &joined);
-                    add(&all[..3 * H], &product(&sum, &p("u")))
-                }
+                Hoist::Yes => add(&affine(&x, &p("wx"), &joined), &product(&sum, &p("u"))),
             };
             let forget = |h: &[f64]| match hoist {
                 Hoist::No => sigmoid(&affine(&join(&x, h), &p("wf"), &p("bf"))),
-                Hoist::Yes => {
-                    let all = affine(&x, &p("wx"), &joined);
-                    sigmoid(&add(&all[3 * H..], &product(h, &p("uf"))))
-                }
+                Hoist::Yes => sigmoid(&add(&affine(&x, &p("wf"), &p("bf")), &product(h, &p("uf")))),
             };
             let mut c = mul(&sigmoid(part(&iou, 0)), &tanh(part(&iou, 2)));
             for child in v.chunks(2) {
@@ -101,6 +96,33 @@ fn a_child_sum_tree_lstm_follows_tai_for_any_number_of_children() {
             close(&found[0], &mul(&sigmoid(part(&iou, 1)), &tanh(&c)));
             close(&found[1], &c);
         }
+    }
+}
+
+#[test]
+fn a_child_sum_tree_lstm_of_words_gives_the_bits_of_their_vectors() {
+    for hoist in [Hoist::No, Hoist::Yes] {
+        let (lab, of_words) = Lab::with(|m| {
+            let words = Embedding::new(m, "words", 9, IN).padding(4);
+            ChildSumTreeLstm::of_words(m, "t", words, H, hoist, &Init::Glorot(1.0))
+        });
+        // The same parameters, declared in the same order.
+        let (same, (words, layer)) = Lab::with(|m| {
+            let words = Embedding::new(m, "words", 9, IN).padding(4);
+            (words, ChildSumTreeLstm::with(m, "t", IN, H, hoist, &Init::Glorot(1.0)))
+        });
+        assert_eq!(of_words.input(), IN);
+        let found = lab.bits(Noise::Off, |g| {
+            let leaves = [3, 4, 8].map(|word| of_words.node(g, word, &[]));
+            let root = of_words.node(g, 5, &leaves);
+            [root, leaves[1]].concat()
+        });
+        let wanted = same.bits(Noise::Off, |g| {
+            let leaves = [3, 4, 8].map(|word| layer.node(g, words.look(g, word), &[]));
+            let root = layer.node(g, words.look(g, 5), &leaves);
+            [root, leaves[1]].concat()
+        });
+        assert_eq!(found, wanted);
     }
 }
 
