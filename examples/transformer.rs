@@ -9,7 +9,7 @@
 
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
-use autobatch::nn::{Embedding, Linear, Positions, TransformerEncoder, TransformerEncoderOptions, losses};
+use autobatch::nn::{Embedding, Linear, Positions, TransformerEncoder, TransformerOptions, losses};
 use autobatch::prelude::*;
 use autobatch::random::Random;
 use std::time::Instant;
@@ -28,10 +28,10 @@ struct Tagger {
 
 impl Tagger {
     fn new(m: &mut ModuleBuilder) -> Self {
-        let options = TransformerEncoderOptions {
+        let options = TransformerOptions {
             feed_forward: Some(2 * WIDTH),
             norm_first: true,
-            ..TransformerEncoderOptions::default()
+            ..TransformerOptions::default()
         };
         Tagger {
             words: Embedding::with(m, "words", WORDS, WIDTH, Init::Normal(1.0)),

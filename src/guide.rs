@@ -236,7 +236,7 @@
 //! # }
 //! ```
 //!
-//! Weights of PyTorch's `Linear`, `Embedding`, `LSTM`, `GRU`, `MultiheadAttention` and `TransformerEncoder` are read by
+//! Weights of PyTorch's `Linear`, `Embedding`, `LSTM`, `GRU`, `MultiheadAttention`, `TransformerEncoder` and `TransformerDecoder` are read by
 //! [`nn::pytorch`](crate::nn::pytorch), transposed and with their gates in order.
 //!
 //! # PyTorch: layers by name
@@ -249,7 +249,9 @@
 //! | `batch_first` | nothing: there is no axis of the minibatch |
 //! | `MultiheadAttention`, with `kdim` and `vdim` | [`MultiHeadAttention`](crate::nn::MultiHeadAttention), [`MultiHeadOptions`](crate::nn::MultiHeadOptions) |
 //! | `TransformerEncoder`, its layer | [`TransformerEncoder`](crate::nn::TransformerEncoder), [`TransformerEncoderLayer`](crate::nn::TransformerEncoderLayer) |
+//! | `TransformerDecoder` | [`TransformerDecoder`](crate::nn::TransformerDecoder) |
 //! | `attn_mask` of a causal model | [`run_causal`](crate::nn::TransformerEncoder::run_causal): a position's list ends with it |
+//! | keys and values that are kept from word to word | [`TransformerState`](crate::nn::TransformerState) |
 //! | `key_padding_mask` | nothing: there is no padding |
 //! | `LayerNorm`, `RMSNorm`, `GroupNorm`, `InstanceNorm` | [`LayerNorm`](crate::nn::LayerNorm), [`RmsNorm`](crate::nn::RmsNorm), [`GroupNorm`](crate::nn::GroupNorm) |
 //! | `Bilinear`, `PReLU` | [`Bilinear`](crate::nn::Bilinear), [`PRelu`](crate::nn::PRelu) |
@@ -264,7 +266,7 @@
 //!
 //! Not here: `BatchNorm`, because what one instance gives would depend on the others of its minibatch; a bias that is left out of a
 //! recurrent layer (freeze it at zero: [`Trainer::freeze`](crate::Trainer::freeze)); dropout of attention's weights, `add_bias_kv` and
-//! `add_zero_attn`; the decoder's layer as one; dropout at a rate of 1; convolutions over images; the CTC loss.
+//! `add_zero_attn`; dropout at a rate of 1; convolutions over images; the CTC loss.
 //!
 //! # PyTorch: a transformer without padding
 //!
@@ -299,3 +301,35 @@
 //! The whole of it, trained: `cargo run --release --example transformer`. A query reads its list row by row, so attention costs what `n²`
 //! pairs cost and no product of matrices is made of it; the tables of a plan take `2 n²` words a head and layer, and in training each pair
 //! has a gradient of a key and of a value. Long sequences therefore take memory before they take time.
+//!
+//! Words that are generated come one by one. A decoder's state holds what those so far have left, nothing of it is computed again, and
+//! [tasks](crate::Session::tasks) go round together: a round is one plan over all sentences that still wait for a word.
+//!
+//! ```
+//! use autobatch::prelude::*;
+//! use autobatch::nn::{Embedding, Linear, TransformerDecoder, TransformerEncoder};
+//!
+//! # fn main() -> autobatch::Result<()> {
+//! let mut m = ModuleBuilder::new("translate");
+//! let words = Embedding::new(&mut m, "words", 50, 8);
+//! let encoder = TransformerEncoder::<2>::new(&mut m, "encoder", 8, 2);
+//! let decoder = TransformerDecoder::<2>::new(&mut m, "decoder", 8, 2);
+//! let next = Linear::new(&mut m, "next", 8, 50);
+//! let mut session = Session::new(&m.build()?, Device::Cpu)?;
+//! let g = session.graph();
+//! let (words, encoder, decoder, next, g) = (&words, &encoder, &decoder, &next, &g);
+//! let translate = |sentence: &'static [u32]| async move {
+//!     let encoded = encoder.run(g, sentence.iter().map(|&word| words.look(g, word)));
+//!     let mut state = decoder.start(g, &decoder.memory(g, encoded));
+//!     let mut said = vec![0]; // the word that begins a sentence
+//!     while state.len() < sentence.len() + 2 {
+//!         let read = state.push(words.look(g, said[state.len()]));
+//!         said.push(next.on(read).argmax().index().await?);
+//!     }
+//!     Ok(said)
+//! };
+//! let said = session.tasks(g, [&[7, 3, 9][..], &[4]].map(translate))?;
+//! assert_eq!([said[0].len(), said[1].len()], [6, 4]);
+//! # Ok(())
+//! # }
+//! ```

@@ -13,8 +13,8 @@
 //!   padded arrays of them: [`Sequences`];
 //! * trees and lattices: [`TreeLstm`], [`ChildSumTreeLstm`], [`TreeGru`], [`TreeRnn`], [`MvRnn`],
 //!   [`LatticeLstm`];
-//! * lists: [`AdditiveAttention`], [`DotAttention`], [`MultiHeadAttention`], and sequences by them: [`TransformerEncoder`],
-//!   [`Positions`];
+//! * lists: [`AdditiveAttention`], [`DotAttention`], [`MultiHeadAttention`], and sequences by them:
+//!   [`TransformerEncoder`], [`TransformerDecoder`], [`Positions`];
 //! * [`optim`]: optimisers, learning-rate schedules, clipping, moving averages;
 //! * [`losses`] that are more than one op, and [`pytorch`] weight layouts.
 //!
@@ -98,7 +98,10 @@ pub use recurrent::{
     RnnOptions, Sequence, Stacked, StackedState, State, unroll,
 };
 pub use sequences::{Packed, Sequences, SequencesError};
-pub use transformer::{TransformerEncoder, TransformerEncoderLayer, TransformerEncoderOptions};
+pub use transformer::{
+    DecoderMemory, TransformerDecoder, TransformerEncoder, TransformerEncoderLayer, TransformerOptions,
+    TransformerState,
+};
 pub use tree::{
     ChildSumTreeLstm, MvRnn, TreeGru, TreeGruOptions, TreeLstm, TreeLstmOptions, TreeRnn, TreeRnnOptions,
 };

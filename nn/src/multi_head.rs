@@ -229,15 +229,26 @@ pub(crate) fn project_all<'g>(
     heads: usize,
     xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
 ) -> (Vec<Value<'g>>, Vec<Vec<Value<'g>>>) {
-    let mut queries = Vec::new();
-    let mut columns = vec![Vec::new(); 2 * heads];
-    for x in xs {
-        let projected = g.call_of_any(project, [x]);
-        queries.push(projected[0]);
-        // A fault gives fewer results, and is kept already.
-        columns.iter_mut().zip(&projected[1..]).for_each(|(column, &result)| column.push(result));
-    }
+    let mut columns = columns_of(g, project, 1 + 2 * heads, xs);
+    let queries = columns.remove(0);
     (queries, columns)
+}
+
+/// A column for each result of a cell: what it gives for one value after the other.
+#[track_caller]
+pub(crate) fn columns_of<'g>(
+    g: &'g Graph,
+    cell: CellOfAny,
+    results: usize,
+    xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+) -> Vec<Vec<Value<'g>>> {
+    let mut columns = vec![Vec::new(); results];
+    for x in xs {
+        // A fault gives fewer results, and is kept already.
+        let given = g.call_of_any(cell, [x]);
+        columns.iter_mut().zip(given).for_each(|(column, result)| column.push(result));
+    }
+    columns
 }
 
 /// A list of each column; none if there is nothing in them.
@@ -365,7 +376,7 @@ impl HeadWeights {
     }
 
     #[track_caller]
-    fn query<'g>(&self, x: Value<'g>) -> Value<'g> {
+    pub(crate) fn query<'g>(&self, x: Value<'g>) -> Value<'g> {
         match self.input {
             Input::Joint(all) => all.on(x).slice(0..self.shape.width),
             Input::Apart([query, ..]) => query.on(x),
@@ -373,7 +384,7 @@ impl HeadWeights {
     }
 
     #[track_caller]
-    fn entry<'g>(&self, key: Value<'g>, value: Value<'g>) -> Vec<Value<'g>> {
+    pub(crate) fn entry<'g>(&self, key: Value<'g>, value: Value<'g>) -> Vec<Value<'g>> {
         let [k, v] = match self.input {
             Input::Joint(all) => {
                 let (key, value): ([_; 3], [_; 3]) = (all.on(key).split(), all.on(value).split());

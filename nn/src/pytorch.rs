@@ -17,7 +17,8 @@
 //! | `MultiheadAttention.in_proj_weight [3 e, e]`, `.in_proj_bias`, `.out_proj.weight`, `.out_proj.bias` | `name.in_proj.w` by [`from_pytorch_linear`], `name.in_proj.b`, `name.out_proj` likewise |
 //! | with `kdim` or `vdim`: `q_proj_weight`, `k_proj_weight`, `v_proj_weight` | `name.q_proj.w`, `name.k_proj.w`, `name.v_proj.w`; the thirds of `in_proj_bias` are their biases |
 //! | `TransformerEncoderLayer.self_attn`, `linear1`, `linear2`, `norm1`, `norm2` | the same names, each as above |
-//! | `TransformerEncoder.layers.k`, `.norm` | `name.layers.k`, `name.norm` |
+//! | `TransformerDecoderLayer.self_attn`, `multihead_attn`, `linear1`, `linear2`, `norm1`, `norm2`, `norm3` | the same names behind `name.layers.k` |
+//! | `TransformerEncoder.layers.k`, `TransformerDecoder.layers.k`, `.norm` | `name.layers.k`, `name.norm` |
 //! | several `Linear`s whose results are added | one joint weight by [`from_pytorch_sum`] |
 //!
 //! The suffix `_reverse` of PyTorch's names is the backward layer, `name.bw`. All arrays are

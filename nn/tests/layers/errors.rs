@@ -174,6 +174,27 @@ wrong_use! {
         |g, l| { let _ = l.run_causal(g, [g.zeros([4])]); }, "keys and values as wide as queries";
     a_narrow_position_of_an_encoder:
         |m| TransformerEncoder::<2>::new(m, "l", 4, 2), |g, l| { let _ = l.run(g, [g.zeros([3])]); }, "takes f32[4]";
+    a_narrow_position_of_a_decoder:
+        |m| TransformerDecoder::<2>::new(m, "l", 4, 2),
+        |g, l| { let _ = l.run(g, [g.zeros([3])], &l.memory(g, [g.zeros([4])])); }, "takes f32[4]";
+    a_narrow_position_that_a_decoder_remembers:
+        |m| TransformerDecoder::<2>::new(m, "l", 4, 2),
+        |g, l| { let _ = l.run(g, [g.zeros([4])], &l.memory(g, [g.zeros([3])])); }, "takes f32[4]";
+    a_decoder_of_nothing:
+        |m| TransformerDecoder::<2>::new(m, "l", 4, 2),
+        |g, l| { let none: [Value<'_>; 0] = []; let _ = l.run(g, [g.zeros([4])], &l.memory(g, none)); },
+        "no values to read";
+    another_decoders_memory:
+        |m| (TransformerDecoder::<2>::new(m, "l", 4, 2), TransformerDecoder::<2>::new(m, "k", 4, 2)),
+        |g, (l, k)| { let x = g.zeros([4]); let _ = l.run(g, [x], &k.memory(g, [x])); }, "another decoder's";
+    a_word_where_a_vector_is_taken:
+        |m| ChildSumTreeLstm::new(m, "l", 3, 4), |g, l| { let _ = l.node(g, 7, &[]); }, "takes f32[3]";
+    a_vector_where_a_word_is_taken:
+        |m| {
+            let words = Embedding::new(m, "w", 9, 3);
+            ChildSumTreeLstm::of_words(m, "l", words, 4, Hoist::Yes, &Init::ZEROS)
+        },
+        |g, l| { let _ = l.node(g, g.zeros([3]), &[]); }, "takes u32";
     a_position_beyond_the_learned_ones:
         |m| Positions::learned(m, "l", 2, 4), |g, l| { let _ = l.add(g, [g.zeros([4]); 3]); },
         "there are 2 positions, found one at 2";
@@ -205,7 +226,7 @@ fn a_wrong_size_names_the_very_line() {
 fn declarations_name_the_very_line() {
     type Declare = fn(&mut ModuleBuilder) -> u32;
     const BAD: Activation = Activation::LeakyRelu(f32::NAN);
-    let faulty: [Declare; 22] = [
+    let faulty: [Declare; 23] = [
         |m| {
             let _ = Linear::new(m, "b", 2, 2);
             let line = line!() + 1;
@@ -308,9 +329,14 @@ fn declarations_name_the_very_line() {
             line
         },
         |m| {
-            let options = TransformerEncoderOptions { dropout: 1.0, ..Default::default() };
+            let options = TransformerOptions { dropout: 1.0, ..Default::default() };
             let line = line!() + 1;
             let _ = TransformerEncoderLayer::with(m, "x", 4, 2, &options);
+            line
+        },
+        |m| {
+            let line = line!() + 1;
+            let _ = TransformerDecoder::<2>::new(m, "x", 5, 2);
             line
         },
         |m| {
@@ -338,6 +364,7 @@ fn hostile_sizes_allocate_nothing() {
         let _ = declaring(|m| AdditiveAttention::new(m, "x", size, size, size));
         let _ = declaring(|m| MultiHeadAttention::new(m, "x", size, size));
         let _ = declaring(|m| TransformerEncoder::<2>::new(m, "x", size, 1));
+        let _ = declaring(|m| TransformerDecoder::<2>::new(m, "x", size, 1));
         let _ = declaring(|m| Positions::learned(m, "x", size, size));
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
 
+mod decoder;
 mod dropout;
 mod errors;
 mod lab;

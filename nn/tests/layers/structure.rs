@@ -138,6 +138,7 @@ fn handles_are_copy_and_cross_threads() {
     check::<CharCnn>();
     check::<MultiHeadAttention>();
     check::<TransformerEncoder<2>>();
+    check::<TransformerDecoder<2>>();
     check::<Positions>();
     check::<RmsNorm>();
 }

@@ -121,9 +121,9 @@ fn encoder_layers_have_pytorchs_gradients() {
             1.7418176, -1.0194010, 0.0166157, 0.2883715, 2.6577618, -0.7356804, -0.7341595,
         ],
     ];
-    let plain = TransformerEncoderOptions { feed_forward: Some(5), ..TransformerEncoderOptions::default() };
+    let plain = TransformerOptions { feed_forward: Some(5), ..TransformerOptions::default() };
     for ((activation, norm_first, causal), figures) in cases.into_iter().zip(figures) {
-        let options = TransformerEncoderOptions { activation, norm_first, ..plain.clone() };
+        let options = TransformerOptions { activation, norm_first, ..plain.clone() };
         agrees(
             |m| (TransformerEncoderLayer::with(m, "l", 4, 2, &options), given(m, "x", 3, 4)),
             |g, (layer, xs)| {
@@ -135,7 +135,7 @@ fn encoder_layers_have_pytorchs_gradients() {
     }
     // p = parameters(*SHAPES[::2], *[(4,)] * 3); layer = nn.TransformerEncoderLayer(4, 2, 5, 0., bias=False)
     // figures(p, apply(layer, L[::2], p, torch.stack(p[6:])))
-    let bare = TransformerEncoderOptions { bias: false, ..plain };
+    let bare = TransformerOptions { bias: false, ..plain };
     agrees(
         |m| (TransformerEncoderLayer::with(m, "l", 4, 2, &bare), given(m, "x", 3, 4)),
         |g, (layer, xs)| layer.run(g, values(g, &xs)),
@@ -152,7 +152,7 @@ fn an_encoder_has_pytorchs_gradients_and_a_last_norm() {
     // layer = nn.TransformerEncoderLayer(4, 2, 5, 0., norm_first=True)
     // names = [f"layers.{l}.{n}" for l in range(2) for n in L] + ["norm.weight", "norm.bias"]
     // figures(p, apply(nn.TransformerEncoder(layer, 2, nn.LayerNorm(4), False), names, p, torch.stack(p[26:])))
-    let options = TransformerEncoderOptions { feed_forward: Some(5), norm_first: true, ..Default::default() };
+    let options = TransformerOptions { feed_forward: Some(5), norm_first: true, ..Default::default() };
     agrees(
         |m| (TransformerEncoder::<2>::with(m, "e", 4, 2, &options), given(m, "x", 3, 4)),
         |g, (layer, xs)| layer.run(g, values(g, &xs)),
@@ -206,7 +206,7 @@ fn nothing_encodes_to_nothing() {
 
 #[test]
 fn sequences_of_any_lengths_have_the_signatures_of_one() {
-    let options = TransformerEncoderOptions { norm_first: true, dropout: 0.1, ..Default::default() };
+    let options = TransformerOptions { norm_first: true, dropout: 0.1, ..Default::default() };
     let (lab, layer) = Lab::with(|m| TransformerEncoder::<2>::with(m, "e", 4, 2, &options));
     let names: Vec<&str> = lab.module.cells.iter().map(|cell| cell.name.as_str()).collect();
     assert_eq!(names, ["e.layers.0.enter", "e.layers.0.leave", "e.norm"], "layers share their cells");
@@ -225,7 +225,7 @@ fn sequences_of_any_lengths_have_the_signatures_of_one() {
 
 #[test]
 fn dropout_of_an_encoder_is_of_training_only() {
-    let dropped = TransformerEncoderOptions { dropout: 0.5, ..TransformerEncoderOptions::default() };
+    let dropped = TransformerOptions { dropout: 0.5, ..TransformerOptions::default() };
     let (lab, layer) = Lab::with(|m| TransformerEncoderLayer::with(m, "e", 4, 2, &dropped));
     let (same, plain) = Lab::with(|m| TransformerEncoderLayer::new(m, "e", 4, 2));
     let xs = rows(1, 3, 4);

@@ -7,7 +7,7 @@ use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::module::ModuleBuilder;
 use autobatch_nn::{
     AdditiveAttention, DotAttention, MultiHeadAttention, MultiHeadOptions, Positions, TransformerEncoder,
-    TransformerEncoderOptions,
+    TransformerOptions,
 };
 use autobatch_runtime_wgpu::{Options, Player};
 use autobatch_tests::random::Rng;
@@ -101,14 +101,14 @@ fn encoders(rng: &mut Rng) -> GraphData {
     let heads = rng.between(1, 3) as usize;
     let width = heads * rng.between(1, 8) as usize;
     let mut m = ModuleBuilder::new("encoders");
-    let options = TransformerEncoderOptions {
+    let options = TransformerOptions {
         feed_forward: Some(rng.between(1, 40) as usize),
         norm_first: rng.chance(50),
         dropout: rng.pick(&[0.0, 0.25]),
         bias: rng.chance(50),
         // Of rows of one number nothing is left but this.
         eps: 1e-3,
-        ..TransformerEncoderOptions::default()
+        ..TransformerOptions::default()
     };
     let encoder = TransformerEncoder::<2>::with(&mut m, "encoder", width, heads, &options);
     let positions = width.is_multiple_of(2).then(|| Positions::sinusoidal(width));

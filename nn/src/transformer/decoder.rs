@@ -1,0 +1,178 @@
+//! [`TransformerDecoder`]: positions that read those before them, and another sequence.
+
+use super::state::LayerState;
+use super::{Around, FeedForward, LastNorm, TransformerOptions, TransformerState};
+use crate::any_cell::vector;
+use crate::attention::nothing_to_read;
+use crate::multi_head::{HeadWeights, columns_of, whole};
+use autobatch_ir::{CellOfAny, Graph, ModuleBuilder, Value};
+use std::borrow::Borrow;
+use std::panic::Location;
+
+/// `LAYERS` layers of a decoder (Vaswani et al. 2017), by the formula of `torch.nn.TransformerDecoder`. With `S` and `C`
+/// [multi-head attentions](crate::MultiHeadAttention), of a position to itself and those before it and to the encoded
+/// sequence `e`, and otherwise as in an [encoder's layer](crate::TransformerEncoderLayer):
+/// ```text
+/// norms behind   y = N1(x + D(S(x)))    z = N2(y + D(C(y, e)))       N3(z + D(F(z)))
+/// norms before   y = x + D(S(N1(x)))    z = y + D(C(N2(y), e))       z + D(F(N3(z)))
+/// ```
+/// A layer is three cells: one projects an encoded position, one a position, the third reads both and does all the rest. With
+/// all positions at hand that is three batches a layer, whatever the lengths. Parameters of layer `k` begin with
+/// `name.layers.k`: `self_attn` and `multihead_attn`, each with `in_proj` and `out_proj`, `linear1`, `linear2`, `norm1`, `norm2`
+/// and `norm3`; behind layers with norms before their parts there is `name.norm`.
+///
+/// ```
+/// use autobatch_ir::{EmitError, Graph, ModuleBuilder};
+/// use autobatch_nn::{Embedding, TransformerDecoder, TransformerEncoder};
+///
+/// # fn main() -> Result<(), EmitError> {
+/// let mut m = ModuleBuilder::new("m");
+/// let words = Embedding::new(&mut m, "words", 100, 16);
+/// let encoder = TransformerEncoder::<2>::new(&mut m, "encoder", 16, 4);
+/// let decoder = TransformerDecoder::<2>::new(&mut m, "decoder", 16, 4);
+/// let g = Graph::new(&m.build()?);
+/// let encoded = encoder.run(&g, [7, 1, 4].map(|word| words.look(&g, word)));
+/// let memory = decoder.memory(&g, encoded);
+/// let known = decoder.run(&g, [2, 9].map(|word| words.look(&g, word)), &memory); // training: all words are there
+/// let mut state = decoder.start(&g, &memory); // use: one word after the other
+/// let first = state.push(words.look(&g, 2));
+/// # g.output("known", known[1]);
+/// # g.output("first", first);
+/// # g.finish().map(|_| ())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransformerDecoder<const LAYERS: usize> {
+    layers: [Layer; LAYERS],
+    norm: LastNorm,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layer {
+    /// `e -> k_1 .. k_H v_1 .. v_H`
+    remember: CellOfAny,
+    /// `x -> q k_1 .. k_H v_1 .. v_H`
+    enter: CellOfAny,
+    /// `x q, lists of k_1 .. k_H v_1 .. v_H, the same of what is remembered -> y`
+    leave: CellOfAny,
+    heads: usize,
+}
+
+/// An encoded sequence, as the layers of one [`TransformerDecoder`] read it.
+#[derive(Clone, Debug)]
+pub struct DecoderMemory<'g, const LAYERS: usize> {
+    decoder: TransformerDecoder<LAYERS>,
+    lists: Vec<Vec<Value<'g>>>,
+}
+
+impl Layer {
+    #[track_caller]
+    fn with(
+        m: &mut ModuleBuilder,
+        name: &str,
+        width: usize,
+        heads: usize,
+        options: &TransformerOptions,
+    ) -> Self {
+        options.check(m, name);
+        let (shape, of_attention) = ([width, heads], options.of_attention());
+        let itself = HeadWeights::declare(m, &format!("{name}.self_attn"), shape, None, &of_attention);
+        let encoded = HeadWeights::declare(m, &format!("{name}.multihead_attn"), shape, None, &of_attention);
+        let shape = itself.shape();
+        let feed = FeedForward::declare(m, name, width, options);
+        let first = Around::declare(m, name, "norm1", width, options);
+        let second = Around::declare(m, name, "norm2", width, options);
+        let third = Around::declare(m, name, "norm3", width, options);
+        let port = [vector(width)];
+        let remember =
+            m.cell_of_any(&format!("{name}.remember"), &port, |_, ports| encoded.entry(ports[0], ports[0]));
+        let enter =
+            m.cell_of_any(&format!("{name}.enter"), &port, |_, ports| itself.project(first.seen(ports[0])));
+        let mut ports = vec![vector(width); 2];
+        ports.extend(shape.list_types());
+        ports.extend(encoded.shape().list_types());
+        let leave = m.cell_of_any(&format!("{name}.leave"), &ports, |g, ports| {
+            let (lists, memory) = ports[2..].split_at(2 * shape.heads);
+            let x = first.joined(ports[0], itself.read(g, ports[1], lists));
+            let x = second.joined(x, encoded.read(g, encoded.query(second.seen(x)), memory));
+            vec![third.joined(x, feed.on(third.seen(x)))]
+        });
+        Self { remember, enter, leave, heads: shape.heads }
+    }
+
+    /// The lists of `k_1 .. k_H v_1 .. v_H` of the encoded positions.
+    #[track_caller]
+    fn lists<'g>(&self, g: &'g Graph, encoded: &[Value<'g>]) -> Vec<Value<'g>> {
+        if encoded.is_empty() {
+            return vec![nothing_to_read(g); 2 * self.heads];
+        }
+        whole(g, &columns_of(g, self.remember, 2 * self.heads, encoded))
+    }
+}
+
+impl<const LAYERS: usize> TransformerDecoder<LAYERS> {
+    /// Layers over positions of `width` numbers, which `heads` divides.
+    #[track_caller]
+    pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize) -> Self {
+        Self::with(m, name, width, heads, &TransformerOptions::default())
+    }
+
+    /// Layers with options.
+    #[track_caller]
+    pub fn with(
+        m: &mut ModuleBuilder,
+        name: &str,
+        width: usize,
+        heads: usize,
+        options: &TransformerOptions,
+    ) -> Self {
+        let layers = stacked!(Layer, m, name, width, heads, options);
+        Self { layers, norm: LastNorm::declare(m, name, width, options) }
+    }
+
+    /// What [`run`](Self::run) and [`start`](Self::start) read: keys and values of an encoded sequence, for each layer.
+    #[track_caller]
+    #[must_use]
+    pub fn memory<'g>(
+        &self,
+        g: &'g Graph,
+        encoded: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> DecoderMemory<'g, LAYERS> {
+        let encoded: Vec<Value<'g>> = encoded.into_iter().map(|x| *x.borrow()).collect();
+        let mut lists = Vec::with_capacity(LAYERS);
+        for layer in &self.layers {
+            lists.push(layer.lists(g, &encoded));
+        }
+        DecoderMemory { decoder: *self, lists }
+    }
+
+    /// Each position, having read itself, those before it, and the encoded sequence.
+    #[track_caller]
+    #[must_use]
+    pub fn run<'g>(
+        &self,
+        g: &'g Graph,
+        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        memory: &DecoderMemory<'g, LAYERS>,
+    ) -> Vec<Value<'g>> {
+        self.start(g, memory).push_all(xs)
+    }
+
+    /// Before the first position, for positions that come one by one: what [`run`](Self::run) gives, bit for bit.
+    #[track_caller]
+    #[must_use]
+    pub fn start<'g>(&self, g: &'g Graph, memory: &DecoderMemory<'g, LAYERS>) -> TransformerState<'g> {
+        let mut layers = Vec::with_capacity(LAYERS);
+        for (layer, lists) in self.layers.iter().zip(&memory.lists) {
+            let mut lists = lists.clone();
+            if memory.decoder != *self {
+                let help = "make the memory with the decoder that reads it";
+                let message = "the memory is another decoder's";
+                let refused = g.refuse("decoder", message, help, Location::caller());
+                lists.fill(refused);
+            }
+            layers.push(LayerState::new(layer.enter, layer.leave, layer.heads, lists));
+        }
+        TransformerState::new(g, layers, self.norm)
+    }
+}

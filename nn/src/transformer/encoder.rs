@@ -1,0 +1,192 @@
+//! [`TransformerEncoder`]: each position of a sequence reads the others, layer by layer.
+
+use super::state::LayerState;
+use super::{Around, FeedForward, LastNorm, TransformerOptions, TransformerState};
+use crate::any_cell::vector;
+use crate::multi_head::{HeadWeights, project_all, whole};
+use autobatch_ir::{CellOfAny, Graph, ModuleBuilder, Value};
+use std::borrow::Borrow;
+
+/// A layer of an encoder (Vaswani et al. 2017), by the formula of `torch.nn.TransformerEncoderLayer`. With `A` a
+/// [multi-head attention](crate::MultiHeadAttention), `N1` and `N2` [`LayerNorm`]s, `D` dropout and `F(x) = D(act(x · W1 +
+/// b1)) · W2 + b2`:
+/// ```text
+/// norms behind   y = N1(x + D(A(x)))       z = N2(y + D(F(y)))
+/// norms before   y = x + D(A(N1(x)))       z = y + D(F(N2(y)))
+/// ```
+/// A layer is two cells, so two batches over all positions of all instances: one projects a position, the other reads and does all
+/// the rest. Parameters: `name.self_attn.in_proj`, `name.self_attn.out_proj`, `name.linear1`, `name.linear2`
+/// ([`Linear`](crate::Linear)s), `name.norm1` and `name.norm2`.
+///
+/// PyTorch drops weights of the attention at the same rate as well; here they are made inside a fold over a list, and are not dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransformerEncoderLayer {
+    /// `x -> q k_1 .. k_H v_1 .. v_H`
+    enter: CellOfAny,
+    /// `x q, lists of k_1 .. k_H v_1 .. v_H -> z`
+    leave: CellOfAny,
+    heads: usize,
+}
+
+impl TransformerEncoderLayer {
+    /// A layer over positions of `width` numbers, which `heads` divides.
+    #[track_caller]
+    pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize) -> Self {
+        Self::with(m, name, width, heads, &TransformerOptions::default())
+    }
+
+    /// A layer with options.
+    #[track_caller]
+    pub fn with(
+        m: &mut ModuleBuilder,
+        name: &str,
+        width: usize,
+        heads: usize,
+        options: &TransformerOptions,
+    ) -> Self {
+        options.check(m, name);
+        let attention = format!("{name}.self_attn");
+        let attention = HeadWeights::declare(m, &attention, [width, heads], None, &options.of_attention());
+        let shape = attention.shape();
+        let feed = FeedForward::declare(m, name, width, options);
+        let first = Around::declare(m, name, "norm1", width, options);
+        let second = Around::declare(m, name, "norm2", width, options);
+        let enter = m.cell_of_any(&format!("{name}.enter"), &[vector(width)], |_, ports| {
+            attention.project(first.seen(ports[0]))
+        });
+        let mut ports = vec![vector(width); 2];
+        ports.extend(shape.list_types());
+        let leave = m.cell_of_any(&format!("{name}.leave"), &ports, |g, ports| {
+            let x = first.joined(ports[0], attention.read(g, ports[1], &ports[2..]));
+            vec![second.joined(x, feed.on(second.seen(x)))]
+        });
+        Self { enter, leave, heads: shape.heads }
+    }
+
+    /// Each position, having read all.
+    #[track_caller]
+    #[must_use]
+    pub fn run<'g>(
+        &self,
+        g: &'g Graph,
+        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Vec<Value<'g>> {
+        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+        let (queries, columns) = project_all(g, self.enter, self.heads, &xs);
+        let all = whole(g, &columns);
+        for (x, query) in xs.iter_mut().zip(queries) {
+            *x = g.call_of_any(self.leave, [&*x, &query].into_iter().chain(&all))[0];
+        }
+        xs
+    }
+
+    /// Each position, having read itself and those before it.
+    #[track_caller]
+    #[must_use]
+    pub fn run_causal<'g>(
+        &self,
+        g: &'g Graph,
+        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Vec<Value<'g>> {
+        self.start(g).push_all(xs)
+    }
+
+    /// Before the first position, for positions that come one by one: what [`run_causal`](Self::run_causal) gives, bit for bit.
+    #[track_caller]
+    #[must_use]
+    pub fn start<'g>(&self, g: &'g Graph) -> TransformerState<'g> {
+        TransformerState::new(g, [self.state()], LastNorm(None))
+    }
+
+    pub(super) fn state<'g>(&self) -> LayerState<'g> {
+        LayerState::new(self.enter, self.leave, self.heads, Vec::new())
+    }
+}
+
+/// `LAYERS` [`TransformerEncoderLayer`]s named `name.layers.0`, `name.layers.1` and so on, each over what the one below gives, and
+/// behind layers with norms before their parts a last [`LayerNorm`] `name.norm`.
+///
+/// ```
+/// use autobatch_ir::{EmitError, Graph, ModuleBuilder};
+/// use autobatch_nn::{Embedding, Positions, TransformerEncoder};
+///
+/// # fn main() -> Result<(), EmitError> {
+/// let mut m = ModuleBuilder::new("m");
+/// let words = Embedding::new(&mut m, "words", 100, 16);
+/// let positions = Positions::sinusoidal(16);
+/// let encoder = TransformerEncoder::<2>::new(&mut m, "encoder", 16, 4);
+/// let g = Graph::new(&m.build()?);
+/// for (key, sentence) in [&[7, 1, 4][..], &[2, 9]].into_iter().enumerate() {
+///     g.instance(key as u64);
+///     let xs = sentence.iter().map(|&word| words.look(&g, word));
+///     let encoded = encoder.run(&g, positions.add(&g, xs));
+///     g.output(&format!("first {key}"), encoded[0]);
+/// }
+/// # g.finish().map(|_| ())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransformerEncoder<const LAYERS: usize> {
+    /// The layers, lowest first.
+    pub layers: [TransformerEncoderLayer; LAYERS],
+    norm: LastNorm,
+}
+
+impl<const LAYERS: usize> TransformerEncoder<LAYERS> {
+    /// Layers over positions of `width` numbers, which `heads` divides.
+    #[track_caller]
+    pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize) -> Self {
+        Self::with(m, name, width, heads, &TransformerOptions::default())
+    }
+
+    /// Layers with options.
+    #[track_caller]
+    pub fn with(
+        m: &mut ModuleBuilder,
+        name: &str,
+        width: usize,
+        heads: usize,
+        options: &TransformerOptions,
+    ) -> Self {
+        let layers = stacked!(TransformerEncoderLayer, m, name, width, heads, options);
+        let norm = LastNorm::declare(m, name, width, options);
+        Self { layers, norm }
+    }
+
+    /// Each position, having read all.
+    #[track_caller]
+    #[must_use]
+    pub fn run<'g>(
+        &self,
+        g: &'g Graph,
+        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Vec<Value<'g>> {
+        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+        for layer in &self.layers {
+            xs = layer.run(g, xs);
+        }
+        for x in &mut xs {
+            *x = self.norm.on(g, *x);
+        }
+        xs
+    }
+
+    /// Each position, having read itself and those before it.
+    #[track_caller]
+    #[must_use]
+    pub fn run_causal<'g>(
+        &self,
+        g: &'g Graph,
+        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Vec<Value<'g>> {
+        self.start(g).push_all(xs)
+    }
+
+    /// Before the first position, for positions that come one by one, words that are generated, say: what
+    /// [`run_causal`](Self::run_causal) gives, bit for bit.
+    #[track_caller]
+    #[must_use]
+    pub fn start<'g>(&self, g: &'g Graph) -> TransformerState<'g> {
+        TransformerState::new(g, self.layers.iter().map(TransformerEncoderLayer::state), self.norm)
+    }
+}

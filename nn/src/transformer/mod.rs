@@ -1,0 +1,166 @@
+//! Layers of attention and feed-forward products over sequences of any lengths: [`TransformerEncoder`],
+//! [`TransformerDecoder`], and the [`TransformerState`] that takes one position after the other.
+
+/// Declares `name.layers.0`, `name.layers.1` and so on. A macro, because in a closure errors would not name the caller's line.
+macro_rules! stacked {
+    ($layer:ty, $m:ident, $name:ident, $width:ident, $heads:ident, $options:ident) => {{
+        const { assert!(LAYERS > 0, "there is at least one layer") };
+        let lowest = <$layer>::with($m, &format!("{}.layers.0", $name), $width, $heads, $options);
+        let mut layers = [lowest; LAYERS];
+        for (number, layer) in layers.iter_mut().enumerate().skip(1) {
+            *layer = <$layer>::with($m, &format!("{}.layers.{number}", $name), $width, $heads, $options);
+        }
+        layers
+    }};
+}
+
+mod decoder;
+mod encoder;
+mod state;
+
+pub use decoder::{DecoderMemory, TransformerDecoder};
+pub use encoder::{TransformerEncoder, TransformerEncoderLayer};
+pub use state::TransformerState;
+
+use crate::activation::Activation;
+use crate::any_cell::vector;
+use crate::linear::Linear;
+use crate::mask::dropped;
+use crate::multi_head::{MultiHeadOptions, linear};
+use crate::norm::{EPS, LayerNorm};
+use autobatch_ir::{Cell, Graph, Init, ModuleBuilder, Value};
+use std::panic::Location;
+
+/// What the layers of an encoder or a decoder are like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TransformerOptions {
+    /// The width between the two products of the feed-forward part; four times the layer's if `None`.
+    pub feed_forward: Option<usize>,
+    /// What stands between them.
+    pub activation: Activation,
+    /// Whether norms stand before attention and feed-forward part, and a last one behind all layers.
+    pub norm_first: bool,
+    /// The rate of dropout.
+    pub dropout: f32,
+    /// Whether products and norms have biases.
+    pub bias: bool,
+    /// What norms add to the variance.
+    pub eps: f32,
+    /// The weights' first values; biases begin at zero.
+    pub init: Init,
+}
+
+impl Default for TransformerOptions {
+    fn default() -> Self {
+        Self {
+            feed_forward: None,
+            activation: Activation::Relu,
+            norm_first: false,
+            dropout: 0.0,
+            bias: true,
+            eps: EPS,
+            init: Init::Glorot(1.0),
+        }
+    }
+}
+
+impl TransformerOptions {
+    /// Refuses what no layer named `name` can do.
+    #[track_caller]
+    fn check(&self, m: &mut ModuleBuilder, name: &str) {
+        self.activation.check(m, name);
+        if !(0.0..1.0).contains(&self.dropout) {
+            let message = format!("the rate must be at least 0 and below 1, found {}", self.dropout);
+            m.fail(&format!("layer @{name}"), message, None, Location::caller());
+        }
+    }
+
+    /// The same for the attention in a layer.
+    fn of_attention(&self) -> MultiHeadOptions {
+        MultiHeadOptions { bias: self.bias, init: self.init.clone(), ..MultiHeadOptions::default() }
+    }
+}
+
+/// A norm, and the sum of what a part of a layer is given and what it gives.
+#[derive(Clone, Copy, Debug)]
+struct Around {
+    norm: LayerNorm,
+    norm_first: bool,
+    dropout: f32,
+}
+
+impl Around {
+    #[track_caller]
+    fn declare(
+        m: &mut ModuleBuilder,
+        name: &str,
+        norm: &str,
+        width: usize,
+        options: &TransformerOptions,
+    ) -> Self {
+        let &TransformerOptions { norm_first, dropout, eps, bias, .. } = options;
+        let norm = LayerNorm::with(m, &format!("{name}.{norm}"), width, eps, bias);
+        Self { norm, norm_first, dropout }
+    }
+
+    /// What the part is given of `x`.
+    #[track_caller]
+    fn seen<'g>(&self, x: Value<'g>) -> Value<'g> {
+        if self.norm_first { self.norm.on(x) } else { x }
+    }
+
+    /// `x` and what the part gave.
+    #[track_caller]
+    fn joined<'g>(&self, x: Value<'g>, given: Value<'g>) -> Value<'g> {
+        let sum = x + dropped(given, self.dropout);
+        if self.norm_first { sum } else { self.norm.on(sum) }
+    }
+}
+
+/// `D(act(x · W1 + b1)) · W2 + b2`
+#[derive(Clone, Copy, Debug)]
+struct FeedForward {
+    one: Linear,
+    two: Linear,
+    activation: Activation,
+    dropout: f32,
+}
+
+impl FeedForward {
+    #[track_caller]
+    fn declare(m: &mut ModuleBuilder, name: &str, width: usize, options: &TransformerOptions) -> Self {
+        let inner = options.feed_forward.unwrap_or(width.saturating_mul(4));
+        let shared = options.of_attention();
+        let one = linear(m, name, "linear1", [width, inner], &shared);
+        let two = linear(m, name, "linear2", [inner, width], &shared);
+        Self { one, two, activation: options.activation, dropout: options.dropout }
+    }
+
+    #[track_caller]
+    fn on<'g>(&self, x: Value<'g>) -> Value<'g> {
+        self.two.on(dropped(self.activation.on(self.one.on(x)), self.dropout))
+    }
+}
+
+/// The norm behind all layers, if norms stand before their parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LastNorm(Option<Cell<1, 1>>);
+
+impl LastNorm {
+    #[track_caller]
+    fn declare(m: &mut ModuleBuilder, name: &str, width: usize, options: &TransformerOptions) -> Self {
+        if !options.norm_first {
+            return Self(None);
+        }
+        let name = format!("{name}.norm");
+        let layer = LayerNorm::with(m, &name, width, options.eps, options.bias);
+        Self(Some(m.cell(&name, [vector(width)], |_, [x]| [layer.on(x)])))
+    }
+
+    #[track_caller]
+    fn on<'g>(&self, g: &'g Graph, x: Value<'g>) -> Value<'g> {
+        let Some(norm) = self.0 else { return x };
+        let [x] = g.call(norm, x);
+        x
+    }
+}
