@@ -1,6 +1,6 @@
 //! `AUTOBATCH_DUMP=dir`: what a session plans as files, for the command line.
 //!
-//! Of each plan that is made there are three files: `graph-0.abg` is the graph as the model emitted it, `plan-0.abp` the plan, and
+//! Of each plan that is made there are three files, numbered by all sessions of a process together: `graph-0.abg` is the graph as the model emitted it, `plan-0.abp` the plan, and
 //! `plan-0.abg` the graph that the plan speaks of, which passes may have rewritten. In both graphs, what the session wanted stands
 //! as outputs and losses, so that every verb takes them; `autobatch check plan-0.abg plan-0.abp` proves the plan.
 
@@ -12,13 +12,16 @@ use autobatch_ir::types::{DType, Type};
 use autobatch_planner::Request;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Writes what a session plans, if the environment asks for it.
 #[derive(Debug)]
 pub(crate) struct Dump {
     folder: Option<PathBuf>,
-    written: u32,
 }
+
+/// All sessions of the process write to one folder, so they count together.
+static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// The number of the files of a graph.
 #[derive(Clone, Copy, Debug)]
@@ -28,13 +31,13 @@ impl Dump {
     /// Into the folder that the environment names; an empty name is none.
     pub(crate) fn from_environment() -> Self {
         let folder = std::env::var_os("AUTOBATCH_DUMP").filter(|folder| !folder.is_empty());
-        Self { folder: folder.map(PathBuf::from), written: 0 }
+        Self { folder: folder.map(PathBuf::from) }
     }
 
     /// Writes a graph that is to be planned. A graph that grows keeps its number and is written anew. No number is given where
     /// nothing is written.
     pub(crate) fn graph(
-        &mut self,
+        &self,
         graph: &GraphData,
         request: &Request<'_>,
         known: Option<Number>,
@@ -42,8 +45,7 @@ impl Dump {
         if self.folder.is_none() {
             return Ok(None);
         }
-        let number = known.unwrap_or(Number(self.written));
-        self.written = self.written.max(number.0 + 1);
+        let number = known.unwrap_or_else(|| Number(NEXT.fetch_add(1, Ordering::Relaxed)));
         let losses = request.gradients.iter().flat_map(|gradients| gradients.losses).map(|&(value, _)| {
             let kind = match graph.type_of(value) == Type::scalar(DType::F32) {
                 true => OutputKind::Loss,
@@ -80,7 +82,10 @@ impl Dump {
             std::fs::create_dir_all(folder)?;
             autobatch_ir::files::write(&path, bytes)
         };
-        write().map_err(|error| Error::Io { path: path.clone(), error })
+        write().map_err(|error| {
+            let told = std::io::Error::new(error.kind(), format!("{error}; set or unset AUTOBATCH_DUMP"));
+            Error::Io { path: path.clone(), error: told }
+        })
     }
 }
 
@@ -127,13 +132,16 @@ mod tests {
         let plan = Planner::default().plan(&graph, &request).expect("values are wanted");
 
         let folder = std::env::temp_dir().join(format!("autobatch-dump-{}", std::process::id()));
-        let mut dump = Dump { folder: Some(folder.clone()), written: 4 };
+        let dump = Dump { folder: Some(folder.clone()) };
         let number = dump.graph(&graph, &request, None).expect("the folder can be made");
         dump.plan(number, (&graph, &wanted), &plan).expect("the folder is there");
-        let read = |name: &str| std::fs::read(folder.join(name)).expect("it was just written");
-        let emitted = GraphData::from_bytes(&read("graph-4.abg")).expect("it is a graph");
-        let spoken_of = GraphData::from_bytes(&read("plan-4.abg")).expect("it is a graph");
-        let dumped = Plan::from_bytes(&read("plan-4.abp")).expect("it is a plan, and sound");
+        let other = Dump { folder: Some(folder.clone()) }.graph(&graph, &request, None).expect("it is there");
+        let [Number(number), Number(other)] = [number, other].map(|number| number.expect("it was written"));
+        assert_ne!(number, other, "two sessions write over each other's files");
+        let read = |name: String| std::fs::read(folder.join(name)).expect("it was just written");
+        let emitted = GraphData::from_bytes(&read(format!("graph-{number}.abg"))).expect("it is a graph");
+        let spoken_of = GraphData::from_bytes(&read(format!("plan-{number}.abg"))).expect("it is a graph");
+        let dumped = Plan::from_bytes(&read(format!("plan-{number}.abp"))).expect("it is a plan, and sound");
         std::fs::remove_dir_all(&folder).expect("it was just made");
 
         let count = |kind| emitted.outputs.iter().filter(|output| output.kind == kind).count();

@@ -51,10 +51,11 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// The first fault of emitting, weights of another module, or an index out of range.
+    /// The first fault of emitting, a graph of a module with other parameters, or an index out of range.
     #[track_caller]
     pub fn eager<'g>(&self, graph: &'g Graph) -> Result<Eager<'g>> {
         graph.check()?;
+        self.check_module(&graph.data())?;
         let values =
             reference::forward(&graph.data(), self.weights(), Noise::Off).map_err(Error::Reference)?;
         Ok(Eager { graph, values })

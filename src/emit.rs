@@ -161,9 +161,10 @@ impl Emitter {
         emit: impl for<'g> FnOnce(&'g Graph) -> Value<'g>,
     ) -> Result<Vec<ValueKey>> {
         let graph = self.restart();
-        let key = emit(graph).key();
+        let value = emit(graph);
         graph.check()?;
-        Ok(key.into_iter().collect())
+        check_own(graph, value)?;
+        Ok(value.key().into_iter().collect())
     }
 
     /// The graph of one thread, empty.
@@ -183,6 +184,18 @@ impl Emitter {
     }
 }
 
+/// Refuses a value of another graph; a fault of that one comes first.
+pub(crate) fn check_own(graph: &Graph, value: Value<'_>) -> Result<()> {
+    let other = value.graph();
+    if std::ptr::eq(other, graph) {
+        return Ok(());
+    }
+    other.check()?;
+    let data = other.data();
+    let site = value.id().map(|id| data.site(data.arena.app(data.arena.producer(id)).site).clone());
+    Err(Error::OtherGraph { value: other.number(), graph: graph.number(), site })
+}
+
 /// Emits the items whose numbers begin with `first`.
 fn emit_part<I>(
     graph: &mut Graph,
@@ -198,9 +211,7 @@ fn emit_part<I>(
         graph.instance((first + number) as u64);
         values.clear();
         emit(graph, item, &mut values);
-        if values.iter().any(|value| !std::ptr::eq(value.graph(), graph)) {
-            return Err(Error::OtherGraph);
-        }
+        values.iter().try_for_each(|&value| check_own(graph, value))?;
         emitted.keys.extend(values.iter().filter_map(|value| value.key()));
         emitted.ends.push(emitted.keys.len());
     }

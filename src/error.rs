@@ -2,6 +2,7 @@
 
 use crate::device::UnknownDevice;
 use crate::train::{CheckpointError, TrainError};
+use autobatch_ir::graph::Site;
 use autobatch_ir::plan::verify::VerifyErrors;
 use autobatch_ir::states::StatesError;
 use autobatch_ir::weights::WeightsError;
@@ -40,8 +41,24 @@ pub enum Error {
     PolicyFile(LoadError),
     /// A device's word is unknown.
     Device(UnknownDevice),
-    /// The value belongs to another graph than the one that is run.
-    OtherGraph,
+    /// The value belongs to another graph than the one that is played.
+    OtherGraph {
+        /// The number of the value's graph.
+        value: u32,
+        /// The number of the graph that is played.
+        graph: u32,
+        /// Where the value was made.
+        site: Option<Site>,
+    },
+    /// The graph stands on a module with other parameters than the session's.
+    OtherModuleGraph {
+        /// The graph's module.
+        graph: String,
+        /// The session's.
+        session: String,
+        /// The first parameter that differs: the graph's, and the session's.
+        differs: [String; 2],
+    },
     /// The values to stack have different shapes.
     Unequal {
         /// The first value's shape.
@@ -89,7 +106,17 @@ impl fmt::Display for Error {
             Self::PolicyVariable(error) => write!(f, "{error}; set or unset AUTOBATCH_POLICY"),
             Self::PolicyFile(error) => error.fmt(f),
             Self::Device(error) => error.fmt(f),
-            Self::OtherGraph => f.write_str("the value belongs to another graph than the one that is run"),
+            Self::OtherGraph { value, graph, site } => {
+                let site = site.as_ref().map_or_else(String::new, |site| format!(" made at {site}"));
+                write!(
+                    f,
+                    "the value{site} belongs to graph {value}, and graph {graph} is played; emit it into the graph that is played"
+                )
+            }
+            Self::OtherModuleGraph { graph, session, differs: [one, other] } => write!(
+                f,
+                "the graph stands on the module {graph}, the session on {session}, and the parameters are not the same: there {one}, here {other}; make the graph with Session::graph"
+            ),
             Self::Unequal { expected, found } => {
                 write!(f, "values must have one shape to be stacked, found {expected} and {found}")
             }

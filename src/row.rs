@@ -2,7 +2,8 @@
 
 use std::ops::Deref;
 
-/// The elements of one value: a slice with what one does to scores.
+/// The elements of one value: a slice with what one does to scores. Of an integer or truth value the elements are its bits;
+/// [`words`](Row::words) has the numbers.
 #[derive(Debug, bytemuck::TransparentWrapper)]
 #[repr(transparent)]
 pub struct Row([f32]);

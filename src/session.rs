@@ -188,6 +188,7 @@ impl Session {
     ///
     /// # Errors
     /// The first fault of emitting, or why the graph cannot be planned or played; of an index that is out of range, the line.
+    /// A value of another graph, and a graph of a module with other parameters.
     #[track_caller]
     pub fn run<'s, 'g>(
         &'s mut self,
@@ -197,6 +198,7 @@ impl Session {
         graph.check()?;
         let wanted = growing::wanted(graph, values)?;
         let data = graph.data();
+        self.check_module(&data)?;
         let request = Request { wanted: &wanted, rows: self.planning.rows(), ..Request::default() };
         let plan = self.planning.plan(&data, &request)?;
         self.play(&plan, &data, Noise::Off).map_err(|error| explained(&data, error))?;
@@ -298,10 +300,11 @@ impl Session {
         Ok(self)
     }
 
-    /// The elements of one value.
+    /// The elements of one value; integers and truth values as their bits, which [`Row::words`] of a [`run`](Self::run) reads.
     ///
     /// # Errors
     /// As [`run`](Self::run).
+    #[track_caller]
     pub fn value(&mut self, value: Value<'_>) -> Result<Vec<f32>> {
         let run = self.run(value.graph(), [value])?;
         Ok(run[value].to_vec())
@@ -420,7 +423,15 @@ impl Index<Value<'_>> for Run<'_> {
 
     /// # Panics
     /// If the value was not asked for.
+    #[track_caller]
     fn index(&self, value: Value<'_>) -> &Row {
-        self.get(value).expect("the value was not among those that were run")
+        let graph = value.graph().number();
+        match self.get(value) {
+            Some(row) => row,
+            None if graph != self.graph => {
+                panic!("{value:?} is of graph {graph}, and graph {} was run", self.graph)
+            }
+            None => panic!("{value:?} is not among the values that were run; ask for it, too"),
+        }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::planning::Growth;
 use super::{Run, Session, bound};
-use crate::error::{Error, Result};
+use crate::emit::check_own;
+use crate::error::Result;
 use crate::train::explained;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
@@ -112,6 +113,7 @@ impl<'g> Growing<'_, 'g> {
         let data = self.graph.data();
         let training = self.is_training();
         let session = &mut *self.session;
+        session.check_module(&data)?;
         let request = Request { wanted, training, rows: session.planning.rows(), ..Request::default() };
         // Where nobody else holds the plan it is made longer in place.
         session.last = None;
@@ -140,9 +142,7 @@ pub(super) fn wanted<'g>(
     let mut wanted = Vec::new();
     for value in values {
         let value = value.borrow();
-        if !std::ptr::eq(value.graph(), graph) {
-            return Err(Error::OtherGraph);
-        }
+        check_own(graph, *value)?;
         wanted.extend(value.id());
     }
     Ok(wanted)

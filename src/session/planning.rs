@@ -62,7 +62,7 @@ impl Planning {
         if let Some(plan) = self.cache.take_forgotten() {
             self.planner.recycle(plan);
         }
-        let (planner, dump, passes) = (&mut self.planner, &mut self.dump, &self.passes);
+        let (planner, dump, passes) = (&mut self.planner, &self.dump, &self.passes);
         let policy = planner.policy();
         self.cache.get_or_plan(graph, request, policy, passes.as_ref(), || {
             let number = dump.graph(graph, request, None)?;

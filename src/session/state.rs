@@ -3,6 +3,8 @@
 use super::Session;
 use crate::error::{Error, Result};
 use crate::mirror::Trained;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::module::ParamDecl;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Module, Weights};
 use std::sync::Arc;
@@ -79,6 +81,31 @@ impl Session {
         self.settle()?;
         self.mirror.changing().weights = weights;
         Ok(())
+    }
+}
+
+impl Session {
+    /// Refuses a graph whose module has other parameters than the session's.
+    pub(crate) fn check_module(&self, graph: &GraphData) -> Result<()> {
+        let of_graph = &graph.module;
+        if Arc::ptr_eq(of_graph, &self.module) {
+            return Ok(());
+        }
+        let named = |decl: Option<&ParamDecl>| match decl {
+            Some(decl) => format!("@{}: {}", decl.name, decl.ty),
+            None => "none more".to_owned(),
+        };
+        let most = of_graph.params.len().max(self.module.params.len());
+        let pairs = (0..most).map(|number| [of_graph, &self.module].map(|module| module.params.get(number)));
+        let told = |decl: Option<&ParamDecl>| decl.map(|decl| (decl.name.clone(), decl.ty, decl.kind));
+        match pairs.into_iter().find(|[one, other]| told(*one) != told(*other)) {
+            None => Ok(()),
+            Some(differs) => Err(Error::OtherModuleGraph {
+                graph: of_graph.name.clone(),
+                session: self.module.name.clone(),
+                differs: differs.map(named),
+            }),
+        }
     }
 }
 

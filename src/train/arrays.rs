@@ -19,14 +19,17 @@ pub(crate) struct Array<'a> {
 }
 
 /// The arrays as a file, with a remark.
-pub(crate) fn to_bytes(arrays: &[Array<'_>], remark: Option<String>) -> Vec<u8> {
+///
+/// # Errors
+/// If names, shapes and the remark are more than the head of a file takes.
+pub(crate) fn to_bytes(arrays: &[Array<'_>], remark: Option<String>) -> Result<Vec<u8>, SafeTensorError> {
     let bytes: Vec<Vec<u8>> = arrays.iter().map(|array| little_endian(array.values)).collect();
     let views = arrays.iter().zip(&bytes).map(|(array, bytes)| {
         let view = TensorView::new(Dtype::F32, array.shape.clone(), bytes);
         (&*array.name, view.expect("an array has as many values as its shape"))
     });
     let remarks = remark.map(|remark| std::iter::once((REMARK.to_owned(), remark)).collect());
-    safetensors::serialize(views, remarks).expect("the names of parameters fit a header")
+    safetensors::serialize(views, remarks)
 }
 
 pub(crate) fn little_endian(values: &[f32]) -> Vec<u8> {

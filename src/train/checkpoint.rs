@@ -2,7 +2,7 @@
 //!
 //! The arrays are the parameters under their own names, so that whatever reads safetensors finds the
 //! model, and the optimiser's state under `optimizer:name`, which no parameter can be called. The
-//! file's one remark is JSON: version, module, optimiser, steps, seed, [`Progress`], and a hash over
+//! file's one remark is JSON: version, module, optimiser, what is frozen, steps, seed, [`Progress`], and a hash over
 //! all of it and every array, which finds what the format itself does not: a flipped bit.
 
 use crate::mirror::Trained;
@@ -78,6 +78,18 @@ pub enum CheckpointError {
         /// The file's.
         found: String,
     },
+    /// Other parameters were frozen.
+    OtherFrozen {
+        /// Those that are frozen here and were not there.
+        here: Vec<String>,
+        /// Those that were frozen there and are not here.
+        there: Vec<String>,
+    },
+    /// What is said of arrays, notes among it, is more than a file takes.
+    Unwritten(
+        /// Why.
+        String,
+    ),
     /// An array is missing: the checkpoint is another model's, or other parameters were frozen.
     Missing {
         /// Its name.
@@ -111,6 +123,10 @@ impl CheckpointError {
         Self::Damaged(error.to_string())
     }
 
+    pub(crate) fn unwritten(error: impl fmt::Display) -> Self {
+        Self::Unwritten(error.to_string())
+    }
+
     /// What is wrong, whatever the file is.
     #[must_use]
     pub fn fault(&self) -> &Self {
@@ -142,6 +158,29 @@ impl fmt::Display for CheckpointError {
             Self::OtherOptimizer { expected, found } => {
                 write!(f, "expected a checkpoint of {expected}, found one of {found}; use the same optimiser")
             }
+            Self::OtherFrozen { here, there } => {
+                f.write_str("other parameters were frozen than here:")?;
+                for (names, frozen) in [(here, "here alone"), (there, "there alone")] {
+                    if let Some(first) = names.first() {
+                        let more = names.len() - 1;
+                        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                        write!(f, " @{first}{more} {frozen};")?;
+                    }
+                }
+                f.write_str(" freeze the same and load, or take parameters alone with train::read_weights")
+            }
+            Self::Unwritten(why) => write!(
+                f,
+                "the names of arrays, their shapes and the notes do not fit a safetensors file ({why}); note less, or keep what is long in a file of its own"
+            ),
+            Self::Missing { name } if name.starts_with(STATE) => write!(
+                f,
+                "expected an array {name}, the file has none: the optimiser keeps more here than it did, by its options, or other parameters were frozen"
+            ),
+            Self::Unknown { name } if name.starts_with(STATE) => write!(
+                f,
+                "the file holds {name}, which nobody asks for: the optimiser keeps less here than it did, by its options, or other parameters were frozen"
+            ),
             Self::Missing { name } => write!(
                 f,
                 "expected an array {name}, the file has none: it is of another model, or other parameters were frozen"
@@ -196,6 +235,9 @@ struct Head {
     steps: u64,
     seed: u64,
     progress: Progress,
+    /// The parameters that are frozen, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    frozen: Vec<String>,
     /// See [`Trainer::set_note`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     notes: BTreeMap<String, String>,
@@ -244,6 +286,7 @@ pub(crate) fn save(trainer: &Trainer, path: &Path) -> Result<(), CheckpointError
         steps: trainer.steps(),
         seed: trainer.seed,
         progress: trainer.progress(),
+        frozen: trainer.frozen(),
         notes: trainer.notes().clone(),
         hash: String::new(),
     };
@@ -251,7 +294,7 @@ pub(crate) fn save(trainer: &Trainer, path: &Path) -> Result<(), CheckpointError
     arrays.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     head.hash = head.hash_with(arrays.iter().map(|array| (&*array.name, &*array.shape, array.values)));
     let remark = serde_json::to_string(&head).map_err(CheckpointError::damaged)?;
-    let bytes = to_bytes(&arrays, Some(remark));
+    let bytes = to_bytes(&arrays, Some(remark)).map_err(CheckpointError::unwritten)?;
     replace(path, &bytes).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })
 }
 
@@ -284,6 +327,14 @@ fn take(trainer: &mut Trainer, bytes: &[u8]) -> Result<(), CheckpointError> {
     let foreign = |name: &String| name.strip_prefix(STATE).is_some_and(|name| own.get(name).is_none());
     if let Some(name) = arrays.names().into_iter().find(foreign) {
         return Err(CheckpointError::Unknown { name });
+    }
+    let frozen = trainer.frozen();
+    if head.frozen != frozen {
+        let alone = |these: &[String], others: &[String]| {
+            these.iter().filter(|name| !others.contains(name)).cloned().collect::<Vec<_>>()
+        };
+        let (here, there) = (alone(&frozen, &head.frozen), alone(&head.frozen, &frozen));
+        return Err(CheckpointError::OtherFrozen { here, there });
     }
     let trained = Trained { weights: Arc::new(weights), states };
     trainer.restore(trained, (head.steps, head.seed), head.progress, head.notes);
@@ -348,7 +399,7 @@ mod tests {
             let mut head = Head { steps, updates, ..sound.clone() };
             head.hash = head.hash_with([("w", &[2][..], &values[..])].into_iter());
             let arrays = [Array { name: "w".to_owned(), shape: vec![2], values: &values }];
-            let bytes = to_bytes(&arrays, Some(serde_json::to_string(&head).unwrap()));
+            let bytes = to_bytes(&arrays, Some(serde_json::to_string(&head).unwrap())).unwrap();
             std::fs::write(&path, bytes).unwrap();
             let loaded = trainer.load(&path).map_err(|error| error.to_string());
             assert_eq!(

@@ -103,7 +103,7 @@ impl fmt::Display for TrainError {
             }
             Self::Numbers { update, learning_rate } if learning_rate.is_finite() => write!(
                 f,
-                "update {update}: the learning rate is {learning_rate}, and what the optimiser makes of it is not finite; take smaller rates, and betas below 1"
+                "update {update}: the learning rate is {learning_rate:?}, and what the optimiser makes of it is not finite; take smaller rates, and betas below 1"
             ),
             Self::Numbers { update, learning_rate } => write!(
                 f,

@@ -13,10 +13,10 @@ use std::path::Path;
 /// every moment.
 ///
 /// # Errors
-/// If the file cannot be written.
+/// If the file cannot be written, or the names of the parameters do not fit one.
 pub fn write_weights(path: impl AsRef<Path>, weights: &Weights) -> Result<(), CheckpointError> {
     let path = path.as_ref();
-    let bytes = to_bytes(&arrays(weights), None);
+    let bytes = to_bytes(&arrays(weights), None).map_err(CheckpointError::unwritten)?;
     replace(path, &bytes).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })
 }
 

@@ -8,8 +8,8 @@ mod pass;
 pub use pass::Pass;
 
 use crate::device::Device;
-use crate::emit::{Emitter, Threads};
-use crate::error::{Error, Result};
+use crate::emit::{Emitter, Threads, check_own};
+use crate::error::Result;
 use crate::mirror::Trained;
 use crate::row::Row;
 use crate::session::{Meanwhile, Session, SessionOptions, Together, in_parts};
@@ -84,7 +84,9 @@ impl Trainer {
     /// A trainer with freshly drawn weights (seed 0) and default options.
     ///
     /// # Errors
-    /// If the module has no parameters, or as [`Session::new`].
+    /// If the module has no parameters, the optimiser has numbers that it cannot work with or speaks of parameters that there
+    /// are not, or as [`Session::new`].
+    #[track_caller]
     pub fn new(module: impl Borrow<Arc<Module>>, optimizer: impl Into<Optimizer>) -> Result<Self> {
         Self::with_options(module, optimizer, SessionOptions::default(), 0)
     }
@@ -93,6 +95,7 @@ impl Trainer {
     ///
     /// # Errors
     /// As [`new`](Self::new).
+    #[track_caller]
     pub fn with_options(
         module: impl Borrow<Arc<Module>>,
         optimizer: impl Into<Optimizer>,
@@ -286,8 +289,8 @@ impl Trainer {
         let graph = emitter.restart();
         let tasks = items.into_iter().map(|item| loss(graph, item));
         let losses = session.growing_with(graph, noise).tasks(tasks).and_then(|losses| {
-            let own = losses.iter().all(|loss| std::ptr::eq(loss.graph(), graph));
-            if own { Ok(losses.into_iter().filter_map(Value::key).collect()) } else { Err(Error::OtherGraph) }
+            losses.iter().try_for_each(|&loss| check_own(graph, loss))?;
+            Ok(losses.into_iter().filter_map(Value::key).collect())
         });
         let losses: Vec<ValueKey> = self.noticed(losses).map_err(of_minibatch)?;
         if losses.is_empty() {
@@ -386,17 +389,18 @@ impl Trainer {
     /// safetensors. The file is whole at every moment: an old one is replaced at once or not at all.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If the file cannot be written, or the notes do not fit one.
     pub fn save(&self, path: impl AsRef<Path>) -> std::result::Result<(), CheckpointError> {
         checkpoint::save(self, path.as_ref())
     }
 
-    /// Goes on from a checkpoint of the same model and optimiser: the next steps have the bits that
+    /// Goes on from a checkpoint of the same model and optimiser, with the same parameters frozen: the next steps have the bits that
     /// they would have had without the interruption, given the same minibatches. Nothing is changed
     /// if the checkpoint is refused.
     ///
     /// # Errors
-    /// If the file cannot be read, is damaged, or belongs to another model or optimiser.
+    /// If the file cannot be read, is damaged, or belongs to another model or optimiser; if other parameters were frozen.
+    /// [`read_weights`](crate::train::read_weights) takes parameters alone.
     pub fn load(&mut self, path: impl AsRef<Path>) -> std::result::Result<(), CheckpointError> {
         checkpoint::load(self, path.as_ref())
     }

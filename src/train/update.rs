@@ -18,6 +18,7 @@ pub(crate) struct Updater {
 
 impl Updater {
     /// The optimiser before its first update of these parameters, and what it keeps then.
+    #[track_caller]
     pub(crate) fn new(
         optimizer: Optimizer,
         module: &Module,

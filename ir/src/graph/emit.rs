@@ -20,6 +20,12 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// A number that no other graph of the process has, nor had before it was cleared.
+fn next_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// A graph under construction.
 ///
 /// Emitting never fails on the spot: the first fault is kept and whatever consumes the graph
@@ -43,20 +49,21 @@ impl Graph {
     }
 
     fn with(data: GraphData, cell: Option<&str>) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let number = next_number();
         Self { inner: RefCell::new(Recorder::new(data, number, cell)), number, waits: RefCell::default() }
     }
 
-    /// The graph's number in this process, as errors name it.
+    /// The graph's number in this process, as errors name it; [`clear`](Self::clear) gives it another.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Forgets all that was emitted, faults included, and keeps the memory.
+    /// Forgets all that was emitted, faults included, and keeps the memory. It is another graph from then on, with a number of
+    /// its own: keys and results from before are of no value in it.
     pub fn clear(&mut self) {
-        self.inner.get_mut().clear();
+        self.number = next_number();
+        self.inner.get_mut().clear(self.number);
     }
 
     /// Says that so many instances were emitted into other graphs that this one is to be appended

@@ -1,6 +1,7 @@
 //! `g.summary()`: what was emitted, without a planner.
 
 use crate::graph::{Callee, Graph, GraphData, Op};
+use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
 impl Graph {
@@ -19,13 +20,14 @@ impl fmt::Display for GraphData {
             depths.iter().zip(self.arena.apps()).map(|(&depth, app)| (depth, app.sig.index())).collect();
         rows.retain(|&(depth, sig)| depth > 0 && !needs_no_step(self.sigs.items()[sig].callee));
         rows.sort_unstable();
+        let sigs: BTreeSet<usize> = rows.iter().map(|&(_, sig)| sig).collect();
         writeln!(
             f,
             "graph of module {}: {} instances, {} applications of {} signatures",
             self.module.name,
             self.instances(),
             rows.len(),
-            self.sigs.items().len()
+            sigs.len()
         )?;
         for group in rows.chunk_by(|a, b| a == b) {
             let (depth, sig) = group[0];

@@ -2,7 +2,7 @@
 
 use crate::graph::{Callee, Graph, Op};
 use crate::module::{Cell, Init, ModuleBuilder, Param};
-use crate::types::{INDEX, f32, list};
+use crate::types::{DType, INDEX, f32, list};
 use crate::{EmitError, Value};
 use std::sync::Arc;
 
@@ -237,6 +237,87 @@ fn a_key_outlives_the_borrow() {
     assert!(g.value(key).is_some());
     g.clear();
     assert!(g.value(key).is_none());
+    let _ = g.input(&[2.0]);
+    assert!(g.value(key).is_none(), "what stands in its place is another value");
+}
+
+#[test]
+fn integers_and_truth_values_meet_numbers_that_they_can_be_and_no_others() {
+    type Emit = fn(&Graph);
+    let refused: [(Emit, &str); 7] = [
+        (|g| _ = g.index(7) * 0.5, "the number 0.5 is no u32"),
+        (|g| _ = g.index(7) + -1.0, "the number -1.0 is no u32"),
+        (|g| _ = 4_294_967_296.0 + g.index(7), "the number 4294967300.0 is no u32"),
+        (|g| _ = g.index(1).equal(f32::NAN), "the number NaN is no u32"),
+        (|g| _ = g.index(7).cast(DType::I32) - 2_147_483_648.0, "the number 2147483600.0 is no i32"),
+        (|g| _ = g.index(1).equal(1.0).equal(2.0), "the number 2.0 is no bool"),
+        (|g| _ = g.indices(&[1, 2]).mask(&[true, false]), "the number -inf is no u32"),
+    ];
+    for (emit, wanted) in refused {
+        let found = fault(|g, _| emit(g));
+        assert!(found.message.starts_with(wanted), "{found}");
+        assert!(found.site.file.ends_with("tests.rs") && found.help.is_some(), "{found}");
+    }
+    let (module, _) = model();
+    let g = Graph::new(&module);
+    let x = g.index(7).cast(DType::I32) - -2_147_483_648.0;
+    let _ = (x.equal(-3.0), g.index(1) + 4_294_967_040.0);
+    g.check().unwrap();
+}
+
+#[test]
+fn axes_that_no_value_has_are_refused_however_large_their_numbers_are() {
+    let far: [fn(Value<'_>); 5] = [
+        |x| _ = x.graph().concat_axis(256, [x, x]),
+        |x| _ = x.slice_axis(256, 0..1),
+        |x| _ = x.chunks(256, 2),
+        |x| _ = x.transpose([1]),
+        |x| _ = x.transpose([0, 1, 2, 3, 4]),
+    ];
+    for emit in far {
+        fault(|g, _| emit(g.input_shaped([2, 2], &[0.0; 4])));
+    }
+    let error = fault(|g, _| _ = g.input_shaped([1, 2, 3], &[0.0; 6]).transpose([1, 0]));
+    assert_eq!(error.message, "[1, 0] is no order of the 3 axes of f32[1,2,3]");
+}
+
+#[test]
+fn a_refused_split_gives_as_many_values_as_were_asked_for() {
+    let error = fault(|g, _| {
+        let parts = g.input(&[1.0, 2.0]).chunks(0, 3);
+        let _ = parts[2].tanh();
+        assert!(g.input(&[1.0]).chunks(0, usize::MAX).len() <= 1 << 16);
+    });
+    assert_eq!(error.message, "2 elements along axis 0 do not split into 3 parts");
+}
+
+#[test]
+fn handles_of_another_module_are_refused_with_the_name_of_the_graphs_module() {
+    let ((module, _), (_, foreign)) = (model(), model());
+    let told = |emit: &dyn Fn(&Graph)| {
+        let g = Graph::new(&module);
+        emit(&g);
+        g.finish().unwrap_err().to_string()
+    };
+    let cell = told(&|g| _ = g.call(foreign.leaf, 1));
+    let param = told(&|g| _ = g.input(&[1.0; 4]).affine(foreign.out, None));
+    for (told, what) in [(cell, "cell"), (param, "parameter")] {
+        assert!(told.contains(&format!("the {what} belongs to another module")), "{told}");
+        assert!(told.contains("help: the graph stands on module tree: take what its builder gave"), "{told}");
+    }
+}
+
+#[test]
+fn a_summary_counts_the_signatures_of_what_was_emitted() {
+    let (module, model) = model();
+    let g = Graph::new(&module);
+    for word in 0..3 {
+        let _ = g.call(model.leaf, word);
+    }
+    assert_eq!(
+        g.summary().lines().next(),
+        Some("graph of module tree: 0 instances, 3 applications of 1 signatures")
+    );
 }
 
 #[test]

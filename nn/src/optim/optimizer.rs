@@ -190,7 +190,8 @@ impl Optimizer {
     ///
     /// # Errors
     /// If the rule emits what cannot be, or names a parameter that the module does not have; if a rate, or what decays, is
-    /// chosen such that it is no parameter of the module's.
+    /// chosen such that it is no parameter of the module's; if a bound of gradients is negative, a number is not finite, or an
+    /// average keeps less than nothing or more than all.
     #[track_caller]
     pub fn recipe(&self, module: &Module, trained: &[ParamId]) -> Result<UpdateRecipe, EmitError> {
         let mut m = ModuleBuilder::new(self.rule.name());
@@ -199,6 +200,10 @@ impl Optimizer {
         trained.dedup();
         let floats = self.floats(1, 1.0).len() as u32;
         let shared = self.clip_norm.and_then(|norm| clip_factor(&mut m, floats, norm));
+        if let Some((said, wanted)) = self.unusable() {
+            let message = format!("{said} is no number to work with");
+            m.fail("optimiser", message, Some(wanted.to_owned()), std::panic::Location::caller());
+        }
         if let Some(message) = self.unused(module) {
             let help = "choose parameters by the names that the module has, or leave this out".to_owned();
             m.fail("optimiser", message, Some(help), std::panic::Location::caller());
@@ -222,6 +227,31 @@ impl Optimizer {
             });
         }
         Ok(UpdateRecipe { cells: m.build()?, floats, norm: shared.is_some(), shared, params })
+    }
+
+    /// What was said and cannot be followed, and what could.
+    fn unusable(&self) -> Option<(String, &'static str)> {
+        let not_negative = "give a finite number that is not negative";
+        let out_of_place = |said: Option<f64>| said.filter(|number| !number.is_finite() || *number < 0.0);
+        let decay =
+            self.decay.map(|(WeightDecay::Coupled(strength) | WeightDecay::Decoupled(strength))| strength);
+        let said = [("clip_norm", self.clip_norm), ("clip_value", self.clip_value)];
+        if let Some((name, number)) =
+            said.into_iter().find_map(|(name, said)| Some((name, out_of_place(said)?)))
+        {
+            return Some((format!("{name}({number:?})"), not_negative));
+        }
+        if let Some(strength) = decay.filter(|strength| !strength.is_finite()) {
+            return Some((format!("weight_decay({strength:?})"), "give a finite number"));
+        }
+        if let Some((factor, _)) = self.rates.iter().find(|(factor, _)| !factor.is_finite()) {
+            return Some((format!("rate({factor:?}, ..)"), "give a finite number"));
+        }
+        let keep = self.average.filter(|keep| !(0.0..=1.0).contains(keep))?;
+        Some((
+            format!("average({keep:?})"),
+            "give what an update keeps of the average: from 0 to 1, such as 0.999",
+        ))
     }
 
     /// What was said of some parameters and applies to none.

@@ -98,6 +98,38 @@ fn wide_cells_and_lists() {
     through("a wide cell", &graph);
 }
 
+/// Each port of the step in reverse takes one of thousands of operands or saved registers, and what it makes is one of
+/// thousands of contributions, which are all the same in a sum.
+#[test]
+fn gradients_of_the_operands_of_wide_cells() {
+    let width = trials::trials(6000, 1 << 16);
+    let mut m = ModuleBuilder::new("wide");
+    let ports = vec![f32([2]); width];
+    let sum = m.cell_of_any("sum", &ports, |g, xs| vec![g.list(xs).sum().tanh()]);
+    let product = m.cell_of_any("product", &ports, |_, xs| {
+        let first = xs[0];
+        vec![xs[1..].iter().fold(first, |y, x| (y * x + 0.5).tanh())]
+    });
+    let module = m.build().expect("the model is well typed");
+    for cell in [sum, product] {
+        let g = Graph::new(&module);
+        let xs: Vec<Value<'_>> = (0..width).map(|n| g.input(&[n as f32 * 1e-3, 0.5]).tanh()).collect();
+        let y = g.call_of_any(cell, &xs)[0].sum();
+        let (loss, values) =
+            (y.id().expect("no fault"), xs.iter().filter_map(|x| x.id()).collect::<Vec<_>>());
+        let graph = g.data();
+        let gradients = Some(Gradients { losses: &[(loss, 1.0)], params: None, values: &values });
+        let request = Request { wanted: &[loss], mode: Mode::Train, gradients, ..Request::default() };
+        let plan =
+            in_time("a wide cell's plan", || planner("depth").plan(&graph, &request).expect("it is typed"));
+        let plan = in_time("a wide cell's verification", || verified(plan, "it was planned"));
+        let proof = in_time("a wide cell's proof", || {
+            check(&plan, &graph, Wanted { values: &[loss], training: false }).expect("it is right")
+        });
+        assert_eq!(proof.values.len(), width);
+    }
+}
+
 /// A cell in which one parameter is used again and again.
 #[test]
 fn a_parameter_that_is_used_thousands_of_times_in_a_cell() {

@@ -15,6 +15,7 @@ impl Trainer {
     ///
     /// # Errors
     /// If there is no such parameter or layer, or nothing is left to train.
+    #[track_caller]
     pub fn freeze(&mut self, name: &str) -> Result<()> {
         self.set_frozen(name, true)
     }
@@ -39,10 +40,12 @@ impl Trainer {
     ///
     /// # Errors
     /// If there is no such parameter or layer.
+    #[track_caller]
     pub fn unfreeze(&mut self, name: &str) -> Result<()> {
         self.set_frozen(name, false)
     }
 
+    #[track_caller]
     fn set_frozen(&mut self, name: &str, to: bool) -> Result<()> {
         let module = Arc::clone(self.session.module());
         let belongs =
@@ -78,11 +81,13 @@ impl Trainer {
     ///
     /// # Errors
     /// If none is chosen.
+    #[track_caller]
     pub fn train_only(&mut self, chosen: impl Fn(&ParamDecl) -> bool) -> Result<()> {
         let frozen = self.session.module().params.iter().map(|param| !chosen(param)).collect();
         self.replace_frozen(frozen)
     }
 
+    #[track_caller]
     fn replace_frozen(&mut self, frozen: Vec<bool>) -> Result<()> {
         let module = Arc::clone(self.session.module());
         if frozen.iter().all(|&frozen| frozen) {
@@ -95,6 +100,14 @@ impl Trainer {
         self.session.replace(Trained { weights, states });
         (self.updater, self.frozen, self.mirrored) = (updater, frozen, self.progress);
         Ok(())
+    }
+}
+
+impl Trainer {
+    /// The names of the parameters that are frozen.
+    pub(in crate::train) fn frozen(&self) -> Vec<String> {
+        let names = self.session.module().params.iter().map(|decl| &decl.name);
+        names.zip(&self.frozen).filter(|(_, frozen)| **frozen).map(|(name, _)| name.clone()).collect()
     }
 }
 

@@ -97,6 +97,8 @@ fn checkpoints_of_other_models_optimisers_and_versions_are_refused_by_name() {
     assert!(
         matches!(ours.load(&path).unwrap_err().fault(), CheckpointError::Missing { name } if name.contains("words"))
     );
+    let told = ours.load(&path).unwrap_err().to_string();
+    assert!(told.contains("optimizer:") && told.contains("or other parameters were frozen"), "{told}");
     autobatch::train::write_weights(&path, ours.weights()).unwrap();
     assert!(matches!(ours.load(&path).unwrap_err().fault(), CheckpointError::NoCheckpoint));
     ours.save(&path).unwrap();
@@ -109,4 +111,56 @@ fn checkpoints_of_other_models_optimisers_and_versions_are_refused_by_name() {
     assert!(matches!(error.fault(), CheckpointError::Version { found: 7, known: 1 }), "{error}");
     let error = ours.load(file("nowhere").join("file")).unwrap_err();
     assert!(matches!(error, CheckpointError::Io { .. }), "{error}");
+}
+
+/// Plain descent keeps nothing for a parameter, so no array tells what was frozen.
+#[test]
+fn a_checkpoint_with_other_parameters_frozen_is_refused_whatever_the_optimiser_keeps() {
+    let path = file("frozen.safetensors");
+    let trainer = |frozen: &[&str]| {
+        let mut trainer = Trainer::new(Model::new().1, Sgd::new(0.1)).unwrap();
+        frozen.iter().for_each(|name| trainer.freeze(name).unwrap());
+        trainer
+    };
+    let loaded = |saved: &[&str], taken: &[&str]| {
+        trainer(saved).save(&path).unwrap();
+        trainer(taken).load(&path).map_err(|error| error.to_string())
+    };
+    for same in [&[][..], &["words"], &["words", "out"]] {
+        loaded(same, same).unwrap();
+    }
+    let told = loaded(&["words"], &[]).unwrap_err();
+    assert!(told.contains("other parameters were frozen than here: @words there alone;"), "{told}");
+    let told = loaded(&["words"], &["out"]).unwrap_err();
+    assert!(told.contains("@out.w and 1 more here alone; @words there alone;"), "{told}");
+    let told = loaded(&[], &["words"]).unwrap_err();
+    assert!(told.contains("@words here alone; freeze the same and load"), "{told}");
+}
+
+#[test]
+fn a_checkpoint_of_an_optimiser_with_other_options_says_what_it_keeps() {
+    let path = file("options.safetensors");
+    let trainer = |average: bool| {
+        let optimizer = Adam::new(0.1);
+        let optimizer = if average { optimizer.average(0.9) } else { optimizer.into() };
+        Trainer::new(Model::new().1, optimizer).unwrap()
+    };
+    for (saved, words) in [(false, "keeps more here than it did"), (true, "keeps less here than it did")] {
+        trainer(saved).save(&path).unwrap();
+        let told = trainer(!saved).load(&path).unwrap_err().to_string();
+        assert!(told.contains(".average") && told.contains(words), "{told}");
+    }
+}
+
+#[test]
+fn notes_that_no_file_takes_are_an_error_and_leave_the_file_as_it_was() {
+    let path = file("notes.safetensors");
+    let (_, mut trainer) = trainer(1);
+    trainer.save(&path).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    trainer.set_note("words", "x".repeat(100_000_001));
+    let error = trainer.save(&path).unwrap_err();
+    assert!(matches!(error, CheckpointError::Unwritten(_)), "{error}");
+    assert!(error.to_string().contains("note less"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
 }

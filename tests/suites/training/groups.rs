@@ -129,3 +129,28 @@ fn a_weighted_mean_divides_by_the_weights_of_the_labels_that_count() {
     ];
     assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6), "{found:?}");
 }
+
+#[test]
+fn numbers_that_no_optimiser_can_work_with_are_refused_at_the_line_of_the_trainer() {
+    let nan = f64::NAN;
+    let optimizers = [
+        (Sgd::new(0.1).clip_norm(nan), "clip_norm(NaN)"),
+        (Sgd::new(0.1).clip_norm(-1.0), "clip_norm(-1.0)"),
+        (Sgd::new(0.1).clip_value(nan), "clip_value(NaN)"),
+        (Adam::new(0.1).weight_decay(nan), "weight_decay(NaN)"),
+        (Adam::new(0.1).decoupled_weight_decay(f64::INFINITY), "weight_decay(inf)"),
+        (Adam::new(0.1).rate(nan, |_| true), "rate(NaN, ..)"),
+        (Adam::new(0.1).average(nan), "average(NaN)"),
+        (Adam::new(0.1).average(1.5), "average(1.5)"),
+    ];
+    let (_, module) = pair();
+    for (optimizer, said) in optimizers {
+        let (made, line) = (Trainer::new(&module, optimizer), line!());
+        let told = made.unwrap_err().to_string();
+        assert!(told.contains(&format!("{said} is no number to work with")), "{told}");
+        assert!(told.contains(&format!("groups.rs:{line}:")), "{told}");
+    }
+    for optimizer in [Sgd::new(0.1).clip_norm(0.0), Sgd::new(0.1).average(1.0), Sgd::new(0.1).average(0.0)] {
+        Trainer::new(&module, optimizer).unwrap();
+    }
+}

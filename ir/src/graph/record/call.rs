@@ -21,7 +21,7 @@ impl Recorder {
         caller: Caller,
     ) -> Option<Made<OUT>> {
         if cell.module != self.data.module.tag {
-            return self.refuse("call", "the cell belongs to another module".to_owned(), caller);
+            return self.refuse_other_module("call", "cell", caller);
         }
         let mut sig = cell.sig?;
         if self.tracing.is_some() {
@@ -60,7 +60,7 @@ impl Recorder {
         caller: Caller,
     ) -> Option<u32> {
         if cell.module != self.data.module.tag {
-            return self.refuse("call", "the cell belongs to another module".to_owned(), caller);
+            return self.refuse_other_module("call", "cell", caller);
         }
         let mut sig = cell.sig?;
         if self.tracing.is_some() {

@@ -23,7 +23,20 @@ impl Recorder {
     #[cold]
     pub(crate) fn refuse_other_graph(&mut self, other: u32, caller: Caller) {
         let message = self.other_graph(other);
-        self.fail("operand", message, None, &[], caller);
+        let help = "emit it into this graph again, or bind its elements: g.input(&numbers)".to_owned();
+        self.fail("operand", message, Some(help), &[], caller);
+    }
+
+    /// Says that a handle was made with another module's builder.
+    #[cold]
+    pub(super) fn refuse_other_module<T>(&mut self, op: &str, what: &str, caller: Caller) -> Option<T> {
+        let module = &self.data.module.name;
+        let message = format!("the {what} belongs to another module");
+        let help = format!(
+            "the graph stands on module {module}: take what its builder gave, or find it there by name"
+        );
+        self.fail(op, message, Some(help), &[], caller);
+        None
     }
 
     #[cold]

@@ -99,11 +99,12 @@ impl Recorder {
             noise_ordinal: 0,
             left: HashMap::new(),
             instances_before: 0,
-            strict: std::env::var_os("AUTOBATCH_STRICT").is_some_and(|word| word == "1"),
+            strict: std::env::var_os("AUTOBATCH_STRICT").is_some_and(|word| !word.is_empty() && word != "0"),
         }
     }
 
-    pub(crate) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self, number: u32) {
+        self.number = number;
         self.data.clear();
         self.output_names.clear();
         self.error = None;

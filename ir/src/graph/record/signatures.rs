@@ -138,8 +138,7 @@ impl Recorder {
     #[inline]
     pub(super) fn own_param_arg(&mut self, op: &Op, param: Param, caller: Caller) -> Option<ParamArg> {
         if param.module != self.data.module.tag {
-            let message = "the parameter belongs to another module".to_owned();
-            return self.refuse(op.spelling(), message, caller);
+            return self.refuse_other_module(op.spelling(), "parameter", caller);
         }
         Some(self.param_arg(param.id?))
     }

@@ -1,6 +1,6 @@
 //! Values made from numbers, parameters, tables and several values.
 
-use super::Value;
+use super::{Value, axis_number};
 use crate::graph::args::Arg;
 use crate::graph::emit::Graph;
 use crate::graph::op::{Float, Op};
@@ -213,7 +213,7 @@ impl Graph {
         axis: usize,
         values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
     ) -> Value<'g> {
-        self.many(Op::Concat { axis: axis as u8 }, values, Location::caller())
+        self.many(Op::Concat { axis: axis_number(axis) }, values, Location::caller())
     }
 
     /// Values of one type along a new outermost axis.

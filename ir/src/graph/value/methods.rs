@@ -1,6 +1,6 @@
 //! Methods with attributes, parameters or several operands.
 
-use super::Value;
+use super::{Value, axis_number};
 use crate::graph::args::Arg;
 use crate::graph::op::{Op, Permutation};
 use crate::graph::record::Caller;
@@ -8,6 +8,9 @@ use crate::module::Param;
 use crate::types::{DType, IntoShape, Shape, Type};
 use std::ops::Range;
 use std::panic::Location;
+
+/// So many values stand for those of a split that was refused at most.
+const MOST_REFUSED: usize = 1 << 16;
 
 /// Ops with attributes, parameters or several operands.
 impl<'g> Value<'g> {
@@ -90,11 +93,12 @@ impl<'g> Value<'g> {
     #[must_use]
     pub fn chunks(self, axis: usize, parts: usize) -> Vec<Self> {
         let parts = u32::try_from(parts).unwrap_or(u32::MAX);
-        let op = Op::Split { axis: axis as u8, parts };
+        let op = Op::Split { axis: axis_number(axis), parts };
         let caller = Location::caller();
         match self.graph.apply(op, &[self.raw(self.graph, caller)], &[], caller) {
             Some(first) => (0..parts as usize).map(|place| self.graph.nth(first, place)).collect(),
-            None => vec![Self::poison(self.graph)],
+            // As many as whoever takes them expects: the fault is to be told of, and not that one is missing.
+            None => vec![Self::poison(self.graph); (parts as usize).min(MOST_REFUSED)],
         }
     }
 
@@ -116,7 +120,7 @@ impl<'g> Value<'g> {
     pub fn slice_axis(self, axis: usize, range: Range<usize>) -> Self {
         let bound = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let (start, len) = (bound(range.start), bound(range.end.saturating_sub(range.start)));
-        self.unary(Op::Slice { axis: axis as u8, start, len }, Location::caller())
+        self.unary(Op::Slice { axis: axis_number(axis), start, len }, Location::caller())
     }
 
     /// The same elements in another shape.
@@ -144,11 +148,17 @@ impl<'g> Value<'g> {
     #[track_caller]
     #[must_use]
     pub fn transpose<const RANK: usize>(self, order: [usize; RANK]) -> Self {
+        let caller = Location::caller();
+        let rank = self.shape().rank();
+        if self.id.is_some() && rank != RANK {
+            let message = format!("{order:?} is no order of the {rank} axes of {}", self.ty());
+            return self.graph.refuse("transpose", &message, "give the place of each axis once", caller);
+        }
         let mut axes = [0, 1, 2, 3];
         for (axis, &from) in axes.iter_mut().zip(&order) {
             *axis = u8::try_from(from).unwrap_or(u8::MAX);
         }
-        self.unary(Op::Transpose(Permutation(axes)), Location::caller())
+        self.unary(Op::Transpose(Permutation(axes)), caller)
     }
 
     /// The element, or row of a matrix, at an index.

@@ -16,6 +16,9 @@ use crate::module::Module;
 use crate::types::{DType, Shape, Type};
 use std::fmt;
 
+/// From here on numbers are no `i32`.
+const TWO_31: f32 = 2_147_483_648.0;
+
 /// A value of a graph.
 #[derive(Clone, Copy)]
 pub struct Value<'g> {
@@ -155,13 +158,25 @@ impl<'g> Value<'g> {
     /// A constant of this value's element type, to meet it.
     fn number(self, number: f32, caller: Caller) -> Self {
         let dtype = self.ty().dtype;
+        let whole = number.trunc() == number;
         let bits = match dtype {
-            DType::I32 => (number as i32) as u32,
-            DType::U32 => number as u32,
-            _ => number.to_bits(),
+            DType::I32 => (whole && (-TWO_31..TWO_31).contains(&number)).then_some((number as i32) as u32),
+            DType::U32 => (whole && (0.0..2.0 * TWO_31).contains(&number)).then_some(number as u32),
+            DType::Bool => (number == 0.0 || number == 1.0).then_some(number as u32),
+            _ => Some(number.to_bits()),
+        };
+        let Some(bits) = bits else {
+            let message = format!("the number {number:?} is no {dtype}, which the value's elements are");
+            let help = "make floats of them first: value.cast(DType::F32)";
+            return self.graph.refuse("constant", &message, help, caller);
         };
         self.graph.apply_one(Op::Fill { ty: Type::scalar(dtype), bits }, &[], &[], caller)
     }
+}
+
+/// An axis as ops hold it; one that no value has stays one that no value has.
+fn axis_number(axis: usize) -> u8 {
+    u8::try_from(axis).unwrap_or(u8::MAX)
 }
 
 /// The shape that both repeat to, counted from the innermost axis.

@@ -1,4 +1,4 @@
-//! What the lanes of a proof hold, by hash: equal rows are found, and not searched for one after the other.
+//! What the lanes of a proof hold, by hash: equal rows are found, and not searched for one after the other. Then they are compared.
 
 use super::truth::{Contribution, Probe, Uses};
 use crate::hash::StructureHash;
@@ -29,6 +29,46 @@ impl Alike {
 
     pub(super) fn value(&self) -> u64 {
         self.0.value() as u64
+    }
+}
+
+/// Whether a float is another number; both zeros are one, and so is every NaN.
+pub(super) fn differ(found: u32, wanted: f32) -> bool {
+    let found = f32::from_bits(found);
+    found != wanted && !(found.is_nan() && wanted.is_nan())
+}
+
+/// Whether numbers are the same, lane by lane.
+#[derive(Default)]
+pub(super) struct Same {
+    pub(super) started: bool,
+    pub(super) differs: bool,
+    /// Per element whether it was finite once.
+    finite: Vec<bool>,
+}
+
+impl Same {
+    pub(super) fn compare(&mut self, found: &[u32], wanted: &[f32]) {
+        self.started = true;
+        // Most rows that are compared differ at once.
+        if found.len() != wanted.len()
+            || found.iter().zip(wanted).any(|(&found, &wanted)| differ(found, wanted))
+        {
+            self.differs = true;
+            return;
+        }
+        if self.finite.is_empty() {
+            self.finite = vec![false; wanted.len()];
+        }
+        if self.finite.len() != wanted.len() {
+            self.differs = true;
+            return;
+        }
+        self.finite.iter_mut().zip(wanted).for_each(|(finite, wanted)| *finite |= wanted.is_finite());
+    }
+
+    pub(super) fn holds(&self) -> bool {
+        self.started && !self.differs && self.finite.iter().all(|&finite| finite)
     }
 }
 

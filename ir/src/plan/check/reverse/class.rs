@@ -5,14 +5,14 @@
 //! results mean something only by what they equal: the contribution to the gradient of an operand,
 //! or what a sum over a parameter takes.
 
-use super::alike::Alike;
+use super::alike::{Alike, Same, differ};
 use super::truth::{Contribution, NOISE, Probe, Truth};
-use crate::graph::{ListFold, Op};
 use crate::plan::interp::lane::{Lane, Operands};
 use crate::plan::row_ops::{Noise, Scratch};
-use crate::plan::{FinalSum, Kernel, ListSource, RegKind, Stage, StoreId};
+use crate::plan::{FinalSum, Kernel, RegKind, StoreId};
 use crate::reference::{Argument, Datum, Partial, Share};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// What a port of a derivative kernel takes from an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,8 +54,10 @@ pub(super) struct Block {
 
 /// What was played of a class.
 pub(super) struct Class {
-    /// Per result the contributions that it is, by number.
+    /// Contributions by number, as results are them: results that are alike share an entry.
     matches: Vec<Vec<(u32, Match)>>,
+    /// Per result the place of its contributions.
+    of_result: Vec<u32>,
     /// Per probe the saved registers.
     saves: Vec<Vec<Vec<u32>>>,
     /// Per probe the results; of edges, those of all values side by side.
@@ -83,11 +85,24 @@ impl Playing<'_> {
             made.push(self.made(probe, &saved, roles)?);
             saves.push(saved);
         }
-        let mut class = Class { matches: Vec::new(), saves, made };
+        let mut class = Class { matches: Vec::new(), of_result: Vec::new(), saves, made };
+        // Results that are alike, by hash: the first of each kind, and the place of its contributions.
+        let mut known: BTreeMap<(u64, bool), Vec<(usize, u32)>> = BTreeMap::new();
         for (result, view) in self.kernel.results.iter().enumerate() {
             let edges = self.kernel.regs[view.reg as usize].kind == RegKind::Edges;
-            let matches = class.find_matches(self.truth, result, edges);
-            class.matches.push(matches);
+            let hash = class.hash(self.truth, Taken::Made(result as u32)).unwrap_or_default();
+            let alike = known.entry((hash, edges)).or_default();
+            let place = match alike.iter().find(|(first, _)| class.are_alike(*first, result)) {
+                Some(&(_, place)) => place,
+                None => {
+                    let place = class.matches.len() as u32;
+                    let matches = class.find_matches(self.truth, result, hash, edges);
+                    class.matches.push(matches);
+                    alike.push((result, place));
+                    place
+                }
+            };
+            class.of_result.push(place);
         }
         Some(class)
     }
@@ -151,31 +166,34 @@ impl Playing<'_> {
     }
 }
 
-/// Whether a list port is folded to its sum and nothing else, so that no contributions are zeros.
-pub(super) fn is_only_summed(kernel: &Kernel, port: u32) -> bool {
-    kernel.stages.iter().all(|stage| match stage {
-        Stage::Seg { op: Op::ListFold(ListFold::Sum), .. } => true,
-        Stage::Seg { lists, .. } => !lists.contains(&ListSource::Port(port)),
-        Stage::SegGrad { lists, .. } => !lists.contains(&port),
-        _ => true,
-    })
-}
-
 impl Class {
     /// How a result is a contribution, if it is.
     pub(super) fn matches(&self, result: usize, contribution: u32) -> Option<Match> {
-        let matches = &self.matches[result];
+        let matches = self.contributions(result);
         let at = matches.binary_search_by_key(&contribution, |found| found.0).ok()?;
         Some(matches[at].1)
     }
 
-    fn find_matches(&self, truth: &Truth, result: usize, edges: bool) -> Vec<(u32, Match)> {
+    /// The contributions that a result is.
+    fn contributions(&self, result: usize) -> &[(u32, Match)] {
+        &self.matches[self.of_result[result] as usize]
+    }
+
+    /// Whether two results are the same numbers on every probe, so that whatever one is, the other is.
+    fn are_alike(&self, one: usize, other: usize) -> bool {
+        let mut rows = self.made.iter().map(|made| (&made[one], &made[other]));
+        rows.all(|(one, other)| {
+            let same = |(&one, &other): (&u32, &u32)| !differ(one, f32::from_bits(other));
+            one.len() == other.len() && one.iter().zip(other).all(same)
+        })
+    }
+
+    fn find_matches(&self, truth: &Truth, result: usize, hash: u64, edges: bool) -> Vec<(u32, Match)> {
         let same = |&number: &u32| {
             let found = self.compare(truth, result, edges, truth.contributions[number as usize]);
             found.map(|found| (number, found))
         };
-        let alike =
-            truth.found.contributions(self.hash(truth, Taken::Made(result as u32)).unwrap_or_default());
+        let alike = truth.found.contributions(hash);
         let mut matches: Vec<_> = alike.iter().chain(&truth.found.of_lists).filter_map(same).collect();
         matches.sort_unstable_by_key(|found| found.0);
         matches
@@ -209,7 +227,7 @@ impl Class {
     /// Whether a result is a contribution, or what sums over parameters take.
     pub(super) fn means_something(&self, truth: &Truth, result: usize) -> bool {
         let hash = || self.hash(truth, Taken::Made(result as u32));
-        !self.matches[result].is_empty()
+        !self.contributions(result).is_empty()
             || hash().and_then(|hash| truth.found.rows(hash)).is_some_and(|(uses, entered)| {
                 let mut same = Same::default();
                 for (probe, made) in truth.probes.iter().zip(&self.made) {
@@ -375,42 +393,6 @@ fn block_of(truth: &Truth, number: u32, sum: FinalSum, each: u32) -> Option<Bloc
 fn cut(whole: &[f32], each: usize, (from, to): (u32, u32)) -> Vec<f32> {
     let width = whole.len() / each.max(1);
     whole.chunks_exact(width.max(1)).flat_map(|row| row[from as usize..to as usize].iter().copied()).collect()
-}
-
-/// Whether numbers are the same, lane by lane.
-#[derive(Default)]
-struct Same {
-    started: bool,
-    differs: bool,
-    /// Per element whether it was finite once.
-    finite: Vec<bool>,
-}
-
-impl Same {
-    fn compare(&mut self, found: &[u32], wanted: &[f32]) {
-        self.started = true;
-        let differ = |(&found, &wanted): (&u32, &f32)| {
-            let found = f32::from_bits(found);
-            found != wanted && !(found.is_nan() && wanted.is_nan())
-        };
-        // Most rows that are compared differ at once.
-        if found.len() != wanted.len() || found.iter().zip(wanted).any(differ) {
-            self.differs = true;
-            return;
-        }
-        if self.finite.is_empty() {
-            self.finite = vec![false; wanted.len()];
-        }
-        if self.finite.len() != wanted.len() {
-            self.differs = true;
-            return;
-        }
-        self.finite.iter_mut().zip(wanted).for_each(|(finite, wanted)| *finite |= wanted.is_finite());
-    }
-
-    fn holds(&self) -> bool {
-        self.started && !self.differs && self.finite.iter().all(|&finite| finite)
-    }
 }
 
 fn words(datum: &Datum<f32>) -> Cow<'_, [u32]> {

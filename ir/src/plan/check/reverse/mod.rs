@@ -22,6 +22,7 @@
 mod alike;
 mod class;
 mod finals;
+mod roles;
 mod steps;
 mod truth;
 mod uses;

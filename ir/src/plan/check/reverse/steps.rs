@@ -1,6 +1,6 @@
 //! Steps in reverse, played on names.
 
-use super::class::{Match, Playing, Role, is_only_summed};
+use super::class::{Match, Playing, Role};
 use super::uses::{SEED, Use, WHOLE};
 use super::{Derivative, Key, Name, Reverse};
 use crate::graph::{ListFold, Op};
@@ -141,7 +141,13 @@ impl Lanes<'_> {
     }
 
     /// Whether an operand is all contributions to the gradient of a value, in order, or their sum.
-    fn is_gradient(&self, reverse: &Reverse<'_>, value: usize, lane: u32, operand: Operand) -> bool {
+    pub(super) fn is_gradient(
+        &self,
+        reverse: &Reverse<'_>,
+        value: usize,
+        lane: u32,
+        operand: Operand,
+    ) -> bool {
         let expected = reverse.expected.of(value);
         let is_use = |name: Name, own: &Use| is_use(reverse, name, own);
         match operand {
@@ -207,54 +213,6 @@ impl Lanes<'_> {
         }
     }
 
-    /// Whether a port takes this of an application.
-    fn holds(&self, reverse: &Reverse<'_>, role: Role, lane: u32, app: AppId, operand: Operand) -> bool {
-        match role {
-            Role::Operand(place) => self.agrees(lane, app, place as usize, operand),
-            Role::Result(result) => self.row(lane, operand).is_some_and(|(field, row)| {
-                let value = self.graph.arena.results(app).start as u32 + result;
-                self.at(field, row) == value
-            }),
-            Role::Save(number) => self.row(lane, operand).is_some_and(|(field, row)| {
-                self.name(reverse, field, row) == Name::Save { app: app.index() as u32, number }
-            }),
-            Role::Gradient(result) => {
-                let value = self.graph.arena.results(app).start + result as usize;
-                self.is_gradient(reverse, value, lane, operand)
-            }
-        }
-    }
-
-    /// What a port may take, of all lanes.
-    fn roles(&self, step: &Step, sig: SigId, saves: usize, port: usize, reverse: &Reverse<'_>) -> Vec<Role> {
-        let signature = self.graph.sigs.get(sig);
-        let kernel = self.plan.kernel(step);
-        let ty = kernel.regs[port].ty;
-        let fits = |own: crate::TypeId, list: bool| {
-            let own = self.graph.ty(own);
-            (own.dtype, own.shape.elements(), own.is_list) == (ty.dtype, ty.shape.elements(), list)
-        };
-        let operands = (0..).zip(&signature.operands).filter(|own| fits(*own.1, ty.is_list));
-        let results = || (0..).zip(&signature.results).filter(|own| fits(*own.1, false));
-        let summed = !ty.is_list || is_only_summed(kernel, port as u32);
-        let mut roles: Vec<Role> = operands.map(|own| Role::Operand(own.0)).collect();
-        if !ty.is_list {
-            roles.extend(results().map(|own| Role::Result(own.0)));
-            roles.extend((0..saves as u32).map(Role::Save));
-        }
-        if summed {
-            roles.extend(results().map(|own| Role::Gradient(own.0)));
-        }
-        let operand = self.plan.operands(step)[port];
-        for (lane, &app) in self.plan.lanes(step).iter().enumerate() {
-            roles.retain(|&role| self.holds(reverse, role, lane as u32, app, operand));
-            if roles.is_empty() {
-                break;
-            }
-        }
-        roles
-    }
-
     /// The class of a step: what its ports take, such that its results mean something.
     fn class(
         &self,
@@ -270,10 +228,11 @@ impl Lanes<'_> {
         let saves =
             self.plan.kernel(forward).results.len().saturating_sub(self.graph.sigs.get(sig).results.len());
         let mut ports = Vec::with_capacity(kernel.ports as usize);
+        let choice = self.choice(step, sig, saves);
         for port in 0..kernel.ports as usize {
-            let roles = self.roles(step, sig, saves, port, reverse);
+            let roles = self.roles(step, &choice, port, reverse);
             if roles.is_empty() {
-                let (lane, app) = self.first_stray(step, sig, saves, port, reverse);
+                let (lane, app) = self.first_stray(step, &choice, port, reverse);
                 return Err(Disagreement::Port { step: id, port, lane, app });
             }
             ports.push(roles);
@@ -332,30 +291,6 @@ impl Lanes<'_> {
             Some(to) => Disagreement::NotFinite { step: id, sig, app: self.plan.lanes(step)[0], to },
             None => Disagreement::Derivative { kernel: step.kernel, step: id, result: stray },
         })
-    }
-
-    /// The first lane that takes nothing which all lanes before it take as well. What some lanes take, fewer take too, so it
-    /// is looked for by halves.
-    fn first_stray(
-        &self,
-        step: &Step,
-        sig: SigId,
-        saves: usize,
-        port: usize,
-        reverse: &Reverse<'_>,
-    ) -> (usize, AppId) {
-        let lanes = self.plan.lanes(step);
-        let mut some = step.clone();
-        let (mut sound, mut stray) = (0, lanes.len());
-        while stray - sound > 1 {
-            let count = sound.midpoint(stray);
-            some.lanes.end = some.lanes.start + count as u32;
-            match self.roles(&some, sig, saves, port, reverse).is_empty() {
-                true => stray = count,
-                false => sound = count,
-            }
-        }
-        (sound, lanes[sound])
     }
 }
 
