@@ -55,6 +55,16 @@ impl Program {
         }
     }
 
+    /// Letters of what was generated for it.
+    pub(crate) const fn letters(&self) -> usize {
+        match self {
+            Self::Map(text)
+            | Self::Products(Products { tail: text, .. })
+            | Self::Sums(Sums { tail: text, .. }) => text.len(),
+            Self::Fixed(_) | Self::Row(_) | Self::Matrix(_) | Self::Wgrad(_) => 0,
+        }
+    }
+
     /// How many groups play so many threads of a program; of tiles, so many rows of so many columns.
     #[must_use]
     pub fn groups(&self, threads: u64, columns: u64) -> u64 {

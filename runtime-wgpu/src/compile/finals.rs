@@ -5,30 +5,46 @@ use super::record::Record;
 use super::{Build, MOST_THREADS};
 use crate::error::GpuError;
 use crate::module::{Patch, Program};
-use autobatch_ir::plan::{Final, FinalSum};
+use autobatch_ir::plan::{Final, FinalSum, StoreId};
 use autobatch_shaders::{COLSUM, TGRAD};
+use std::collections::HashMap;
 
 /// Threads that one column of a table's gradient is shared by: each owns the rows of one rest.
 const RESTS: u32 = 64;
 
+/// So many finals of a store are compared with one another; one more waits for all before it.
+const MOST_COMPARED: usize = 64;
+
+/// The finals of a store so far.
+#[derive(Default)]
+struct Before<'p> {
+    /// The first of them, and their levels.
+    compared: Vec<(&'p Final, u32)>,
+    /// The level behind all of them.
+    end: u32,
+}
+
 /// Adds the finals, those behind others that add to the same elements.
 pub(super) fn lower(build: &mut Build<'_>) -> Result<(), GpuError> {
-    let plan = build.plan;
-    let mut levels: Vec<u32> = Vec::with_capacity(plan.finals.len());
-    for (number, sum) in plan.finals.iter().enumerate() {
-        let before = plan.finals[..number].iter().zip(&levels).filter(|(other, _)| meet(sum, other));
-        let level = before.map(|(_, level)| level + 1).max().unwrap_or(0);
-        levels.push(level);
+    let mut of_stores: HashMap<StoreId, Before<'_>> = HashMap::new();
+    for sum in &build.plan.finals {
+        let before = of_stores.entry(sum.store).or_default();
+        let mut level = before.end;
+        if before.compared.len() < MOST_COMPARED {
+            let met = before.compared.iter().filter(|(other, _)| meet(sum, other));
+            level = met.map(|(_, level)| level + 1).max().unwrap_or(0);
+            before.compared.push((sum, level));
+        }
+        before.end = before.end.max(level + 1);
         lower_one(build, sum, level)?;
     }
     Ok(())
 }
 
-/// Whether two finals add to one element.
+/// Whether two finals of a store add to one element.
 fn meet(a: &Final, b: &Final) -> bool {
     let apart = |(a, a_len): (u32, u32), (b, b_len): (u32, u32)| a + a_len <= b || b + b_len <= a;
     match (a.sum, b.sum) {
-        _ if a.store != b.store => false,
         (FinalSum::Wgrad { row, col, k, n }, FinalSum::Wgrad { row: r2, col: c2, k: k2, n: n2 }) => {
             !apart((row, k), (r2, k2)) && !apart((col, n), (c2, n2))
         }

@@ -1,5 +1,6 @@
-//! Where everything is in the arena: noise, bound numbers, constants, parameters that kernels take
-//! whole, the fields of all slabs, gradients, scratch rows, outputs; in this order, in words.
+//! Where everything is in the arena: noise, constants, parameters that kernels take whole, bound numbers, the fields of
+//! all slabs, gradients, scratch rows, outputs; in this order, in words. What comes before the bound numbers depends on
+//! no sizes of the plan, so plans of a model have it in one place and leave it to one another.
 
 use super::HEAD;
 use super::record::{Spot, TABLED};
@@ -95,7 +96,6 @@ pub struct Layout {
     words: u64,
     floats: u64,
     runs: BTreeMap<Want, (u64, u64)>,
-    constants_at: u64,
     constants_end: u64,
     fields: Vec<u64>,
     widths: Vec<u32>,
@@ -123,12 +123,8 @@ fn past(at: u64, words: u64) -> Result<u64, GpuError> {
 
 impl Layout {
     pub(crate) fn new(plan: &Plan, packing: Packing, space: Space) -> Result<Self, GpuError> {
-        let words = HEAD;
-        let bound = [plan.words, plan.floats].map(u64::from);
-        let floats = past(words, space.of(bound[0]))?;
-        let constants_at = past(floats, space.of(bound[1]))?;
         let mut runs = wanted(plan);
-        let mut end = constants_at;
+        let mut end = HEAD;
         for (at, len) in runs.values_mut() {
             *at = end;
             end = past(end, *len)?;
@@ -137,8 +133,11 @@ impl Layout {
             Want::Const(_) => Some(run.0 + run.1),
             Want::Store(_) => None,
         };
-        let constants_end = runs.iter().filter_map(constants).max().unwrap_or(constants_at);
-        end = past(constants_at, space.of(end - constants_at))?;
+        let constants_end = runs.iter().filter_map(constants).max().unwrap_or(HEAD);
+        let bound = [plan.words, plan.floats].map(u64::from);
+        let words = past(HEAD, space.of(end - HEAD))?;
+        let floats = past(words, space.of(bound[0]))?;
+        end = past(floats, space.of(bound[1]))?;
         let mut fields = Vec::with_capacity(plan.fields.len());
         for field in &plan.fields {
             fields.push(end);
@@ -168,7 +167,6 @@ impl Layout {
             words,
             floats,
             runs,
-            constants_at,
             constants_end,
             fields,
             widths,
@@ -211,15 +209,10 @@ impl Layout {
     /// Whether rows and bound numbers of another layout of the same kind, with the parameters, are where they are in it.
     pub(crate) fn goes_on_from(&self, before: &Self) -> bool {
         self.space == before.space
-            && (self.floats, self.constants_at) == (before.floats, before.constants_at)
+            && (self.words, self.floats) == (before.words, before.floats)
             && self.fields.starts_with(&before.fields)
             && self.widths.starts_with(&before.widths)
             && self.stores == before.stores
-    }
-
-    /// Whether constants and parameters that kernels take whole are where they are in another layout, and no others.
-    pub(crate) fn has_constants_of(&self, other: &Self) -> bool {
-        self.constants_at == other.constants_at && self.runs == other.runs
     }
 
     /// Where bound words begin.
@@ -237,11 +230,6 @@ impl Layout {
     /// How many words are bound, and how many floats.
     pub(crate) const fn bound(&self) -> [u64; 2] {
         self.bound
-    }
-
-    /// Where constants begin.
-    pub(crate) const fn constants_at(&self) -> u64 {
-        self.constants_at
     }
 
     /// Where a field begins, and the words of a row.
@@ -320,10 +308,10 @@ impl Layout {
     }
 
     pub(super) fn constants(&self) -> Vec<u32> {
-        let mut words = vec![0; (self.constants_end - self.constants_at) as usize];
+        let mut words = vec![0; (self.constants_end - HEAD) as usize];
         for (want, &(at, len)) in &self.runs {
             if let Want::Const(bits) = want {
-                words[(at - self.constants_at) as usize..][..len as usize].fill(*bits);
+                words[(at - HEAD) as usize..][..len as usize].fill(*bits);
             }
         }
         words

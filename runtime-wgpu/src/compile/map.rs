@@ -1,147 +1,167 @@
 //! Maps: the generated body of a straight line of elementwise instructions, alone or as the tail of products.
 //!
 //! Instructions become `let` lines over words; constants, attributes and places are read from the record,
-//! so lines of equal shape are one pipeline. Their text follows from the kernel, and from which places are the same: it is
-//! written once, and not for every step of the kernel.
+//! so lines of equal shape are one pipeline. Their text follows from the kernel and from nothing that a step decides: it is
+//! written once, and neither for every step of the kernel nor for every plan.
 
-use super::record::{Record, Spot};
+use super::kernels::{Home, Piece};
+use super::record::Record;
 use super::step::Lanes;
 use crate::error::GpuError;
 use crate::module::{Program, Reach, Tile};
 use autobatch_ir::DType;
 use autobatch_ir::graph::{Binary, Compare, Unary};
-use autobatch_ir::plan::{Code, Instr, KernelId, Source, View};
+use autobatch_ir::plan::{Code, Instr, Source, View};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// Lines in the making.
-pub(super) struct Body {
-    pub(super) text: String,
-    /// What they read, behind what the template wants.
-    pub(super) record: Record,
-    /// Places that have a line, so that no address is computed twice.
-    spots: Vec<(Spot, u32)>,
-    /// Views that are sums in registers; the place in the list is the number of the sum.
-    sums: Vec<View>,
-    /// The lines that places were found in, in the order in which they were asked for.
-    pub(super) asked: Vec<u32>,
-    /// Whether there is no text, but a record alone.
-    is_silent: bool,
+/// What a line takes of a record, in the order in which its text asks for it.
+pub(super) type Recipe = Vec<Item>;
+
+/// What is taken of a record.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Item {
+    /// The place of a view.
+    Place(View),
+    /// A word.
+    Word(u32),
 }
 
-/// What decides a generated program, among those of a plan.
-#[derive(PartialEq, Eq, Hash)]
-pub(super) struct Generated {
-    pub(super) kernel: KernelId,
-    /// The map, or the first of the products.
-    pub(super) stage: usize,
-    /// How products are cut among threads, what is read of weights at once, and whether one is in halves.
-    pub(super) cut: Option<(Tile, Reach, bool)>,
-    /// Which places are the same, as they are asked for.
-    pub(super) asked: Vec<u32>,
+/// How products are cut among threads, what is read of weights at once, and whether one is in halves; nothing for lines.
+pub(super) type Cut = Option<(Tile, Reach, bool)>;
+
+/// Lines in the making.
+pub(super) struct Body<'h> {
+    pub(super) text: String,
+    recipe: Recipe,
+    /// Where the registers of the kernel live.
+    homes: &'h [Home],
+    /// The lines that have the addresses of places.
+    places: HashMap<(Home, u32, u32), u32>,
+    /// Words of the record so far.
+    len: u32,
+    /// Views that are sums in registers; the place in the list is the number of the sum.
+    sums: Vec<View>,
 }
 
 /// Adds the segment of a map.
 pub(super) fn lower(
     lanes: &mut Lanes<'_, '_>,
-    stage: usize,
+    piece: &Piece,
     width: u32,
     code: &[Instr],
 ) -> Result<(), GpuError> {
-    let body = |lanes: &Lanes<'_, '_>, is_silent: bool| {
-        let body = Body::new(Record::new(&[width]), Vec::new());
-        let mut body = if is_silent { body.silent() } else { body };
-        body.lines(lanes, code);
-        body
-    };
-    let Body { record, asked, .. } = body(lanes, true);
-    let key = Generated { kernel: lanes.step.kernel, stage, cut: None, asked };
-    let program = lanes.generated(key, |lanes| Program::Map(body(lanes, false).text));
+    let mut record = Record::new(&[width]);
+    lanes.fill(&piece.recipe, &mut record);
+    let homes = lanes.lowered.homes.as_slice();
+    let number = lanes.generated(piece, None, || Program::Map(body(homes, code).text));
     let threads = u64::from(lanes.count) * u64::from(width);
-    lanes.build.segment_of(program, &record, lanes.level, (lanes.first, threads), 1)
+    lanes.build.segment_of(number, &record, lanes.level, (lanes.first, threads), 1)
 }
 
-impl Body {
-    pub(super) fn new(record: Record, sums: Vec<View>) -> Self {
-        Self { text: String::new(), record, spots: Vec::new(), sums, asked: Vec::new(), is_silent: false }
+/// What a map takes.
+pub(super) fn recipe(homes: &[Home], code: &[Instr]) -> Recipe {
+    body(homes, code).recipe
+}
+
+fn body<'h>(homes: &'h [Home], code: &[Instr]) -> Body<'h> {
+    let mut body = Body::new(1, Vec::new(), homes);
+    body.lines(code);
+    body
+}
+
+impl Lanes<'_, '_> {
+    /// Writes what a line takes behind what is in the record.
+    pub(super) fn fill(&self, recipe: &Recipe, record: &mut Record) {
+        for item in recipe {
+            match *item {
+                Item::Place(view) => record.all(&self.spot(view)),
+                Item::Word(word) => record.push(word),
+            };
+        }
+    }
+}
+
+impl<'h> Body<'h> {
+    /// Lines behind so many words of the record.
+    pub(super) fn new(len: u32, sums: Vec<View>, homes: &'h [Home]) -> Self {
+        let (text, recipe, places) = (String::new(), Recipe::new(), HashMap::new());
+        Self { text, recipe, homes, places, len, sums }
     }
 
-    /// The same without text.
-    pub(super) fn silent(self) -> Self {
-        Self { is_silent: true, ..self }
+    /// What was asked for.
+    pub(super) fn into_recipe(self) -> Recipe {
+        self.recipe
+    }
+
+    /// The text, and the record of lines that read no places, behind its first words.
+    pub(super) fn with_record(self, first: &[u32]) -> (String, Record) {
+        let mut record = Record::new(first);
+        for item in self.recipe {
+            if let Item::Word(word) = item {
+                record.push(word);
+            }
+        }
+        (self.text, record)
     }
 
     /// Writes a line an instruction, then what is kept.
-    pub(super) fn lines(&mut self, lanes: &Lanes<'_, '_>, code: &[Instr]) {
+    pub(super) fn lines(&mut self, code: &[Instr]) {
         for (number, instr) in code.iter().enumerate() {
-            if self.is_silent {
-                for source in &instr.sources {
-                    self.source(lanes, source);
-                }
-                self.attributes(instr.code);
-                continue;
-            }
-            let sources: Vec<String> =
-                instr.sources.iter().map(|source| self.source(lanes, source)).collect();
+            let sources: Vec<String> = instr.sources.iter().map(|source| self.source(source)).collect();
             let result = self.code(instr.code, instr.dtype, &sources);
             let _ = writeln!(self.text, "    let t{number} = {result};");
         }
         for (number, instr) in code.iter().enumerate() {
             if let Some(view) = instr.store {
-                self.store(lanes.spot(view), format_args!("t{number}"));
+                self.store(view, format_args!("t{number}"));
             }
         }
     }
 
     /// Writes a word to the element's place among others.
-    pub(super) fn store(&mut self, spot: Spot, word: std::fmt::Arguments<'_>) {
-        let at = self.spot(spot);
-        if !self.is_silent {
-            let _ = writeln!(self.text, "    st(p{at} + element, {word});");
-        }
+    pub(super) fn store(&mut self, view: View, word: std::fmt::Arguments<'_>) {
+        let at = self.spot(view);
+        let _ = writeln!(self.text, "    st(p{at} + element, {word});");
     }
 
-    /// The number of the line that has the address of a place.
-    fn spot(&mut self, spot: Spot) -> u32 {
-        if let Some(&(_, number)) = self.spots.iter().find(|(known, _)| *known == spot) {
-            self.asked.push(number);
-            return number;
-        }
-        let (number, at) = (self.spots.len() as u32, self.record.len());
-        self.record.all(&spot);
-        self.spots.push((spot, number));
-        self.asked.push(number);
-        if !self.is_silent {
-            let _ = writeln!(self.text, "    let p{number} = row_of({at}u, lane);");
+    /// The number of the line that has the address of a view's place. Of registers that are one run of words, as equal
+    /// constants are, views have one.
+    fn spot(&mut self, view: View) -> u32 {
+        let home = self.homes[view.reg as usize];
+        let reg = if matches!(home, Home::Const(_) | Home::Param(_)) { 0 } else { view.reg };
+        let next = self.places.len() as u32;
+        let number = *self.places.entry((home, reg, view.start)).or_insert(next);
+        if number == next {
+            let _ = writeln!(self.text, "    let p{number} = row_of({}u, lane);", self.len);
+            self.recipe.push(Item::Place(view));
+            self.len += 4;
         }
         number
     }
 
     /// A word of the record.
     pub(super) fn word(&mut self, word: u32) -> String {
-        let at = self.record.len();
-        self.record.push(word);
-        self.said(|| format!("r({at}u)"))
+        let at = self.len;
+        self.recipe.push(Item::Word(word));
+        self.len += 1;
+        format!("r({at}u)")
     }
 
-    /// A piece of text, if there is any.
-    fn said(&self, text: impl FnOnce() -> String) -> String {
-        if self.is_silent { String::new() } else { text() }
-    }
-
-    fn source(&mut self, lanes: &Lanes<'_, '_>, source: &Source) -> String {
+    fn source(&mut self, source: &Source) -> String {
         match source {
-            Source::Local(local) => self.said(|| format!("t{local}")),
+            Source::Local(local) => format!("t{local}"),
             Source::View(view) if self.sums.contains(view) => {
                 let sum = self.sums.iter().position(|sum| sum == view).unwrap_or(0);
-                self.said(|| format!("bitcast<u32>(s{sum})"))
+                format!("bitcast<u32>(s{sum})")
             }
             Source::View(view) => {
-                let at = self.spot(lanes.spot(*view));
-                self.said(|| format!("ld(p{at} + element)"))
+                let at = self.spot(*view);
+                format!("ld(p{at} + element)")
             }
             Source::Scalar(view) => {
-                let at = self.spot(lanes.spot(*view));
-                self.said(|| format!("ld(p{at})"))
+                let at = self.spot(*view);
+                format!("ld(p{at})")
             }
             Source::Const(bits) => self.word(*bits),
         }

@@ -4,16 +4,15 @@
 //! bits do not depend on its batch. Plans for training make none: small gradients vanish among halves, those of values
 //! as well as those of parameters.
 
-use super::map::Generated;
-use super::product::{Product, groups, places, start, text, weight};
+use super::kernels::{Lowered, Piece};
+use super::product::{Product, groups, head, start, text, weight};
 use super::record::Record;
 use super::step::Lanes;
-use super::units::{Fused, Unit};
-use super::worth::chosen;
+use super::units::Unit;
 use super::{Build, Target};
 use crate::error::GpuError;
 use crate::module::{Blocks, PADDED, Program, Squares, Sums};
-use autobatch_ir::plan::{Instr, Kernel, Mode, Plan, Step, StoreKind};
+use autobatch_ir::plan::{Kernel, Mode, Plan, Step, StoreKind};
 use autobatch_shaders::{TERMS, WEIGHT_TERMS};
 use std::collections::{HashMap, HashSet};
 
@@ -92,12 +91,9 @@ impl Matrix {
         }
     }
 
-    /// A kernel's units, with those on matrix units whose products are made there.
-    pub(super) fn chosen(&self, kernel: &Kernel, units: Vec<Unit>) -> Vec<Unit> {
-        match self.squares {
-            Some(_) => chosen(kernel, units),
-            None => units,
-        }
+    /// Whether products are made there.
+    pub(super) const fn multiplies(&self) -> bool {
+        self.squares.is_some()
     }
 
     /// Words of terms or sums that a wave may take: those allowed to it that are in the binding beside the weights'.
@@ -141,11 +137,13 @@ fn extents(product: &Product<'_>, units: Squares) -> (u32, u32, u32) {
 }
 
 /// What lanes of a kernel take.
-pub(super) fn room(build: &Build<'_>, kernel: &Kernel, units: &[Unit]) -> Lane {
+pub(super) fn room(build: &Build<'_>, kernel: &Kernel, lowered: &Lowered) -> Lane {
     let mut lane = Lane::default();
     let Some(of) = build.matrix.squares else { return lane };
-    for unit in units {
-        let Unit::OnMatrix { products, .. } = unit else { continue };
+    for Piece { unit, products, .. } in &lowered.pieces {
+        if !matches!(unit, Unit::OnMatrix { .. }) {
+            continue;
+        }
         for product in &Product::all(kernel, products) {
             let (_, depth, columns) = extents(product, of);
             let row = Room { terms: u64::from(depth / 2), sums: u64::from(columns) };
@@ -183,8 +181,10 @@ pub(super) fn weights(build: &mut Build<'_>, first: usize) -> Result<(), GpuErro
     let mut seen = HashSet::new();
     for step in plan.steps[first..].iter().filter(|step| seen.insert((step.kernel, plan.stores(step)))) {
         let kernel = plan.kernel(step);
-        for unit in build.units(step.kernel).iter() {
-            let Unit::OnMatrix { products, .. } = unit else { continue };
+        for Piece { unit, products, .. } in &build.lowered(step.kernel).pieces {
+            if !matches!(unit, Unit::OnMatrix { .. }) {
+                continue;
+            }
             for product in &Product::all(kernel, products) {
                 let key = weight_record(build, step, product, of);
                 if build.matrix.weights.contains_key(&key) {
@@ -197,6 +197,7 @@ pub(super) fn weights(build: &mut Build<'_>, first: usize) -> Result<(), GpuErro
                 let mut record = key.clone();
                 record.set(2, at);
                 build.matrix.weights.insert(key, at);
+                build.standing.extend_from_slice(record.words());
                 build.segment(Program::Fixed(WEIGHT_TERMS), &record, 0, (0, words), 1)?;
             }
         }
@@ -205,13 +206,15 @@ pub(super) fn weights(build: &mut Build<'_>, first: usize) -> Result<(), GpuErro
 }
 
 /// Adds products on matrix units, and what takes their sums.
-pub(super) fn lower(lanes: &mut Lanes<'_, '_>, fused: &[Fused], code: &[Instr]) -> Result<(), GpuError> {
+pub(super) fn lower(lanes: &mut Lanes<'_, '_>, piece: &Piece) -> Result<(), GpuError> {
     let Some(of) = lanes.build.matrix.squares else { return Ok(()) };
+    let fused = piece.products.as_slice();
     let products = Product::all(lanes.kernel, fused);
     let Some((each, rows)) = products.first().map(|first| (first.columns(), first.rows)) else {
         return Ok(());
     };
-    let (asked, mut record) = places(lanes, fused, code, [rows * each, each, rows]);
+    let mut record = head(fused, [rows * each, each, rows]);
+    lanes.fill(&piece.recipe, &mut record);
     let (first, level) = (lanes.first, lanes.level);
     for (number, product) in products.iter().enumerate() {
         let (piece, depth, columns) = extents(product, of);
@@ -250,9 +253,10 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, fused: &[Fused], code: &[Instr]) 
     // What reads the results comes behind all three.
     lanes.level = level + 2;
     let threads = u64::from(lanes.count) * u64::from(record.words()[0]);
-    let key = Generated { kernel: lanes.step.kernel, stage: fused[0].stage, cut: None, asked };
-    let program = lanes.generated(key, |lanes| {
-        Program::Sums(Sums { groups: groups(fused), tail: text(lanes, fused, code) })
+    let kernel = lanes.kernel;
+    let homes = lanes.lowered.homes.as_slice();
+    let number = lanes.generated(piece, None, || {
+        Program::Sums(Sums { groups: groups(fused), tail: text(kernel, &piece.unit, homes) })
     });
-    lanes.build.segment_of(program, &record, lanes.level, (first, threads), 1)
+    lanes.build.segment_of(number, &record, lanes.level, (first, threads), 1)
 }

@@ -7,6 +7,7 @@
 
 mod finals;
 mod fold;
+mod kernels;
 mod layout;
 mod map;
 mod matrix;
@@ -21,6 +22,7 @@ mod update;
 mod wave;
 mod worth;
 
+pub(crate) use kernels::Known;
 pub(crate) use layout::Space;
 pub(crate) use layout::VECTOR;
 pub use layout::{Layout, Packing, Stored, Want};
@@ -34,12 +36,12 @@ use crate::error::GpuError;
 use crate::module::{Cuts, Program, Squares};
 use autobatch_ir::plan::{FieldId, KernelId, Plan, PlanOutput, Step, Verified};
 use autobatch_shaders::{COLLECT, LOOKUP};
-use map::Generated;
+use kernels::Lowered;
+use map::Cut;
 use matrix::Matrix;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use units::Unit;
 use wave::Wave;
 
 /// Threads of one dispatch at most: what two dimensions of 65,535 groups take, with room for the number
@@ -88,15 +90,17 @@ pub struct Compiled {
     /// Where they begin on the device: behind the tables of a plan that grows, and what these have room for.
     pub tables_at: u32,
     /// What dispatches run.
-    pub programs: Vec<Program>,
+    pub programs: Vec<Arc<Program>>,
     /// The dispatches, in order.
     pub dispatches: Vec<Dispatch>,
-    /// How many of the first dispatches bring parameters into the arena that kernels take whole: they need
-    /// not be played again while neither changes.
+    /// How many of the first dispatches bring parameters to where kernels take them whole, or matrix units in pieces.
     pub prologue: u32,
+    /// What these and the constants leave behind, and where: it stays for all plans that say the same while no parameter
+    /// changes.
+    pub standing: Vec<u32>,
     /// Per step how many dispatches it takes part in.
     pub of_steps: Vec<u32>,
-    /// Words of constants, which go up behind the bound numbers.
+    /// Words of constants, which lie behind the noise.
     pub constants: Vec<u32>,
     /// The stretches of the arena that come back, one behind the other.
     pub back: Vec<Stretch>,
@@ -176,10 +180,11 @@ pub const DEFAULT_SCRATCH: u64 = 16 << 20;
 /// If it takes more than words of 32 bits can count, than the device holds, or longer loops than it plays.
 pub fn compile(plan: &Verified<Plan>, target: Target) -> Result<Compiled, GpuError> {
     let layout = Layout::new(plan, target.packing, Space::Exact)?;
-    compile_from(plan, target, layout, 0)
+    compile_from(plan, target, layout, 0, &mut Known::default())
 }
 
-/// Compiles the waves of a plan from one on, and what comes behind all waves, for a layout.
+/// Compiles the waves of a plan from one on, and what comes behind all waves, for a layout. Of kernels that are known
+/// nothing is found out once more, and no text is written.
 ///
 /// # Errors
 /// As [`compile`].
@@ -188,8 +193,10 @@ pub(crate) fn compile_from(
     target: Target,
     layout: Layout,
     first: usize,
+    known: &mut Known,
 ) -> Result<Compiled, GpuError> {
-    let mut build = Build::new(plan, target, layout);
+    known.make_room();
+    let mut build = Build::new(plan, target, layout, known);
     build.parameters()?;
     let before = first.checked_sub(1).and_then(|last| plan.waves.get(last)).copied();
     matrix::weights(&mut build, before.unwrap_or(0) as usize)?;
@@ -222,12 +229,14 @@ struct Build<'a> {
     scratch: u64,
     /// Records and segments, and where the first is.
     records: (Vec<u32>, u64),
-    programs: Vec<Program>,
-    numbers: HashMap<Program, u32>,
-    /// The numbers of those with generated bodies.
-    generated: HashMap<Generated, u32>,
-    /// Per kernel its units, once a step was met that plays it.
-    units: Vec<Option<Arc<[Unit]>>>,
+    known: &'a mut Known,
+    /// See [`Compiled::standing`]: constants, how many, and the records of what brings parameters.
+    standing: Vec<u32>,
+    programs: Vec<Arc<Program>>,
+    /// By their addresses.
+    numbers: HashMap<usize, u32>,
+    /// Per kernel what is known of it, once a step was met that plays it.
+    met: Vec<Met>,
     wave: Wave,
     dispatches: Vec<Dispatch>,
     /// The step that is being lowered.
@@ -239,9 +248,19 @@ struct Build<'a> {
     outputs: Vec<u32>,
 }
 
+/// A kernel that steps play.
+#[derive(Clone, Default)]
+struct Met {
+    lowered: Option<Arc<Lowered>>,
+    /// Per unit the generated program of its last step.
+    last: Vec<Option<(Cut, u32)>>,
+}
+
 impl<'a> Build<'a> {
-    fn new(plan: &'a Plan, target: Target, layout: Layout) -> Self {
+    fn new(plan: &'a Plan, target: Target, layout: Layout, known: &'a mut Known) -> Self {
         let records_at = layout.tables(plan.tables.len() as u64);
+        let mut standing = layout.constants();
+        standing.push(standing.len() as u32);
         Self {
             plan,
             layout,
@@ -251,10 +270,11 @@ impl<'a> Build<'a> {
             matrix: Matrix::new(plan, target),
             scratch: 0,
             records: (Vec::new(), records_at),
+            known,
+            standing,
             programs: Vec::new(),
             numbers: HashMap::new(),
-            generated: HashMap::new(),
-            units: vec![None; plan.kernels.len()],
+            met: vec![Met::default(); plan.kernels.len()],
             wave: Wave::default(),
             dispatches: Vec::new(),
             step: None,
@@ -269,14 +289,15 @@ impl<'a> Build<'a> {
         self.layout.store(self.plan.stores(step)[param as usize])
     }
 
-    /// The units of a kernel of the plan.
-    fn units(&mut self, kernel: KernelId) -> Arc<[Unit]> {
-        let known = &mut self.units[kernel.index()];
-        let units = known.get_or_insert_with(|| {
-            let kernel = &self.plan.kernels[kernel.index()];
-            self.matrix.chosen(kernel, units::units(kernel)).into()
+    /// What steps of a kernel of the plan have in common.
+    fn lowered(&mut self, kernel: KernelId) -> Arc<Lowered> {
+        let met = &mut self.met[kernel.index()];
+        let lowered = met.lowered.get_or_insert_with(|| {
+            let lowered = self.known.kernel(&self.plan.kernels[kernel.index()], self.matrix.multiplies());
+            met.last.resize(lowered.pieces.len(), None);
+            lowered
         });
-        Arc::clone(units)
+        Arc::clone(lowered)
     }
 
     /// Parameters that kernels take whole go into the arena, word by word, as lookups of their only row.
@@ -289,7 +310,8 @@ impl<'a> Build<'a> {
             })?;
             let stored = self.layout.store(store);
             let mut record = Record::new(&[width, stored.at, 0, ZERO_WORD, 0, 0, 0, to, 0, 0, 0]);
-            record.push(stored.kind);
+            record.push(stored.kind).push(width);
+            self.standing.extend_from_slice(record.words());
             self.segment(Program::Fixed(LOOKUP), &record, 0, (0, elements), 1)?;
         }
         self.end_wave()
@@ -373,6 +395,7 @@ impl<'a> Build<'a> {
             programs: self.programs,
             dispatches: self.dispatches,
             prologue,
+            standing: self.standing,
             of_steps: self.of_steps.into_iter().map(|(count, _)| count).collect(),
             back: self.back,
             outputs: self.outputs,

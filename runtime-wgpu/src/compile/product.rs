@@ -1,14 +1,15 @@
 //! Products, alone or with the line that is their tail: one segment, whatever it computes per element.
 
 use super::Build;
+use super::kernels::{Home, Piece};
 use super::layout::Stored;
-use super::map::{Body, Generated};
+use super::map::{self, Body, Recipe};
 use super::record::Record;
 use super::step::Lanes;
-use super::units::Fused;
+use super::units::{Fused, Unit};
 use crate::error::GpuError;
-use crate::module::{BLOCK_HEAD, PART, Products, Program, Reach, Tile};
-use autobatch_ir::plan::{Instr, Kernel, Part, ProdInit, Stage, Step, View};
+use crate::module::{BLOCK_HEAD, MOST_GROUPS, PART, Products, Program, Reach, Tile};
+use autobatch_ir::plan::{Kernel, Part, ProdInit, Stage, Step, View};
 
 /// A product of the unit, taken apart.
 pub(super) struct Product<'k> {
@@ -47,22 +48,14 @@ impl<'k> Product<'k> {
     }
 }
 
-/// Adds the segment of a product that no line takes.
-pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: usize) -> Result<(), GpuError> {
-    let fused: Vec<Fused> = Fused::alone(lanes.kernel, stage).into_iter().collect();
-    lower_fused(lanes, &fused, &[])
-}
-
 /// Adds the segment of products and the line that takes their sums.
-pub(super) fn lower_fused(
-    lanes: &mut Lanes<'_, '_>,
-    fused: &[Fused],
-    code: &[Instr],
-) -> Result<(), GpuError> {
+pub(super) fn lower(lanes: &mut Lanes<'_, '_>, piece: &Piece) -> Result<(), GpuError> {
+    let fused = piece.products.as_slice();
     let products = Product::all(lanes.kernel, fused);
     let Some(first) = products.first() else { return Ok(()) };
     let (rows, columns) = (first.rows, first.columns());
-    let (asked, mut record) = places(lanes, fused, code, [rows * columns, columns, rows]);
+    let mut record = head(fused, [rows * columns, columns, rows]);
+    lanes.fill(&piece.recipe, &mut record);
     let mut weights = Weights::default();
     let mut depth = 0;
     for (number, product) in products.iter().enumerate() {
@@ -82,15 +75,14 @@ pub(super) fn lower_fused(
         Tile::Four => all_rows * u64::from(columns / 4),
         _ => all_rows,
     };
-    let reach = tile.reach(reach);
-    let cut = Some((tile, reach, packed));
-    let key = Generated { kernel: lanes.step.kernel, stage: fused[0].stage, cut, asked };
-    let program = lanes.generated(key, |lanes| {
-        let (tail, groups) = (text(lanes, fused, code), groups(fused));
+    let (kernel, reach) = (lanes.kernel, tile.reach(reach));
+    let homes = lanes.lowered.homes.as_slice();
+    let number = lanes.generated(piece, Some((tile, reach, packed)), || {
+        let (tail, groups) = (text(kernel, &piece.unit, homes), groups(fused));
         Program::Products(Products { tile, reach, packed, groups, tail })
     });
     let first = lanes.first;
-    lanes.build.segment_of(program, &record, lanes.level, (first, threads), u64::from(columns))?;
+    lanes.build.segment_of(number, &record, lanes.level, (first, threads), u64::from(columns))?;
     lanes.build.last_is_work(all_rows * u64::from(columns) * depth);
     Ok(())
 }
@@ -100,43 +92,45 @@ pub(super) fn groups(fused: &[Fused]) -> Vec<u32> {
     fused.iter().map(|fused| fused.groups.len() as u32).collect()
 }
 
-/// Which places of the tail are the same, and the record so far: what it begins with, a word for where each product's
-/// block begins, and what the tail wants.
-pub(super) fn places(
-    lanes: &Lanes<'_, '_>,
-    fused: &[Fused],
-    code: &[Instr],
-    head: [u32; 3],
-) -> (Vec<u32>, Record) {
-    let body = tail(lanes, fused, code, Body::new(head_of(fused, head), sums(fused)).silent());
-    (body.asked, body.record)
-}
-
-/// The text of the tail.
-pub(super) fn text(lanes: &Lanes<'_, '_>, fused: &[Fused], code: &[Instr]) -> String {
-    tail(lanes, fused, code, Body::new(head_of(fused, [0; 3]), sums(fused))).text
-}
-
-/// What a record begins with, and a word a product.
-fn head_of(fused: &[Fused], head: [u32; 3]) -> Record {
+/// What a record begins with, and a word for where the block of each product begins.
+pub(super) fn head(fused: &[Fused], head: [u32; 3]) -> Record {
     let mut record = Record::new(&head);
-    for _ in fused {
-        record.push(0);
-    }
+    record.all(&[0; MOST_GROUPS][..fused.len()]);
     record
 }
 
-/// The sums, group by group.
-fn sums(fused: &[Fused]) -> Vec<View> {
-    fused.iter().flat_map(|fused| fused.groups.iter().copied()).collect()
+/// The text of a tail.
+pub(super) fn text(kernel: &Kernel, unit: &Unit, homes: &[Home]) -> String {
+    tail(kernel, unit, homes).text
+}
+
+/// What the line of a unit takes: nothing, if it has none.
+pub(super) fn recipe(kernel: &Kernel, unit: &Unit, homes: &[Home]) -> Recipe {
+    match unit {
+        Unit::Stage(stage) => match &kernel.stages[*stage] {
+            Stage::Map { code, .. } => map::recipe(homes, code),
+            Stage::Prod { .. } => tail(kernel, unit, homes).into_recipe(),
+            _ => Recipe::default(),
+        },
+        Unit::Fused { .. } | Unit::OnMatrix { .. } => tail(kernel, unit, homes).into_recipe(),
+    }
 }
 
 /// The tail: its lines, then the sums that others read.
-fn tail(lanes: &Lanes<'_, '_>, fused: &[Fused], code: &[Instr], mut body: Body) -> Body {
-    body.lines(lanes, code);
-    let all = fused.iter().flat_map(|fused| fused.groups.iter().map(|&view| (view, fused.kept)));
-    for (number, (view, _)) in all.enumerate().filter(|(_, (_, kept))| *kept) {
-        body.store(lanes.spot(view), format_args!("bitcast<u32>(s{number})"));
+fn tail<'h>(kernel: &Kernel, unit: &Unit, homes: &'h [Home]) -> Body<'h> {
+    let fused = unit.products(kernel);
+    let code = match unit.tail().map(|tail| &kernel.stages[tail]) {
+        Some(Stage::Map { code, .. }) => code.as_slice(),
+        // Tails are maps.
+        _ => &[],
+    };
+    let all: Vec<(View, bool)> =
+        fused.iter().flat_map(|fused| fused.groups.iter().map(|&view| (view, fused.kept))).collect();
+    let sums = all.iter().map(|(view, _)| *view).collect();
+    let mut body = Body::new(head(&fused, [0; 3]).len(), sums, homes);
+    body.lines(code);
+    for (number, (view, _)) in all.iter().enumerate().filter(|(_, (_, kept))| *kept) {
+        body.store(*view, format_args!("bitcast<u32>(s{number})"));
     }
     body
 }

@@ -6,13 +6,18 @@ pub(super) type Spot = [u32; 4];
 /// The stride of rows that a table names.
 pub(super) const TABLED: u32 = u32::MAX;
 
+/// Words that few records exceed.
+const MOST_WORDS: usize = 96;
+
 /// The words that a template reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Record(Vec<u32>);
 
 impl Record {
     pub(super) fn new(words: &[u32]) -> Self {
-        Self(words.to_vec())
+        let mut record = Vec::with_capacity(MOST_WORDS.max(words.len()));
+        record.extend_from_slice(words);
+        Self(record)
     }
 
     /// The words.

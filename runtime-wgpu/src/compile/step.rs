@@ -4,46 +4,30 @@
 //! nothing is gathered before. A register that is a result, whole, lives in the result's rows; all other
 //! temporaries that reach memory live in scratch rows, one matrix a register, which the next wave uses
 //! again. Results that live elsewhere (a port, a constant, part of a register) are moved at the end, in one
-//! more dispatch.
+//! more dispatch; but for parts of rows of tables that nothing else reads: these are looked up where they are wanted.
 
+use super::kernels::{Home, Lowered, Piece};
 use super::layout::Want;
-use super::map::Generated;
+use super::map::Cut;
 use super::record::{Record, Spot, TABLED};
-use super::units::{Unit, reads, writes};
+use super::units::Unit;
 use super::{Build, MOST_THREADS, fold, map, matrix, product, row};
 use crate::error::GpuError;
 use crate::module::Program;
-use autobatch_ir::plan::{Kernel, Operand, Place, RegKind, Stage, Step, View};
+use autobatch_ir::plan::{Kernel, Operand, Place, Stage, Step, View};
 use autobatch_shaders::{LOOKUP, MOVE};
-
-/// Where a register lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Home {
-    /// Where the operand is.
-    Port,
-    /// In a run of words that all lanes share.
-    Shared(u32),
-    /// In the rows of a result.
-    Result(u32),
-    /// In scratch rows, behind so many words a lane.
-    Scratch(u64),
-    /// Among the edges of a result; of none, if nobody wants them.
-    Edges(Option<u32>),
-}
 
 /// A step's kernel on a stretch of its lanes.
 pub(super) struct Lanes<'b, 'a> {
     pub(super) build: &'b mut Build<'a>,
     pub(super) step: &'a Step,
     pub(super) kernel: &'a Kernel,
-    homes: Vec<Home>,
+    pub(super) lowered: &'b Lowered,
     /// The first lane, and how many.
     pub(super) first: u32,
     pub(super) count: u32,
     /// Where the scratch words of these lanes begin.
     region: u64,
-    /// Per register the level at which all that was written of it can be read.
-    ready: Vec<u32>,
     /// The level of what is being added.
     pub(super) level: u32,
 }
@@ -51,19 +35,18 @@ pub(super) struct Lanes<'b, 'a> {
 /// Adds the units of a step to the wave.
 pub(super) fn lower<'a>(build: &mut Build<'a>, step: &'a Step) -> Result<(), GpuError> {
     let kernel = build.plan.kernel(step);
-    let units = build.units(step.kernel);
-    let (homes, each) = homes(build, step, kernel, &units);
-    let widest = kernel.regs.iter().map(|reg| reg.ty.shape.elements() as u64).max().unwrap_or(1).max(1);
+    let lowered = build.lowered(step.kernel);
     // Whole steps, unless the scratch rows or the threads of a dispatch would be too many.
-    let by_scratch = build.scratch_budget.checked_div(each).unwrap_or(u64::MAX);
-    let room = matrix::room(build, kernel, &units);
+    let by_scratch = build.scratch_budget.checked_div(lowered.scratch).unwrap_or(u64::MAX);
+    let room = matrix::room(build, kernel, &lowered);
     let room_budget = build.matrix.budget(build.scratch_budget);
     let by_room = room.lanes(room_budget);
-    let most = by_scratch.min(by_room).min(MOST_THREADS / widest).clamp(1, u64::from(u32::MAX)) as u32;
+    let most =
+        by_scratch.min(by_room).min(MOST_THREADS / lowered.widest).clamp(1, u64::from(u32::MAX)) as u32;
     let mut first = 0;
     while first < step.rows {
         let count = most.min(step.rows - first);
-        let words = each * u64::from(count);
+        let words = lowered.scratch * u64::from(count);
         // Lanes wait for nothing of the wave, so it may be played in pieces.
         let full = build.wave.scratch + words > build.scratch_budget
             || room.of(count).with(build.wave.matrix).is_more_than(room_budget);
@@ -72,11 +55,9 @@ pub(super) fn lower<'a>(build: &mut Build<'a>, step: &'a Step) -> Result<(), Gpu
         }
         let region = build.wave.scratch;
         build.wave.scratch += words;
-        let ready = vec![0; kernel.regs.len()];
-        let mut lanes =
-            Lanes { build, step, kernel, homes: homes.clone(), first, count, region, ready, level: 0 };
-        for unit in units.iter() {
-            lanes.unit(unit)?;
+        let mut lanes = Lanes { build, step, kernel, lowered: &lowered, first, count, region, level: 0 };
+        for piece in &lowered.pieces {
+            lanes.piece(piece)?;
         }
         lanes.moved_results()?;
         first += count;
@@ -84,77 +65,17 @@ pub(super) fn lower<'a>(build: &mut Build<'a>, step: &'a Step) -> Result<(), Gpu
     Ok(())
 }
 
-/// Where registers live, and the scratch words of a lane.
-fn homes(build: &Build<'_>, step: &Step, kernel: &Kernel, units: &[Unit]) -> (Vec<Home>, u64) {
-    let mut scratch = 0u64;
-    let mut homes = Vec::with_capacity(kernel.regs.len());
-    let in_memory = in_memory(kernel, units);
-    for (number, reg) in kernel.regs.iter().enumerate() {
-        let result = || {
-            let whole = kernel.whole(number as u32);
-            kernel.results.iter().position(|&view| view == whole).map(|result| result as u32)
-        };
-        homes.push(match reg.kind {
-            RegKind::Port => Home::Port,
-            RegKind::Const(bits) => Home::Shared(build.layout.run(Want::Const(bits))),
-            RegKind::Param(param) => {
-                let store = build.plan.stores(step)[param as usize];
-                Home::Shared(build.layout.run(Want::Store(store)))
-            }
-            RegKind::Edges => {
-                let result = kernel.results.iter().position(|view| view.reg == number as u32);
-                Home::Edges(result.map(|result| result as u32))
-            }
-            RegKind::Temp => match result() {
-                Some(result) => Home::Result(result),
-                None => {
-                    let home = Home::Scratch(scratch);
-                    scratch += if in_memory[number] { reg.ty.shape.elements() as u64 } else { 0 };
-                    home
-                }
-            },
-        });
-    }
-    (homes, scratch)
-}
-
-/// Whether a result has to be moved to where it is wanted: it is a port, a constant, part of a register, or there already
-/// under another number.
-pub(super) fn has_moves(kernel: &Kernel) -> bool {
-    kernel.results.iter().enumerate().any(|(number, &view)| match kernel.regs[view.reg as usize].kind {
-        RegKind::Edges => false,
-        RegKind::Temp => view != kernel.whole(view.reg) || kernel.results[..number].contains(&view),
-        RegKind::Port | RegKind::Const(_) | RegKind::Param(_) => true,
-    })
-}
-
-/// Per register whether a unit writes any of it to memory.
-fn in_memory(kernel: &Kernel, units: &[Unit]) -> Vec<bool> {
-    let mut written = vec![false; kernel.regs.len()];
-    let mut note = |stage: usize| {
-        for view in writes(&kernel.stages[stage]) {
-            written[view.reg as usize] = true;
-        }
-    };
-    for unit in units {
-        match unit {
-            Unit::Stage(stage) => note(*stage),
-            Unit::Fused { products, .. } | Unit::OnMatrix { products, .. } => {
-                unit.tail().into_iter().for_each(&mut note);
-                products.iter().filter(|product| product.kept).for_each(|product| note(product.stage));
-            }
-        }
-    }
-    written
-}
-
 impl Lanes<'_, '_> {
     /// Where the words of a view are, lane by lane.
     pub(super) fn spot(&self, view: View) -> Spot {
         let at = |[base, row, stride, width]: Spot| [base.wrapping_add(view.start), row, stride, width];
-        match self.homes[view.reg as usize] {
+        match self.lowered.homes[view.reg as usize] {
             Home::Port => at(self.operand(self.build.plan.operands(self.step)[view.reg as usize])),
-            Home::Shared(base) => at([base, 0, 0, 0]),
+            Home::Const(bits) => at([self.build.layout.run(Want::Const(bits)), 0, 0, 0]),
+            Home::Param(param) => {
+                let store = self.build.plan.stores(self.step)[param as usize];
+                at([self.build.layout.run(Want::Store(store)), 0, 0, 0])
+            }
             Home::Result(result) => at(self.place(result)),
             Home::Scratch(before) => {
                 let base =
@@ -162,8 +83,8 @@ impl Lanes<'_, '_> {
                 let width = self.kernel.whole(view.reg).width;
                 at([base as u32, 0u32.wrapping_sub(self.first), 1, width])
             }
-            // Nothing but results reads edges (rule P11), and those go through `edges`.
-            Home::Edges(_) => [0; 4],
+            // Nothing but results reads edges (rule P11) and what is nowhere: those go through `edges` and `place`.
+            Home::Edges(_) | Home::Nowhere => [0; 4],
         }
     }
 
@@ -188,7 +109,7 @@ impl Lanes<'_, '_> {
 
     /// Where the edges of a register go: the first word, and where the tables of offsets begin.
     pub(super) fn edges(&self, reg: Option<u32>) -> Option<(u32, u32)> {
-        let Home::Edges(Some(result)) = self.homes[reg? as usize] else { return None };
+        let Home::Edges(Some(result)) = self.lowered.homes[reg? as usize] else { return None };
         match self.build.plan.places(self.step)[result as usize] {
             Place::Edges { field, start, offsets } => {
                 let (base, width) = self.build.layout.field(field);
@@ -209,18 +130,18 @@ impl Lanes<'_, '_> {
         })
     }
 
-    /// The number of a generated program, which is made unless the plan has it.
-    pub(super) fn generated(&mut self, key: Generated, made: impl FnOnce(&Self) -> Program) -> u32 {
-        if let Some(&number) = self.build.generated.get(&key) {
-            debug_assert!(
-                self.build.programs[number as usize] == made(self),
-                "what it follows from is the same"
-            );
+    /// The number of the program of a piece, cut so; its body is written unless it is known.
+    pub(super) fn generated(&mut self, piece: &Piece, cut: Cut, made: impl FnOnce() -> Program) -> u32 {
+        let build = &mut *self.build;
+        let last = &mut build.met[self.step.kernel.index()].last[piece.number as usize];
+        if let Some((known, number)) = *last
+            && known == cut
+        {
             return number;
         }
-        let program = made(self);
-        let number = self.build.number(program);
-        self.build.generated.insert(key, number);
+        let program = build.known.generated((self.lowered.number, piece.number, cut), made);
+        let number = build.number_of(program);
+        build.met[self.step.kernel.index()].last[piece.number as usize] = Some((cut, number));
         number
     }
 
@@ -231,32 +152,19 @@ impl Lanes<'_, '_> {
     }
 
     /// Adds a unit, at the level at which all that it reads is there.
-    fn unit(&mut self, unit: &Unit) -> Result<(), GpuError> {
-        let kernel = self.kernel;
-        let stages = unit.stages(kernel);
-        let read = stages.iter().flat_map(|stage| reads(stage));
-        self.level = read.map(|view| self.ready[view.reg as usize]).max().unwrap_or(0);
-        let tail = match unit.tail().map(|tail| &kernel.stages[tail]) {
-            Some(Stage::Map { code, .. }) => code.as_slice(),
-            // Tails are maps.
-            _ => &[],
-        };
-        match unit {
-            Unit::Stage(number) => self.stage(*number, stages[0])?,
-            Unit::Fused { products, .. } => product::lower_fused(self, products, tail)?,
-            Unit::OnMatrix { products, .. } => matrix::lower(self, products, tail)?,
+    fn piece(&mut self, piece: &Piece) -> Result<(), GpuError> {
+        self.level = piece.level;
+        match &piece.unit {
+            Unit::Stage(number) => self.stage(piece, &self.kernel.stages[*number]),
+            Unit::Fused { .. } => product::lower(self, piece),
+            Unit::OnMatrix { .. } => matrix::lower(self, piece),
         }
-        for view in stages.iter().flat_map(|stage| writes(stage)) {
-            let ready = &mut self.ready[view.reg as usize];
-            *ready = (*ready).max(self.level + 1);
-        }
-        Ok(())
     }
 
-    fn stage(&mut self, number: usize, stage: &Stage) -> Result<(), GpuError> {
+    fn stage(&mut self, piece: &Piece, stage: &Stage) -> Result<(), GpuError> {
         match stage {
-            Stage::Prod { .. } => product::lower(self, number),
-            Stage::Map { width, code } => map::lower(self, number, *width, code),
+            Stage::Prod { .. } => product::lower(self, piece),
+            Stage::Map { width, code } => map::lower(self, piece, *width, code),
             Stage::Row { op, sources, dsts } => row::lower(self, *op, sources, dsts),
             Stage::Seg { .. } => fold::lower(self, stage),
             Stage::SegGrad { .. } => fold::lower_gradient(self, stage),
@@ -264,25 +172,33 @@ impl Lanes<'_, '_> {
                 let store = self.build.plan.stores(self.step)[*param as usize];
                 let stored = self.build.layout.store(store);
                 let last = self.kernel.params[*param as usize].shape.elements() as u32 / dst.width - 1;
-                let mut record = Record::new(&[dst.width, stored.at, last]);
-                record.all(&self.spot(*index)).all(&self.spot(*dst)).push(stored.kind);
-                self.segment(Program::Fixed(LOOKUP), &record, dst.width)
+                let look = |lanes: &mut Self, start: u32, width: u32, to: Spot| {
+                    let mut record = Record::new(&[width, stored.at + start, last]);
+                    record.all(&lanes.spot(*index)).all(&to).push(stored.kind).push(dst.width);
+                    lanes.segment(Program::Fixed(LOOKUP), &record, width)
+                };
+                let Some(results) = &piece.results else {
+                    let to = self.spot(*dst);
+                    return look(self, 0, dst.width, to);
+                };
+                for &result in results {
+                    let View { start, width, .. } = self.kernel.results[result as usize];
+                    let to = self.place(result);
+                    look(self, start, width, to)?;
+                }
+                Ok(())
             }
         }
     }
 
     /// Results that live elsewhere go where they are wanted, all in one segment.
     fn moved_results(&mut self) -> Result<(), GpuError> {
-        let mut moves = Vec::new();
-        self.level = 0;
-        for (number, &view) in self.kernel.results.iter().enumerate() {
-            let home = self.homes[view.reg as usize];
-            if home == Home::Result(number as u32) || matches!(home, Home::Edges(_)) {
-                continue;
-            }
-            self.level = self.level.max(self.ready[view.reg as usize]);
-            moves.push(Move::straight(view.width, self.spot(view), self.place(number as u32)));
-        }
+        self.level = self.lowered.moved_level;
+        let moved = |&number: &u32| {
+            let view = self.kernel.results[number as usize];
+            Move::straight(view.width, self.spot(view), self.place(number))
+        };
+        let moves: Vec<Move> = self.lowered.moved.iter().map(moved).collect();
         self.moves(&moves)
     }
 

@@ -4,7 +4,7 @@ use super::layout::Layout;
 use super::record::Spot;
 use autobatch_ir::ParamId;
 use autobatch_ir::module::ParamKind;
-use autobatch_ir::plan::{FinalSum, Plan, StoreKind};
+use autobatch_ir::plan::{Final, FinalSum, Plan, StoreKind};
 
 /// The lookups that touched rows of a table's gradient.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,14 +22,15 @@ pub struct Touches {
 #[must_use]
 pub fn touches(plan: &Plan, layout: &Layout) -> Vec<Touches> {
     let mut all = Vec::new();
-    for (number, store) in plan.stores.iter().enumerate() {
+    let mut of_stores: Vec<Vec<&Final>> = vec![Vec::new(); plan.stores.len()];
+    plan.finals.iter().for_each(|sum| of_stores[sum.store.index()].push(sum));
+    for (store, own) in plan.stores.iter().zip(&of_stores) {
         let StoreKind::Grad(of) = store.kind else { continue };
-        let own = || plan.finals.iter().filter(|sum| sum.store.index() == number);
         let is_table = plan.stores[of.index()].kind == StoreKind::Param(ParamKind::Table);
-        if !is_table || own().any(|sum| sum.sum != FinalSum::Tgrad) {
+        if !is_table || own.iter().any(|sum| sum.sum != FinalSum::Tgrad) {
             continue;
         }
-        let parts = own().flat_map(|sum| &sum.parts);
+        let parts = own.iter().flat_map(|sum| &sum.parts);
         let indices = parts.filter_map(|part| Some((layout.operand(part.x?), part.lanes))).collect();
         let rows = store.ty.shape.dims().first().copied().unwrap_or(1);
         all.push(Touches { param: ParamId::new(of.index()), rows, indices });

@@ -7,6 +7,9 @@
 use crate::module::MOST_GROUPS;
 use autobatch_ir::plan::{Kernel, ListSource, ProdInit, Source, Stage, View};
 
+/// Readers of a register up to which its products are looked at.
+const MOST_READERS: usize = 256;
+
 /// What is one dispatch, unless matrix units multiply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
@@ -43,6 +46,14 @@ impl Unit {
             Self::Stage(_) => None,
             Self::Fused { tail, .. } => Some(*tail),
             Self::OnMatrix { tail, .. } => *tail,
+        }
+    }
+
+    /// How many dispatches it is, one after another.
+    pub(super) const fn depth(&self) -> u32 {
+        match self {
+            Self::Stage(_) | Self::Fused { .. } => 1,
+            Self::OnMatrix { .. } => 3,
         }
     }
 
@@ -83,8 +94,9 @@ impl Fused {
 pub(super) fn units(kernel: &Kernel) -> Vec<Unit> {
     let mut tails: Vec<Vec<Fused>> = vec![Vec::new(); kernel.stages.len()];
     let mut alone = vec![true; kernel.stages.len()];
+    let readers = readers(kernel);
     for (number, alone) in alone.iter_mut().enumerate() {
-        let Some((tail, fused)) = fused(kernel, number) else { continue };
+        let Some((tail, fused)) = fused(kernel, number, &readers) else { continue };
         let taken: usize = tails[tail].iter().map(|other| other.groups.len()).sum();
         let alike = |other: &Fused| rows(kernel, other.stage) == rows(kernel, number);
         if taken + fused.groups.len() <= MOST_GROUPS && tails[tail].iter().all(alike) {
@@ -110,32 +122,62 @@ fn rows(kernel: &Kernel, stage: usize) -> u32 {
     }
 }
 
-/// The line that a product may be fused into, and how.
-fn fused(kernel: &Kernel, number: usize) -> Option<(usize, Fused)> {
-    let Stage::Prod { dst, rows, .. } = &kernel.stages[number] else { return None };
-    let later = kernel.stages.iter().enumerate().skip(number + 1);
-    let touches = |stage: &Stage| reads(stage).iter().any(|view| overlap(*view, *dst));
-    let (tail, line) = later.clone().find(|(_, stage)| touches(stage))?;
-    let Stage::Map { width, code } = line else { return None };
-    let mut groups: Vec<View> = Vec::new();
-    for source in code.iter().flat_map(|instr| &instr.sources) {
-        match *source {
-            Source::View(view) if overlap(view, *dst) => {
-                // A matrix is taken row by row, as it is; of a vector any columns.
-                if !inside(view, *dst) || (*rows > 1 && view != *dst) {
-                    return None;
-                }
-                if !groups.contains(&view) {
-                    groups.push(view);
+/// The stage that results count as: it is behind all others.
+const RESULT: usize = usize::MAX;
+
+/// A view that a stage or a result reads.
+struct Read {
+    stage: usize,
+    view: View,
+    /// Whether a line takes one element of it for all of its own.
+    is_scalar: bool,
+}
+
+/// Per register what reads any of it, in order.
+fn readers(kernel: &Kernel) -> Vec<Vec<Read>> {
+    let mut of: Vec<Vec<Read>> = kernel.regs.iter().map(|_| Vec::new()).collect();
+    let mut note = |stage, view: View, is_scalar| of[view.reg as usize].push(Read { stage, view, is_scalar });
+    for (number, stage) in kernel.stages.iter().enumerate() {
+        if let Stage::Map { code, .. } = stage {
+            for source in code.iter().flat_map(|instr| &instr.sources) {
+                match *source {
+                    Source::View(view) => note(number, view, false),
+                    Source::Scalar(view) => note(number, view, true),
+                    Source::Local(_) | Source::Const(_) => {}
                 }
             }
-            Source::Scalar(view) if overlap(view, *dst) => return None,
-            _ => {}
+        } else {
+            reads(stage).into_iter().for_each(|view| note(number, view, false));
         }
     }
-    let others = later.filter(|&(other, _)| other > tail).flat_map(|(_, stage)| reads(stage));
-    let others: Vec<View> =
-        others.chain(kernel.results.iter().copied()).filter(|&view| overlap(view, *dst)).collect();
+    kernel.results.iter().for_each(|&view| note(RESULT, view, false));
+    of
+}
+
+/// The line that a product may be fused into, and how. A product of a register that is read very often stays alone.
+fn fused(kernel: &Kernel, number: usize, readers: &[Vec<Read>]) -> Option<(usize, Fused)> {
+    let Stage::Prod { dst, rows, .. } = &kernel.stages[number] else { return None };
+    let readers = readers[dst.reg as usize].as_slice();
+    if readers.len() > MOST_READERS {
+        return None;
+    }
+    let later = readers.iter().filter(|read| read.stage > number && overlap(read.view, *dst));
+    let tail = later.clone().next()?.stage;
+    let Stage::Map { width, .. } = kernel.stages.get(tail)? else { return None };
+    let mut groups: Vec<View> = Vec::new();
+    for &Read { view, is_scalar, .. } in later.clone().filter(|read| read.stage == tail) {
+        // A matrix is taken row by row, as it is; of a vector any columns.
+        if is_scalar || !inside(view, *dst) || (*rows > 1 && view != *dst) {
+            return None;
+        }
+        if !groups.contains(&view) {
+            groups.push(view);
+        }
+        if groups.len() > MOST_GROUPS {
+            return None;
+        }
+    }
+    let others: Vec<View> = later.filter(|read| read.stage > tail).map(|read| read.view).collect();
     let kept = !others.is_empty();
     if kept {
         // What others want must be among the groups, and no element twice.
@@ -153,7 +195,7 @@ fn fused(kernel: &Kernel, number: usize) -> Option<(usize, Fused)> {
         }
     }
     let wide = groups.iter().all(|group| group.width == *width);
-    (wide && groups.len() <= MOST_GROUPS).then_some((tail, Fused { stage: number, groups, kept }))
+    wide.then_some((tail, Fused { stage: number, groups, kept }))
 }
 
 fn overlap(a: View, b: View) -> bool {
@@ -208,6 +250,7 @@ pub(super) fn writes(stage: &Stage) -> Vec<View> {
 mod tests {
     use super::*;
     use autobatch_ir::plan::Plan;
+    use std::time::{Duration, Instant};
 
     /// The units of the first kernel of a text.
     fn of(kernel: &str) -> Vec<Unit> {
@@ -284,5 +327,26 @@ mod tests {
             return %2, %1
         }");
         assert_eq!(units, [Unit::Stage(0), Unit::Stage(1)]);
+    }
+
+    #[test]
+    fn lines_of_very_many_products_are_found_without_looking_at_all_stages_for_each() {
+        let many = 20_000;
+        let temps = (1..=2 * many).map(|reg| format!("%{reg}: f32[2]"));
+        let products = (1..=many).map(|reg| format!("prod %{reg} = 0 + %0 . @0[0..2]\n"));
+        let lines = (1..=many).map(|reg| format!("map 2 {{\n t0 = tanh %{reg} -> %{}\n }}\n", many + reg));
+        let start = Instant::now();
+        let units = of(&format!(
+            "kernel k0 @cell (%0: f32[2]) [@0: f32[2,2]] {{
+            temp {}
+            {}{}return %{}
+            }}",
+            temps.collect::<Vec<_>>().join(", "),
+            products.collect::<String>(),
+            lines.collect::<String>(),
+            2 * many
+        ));
+        assert!(units.len() == many && units.iter().all(|unit| !columns(unit).is_empty()));
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     }
 }

@@ -12,7 +12,7 @@ use autobatch_ir::plan::{
     BindError, Kernel, Plan, RegKind, Source, Stage, StoreId, StoreKind, Update, UpdateSource, Verified, View,
 };
 use autobatch_shaders::{Library, SUMSQ, SUMSQ_JOIN, Template, UPDATE, UPDATE_ROWS, UPDATE_SCALARS};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 /// Elements of a tile: those of each state of a parameter stand together.
@@ -112,30 +112,45 @@ pub fn compile_update(plan: &Verified<Plan>) -> Result<Updates, GpuError> {
         }
     }
     let mut updates = Updates { deeds: Vec::new(), params, states, floats: plan.floats, scalars: 0 };
-    // Deeds before this one may read what a later update changes.
-    let mut settled = 0;
+    let mut open = Open::default();
     for update in &plan.updates {
         match update {
             Update::Sumsq { stores } => {
                 updates.deeds.push(Deed::Sumsq { stores: stores.clone(), scalar: updates.scalars });
                 updates.scalars += 1;
-                settled = updates.deeds.len();
+                open.settle();
             }
             Update::Scalars { kernel, sources } => {
                 let kernel = &plan.kernels[kernel.index()];
                 let (program, record) = updates.scalars(kernel, sources);
                 updates.deeds.push(Deed::Scalars { program, record });
                 updates.scalars += kernel.results.len() as u32;
-                settled = updates.deeds.len();
+                open.settle();
             }
             Update::Apply { kernel, touched, sources, targets } => {
                 let kernel = &plan.kernels[kernel.index()];
                 let apply = Apply { plan, kernel, touched: *touched, sources, targets };
-                updates.apply(&apply, &mut settled);
+                updates.apply(&apply, &mut open);
             }
         }
     }
     Ok(updates)
+}
+
+/// Deeds that updates may still join: those before may read what a later one changes.
+#[derive(Default)]
+struct Open {
+    /// By what runs, the head of its record, and how many states a parameter has.
+    deeds: HashMap<(Vec<UpdateProgram>, Record, u32), usize>,
+    /// The parameters that they change.
+    params: HashSet<StoreId>,
+}
+
+impl Open {
+    fn settle(&mut self) {
+        self.deeds.clear();
+        self.params.clear();
+    }
 }
 
 /// One update of a parameter.
@@ -159,7 +174,7 @@ impl Updates {
     }
 
     fn scalars(&self, kernel: &Kernel, sources: &[UpdateSource]) -> (UpdateProgram, Record) {
-        let mut body = Body::new(Record::new(&[]), Vec::new());
+        let mut body = Body::new(0, Vec::new(), &[]);
         let ports = sources.iter().map(|&source| {
             let word = body.word(self.number(source));
             format!("numbers[{word}]")
@@ -170,11 +185,12 @@ impl Updates {
             let word = body.word(self.floats + self.scalars + made as u32);
             let _ = writeln!(body.text, "    numbers[{word}] = {result};");
         }
-        (UpdateProgram { template: UPDATE_SCALARS, body: body.text }, body.record)
+        let (body, record) = body.with_record(&[]);
+        (UpdateProgram { template: UPDATE_SCALARS, body }, record)
     }
 
     /// Adds an update: to a deed with the same code that has not met the parameter, or as a new one.
-    fn apply(&mut self, apply: &Apply<'_>, settled: &mut usize) {
+    fn apply(&mut self, apply: &Apply<'_>, open: &mut Open) {
         let Apply { plan, kernel, touched, sources, targets } = *apply;
         let kind = |store: StoreId| plan.stores[store.index()].kind;
         let param = match kind(targets[0]) {
@@ -187,7 +203,7 @@ impl Updates {
             format!("states[own.state + {}u]", number as u64 * TILE_ELEMENTS)
         };
         let head = [0, 0, (own.len() as u64 * TILE_ELEMENTS) as u32];
-        let mut body = Body::new(Record::new(&head), Vec::new());
+        let mut body = Body::new(head.len() as u32, Vec::new(), &[]);
         let mut gradients = false;
         let mut ports = Vec::with_capacity(sources.len());
         for (number, &source) in sources.iter().enumerate() {
@@ -223,39 +239,35 @@ impl Updates {
             };
             let _ = writeln!(body.text, "    {place} = {rounded};");
         }
-        let of = |template| UpdateProgram { template, body: body.text.clone() };
+        let (text, record) = body.with_record(&head);
+        let of = |template| UpdateProgram { template, body: text.clone() };
         let mut programs = vec![of(UPDATE)];
         if touched {
             programs.push(of(UPDATE_ROWS));
         }
         let states = own.len() as u32;
-        let new =
-            Deed::Apply { programs, record: body.record, touched, params: vec![param], states, gradients };
-        let met = |deed: &Deed| matches!(deed, Deed::Apply { params, .. } if params.contains(&param));
-        if self.deeds[*settled..].iter().any(met) {
-            *settled = self.deeds.len();
+        if !open.params.insert(param) {
+            open.settle();
+            open.params.insert(param);
         }
-        if let Some(params) = self.deeds[*settled..].iter_mut().find_map(|deed| deed.joins(&new)) {
-            params.push(param);
-        } else {
-            self.deeds.push(new);
+        let key = (programs.clone(), record.clone(), states);
+        let next = self.deeds.len();
+        let number = *open.deeds.entry(key).or_insert(next);
+        match self.deeds.get_mut(number) {
+            Some(Deed::Apply { params, .. }) => params.push(param),
+            _ => self.deeds.push(Deed::Apply {
+                programs,
+                record,
+                touched,
+                params: vec![param],
+                states,
+                gradients,
+            }),
         }
     }
 }
 
 impl Deed {
-    /// The parameters that another update joins, if its code is this one's.
-    fn joins(&mut self, other: &Self) -> Option<&mut Vec<StoreId>> {
-        let (
-            Self::Apply { programs, record, states, params, .. },
-            Self::Apply { programs: of, record: with, states: as_many, .. },
-        ) = (self, other)
-        else {
-            return None;
-        };
-        (programs == of && record == with && states == as_many).then_some(params)
-    }
-
     /// What runs.
     #[must_use]
     pub fn programs(&self) -> &[UpdateProgram] {
@@ -268,7 +280,7 @@ impl Deed {
 }
 
 /// Writes the lines of a kernel one element wide; gives its results.
-fn lines(body: &mut Body, kernel: &Kernel, ports: &[String]) -> Vec<String> {
+fn lines(body: &mut Body<'_>, kernel: &Kernel, ports: &[String]) -> Vec<String> {
     // Registers are names: those of ports are given, others are written before they are read.
     let mut names: HashMap<(u32, u32), String> = HashMap::new();
     for (number, port) in ports.iter().enumerate() {

@@ -12,6 +12,7 @@ use super::rounds::Loops;
 use super::{Build, Dispatch, MOST_THREADS};
 use crate::error::GpuError;
 use crate::module::{GROUP, Program};
+use std::sync::Arc;
 
 /// Groups of a dimension.
 const MOST_GROUPS: u64 = 65_535;
@@ -66,13 +67,18 @@ impl Build<'_> {
     }
 
     /// The number of a program, which it gets unless it has one.
-    pub(super) fn number(&mut self, program: Program) -> u32 {
-        if let Some(&number) = self.numbers.get(&program) {
-            return number;
+    fn number(&mut self, program: Program) -> u32 {
+        let program = self.known.program(program);
+        self.number_of(program)
+    }
+
+    /// The number of a program that is known.
+    pub(super) fn number_of(&mut self, program: Arc<Program>) -> u32 {
+        let next = self.programs.len() as u32;
+        let number = *self.numbers.entry(Arc::as_ptr(&program) as usize).or_insert(next);
+        if number == next {
+            self.programs.push(program);
         }
-        let number = self.programs.len() as u32;
-        self.numbers.insert(program.clone(), number);
-        self.programs.push(program);
         number
     }
 
@@ -93,8 +99,8 @@ impl Build<'_> {
         if threads > MOST_THREADS || groups * GROUP > 2 * MOST_THREADS || down > MOST_GROUPS {
             return Err(GpuError::TooLarge {
                 what: "the elements of a lane",
-                needed: threads,
-                limit: MOST_THREADS,
+                needed: threads.saturating_mul(4),
+                limit: MOST_THREADS * 4,
             });
         }
         self.ends(&self.programs[number as usize], record, (first, threads))?;

@@ -5,8 +5,8 @@
 //! a product with a line behind it, or on products side by side, which share theirs. One by itself is made
 //! like those of small kernels: no dispatch of its three can be spared, because squares are stored whole, over rows of others.
 
+use super::kernels::has_moves;
 use super::product::Product;
-use super::step::has_moves;
 use super::units::{Unit, reads, writes};
 use autobatch_ir::plan::Kernel;
 use std::collections::HashSet;
@@ -25,7 +25,8 @@ pub(super) fn chosen(kernel: &Kernel, mut units: Vec<Unit>) -> Vec<Unit> {
     let mut on_matrix: Vec<bool> = saved.iter().map(|&saved| saved > 0).collect();
     let mut by_worth: Vec<usize> = (0..units.len()).filter(|&number| on_matrix[number]).collect();
     by_worth.sort_by_key(|&number| saved[number]);
-    let affords = |on_matrix: &[bool]| dispatches(kernel, &units, on_matrix) <= kernel.stages.len() + 1;
+    let most = kernel.stages.len() + usize::from(!has_moves(kernel));
+    let affords = |on_matrix: &[bool]| dispatches(kernel, &units, on_matrix) <= most;
     // Those that save least go first, until there are few enough; then what can be had beside the others comes back.
     for those in by_worth.chunks(by_worth.len().div_ceil(MOST_TRIES).max(1)) {
         if affords(&on_matrix) {
@@ -74,7 +75,7 @@ enum Shared {
     Own(usize),
 }
 
-/// How many dispatches a step takes at most, with these units on matrix units.
+/// How many dispatches a step takes at most, with these units on matrix units and without what moves results.
 fn dispatches(kernel: &Kernel, units: &[Unit], on_matrix: &[bool]) -> usize {
     let mut ready = vec![0u32; kernel.regs.len()];
     let mut taken = HashSet::new();
@@ -95,5 +96,5 @@ fn dispatches(kernel: &Kernel, units: &[Unit], on_matrix: &[bool]) -> usize {
             *ready = (*ready).max(level + 1);
         }
     }
-    taken.len() + usize::from(has_moves(kernel))
+    taken.len()
 }

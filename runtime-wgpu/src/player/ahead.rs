@@ -75,7 +75,7 @@ impl Ahead {
             return Ok(());
         }
         loaded.prepare(gpu, memory, pipelines)?;
-        let stays = loaded.identity() == identity && leaves_parameters;
+        let stays = leaves_parameters && memory.has_standing(&loaded.compiled);
         let first = if stays { loaded.compiled.prologue as usize } else { 0 };
         if loaded.ahead.as_ref().is_none_or(|ahead| !ahead.fits(memory, first)) {
             loaded.ahead = Self::write(gpu, memory, loaded, first)?;

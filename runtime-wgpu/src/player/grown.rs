@@ -10,7 +10,7 @@ use super::fetch::submitted;
 use super::plans::Loaded;
 use super::{Bound, Player, Resident, Stores, Times, write};
 use crate::border::{Origins, limited};
-use crate::compile::{Compiled, Layout, Room, Space, Target, compile_from};
+use crate::compile::{Compiled, Layout, Space, Target, compile_from};
 use crate::counters::Counters;
 use crate::error::GpuError;
 use autobatch_ir::plan::{Plan, Verified};
@@ -40,11 +40,6 @@ impl Grown {
             && self.loaded.is_for(target)
             && layout.goes_on_from(&self.loaded.compiled.layout)
     }
-}
-
-/// What names the rows of a plan that grows, which do not lie where those of the plan by itself would.
-const fn tenant(identity: u64) -> u64 {
-    !identity
 }
 
 /// Whether a failure may be one of the room that a plan has beside what it takes.
@@ -86,12 +81,12 @@ impl Player {
         let own = layout()?;
         let mut before = grown.take().filter(|grown| grown.is_beginning_of(plan, (target, &own, generation)));
         let waves = before.as_ref().map_or(0, |before| before.waves);
-        let mut compiled = compile_from(plan, target, own, waves)?;
+        let mut compiled = compile_from(plan, target, own, waves, &mut plans.known)?;
         training.before(gpu, memory, plan, keep)?;
         memory.fit(gpu, target, &compiled)?;
         if before.is_some() && memory.generation() != generation {
             before = None;
-            compiled = compile_from(plan, target, layout()?, 0)?;
+            compiled = compile_from(plan, target, layout()?, 0, &mut plans.known)?;
             memory.fit(gpu, target, &compiled)?;
         }
 
@@ -101,8 +96,6 @@ impl Player {
         };
         let limited = limited(plan, steps, &mut origins);
         limited.check(plan, bound.words)?;
-        let like = |before: &&Loaded| compiled.layout.has_constants_of(&before.compiled.layout);
-        let held = before.as_ref().filter(like).map(|before| tenant(before.identity()));
         let known = before.as_ref().map_or([0; 2], |before| before.compiled.layout.bound());
         let mut loaded = plans.lengthen(gpu, (plan, target), before, (compiled, limited), &mut counters)?;
         let compiled = Arc::clone(&loaded.compiled);
@@ -112,20 +105,16 @@ impl Player {
         let prepared = Instant::now();
 
         counters.parameters = memory.bring_parameters(gpu, &plan.stores[..plan.given_stores()], stores)?;
-        let again = held.is_some_and(|held| memory.is_tenant(held));
-        if !again {
-            memory.unsettle();
-        }
-        counters.uploaded += memory.bring_new_numbers(gpu, &compiled, bound, known);
+        let again = memory.stands(&compiled);
+        counters.uploaded += memory.bring_numbers(gpu, &compiled, bound, known);
         let uploaded = Instant::now();
 
-        // The terms of weights on matrix units are those that these steps take.
-        let first = if again && compiled.matrix == Room::default() { compiled.prologue as usize } else { 0 };
+        let first = if again { compiled.prologue as usize } else { 0 };
         counters.of_steps.clone_from(&compiled.of_steps);
         counters.dispatches = (compiled.dispatches.len() - first) as u32;
         let commands = write(gpu, memory, &loaded, (first, keep.then_some(&*training)), &mut counters)?;
         let submitted = submitted(gpu, commands)?;
-        memory.settle(tenant(loaded.identity()));
+        memory.settle(&compiled);
         let encoded = Instant::now();
         let back = compiled.words_back();
         let staging = memory.staging().clone();

@@ -16,6 +16,9 @@ use std::borrow::Cow;
 use std::time::Duration;
 use wgpu::BufferUsages as Usage;
 
+/// Words up to which what is not to be written goes up as well, because a second write costs more.
+const MOST_BETWEEN: u64 = 256;
+
 /// What lives on the device between plays.
 #[derive(Default)]
 pub(super) struct Memory {
@@ -30,8 +33,10 @@ pub(super) struct Memory {
     pub(super) held: Vec<(Type, u64)>,
     /// How these lie there.
     packing: Packing,
-    /// The plan whose constants and whole parameters are in the arena.
-    tenant: Option<u64>,
+    /// What stands in the arena of constants and whole parameters ([`Compiled::standing`]), if that is known.
+    standing: Option<Vec<u32>>,
+    /// What is before them.
+    head: Option<[u32; HEAD as usize]>,
     staging: Growing,
     /// Words that go up, kept so that a play allocates little.
     numbers: Vec<u32>,
@@ -93,7 +98,7 @@ impl Memory {
             self.generation += 1;
         }
         if self.arena.fit(gpu, "the rows of the plan", (arena, size))? {
-            self.tenant = None;
+            (self.standing, self.head) = (None, None);
             self.generation += 1;
         }
         if self.params.fit(gpu, "the parameters", (params, size))? {
@@ -105,7 +110,7 @@ impl Memory {
             let whats = ["the terms of products", "the sums of products"];
             for (number, words) in [terms, sums].into_iter().enumerate() {
                 if self.matrix[number].fit(gpu, whats[number], words, Usage::STORAGE)? {
-                    self.tenant = None;
+                    self.standing = None;
                     self.generation += 1;
                 }
             }
@@ -140,11 +145,13 @@ impl Memory {
         self.arena.buffers.iter().chain(&self.params.buffers).chain(matrix)
     }
 
-    /// The first word of a parameter that is there, and how many it takes.
-    pub(super) fn param(&self, param: StoreId) -> Option<(u64, u64)> {
-        let own = self.packing.words_of(self.held.get(param.index())?.0);
-        let before = self.held[..param.index()].iter();
-        Some((before.map(|held| self.packing.room_of(held.0)).sum(), own))
+    /// Per parameter that is there its first word, and how many it takes.
+    pub(super) fn held_at(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.held.iter().scan(0, |at, held| {
+            let first = *at;
+            *at += self.packing.room_of(held.0);
+            Some((first, self.packing.words_of(held.0)))
+        })
     }
 
     /// How the arena and the parameters are cut.
@@ -176,30 +183,15 @@ impl Memory {
         }
         if bytes > 0 {
             // Those that kernels take whole are in the arena as well.
-            self.tenant = None;
+            self.standing = None;
         }
         gpu.heard()?;
         Ok(bytes)
     }
 
-    /// Writes bound numbers, and constants unless they are there; gives how many bytes went up.
-    pub(super) fn bring_numbers(&mut self, gpu: &Gpu, compiled: &Compiled, bound: Bound<'_>) -> u64 {
-        let numbers = &mut self.numbers;
-        numbers.clear();
-        numbers.extend(head(bound.noise));
-        let [words, floats] = compiled.layout.bound().map(|count| count as usize);
-        numbers.extend_from_slice(&bound.words[..words]);
-        numbers.extend_from_slice(bytemuck::cast_slice(&bound.floats[..floats]));
-        if self.tenant.is_none() {
-            numbers.extend_from_slice(&compiled.constants);
-        }
-        self.arena.write(gpu, 0, numbers);
-        numbers.len() as u64 * 4
-    }
-
-    /// Writes the bound numbers that a plan has gained, behind so many words and floats, and constants unless they are
+    /// Writes the bound numbers that a plan has behind so many words and floats, and constants and noise unless they are
     /// there; gives how many bytes went up.
-    pub(super) fn bring_new_numbers(
+    pub(super) fn bring_numbers(
         &mut self,
         gpu: &Gpu,
         compiled: &Compiled,
@@ -207,39 +199,65 @@ impl Memory {
         known: [u64; 2],
     ) -> u64 {
         let layout = &compiled.layout;
-        let [words, floats] = layout.bound().map(|count| count as usize);
-        let words = &bound.words[known[0] as usize..words];
-        let floats: &[u32] = bytemuck::cast_slice(&bound.floats[known[1] as usize..floats]);
-        let constants = if self.tenant.is_none() { compiled.constants.as_slice() } else { &[] };
         let head = head(bound.noise);
-        let pieces = [
-            (0, head.as_slice()),
-            (u64::from(layout.bound_words()) + known[0], words),
-            (u64::from(layout.bound_floats()) + known[1], floats),
-            (layout.constants_at(), constants),
-        ];
-        for (at, piece) in pieces {
-            self.arena.write(gpu, at, piece);
+        let (is_known, numbers) = (self.head.replace(head) == Some(head), &mut self.numbers);
+        let (mut bytes, mut first) = (0, 0);
+        let mut write = |at: u64, words: &[u32]| {
+            self.arena.write(gpu, at, words);
+            bytes += words.len() as u64 * 4;
+        };
+        numbers.clear();
+        if !is_known || self.standing.is_none() {
+            numbers.extend(head);
         }
-        pieces.iter().map(|(_, piece)| piece.len() as u64 * 4).sum()
+        if self.standing.is_none() {
+            numbers.extend_from_slice(&compiled.constants);
+        }
+        let [words, floats] = layout.bound().map(|count| count as usize);
+        let (words_at, floats_at) = (u64::from(layout.bound_words()), u64::from(layout.bound_floats()));
+        let is_near = self.standing.is_none() && words_at - numbers.len() as u64 <= MOST_BETWEEN;
+        if is_near && known == [0; 2] {
+            // What is between is written by the play's first dispatches.
+            numbers.resize(words_at as usize, 0);
+        } else {
+            write(0, numbers);
+            numbers.clear();
+            first = words_at + known[0];
+        }
+        numbers.extend_from_slice(&bound.words[known[0] as usize..words]);
+        let floats: &[u32] = bytemuck::cast_slice(&bound.floats[known[1] as usize..floats]);
+        if first + numbers.len() as u64 == floats_at + known[1] {
+            numbers.extend_from_slice(floats);
+        } else {
+            write(floats_at + known[1], floats);
+        }
+        write(first, numbers);
+        bytes
     }
 
-    /// Makes room for what a plan keeps in the arena; says whether it is there still.
-    pub(super) fn is_tenant(&mut self, identity: u64) -> bool {
-        if self.tenant != Some(identity) {
-            self.tenant = None;
+    /// Whether what a plan wants to stand in the arena is there.
+    pub(super) fn has_standing(&self, compiled: &Compiled) -> bool {
+        self.standing.as_ref() == Some(&compiled.standing)
+    }
+
+    /// The same before its play, which puts it there otherwise.
+    pub(super) fn stands(&mut self, compiled: &Compiled) -> bool {
+        if !self.has_standing(compiled) {
+            self.standing = None;
         }
-        self.tenant.is_some()
+        self.standing.is_some()
     }
 
     /// Parameters changed on the device: those that the arena holds as well are old.
     pub(super) fn unsettle(&mut self) {
-        self.tenant = None;
+        self.standing = None;
     }
 
-    /// A plan was submitted whose constants and whole parameters are in the arena from now on.
-    pub(super) fn settle(&mut self, identity: u64) {
-        self.tenant = Some(identity);
+    /// A plan was submitted, and what it wants to stand in the arena is there from now on.
+    pub(super) fn settle(&mut self, compiled: &Compiled) {
+        if self.standing.is_none() {
+            self.standing = Some(compiled.standing.clone());
+        }
     }
 
     /// The first commands of a play: gradients become zero.

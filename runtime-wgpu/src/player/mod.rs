@@ -281,9 +281,9 @@ impl Player {
         let prepared = Instant::now();
 
         counters.parameters = memory.bring_parameters(gpu, &plan.stores[..plan.given_stores()], stores)?;
-        let again = memory.is_tenant(identity);
+        let again = memory.stands(&compiled);
         let first = if again { compiled.prologue as usize } else { 0 };
-        counters.uploaded += memory.bring_numbers(gpu, &compiled, bound);
+        counters.uploaded += memory.bring_numbers(gpu, &compiled, bound, [0; 2]);
         let uploaded = Instant::now();
 
         counters.of_steps.clone_from(&compiled.of_steps);
@@ -297,7 +297,7 @@ impl Player {
             None => write(gpu, memory, loaded, (first, keep.then_some(&*training)), &mut counters)?,
         };
         let submitted = submitted(gpu, commands)?;
-        memory.settle(identity);
+        memory.settle(&compiled);
         // What is prepared now may let words come back through another buffer.
         let staging = memory.staging().clone();
         let encoded = Instant::now();

@@ -8,6 +8,7 @@ use crate::module::{Cuts, Program};
 use crate::options::Arithmetic;
 use autobatch_shaders::{Library, Numbers};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// So many pipelines are kept; those that plans hold stay with them.
 const MOST_PIPELINES: usize = 4096;
@@ -22,7 +23,9 @@ pub(super) struct Layouts {
 pub(super) struct Pipelines {
     library: Library,
     layouts: HashMap<Cuts, Layouts>,
-    kept: HashMap<Cuts, HashMap<Program, wgpu::ComputePipeline>>,
+    kept: HashMap<Cuts, HashMap<Arc<Program>, wgpu::ComputePipeline>>,
+    /// Those that were asked for, by the addresses of the programs that are kept alive here: texts are long.
+    asked: HashMap<(usize, Cuts), (Arc<Program>, wgpu::ComputePipeline)>,
     made: u32,
     file: PipelineFile,
 }
@@ -40,6 +43,7 @@ impl Pipelines {
             library: Library::new(exact, gpu.joins()).with(gpu.numbers()),
             layouts: HashMap::new(),
             kept: HashMap::new(),
+            asked: HashMap::new(),
             made: 0,
             file: PipelineFile::open(gpu),
         }
@@ -59,19 +63,31 @@ impl Pipelines {
     pub(super) fn get(
         &mut self,
         gpu: &Gpu,
-        program: &Program,
+        program: &Arc<Program>,
         cuts: Cuts,
     ) -> Result<wgpu::ComputePipeline, GpuError> {
-        if let Some(pipeline) = self.kept.get(&cuts).and_then(|kept| kept.get(program)) {
+        let name = (Arc::as_ptr(program) as usize, cuts);
+        if let Some((_, pipeline)) = self.asked.get(&name) {
             return Ok(pipeline.clone());
         }
-        let pipeline = self.make(gpu, program, cuts)?;
-        let kept = self.kept.entry(cuts).or_default();
-        if kept.len() >= MOST_PIPELINES {
-            kept.clear();
+        let known = self.kept.get(&cuts).and_then(|kept| kept.get(program)).cloned();
+        let pipeline = match known {
+            Some(pipeline) => pipeline,
+            None => {
+                let pipeline = self.make(gpu, program, cuts)?;
+                let kept = self.kept.entry(cuts).or_default();
+                if kept.len() >= MOST_PIPELINES {
+                    kept.clear();
+                }
+                kept.insert(Arc::clone(program), pipeline.clone());
+                self.made += 1;
+                pipeline
+            }
+        };
+        if self.asked.len() >= MOST_PIPELINES {
+            self.asked.clear();
         }
-        kept.insert(program.clone(), pipeline.clone());
-        self.made += 1;
+        self.asked.insert(name, (Arc::clone(program), pipeline.clone()));
         Ok(pipeline)
     }
 

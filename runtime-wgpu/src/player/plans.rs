@@ -9,7 +9,7 @@ use super::build::binding;
 use super::memory::Memory;
 use super::pipelines::Pipelines;
 use crate::border::{self, Limited, Origins};
-use crate::compile::{Compiled, Target, compile};
+use crate::compile::{Compiled, Known, Layout, Space, Target, compile_from};
 use crate::counters::Counters;
 use crate::device::Gpu;
 use crate::error::GpuError;
@@ -69,6 +69,8 @@ pub(super) struct Plans {
     loaded: Vec<Loaded>,
     spare_tables: Vec<Growing>,
     spare_numbers: Vec<Growing>,
+    /// What compiling keeps from plan to plan.
+    pub(super) known: Known,
     clock: u64,
 }
 
@@ -108,7 +110,8 @@ impl Plans {
         target: Target,
         (stays, counters): (Option<u64>, &mut Counters),
     ) -> Result<Loaded, GpuError> {
-        let mut compiled = compile(plan, target)?;
+        let layout = Layout::new(plan, target.packing, Space::Exact)?;
+        let mut compiled = compile_from(plan, target, layout, 0, &mut self.known)?;
         let words = std::mem::take(&mut compiled.tables);
         self.make_room(words.len() as u64, stays);
         let tables = self.tables(gpu, words.len() as u64)?;

@@ -25,6 +25,7 @@ mod models;
 mod parts;
 mod play;
 mod session;
+mod standing;
 mod together;
 mod training;
 mod translate;

@@ -172,7 +172,7 @@ impl Bench {
         let plan = case.plan();
         let compiled = compile(&plan, self.player.target().expect("open")).expect("fits");
         for program in &compiled.programs {
-            if let Program::Products(products) = program {
+            if let Program::Products(products) = &**program {
                 let sums: u32 = products.groups.iter().sum();
                 assert_eq!(sums, case.groups + u32::from(case.twice), "one dispatch");
                 self.played.entry(products.tile).or_default().insert(products.reach);

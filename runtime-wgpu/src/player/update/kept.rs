@@ -7,11 +7,14 @@ use crate::device::Gpu;
 use crate::error::GpuError;
 use autobatch_ir::ParamId;
 use autobatch_ir::plan::{Plan, StoreId, StoreKind};
+use std::collections::HashMap;
 
 /// The gradients that a play left in the arena.
 pub(super) struct Made {
     /// The parameters with the stores of their gradients, and where these are.
     pub(super) gradients: Vec<(ParamId, StoreId, (u64, u64))>,
+    /// Where the gradient of each parameter is that has one.
+    pub(super) by_param: HashMap<u32, (u64, u64)>,
     /// All of them.
     pub(super) region: (u64, u64),
     pub(super) touches: Vec<Touches>,
@@ -29,15 +32,15 @@ impl Made {
         for (param, store) in gradient_stores(plan) {
             gradients.extend(layout.gradient(store).map(|run| (param, store, run)));
         }
+        let by_param = gradients.iter().rev().map(|&(param, _, run)| (param.index() as u32, run)).collect();
         let region = layout.gradients();
         let (touches, tables) = (touches(plan, layout), tables.clone());
-        Self { gradients, region, touches, tables, summed, listed: false }
+        Self { gradients, by_param, region, touches, tables, summed, listed: false }
     }
 
     /// Where a parameter's gradient is.
     pub(super) fn gradient(&self, param: StoreId) -> Option<(u64, u64)> {
-        let own = self.gradients.iter().find(|made| made.0.index() == param.index());
-        own.map(|made| made.2)
+        self.by_param.get(&param.0).copied()
     }
 
     /// Whether a plan makes the gradients of the same parameters, in the same sizes: another module may number its stores

@@ -239,13 +239,12 @@ impl Training {
     /// Where gradient, value and states of every parameter are.
     fn runs(&self, updates: &Updates, memory: &Memory) -> Vec<[Run; 3]> {
         let mut runs = Vec::with_capacity(updates.params);
-        for param in (0..memory.held.len() as u32).map(StoreId) {
+        for (param, (at, words)) in (0..).map(StoreId).zip(memory.held_at()) {
             let gradient = self.last.as_ref().and_then(|made| made.gradient(param));
             let gradient = gradient.map(|(at, words)| run_of(&memory.arena, at, words));
-            let value = memory.param(param).map(|(at, words)| run_of(&memory.params, at, words));
             runs.push([
                 gradient.unwrap_or_default(),
-                value.unwrap_or_default(),
+                run_of(&memory.params, at, words),
                 self.states.run(param).clone(),
             ]);
         }
@@ -398,7 +397,7 @@ impl Player {
         let Some(Resident { gpu, memory, training, .. }) = &self.resident else { return Err(gone()) };
         gpu.heard()?;
         let patience = Duration::from_secs(self.options.patience.max(1));
-        let (at, words) = memory.param(param).ok_or_else(gone)?;
+        let (at, words) = memory.held_at().nth(param.index()).ok_or_else(gone)?;
         let pieces = memory.params.pieces(at, words);
         let pieces: Vec<_> =
             pieces.map(|(buffer, byte, range)| (buffer, byte, range.end - range.start)).collect();

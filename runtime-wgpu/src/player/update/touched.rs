@@ -12,7 +12,7 @@ use crate::module::{Cuts, GROUP};
 use crate::player::build::{Build, binding, storage, uniform};
 use autobatch_ir::plan::StoreId;
 use autobatch_shaders::{Library, TOUCH};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use wgpu::BufferUsages as Usage;
@@ -125,9 +125,8 @@ impl Touched {
         let mut listing = if *summed {
             let mut listing = Listing::clone(before);
             // What was not listed before is not known now: all its rows count as touched.
-            listing
-                .tables
-                .retain(|&param, _| touches.iter().any(|touch| touch.param.index() as u32 == param));
+            let known: HashSet<u32> = touches.iter().map(|touch| touch.param.index() as u32).collect();
+            listing.tables.retain(|param, _| known.contains(param));
             listing
         } else {
             Listing::of(touches, before.rows.clone())
@@ -223,6 +222,7 @@ mod tests {
     use crate::options::Options;
     use crate::player::fetch::{read, submitted};
     use autobatch_ir::ParamId;
+    use std::collections::HashMap;
     use std::time::Duration;
 
     #[test]
@@ -234,6 +234,7 @@ mod tests {
         let tables = gpu.buffer("tables", 64, Usage::STORAGE).expect("there is memory");
         let made = |lookups: &Range<u32>, summed: bool| Made {
             gradients: Vec::new(),
+            by_param: HashMap::new(),
             region: (0, 0),
             touches: vec![Touches {
                 param: ParamId::new(0),

@@ -24,7 +24,7 @@ fn targets() -> Vec<Target> {
 /// How many dispatches each step takes part in, and how many of all dispatches are made of squares.
 fn counted(plan: &Verified<Plan>, target: Target) -> (Vec<u32>, usize) {
     let compiled = compile(plan, target).expect("fits");
-    let is_matrix = |program: u32| matches!(compiled.programs[program as usize], Program::Matrix(_));
+    let is_matrix = |program: u32| matches!(*compiled.programs[program as usize], Program::Matrix(_));
     let squares = compiled.dispatches.iter().filter(|dispatch| is_matrix(dispatch.program)).count();
     (compiled.of_steps, squares)
 }

@@ -175,8 +175,8 @@ fn target(strict: bool) -> Target {
 /// The shapes of a plan's products on matrix units.
 fn blocks(plan: &Verified<Plan>, strict: bool) -> Vec<Blocks> {
     let compiled = compile(plan, target(strict)).expect("fits");
-    let of = |program: &Program| match program {
-        Program::Matrix(blocks) => Some(*blocks),
+    let of = |program: &Arc<Program>| match **program {
+        Program::Matrix(blocks) => Some(blocks),
         _ => None,
     };
     compiled.programs.iter().filter_map(of).collect()
