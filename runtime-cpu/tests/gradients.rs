@@ -139,6 +139,36 @@ fn a_weight_taller_than_one_packing_of_x_and_wider_than_a_stripe_is_a_chain_too(
     }
 }
 
+/// Every height of a tile, over panels that end anywhere around a vector: as a gradient of a weight, and as a product of two matrices
+/// whose second is read where it is.
+#[test]
+fn every_height_of_tile_gives_the_bits_of_the_chain() {
+    let mut random = Random::seeded();
+    let (most, count) = if cfg!(miri) { (9, 5) } else { (29, 5) };
+    for n in [1, 4, 5, 8, 9, 15, 16, 17, 31, 32, 33, 48, 49] {
+        let (x, dy) = (random.floats(count * most), random.floats(count * n));
+        let before = random.floats(most * n);
+        let mut expected = before.clone();
+        for (at, slot) in expected.iter_mut().enumerate() {
+            *slot = (0..count).fold(*slot, |acc, r| x[r * most + at / n].mul_add(dy[r * n + at % n], acc));
+        }
+        let x_runs = [Run { rows: Rows::range(&x, most, 0), count }];
+        let dy_runs = [Run { rows: Rows::range(&dy, n, 0), count }];
+        for (isa, k) in isas().into_iter().flat_map(|isa| (1..=most).map(move |k| (isa, k))) {
+            let grad = WeightGrad { isa, k, n, x: &x_runs, dy: &dy_runs, accumulate: true };
+            let mut found = [before[..k * n].to_vec(), before[..k * n].to_vec()];
+            let [sum, product] = &mut found;
+            grad.run(RowsMut::new(sum, n), &mut Scratch::new()).expect("the sizes agree");
+            let (a, b) = (Matrix::new(&x, most, count, k).transposed(), Matrix::new(&dy, n, count, n));
+            multiply(isa, a, b, RowsMut::new(product, n), true, &mut Scratch::new())
+                .expect("the sizes agree");
+            for found in &found {
+                assert!(bits(found) == bits(&expected[..k * n]), "{isa} {k} rows n {n}");
+            }
+        }
+    }
+}
+
 #[test]
 fn column_sums_add_row_after_row() {
     let mut random = Random::seeded();

@@ -124,6 +124,40 @@ fn every_instruction_set_gives_the_bits_of_the_scalar_chain_on_random_shapes() {
     }
 }
 
+/// Every height of a tile beside every number of panels, whose last ends anywhere around a vector, with rows in place and gathered.
+#[test]
+fn every_shape_of_tile_gives_the_bits_of_the_scalar_chain() {
+    let mut random = Random::seeded();
+    let (most_lanes, most_panels) = if cfg!(miri) { (9, 3) } else { (29, 9) };
+    // Steps are made in fours: one such, and one more.
+    let k = 5;
+    let columns = (0..most_panels).flat_map(|panel| [1, 8, 9, 16, 17, 32].map(|more| panel * 32 + more));
+    let wide = [1024; 2].map(|page| random.floats(most_lanes * page));
+    for n in columns {
+        let w = random.floats(k * n);
+        let bias = random.floats(n);
+        for (x, stride) in [(&wide[0], k), (&wide[1], 1024)] {
+            let expected: Vec<f32> = (0..most_lanes * n)
+                .map(|at| chain(bias[at % n], &x[at / n * stride..][..k], &w, n, at % n))
+                .collect();
+            for isa in isas() {
+                let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).expect("the sizes agree");
+                let part = [Part { rows: Rows::range(x, stride, 0), k }];
+                let product = Product::new(&weights, &part, Start::Bias(&bias));
+                for lanes in 1..=most_lanes {
+                    let mut out = vec![f32::NAN; lanes * n];
+                    let rows = RowsMut::new(&mut out, n);
+                    product.run(0..lanes, rows, &mut Scratch::new()).expect("the sizes agree");
+                    assert!(
+                        bits(&out) == bits(&expected[..lanes * n]),
+                        "{isa} {lanes} lanes n {n} stride {stride}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_row_has_the_same_bits_alone_and_at_every_position_of_a_large_batch() {
     let mut random = Random::seeded();

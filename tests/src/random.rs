@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A failure prints its seed; `AUTOBATCH_SEED=n` runs that seed alone. `AUTOBATCH_TEST=long`
-//! multiplies the number of seeds by twenty.
+//! multiplies the number of seeds by twenty, `AUTOBATCH_TEST=short` divides it by twelve.
 
 mod act;
 mod coverage;
@@ -32,18 +32,18 @@ pub use recipe::{Body, Instance, Options, Profile, Reach, Recipe, Step};
 pub use rng::Rng;
 pub use shrink::shrink;
 
-use crate::trials::{asked_seed, trials};
+use crate::trials::{asked_seed, cases};
 use autobatch_ir::hash::avalanche;
 use autobatch_ir::{GraphData, Module};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The seeds of a randomised test: `0..count`, more in long runs, or the one that the environment
-/// names.
+/// The seeds of a randomised test: `0..count`, more in long runs, fewer in short ones, or the one that
+/// the environment names.
 #[must_use]
 pub fn seeds(count: u64) -> Vec<u64> {
     match asked_seed() {
         Some(seed) => vec![seed],
-        None => (0..trials(count, 20 * count)).collect(),
+        None => (0..cases(count)).collect(),
     }
 }
 

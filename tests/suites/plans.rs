@@ -13,6 +13,7 @@ use autobatch_ir::{Weights, reference};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request, RowOrder};
 use autobatch_tests::random::{Options, Profile, check, seeds};
+use autobatch_tests::trials::asked_seed;
 use autobatch_tests::written::{self, Numbers};
 use std::cell::Cell;
 
@@ -149,7 +150,7 @@ fn plans_of_many_graphs_are_proved_under_every_policy() {
             if sized { holds_once_each(graph, false) } else { Ok(()) }
         });
     }
-    let alone = std::env::var_os("AUTOBATCH_SEED").is_some();
+    let alone = asked_seed().is_some();
     let (proved, asked) = (proved.get(), seeds(500).len());
     assert!(alone || proved >= asked, "{proved} graphs have 20 to 200 applications, {asked} are wanted");
 }

@@ -231,7 +231,7 @@ fn losses_have_their_values() {
 
 /// All row folds of one row, as one list of numbers.
 #[inline(always)]
-fn all_folds(x: &[f32], out: &mut [f32]) -> [f32; 9] {
+pub(crate) fn all_folds(x: &[f32], out: &mut [f32]) -> [f32; 9] {
     row::softmax(x, out);
     let soft = row::sum(out);
     row::log_softmax(x, out);

@@ -21,13 +21,15 @@ pub(crate) struct Unary {
 /// Writes a module of loops compiled for some target features, each callable only where `detected`
 /// is true.
 macro_rules! loops_for {
-    ($module:ident, $features:literal, [$($detect:tt),*], $($name:ident)*) => {
-        #[cfg(target_arch = "x86_64")]
+    ($arch:literal, $module:ident, $features:literal, $detected:expr, $($name:ident)*) => {
+        #[cfg(target_arch = $arch)]
         pub(crate) mod $module {
             use super::scalar;
+            #[cfg(target_arch = "x86_64")]
+            use std::arch::is_x86_feature_detected as has;
 
             pub(crate) fn detected() -> bool {
-                $(std::arch::is_x86_feature_detected!($detect))&&*
+                $detected
             }
 
             $(pub(crate) fn $name(x: &[f32], out: &mut [f32]) {
@@ -48,14 +50,23 @@ macro_rules! loops_for {
 /// Applies `loops_for` to each instruction set, and lists the functions.
 macro_rules! unary_functions {
     ($($name:ident)*) => {
-        loops_for!(avx2, "avx2,fma", ["avx2", "fma"], $($name)*);
-        loops_for!(avx512, "avx512f,avx512dq,fma", ["avx512f", "avx512dq", "fma"], $($name)*);
+        loops_for!("aarch64", neon, "neon", true, $($name)*);
+        loops_for!("x86_64", avx2, "avx2,fma", has!("avx2") && has!("fma"), $($name)*);
+        loops_for!(
+            "x86_64",
+            avx512,
+            "avx512f,avx512dq,fma",
+            has!("avx512f") && has!("avx512dq") && has!("fma"),
+            $($name)*
+        );
 
         /// Every unary function of `scalar`.
         pub(crate) fn unary_functions() -> Vec<Unary> {
             vec![$({
                 #[allow(unused_mut)]
                 let mut loops: Vec<(&'static str, Loop)> = Vec::new();
+                #[cfg(target_arch = "aarch64")]
+                loops.extend([("neon", neon::$name as Loop)]);
                 #[cfg(target_arch = "x86_64")]
                 {
                     if avx2::detected() {
@@ -83,7 +94,7 @@ pub(crate) fn unary(name: &str) -> Unary {
 
 /// Every 8209th bit pattern, and all near the borders of the formats and of the functions' own
 /// cases.
-fn inputs() -> Vec<f32> {
+pub(crate) fn inputs() -> Vec<f32> {
     let mut inputs: Vec<f32> = (0..=u32::MAX).step_by(8209).map(f32::from_bits).collect();
     let borders = [
         0.0,
@@ -143,7 +154,7 @@ fn vector_loops_give_the_bits_of_the_scalar_functions() {
 
 /// The functions of several arguments in one loop: a pair in, all results out.
 #[inline(always)]
-fn many_arguments(a: f32, b: f32) -> [f32; 8] {
+pub(crate) fn many_arguments(a: f32, b: f32) -> [f32; 8] {
     [
         scalar::pow(a, b),
         scalar::min(a, b),
@@ -154,6 +165,14 @@ fn many_arguments(a: f32, b: f32) -> [f32; 8] {
         scalar::add(scalar::mul(a, b), a),
         scalar::fma(a, b, a),
     ]
+}
+
+#[cfg(target_arch = "aarch64")]
+#[target_feature(enable = "neon")]
+fn many_arguments_neon(a: &[f32], b: &[f32], out: &mut [[f32; 8]]) {
+    for ((result, &a), &b) in out.iter_mut().zip(a).zip(b) {
+        *result = many_arguments(a, b);
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -205,6 +224,12 @@ fn functions_of_several_arguments_give_the_same_bits_in_vector_loops() {
         *result = many_arguments(a, b);
     }
     check("itself", &out);
+    #[cfg(target_arch = "aarch64")]
+    {
+        // SAFETY: every such machine has NEON.
+        unsafe { many_arguments_neon(&a, &b, &mut out) };
+        check("neon", &out);
+    }
     #[cfg(target_arch = "x86_64")]
     {
         if avx2::detected() {

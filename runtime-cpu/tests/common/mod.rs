@@ -36,9 +36,9 @@ impl Random {
     }
 }
 
-/// `count` cases, many more when `AUTOBATCH_TEST=long` asks for it, few under Miri.
+/// `count` cases, many more or few as `AUTOBATCH_TEST` asks for, few under Miri.
 pub(crate) fn cases(count: usize) -> usize {
-    if cfg!(miri) { 3 } else { trials::trials(count, 20 * count) }
+    if cfg!(miri) { 3 } else { trials::cases(count as u64) as usize }
 }
 
 pub(crate) fn bits(values: &[f32]) -> Vec<u32> {
