@@ -8,7 +8,7 @@ use autobatch_ir::{CellOfAny, Graph, ModuleBuilder, Value};
 use std::borrow::Borrow;
 
 /// A layer of an encoder (Vaswani et al. 2017), by the formula of `torch.nn.TransformerEncoderLayer`. With `A` a
-/// [multi-head attention](crate::MultiHeadAttention), `N1` and `N2` [`LayerNorm`]s, `D` dropout and `F(x) = D(act(x · W1 +
+/// [multi-head attention](crate::MultiHeadAttention), `N1` and `N2` [`LayerNorm`](crate::LayerNorm)s, `D` dropout and `F(x) = D(act(x · W1 +
 /// b1)) · W2 + b2`:
 /// ```text
 /// norms behind   y = N1(x + D(A(x)))       z = N2(y + D(F(y)))
@@ -104,7 +104,7 @@ impl TransformerEncoderLayer {
 }
 
 /// `LAYERS` [`TransformerEncoderLayer`]s named `name.layers.0`, `name.layers.1` and so on, each over what the one below gives, and
-/// behind layers with norms before their parts a last [`LayerNorm`] `name.norm`.
+/// behind layers with norms before their parts a last [`LayerNorm`](crate::LayerNorm) `name.norm`.
 ///
 /// ```
 /// use autobatch_ir::{EmitError, Graph, ModuleBuilder};
