@@ -106,6 +106,7 @@ impl PlanCache {
     /// Forgets all plans.
     pub fn clear(&mut self) {
         self.plans.clear();
+        self.forgotten = None;
     }
 
     /// How often plans were found so far.
