@@ -1,4 +1,4 @@
-//! How long rounds take when tasks wait for many values, one after the other: each round plans, verifies and plays
+//! How long rounds take when tasks wait for many values, one after the other: each round plans, verifies and executes
 //! what is new, over the rows that are there, so a round late in a long task costs what an early one does.
 //!
 //! ```text

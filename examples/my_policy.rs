@@ -5,7 +5,7 @@
 //! cargo run --release --example my_policy -- 64
 //! ```
 //!
-//! A policy sees numbers only: the type of every node and its operands. It is used by a planner, which
+//! A policy sees numbers only: the type of every job and its operands. It is used by a planner, which
 //! checks its orders, or by a session.
 
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
@@ -16,7 +16,7 @@ use autobatch::prelude::*;
 use autobatch::random::Random;
 use std::cmp::Reverse;
 
-/// Fires the ready type that holds the node from which the longest chain to the end of the graph starts.
+/// Fires the ready type that holds the job from which the longest chain to the end of the graph starts.
 struct LongestChain;
 
 impl Schedule for LongestChain {
@@ -30,36 +30,33 @@ impl Schedule for LongestChain {
     }
 
     fn schedule(&self, problem: &Problem<'_>, _: &mut Scratch) -> Batches {
-        let nodes = problem.len();
-        let (mut height, mut waits, mut consumers) =
-            (vec![0; nodes], vec![0; nodes], vec![Vec::new(); nodes]);
-        for node in (0..nodes).rev() {
-            for &operand in problem.operands(node) {
-                height[operand as usize] = height[operand as usize].max(height[node] + 1);
-                consumers[operand as usize].push(node);
-                waits[node] += 1;
+        let jobs = problem.len();
+        let (mut height, mut waits, mut consumers) = (vec![0; jobs], vec![0; jobs], vec![Vec::new(); jobs]);
+        for job in (0..jobs).rev() {
+            for &operand in problem.operands(job) {
+                height[operand as usize] = height[operand as usize].max(height[job] + 1);
+                consumers[operand as usize].push(job);
+                waits[job] += 1;
             }
         }
         let mut ready = vec![Vec::new(); problem.types() as usize];
-        (0..nodes)
-            .filter(|&node| waits[node] == 0)
-            .for_each(|node| ready[problem.ty()[node] as usize].push(node));
+        (0..jobs).filter(|&job| waits[job] == 0).for_each(|job| ready[problem.ty()[job] as usize].push(job));
 
-        let (mut start, mut items) = (vec![0], Vec::with_capacity(nodes));
-        while items.len() < nodes {
-            let urgency = |ty: &usize| ready[*ty].iter().map(|&node| height[node]).max();
-            let ty = (0..ready.len()).max_by_key(|ty| (urgency(ty), Reverse(*ty))).expect("nodes have types");
+        let (mut start, mut items) = (vec![0], Vec::with_capacity(jobs));
+        while items.len() < jobs {
+            let urgency = |ty: &usize| ready[*ty].iter().map(|&job| height[job]).max();
+            let ty = (0..ready.len()).max_by_key(|ty| (urgency(ty), Reverse(*ty))).expect("jobs have types");
             let mut batch = std::mem::take(&mut ready[ty]);
             batch.sort_unstable();
-            // A node that is marked alone is a batch of its own.
-            let alone = |node: &usize| problem.alone().binary_search(&(*node as u32)).is_ok();
+            // A job that is marked alone is a batch of its own.
+            let alone = |job: &usize| problem.alone().binary_search(&(*job as u32)).is_ok();
             if let Some(at) = batch.iter().position(alone).filter(|_| batch.len() > 1) {
                 let lone = batch.remove(at);
                 ready[ty] = std::mem::replace(&mut batch, vec![lone]);
             }
-            for node in batch {
-                items.push(node as u32);
-                for &consumer in &consumers[node] {
+            for job in batch {
+                items.push(job as u32);
+                for &consumer in &consumers[job] {
                     waits[consumer] -= 1;
                     if waits[consumer] == 0 {
                         ready[problem.ty()[consumer] as usize].push(consumer);

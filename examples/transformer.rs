@@ -73,7 +73,7 @@ fn main() -> autobatch::Result<()> {
         let found = plan.certificate;
         println!("32 sentences of {words} words (padded they would be {})", 32 * longest);
         println!("{} batches (bound {}), {} rows copied", found.batches, found.bound, found.copied);
-        println!("{} rows tabled, {} rows direct", found.tabled, found.direct);
+        println!("{} rows gathered, {} rows direct", found.gathered, found.direct);
     }
     println!("before training {:.1} % of the tags are right", 100.0 * share);
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Where plans are played.
+//! Where plans are executed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,9 +16,9 @@ pub enum Device {
 }
 
 impl Device {
-    /// The fastest device of this machine, by a measurement: if this build plays on GPUs and there is a
-    /// discrete or integrated one, the first of them and the CPU play the same small model, once for the
-    /// process, and the faster is the best. Software adapters are slower than the CPU player and are not
+    /// The fastest device of this machine, by a measurement: if this build executes on GPUs and there is a
+    /// discrete or integrated one, the first of them and the CPU execute the same small model, once for the
+    /// process, and the faster is the best. Software adapters are slower than the CPU executor and are not
     /// measured.
     #[must_use]
     pub fn best() -> Self {
@@ -35,7 +35,7 @@ impl Device {
         }
         #[cfg(not(feature = "gpu"))]
         {
-            (Self::Cpu, "this build plays on the cpu alone".to_owned())
+            (Self::Cpu, "this build executes on the cpu alone".to_owned())
         }
     }
 }
@@ -78,7 +78,7 @@ impl fmt::Display for UnknownDevice {
         } else {
             "cpu (build with the feature `gpu` for more)"
         };
-        write!(f, "no device is called {:?}; this build plays plans on: {known}", self.found)
+        write!(f, "no device is called {:?}; this build executes plans on: {known}", self.found)
     }
 }
 

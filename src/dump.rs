@@ -105,8 +105,8 @@ fn with_outputs(graph: &GraphData, more: impl Iterator<Item = Output>) -> GraphD
 #[cfg(test)]
 mod tests {
     use super::*;
-    use autobatch_ir::plan::check::{Wanted, check};
     use autobatch_ir::{Graph, Init, ModuleBuilder, f32};
+    use autobatch_oracle::check::{Wanted, check};
     use autobatch_planner::{Gradients, Planner};
 
     #[test]

@@ -7,10 +7,10 @@ use crate::error::{Error, Result};
 use crate::row::RowBuf;
 use crate::session::Session;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{AppId, ValueId};
+use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::numeric::noise::Noise;
-use autobatch_ir::reference::{self, Datum};
 use autobatch_ir::{Graph, Value};
+use autobatch_oracle::reference::{self, Datum};
 use std::cell::Ref;
 use std::fmt;
 
@@ -89,20 +89,20 @@ impl Eager<'_> {
         let data = self.data();
         let strange =
             |id: ValueId| self.values.floats(id).is_some_and(|row| row.iter().any(|x| !x.is_finite()));
-        let made_here = |app: &AppId| {
-            results(&data, *app).any(strange) && !self.operands(&data, *app).into_iter().any(strange)
+        let made_here = |node: &NodeId| {
+            results(&data, *node).any(strange) && !self.operands(&data, *node).into_iter().any(strange)
         };
-        let app = data.arena.ids().find(made_here)?;
-        results(&data, app).find(|&id| strange(id)).map(|id| self.line(id))
+        let node = data.arena.ids().find(made_here)?;
+        results(&data, node).find(|&id| strange(id)).map(|id| self.line(id))
     }
 
     fn data(&self) -> Ref<'_, GraphData> {
         self.graph.data()
     }
 
-    /// What an application reads, lists by their elements.
-    fn operands(&self, data: &GraphData, app: AppId) -> Vec<ValueId> {
-        let named = data.arena.operands(app).iter().filter_map(|operand| operand.as_value());
+    /// What a node reads, lists by their elements.
+    fn operands(&self, data: &GraphData, node: NodeId) -> Vec<ValueId> {
+        let named = data.arena.operands(node).iter().filter_map(|operand| operand.as_value());
         named.flat_map(|id| self.values.list(id).map_or_else(|| vec![id], <[ValueId]>::to_vec)).collect()
     }
 
@@ -118,21 +118,21 @@ impl Eager<'_> {
 
     fn line(&self, id: ValueId) -> String {
         let data = self.data();
-        let app = data.arena.producer(id);
-        let name = data.module.callee_name(data.signature(app).callee);
+        let node = data.arena.producer(id);
+        let name = data.module.callee_name(data.signature(node).callee);
         let elements = match self.values.value(id) {
             Some(Datum::Floats(row)) => listed(row),
             Some(Datum::Words(row)) => listed(&row.words),
             Some(Datum::List(names)) => listed(names),
             None => " not computed".to_owned(),
         };
-        let site = data.site(data.arena.app(app).site);
+        let site = data.site(data.arena.node(node).site);
         format!("{id} = {name}  {} {elements}  at {site}", data.type_of(id))
     }
 }
 
-fn results(data: &GraphData, app: AppId) -> impl Iterator<Item = ValueId> + use<> {
-    data.arena.results(app).map(ValueId::new)
+fn results(data: &GraphData, node: NodeId) -> impl Iterator<Item = ValueId> + use<> {
+    data.arena.results(node).map(ValueId::new)
 }
 
 /// The first elements and how many more there are.

@@ -192,7 +192,7 @@ pub(crate) fn check_own(graph: &Graph, value: Value<'_>) -> Result<()> {
     }
     other.check()?;
     let data = other.data();
-    let site = value.id().map(|id| data.site(data.arena.app(data.arena.producer(id)).site).clone());
+    let site = value.id().map(|id| data.site(data.arena.node(data.arena.producer(id)).site).clone());
     Err(Error::OtherGraph { value: other.number(), graph: graph.number(), site })
 }
 

@@ -26,11 +26,11 @@ pub enum Error {
     Plan(PlanError),
     /// The planner made a plan that does not verify: a fault of this library.
     Verify(VerifyErrors),
-    /// The plan could not be played.
+    /// The plan could not be executed.
     Run(RunError),
     /// The graph could not be computed op by op.
-    Reference(autobatch_ir::reference::RunError),
-    /// The plan could not be played on a GPU.
+    Reference(autobatch_oracle::reference::RunError),
+    /// The plan could not be executed on a GPU.
     #[cfg(feature = "gpu")]
     Gpu(autobatch_runtime_wgpu::GpuError),
     /// A policy's word is unknown.
@@ -41,11 +41,11 @@ pub enum Error {
     PolicyFile(LoadError),
     /// A device's word is unknown.
     Device(UnknownDevice),
-    /// The value belongs to another graph than the one that is played.
+    /// The value belongs to another graph than the one that is executed.
     OtherGraph {
         /// The number of the value's graph.
         value: u32,
-        /// The number of the graph that is played.
+        /// The number of the graph that is executed.
         graph: u32,
         /// Where the value was made.
         site: Option<Site>,
@@ -110,7 +110,7 @@ impl fmt::Display for Error {
                 let site = site.as_ref().map_or_else(String::new, |site| format!(" made at {site}"));
                 write!(
                     f,
-                    "the value{site} belongs to graph {value}, and graph {graph} is played; emit it into the graph that is played"
+                    "the value{site} belongs to graph {value}, and graph {graph} is executed; emit it into the graph that is executed"
                 )
             }
             Self::OtherModuleGraph { graph, session, differs: [one, other] } => write!(

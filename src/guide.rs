@@ -16,7 +16,7 @@
 //! | "do not batch this argument" | nothing, or [`Value::shared`](crate::prelude::Value::shared), which is an error where it does not hold |
 //! | "do not batch this" | [`Value::alone`](crate::prelude::Value::alone) |
 //! | compute at once, to look at a value | [`Session::eager`](crate::Session::eager) |
-//! | forward, emit more, forward again | [`Session::growing`](crate::Session::growing): only what is new is planned and played |
+//! | forward, emit more, forward again | [`Session::growing`](crate::Session::growing): only what is new is planned and executed |
 //! | control flow that depends on values (fibers) | [`Session::tasks`](crate::Session::tasks), [`Trainer::step_tasks`](crate::Trainer::step_tasks) |
 //! | minibatch and batch size in the training loop | [`Trainer::step`](crate::Trainer::step) takes the instances, [`Trainer::pass`](crate::Trainer::pass) goes over minibatches |
 //! | a scheduler of the learning rate | [`Optimize::schedule`](crate::prelude::Optimize::schedule), [`Trainer::set_schedule`](crate::Trainer::set_schedule) |
@@ -67,7 +67,7 @@
 //!
 //! # DyNet: expressions, and `value()`
 //!
-//! Expressions are values. [`Session::value`](crate::Session::value) plays what a value needs and no more. It does not
+//! Expressions are values. [`Session::value`](crate::Session::value) executes what a value needs and no more. It does not
 //! matter which of several is asked for first: [`Session::run`](crate::Session::run) takes all that are wanted and plans
 //! them together. `--dynet-autobatch 0` is `AUTOBATCH_POLICY=none`; memory is not set beforehand, and
 //! [`SessionOptions::memory_limit`](crate::SessionOptions::memory_limit) bounds it.
@@ -178,7 +178,7 @@
 //! let sequences = Sequences::from_ntc(&padded, [2, 5, 1], &lengths)?;
 //! session.predict(0..2, |g, number| rnn.last(g, sequences.inputs(g, number)))?;
 //!
-//! let plan = session.last_plan().expect("it has just been played");
+//! let plan = session.last_plan().expect("it has just been executed");
 //! let sizes: Vec<usize> = plan.steps.iter().map(|step| step.rows as usize).collect();
 //! let packed = sequences.packed();
 //! assert_eq!(packed.batch_sizes, [2, 2, 2, 1, 1]);
@@ -289,7 +289,7 @@
 //!         let xs = (0..length).map(|word| words.look(g, word));
 //!         g.list(encoder.run(g, positions.add(g, xs))).mean()
 //!     })?;
-//!     let found = session.last_plan().expect("it has just been played").certificate;
+//!     let found = session.last_plan().expect("it has just been executed").certificate;
 //!     assert_eq!((found.batches, found.copied), (found.bound, 0));
 //!     batches.push(found.batches);
 //! }

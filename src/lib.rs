@@ -1,7 +1,7 @@
-//! Automatic dynamic batching: write a model for one instance, play thousands at once.
+//! Automatic dynamic batching: write a model for one instance, execute thousands at once.
 //!
 //! A model emits ops and cells for one instance into a [`Graph`](prelude::Graph); a [`Session`]
-//! compiles everything that was emitted into a short plan of large kernels and plays it. Results
+//! compiles everything that was emitted into a short plan of large kernels and executes it. Results
 //! equal the unbatched ones bit for bit.
 //!
 //! ```
@@ -55,11 +55,11 @@ mod dump;
 mod eager;
 mod emit;
 mod error;
+mod executor;
 pub mod guide;
 #[cfg(feature = "gpu")]
 mod measure;
 mod mirror;
-mod player;
 pub mod random;
 mod row;
 pub mod sampling;

@@ -1,4 +1,4 @@
-//! Which device is the best: the one that plays a small recurrent model faster.
+//! Which device is the best: the one that executes a small recurrent model faster.
 
 use crate::device::Device;
 use crate::error::Result;
@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 const INSTANCES: u64 = 128;
 const STEPS: usize = 16;
 const WIDTH: usize = 256;
-/// The fastest of so many plays counts, after one that compiles and uploads.
-const PLAYS: usize = 3;
+/// The fastest of so many runs counts, after one that compiles and uploads.
+const EXECUTES: usize = 3;
 
 /// The best device, and why.
 pub(crate) fn best() -> (Device, String) {
@@ -30,8 +30,8 @@ fn faster(adapter: &AdapterFacts) -> (Device, String) {
     let name = &adapter.name;
     let (there, here) = match (time(gpu.clone()), time(Device::Cpu)) {
         (Ok(there), Ok(here)) => (there, here),
-        (Err(error), _) => return (Device::Cpu, format!("{name} does not play: {error}")),
-        (_, Err(error)) => return (gpu, format!("the cpu does not play: {error}")),
+        (Err(error), _) => return (Device::Cpu, format!("{name} does not execute: {error}")),
+        (_, Err(error)) => return (gpu, format!("the cpu does not execute: {error}")),
     };
     let milliseconds = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1e3);
     let why = format!(
@@ -42,7 +42,7 @@ fn faster(adapter: &AdapterFacts) -> (Device, String) {
     (if there < here { gpu } else { Device::Cpu }, why)
 }
 
-/// How long a play takes on a device.
+/// How long a run takes on a device.
 fn time(device: Device) -> Result<Duration> {
     let mut m = ModuleBuilder::new("measure");
     let w = m.param("w", [WIDTH, WIDTH], Init::Glorot(1.0));
@@ -60,10 +60,10 @@ fn time(device: Device) -> Result<Duration> {
         }));
     }
     let mut fastest = Duration::MAX;
-    for play in 0..=PLAYS {
+    for execute in 0..=EXECUTES {
         let start = Instant::now();
         session.run(&graph, &ends)?;
-        fastest = if play == 0 { fastest } else { fastest.min(start.elapsed()) };
+        fastest = if execute == 0 { fastest } else { fastest.min(start.elapsed()) };
     }
     Ok(fastest)
 }
@@ -84,10 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn an_adapter_that_does_not_play_is_not_the_best() {
+    fn an_adapter_that_does_not_execute_is_not_the_best() {
         let Some(mut adapter) = adapters().into_iter().next() else { return };
         adapter.number = 1000;
         let (device, why) = faster(&adapter);
-        assert!(device == Device::Cpu && why.contains("does not play: no adapter fits `gpu:1000`"), "{why}");
+        assert!(
+            device == Device::Cpu && why.contains("does not execute: no adapter fits `gpu:1000`"),
+            "{why}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! [`Session`]: plans what was emitted and plays it. Evaluation only: dropout is the identity.
+//! [`Session`]: plans what was emitted and executes it. Evaluation only: dropout is the identity.
 
 mod growing;
 mod meanwhile;
@@ -9,8 +9,8 @@ mod tasks;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::executor::AnyExecutor;
 use crate::mirror::Mirror;
-use crate::player::AnyPlayer;
 use crate::row::{Row, RowBuf};
 use crate::train::explained;
 use autobatch_ir::graph::GraphData;
@@ -33,10 +33,10 @@ use std::ops::Index;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How a session plans and plays.
+/// How a session plans and executes.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// Where plans are played.
+    /// Where plans are executed.
     pub device: Device,
     /// How batches are chosen. `AUTOBATCH_POLICY` overrides the default, unless it is empty.
     pub policy: Policy,
@@ -46,7 +46,7 @@ pub struct SessionOptions {
     /// [`Selection::of_graph`]; plans with gradients are then made of the graph as it stands. A model that
     /// is written op by op trains faster with `outline`, which may change the last bits of gradients.
     pub passes: Option<Selection>,
-    /// How many threads play; 0 means one a core, more than [`MOST_THREADS`](crate::runtime_cpu::MOST_THREADS) are refused.
+    /// How many threads execute; 0 means one a core, more than [`MOST_THREADS`](crate::runtime_cpu::MOST_THREADS) are refused.
     pub threads: usize,
     /// How many plans are kept for graphs of the same structure.
     pub cached_plans: usize,
@@ -90,15 +90,15 @@ impl Default for SessionOptions {
     }
 }
 
-/// Plans graphs over one module and plays them.
+/// Plans graphs over one module and executes them.
 pub struct Session {
     module: Arc<Module>,
     mirror: Mirror,
     /// Updates that were lost with a device and not told of yet.
     fallen: u64,
     planning: Planning,
-    player: AnyPlayer,
-    /// How many threads play and emit.
+    executor: AnyExecutor,
+    /// How many threads execute and emit.
     threads: usize,
     last: Option<Arc<Verified<Plan>>>,
 }
@@ -107,7 +107,7 @@ impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
             .field("module", &self.module.name)
-            .field("player", &self.player)
+            .field("executor", &self.executor)
             .finish_non_exhaustive()
     }
 }
@@ -135,7 +135,7 @@ impl Session {
         let module = module.borrow();
         state::check_weights(module, &weights)?;
         let threads = threads_meant(options.threads);
-        let player = AnyPlayer::new(&options)?;
+        let executor = AnyExecutor::new(&options)?;
         let policy = if options.policy == Policy::default() { planning::policy()? } else { options.policy };
         Ok(Self {
             module: Arc::clone(module),
@@ -147,7 +147,7 @@ impl Session {
                 options.passes,
                 options.cached_plans,
             ),
-            player,
+            executor,
             threads,
             last: None,
         })
@@ -166,12 +166,12 @@ impl Session {
         Graph::new(&self.module)
     }
 
-    /// Whether the gradients of the next play are added to those of the last.
-    pub(crate) fn keep_gradients(&mut self, keep: bool) {
-        self.player.set_keep_gradients(keep);
+    /// Whether the gradients of the next run are added to those of the last.
+    pub(crate) fn accumulate_gradients(&mut self, keep: bool) {
+        self.executor.set_accumulate_gradients(keep);
     }
 
-    /// The plan that was played last.
+    /// The plan that was executed last.
     #[must_use]
     pub fn last_plan(&self) -> Option<&Verified<Plan>> {
         self.last.as_deref()
@@ -183,11 +183,11 @@ impl Session {
         self.planning.cache_stats()
     }
 
-    /// Plans and plays what the values need, and gives access to them. The result borrows the
+    /// Plans and executes what the values need, and gives access to them. The result borrows the
     /// session's memory: nothing is copied, and the next run must wait until it is gone.
     ///
     /// # Errors
-    /// The first fault of emitting, or why the graph cannot be planned or played; of an index that is out of range, the line.
+    /// The first fault of emitting, or why the graph cannot be planned or executed; of an index that is out of range, the line.
     /// A value of another graph, and a graph of a module with other parameters.
     #[track_caller]
     pub fn run<'s, 'g>(
@@ -201,13 +201,13 @@ impl Session {
         self.check_module(&data)?;
         let request = Request { wanted: &wanted, rows: self.planning.rows(), ..Request::default() };
         let plan = self.planning.plan(&data, &request)?;
-        self.play(&plan, &data, Noise::Off).map_err(|error| explained(&data, error))?;
-        Ok(Run::new(&self.player, plan, graph, &wanted))
+        self.execute(&plan, &data, Noise::Off).map_err(|error| explained(&data, error))?;
+        Ok(Run::new(&self.executor, plan, graph, &wanted))
     }
 
-    /// Whether a play, forward or in reverse, stops at the first result that is NaN or infinite though all that it is made of
+    /// Whether a run, forward or in reverse, stops at the first result that is NaN or infinite though all that it is made of
     /// is finite, with an error that names the kernel. Off at first: it costs about as much as reading all results once
-    /// more. A trainer that watches also refuses steps whose loss is finite and whose gradients are not. Plays on a GPU are not
+    /// more. A trainer that watches also refuses steps whose loss is finite and whose gradients are not. Executes on a GPU are not
     /// watched; [`eager`](Self::eager) finds the line of the model.
     ///
     /// ```
@@ -225,10 +225,10 @@ impl Session {
     /// # }
     /// ```
     pub fn set_watch(&mut self, watch: bool) {
-        self.player.set_watch(watch);
+        self.executor.set_watch(watch);
     }
 
-    /// How many threads play and emit.
+    /// How many threads execute and emit.
     pub(crate) fn threads(&self) -> usize {
         self.threads
     }
@@ -238,30 +238,30 @@ impl Session {
         &mut self.planning
     }
 
-    /// Plays a plan of a graph; gives how long it took.
-    pub(crate) fn play(
+    /// Executes a plan of a graph; gives how long it took.
+    pub(crate) fn execute(
         &mut self,
         plan: &Arc<Verified<Plan>>,
         graph: &GraphData,
         noise: Noise,
     ) -> Result<Duration> {
         let start = Instant::now();
-        let played = self.player.play(plan, &self.mirror.here().weights, bound(graph, noise));
-        self.noticed(played)?;
+        let executed = self.executor.execute(plan, &self.mirror.here().weights, bound(graph, noise));
+        self.noticed(executed)?;
         self.last = Some(Arc::clone(plan));
         Ok(start.elapsed())
     }
 
-    /// What plays, with the results of the last play.
-    pub(crate) fn player(&self) -> &AnyPlayer {
-        &self.player
+    /// What executes, with the results of the last run.
+    pub(crate) fn executor(&self) -> &AnyExecutor {
+        &self.executor
     }
 
-    /// The GPU that plans are played on; nothing on the CPU, and from the loss of a device to the next run.
+    /// The GPU that plans are executed on; nothing on the CPU, and from the loss of a device to the next run.
     #[cfg(feature = "gpu")]
     #[must_use]
     pub fn gpu(&self) -> Option<&autobatch_runtime_wgpu::Gpu> {
-        self.player.gpu()
+        self.executor.gpu()
     }
 
     /// The module that graphs stand on.
@@ -290,13 +290,13 @@ impl Session {
         self.module.with_values(self.weights())
     }
 
-    /// Plays on another device from now on. Weights stay.
+    /// Executes on another device from now on. Weights stay.
     ///
     /// # Errors
     /// If there is no such device, or it gives no access; or if the one before cannot be read any more.
     pub fn on(mut self, device: Device) -> Result<Self> {
         self.settle()?;
-        self.player.move_to(&device)?;
+        self.executor.move_to(&device)?;
         Ok(self)
     }
 
@@ -310,7 +310,7 @@ impl Session {
         Ok(run[value].to_vec())
     }
 
-    /// Emits one value per item, plays them together, and returns them in the items' order. More items than fit in memory
+    /// Emits one value per item, executes them together, and returns them in the items' order. More items than fit in memory
     /// together, or several values of each, are for [`run_in_parts`](Self::run_in_parts).
     ///
     /// # Errors
@@ -344,7 +344,7 @@ fn bound(graph: &GraphData, noise: Noise) -> Bound<'_> {
 
 /// The values of a run, in the session's memory.
 pub struct Run<'s> {
-    player: &'s AnyPlayer,
+    executor: &'s AnyExecutor,
     plan: Arc<Verified<Plan>>,
     graph: u32,
     rows: HashMap<ValueId, usize>,
@@ -358,10 +358,10 @@ impl fmt::Debug for Run<'_> {
 
 impl<'s> Run<'s> {
     /// The values behind the outputs of the graph, in their order.
-    fn new(player: &'s AnyPlayer, plan: Arc<Verified<Plan>>, graph: &Graph, wanted: &[ValueId]) -> Self {
+    fn new(executor: &'s AnyExecutor, plan: Arc<Verified<Plan>>, graph: &Graph, wanted: &[ValueId]) -> Self {
         let first = plan.outputs.len() - wanted.len();
         let rows = wanted.iter().enumerate().map(|(number, &value)| (value, first + number)).collect();
-        Run { player, plan, graph: graph.number(), rows }
+        Run { executor, plan, graph: graph.number(), rows }
     }
 
     /// The elements of a value; `None` if it was not asked for.
@@ -375,14 +375,14 @@ impl<'s> Run<'s> {
     #[must_use]
     pub fn by_key(&self, key: ValueKey) -> Option<&Row> {
         let output = *self.rows.get(&key.id()).filter(|_| key.graph() == self.graph)?;
-        Some(Row::new(self.player.output(&self.plan, output)))
+        Some(Row::new(self.executor.output(&self.plan, output)))
     }
 
     /// The elements of a named output; `None` if the graph has none of this name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&Row> {
         let output = self.plan.outputs.iter().position(|output| output.name == name)?;
-        Some(Row::new(self.player.output(&self.plan, output)))
+        Some(Row::new(self.executor.output(&self.plan, output)))
     }
 
     /// Values of one shape as the rows of a matrix, with its size.
@@ -411,7 +411,7 @@ impl<'s> Run<'s> {
         Ok((matrix, [rows, width]))
     }
 
-    /// The plan that was played.
+    /// The plan that was executed.
     #[must_use]
     pub fn plan(&self) -> &Verified<Plan> {
         &self.plan

@@ -6,7 +6,7 @@ use autobatch_planner::schedule::Policy;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Times whole steps: emit, plan, verify, play, read.
+/// Times whole steps: emit, plan, verify, execute, read.
 #[derive(clap::Args, Clone, Debug)]
 pub struct BenchArgs {
     /// a b c d dchar e f1 f2 g lattice sst; before it perhaps `sweep` (batch sizes), `peak` (share of the processor's) or
@@ -37,7 +37,7 @@ pub struct BenchArgs {
     /// Seed of generated instances
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Threads that play; 0 means one a core
+    /// Threads that execute; 0 means one a core
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
     /// Turns of each variant
@@ -54,8 +54,8 @@ pub struct BenchArgs {
     pub alone: bool,
     /// Update only those rows of tables that the minibatch looked up
     #[arg(long)]
-    pub touched_rows: bool,
-    /// Split playing into packing, forward, reverse, finals, update
+    pub sparse_rows: bool,
+    /// Split executing into packing, forward, reverse, reductions, update
     #[arg(long)]
     pub phases: bool,
     /// Refuse plans whose slabs take more bytes: 1000000, 64KiB, 512MiB, 2GiB
@@ -90,7 +90,7 @@ impl BenchArgs {
             turn: Duration::from_millis(self.turn),
             policy: self.policy.parse::<Policy>()?,
             one_by_one: !self.alone,
-            touched_rows: self.touched_rows,
+            sparse_rows: self.sparse_rows,
             phases: self.phases,
             memory_limit: self.memory_limit,
         })

@@ -15,7 +15,7 @@ use autobatch_ir::{Graph, Value, Weights};
 use autobatch_models::catalogue::{self, Problem};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request};
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::{Bound, Executor};
 use std::path::{Path, PathBuf};
 
 /// Parameters are drawn from `-WIDEST..WIDEST`: small enough that no gate is shut.
@@ -63,7 +63,7 @@ fn outputs(problem: &Problem, weights: &Weights) -> Result<Vec<f32>, BenchError>
     let graph = Graph::new(&problem.module);
     let wanted = emit(problem, &graph, |graph, instance, into| problem.workload.emit(graph, instance, into))?;
     let request = Request { wanted: &wanted, ..Request::default() };
-    Ok(play(&graph, &request, weights)?.1)
+    Ok(execute(&graph, &request, weights)?.1)
 }
 
 /// The gradients of the mean loss, as weights under the parameters' names.
@@ -75,13 +75,13 @@ fn gradients(problem: &Problem, weights: &Weights) -> Result<Weights, BenchError
     let losses: Vec<(ValueId, f32)> = wanted.iter().map(|&loss| (loss, share)).collect();
     let gradients = Some(Gradients { losses: &losses, params: None, values: &[] });
     let request = Request { wanted: &wanted, mode: Mode::Train, gradients, ..Request::default() };
-    let (player, _) = play(&graph, &request, weights)?;
+    let (executor, _) = execute(&graph, &request, weights)?;
     let mut found = Weights::init(&problem.module, 0);
     for number in 0..found.len() {
         let id = ParamId::new(number);
         let zeros = vec![0.0; found.get(id).len()];
         found
-            .set(id, player.gradient_of(id).unwrap_or(&zeros))
+            .set(id, executor.gradient_of(id).unwrap_or(&zeros))
             .expect("a gradient is as long as its parameter");
     }
     Ok(found)
@@ -101,13 +101,18 @@ fn emit(
     Ok(values.iter().filter_map(|value| value.id()).collect())
 }
 
-fn play(graph: &Graph, request: &Request<'_>, weights: &Weights) -> Result<(Player, Vec<f32>), BenchError> {
+fn execute(
+    graph: &Graph,
+    request: &Request<'_>,
+    weights: &Weights,
+) -> Result<(Executor, Vec<f32>), BenchError> {
     let data = graph.data();
     let mut planner = Planner::new(Policy::default().load()?);
     let plan = planner.plan(&data, request)?.verify()?;
-    let mut player = Player::new(1)?;
+    let mut executor = Executor::new(1)?;
     let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
-    player.play(&plan, weights, bound)?;
-    let outputs = (0..plan.outputs.len()).flat_map(|number| player.output(&plan, number)).copied().collect();
-    Ok((player, outputs))
+    executor.execute(&plan, weights, bound)?;
+    let outputs =
+        (0..plan.outputs.len()).flat_map(|number| executor.output(&plan, number)).copied().collect();
+    Ok((executor, outputs))
 }

@@ -1,8 +1,8 @@
-//! How much of what the processor could do at most goes into products, and what a player costs besides its kernels.
+//! How much of what the processor could do at most goes into products, and what an executor costs besides its kernels.
 //!
-//! The first graph of a model is planned once and played again and again. Right before and after each play the peak is measured
-//! in the same thread, because clocks change from moment to moment; the best play counts, against the best peak. Time in which the
-//! thread waited for a core is not the play's.
+//! The first graph of a model is planned once and executed again and again. Right before and after each run the peak is measured
+//! in the same thread, because clocks change from moment to moment; the best execute counts, against the best peak. Time in which the
+//! thread waited for a core is not the run's.
 
 use crate::step::Runner;
 use crate::{BenchError, Options};
@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
-/// Plays of one plan on one thread against the peak of a core.
+/// Executes of one plan on one thread against the peak of a core.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Effort {
     /// The model's name.
@@ -26,15 +26,15 @@ pub struct Effort {
     pub steps: usize,
     /// Floating-point operations of its products, two each multiply-add.
     pub product_flops: f64,
-    /// Seconds of the best play, without waiting for a core.
+    /// Seconds of the best execute, without waiting for a core.
     pub seconds: f64,
     /// Floating-point operations a second of a core at its best.
     pub peak: f64,
-    /// The play that spent the least outside of kernels.
+    /// The run that spent the least outside of kernels.
     pub besides: Besides,
 }
 
-/// Nanoseconds a step that a play spends outside of kernels.
+/// Nanoseconds a step that a run spends outside of kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Besides {
     /// Finding programs, parameters and packed weights.
@@ -67,7 +67,7 @@ impl Effort {
     }
 }
 
-/// Plays the first graph of a model `options.rounds` times and more, on one thread.
+/// Executes the first graph of a model `options.rounds` times and more, on one thread.
 ///
 /// # Errors
 /// As [`run`](crate::run).
@@ -76,7 +76,7 @@ pub fn effort(name: &str, options: &Options) -> Result<Effort, BenchError> {
     let problem = catalogue::open(name, &options.sizes)?;
     let mut runner = Runner::new(&problem, &options.policy, &Options { threads: 1, ..options.clone() })?;
     let plan = runner.first_plan()?;
-    let isa = runner.player().isa();
+    let isa = runner.executor().isa();
     let mut peak = 0.0f64;
     let mut ask =
         || peak_flops(isa).map(|found| peak = peak.max(found)).map_err(autobatch_runtime_cpu::RunError::Isa);
@@ -85,26 +85,26 @@ pub fn effort(name: &str, options: &Options) -> Result<Effort, BenchError> {
     for _ in 0..options.rounds.max(3) {
         ask()?;
         let waited = waited();
-        let played = runner.replay(&plan)?;
+        let executed = runner.replay(&plan)?;
         match self::waited().saturating_sub(waited) {
-            Duration::ZERO => best = best.min(played),
-            waited => least = least.min(played.saturating_sub(waited)),
+            Duration::ZERO => best = best.min(executed),
+            waited => least = least.min(executed.saturating_sub(waited)),
         }
     }
-    // What is left of a play that waited is an estimate, for want of a better.
+    // What is left of a run that waited is an estimate, for want of a better.
     let best = if best == Duration::MAX { least } else { best };
     ask()?;
-    runner.player().set_counting(true);
+    runner.executor().set_counting(true);
     let mut besides: Option<Besides> = None;
     let each = |time: Duration| 1e9 * time.as_secs_f64() / plan.steps.len().max(1) as f64;
     for _ in 0..options.rounds.max(3) {
         runner.replay(&plan)?;
-        let Some(counters) = runner.player().counters() else { continue };
+        let Some(counters) = runner.executor().counters() else { continue };
         let inside: Duration = counters.spans.iter().map(|span| span.time).sum();
         let found = Besides {
             preparing: each(counters.pack),
             checking: each(counters.check),
-            between: each(counters.playing.saturating_sub(inside)),
+            between: each(counters.executing.saturating_sub(inside)),
         };
         besides = Some(besides.filter(|least| least.total() <= found.total()).unwrap_or(found));
     }
@@ -119,7 +119,7 @@ pub fn effort(name: &str, options: &Options) -> Result<Effort, BenchError> {
     })
 }
 
-/// How long the thread has been ready but not running, where the system tells: on a shared machine that would lengthen plays of
+/// How long the thread has been ready but not running, where the system tells: on a shared machine that would lengthen executes of
 /// milliseconds and not the peak loop beside them.
 fn waited() -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
@@ -149,7 +149,7 @@ impl fmt::Display for Effort {
         )?;
         writeln!(
             f,
-            "besides     {:.0} ns a step outside of kernels, {:.1} % of the play: {:.0} finding programs and weights, {:.0} checking \
+            "besides     {:.0} ns a step outside of kernels, {:.1} % of the run: {:.0} finding programs and weights, {:.0} checking \
              what is bound, {:.0} between steps",
             besides.total(),
             100.0 * besides.total() * 1e-9 * *steps as f64 / seconds,

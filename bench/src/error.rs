@@ -22,7 +22,7 @@ pub enum BenchError {
         /// The words.
         String,
     ),
-    /// There is no such device, or it does not play.
+    /// There is no such device, or it does not execute.
     Gpu(
         /// Why.
         String,
@@ -106,5 +106,5 @@ steps! {
     autobatch_planner::PlanError,
     autobatch_planner::schedule::LoadError,
     autobatch_planner::schedule::ParsePolicyError,
-    autobatch_runtime_cpu::player::RunError,
+    autobatch_runtime_cpu::executor::RunError,
 }

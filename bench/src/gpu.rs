@@ -1,15 +1,15 @@
 //! What a GPU reaches: products, moves of memory, and two models of the catalogue.
 //!
 //! Products and moves are timed as differences: a plan with three of them less a plan with one, so that
-//! uploads, read-backs and the submission itself cancel. Models are timed as whole plays of a plan that is on
+//! uploads, read-backs and the submission itself cancel. Models are timed as whole executes of a plan that is on
 //! the device already; beside that, what the host does of it: submitting commands, writing those of the next
-//! play meanwhile, and handing over what is bound. Of small models the latter is timed with and without
-//! immediates in turns, as are plays that follow one of another plan. They write commands and submit them, unless these were
-//! written before: those of a plan that was announced, and of one that was played before. Through plays of plans that are
-//! new a line over all models says what a play takes and what a dispatch.
+//! execute meanwhile, and handing over what is bound. Of small models the latter is timed with and without
+//! immediates in turns, as are executes that follow one of another plan. They write commands and submit them, unless these were
+//! written before: those of a plan that was announced, and of one that was executed before. Through executes of plans that are
+//! new a line over all models says what a run takes and what a dispatch.
 
 use crate::error::BenchError;
-use autobatch::runtime_wgpu::{Bound, Options, Player, Terms};
+use autobatch::runtime_wgpu::{Bound, Executor, Options, Terms};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
@@ -27,8 +27,8 @@ use std::time::{Duration, Instant};
 const TURNS: usize = 5;
 /// Rows of the product that is all reading of its weight.
 const FEW_ROWS: usize = 4;
-/// Plays of a small model a turn, where the host is timed.
-const PLAYS: usize = 60;
+/// Executes of a small model a turn, where the host is timed.
+const EXECUTES: usize = 60;
 /// Models whose host time is taken, and of how many instances, unless some are named.
 const SMALL: [(&str, usize); 7] =
     [("b", 16), ("b", 256), ("d", 16), ("sst", 16), ("sst", 256), ("lattice", 8), ("lattice", 64)];
@@ -37,13 +37,13 @@ const SMALL: [(&str, usize); 7] =
 /// small models; if some of these are named, that of them alone.
 ///
 /// # Errors
-/// If there is no such device or no such model, or it does not play.
+/// If there is no such device or no such model, or it does not execute.
 pub fn report(device: &str, size: Option<usize>, names: &[String]) -> Result<String, BenchError> {
     let selector = device.parse().map_err(|error| BenchError::Gpu(format!("{error}")))?;
     let terms = Terms::from_env().map_err(gpu)?;
     let options = Options { selector, terms, ..Options::default() };
-    let mut player = Player::new(options.clone()).map_err(gpu)?;
-    let facts = player.gpu().map(|gpu| gpu.facts().clone());
+    let mut executor = Executor::new(options.clone()).map_err(gpu)?;
+    let facts = executor.gpu().map(|gpu| gpu.facts().clone());
     let software = facts.as_ref().is_some_and(|facts| facts.kind == "software");
     let is_idle = facts.as_ref().is_some_and(|facts| facts.backend == "noop");
     let size = size.unwrap_or(if software { 128 } else { 4096 });
@@ -55,22 +55,22 @@ pub fn report(device: &str, size: Option<usize>, names: &[String]) -> Result<Str
         text.push_str("a software adapter: these numbers say nothing about GPUs\n");
     }
     if is_idle {
-        text.push_str("no driver: nothing is played, and what the host takes is what wgpu takes\n");
+        text.push_str("no driver: nothing is executed, and what the host takes is what wgpu takes\n");
     } else if names.is_empty() {
-        speeds(&mut player, size, software, &mut text)?;
+        speeds(&mut executor, size, software, &mut text)?;
     }
     host(&options, names, &mut text)?;
     Ok(text)
 }
 
 /// Times products, moves, and whole models.
-fn speeds(player: &mut Player, size: usize, software: bool, text: &mut String) -> Result<(), BenchError> {
+fn speeds(executor: &mut Executor, size: usize, software: bool, text: &mut String) -> Result<(), BenchError> {
     for rows in [size, FEW_ROWS] {
-        let product = one_of(player, (rows, size), |value, w| value.affine(w, None))?;
+        let product = one_of(executor, (rows, size), |value, w| value.affine(w, None))?;
         let flops = 2.0 * rows as f64 * (size as f64).powi(2) / product.as_secs_f64();
         let _ = writeln!(text, "product {rows} x {size} x {size}: {product:?}, {:.1} GFLOP/s", flops / 1e9);
     }
-    let moved = one_of(player, (size, size), |value, _| value.relu())?;
+    let moved = one_of(executor, (size, size), |value, _| value.relu())?;
     let bytes = 8.0 * (size as f64).powi(2) / moved.as_secs_f64();
     let _ = writeln!(
         text,
@@ -78,23 +78,23 @@ fn speeds(player: &mut Player, size: usize, software: bool, text: &mut String) -
         bytes / 1e9
     );
     for name in ["b", "d"] {
-        let Model { instances, steps, played } = model(player, name, software)?;
-        let rate = instances as f64 / played.whole.as_secs_f64();
+        let Model { instances, steps, executed } = model(executor, name, software)?;
+        let rate = instances as f64 / executed.whole.as_secs_f64();
         let _ = writeln!(
             text,
-            "model {name}, {instances} instances: {:?} a play, {rate:.0} a second",
-            played.whole
+            "model {name}, {instances} instances: {:?} a run, {rate:.0} a second",
+            executed.whole
         );
         let each = |time: Duration| time.as_secs_f64() * 1e6 / steps.max(1) as f64;
         let _ = writeln!(
             text,
             "  {steps} steps in {} dispatches; on the host {:.2} us a step to submit, {:.2} to write \
              commands ahead, {:.2} to hand over {} bytes",
-            played.dispatches,
-            each(played.encode),
-            each(played.ahead),
-            each(played.upload),
-            played.bytes
+            executed.dispatches,
+            each(executed.encode),
+            each(executed.ahead),
+            each(executed.upload),
+            executed.bytes
         );
     }
     Ok(())
@@ -107,7 +107,7 @@ fn host(options: &Options, names: &[String], text: &mut String) -> Result<(), Be
         _ => names.iter().map(|name| (name.as_str(), 16)).collect(),
     };
     let ways = [("bound", false), ("among", true)].map(|(way, immediates)| {
-        Player::new(Options { immediates, ..options.clone() }).map(|player| (way, player))
+        Executor::new(Options { immediates, ..options.clone() }).map(|executor| (way, executor))
     });
     let mut ways = ways.into_iter().collect::<Result<Vec<_>, _>>().map_err(gpu)?;
     let mut anew: Vec<Vec<(f64, f64)>> = vec![Vec::new(); ways.len()];
@@ -120,13 +120,13 @@ fn host(options: &Options, names: &[String], text: &mut String) -> Result<(), Be
             ..Default::default()
         };
         let made = made(name, &wanted)?.1;
-        let mut best: Vec<Option<Played>> = vec![None; ways.len()];
+        let mut best: Vec<Option<Executed>> = vec![None; ways.len()];
         for _ in 0..TURNS {
-            for ((_, player), best) in ways.iter_mut().zip(&mut best) {
+            for ((_, executor), best) in ways.iter_mut().zip(&mut best) {
                 let [anew, in_turns, announced] = [Follows::New, Follows::Known, Follows::Announced]
-                    .map(|follows| played_behind(player, &made, PLAYS, follows));
-                let played = played(player, &made, PLAYS)?;
-                let found = Played { anew: anew?, in_turns: in_turns?, announced: announced?, ..played };
+                    .map(|follows| executed_behind(executor, &made, EXECUTES, follows));
+                let executed = executed(executor, &made, EXECUTES)?;
+                let found = Executed { anew: anew?, in_turns: in_turns?, announced: announced?, ..executed };
                 *best = Some(match best {
                     Some(before) => before.best(&found),
                     None => found,
@@ -134,27 +134,27 @@ fn host(options: &Options, names: &[String], text: &mut String) -> Result<(), Be
             }
         }
         let _ = write!(text, "model {name}, {count} instances of width 8, {} steps:", made.1.steps.len());
-        for (((way, _), played), anew) in ways.iter().zip(best.into_iter().flatten()).zip(&mut anew) {
+        for (((way, _), executed), anew) in ways.iter().zip(best.into_iter().flatten()).zip(&mut anew) {
             let us = |time: Duration| time.as_secs_f64() * 1e6;
-            let (dispatches, ahead) = (played.dispatches, us(played.ahead));
-            let (encode, upload) = (us(played.encode), us(played.upload));
-            anew.push((f64::from(dispatches), us(played.anew)));
+            let (dispatches, ahead) = (executed.dispatches, us(executed.ahead));
+            let (encode, upload) = (us(executed.encode), us(executed.upload));
+            anew.push((f64::from(dispatches), us(executed.anew)));
             let _ = write!(
                 text,
                 " {way} {ahead:.1} us ahead for {dispatches} dispatches, submit {encode:.1}, upload {upload:.1}, \
                  anew {:.1}, in turns {:.1}, announced {:.1};",
-                us(played.anew),
-                us(played.in_turns),
-                us(played.announced)
+                us(executed.anew),
+                us(executed.in_turns),
+                us(executed.announced)
             );
         }
         text.push('\n');
     }
     for ((way, _), points) in ways.iter().zip(&anew) {
-        let Some((play, dispatch)) = line(points) else { continue };
+        let Some((execute, dispatch)) = line(points) else { continue };
         let _ = writeln!(
             text,
-            "written and submitted anew, {way}: {play:.1} us a play and {dispatch:.2} us a dispatch"
+            "written and submitted anew, {way}: {execute:.1} us a execute and {dispatch:.2} us a dispatch"
         );
     }
     Ok(())
@@ -176,9 +176,9 @@ fn gpu(error: autobatch::runtime_wgpu::GpuError) -> BenchError {
     BenchError::Gpu(error.to_string())
 }
 
-/// What one more application of a step takes.
+/// What one more node of a step takes.
 fn one_of(
-    player: &mut Player,
+    executor: &mut Executor,
     (rows, size): (usize, usize),
     step: impl for<'g> Fn(Value<'g>, autobatch_ir::Param) -> Value<'g>,
 ) -> Result<Duration, BenchError> {
@@ -194,36 +194,36 @@ fn one_of(
             value = step(value, w);
         }
         let wanted: Vec<ValueId> = value.slice_axis(0, 0..1).id().into_iter().collect();
-        times.push(played(player, &planned(&graph.finish()?, &wanted)?, TURNS)?.whole);
+        times.push(executed(executor, &planned(&graph.finish()?, &wanted)?, TURNS)?.whole);
     }
     Ok(times[1].saturating_sub(times[0]).max(Duration::from_nanos(1)) / 2)
 }
 
-/// A model that was played.
+/// A model that was executed.
 struct Model {
     instances: usize,
     steps: usize,
-    played: Played,
+    executed: Executed,
 }
 
-/// The best times of a play, each for itself, and what it took.
+/// The best times of a run, each for itself, and what it took.
 #[derive(Clone)]
-struct Played {
+struct Executed {
     whole: Duration,
     encode: Duration,
     ahead: Duration,
     upload: Duration,
-    /// Writing and submitting the commands of a plan that was never played, where that was timed.
+    /// Writing and submitting the commands of a plan that was never executed, where that was timed.
     anew: Duration,
-    /// The same of a plan that was played before, but not last.
+    /// The same of a plan that was executed before, but not last.
     in_turns: Duration,
-    /// The same, where the play before was told which plan follows.
+    /// The same, where the run before was told which plan follows.
     announced: Duration,
     dispatches: u32,
     bytes: u64,
 }
 
-impl Played {
+impl Executed {
     /// The better of each.
     fn best(&self, other: &Self) -> Self {
         Self {
@@ -239,12 +239,12 @@ impl Played {
     }
 }
 
-fn model(player: &mut Player, name: &str, small: bool) -> Result<Model, BenchError> {
+fn model(executor: &mut Executor, name: &str, small: bool) -> Result<Model, BenchError> {
     let count = small.then_some(4);
     let (instances, made) =
         made(name, &catalogue::Options { count, batch: count, seed: 1, ..Default::default() })?;
-    let played = played(player, &made, TURNS)?;
-    Ok(Model { instances, steps: made.1.steps.len(), played })
+    let executed = executed(executor, &made, TURNS)?;
+    Ok(Model { instances, steps: made.1.steps.len(), executed })
 }
 
 /// The instances of a model, and its graph and plan.
@@ -269,17 +269,17 @@ fn planned(graph: &GraphData, wanted: &[ValueId]) -> Result<(GraphData, Verified
     Ok((graph.clone(), Planner::default().plan(graph, &request)?.verify()?))
 }
 
-/// The best of so many plays.
-fn played(
-    player: &mut Player,
+/// The best of so many runs.
+fn executed(
+    executor: &mut Executor,
     (graph, plan): &(GraphData, Verified<Plan>),
     turns: usize,
-) -> Result<Played, BenchError> {
+) -> Result<Executed, BenchError> {
     let weights = Weights::init(&graph.module, 0);
     let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
     let bound = Bound { words, floats, noise: Noise::Off };
     let most = Duration::MAX;
-    let mut best = Played {
+    let mut best = Executed {
         whole: most,
         encode: most,
         ahead: most,
@@ -290,13 +290,13 @@ fn played(
         dispatches: 0,
         bytes: 0,
     };
-    // The first play makes pipelines and brings parameters and tables, the second writes commands ahead.
+    // The first run makes pipelines and brings parameters and tables, the second writes commands ahead.
     for turn in 0..=turns + 1 {
         let start = Instant::now();
-        player.play(plan, &weights, bound).map_err(gpu)?;
-        let (whole, times, counters) = (start.elapsed(), player.times(), player.counters());
+        executor.execute(plan, &weights, bound).map_err(gpu)?;
+        let (whole, times, counters) = (start.elapsed(), executor.times(), executor.counters());
         if turn > 1 {
-            best = best.best(&Played {
+            best = best.best(&Executed {
                 whole,
                 encode: times.encode,
                 ahead: times.ahead,
@@ -312,21 +312,21 @@ fn played(
     Ok(best)
 }
 
-/// What follows a play.
+/// What follows a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Follows {
-    /// A plan that was never played.
+    /// A plan that was never executed.
     New,
-    /// Another plan that was played before.
+    /// Another plan that was executed before.
     Known,
-    /// That, and the play was told.
+    /// That, and the run was told.
     Announced,
 }
 
-/// The least time to write and submit the commands of a plan behind a play of another one, or to submit them if they were
+/// The least time to write and submit the commands of a plan behind a run of another one, or to submit them if they were
 /// written before.
-fn played_behind(
-    player: &mut Player,
+fn executed_behind(
+    executor: &mut Executor,
     (graph, plan): &(GraphData, Verified<Plan>),
     turns: usize,
     follows: Follows,
@@ -344,9 +344,9 @@ fn played_behind(
         }
         let next =
             || Poll::Ready((follows == Follows::Announced).then(|| Arc::clone(&plans[(turn + 1) % 2])));
-        player.play_and_prepare(&plans[turn % 2], &weights, bound, next).map_err(gpu)?;
+        executor.execute_and_prepare(&plans[turn % 2], &weights, bound, next).map_err(gpu)?;
         if turn > 3 {
-            best = best.min(player.times().encode);
+            best = best.min(executor.times().encode);
         }
     }
     Ok(best)

@@ -1,9 +1,9 @@
 //! Times whole steps of the catalogue's models: what a user waits for, not what a kernel takes.
 //!
 //! A *step* goes through all instances once, so many a graph: emit the graph, plan it afresh (no
-//! plan is kept: the same minibatch hardly ever comes twice), verify the plan, play it, read every
+//! plan is kept: the same minibatch hardly ever comes twice), verify the plan, execute it, read every
 //! output. It stands beside the same instances *one by one*: the same kernels on the same packed
-//! weights, one application after another (policy `none`), and its plans are made beforehand and
+//! weights, one node after another (policy `none`), and its plans are made beforehand and
 //! cost nothing. Rounds of both take turns, and medians are reported, so that a busy machine hurts
 //! both alike. Outputs of both are compared bit by bit.
 //!
@@ -81,7 +81,7 @@ pub struct Options {
     pub sizes: catalogue::Options,
     /// What a step does.
     pub mode: Mode,
-    /// On how many threads plans are played; 0 means one a core.
+    /// On how many threads plans are executed; 0 means one a core.
     pub threads: usize,
     /// How often each variant takes its turn.
     pub rounds: usize,
@@ -92,8 +92,8 @@ pub struct Options {
     /// Whether to measure one by one, too, and to compare the bits.
     pub one_by_one: bool,
     /// Whether updates leave rows of tables alone that the minibatch did not look up.
-    pub touched_rows: bool,
-    /// Whether to split playing into its phases; costs two readings of the clock a step.
+    pub sparse_rows: bool,
+    /// Whether to split executing into its phases; costs two readings of the clock a step.
     pub phases: bool,
     /// How many bytes the slabs of a plan may take; `None` is as many as can be had.
     pub memory_limit: Option<u64>,
@@ -121,7 +121,7 @@ impl Default for Options {
             turn: Duration::from_millis(100),
             policy: Policy::default(),
             one_by_one: true,
-            touched_rows: false,
+            sparse_rows: false,
             phases: false,
             memory_limit: None,
         }

@@ -5,7 +5,7 @@ use clap::Parser;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-/// Times whole steps: emit, plan, verify, play, read. AUTOBATCH_CPU=avx2 forces an instruction set.
+/// Times whole steps: emit, plan, verify, execute, read. AUTOBATCH_CPU=avx2 forces an instruction set.
 #[derive(Parser, Debug)]
 #[command(name = "autobatch-bench", version)]
 struct Arguments {

@@ -8,10 +8,10 @@ use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
-/// The most pairs; more are played only where more rounds are asked for.
+/// The most pairs; more are executed only where more rounds are asked for.
 const LEAST_PAIRS: usize = 20;
 
-/// Plays of one plan on one thread and on several.
+/// Executes of one plan on one thread and on several.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pairs {
     /// The model's name.
@@ -20,13 +20,13 @@ pub struct Pairs {
     pub threads: usize,
     /// How many pairs there were.
     pub pairs: usize,
-    /// Seconds of the best play on one thread.
+    /// Seconds of the best execute on one thread.
     pub single: f64,
-    /// Seconds of the best play on all threads.
+    /// Seconds of the best execute on all threads.
     pub several: f64,
     /// The median over pairs of how much faster several threads were.
     pub median_speedup: f64,
-    /// The least share of time, over counted plays, in which threads played no step.
+    /// The least share of time, over counted executes, in which threads executed no step.
     pub idle: f64,
 }
 
@@ -44,7 +44,7 @@ impl Pairs {
     }
 }
 
-/// Plays the first graph of a model in at least twenty pairs. `options.threads` are those of the second of each pair; 0 and 1 mean
+/// Executes the first graph of a model in at least twenty pairs. `options.threads` are those of the second of each pair; 0 and 1 mean
 /// one a core.
 ///
 /// # Errors
@@ -70,11 +70,11 @@ pub fn pairs(name: &str, options: &Options) -> Result<Pairs, BenchError> {
         best = (best.0.min(pair.0), best.1.min(pair.1));
     }
     speedups.sort_by(f64::total_cmp);
-    several.player().set_counting(true);
+    several.executor().set_counting(true);
     let mut idle = 1.0f64;
     for _ in 0..pairs {
         several.replay(&plans.1)?;
-        idle = idle.min(several.player().counters().map_or(1.0, |counters| counters.idle_share(threads)));
+        idle = idle.min(several.executor().counters().map_or(1.0, |counters| counters.idle_share(threads)));
     }
     Ok(Pairs {
         workload: name.to_owned(),

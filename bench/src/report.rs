@@ -4,7 +4,7 @@ use crate::step::{self, Measured, Runner};
 use crate::{Mode, Options};
 use autobatch_ir::plan::Plan;
 use autobatch_models::catalogue::Problem;
-use autobatch_runtime_cpu::player::KernelCount;
+use autobatch_runtime_cpu::executor::KernelCount;
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub struct Split {
     /// Checking the plan; 0 where plans were made beforehand.
     pub verify: f64,
     /// Computing.
-    pub play: f64,
+    pub execute: f64,
     /// Changing the parameters; 0 where nothing is trained.
     pub update: f64,
     /// Copying every output.
@@ -38,7 +38,7 @@ impl Split {
             emit: part(step::Part::Emit)?,
             plan: part(step::Part::Plan)?,
             verify: part(step::Part::Verify)?,
-            play: part(step::Part::Play)?,
+            execute: part(step::Part::Execute)?,
             update: part(step::Part::Update)?,
             read: part(step::Part::Read)?,
             total: median(rounds, Measured::total)?,
@@ -46,7 +46,7 @@ impl Split {
     }
 }
 
-/// Seconds of the phases of playing: the median of each over the rounds.
+/// Seconds of the phases of executing: the median of each over the rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Phases {
     /// Finding programs, and packing weights that an update changed.
@@ -56,7 +56,7 @@ pub struct Phases {
     /// Steps in reverse.
     pub reverse: f64,
     /// Gradients of parameters, as sums over all rows.
-    pub finals: f64,
+    pub reductions: f64,
 }
 
 impl Phases {
@@ -66,7 +66,7 @@ impl Phases {
             pack: part(step::Part::Pack)?,
             forward: part(step::Part::Forward)?,
             reverse: part(step::Part::Reverse)?,
-            finals: part(step::Part::Finals)?,
+            reductions: part(step::Part::Reductions)?,
         })
     }
 }
@@ -76,7 +76,7 @@ impl Phases {
 pub struct KernelShare {
     /// Its name; a prime stands for its reverse.
     pub name: String,
-    /// Steps that played it.
+    /// Steps that executed it.
     pub steps: u64,
     /// Their rows.
     pub rows: u64,
@@ -95,7 +95,7 @@ impl From<KernelCount> for KernelShare {
 }
 
 impl KernelShare {
-    /// The kernels of a play, each with its least time of this play and of those before that did
+    /// The kernels of a run, each with its least time of this execute and of those before that did
     /// the same, the longest first.
     pub(crate) fn least(before: &[Self], counts: Vec<KernelCount>) -> Vec<Self> {
         let least = |count: KernelCount| {
@@ -127,8 +127,8 @@ fn median(rounds: &[Measured], part: impl Fn(&Measured) -> Duration) -> Option<f
 pub struct PlanFacts {
     /// How many graphs there are.
     pub graphs: usize,
-    /// Applications recorded.
-    pub applications: usize,
+    /// Nodes recorded.
+    pub nodes: usize,
     /// Batches.
     pub batches: u64,
     /// No schedule has fewer.
@@ -136,7 +136,7 @@ pub struct PlanFacts {
     /// Rows moved by steps that do nothing else.
     pub copied: u64,
     /// Operand rows read through tables.
-    pub tabled: u64,
+    pub gathered: u64,
     /// Operand rows read in place.
     pub direct: u64,
     /// Bytes of slabs of the largest graph.
@@ -144,14 +144,14 @@ pub struct PlanFacts {
 }
 
 impl PlanFacts {
-    pub(crate) fn add(&mut self, plan: &Plan, applications: usize) {
+    pub(crate) fn add(&mut self, plan: &Plan, nodes: usize) {
         let certificate = plan.certificate;
         self.graphs += 1;
-        self.applications += applications;
+        self.nodes += nodes;
         self.batches += u64::from(certificate.batches);
         self.bound += u64::from(certificate.bound);
         self.copied += certificate.copied;
-        self.tabled += certificate.tabled;
+        self.gathered += certificate.gathered;
         self.direct += certificate.direct;
         self.slab_bytes = self.slab_bytes.max(certificate.slab_bytes);
     }
@@ -170,7 +170,7 @@ pub struct Report {
     pub seconds_per_step: f64,
     /// What a step does.
     pub mode: Mode,
-    /// On how many threads plans were played; 0 means one a core.
+    /// On how many threads plans were executed; 0 means one a core.
     pub threads: usize,
     /// The model's name.
     pub workload: String,
@@ -190,7 +190,7 @@ pub struct Report {
     pub rounds: usize,
     /// The batched step.
     pub batched: Split,
-    /// The phases of playing it, if they were asked for.
+    /// The phases of executing it, if they were asked for.
     pub phases: Option<Phases>,
     /// The kernels of the last graph, the longest first, if phases were asked for.
     pub kernels: Vec<KernelShare>,
@@ -265,8 +265,8 @@ impl fmt::Display for Report {
         writeln!(f, "device      cpu  {}  threads {}", self.isa, self.threads)?;
         writeln!(
             f,
-            "plan        {} applications -> {} batches, bound {}, gap {:.0} %; policy {}",
-            plans.applications,
+            "plan        {} nodes -> {} batches, bound {}, gap {:.0} %; policy {}",
+            plans.nodes,
             plans.batches,
             plans.bound,
             100.0 * plans.gap(),
@@ -276,7 +276,7 @@ impl fmt::Display for Report {
             f,
             "rows        {} copied, {} by table, {} in place; {:.1} MiB",
             plans.copied,
-            plans.tabled,
+            plans.gathered,
             plans.direct,
             plans.slab_bytes as f64 / (1 << 20) as f64
         )?;
@@ -285,7 +285,7 @@ impl fmt::Display for Report {
             ("emit", |s| s.emit),
             ("plan", |s| s.plan),
             ("verify", |s| s.verify),
-            ("play", |s| s.play),
+            ("execute", |s| s.execute),
             ("update", |s| s.update),
             ("read", |s| s.read),
             ("total", |s| s.total),
@@ -304,9 +304,9 @@ impl fmt::Display for Report {
             }
             writeln!(f)?;
         }
-        if let Some(Phases { pack, forward, reverse, finals }) = self.phases {
+        if let Some(Phases { pack, forward, reverse, reductions }) = self.phases {
             write!(f, "phases      pack {:.3}, forward {:.3}, ", 1e3 * pack, 1e3 * forward)?;
-            writeln!(f, "reverse {:.3}, finals {:.3} ms", 1e3 * reverse, 1e3 * finals)?;
+            writeln!(f, "reverse {:.3}, reductions {:.3} ms", 1e3 * reverse, 1e3 * reductions)?;
             for kernel in self.kernels.iter().take(KERNELS_SHOWN) {
                 let KernelShare { name, steps, rows, seconds, gflops } = kernel;
                 let ms = 1e3 * seconds;

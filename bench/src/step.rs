@@ -12,7 +12,7 @@ use autobatch_models::catalogue::Problem;
 use autobatch_nn::optim::{Adagrad, Adam, Optimize as _, Optimizer};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request, Selection, update_plan};
-use autobatch_runtime_cpu::{Bound, Player, threads_meant};
+use autobatch_runtime_cpu::{Bound, Executor, threads_meant};
 use std::ops::{AddAssign, Range};
 use std::time::{Duration, Instant};
 
@@ -22,21 +22,21 @@ pub(crate) enum Part {
     Emit,
     Plan,
     Verify,
-    /// All of playing: what follows are its phases.
-    Play,
+    /// All of executing: what follows are its phases.
+    Execute,
     /// What the optimiser does.
     Update,
     Read,
     Pack,
     Forward,
     Reverse,
-    Finals,
+    Reductions,
 }
 
 impl Part {
     /// What a step consists of; phases are parts of parts.
-    const STEP: [Self; 6] = [Self::Emit, Self::Plan, Self::Verify, Self::Play, Self::Update, Self::Read];
-    const COUNT: usize = Self::Finals as usize + 1;
+    const STEP: [Self; 6] = [Self::Emit, Self::Plan, Self::Verify, Self::Execute, Self::Update, Self::Read];
+    const COUNT: usize = Self::Reductions as usize + 1;
 }
 
 /// How long the parts of a step took.
@@ -86,7 +86,7 @@ impl Training {
             "c" => Adagrad::new(0.02).into(),
             _ => Adam::new(1e-3).into(),
         };
-        let optimizer = if touched { optimizer.touched_rows() } else { optimizer };
+        let optimizer = if touched { optimizer.sparse_rows() } else { optimizer };
         let recipe = optimizer.recipe(&problem.module, &optimizer.all(&problem.module))?;
         let plan = update_plan(&problem.module, &recipe)?.verify()?;
         let states = recipe.states(weights, &problem.module)?;
@@ -97,7 +97,7 @@ impl Training {
 /// Plans made beforehand, one a graph of the step.
 pub(crate) type Prepared = Vec<Verified<Plan>>;
 
-/// Emits, plans and plays the instances of a problem under one policy, with memory and weights of
+/// Emits, plans and executes the instances of a problem under one policy, with memory and weights of
 /// its own.
 pub(crate) struct Runner<'p> {
     problem: &'p Problem,
@@ -105,7 +105,7 @@ pub(crate) struct Runner<'p> {
     graph: Graph,
     weights: Weights,
     planner: Planner,
-    player: Player,
+    executor: Executor,
     wanted: Vec<ValueId>,
     /// The wanted values again, as losses.
     losses: Vec<(ValueId, f32)>,
@@ -116,13 +116,13 @@ pub(crate) struct Runner<'p> {
 impl<'p> Runner<'p> {
     pub(crate) fn new(problem: &'p Problem, policy: &Policy, options: &Options) -> Result<Self, BenchError> {
         let threads = threads_meant(options.threads);
-        let mut player = Player::new(threads)?;
-        player.set_memory_limit(options.memory_limit);
-        player.set_counting(options.phases);
+        let mut executor = Executor::new(threads)?;
+        executor.set_memory_limit(options.memory_limit);
+        executor.set_counting(options.phases);
         let weights = Weights::init(&problem.module, 0);
         let training = match options.mode {
             Mode::Infer => None,
-            Mode::Train => Some(Training::new(problem, &weights, options.touched_rows)?),
+            Mode::Train => Some(Training::new(problem, &weights, options.sparse_rows)?),
         };
         Ok(Self {
             problem,
@@ -130,7 +130,7 @@ impl<'p> Runner<'p> {
             graph: Graph::new(&problem.module),
             weights,
             planner: Planner::new(policy.load()?),
-            player,
+            executor,
             wanted: Vec::new(),
             losses: Vec::new(),
             outputs: Vec::new(),
@@ -143,16 +143,16 @@ impl<'p> Runner<'p> {
         &self.outputs
     }
 
-    /// What each kernel took of the last graph that was played, if phases are asked for.
+    /// What each kernel took of the last graph that was executed, if phases are asked for.
     pub(crate) fn kernels(&self) -> &[KernelShare] {
         &self.kernels
     }
 
     pub(crate) fn isa(&self) -> String {
-        self.player.isa().to_string()
+        self.executor.isa().to_string()
     }
 
-    /// Emits, plans, verifies, plays and reads.
+    /// Emits, plans, verifies, executes and reads.
     pub(crate) fn fresh_step(&mut self) -> Result<Measured, BenchError> {
         let mut spent = Measured::default();
         self.outputs.clear();
@@ -160,18 +160,18 @@ impl<'p> Runner<'p> {
             spent.timed(Part::Emit, || self.emit(instances))?;
             let plan = spent.timed(Part::Plan, || self.plan())?;
             let plan = spent.timed(Part::Verify, || plan.verify())?;
-            self.play(&plan, &mut spent)?;
+            self.execute(&plan, &mut spent)?;
         }
         Ok(spent)
     }
 
-    /// Emits, plays plans made before, and reads.
+    /// Emits, executes plans made before, and reads.
     pub(crate) fn known_step(&mut self, plans: &Prepared) -> Result<Measured, BenchError> {
         let mut spent = Measured::default();
         self.outputs.clear();
         for (instances, plan) in chunks(self.problem).zip(plans) {
             spent.timed(Part::Emit, || self.emit(instances))?;
-            self.play(plan, &mut spent)?;
+            self.execute(plan, &mut spent)?;
         }
         Ok(spent)
     }
@@ -185,8 +185,8 @@ impl<'p> Runner<'p> {
     pub(crate) fn facts(&mut self) -> Result<PlanFacts, BenchError> {
         let mut facts = PlanFacts::default();
         for instances in chunks(self.problem) {
-            let (plan, applications) = self.planned(instances)?;
-            facts.add(&plan, applications);
+            let (plan, nodes) = self.planned(instances)?;
+            facts.add(&plan, nodes);
         }
         Ok(facts)
     }
@@ -197,17 +197,17 @@ impl<'p> Runner<'p> {
         self.planned(first).map(|(plan, _)| plan)
     }
 
-    /// Plays the plan of the graph that was emitted last, and says how long that took.
+    /// Executes the plan of the graph that was emitted last, and says how long that took.
     pub(crate) fn replay(&mut self, plan: &Verified<Plan>) -> Result<Duration, BenchError> {
         let mut spent = Measured::default();
         self.outputs.clear();
-        self.play(plan, &mut spent)?;
-        Ok(spent.of(Part::Play))
+        self.execute(plan, &mut spent)?;
+        Ok(spent.of(Part::Execute))
     }
 
-    /// Who plays.
-    pub(crate) fn player(&mut self) -> &mut Player {
-        &mut self.player
+    /// Who executes.
+    pub(crate) fn executor(&mut self) -> &mut Executor {
+        &mut self.executor
     }
 
     fn planned(&mut self, instances: Range<usize>) -> Result<(Verified<Plan>, usize), BenchError> {
@@ -258,30 +258,31 @@ impl<'p> Runner<'p> {
         Ok(self.planner.optimize_and_plan(&data, &request, &selection)?.plan)
     }
 
-    fn play(&mut self, plan: &Verified<Plan>, spent: &mut Measured) -> Result<(), BenchError> {
+    fn execute(&mut self, plan: &Verified<Plan>, spent: &mut Measured) -> Result<(), BenchError> {
         let data = self.graph.data();
         let bound = bound(&data);
-        spent.timed(Part::Play, || self.player.play(plan, &self.weights, bound))?;
+        spent.timed(Part::Execute, || self.executor.execute(plan, &self.weights, bound))?;
         if let Some(Training { optimizer, plan, states }) = &mut self.training {
-            let (player, weights) = (&mut self.player, &mut self.weights);
+            let (executor, weights) = (&mut self.executor, &mut self.weights);
             spent.timed(Part::Update, || {
-                player.update(plan, weights, states, &optimizer.floats(states.updates() + 1, 1.0))
+                executor.update(plan, weights, states, &optimizer.floats(states.updates() + 1, 1.0))
             })?;
         }
-        if let Some(counters) = self.player.counters() {
+        if let Some(counters) = self.executor.counters() {
             let [forward, reverse] = counters.directions(plan);
             let phases = [
                 (Part::Pack, counters.pack),
                 (Part::Forward, forward),
                 (Part::Reverse, reverse),
-                (Part::Finals, counters.finals),
+                (Part::Reductions, counters.reductions),
             ];
             phases.into_iter().for_each(|(part, time)| spent.0[part as usize] += time);
             self.kernels = KernelShare::least(&self.kernels, counters.by_kernel(plan));
         }
-        let (player, outputs) = (&self.player, &mut self.outputs);
+        let (executor, outputs) = (&self.executor, &mut self.outputs);
         spent.timed(Part::Read, || {
-            (0..plan.outputs.len()).for_each(|number| outputs.extend_from_slice(player.output(plan, number)));
+            (0..plan.outputs.len())
+                .for_each(|number| outputs.extend_from_slice(executor.output(plan, number)));
         });
         Ok(())
     }

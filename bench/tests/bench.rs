@@ -22,9 +22,9 @@ fn a_report_covers_all_instances_in_batches_and_one_by_one() {
     assert_eq!((report.instances, report.batch, report.plans.graphs), (6, 4, 2));
     assert_eq!((report.numbers, report.same_bits), (6 * 3, Some(true)));
     let single = report.one_by_one.unwrap();
-    assert!(single.plan == 0.0 && single.play > 0.0, "plans of one by one are made beforehand");
+    assert!(single.plan == 0.0 && single.execute > 0.0, "plans of one by one are made beforehand");
     let parts = report.batched;
-    assert!(parts.emit > 0.0 && parts.plan > 0.0 && parts.verify > 0.0 && parts.play > 0.0);
+    assert!(parts.emit > 0.0 && parts.plan > 0.0 && parts.verify > 0.0 && parts.execute > 0.0);
     assert!(report.plans.batches >= report.plans.bound && report.plans.bound > 0);
     assert_eq!(report.seconds_per_step, parts.total);
 }
@@ -39,7 +39,7 @@ fn the_last_line_and_the_json_hold_what_other_scripts_read() {
         assert_eq!((read["mode"].as_str(), read["threads"].as_u64()), (Some("infer"), Some(1)));
     }
     let shown = report.to_string();
-    for part in ["emit", "plan", "verify", "play", "read", "total", "names/s", "not compared"] {
+    for part in ["emit", "plan", "verify", "execute", "read", "total", "names/s", "not compared"] {
         assert!(shown.contains(part), "{part} is missing in:\n{shown}");
     }
 }
@@ -49,7 +49,7 @@ fn training_goes_back_and_updates_and_says_what_its_phases_took() {
     let report = run("b", &Options { mode: Mode::Train, phases: true, ..quick() }).unwrap();
     assert_eq!(report.numbers, 6, "a loss an instance");
     let (parts, phases) = (report.batched, report.phases.unwrap());
-    assert!(parts.update > 0.0 && phases.reverse > 0.0 && phases.finals > 0.0 && phases.forward > 0.0);
+    assert!(parts.update > 0.0 && phases.reverse > 0.0 && phases.reductions > 0.0 && phases.forward > 0.0);
     assert!(report.kernels.iter().any(|kernel| kernel.name.ends_with('\'')), "{:?}", report.kernels);
     let shown = report.to_string();
     assert!(shown.contains("reverse") && shown.contains("update"), "{shown}");
@@ -58,7 +58,7 @@ fn training_goes_back_and_updates_and_says_what_its_phases_took() {
 
 #[test]
 fn training_moves_the_weights_so_that_batched_and_one_by_one_part_by_rounding_only() {
-    let options = Options { mode: Mode::Train, touched_rows: true, ..quick() };
+    let options = Options { mode: Mode::Train, sparse_rows: true, ..quick() };
     let report = run("e", &options).unwrap();
     assert_eq!(report.numbers, 6);
     assert!(report.one_by_one.unwrap().update > 0.0);
@@ -105,7 +105,7 @@ fn the_effort_is_a_part_of_the_peak() {
 }
 
 #[test]
-fn pairs_of_plays_say_how_much_threads_gain_and_idle() {
+fn pairs_of_runs_say_how_much_threads_gain_and_idle() {
     let pairs = pairs("f1", &Options { threads: 2, ..quick() }).unwrap();
     assert_eq!((pairs.threads, pairs.pairs), (2, 20));
     assert!(pairs.single > 0.0 && pairs.several > 0.0 && pairs.speedup() > 0.0, "{pairs:?}");
@@ -124,7 +124,7 @@ fn a_calibration_gives_a_table_that_reads_back() {
     let quick = Calibration { turn: Duration::ZERO, rows: vec![1, 8], widths: vec![4, 32] };
     let table = calibrate(&quick).unwrap();
     assert_eq!(autobatch_planner::CostTable::from_json(&table.to_json()), Ok(table.clone()));
-    assert!(table.step_ns > 0.0 && table.planning.application_ns > 0.0, "{table:?}");
+    assert!(table.step_ns > 0.0 && table.planning.node_ns > 0.0, "{table:?}");
     assert!(table.classes.product.unit_ns + table.classes.product.row_ns > 0.0, "{table:?}");
     assert!(table.machine.ends_with("1 thread"), "{}", table.machine);
 }

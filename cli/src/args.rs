@@ -1,12 +1,12 @@
 //! The command line: verbs, options, help and examples.
 
 mod emit;
+mod execute;
 mod learn;
-mod play;
 
 pub use emit::{EmitArgs, EmitModel};
+pub use execute::ExecuteArgs;
 pub use learn::{ModelArgs, OptimizerArg, RunArgs, TrainArgs};
-pub use play::PlayArgs;
 
 use crate::failure::Failure;
 use crate::planning::Wish;
@@ -60,7 +60,7 @@ pub enum Verb {
     Diff(DiffArgs),
     /// Prove that a plan computes its graph, or score somebody else's order of batches.
     #[command(
-        after_help = "Examples:  autobatch check trees.abg trees.plan\n           autobatch check trees.abg --batches order.json      ([[0, 1], [2], ..]: applications by number, or \"%12\")"
+        after_help = "Examples:  autobatch check trees.abg trees.plan\n           autobatch check trees.abg --batches order.json      ([[0, 1], [2], ..]: nodes by number, or \"%12\")"
     )]
     Check(CheckArgs),
     /// List the stages of planning.
@@ -85,11 +85,11 @@ pub enum Verb {
         after_help = "Examples:  autobatch emit trees --instances 32 -o trees.abg\n           autobatch emit lattice --data zh_lattice/train.txt --batch 3 -o lattice3.abg"
     )]
     Emit(EmitArgs),
-    /// Play a graph and show its outputs, by a plan made now or before.
+    /// Execute a graph and show its outputs, by a plan made now or before.
     #[command(
-        after_help = "Examples:  autobatch play trees.abg --weights trees.safetensors -o roots.npy\n           autobatch play trees.abg trees.abp --counters --trace trace.json"
+        after_help = "Examples:  autobatch execute trees.abg --weights trees.safetensors -o roots.npy\n           autobatch execute trees.abg trees.abp --counters --trace trace.json"
     )]
-    Play(PlayArgs),
+    Execute(ExecuteArgs),
     /// Run a model: batched against one by one, with the same bits.
     #[command(
         after_help = "Example:  autobatch run treelstm --hidden 128\n\nWithout --data instances are generated; --data is a JSON file of instances."
@@ -100,7 +100,7 @@ pub enum Verb {
         after_help = "Examples:  autobatch train names\n           autobatch train names --data names/ --epochs 10 --curve names.svg --save names.safetensors\n\nWithout --data instances are generated; --data is the folder of the model's corpus."
     )]
     Train(TrainArgs),
-    /// Time whole steps of a model: emit, plan, verify, play, read.
+    /// Time whole steps of a model: emit, plan, verify, execute, read.
     #[command(
         after_help = "Examples:  autobatch bench b --hidden 100\n           autobatch bench peak sst --hidden 512 --batch 256      (share of the processor's peak)\n           autobatch bench threads b --threads 2\n           AUTOBATCH_CPU=avx2 autobatch bench d --alone --json"
     )]
@@ -113,10 +113,10 @@ pub enum Verb {
         after_help = "Example:  autobatch calibrate -o costs.json\n          AUTOBATCH_COSTS=costs.json autobatch plan trees.abg"
     )]
     Calibrate(CalibrateArgs),
-    /// Show what this machine has for playing plans.
+    /// Show what this machine has for executing plans.
     #[command(after_help = "Example:  autobatch devices")]
     Devices,
-    /// Look at the adapters of this machine and play a small plan on one: what fits, what is right, what to do.
+    /// Look at the adapters of this machine and execute a small plan on one: what fits, what is right, what to do.
     #[command(after_help = "Examples:  autobatch doctor\n           autobatch doctor gpu:0")]
     Doctor {
         /// The device: gpu, gpu:0, gpu:part-of-a-name.
@@ -211,12 +211,12 @@ impl WishArgs {
 /// How rows are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Rows {
-    /// As the applications were emitted.
+    /// As the nodes were emitted.
     Batch,
     /// As the consumers read.
     #[default]
     Propagated,
-    /// By a search for the fewest rows through tables, for plans that are played often.
+    /// By a search for the fewest rows through tables, for plans that are executed often.
     Planned,
 }
 
@@ -410,7 +410,7 @@ pub struct CalibrateArgs {
     /// Where to write the table.
     #[arg(short, long, default_value = "costs.json", value_parser = path)]
     pub output: String,
-    /// Milliseconds that each of about a hundred points is played for.
+    /// Milliseconds that each of about a hundred points is executed for.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     pub turn: u64,
 }

@@ -73,7 +73,7 @@ impl Reads {
     }
 }
 
-/// What steps play: a kernel with the stores that it is given. Two directions of an LSTM are one
+/// What steps execute: a kernel with the stores that it is given. Two directions of an LSTM are one
 /// kernel and two kinds, because their weights keep them apart.
 #[derive(Clone, Debug)]
 pub struct Kinds {
@@ -81,7 +81,7 @@ pub struct Kinds {
     of_step: Vec<usize>,
     /// The steps of each kind.
     steps: Vec<Vec<usize>>,
-    /// The kernel of each kind, in the order in which steps first play them.
+    /// The kernel of each kind, in the order in which steps first run them.
     kernels: Vec<KernelId>,
     names: Vec<String>,
 }
@@ -114,7 +114,7 @@ impl Kinds {
         self.of_step[step]
     }
 
-    /// The name of what a step plays.
+    /// The name of what a step executes.
     #[must_use]
     pub fn step_name(&self, step: usize) -> &str {
         &self.names[self.of_step[step]]
@@ -294,7 +294,7 @@ pub fn for_each_place(plan: &Plan, step: &Step, place: Place, mut write: impl Fn
     }
 }
 
-/// Steps that compute applications.
+/// Steps that compute nodes.
 pub fn computing(plan: &Plan) -> impl Iterator<Item = (usize, &Step)> {
     plan.steps.iter().enumerate().filter(|(_, step)| !plan.kernel(step).source)
 }

@@ -40,7 +40,7 @@ pub fn run(cli: &Cli, console: &mut Console<'_>) -> Result<Answer, Failure> {
         Verb::Reduce(args) => verbs::reduce(args, console),
         Verb::FsmTrain(args) => verbs::fsm_train(args, console),
         Verb::Emit(args) => verbs::emit(args, console),
-        Verb::Play(args) => verbs::play(args, console),
+        Verb::Execute(args) => verbs::execute(args, console),
         Verb::Run(args) => verbs::run(args, console),
         Verb::Train(args) => verbs::train(args, console),
         Verb::Bench(args) => verbs::bench(args, console),

@@ -19,7 +19,7 @@ pub struct Lifetimes {
     /// The slabs that are told apart, the largest first: each is a group. All others are the group
     /// after them.
     pub largest: Vec<SlabId>,
-    /// For each step, live bytes of each group while it is played.
+    /// For each step, live bytes of each group while it is executed.
     pub live: Vec<Vec<u64>>,
     /// Bytes of each group.
     pub size: Vec<u64>,

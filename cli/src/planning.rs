@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Mode, Plan};
 use autobatch_planner::schedule::{Batches, LoadError, Policy, Schedule, Scratch};
-use autobatch_planner::{Nodes, Planner, Request, RowOrder};
+use autobatch_planner::{Jobs, Planner, Request, RowOrder};
 use std::time::{Duration, Instant};
 
 /// What a plan is wanted for.
@@ -81,7 +81,7 @@ pub fn plan(path: &str, graph: &GraphData, wish: &Wish) -> Result<Planned, Failu
 
 /// The order that a policy chooses for the nodes of a graph.
 pub fn schedule(graph: &GraphData, name: &Policy) -> Result<Batches, Failure> {
-    let (policy, mut nodes) = (policy(name)?, Nodes::new(graph, &[]));
+    let (policy, mut nodes) = (policy(name)?, Jobs::new(graph, &[]));
     if let Some(table) = policy.costs() {
         nodes.price(graph, false, table);
     }

@@ -1,17 +1,17 @@
-//! Values, applications and signatures of a graph in words.
+//! Values, nodes and signatures of a graph in words.
 
 use crate::failure::Failure;
 use autobatch_ir::graph::{Callee, GraphData, ParamArg};
-use autobatch_ir::id::{AppId, SigId, ValueId};
+use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::plan::Plan;
 use std::collections::BTreeMap;
 
-/// The step that computes each application, where one does.
+/// The step that computes each node, where one does.
 pub(crate) fn steps_of(graph: &GraphData, plan: &Plan) -> Vec<Option<u32>> {
     let mut steps = vec![None; graph.arena.len()];
     for (number, step) in plan.steps.iter().enumerate() {
-        for app in plan.lanes(step) {
-            if let Some(place) = steps.get_mut(app.index()) {
+        for node in plan.lanes(step) {
+            if let Some(place) = steps.get_mut(node.index()) {
                 *place = Some(number as u32);
             }
         }
@@ -33,11 +33,11 @@ pub(crate) fn value(graph: &GraphData, text: &str) -> Result<ValueId, Failure> {
     }
 }
 
-/// The value's name or, of an application, that of its first result.
-pub(crate) fn first_value(graph: &GraphData, app: AppId) -> String {
-    match graph.arena.results(app).next() {
+/// The value's name or, of a node, that of its first result.
+pub(crate) fn first_value(graph: &GraphData, node: NodeId) -> String {
+    match graph.arena.results(node).next() {
         Some(value) => ValueId::new(value).to_string(),
-        None => app.to_string(),
+        None => node.to_string(),
     }
 }
 
@@ -60,10 +60,10 @@ fn arguments(graph: &GraphData, sig: SigId) -> String {
     format!("({}{separator}{})", operands.join(", "), params.join(", "))
 }
 
-/// How many applications have each signature, attributes apart: `@word(f32[100], u32; @w, @b)`.
-pub(crate) fn applications_by_signature(graph: &GraphData) -> BTreeMap<String, u64> {
+/// How many nodes have each signature, attributes apart: `@word(f32[100], u32; @w, @b)`.
+pub(crate) fn nodes_by_signature(graph: &GraphData) -> BTreeMap<String, u64> {
     let mut of_sig = vec![0u64; graph.sigs.items().len()];
-    graph.arena.apps().iter().for_each(|app| of_sig[app.sig.index()] += 1);
+    graph.arena.nodes().iter().for_each(|node| of_sig[node.sig.index()] += 1);
     let mut all = BTreeMap::new();
     for (sig, count) in of_sig.into_iter().enumerate().filter(|(_, count)| *count > 0) {
         let sig = SigId::new(sig);
@@ -85,14 +85,14 @@ pub(crate) fn param(graph: &GraphData, arg: ParamArg) -> String {
 }
 
 /// `src/lattice.rs:71`, or nothing for what was written by hand.
-pub(crate) fn site(graph: &GraphData, app: AppId) -> Option<String> {
-    let site = graph.site(graph.arena.app(app).site);
+pub(crate) fn site(graph: &GraphData, node: NodeId) -> Option<String> {
+    let site = graph.site(graph.arena.node(node).site);
     (!site.file.is_empty()).then(|| format!("{}:{}", site.file, site.line))
 }
 
 /// `instance 3`, with its key where that is another number.
-pub(crate) fn instance(graph: &GraphData, app: AppId) -> String {
-    let own = graph.numbered_stretches().find(|(_, range)| range.contains(&app.index()));
+pub(crate) fn instance(graph: &GraphData, node: NodeId) -> String {
+    let own = graph.numbered_stretches().find(|(_, range)| range.contains(&node.index()));
     match own.and_then(|(instance, _)| instance) {
         None => "common".to_owned(),
         Some((number, key)) if key == number as u64 => format!("instance {number}"),

@@ -42,9 +42,9 @@ fn main() -> Result<(), EmitError> {
         appending = appending.min(start.elapsed());
     }
     first.check()?;
-    let applications = first.data().arena.len();
+    let nodes = first.data().arena.len();
     let each = |time: Duration, count: usize| time.as_nanos() as f64 / count as f64;
-    println!("{applications} applications: emitted in {:.1} ns each", each(emitting, applications));
-    println!("appended in {:.1} ns each", each(appending, applications / 2));
+    println!("{nodes} nodes: emitted in {:.1} ns each", each(emitting, nodes));
+    println!("appended in {:.1} ns each", each(appending, nodes / 2));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! How long it takes to verify, write and read a graph of a million applications.
+//! How long it takes to verify, write and read a graph of a million nodes.
 //!
 //! `cargo run --release -p autobatch-ir --example binary_speed`
 
@@ -11,7 +11,7 @@ use std::time::Instant;
 const APPLICATIONS: usize = 1_000_000;
 const REPETITIONS: usize = 7;
 
-/// Binary trees of 128 leaves: half of the applications take a word, half take four values; each
+/// Binary trees of 128 leaves: half of the nodes take a word, half take four values; each
 /// makes two.
 fn trees() -> GraphData {
     let mut m = ModuleBuilder::new("tree");
@@ -61,7 +61,7 @@ fn main() {
     let (bytes, encode) = best(|| data.to_bytes());
     let (read, decode) = best(|| GraphData::from_bytes(&bytes).expect("what was written can be read"));
     assert_eq!(read, data);
-    let (applications, size) = (data.arena.len(), bytes.len() as f64 / 1e6);
-    println!("{applications} applications, {size:.1} MB, best of {REPETITIONS} runs:");
+    let (nodes, size) = (data.arena.len(), bytes.len() as f64 / 1e6);
+    println!("{nodes} nodes, {size:.1} MB, best of {REPETITIONS} runs:");
     println!("verify {verify:.1} ms, encode {encode:.1} ms, decode with verification {decode:.1} ms");
 }

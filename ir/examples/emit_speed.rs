@@ -1,14 +1,11 @@
-//! What emitting costs, through the public door: nanoseconds and bytes an application.
+//! What emitting costs, through the public door: nanoseconds and bytes a node.
 //!
-//! `cargo run --release -p autobatch-ir --example emit_speed [applications] [rounds] [cells|ops]`
+//! `cargo run --release -p autobatch-ir --example emit_speed [nodes] [rounds] [cells|ops]`
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
-#[path = "common/tree_lstm.rs"]
-mod tree_lstm;
-
 use autobatch_ir::Graph;
+use autobatch_testing::tree_lstm::{Tree, TreeLstm};
 use std::time::Instant;
-use tree_lstm::{Tree, TreeLstm};
 
 fn main() {
     let mut arguments = std::env::args().skip(1).map_while(|word| word.parse::<usize>().ok());
@@ -45,7 +42,7 @@ fn main() {
         graph.check().expect("the model is well typed");
         let data = graph.data();
         println!(
-            "{name:>10}: {:>9} applications, {:.1} ns each (median; least {:.1}), {:.1} bytes each of which {:.1} operands",
+            "{name:>10}: {:>9} nodes, {:.1} ns each (median; least {:.1}), {:.1} bytes each of which {:.1} operands",
             data.arena.len(),
             times[times.len() / 2],
             times[0],

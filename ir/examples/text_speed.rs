@@ -1,6 +1,6 @@
-//! How fast graphs print and parse: a graph of a million tree-LSTM-like applications.
+//! How fast graphs print and parse: a graph of a million tree-LSTM-like nodes.
 //!
-//! `cargo run --release -p autobatch-ir --example text_speed [applications]`
+//! `cargo run --release -p autobatch-ir --example text_speed [nodes]`
 
 use autobatch_ir::{Cell, Graph, GraphData, INDEX, Init, Module, ModuleBuilder, Value, f32};
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ fn model() -> Option<(Arc<Module>, Model)> {
 }
 
 /// Trees of random shapes, 20 leaves each, with some plain ops between the calls.
-fn emit(applications: usize) -> Option<GraphData> {
+fn emit(nodes: usize) -> Option<GraphData> {
     let (module, model) = model()?;
     let g = Graph::new(&module);
     let mut state = 0x9e37_79b9u32;
@@ -39,7 +39,7 @@ fn emit(applications: usize) -> Option<GraphData> {
         (state >> 8) % below
     };
     let mut instance = 0u64;
-    while g.data().arena.len() < applications {
+    while g.data().arena.len() < nodes {
         g.instance(instance);
         let mut forest: Vec<[Value<'_>; 2]> = (0..20).map(|_| g.call(model.leaf, random(18_280))).collect();
         while forest.len() > 1 {
@@ -58,8 +58,8 @@ fn emit(applications: usize) -> Option<GraphData> {
 
 #[allow(clippy::print_stdout, reason = "an example speaks to its user")]
 fn main() -> ExitCode {
-    let applications = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1_000_000);
-    let Some(graph) = emit(applications) else { return ExitCode::FAILURE };
+    let nodes = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1_000_000);
+    let Some(graph) = emit(nodes) else { return ExitCode::FAILURE };
     for _ in 0..3 {
         let start = Instant::now();
         let text = graph.to_text();
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
         println!(
-            "{} applications, {:.1} MB of text: printed in {printed:.3?}, parsed in {read:.3?}",
+            "{} nodes, {:.1} MB of text: printed in {printed:.3?}, parsed in {read:.3?}",
             graph.arena.len(),
             text.len() as f64 / 1e6,
         );

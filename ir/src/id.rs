@@ -77,13 +77,13 @@ macro_rules! id {
 }
 
 id!(
-    /// A result of an application: `%12`.
+    /// A result of a node: `%12`.
     ValueId,
     "%"
 );
 id!(
-    /// An application of an op or a cell, by its place in the arena: `a12`.
-    AppId,
+    /// A node of an op or a cell, by its place in the arena: `a12`.
+    NodeId,
     "a"
 );
 id!(

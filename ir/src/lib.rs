@@ -1,6 +1,6 @@
 //! The two languages of autobatch and everything that defines their meaning.
 //!
-//! * [`graph`]: what a model emits. A flat, append-only list of *applications* of ops and cells,
+//! * [`graph`]: what a model emits. A flat, append-only list of *nodes* of ops and cells,
 //!   recorded for many differently shaped instances.
 //! * [`module`]: what graphs share: parameters, tables and traced cells.
 //! * [`findings`]: what the verifiers of both languages find.
@@ -9,10 +9,9 @@
 //! * [`numeric`]: the definition of every op's bits.
 //! * [`weights`]: the values of a module's parameters.
 //! * [`recipe`], [`states`]: what an optimiser is made of, and what it keeps.
-//! * [`mod@reference`]: what a graph means, one op at a time: the oracle of everything that is fast.
 //!
 //! Data flows one way: a model emits a graph through [`Graph`] and [`Value`] handles; the planner
-//! turns the recorded [`GraphData`] into a plan; a runtime plays it. Nothing in this crate knows
+//! turns the recorded [`GraphData`] into a plan; a runtime executes it. Nothing in this crate knows
 //! the planner or a runtime.
 
 #![forbid(unsafe_code)]
@@ -28,7 +27,6 @@ pub mod module;
 pub mod numeric;
 pub mod plan;
 pub mod recipe;
-pub mod reference;
 mod shape;
 pub mod states;
 pub mod types;
@@ -36,7 +34,7 @@ pub mod weights;
 
 pub use codec::LoadError;
 pub use graph::{Arg, Args, EmitError, Graph, GraphData, Op, Value, ValueKey};
-pub use id::{AppId, CellId, ParamId, SigId, SiteId, TypeId, ValueId};
+pub use id::{CellId, NodeId, ParamId, SigId, SiteId, TypeId, ValueId};
 pub use module::{Cell, CellOfAny, Init, Module, ModuleBuilder, Param, Table};
 pub use recipe::UpdateRecipe;
 pub use states::States;

@@ -3,7 +3,7 @@
 //!
 //! An optimiser traces its cells once, for scalars; the planner compiles them to kernels and makes an
 //! update plan of them ([`plan::updates`](crate::plan::updates)). The recipe also says which stores
-//! that plan has, so that a plan and the [`States`] it is played on always agree.
+//! that plan has, so that a plan and the [`States`] it is executed on always agree.
 
 use crate::id::{ParamId, SigId};
 use crate::module::Module;
@@ -59,7 +59,7 @@ pub struct ParamRecipe {
     pub states: Vec<StateRecipe>,
     /// The numbers that the cell takes last.
     pub numbers: Vec<SharedNumber>,
-    /// Whether only touched rows are updated; for tables.
+    /// Whether only sparse rows are updated; for tables.
     pub touched: bool,
 }
 

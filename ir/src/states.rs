@@ -176,7 +176,7 @@ impl States {
         self.states.iter()
     }
 
-    /// The states, to be changed. A player changes them; their numbers of values must stay.
+    /// The states, to be changed. An executor changes them; their numbers of values must stay.
     pub fn as_mut_slice(&mut self) -> &mut [State] {
         &mut self.states
     }
@@ -193,13 +193,13 @@ impl States {
         self.states.is_empty()
     }
 
-    /// How many updates were played: the next one is number `updates() + 1`.
+    /// How many updates were executed: the next one is number `updates() + 1`.
     #[must_use]
     pub const fn updates(&self) -> u64 {
         self.updates
     }
 
-    /// Says how many updates were played: players count, and so does whoever restores.
+    /// Says how many updates were executed: executors count, and so does whoever restores.
     pub fn set_updates(&mut self, updates: u64) {
         self.updates = updates;
     }

@@ -87,7 +87,7 @@ pub struct Type {
     pub is_list: bool,
 }
 
-/// The type of an index: one unsigned number, bound when the plan is played or computed by a step.
+/// The type of an index: one unsigned number, bound when the plan is executed or computed by a step.
 pub const INDEX: Type = Type::new(DType::U32, Shape::SCALAR);
 
 impl Type {

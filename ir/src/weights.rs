@@ -129,7 +129,7 @@ pub(crate) fn fresh_version() -> u64 {
 }
 
 /// Rounds values to those that a storage type holds.
-pub(crate) fn round(dtype: DType, values: &mut [f32]) {
+pub fn round(dtype: DType, values: &mut [f32]) {
     let round: fn(f32) -> f32 = match dtype {
         DType::F16 => |x| half::f16_to_f32(half::f32_to_f16(x)),
         DType::BF16 => |x| half::bf16_to_f32(half::f32_to_bf16(x)),

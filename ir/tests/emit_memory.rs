@@ -1,11 +1,11 @@
-//! A recorded graph is small: at most 48 bytes an application and 4 an operand, spare memory
+//! A recorded graph is small: at most 48 bytes a node and 4 an operand, spare memory
 //! included, and a cleared graph records the next one without allocating for it.
 
-#[path = "../../tests/hostile/mod.rs"]
-mod hostile;
-
 use autobatch_ir::{Cell, Graph, INDEX, Init, ModuleBuilder, f32};
-use hostile::{allocations, held};
+use autobatch_testing::hostile::{Counting, allocations, held};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 fn emit(g: &Graph, leaf: Cell<1, 2>, node: Cell<4, 2>, count: usize) {
     let [mut h, mut c] = g.call(leaf, 0);
@@ -16,7 +16,7 @@ fn emit(g: &Graph, leaf: Cell<1, 2>, node: Cell<4, 2>, count: usize) {
 }
 
 #[test]
-fn an_application_takes_at_most_48_bytes_and_an_operand_4() {
+fn a_node_takes_at_most_48_bytes_and_an_operand_4() {
     let mut m = ModuleBuilder::new("memory");
     let embed = m.table("embed", [1 << 20, 8], Init::ZEROS);
     let w = m.param("w", [16, 8], Init::ZEROS);
@@ -31,13 +31,13 @@ fn an_application_takes_at_most_48_bytes_and_an_operand_4() {
         let before = held();
         emit(&g, leaf, node, count);
         let held = (held() - before) as usize;
-        let (applications, operands, words) = {
+        let (nodes, operands, words) = {
             let data = g.data();
             (data.arena.len(), data.arena.operand_pool().len(), data.bindings.words.len())
         };
         // Bound words belong to the instance's data; they double like any vector.
-        let allowed = 48 * applications + 4 * operands + 8 * words + 4096;
-        assert!(held <= allowed, "{held} bytes for {applications} applications; {allowed} are allowed");
+        let allowed = 48 * nodes + 4 * operands + 8 * words + 4096;
+        assert!(held <= allowed, "{held} bytes for {nodes} nodes; {allowed} are allowed");
         g.clear();
         let calls = allocations();
         emit(&g, leaf, node, count);
@@ -69,5 +69,5 @@ fn operands_of_any_number_take_no_memory_of_their_own() {
     emit(&g);
     let calls = allocations() - calls;
     // As above: names of source lines, and signatures that are inferred anew.
-    assert!(calls <= 80, "a cleared graph made {calls} allocations for 5000 applications");
+    assert!(calls <= 80, "a cleared graph made {calls} allocations for 5000 nodes");
 }

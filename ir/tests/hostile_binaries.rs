@@ -5,14 +5,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
 
-#[path = "../../tests/hostile/mod.rs"]
-mod hostile;
-
 use autobatch_ir::codec::LoadError;
-use autobatch_ir::graph::{Applications, OperandKind};
+use autobatch_ir::graph::{NodeGraph, OperandKind};
 use autobatch_ir::types::{INDEX, f32, list};
 use autobatch_ir::{Graph, GraphData, Init, Module, ModuleBuilder, ValueId};
-use hostile::{HEADER, limit, measured, read_mutated, reseal};
+use autobatch_testing::hostile::{Counting, HEADER, limit, measured, read_mutated, reseal};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 fn bound(bytes: &[u8]) -> usize {
     limit(bytes.len())
@@ -61,7 +61,7 @@ fn modules() -> Vec<Vec<u8>> {
 fn walk(data: &GraphData) -> usize {
     let mut seen = data.to_string().len() + data.depths().len() + data.stretches().count();
     for id in data.arena.ids() {
-        seen += data.site(data.arena.app(id).site).line as usize;
+        seen += data.site(data.arena.node(id).site).line as usize;
         seen += data.module.callee_name(data.signature(id).callee).len();
         seen += data.module.noise_ports(data.signature(id));
         for &arg in &data.signature(id).params {
@@ -80,7 +80,7 @@ fn walk(data: &GraphData) -> usize {
     }
     for decl in &data.module.cells {
         for id in decl.body.arena.ids() {
-            let signature = data.sigs.get(decl.body.arena.app(id).sig);
+            let signature = data.sigs.get(decl.body.arena.node(id).sig);
             seen += data.module.callee_name(signature.callee).len() + decl.body.arena.operands(id).len();
         }
         seen += decl.body.port_types().map(|ty| data.ty(ty).bytes()).sum::<usize>();
@@ -89,7 +89,7 @@ fn walk(data: &GraphData) -> usize {
         seen += data.module.sigs.get(export.sig).operands.len();
     }
     let json = data.to_json(false).expect("a verified operand is one");
-    let order = petgraph::algo::toposort(&Applications::from(data), None).expect("arenas have no cycles");
+    let order = petgraph::algo::toposort(&NodeGraph::from(data), None).expect("arenas have no cycles");
     seen + data.to_dot().len() + json.len() + order.len()
 }
 

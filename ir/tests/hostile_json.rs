@@ -3,14 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
 
-#[path = "../../tests/hostile/mod.rs"]
-mod hostile;
-
 use autobatch_ir::codec::LoadError;
 use autobatch_ir::types::{INDEX, f32, list};
 use autobatch_ir::{Graph, GraphData, Init, ModuleBuilder};
-use hostile::{campaign, limit, measured, mutated_json};
+use autobatch_testing::hostile::{Counting, campaign, limit, measured, mutated_json};
 use std::fmt::{Display, Write as _};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// Reads within the limit; the error must be short, whatever the document says.
 fn read(text: &str, what: &dyn Display) -> Result<GraphData, LoadError> {
@@ -112,12 +112,12 @@ fn a_document_that_is_cut_off_is_refused_at_every_byte() {
 const N: usize = 40_000;
 
 /// A document with these pieces of a module and of a graph.
-fn document(module: [&str; 6], tables: [&str; 3], applications: &str, rest: [&str; 6]) -> String {
+fn document(module: [&str; 6], tables: [&str; 3], nodes: &str, rest: [&str; 6]) -> String {
     let [types, sigs, sites, params, cells, exports] = module;
     let [own_types, own_sigs, own_sites] = tables;
     let [cuts, outputs, shared, alone, words, floats] = rest;
     format!(
-        r#"{{"format":"autobatch graph","version":1,"module":{{"name":"m","tables":{{"types":["u32"{types}],"signatures":[{sigs}],"sites":[{{"file":"","line":0,"column":0}}{sites}]}},"params":[{params}],"cells":[{cells}],"exports":[{exports}]}},"tables":{{"types":[{own_types}],"signatures":[{own_sigs}],"sites":[{own_sites}]}},"applications":[{applications}],"cuts":[{cuts}],"outputs":[{outputs}],"shared":[{shared}],"alone":[{alone}],"words":[{words}],"floats":[{floats}]}}"#
+        r#"{{"format":"autobatch graph","version":1,"module":{{"name":"m","tables":{{"types":["u32"{types}],"signatures":[{sigs}],"sites":[{{"file":"","line":0,"column":0}}{sites}]}},"params":[{params}],"cells":[{cells}],"exports":[{exports}]}},"tables":{{"types":[{own_types}],"signatures":[{own_sigs}],"sites":[{own_sites}]}},"nodes":[{nodes}],"cuts":[{cuts}],"outputs":[{outputs}],"shared":[{shared}],"alone":[{alone}],"words":[{words}],"floats":[{floats}]}}"#
     )
 }
 
@@ -142,7 +142,7 @@ fn large_documents_of_the_densest_kind_stay_within_bounds() {
             r#"{{"callee":{{"Op":{{"Fill":{{"ty":"u32","bits":{n}}}}}}},"operands":[],"params":[],"param_types":[],"results":[0]}}"#
         )
     };
-    let app = |n: usize| format!(r#"{{"signature":0,"operands":[],"results":[{n}],"site":0}}"#);
+    let node = |n: usize| format!(r#"{{"signature":0,"operands":[],"results":[{n}],"site":0}}"#);
     let list_sig = r#"{"callee":{"Op":"Dot"},"operands":["#;
     let texts = [
         ("types of a module", with(0, &after(many(N, |n| format!("\"f32[{}]\"", n + 1)))), true),
@@ -172,14 +172,14 @@ fn large_documents_of_the_densest_kind_stay_within_bounds() {
                 4,
                 &many(N, |n| {
                     format!(
-                        r#"{{"name":"c{n}","ports":0,"noise":false,"param_types":[],"applications":[],"results":[],"site":0}}"#
+                        r#"{{"name":"c{n}","ports":0,"noise":false,"param_types":[],"nodes":[],"results":[],"site":0}}"#
                     )
                 }),
             ),
             true,
         ),
         ("exports", with(5, &many(N, |n| format!(r#"{{"name":"e{n}","signature":0}}"#))), false),
-        ("applications", document(EMPTY, ["", &sig(1), ""], &many(N, app), EMPTY), true),
+        ("nodes", document(EMPTY, ["", &sig(1), ""], &many(N, node), EMPTY), true),
         (
             "operands",
             document(
@@ -196,7 +196,7 @@ fn large_documents_of_the_densest_kind_stay_within_bounds() {
         ("cuts", rest(0, &many(N, |_| r#"{"first":0}"#.to_owned())), true),
         ("outputs", rest(1, &many(N, |n| format!(r#"{{"name":"{n}","value":0,"kind":"value"}}"#))), false),
         ("shared values", rest(2, &many(N, no)), false),
-        ("applications alone", rest(3, &many(N, no)), false),
+        ("nodes alone", rest(3, &many(N, no)), false),
         ("words", rest(4, &many(N, no)), true),
         ("floats", rest(5, &many(N, no)), true),
         ("spelled floats", rest(5, &many(N, |_| "\"inf\"".to_owned())), true),
@@ -214,17 +214,17 @@ fn replaced<'t>(mut pieces: [&'t str; 6], place: usize, text: &'t str) -> [&'t s
     pieces
 }
 
-/// The results of a signature stand once, its applications may be many: each must list its results.
+/// The results of a signature stand once, its nodes may be many: each must list its results.
 #[test]
 fn few_bytes_cannot_ask_for_many_results() {
     let results = many(N, |_| "0".to_owned());
     let sig = format!(
         r#"{{"callee":{{"Op":{{"Split":{{"axis":0,"parts":{N}}}}}}},"operands":[0],"params":[],"param_types":[],"results":[{results}]}}"#
     );
-    let app = r#"{"signature":0,"operands":[{"words":0}],"results":[],"site":0}"#;
-    let text = document([""; 6], ["", &sig, ""], &many(N, |_| app.to_owned()), [""; 6]);
+    let node = r#"{"signature":0,"operands":[{"words":0}],"results":[],"site":0}"#;
+    let text = document([""; 6], ["", &sig, ""], &many(N, |_| node.to_owned()), [""; 6]);
     let error = read(&text, &"many results").expect_err("no result is listed").to_string();
-    assert!(error.contains("application 0 makes 40000 results from %0, found 0"), "{error}");
+    assert!(error.contains("node 0 makes 40000 results from %0, found 0"), "{error}");
 }
 
 #[test]

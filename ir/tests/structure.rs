@@ -26,7 +26,7 @@ fn model() -> (Arc<Module>, Cell<1, 2>, Cell<4, 2>) {
     (m.build().expect("the model is well typed"), leaf, node)
 }
 
-/// A few applications of few kinds on few operands, so that equal structures come up often.
+/// A few nodes of few kinds on few operands, so that equal structures come up often.
 fn graph(module: &Arc<Module>, leaf: Cell<1, 2>, node: Cell<4, 2>, random: &mut Random) -> GraphData {
     let g = Graph::new(module);
     let mut values = g.call(leaf, random.below(64) as u32).to_vec();
@@ -48,17 +48,17 @@ fn graph(module: &Arc<Module>, leaf: Cell<1, 2>, node: Cell<4, 2>, random: &mut 
 /// Everything that is structure, spelled out.
 fn spelled(graph: &GraphData) -> String {
     let types = |ids: &[_]| ids.iter().map(|&id| graph.ty(id).to_string()).collect::<Vec<_>>();
-    let apps = graph.arena.ids().map(|id| {
+    let nodes = graph.arena.ids().map(|id| {
         let signature = graph.signature(id);
         let operands: Vec<u32> = graph.arena.operands(id).iter().map(|operand| operand.word()).collect();
         let types = (types(&signature.operands), types(&signature.results));
         format!("{:?} {types:?} {:?} {operands:?}", signature.callee, signature.params)
     });
-    let apps: Vec<String> = apps.collect();
+    let nodes: Vec<String> = nodes.collect();
     let cuts: Vec<u32> = graph.cuts.iter().map(|cut| cut.first).collect();
     let outputs = graph.outputs.iter().map(|output| (output.value, output.kind == OutputKind::Loss));
     let outputs: Vec<_> = outputs.collect();
-    format!("{apps:?} {cuts:?} {outputs:?} {:?} {:?}", graph.shared, graph.alone)
+    format!("{nodes:?} {cuts:?} {outputs:?} {:?} {:?}", graph.shared, graph.alone)
 }
 
 #[test]

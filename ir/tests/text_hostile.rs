@@ -3,13 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "what is missing fails the test")]
 
-#[path = "../../tests/hostile/mod.rs"]
-mod hostile;
-
 use autobatch_ir::GraphData;
-use hostile::{campaign, limit, measured, mutated_text};
+use autobatch_testing::hostile::{Counting, campaign, limit, measured, mutated_text};
 use std::fmt::Write as _;
 use std::path::Path;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// Parses within sixteen times the text and a mebibyte; the graph, if the text was one.
 fn parse(text: &[u8], what: &dyn std::fmt::Display) -> Option<GraphData> {

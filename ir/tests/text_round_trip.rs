@@ -49,7 +49,7 @@ impl<'a> View<'a> {
         assert_eq!(a.len(), b.len());
         assert_eq!(a.operand_pool(), b.operand_pool());
         assert_eq!(self.types(a.value_types()), other.types(b.value_types()));
-        for (x, y) in a.apps().iter().zip(b.apps()) {
+        for (x, y) in a.nodes().iter().zip(b.nodes()) {
             assert_eq!((x.operands, x.results), (y.operands, y.results));
             assert_eq!(self.sig(x.sig), other.sig(y.sig));
             assert_eq!(self.sites.get(x.site), other.sites.get(y.site));
@@ -124,7 +124,7 @@ fn every_example_of_the_grammar_page_parses() {
     let page = include_str!("../GRAPH.md");
     let mut fences = page.split("\n```");
     fences.next();
-    let (mut examples, mut applications) = (0, 0);
+    let (mut examples, mut nodes) = (0, 0);
     for fence in fences.step_by(2) {
         let (kind, text) = fence.split_once('\n').unwrap();
         let text = match kind {
@@ -136,9 +136,9 @@ fn every_example_of_the_grammar_page_parses() {
         let graph = parsed("GRAPH.md", &text);
         assert_round_trip("GRAPH.md", &graph);
         examples += 1;
-        applications += graph.arena.len();
+        nodes += graph.arena.len();
     }
-    assert!(examples >= 10 && applications >= 70, "{examples} examples, {applications} applications");
+    assert!(examples >= 10 && nodes >= 70, "{examples} examples, {nodes} nodes");
 }
 
 /// A graph with cells in cells, noise, lists, marks, common parts and every kind of binding.

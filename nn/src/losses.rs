@@ -96,7 +96,7 @@ pub fn weighted_mean<'g>(g: &'g Graph, terms: impl IntoIterator<Item = (f32, Val
     total(g, &shares)
 }
 
-/// The sum of scalars as one application; 0 if there are none.
+/// The sum of scalars as one node; 0 if there are none.
 #[track_caller]
 #[must_use]
 pub fn total<'g>(g: &'g Graph, losses: &[Value<'g>]) -> Value<'g> {

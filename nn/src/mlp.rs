@@ -11,7 +11,7 @@ use std::panic::Location;
 /// `x_n = x_{n-1} · W_n + b_n`.
 ///
 /// Layer `k`, from 0, is a [`Linear`] named `name.k`. The whole is one cell, so an instance costs
-/// one application and the values between its products never leave the tile they are computed in.
+/// one node and the values between its products never leave the tile they are computed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mlp {
     cell: Cell<1, 1>,

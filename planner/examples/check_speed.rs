@@ -5,8 +5,8 @@
 
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
-use autobatch_ir::plan::check::{Wanted, check};
 use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, Value, f32};
+use autobatch_oracle::check::{Wanted, check};
 use autobatch_planner::{Gradients, Planner, Request, RowOrder};
 use std::time::Instant;
 
@@ -58,7 +58,7 @@ fn main() {
             proving = proving.min(start.elapsed().as_secs_f64());
         }
         println!(
-            "{mode:?} {rows:?}{}: {} applications, verify {:.2} ms, check {:.2} ms",
+            "{mode:?} {rows:?}{}: {} nodes, verify {:.2} ms, check {:.2} ms",
             if gradients.is_some() { " with a reverse" } else { "" },
             graph.arena.len(),
             verifying * 1e3,

@@ -1,4 +1,4 @@
-//! Measures the batching policies on real trees, lattices and sentences: batches per minibatch, and time per node.
+//! Measures the batching policies on real trees, lattices and sentences: batches per minibatch, and time per job.
 //!
 //! `cargo run --release -p autobatch-planner --example measure_schedules -- DATA [SECTION [WORKLOAD]]` where DATA is a folder with
 //! `sst/valid.txt` (one bracketed binary tree per line), `zh_lattice/train.txt` (three lines per sentence: characters, labels,
@@ -41,7 +41,7 @@ impl Graph {
     }
 }
 
-/// Adds one bracketed tree: type 0 leaves, 1..=cells inner nodes, then `out` on every node if wanted.
+/// Adds one bracketed tree: type 0 leaves, 1..=cells inner jobs, then `out` on every job if wanted.
 fn tree(graph: &mut Graph, line: &str, cells: u32, out: bool) {
     let spaced = line.replace('(', " ( ").replace(')', " ) ");
     let tokens: Vec<&str> = spaced.split(' ').filter(|token| !token.is_empty()).collect();
@@ -55,23 +55,23 @@ fn tree(graph: &mut Graph, line: &str, cells: u32, out: bool) {
             }
             ")" => {
                 let from = open.pop().unwrap_or(0);
-                let node = match values.len() - from {
+                let job = match values.len() - from {
                     0 => graph.add(0, &[]),
                     _ => {
                         let cell = 1 + (mix(graph.ty.len() as u64) % u64::from(cells)) as u32;
                         graph.add(cell, &values.split_off(from))
                     }
                 };
-                values.push(node);
-                all.push(node);
+                values.push(job);
+                all.push(job);
             }
             _ => {}
         }
         at += 1;
     }
     if out {
-        for node in all {
-            graph.add(cells + 1, &[node]);
+        for job in all {
+            graph.add(cells + 1, &[job]);
         }
     }
 }
@@ -186,12 +186,12 @@ fn counts(out: &mut impl Write, workloads: &[Workload]) -> Result<(), Box<dyn Er
         let mean = |total: usize| total as f64 / graphs.len() as f64;
         let bound: usize =
             problems.iter().map(|problem| path_sum_bound(problem, &mut scratch).total as usize).sum();
-        let nodes: usize = problems.iter().map(Problem::len).sum();
+        let jobs: usize = problems.iter().map(Problem::len).sum();
         write!(
             out,
-            "{name}: {} minibatches, nodes {:.0}, bound {:.1}",
+            "{name}: {} minibatches, jobs {:.0}, bound {:.1}",
             graphs.len(),
-            mean(nodes),
+            mean(jobs),
             mean(bound)
         )?;
         let table = train(&problems[..problems.len().min(4)], &Training::default(), &mut scratch);
@@ -222,7 +222,7 @@ fn counts(out: &mut impl Write, workloads: &[Workload]) -> Result<(), Box<dyn Er
     Ok(())
 }
 
-/// Best of several repetitions, in nanoseconds per node.
+/// Best of several repetitions, in nanoseconds per job.
 fn best(problem: &Problem<'_>, mut work: impl FnMut()) -> f64 {
     let repetitions = (4_000_000 / problem.len().max(1)).clamp(3, 200);
     let mut once = || {
@@ -235,7 +235,7 @@ fn best(problem: &Problem<'_>, mut work: impl FnMut()) -> f64 {
 
 fn speed(out: &mut impl Write, workloads: &[Workload]) -> Result<(), Box<dyn Error>> {
     let mut scratch = Scratch::default();
-    writeln!(out, "nanoseconds per node, best repetition, bound included where the policy computes it")?;
+    writeln!(out, "nanoseconds per job, best repetition, bound included where the policy computes it")?;
     for (name, graphs) in workloads {
         for size in [2_400, 24_000, 240_000, 1_000_000] {
             let mut graph = Graph::default();
@@ -246,7 +246,7 @@ fn speed(out: &mut impl Write, workloads: &[Workload]) -> Result<(), Box<dyn Err
                 append(&mut graph, source, size);
             }
             let problem = graph.problem();
-            write!(out, "{name}, {} nodes, {} edges:", problem.len(), problem.operand_count())?;
+            write!(out, "{name}, {} jobs, {} edges:", problem.len(), problem.operand_count())?;
             let (agenda, beam, auto) = (Agenda::default(), Beam::default(), Auto::default());
             let policies: [&dyn Schedule; 6] = [&Unbatched, &Depth, &agenda, &Ratio, &beam, &auto];
             for policy in policies {
@@ -268,13 +268,13 @@ fn speed(out: &mut impl Write, workloads: &[Workload]) -> Result<(), Box<dyn Err
     Ok(())
 }
 
-/// Appends nodes of `source` until `graph` has `size` nodes.
+/// Appends jobs of `source` until `graph` has `size` jobs.
 fn append(graph: &mut Graph, source: &Graph, size: usize) {
     let base = graph.ty.len() as u32;
     let problem = source.problem();
-    for node in 0..problem.len().min(size - graph.ty.len()) {
-        let operands: Vec<u32> = problem.operands(node).iter().map(|&operand| operand + base).collect();
-        graph.add(source.ty[node], &operands);
+    for job in 0..problem.len().min(size - graph.ty.len()) {
+        let operands: Vec<u32> = problem.operands(job).iter().map(|&operand| operand + base).collect();
+        graph.add(source.ty[job], &operands);
     }
 }
 

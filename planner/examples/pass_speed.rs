@@ -1,11 +1,11 @@
-//! What passes cost and bring: nanoseconds an application of the given graph, for minibatches of
+//! What passes cost and bring: nanoseconds a node of the given graph, for minibatches of
 //! random trees written op by op and with cells.
 //!
 //! `cargo run --release -p autobatch-planner --example pass_speed`
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
-use autobatch_ir::graph::equivalent::equivalent;
 use autobatch_ir::{Cell, Graph, GraphData, INDEX, Init, ModuleBuilder, Param, Table, Value, ValueId, f32};
+use autobatch_oracle::equivalent::equivalent;
 use autobatch_planner::passes::{PASSES, Verify, all, optimize};
 use autobatch_planner::{Planner, Request, Selection};
 use std::time::Instant;
@@ -73,8 +73,8 @@ fn emit(trees: usize, with_cells: bool) -> (GraphData, Vec<ValueId>) {
     (graph.finish().expect("the model is well typed"), wanted)
 }
 
-/// The median time of some rounds, in nanoseconds an application.
-fn time<T>(rounds: usize, applications: usize, mut what: impl FnMut() -> T) -> f64 {
+/// The median time of some rounds, in nanoseconds a node.
+fn time<T>(rounds: usize, nodes: usize, mut what: impl FnMut() -> T) -> f64 {
     let mut times: Vec<f64> = (0..rounds)
         .map(|_| {
             let start = Instant::now();
@@ -83,20 +83,20 @@ fn time<T>(rounds: usize, applications: usize, mut what: impl FnMut() -> T) -> f
         })
         .collect();
     times.sort_by(f64::total_cmp);
-    times[times.len() / 2] * 1e9 / applications as f64
+    times[times.len() / 2] * 1e9 / nodes as f64
 }
 
 fn main() {
     for (trees, with_cells) in [(32, false), (360, false), (3600, false), (320, true), (3200, true)] {
         let (graph, wanted) = emit(trees, with_cells);
-        let applications = graph.arena.len();
+        let nodes = graph.arena.len();
         let rounds = (20_000 / trees).clamp(3, 41);
-        println!("{trees} trees, {applications} applications{}", if with_cells { " of cells" } else { "" });
+        println!("{trees} trees, {nodes} nodes{}", if with_cells { " of cells" } else { "" });
         for pass in PASSES {
             let mut selection = Selection::none().with(pass.name, true).expect("a pass");
             selection.verify = Verify::Off;
             let run = || optimize(&graph, &wanted, autobatch_ir::plan::Mode::Infer, &selection, &mut all);
-            let spent = time(rounds, applications, run);
+            let spent = time(rounds, nodes, run);
             println!("  {:>6.1} ns  {}", spent, run().expect("passes are sound").log[0]);
         }
         let mut planner = Planner::default();
@@ -105,7 +105,7 @@ fn main() {
             let mut selection = if on { Selection::of_mode(request.mode) } else { Selection::none() };
             selection.verify = Verify::Off;
             let mut run = || planner.optimize_and_plan(&graph, &request, &selection).expect("a plan");
-            let spent = time(rounds.min(7), applications, &mut run);
+            let spent = time(rounds.min(7), nodes, &mut run);
             let certificate = run().plan.certificate;
             println!("  {spent:>6.1} ns  planned {name}: {} batches", certificate.batches);
         }
@@ -113,7 +113,7 @@ fn main() {
         let optimized =
             optimize(&graph, &wanted, request.mode, &selection, &mut all).expect("passes are sound");
         let pairs: Vec<_> = optimized.renaming.pairs().collect();
-        let spent = time(3, applications, || equivalent(&graph, &optimized.graph, &pairs).expect("a proof"));
+        let spent = time(3, nodes, || equivalent(&graph, &optimized.graph, &pairs).expect("a proof"));
         println!("  {spent:>6.1} ns  proof");
     }
 }

@@ -3,14 +3,11 @@
 //! `cargo run --release -p autobatch-planner --example plan_text_speed [trees]`
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
-#[path = "../../ir/examples/common/tree_lstm.rs"]
-mod tree_lstm;
-
 use autobatch_ir::Graph;
 use autobatch_ir::plan::Plan;
 use autobatch_planner::{Planner, Request, RowOrder};
+use autobatch_testing::tree_lstm::{Tree, TreeLstm};
 use std::time::Instant;
-use tree_lstm::{Tree, TreeLstm};
 
 /// The median of several runs in milliseconds, and the last result.
 fn timed<T>(mut run: impl FnMut() -> T) -> (f64, T) {
@@ -43,9 +40,9 @@ fn main() {
         let (save, bytes) = timed(|| plan.to_bytes());
         let (load, loaded) = timed(|| Plan::from_bytes(&bytes).expect("what was written can be read"));
         assert!(parsed == plan && *loaded == plan, "the plan comes back equal");
-        let applications = graph.data().arena.len();
+        let nodes = graph.data().arena.len();
         println!(
-            "{applications} applications, {} steps, {} table words, rows {rows:?}\n  text {} KiB: print {print:.1} ms, \
+            "{nodes} nodes, {} steps, {} table words, rows {rows:?}\n  text {} KiB: print {print:.1} ms, \
              parse {parse:.1} ms\n  bytes {} KiB: save {save:.1} ms, load and verify {load:.1} ms",
             plan.steps.len(),
             plan.tables.len(),

@@ -269,7 +269,7 @@ mod tests {
             serde_json::from_str(&text).unwrap()
         };
         let mut dear = CostTable::default();
-        dear.planning.application_ns += 1.0;
+        dear.planning.node_ns += 1.0;
         let policies: [Box<dyn Schedule>; 12] = [
             Box::new(Unbatched),
             Box::new(Depth),
@@ -282,7 +282,7 @@ mod tests {
             Box::new(Fsm { table: table(1) }),
             Box::new(Fsm { table: table(2) }),
             Box::new(Auto { costs: dear, ..Auto::default() }),
-            Box::new(Auto { plays: 2.0, ..Auto::default() }),
+            Box::new(Auto { executes: 2.0, ..Auto::default() }),
         ];
         let ids: Vec<PolicyId> = policies.iter().map(|policy| PolicyId::of(&**policy)).collect();
         for (number, id) in ids.iter().enumerate() {
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(cache.stats(), CacheStats { hits: 1, misses: 6, evicted: 0 });
     }
 
-    /// Applications of a graph: which op, and which earlier values it reads.
+    /// Nodes of a graph: which op, and which earlier values it reads.
     type Recipe = Vec<(u8, u8, u8)>;
 
     /// The graph of a recipe; `bound` decides what no plan depends on.

@@ -1,16 +1,16 @@
-//! Clustering: which applications are needed, and which may share a batch.
+//! Clustering: which nodes are needed, and which may share a batch.
 //!
-//! *Needs* a verified graph and the values that are wanted. *Ensures* a node for every application
+//! *Needs* a verified graph and the values that are wanted. *Ensures* a job for every node
 //! that a wanted value depends on and that takes a step of its own, with a dense type number: two
-//! nodes of one type have one signature and take each index from the same kind of place (bound or
-//! computed), so one kernel with one kind of operand serves them all. Lists are no nodes: their
-//! elements become operands. Inputs, constants and parameters are no nodes either: they wait for
-//! nothing, so they are played first, a signature at a time.
+//! jobs of one type have one signature and take each index from the same kind of place (bound or
+//! computed), so one kernel with one kind of operand serves them all. Lists are no jobs: their
+//! elements become operands. Inputs, constants and parameters are no jobs either: they wait for
+//! nothing, so they are executed first, a signature at a time.
 //!
 //! While operands are walked, the storage pass is told which results meet where: it needs no walk of
 //! its own. What is asked of a producer again and again lies in one flat array, by value.
 //!
-//! *Cost.* Linear in applications and operands; of a graph that grows, in what was emitted since the first that is needed now.
+//! *Cost.* Linear in nodes and operands; of a graph that grows, in what was emitted since the first that is needed now.
 
 mod names;
 mod types;
@@ -20,50 +20,50 @@ use crate::room::make_room;
 use crate::schedule::Problem;
 use crate::storage::Storage;
 use autobatch_ir::graph::{Callee, GraphData, Op, Operand};
-use autobatch_ir::id::{AppId, SigId, ValueId};
+use autobatch_ir::id::{NodeId, SigId, ValueId};
 use types::TypeNumbers;
 
-/// No node.
+/// No job.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The nodes of a graph, ready for a scheduler.
+/// The jobs of a graph, ready for a scheduler.
 #[derive(Debug, Default)]
 pub(crate) struct Clusters {
-    /// The application of each node, ascending.
-    pub(crate) nodes: Vec<AppId>,
-    /// The type of each node.
+    /// The node of each job, ascending.
+    pub(crate) jobs: Vec<NodeId>,
+    /// The type of each job.
     pub(crate) ty: Vec<u32>,
-    /// Where each node's operands begin, and where the last one's end.
+    /// Where each job's operands begin, and where the last one's end.
     pub(crate) operand_start: Vec<u32>,
-    /// Operand nodes.
+    /// Operand jobs.
     pub(crate) operands: Vec<u32>,
-    /// Nodes that must be batches of their own, ascending.
+    /// Jobs that must be batches of their own, ascending.
     pub(crate) alone: Vec<u32>,
     numbers: TypeNumbers,
     /// Needed sources, a signature at a time.
-    sources: Vec<AppId>,
+    sources: Vec<NodeId>,
     /// The same in the order of the graph.
-    found_sources: Vec<(SigId, AppId)>,
+    found_sources: Vec<(SigId, NodeId)>,
     /// Per signature where its sources begin, and where the last one's end.
     source_start: Vec<u32>,
     needed: Vec<bool>,
-    /// Of a plan that grows: its number, and the first application of what was needed last. What these lists say
-    /// of earlier ones is so still: they are not needed, and no node makes them.
+    /// Of a plan that grows: its number, and the first node of what was needed last. What these lists say
+    /// of earlier ones is so still: they are not needed, and no job makes them.
     grown: Option<(u64, usize)>,
     /// What of it is there already and read, a value as often as it is.
     reused: Vec<ValueId>,
-    /// Applications whose operands are still to be looked at.
-    pending: Vec<AppId>,
+    /// Nodes whose operands are still to be looked at.
+    pending: Vec<NodeId>,
     sigs: Vec<SigFacts>,
     values: Vec<ValueFacts>,
 }
 
-/// What an application of a signature is.
+/// What a node of a signature is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Source,
     List,
-    Node,
+    Job,
 }
 
 /// What the walk asks of a signature.
@@ -81,8 +81,8 @@ struct SigFacts {
 /// What consumers ask of a value.
 #[derive(Clone, Copy, Debug)]
 struct ValueFacts {
-    /// The node that makes it, or [`NONE`].
-    node: u32,
+    /// The job that makes it, or [`NONE`].
+    job: u32,
     /// Which result of which signature it is, or [`LIST`].
     result: u32,
 }
@@ -90,7 +90,7 @@ struct ValueFacts {
 /// The result number of lists.
 const LIST: u32 = u32::MAX;
 
-/// Whether an application only names numbers that are there before the first step.
+/// Whether a node only names numbers that are there before the first step.
 pub(crate) fn is_source(callee: Callee) -> bool {
     matches!(callee, Callee::Op(Op::Input(_) | Op::Fill { .. } | Op::Param))
 }
@@ -121,42 +121,42 @@ impl Clusters {
         self.sort_sources(graph);
         let mut alone = std::mem::take(&mut self.alone);
         alone.clear();
-        alone.extend(graph.alone.iter().filter_map(|&app| self.node(app)));
+        alone.extend(graph.alone.iter().filter_map(|&node| self.job(node)));
         alone.sort_unstable();
         alone.dedup();
         self.alone = alone;
     }
 
-    /// Numbers nodes and their operands. What it writes lies in locals, because a write through one vector makes the compiler
+    /// Numbers jobs and their operands. What it writes lies in locals, because a write through one vector makes the compiler
     /// read all others again.
     fn walk(&mut self, graph: &GraphData, storage: &mut Storage, there: &Placed, first: usize) {
-        let (apps, pool) = (graph.arena.apps(), graph.arena.operand_pool());
-        let Self { nodes, ty, operand_start, operands, numbers, found_sources, needed, sigs, values, .. } =
+        let (nodes, pool) = (graph.arena.nodes(), graph.arena.operand_pool());
+        let Self { jobs, ty, operand_start, operands, numbers, found_sources, needed, sigs, values, .. } =
             self;
         let (needed, sigs, values) = (needed.as_slice(), sigs.as_slice(), values.as_mut_slice());
         let (mut count, mut end) = (0, 0);
         // Side by side, so that one look says that there is room in all.
-        let mut rooms = nodes.iter_mut().zip(ty.iter_mut()).zip(operand_start.iter_mut());
-        for (index, (app, is_needed)) in (first..).zip(apps[first..].iter().zip(&needed[first..])) {
-            let facts = sigs[app.sig.index()];
-            let results = &mut values[app.results as usize..][..facts.result_count as usize];
+        let mut rooms = jobs.iter_mut().zip(ty.iter_mut()).zip(operand_start.iter_mut());
+        for (index, (node, is_needed)) in (first..).zip(nodes[first..].iter().zip(&needed[first..])) {
+            let facts = sigs[node.sig.index()];
+            let results = &mut values[node.results as usize..][..facts.result_count as usize];
             if !is_needed {
-                if there.has(app.results) {
+                if there.has(node.results) {
                     number_results(results, NONE, facts.results);
                 }
                 continue;
             }
             match facts.kind {
-                Kind::List => results.fill(ValueFacts { node: NONE, result: LIST }),
+                Kind::List => results.fill(ValueFacts { job: NONE, result: LIST }),
                 Kind::Source => {
                     number_results(results, NONE, facts.results);
-                    found_sources.push((app.sig, AppId::new(index)));
+                    found_sources.push((node.sig, NodeId::new(index)));
                 }
-                Kind::Node => {
+                Kind::Job => {
                     number_results(results, count, facts.results);
-                    let ((node, ty), start) = rooms.next().expect("a node is an application");
-                    (*node, *start) = (AppId::new(index), end as u32);
-                    let own = &pool[app.operands as usize..][..facts.operand_count as usize];
+                    let ((job, ty), start) = rooms.next().expect("a job is a node");
+                    (*job, *start) = (NodeId::new(index), end as u32);
+                    let own = &pool[node.operands as usize..][..facts.operand_count as usize];
                     make_room(operands, end + own.len());
                     let slots = &mut operands[end..end + own.len()];
                     let place = facts.operands as usize;
@@ -172,14 +172,14 @@ impl Clusters {
                             bound
                         }
                     };
-                    *ty = numbers.of(app.sig, own, bound);
+                    *ty = numbers.of(node.sig, own, bound);
                     count += 1;
                 }
             }
         }
         let count = count as usize;
         operand_start[count] = end as u32;
-        self.nodes.truncate(count);
+        self.jobs.truncate(count);
         self.ty.truncate(count);
         self.operand_start.truncate(count + 1);
         self.operands.truncate(end);
@@ -198,25 +198,25 @@ impl Clusters {
         }
         sources.clear();
         sources.extend(found_sources.iter().map(|source| source.1));
-        for &(sig, app) in &*found_sources {
+        for &(sig, node) in &*found_sources {
             let at = &mut source_start[sig.index() + 1];
-            sources[*at as usize] = app;
+            sources[*at as usize] = node;
             *at += 1;
         }
         source_start.pop();
     }
 
     /// The needed sources of each signature that has any.
-    pub(crate) fn sources(&self) -> impl Iterator<Item = (SigId, &[AppId])> {
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (SigId, &[NodeId])> {
         let own = |(sig, ends): (usize, &[u32])| {
             (SigId::new(sig), &self.sources[ends[0] as usize..ends[1] as usize])
         };
-        self.source_start.windows(2).enumerate().map(own).filter(|(_, apps)| !apps.is_empty())
+        self.source_start.windows(2).enumerate().map(own).filter(|(_, nodes)| !nodes.is_empty())
     }
 
-    /// The node of an application, if it is one.
-    pub(crate) fn node(&self, app: AppId) -> Option<u32> {
-        self.nodes.binary_search(&app).ok().map(|node| node as u32)
+    /// The job of a node, if it is one.
+    pub(crate) fn job(&self, node: NodeId) -> Option<u32> {
+        self.jobs.binary_search(&node).ok().map(|job| job as u32)
     }
 
     /// The signature of each type.
@@ -232,12 +232,12 @@ impl Clusters {
 
     /// Forgets everything but what is needed.
     fn clear(&mut self, graph: &GraphData) {
-        let (apps, sigs) = (graph.arena.len(), graph.sigs.items());
+        let (nodes, sigs) = (graph.arena.len(), graph.sigs.items());
         // What is needed is written before it is read.
-        self.nodes.resize(apps, AppId::new(0));
-        self.ty.resize(apps, 0);
-        self.operand_start.resize(apps + 1, 0);
-        self.values.resize(graph.arena.values(), ValueFacts { node: NONE, result: LIST });
+        self.jobs.resize(nodes, NodeId::new(0));
+        self.ty.resize(nodes, 0);
+        self.operand_start.resize(nodes + 1, 0);
+        self.values.resize(graph.arena.values(), ValueFacts { job: NONE, result: LIST });
         self.found_sources.clear();
         self.numbers.clear(sigs.len());
         self.sigs.clear();
@@ -246,7 +246,7 @@ impl Clusters {
             let kind = match signature.is_list() {
                 true => Kind::List,
                 false if is_source(signature.callee) => Kind::Source,
-                false => Kind::Node,
+                false => Kind::Job,
             };
             let (result_count, operand_count) =
                 (signature.results.len() as u32, signature.operands.len() as u32);
@@ -256,7 +256,7 @@ impl Clusters {
         }
     }
 
-    /// Marks what is needed of a graph that grows and is not there; gives the first application of which these lists may say
+    /// Marks what is needed of a graph that grows and is not there; gives the first node of which these lists may say
     /// something else by now.
     fn mark_new(&mut self, graph: &GraphData, wanted: &[ValueId], there: &Placed, plan: u64) -> usize {
         let Self { needed, pending, reused, grown, .. } = self;
@@ -264,17 +264,17 @@ impl Clusters {
         needed.truncate(last);
         needed.resize(graph.arena.len(), false);
         let mut first = needed.len();
-        let mut mark = |app: AppId, pending: &mut Vec<AppId>| {
-            if !std::mem::replace(&mut needed[app.index()], true) {
-                first = first.min(app.index());
-                pending.push(app);
+        let mut mark = |node: NodeId, pending: &mut Vec<NodeId>| {
+            if !std::mem::replace(&mut needed[node.index()], true) {
+                first = first.min(node.index());
+                pending.push(node);
             }
         };
         for &value in wanted.iter().filter(|&&value| there.get(value).is_none()) {
             mark(graph.arena.producer(value), pending);
         }
-        while let Some(app) = pending.pop() {
-            for value in graph.arena.operands(app).iter().filter_map(|operand| operand.as_value()) {
+        while let Some(node) = pending.pop() {
+            for value in graph.arena.operands(node).iter().filter_map(|operand| operand.as_value()) {
                 match there.get(value) {
                     Some(_) => reused.push(value),
                     None => mark(graph.arena.producer(value), pending),
@@ -285,13 +285,13 @@ impl Clusters {
         first.min(last)
     }
 
-    /// What the needed applications of a graph that grows read and is there, a value as often as it is read.
+    /// What the needed nodes of a graph that grows read and is there, a value as often as it is read.
     pub(crate) fn reused(&self) -> &[ValueId] {
         &self.reused
     }
 
     /// Marks what is needed. That nearly always everything is shows without asking whether a reader is needed itself: where every
-    /// application is wanted or read by a later one, the last is wanted, and so all that it reads is needed, and so on backwards.
+    /// node is wanted or read by a later one, the last is wanted, and so all that it reads is needed, and so on backwards.
     fn mark_needed(&mut self, graph: &GraphData, wanted: &[ValueId]) {
         self.grown = None;
         self.mark_wanted(graph, wanted);
@@ -322,13 +322,13 @@ impl Clusters {
         }
     }
 
-    /// Marks what the marked applications read.
+    /// Marks what the marked nodes read.
     fn mark_backwards(&mut self, graph: &GraphData) {
-        let (apps, pool) = (graph.arena.apps(), graph.arena.operand_pool());
+        let (nodes, pool) = (graph.arena.nodes(), graph.arena.operand_pool());
         let needed = self.needed.as_mut_slice();
         let mut end = pool.len();
-        for (index, app) in apps.iter().enumerate().rev() {
-            let start = app.operands as usize;
+        for (index, node) in nodes.iter().enumerate().rev() {
+            let start = node.operands as usize;
             if needed[index] {
                 for value in pool[start..end].iter().filter_map(|operand| operand.as_value()) {
                     needed[graph.arena.producer(value).index()] = true;
@@ -339,8 +339,8 @@ impl Clusters {
     }
 }
 
-/// Writes the nodes that make the operands, if all of these were met before at the same places, as nearly all are. Gives a bit
-/// for each of the first 64 operands that are bound numbers, and how many nodes there are.
+/// Writes the jobs that make the operands, if all of these were met before at the same places, as nearly all are. Gives a bit
+/// for each of the first 64 operands that are bound numbers, and how many jobs there are.
 ///
 /// Apart from [`Reads`], so that what the walk counts stays in registers.
 #[inline]
@@ -360,19 +360,19 @@ fn take_known(
         if facts.result >= 64 || known[place] >> facts.result & 1 == 0 {
             return None;
         }
-        // Written always and kept by a sum: which operands are nodes is hard to predict.
-        slots[kept] = facts.node;
-        kept += usize::from(facts.node != NONE);
+        // Written always and kept by a sum: which operands are jobs is hard to predict.
+        slots[kept] = facts.job;
+        kept += usize::from(facts.job != NONE);
     }
     Some((bound, kept))
 }
 
-/// The operands of a node that reads a list, or what did not meet before.
+/// The operands of a job that reads a list, or what did not meet before.
 struct Reads<'a> {
     graph: &'a GraphData,
     values: &'a [ValueFacts],
     storage: &'a mut Storage,
-    /// Operand nodes, as far as `end`.
+    /// Operand jobs, as far as `end`.
     operands: &'a mut Vec<u32>,
     end: usize,
 }
@@ -409,16 +409,16 @@ impl Reads<'_> {
     #[inline]
     fn take_one(&mut self, facts: ValueFacts, place: usize) {
         self.storage.meet(place, facts.result);
-        self.operands[self.end] = facts.node;
-        self.end += usize::from(facts.node != NONE);
+        self.operands[self.end] = facts.job;
+        self.end += usize::from(facts.job != NONE);
     }
 }
 
-/// Says which node makes the values, and that they are the results from `first` on. Nearly always they are one or two, for which a
+/// Says which job makes the values, and that they are the results from `first` on. Nearly always they are one or two, for which a
 /// loop is long.
 #[inline]
-fn number_results(values: &mut [ValueFacts], node: u32, first: u32) {
-    let facts = |result: u32| ValueFacts { node, result };
+fn number_results(values: &mut [ValueFacts], job: u32, first: u32) {
+    let facts = |result: u32| ValueFacts { job, result };
     match values {
         [one] => *one = facts(first),
         [one, two] => [*one, *two] = [facts(first), facts(first + 1)],

@@ -85,8 +85,8 @@ impl Content {
         decl.name.hash(self);
         let body = &decl.body;
         (body.ports, body.noise).hash(self);
-        for app in body.arena.ids() {
-            let sig = body.arena.app(app).sig;
+        for node in body.arena.ids() {
+            let sig = body.arena.node(node).sig;
             self.types_of(tables, sig);
             match tables.sigs.get(sig).callee {
                 Callee::Op(op) => op.hash(self),
@@ -96,7 +96,7 @@ impl Content {
                     self.write_u64((called >> 64) as u64);
                 }
             }
-            let operands = body.arena.operands(app);
+            let operands = body.arena.operands(node);
             self.write_usize(operands.len());
             operands.iter().for_each(|operand| self.write_u64(operand.word().into()));
         }

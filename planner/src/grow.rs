@@ -1,14 +1,14 @@
-//! Plans that grow with their graph: what was played stays where it is, only what is new is planned.
+//! Plans that grow with their graph: what was executed stays where it is, only what is new is planned.
 //!
-//! *Needs* a graph that only grew since the plan was made: applications were appended, none changed.
+//! *Needs* a graph that only grew since the plan was made: nodes were appended, none changed.
 //! *Ensures* that the grown plan begins with the steps that it had, bit for bit, and ends with those
 //! of the values that are wanted now and were not there; rows keep their numbers and slabs only get
 //! longer. So the whole is an ordinary plan of the whole graph, which verifies and is proved as such,
-//! and playing it from the first new step on, over the rows that the earlier steps left, makes
-//! the same bits as playing all of it.
+//! and executing it from the first new step on, over the rows that the earlier steps left, makes
+//! the same bits as executing all of it.
 //!
-//! *How a runtime keeps memory.* It keeps the slabs of the last play. A [`Delta`] says which steps
-//! and waves are new. Before they are played every slab is extended to the rows that the plan now
+//! *How a runtime keeps memory.* It keeps the slabs of the last run. A [`Delta`] says which steps
+//! and waves are new. Before they are executed every slab is extended to the rows that the plan now
 //! declares: the fields of a slab grow at their ends, and new slabs come after the old. Bound
 //! numbers are appended too: the pools of the grown graph begin with those of the graph before.
 //!
@@ -16,7 +16,7 @@
 //! what meets later is not known: so `h` and `c` of a cell take turns in one slab, and more operands
 //! are read through tables than in a plan made at once. Planning is linear in what is new, as far as it
 //! is what was emitted last; steps are appended in place. An
-//! application that was emitted long ago and is wanted now has all that were emitted since looked at.
+//! node that was emitted long ago and is wanted now has all that were emitted since looked at.
 //! The bound in the certificate is that of the new steps.
 
 use crate::{PlanError, Planner, Request};
@@ -56,7 +56,7 @@ impl Placed {
         (self.plan != 0).then_some(self.plan)
     }
 
-    /// Whether the results of an application, which begin with this value, are there.
+    /// Whether the results of a node, which begin with this value, are there.
     #[inline]
     pub(crate) fn has(&self, results: u32) -> bool {
         self.places.get(results as usize).is_some_and(|place| place.0 != FieldId(NONE))
@@ -146,8 +146,8 @@ impl Planner {
 /// Notes where the new steps of a plan put the values of a graph.
 pub(crate) fn note(plan: &Plan, graph: &GraphData, from: usize, placed: &mut Placed) {
     for step in &plan.steps[from..] {
-        for (lane, &app) in plan.lanes(step).iter().enumerate() {
-            for (value, &place) in graph.arena.results(app).zip(plan.places(step)) {
+        for (lane, &node) in plan.lanes(step).iter().enumerate() {
+            for (value, &place) in graph.arena.results(node).zip(plan.places(step)) {
                 let row = match place {
                     Place::Rows { start, .. } => start + lane as u32,
                     Place::Table { at, .. } => plan.tables[at as usize + lane],

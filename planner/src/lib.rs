@@ -17,10 +17,10 @@ mod differentiate;
 mod error;
 mod grow;
 mod heap;
+mod jobs;
 mod known_kernels;
 pub mod layout;
 mod lower;
-mod nodes;
 mod order;
 pub mod passes;
 mod price;
@@ -29,9 +29,6 @@ mod room;
 pub mod schedule;
 pub mod stages;
 mod storage;
-#[cfg(test)]
-#[path = "../../tests/trials.rs"]
-mod trials;
 mod update;
 
 pub use cache::{CacheStats, PlanCache, PolicyId};
@@ -39,7 +36,7 @@ pub use compile::CompileOptions;
 pub use differentiate::Gradients;
 pub use error::PlanError;
 pub use grow::{Delta, Grown};
-pub use nodes::Nodes;
+pub use jobs::Jobs;
 pub use order::RowOrder;
 pub use passes::{Optimized, Selection};
 pub use price::{ClassWork, Work};
@@ -48,7 +45,7 @@ pub use update::update_plan;
 
 use autobatch_ir::graph::{Callee, GraphData, Op, Signature};
 use autobatch_ir::hash::BuildMix;
-use autobatch_ir::id::{AppId, SigId, TypeId, ValueId};
+use autobatch_ir::id::{NodeId, SigId, TypeId, ValueId};
 use autobatch_ir::plan::{Kernel, Mode, Plan};
 use autobatch_ir::types::Type;
 use cluster::Clusters;
@@ -176,7 +173,7 @@ impl<T> Compiled<T> {
 /// A plan with the graph that it is a plan of.
 #[derive(Clone, Debug)]
 pub struct Planned<'g> {
-    /// The plan, which speaks of [`Optimized::graph`]: its lanes are applications of that graph, and
+    /// The plan, which speaks of [`Optimized::graph`]: its lanes are nodes of that graph, and
     /// a wanted value has the name that it has there. Outputs stand in the order of the request.
     pub plan: Plan,
     /// The graph after passes, and what became of each value.
@@ -266,7 +263,7 @@ impl Planner {
             }
         }
         let is_constant = |value: &ValueId| {
-            let producer = graph.arena.app(graph.arena.producer(*value));
+            let producer = graph.arena.node(graph.arena.producer(*value));
             matches!(graph.sigs.get(producer.sig).callee, Callee::Op(Op::Fill { .. }))
         };
         let split = !request.gradients.as_ref().is_some_and(|gradients| {
@@ -333,7 +330,7 @@ impl Planner {
     /// The plan of a verified graph after these passes; after none where gradients of values are wanted.
     ///
     /// The plan is checked in two steps: it computes what the optimised graph says, and
-    /// [`equivalent`](autobatch_ir::graph::equivalent::equivalent) proves that this is what the
+    /// [`equivalent`](autobatch_oracle::equivalent::equivalent) proves that this is what the
     /// given graph says.
     ///
     /// # Errors
@@ -411,14 +408,14 @@ fn promises(graph: &GraphData, order: &Order, shared: &mut Vec<bool>) -> Result<
     shared.resize(graph.arena.values(), false);
     graph.shared.iter().for_each(|value| shared[value.index()] = true);
     for batch in &order.batches {
-        let lanes = order.apps(batch);
+        let lanes = order.nodes(batch);
         for place in 0..graph.sigs.get(batch.sig).operands.len() {
-            let taken = |app: AppId| graph.arena.operands(app)[place].as_value();
-            let mut promised = lanes.iter().filter_map(|&app| taken(app));
+            let taken = |node: NodeId| graph.arena.operands(node)[place].as_value();
+            let mut promised = lanes.iter().filter_map(|&node| taken(node));
             let Some(value) = promised.find(|value| shared[value.index()]) else { continue };
-            if let Some(&app) = lanes.iter().find(|&&app| taken(app) != Some(value)) {
+            if let Some(&node) = lanes.iter().find(|&&node| taken(node) != Some(value)) {
                 let callee = graph.module.callee_name(graph.sigs.get(batch.sig).callee);
-                return Err(PlanError::NotShared { value, other: taken(app), callee });
+                return Err(PlanError::NotShared { value, other: taken(node), callee });
             }
         }
     }

@@ -184,7 +184,7 @@ impl Lowering<'_> {
     ) {
         let batch = &self.order.batches[number];
         let lanes = plan.lanes.len() as u32;
-        plan.lanes.extend_from_slice(self.order.apps(batch));
+        plan.lanes.extend_from_slice(self.order.nodes(batch));
         if plan.waves.len() as u32 <= first_wave + self.wave(number) {
             plan.waves.push(plan.steps.len() as u32 + 1);
         } else if let Some(end) = plan.waves.last_mut() {
@@ -207,15 +207,15 @@ impl Lowering<'_> {
 
     /// The operand of a batch that comes behind those that were `met`.
     fn operand(&self, plan: &mut Plan, batch: &Batch, place: usize, met: &mut Met<'_>) -> Operand {
-        let apps = self.order.apps(batch);
-        match self.graph.arena.operands(apps[0])[place].kind() {
+        let nodes = self.order.nodes(batch);
+        match self.graph.arena.operands(nodes[0])[place].kind() {
             Some(OperandKind::Value(first)) if self.graph.arena.is_list(first, &self.graph.sigs) => {
                 met.lists += 1;
                 self.segments(plan, batch, place, met.lists - 1)
             }
             Some(OperandKind::Value(_)) => {
                 let field = self.storage.place_field(batch.sig, place);
-                let rows = apps.len();
+                let rows = nodes.len();
                 let Met { slot, runs, .. } = met;
                 let twin = self.order.twin(*slot).and_then(|twin| runs.iter().find(|run| run.0 == twin));
                 let run = match twin {
@@ -235,7 +235,7 @@ impl Lowering<'_> {
                         Operand::Rows { field, start, stride }
                     }
                     Run::Table(at) => {
-                        plan.certificate.tabled += rows as u64;
+                        plan.certificate.gathered += rows as u64;
                         Operand::Table { field, at }
                     }
                 }
@@ -265,7 +265,7 @@ impl Lowering<'_> {
             plan.tables[end] = (plan.tables.len() - items) as u32;
         }
         let total = plan.tables.len() - items;
-        plan.certificate.tabled += total as u64;
+        plan.certificate.gathered += total as u64;
         // A step whose lists are all empty reads nothing; any field will do.
         let field = if total == 0 { FieldId(0) } else { self.storage.place_field(batch.sig, place) };
         Operand::Segments { field, offsets: offsets as u32, items: items as u32 }
@@ -302,9 +302,9 @@ impl Lowering<'_> {
 
 /// A plan that begins with the steps of an earlier one and declares nothing yet.
 fn continued(earlier: Plan) -> Plan {
-    let Certificate { batches, copied, direct, tabled, .. } = earlier.certificate;
+    let Certificate { batches, copied, direct, gathered, .. } = earlier.certificate;
     let Plan { kernels, steps, waves, operands, places, store_args, lanes, tables, .. } = earlier;
-    let certificate = Certificate { batches, copied, direct, tabled, ..Certificate::default() };
+    let certificate = Certificate { batches, copied, direct, gathered, ..Certificate::default() };
     Plan {
         kernels,
         steps,

@@ -1,4 +1,4 @@
-//! Waves and rows: in which order batches are played, and which row each result has.
+//! Waves and rows: in which order batches are executed, and which row each result has.
 //!
 //! *Needs* batches from a scheduler and the storage of every signature. *Ensures* batches sorted
 //! into waves (a batch's wave is one after the latest of those it reads), an order of lanes inside
@@ -9,7 +9,7 @@
 //! walk through the operands of the arena. Whoever asks later which row a lane reads asks the
 //! problem, whose columns lie as lanes do, and looks up the final row of that row.
 //!
-//! *Cost.* Linear in applications and operands, apart from the layout planner's own; a second use
+//! *Cost.* Linear in nodes and operands, apart from the layout planner's own; a second use
 //! of a size allocates nothing.
 
 mod pose;
@@ -22,24 +22,24 @@ use crate::layout::{self, Access, Budget, LayoutError, Memory};
 use crate::schedule::Batches;
 use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{AppId, SigId, ValueId};
+use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::plan::Mode;
 use pose::Posing;
 use rows::{Copied, Lists};
 use std::ops::Range;
 
-/// One batch: applications of one type.
+/// One batch: nodes of one type.
 #[derive(Clone, Debug)]
 pub(crate) struct Batch {
     pub(crate) sig: SigId,
     /// Its lanes among those of all batches.
     pub(crate) lanes: Range<u32>,
-    /// The wave it is played in; sources are wave 0.
+    /// The wave it is executed in; sources are wave 0.
     pub(crate) wave: u32,
     /// Which home of a constant with several it writes, see [`SigStorage::homes`].
     pub(crate) home: u32,
-    /// Its nodes as a range of the scheduler's items; none of sources.
-    nodes: Range<u32>,
+    /// Its jobs as a range of the scheduler's items; none of sources.
+    jobs: Range<u32>,
     /// Where the columns of its bound numbers begin.
     bound: u32,
     /// Where the columns of its lists begin.
@@ -49,13 +49,13 @@ pub(crate) struct Batch {
 /// How rows are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RowOrder {
-    /// As the applications were emitted.
+    /// As the nodes were emitted.
     Batch,
     /// As the consumers read, from the last batch to the first.
     #[default]
     Propagated,
     /// By [`layout::planned`] within its default budget: the fewest operand rows through tables, for
-    /// plans that are played often, because planning takes ten times as long and more.
+    /// plans that are executed often, because planning takes ten times as long and more.
     ///
     /// Rows follow the layout in every mode; results whose rows do not come out consecutive are
     /// written through tables. So no row is given away and used again, not even in
@@ -63,12 +63,12 @@ pub enum RowOrder {
     Planned,
 }
 
-/// Batches in playing order, with the row of every value. Memory is kept from one use to the next.
+/// Batches in executing order, with the row of every value. Memory is kept from one use to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     pub(crate) batches: Vec<Batch>,
     /// The lanes of all batches, one after the other, in the order in which they run.
-    pub(crate) lanes: Vec<AppId>,
+    pub(crate) lanes: Vec<NodeId>,
     /// Rows of each slab.
     pub(crate) slab_rows: Vec<u32>,
     /// Batches as the layout planner sees them; rows are numbered in batch order.
@@ -89,9 +89,9 @@ pub(crate) struct Order {
     access: Vec<Access>,
     /// Whether the rows of every result follow each other as the lanes run.
     in_lane_order: bool,
-    /// Applications as the problem numbers lanes.
-    apps: Vec<AppId>,
-    wave_of_node: Vec<u32>,
+    /// Nodes as the problem numbers lanes.
+    nodes: Vec<NodeId>,
+    wave_of_job: Vec<u32>,
     /// The wave of each slot of the problem.
     slot_waves: Vec<u32>,
     /// Per row of the problem the last wave that reads it as an element of a list.
@@ -125,7 +125,7 @@ impl Order {
         if row_order == RowOrder::Batch {
             self.lane_order.clear();
             self.batches.iter().for_each(|batch| self.lane_order.extend(0..batch.lanes.len() as u32));
-            self.lanes.clone_from(&self.apps);
+            self.lanes.clone_from(&self.nodes);
             self.rows.clear();
             self.posing.sizes.iter().for_each(|&rows| self.rows.extend(0..rows));
         } else {
@@ -150,52 +150,51 @@ impl Order {
     /// Lists batches wave after wave, sources first, and writes the lanes of sources.
     fn collect(&mut self, clusters: &Clusters, storage: &Storage, batches: &Batches) {
         self.batches.clear();
-        self.apps.clear();
+        self.nodes.clear();
         for (sig, source) in clusters.sources() {
             for home in 0..storage.sigs[sig.index()].source_batches() {
-                let first = self.apps.len() as u32;
-                self.apps.extend_from_slice(source);
-                let lanes = first..self.apps.len() as u32;
-                self.batches.push(Batch { sig, lanes, wave: 0, home, nodes: 0..0, bound: 0, lists: 0 });
+                let first = self.nodes.len() as u32;
+                self.nodes.extend_from_slice(source);
+                let lanes = first..self.nodes.len() as u32;
+                self.batches.push(Batch { sig, lanes, wave: 0, home, jobs: 0..0, bound: 0, lists: 0 });
             }
         }
         let sources = self.batches.len();
         // The latest wave that a batch can be in, so that one operand of the wave before settles it.
         let mut latest = u32::from(sources > 0);
         let first_wave = latest;
-        self.wave_of_node.resize(clusters.nodes.len(), 0);
+        self.wave_of_job.resize(clusters.jobs.len(), 0);
         let mut sorted = true;
-        for (number, nodes) in batches.iter().enumerate() {
+        for (number, jobs) in batches.iter().enumerate() {
             let mut wave = first_wave;
-            for &node in nodes {
+            for &job in jobs {
                 if wave == latest {
                     break;
                 }
-                let operands =
-                    clusters.operand_start[node as usize]..clusters.operand_start[node as usize + 1];
+                let operands = clusters.operand_start[job as usize]..clusters.operand_start[job as usize + 1];
                 for &operand in &clusters.operands[operands.start as usize..operands.end as usize] {
-                    wave = wave.max(self.wave_of_node[operand as usize] + 1);
+                    wave = wave.max(self.wave_of_job[operand as usize] + 1);
                 }
             }
             sorted &= wave + 1 >= latest;
             latest = latest.max(wave + 1);
-            nodes.iter().for_each(|&node| self.wave_of_node[node as usize] = wave);
-            let sig = clusters.types()[clusters.ty[nodes[0] as usize] as usize];
-            let nodes = batches.start[number]..batches.start[number + 1];
-            self.batches.push(Batch { sig, lanes: 0..0, wave, home: 0, nodes, bound: 0, lists: 0 });
+            jobs.iter().for_each(|&job| self.wave_of_job[job as usize] = wave);
+            let sig = clusters.types()[clusters.ty[jobs[0] as usize] as usize];
+            let jobs = batches.start[number]..batches.start[number + 1];
+            self.batches.push(Batch { sig, lanes: 0..0, wave, home: 0, jobs, bound: 0, lists: 0 });
         }
         let own = &mut self.batches[sources..];
         if !sorted {
-            // By nodes, too: so batches of a wave keep their order though the sort needs no memory.
-            own.sort_unstable_by_key(|batch| (batch.wave, batch.nodes.start));
+            // By jobs, too: so batches of a wave keep their order though the sort needs no memory.
+            own.sort_unstable_by_key(|batch| (batch.wave, batch.jobs.start));
         }
-        let mut first = self.apps.len() as u32;
+        let mut first = self.nodes.len() as u32;
         for batch in own {
-            batch.lanes = first..first + batch.nodes.len() as u32;
+            batch.lanes = first..first + batch.jobs.len() as u32;
             first = batch.lanes.end;
         }
         // Gathering writes who they are.
-        self.apps.resize(first as usize, AppId::new(0));
+        self.nodes.resize(first as usize, NodeId::new(0));
     }
 
     /// Takes lanes and rows as the layout says.
@@ -204,8 +203,8 @@ impl Order {
         self.lanes.clear();
         for batch in &self.batches {
             let span = batch.lanes.start as usize..batch.lanes.end as usize;
-            let apps = &self.apps[span.clone()];
-            self.lanes.extend(self.lane_order[span].iter().map(|&lane| apps[lane as usize]));
+            let nodes = &self.nodes[span.clone()];
+            self.lanes.extend(self.lane_order[span].iter().map(|&lane| nodes[lane as usize]));
         }
     }
 
@@ -240,7 +239,7 @@ impl Order {
             last_waves,
             heaps,
             memory,
-            apps,
+            nodes,
             lanes,
             ..
         } = self;
@@ -258,9 +257,9 @@ impl Order {
                 if !lane_order[span.clone()].is_sorted_by_key(|&lane| place(lane)) {
                     // The slot repeats no row, so no two lanes have one place.
                     memory.sort_by_place(&mut lane_order[span.clone()], place);
-                    let (own, order) = (&apps[span.clone()], &lane_order[span.clone()]);
+                    let (own, order) = (&nodes[span.clone()], &lane_order[span.clone()]);
                     let moved = lanes[span.clone()].iter_mut().zip(order);
-                    moved.for_each(|(app, &lane)| *app = own[lane as usize]);
+                    moved.for_each(|(node, &lane)| *node = own[lane as usize]);
                 }
             }
             let lanes = &lane_order[span];
@@ -292,8 +291,8 @@ impl Order {
         self.slab_rows.extend(heaps.highs());
     }
 
-    /// The applications of a batch in the order in which they run.
-    pub(crate) fn apps(&self, batch: &Batch) -> &[AppId] {
+    /// The nodes of a batch in the order in which they run.
+    pub(crate) fn nodes(&self, batch: &Batch) -> &[NodeId] {
         &self.lanes[batch.lanes.start as usize..batch.lanes.end as usize]
     }
 
@@ -351,6 +350,6 @@ impl Order {
 
 /// The field that holds a value.
 pub(crate) fn field_of(graph: &GraphData, storage: &Storage, value: ValueId) -> usize {
-    let app = graph.arena.app(graph.arena.producer(value));
-    storage.sigs[app.sig.index()].results[value.index() - app.results as usize].0.index()
+    let node = graph.arena.node(graph.arena.producer(value));
+    storage.sigs[node.sig.index()].results[value.index() - node.results as usize].0.index()
 }

@@ -6,11 +6,11 @@
 //! what `--print-after`, `--stop-after` and `--verify=each` are made of.
 
 use crate::rewrite::{Change, Context, count, cse, dead, fold, hoist, outline, pieces};
-use autobatch_ir::graph::equivalent::equivalent;
 use autobatch_ir::graph::rebuild::Renaming;
 use autobatch_ir::graph::{Callee, GraphData, Signature};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
+use autobatch_oracle::equivalent::equivalent;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -53,7 +53,7 @@ pub const PASSES: &[Pass] = &[
     // Before outlining, which gives inner values up. In training only constants merge.
     Pass {
         name: "cse",
-        what: "makes equal applications one: constants always, others in inference",
+        what: "makes equal nodes one: constants always, others in inference",
         keeps_forward_bits: true,
         keeps_gradient_bits: true,
         between_cells: false,
@@ -124,7 +124,7 @@ pub enum Verify {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Selection {
     on: [bool; PASSES.len()],
-    /// Whether applications of different instances may become one. Needs plans that outlive no
+    /// Whether nodes of different instances may become one. Needs plans that outlive no
     /// instance, so it is never on by itself.
     pub across_instances: bool,
     /// Whether passes that have a price run wherever they can: to test them, or to see what they would do.
@@ -168,13 +168,13 @@ impl Selection {
         selection
     }
 
-    /// The passes that run by default on this graph: where most applications are calls of cells, whoever
+    /// The passes that run by default on this graph: where most nodes are calls of cells, whoever
     /// wrote them chose the grain, and only what looks between cells is worth its time.
     #[must_use]
     pub fn of_graph(graph: &GraphData, mode: Mode) -> Self {
         let is_cell = |sig: &Signature| matches!(sig.callee, Callee::Cell(_));
         let is_cell: Vec<bool> = graph.sigs.items().iter().map(is_cell).collect();
-        let cells = graph.arena.apps().iter().filter(|app| is_cell[app.sig.index()]).count();
+        let cells = graph.arena.nodes().iter().filter(|node| is_cell[node.sig.index()]).count();
         let mut selection = Self::of_mode(mode);
         if 2 * cells >= graph.arena.len() {
             selection.on.iter_mut().zip(PASSES).for_each(|(on, pass)| *on &= pass.between_cells);
@@ -275,7 +275,7 @@ pub fn optimize<'g>(
                 let (before, after) = (state.graph.arena.len(), change.graph.arena.len());
                 state.renaming = state.renaming.then(&change.renaming);
                 state.graph = Cow::Owned(change.graph);
-                format!("{}: {}, {before} -> {}", pass.name, change.note, count(after, "application"))
+                format!("{}: {}, {before} -> {}", pass.name, change.note, count(after, "node"))
             }
         };
         let outcome = observer(Step { pass, graph: &state.graph, changed, line: &line });

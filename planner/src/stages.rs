@@ -22,15 +22,15 @@ pub struct Stage {
 pub const STAGES: [Stage; 6] = [
     Stage {
         name: "cluster",
-        turns: "graph -> nodes",
-        what: "Keeps what wanted values need and gives applications that may share a batch one type number.",
+        turns: "graph -> jobs",
+        what: "Keeps what wanted values need and gives nodes that may share a batch one type number.",
         keeps_forward_bits: true,
         keeps_gradient_bits: true,
     },
     Stage {
         name: "schedule",
-        turns: "nodes -> batches",
-        what: "Orders the nodes into batches by the chosen policy and bounds from below how many there must be.",
+        turns: "jobs -> batches",
+        what: "Orders the jobs into batches by the chosen policy and bounds from below how many there must be.",
         keeps_forward_bits: true,
         keeps_gradient_bits: false,
     },

@@ -50,7 +50,7 @@ impl SigStorage {
         self.homes.clear();
     }
 
-    /// How many batches bring a source in: one for each of its blocks. Nodes have one batch for all.
+    /// How many batches bring a source in: one for each of its blocks. Jobs have one batch for all.
     pub(crate) fn source_batches(&self) -> u32 {
         if self.homes.is_empty() { 1 } else { self.blocks.len() as u32 }
     }
@@ -92,7 +92,7 @@ pub(crate) struct Storage {
     homes: Vec<(u32, u32)>,
     /// Constants that have a class.
     housed: Vec<u32>,
-    /// The signatures of nodes and sources, ascending.
+    /// The signatures of jobs and sources, ascending.
     used: Vec<SigId>,
     class_fields: ClassFields,
     /// The classes that become one slab.

@@ -18,7 +18,7 @@ use autobatch_ir::plan::{Kernel, KernelId, Mode, Plan, StoreId, StoreKind, Updat
 use autobatch_ir::recipe::{ParamRecipe, SharedNumber, UpdateRecipe, needs_master};
 use std::sync::Arc;
 
-/// The plan that updates a module's parameters as a recipe says. Verify it before it is played, as
+/// The plan that updates a module's parameters as a recipe says. Verify it before it is executed, as
 /// any plan; only a recipe whose cells are not elementwise makes one that breaks a rule.
 ///
 /// # Errors

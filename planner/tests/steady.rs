@@ -90,7 +90,7 @@ fn model() -> (Arc<Module>, Model) {
 }
 
 /// Chains of different lengths that read sums of their own past: parts that need a search, lists and constants; values that
-/// are shared and applications that run alone; indices bound and computed; and an op of many operands.
+/// are shared and nodes that run alone; indices bound and computed; and an op of many operands.
 fn emit(g: &Graph, model: &Model, chains: usize, wanted: &mut Vec<ValueId>) -> ValueId {
     let common = g.input(&[1.0, 2.0, 3.0, 4.0]).tanh().shared();
     for key in 0..chains {

@@ -11,12 +11,12 @@ use autobatch_runtime_cpu::kernels::{Isa, lists, rowwise};
 use std::hint::black_box;
 use std::time::Instant;
 
-fn report(name: &str, isa: Isa, elements: usize, mut play: impl FnMut()) {
+fn report(name: &str, isa: Isa, elements: usize, mut execute: impl FnMut()) {
     let mut best = f64::INFINITY;
     let calls = if isa == Isa::Scalar { 1 } else { 16 };
     for _ in 0..if isa == Isa::Scalar { 5 } else { 100 } {
         let start = Instant::now();
-        (0..calls).for_each(|_| play());
+        (0..calls).for_each(|_| execute());
         best = best.min(start.elapsed().as_secs_f64() / f64::from(calls));
     }
     println!("{:7} {name:28} {:7.3}", isa.name(), elements as f64 / best * 1e-9);

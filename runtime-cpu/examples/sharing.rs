@@ -1,4 +1,4 @@
-//! From which work on a wave is worth sharing: chains of waves of about so many operations each, played by one thread and
+//! From which work on a wave is worth sharing: chains of waves of about so many operations each, executed by one thread and
 //! by several that share every wave, in turns.
 //!
 //! `cargo run --release -p autobatch-runtime-cpu --example sharing [threads] [rounds]`
@@ -12,7 +12,7 @@ use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Graph, Init, Module, ModuleBuilder, Value, Weights, f32};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::{Bound, Executor};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -56,15 +56,15 @@ impl Chain {
         Self { module: Arc::clone(&module), plan, floats: data.bindings.floats.clone() }
     }
 
-    /// Microseconds a wave, each player at its best.
-    fn race<const N: usize>(&self, players: &mut [Player; N], rounds: usize) -> [f64; N] {
+    /// Microseconds a wave, each executor at its best.
+    fn race<const N: usize>(&self, executors: &mut [Executor; N], rounds: usize) -> [f64; N] {
         let weights = Weights::init(&self.module, 1);
         let bound = Bound { words: &[], floats: &self.floats, noise: Noise::Off };
         let mut best = [f64::INFINITY; N];
         for round in 0..=rounds {
-            for (player, best) in players.iter_mut().zip(&mut best) {
+            for (executor, best) in executors.iter_mut().zip(&mut best) {
                 let start = Instant::now();
-                player.play(&self.plan, &weights, bound).expect("bindings fit");
+                executor.execute(&self.plan, &weights, bound).expect("bindings fit");
                 // The first touches memory and packs weights.
                 if round > 0 {
                     *best = best.min(start.elapsed().as_secs_f64());
@@ -82,13 +82,14 @@ fn main() {
     for (kind, products, width) in
         [("product", true, 64), ("product", true, 128), ("product", true, 256), ("elementwise", false, 128)]
     {
-        // What the player counts for a row: two operations a multiply-add, eight an elementwise instruction.
+        // What the executor counts for a row: two operations a multiply-add, eight an elementwise instruction.
         let row = if products { 2 * width * width } else { 3 * 8 * width };
         for millions in [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 12.0] {
             let rows = ((millions * 1e6) as usize / row).max(2);
-            let mut players = [1, threads].map(|threads| Player::new(threads).expect("an instruction set"));
-            players[1].set_shared_work(1);
-            let [single, several] = Chain::new(products, width, rows).race(&mut players, rounds);
+            let mut executors =
+                [1, threads].map(|threads| Executor::new(threads).expect("an instruction set"));
+            executors[1].set_shared_work(1);
+            let [single, several] = Chain::new(products, width, rows).race(&mut executors, rounds);
             println!(
                 "{kind:<11} {width:>5} {rows:>5} {:>11.2} {single:>8.1} µs {several:>8.1} µs {:>8.2}",
                 (rows * row) as f64 / 1e6,

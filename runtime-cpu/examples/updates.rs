@@ -11,7 +11,7 @@
 use autobatch_ir::{Init, ModuleBuilder, ParamId, Weights};
 use autobatch_nn::optim::{Adam, AdamW, Momentum, Optimize, Optimizer, Sgd};
 use autobatch_planner::update_plan;
-use autobatch_runtime_cpu::{GradientSource, Player};
+use autobatch_runtime_cpu::{Executor, GradientSource};
 use std::time::Instant;
 
 struct Given(Vec<f32>);
@@ -53,20 +53,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut weights = Weights::init(&module, 1);
     let mut states = recipe.states(&weights, &module)?;
     let given = Given((0..elements).map(|i| (i % 1000) as f32 * 1e-3 - 0.5).collect());
-    let mut player = Player::new(threads)?;
+    let mut executor = Executor::new(threads)?;
     let arrays = 3 + 2 * states.len();
     let mut seconds = Vec::new();
     for number in 1..=updates.max(1) {
         let floats = optimizer.floats(number, 1.0);
         let start = Instant::now();
-        player.update_with(&plan, &given, &mut weights, &mut states, &floats)?;
+        executor.update_with(&plan, &given, &mut weights, &mut states, &floats)?;
         seconds.push(start.elapsed().as_secs_f64() / elements as f64);
     }
     seconds.sort_by(f64::total_cmp);
     let (least, median) = (seconds[0], seconds[seconds.len() / 2]);
     println!(
         "{rule}, {threads} threads, {}: {:.3} ns an element ({:.3}), {:.1} GB/s",
-        player.isa(),
+        executor.isa(),
         least * 1e9,
         median * 1e9,
         (4 * arrays) as f64 / least / 1e9

@@ -1,10 +1,11 @@
-//! Plans written by hand say what no planner does: they are played to the bits of the naive player, or refused in words.
+//! Plans written by hand say what no planner does: they are executed to the bits of the naive executor, or refused in words.
 
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Plan, StoreId, Stores, Verified, interp};
+use autobatch_ir::plan::{Plan, StoreId, Stores, Verified};
 use autobatch_ir::{Init, ModuleBuilder, Weights};
+use autobatch_oracle::naive;
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{BindError, Bound, Player, RunError};
+use autobatch_runtime_cpu::{BindError, Bound, Executor, RunError};
 use std::cell::Cell;
 
 /// Three rows of bound floats go through one kernel, whose stages these are, to rows of four elements. The kernel has a port of
@@ -18,12 +19,12 @@ fn plan(stages: &str, operand: &str) -> Verified<Plan> {
         kernel k0 @cell (%0: f32[3]) [@0: f32[3,8], @1: f32[8]] {{ temp %1: f32[4] {stages} return %1 }}
         wave 0 f0 k0[@w, @b] x3 -> s0.y[0..3] <- {operand} = a0 a1 a2
         output \"0\" s0.y[0] output \"1\" s0.y[1] output \"2\" s0.y[2]
-        certificate batches 1 bound 0 | rows copied 0 tabled 0 direct 0 | slabs 48 bytes"
+        certificate batches 1 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 48 bytes"
     );
     Plan::from_text(text).expect("well written").verify().expect("sound")
 }
 
-/// Plays on every instruction set, on one thread and on two, and compares with the naive player.
+/// Executes on every instruction set, on one thread and on two, and compares with the naive executor.
 fn agrees(plan: &Verified<Plan>) {
     let mut m = ModuleBuilder::new("by hand");
     m.param("w", [3, 8], Init::Uniform(1.0));
@@ -32,13 +33,13 @@ fn agrees(plan: &Verified<Plan>) {
     let floats: Vec<f32> = (0..12).map(|number| (number as f32 * 0.618).sin()).collect();
     let bound = Bound { words: &[], floats: &floats, noise: Noise::Off };
     let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
-    let expected = interp::play(plan, &stores, &[], &floats, Noise::Off).expect("everything is bound");
+    let expected = naive::execute(plan, &stores, &[], &floats, Noise::Off).expect("everything is bound");
     for (isa, threads) in Isa::available().into_iter().flat_map(|isa| [(isa, 1), (isa, 2)]) {
-        let mut player = Player::with_isa(isa, threads);
-        player.set_shared_work(1);
-        player.play(plan, &weights, bound).expect("everything is bound");
+        let mut executor = Executor::with_isa(isa, threads);
+        executor.set_shared_work(1);
+        executor.execute(plan, &weights, bound).expect("everything is bound");
         for number in 0..3 {
-            let found: Vec<u32> = player.output(plan, number).iter().map(|x| x.to_bits()).collect();
+            let found: Vec<u32> = executor.output(plan, number).iter().map(|x| x.to_bits()).collect();
             assert_eq!(Some(&found[..]), expected.output(number), "{isa} {threads}: row {number}");
         }
     }
@@ -64,7 +65,8 @@ fn parameters_of_a_module_that_has_fewer_are_refused_by_name() {
     m.param("w", [3, 8], Init::Uniform(1.0));
     let weights = Weights::init(&m.build().expect("sound"), 1);
     let bound = Bound { words: &[], floats: &[0.0; 12], noise: Noise::Off };
-    let error = Player::with_isa(Isa::best(), 1).play(&plan, &weights, bound).expect_err("there is no @b");
+    let error =
+        Executor::with_isa(Isa::best(), 1).execute(&plan, &weights, bound).expect_err("there is no @b");
     let RunError::Bound(BindError::Store { name, expected, found }) = error else { panic!("{error}") };
     assert_eq!((name.as_str(), expected, found), ("b", 8, 0));
 }
@@ -99,13 +101,13 @@ fn stores_that_hold_less_when_they_are_asked_again_are_refused() {
     m.param("b", [8], Init::Uniform(1.0));
     let weights = Weights::init(&m.build().expect("sound"), 1);
     let bound = Bound { words: &[], floats: &[0.5; 12], noise: Noise::Off };
-    let mut player = Player::with_isa(Isa::best(), 1);
+    let mut executor = Executor::with_isa(Isa::best(), 1);
     let mut refused = 0;
     for _ in 0..2 {
-        // The second time around the player knows the plan.
+        // The second time around the executor knows the plan.
         for times in 0..8 {
             let stores = Fleeting { weights: &weights, left: Cell::new(times) };
-            match player.play(&plan, &stores, bound) {
+            match executor.execute(&plan, &stores, bound) {
                 Ok(()) => assert!(times >= 4, "both stores are asked for their sizes and for use"),
                 Err(RunError::Bound(BindError::Store { .. })) => refused += 1,
                 Err(error) => panic!("{error}"),
@@ -132,7 +134,8 @@ fn kernels_whose_registers_cannot_be_had_are_refused() {
     let stages = "prod %1 = 0 + %0 . @0[0..3]";
     for registers in [format!("temp {}", registers("")), format!("const {}", registers(" = 0.5"))] {
         let plan = plan(&format!("{registers} {stages}"), "x[0..9 by 3]");
-        let error = Player::with_isa(Isa::best(), 1).play(&plan, &weights, bound).expect_err("too large");
+        let error =
+            Executor::with_isa(Isa::best(), 1).execute(&plan, &weights, bound).expect_err("too large");
         assert!(matches!(error, RunError::Tiles { bytes } if bytes >= (TOO_MANY as u64) << 31), "{error}");
     }
 }

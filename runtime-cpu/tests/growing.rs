@@ -1,8 +1,6 @@
-//! Plans that grow: what is new is played over kept rows, to the bits of playing all of it.
+//! Plans that grow: what is new is executed over kept rows, to the bits of executing all of it.
 
 mod common;
-#[path = "../../tests/growing.rs"]
-mod growing;
 
 use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::plan::row_ops::Noise;
@@ -10,12 +8,12 @@ use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{ValueId, Weights};
 use autobatch_planner::{Grown, Planner, Request};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Player, RunError};
+use autobatch_runtime_cpu::{Bound, Executor, RunError};
+use autobatch_testing::growing::{H, model};
 use common::{Random, bits, cases};
-use growing::{H, model};
 
-fn outputs(player: &Player, plan: &Plan) -> Vec<Vec<u32>> {
-    (0..plan.outputs.len()).map(|number| bits(player.output(plan, number))).collect()
+fn outputs(executor: &Executor, plan: &Plan) -> Vec<Vec<u32>> {
+    (0..plan.outputs.len()).map(|number| bits(executor.output(plan, number))).collect()
 }
 
 fn bound(graph: &GraphData) -> Bound<'_> {
@@ -27,7 +25,7 @@ fn verified(grown: &Grown) -> Verified<Plan> {
 }
 
 #[test]
-fn what_a_plan_gained_is_played_over_kept_rows_to_the_bits_of_the_whole() {
+fn what_a_plan_gained_is_executed_over_kept_rows_to_the_bits_of_the_whole() {
     let (module, model) = model();
     let weights = Weights::init(&module, 3);
     let mut random = Random::seeded();
@@ -36,9 +34,9 @@ fn what_a_plan_gained_is_played_over_kept_rows_to_the_bits_of_the_whole() {
     for case in 0..cases {
         let isas = Isa::available();
         let isa = isas[case % isas.len()];
-        let mut shared = Player::with_isa(isa, 2);
+        let mut shared = Executor::with_isa(isa, 2);
         shared.set_shared_work(1);
-        let mut kept = [Player::with_isa(isa, 1), shared];
+        let mut kept = [Executor::with_isa(isa, 1), shared];
         let g = Graph::new(&module);
         let mut known = vec![g.zeros([H])];
         let mut planner = Planner::default();
@@ -54,17 +52,17 @@ fn what_a_plan_gained_is_played_over_kept_rows_to_the_bits_of_the_whole() {
                 Some(grown) => drop(planner.grow(&graph, &request, grown).expect("values are wanted")),
             }
             let plan = verified(grown.as_ref().expect("there is a plan"));
-            let mut whole = Player::with_isa(isa, 1);
-            whole.play(&plan, &weights, bound(&graph)).expect("sound");
-            for player in &mut kept {
+            let mut whole = Executor::with_isa(isa, 1);
+            whole.execute(&plan, &weights, bound(&graph)).expect("sound");
+            for executor in &mut kept {
                 if round == 0 {
-                    player.play(&plan, &weights, bound(&graph)).expect("sound");
+                    executor.execute(&plan, &weights, bound(&graph)).expect("sound");
                 } else {
-                    player.resume(&plan, &weights, bound(&graph)).expect("the plan grew");
+                    executor.resume(&plan, &weights, bound(&graph)).expect("the plan grew");
                     resumed += 1;
                 }
                 let what = format!("seed {} case {case} round {round}", random.seed);
-                assert_eq!(outputs(player, &plan), outputs(&whole, &plan), "{what}");
+                assert_eq!(outputs(executor, &plan), outputs(&whole, &plan), "{what}");
             }
         }
     }
@@ -72,32 +70,32 @@ fn what_a_plan_gained_is_played_over_kept_rows_to_the_bits_of_the_whole() {
 }
 
 #[test]
-fn only_new_steps_are_played() {
+fn only_new_steps_are_executed() {
     let (module, model) = model();
     let mut weights = Weights::init(&module, 3);
     let g = Graph::new(&module);
     let x = model.words.look(&g, 4);
     let wanted: Vec<ValueId> = x.id().into_iter().collect();
     let mut planner = Planner::default();
-    let mut player = Player::with_isa(Isa::best(), 1);
+    let mut executor = Executor::with_isa(Isa::best(), 1);
     let mut grown = planner
         .begin(&g.data(), &Request { wanted: &wanted, ..Request::default() })
         .expect("a value is wanted");
-    player.play(&verified(&grown), &weights, bound(&g.data())).expect("sound");
-    let before = outputs(&player, grown.plan());
-    // A step that is not played again does not see the new weights.
+    executor.execute(&verified(&grown), &weights, bound(&g.data())).expect("sound");
+    let before = outputs(&executor, grown.plan());
+    // A step that is not executed again does not see the new weights.
     weights.get_mut(module.param("words").expect("a table").id().expect("of the module")).fill(0.0);
     let y = x.relu() - x.relu();
     let wanted: Vec<ValueId> = [x, y].iter().filter_map(|value| value.id()).collect();
     planner
         .grow(&g.data(), &Request { wanted: &wanted, ..Request::default() }, &mut grown)
         .expect("values are wanted");
-    player.resume(&verified(&grown), &weights, bound(&g.data())).expect("the plan grew");
-    assert_eq!(outputs(&player, grown.plan())[0], before[0]);
+    executor.resume(&verified(&grown), &weights, bound(&g.data())).expect("the plan grew");
+    assert_eq!(outputs(&executor, grown.plan())[0], before[0]);
 }
 
 #[test]
-fn a_plan_that_does_not_begin_with_what_was_played_is_refused() {
+fn a_plan_that_does_not_begin_with_what_was_executed_is_refused() {
     let (module, model) = model();
     let weights = Weights::init(&module, 3);
     let g = Graph::new(&module);
@@ -112,18 +110,18 @@ fn a_plan_that_does_not_begin_with_what_was_played_is_refused() {
     use autobatch_ir::plan::Mode;
     let (first, other) = (plan_of(x, Mode::Grow), plan_of(y.exp(), Mode::Infer));
     let data = g.data();
-    let mut player = Player::with_isa(Isa::best(), 1);
-    let refused = |player: &mut Player, plan: &Verified<Plan>| {
-        let error = player.resume(plan, &weights, bound(&data)).expect_err("it is another plan");
+    let mut executor = Executor::with_isa(Isa::best(), 1);
+    let refused = |executor: &mut Executor, plan: &Verified<Plan>| {
+        let error = executor.resume(plan, &weights, bound(&data)).expect_err("it is another plan");
         assert!(matches!(error, RunError::NotBefore), "{error}");
-        assert!(error.to_string().contains("play all of it with play"));
+        assert!(error.to_string().contains("execute all of it with execute"));
     };
-    refused(&mut player, &first);
-    player.play(&other, &weights, bound(&data)).expect("sound");
-    refused(&mut player, &first);
-    player.play(&first, &weights, bound(&data)).expect("sound");
-    refused(&mut player, &other);
-    player.resume(&first, &weights, bound(&data)).expect("nothing is new");
+    refused(&mut executor, &first);
+    executor.execute(&other, &weights, bound(&data)).expect("sound");
+    refused(&mut executor, &first);
+    executor.execute(&first, &weights, bound(&data)).expect("sound");
+    refused(&mut executor, &other);
+    executor.resume(&first, &weights, bound(&data)).expect("nothing is new");
 }
 
 #[test]
@@ -139,19 +137,19 @@ fn a_plan_that_does_something_else_over_the_same_rows_is_refused() {
         let request = Request { wanted: &wanted, ..Request::default() };
         verified(&Planner::default().begin(&data, &request).expect("a value is wanted"))
     };
-    let mut player = Player::with_isa(Isa::best(), 1);
-    player.play(&plan_of(tanh), &weights, bound(&data)).expect("sound");
-    let error = player.resume(&plan_of(exp), &weights, bound(&data)).expect_err("tanh was played");
+    let mut executor = Executor::with_isa(Isa::best(), 1);
+    executor.execute(&plan_of(tanh), &weights, bound(&data)).expect("sound");
+    let error = executor.resume(&plan_of(exp), &weights, bound(&data)).expect_err("tanh was executed");
     assert!(matches!(error, RunError::NotBefore), "{error}");
     // The same kernels, compiled by another planner, are the same.
-    player.resume(&plan_of(tanh), &weights, bound(&data)).expect("nothing is new");
+    executor.resume(&plan_of(tanh), &weights, bound(&data)).expect("nothing is new");
 }
 
 #[test]
 fn what_grows_has_the_whole_memory_limit_to_itself() {
     let (module, _) = model();
     let weights = Weights::init(&module, 3);
-    let mut player = Player::with_isa(Isa::best(), 1);
+    let mut executor = Executor::with_isa(Isa::best(), 1);
     let mut planner = Planner::default();
     // Rows of other widths, so that the fields of the one plan are not those of the other.
     let before = Graph::new(&module);
@@ -160,29 +158,29 @@ fn what_grows_has_the_whole_memory_limit_to_itself() {
     let request = Request { wanted: &wanted, ..Request::default() };
     let plan = planner.plan(&before.data(), &request).expect("values are wanted").verify().expect("sound");
     let limit = plan.slab_bytes();
-    player.set_memory_limit(Some(limit));
-    player.play(&plan, &weights, bound(&before.data())).expect("it fits");
+    executor.set_memory_limit(Some(limit));
+    executor.execute(&plan, &weights, bound(&before.data())).expect("it fits");
     let g = Graph::new(&module);
     let mut x = g.input(&[1.0; 16]);
     let mut grown: Option<Grown> = None;
     for round in 0.. {
         let wanted: Vec<ValueId> = x.id().into_iter().collect();
         let (graph, request) = (g.data(), Request { wanted: &wanted, ..Request::default() });
-        let played = match &mut grown {
+        let executed = match &mut grown {
             None => {
                 let begun = grown.insert(planner.begin(&graph, &request).expect("a value is wanted"));
-                player.play(&verified(begun), &weights, bound(&graph))
+                executor.execute(&verified(begun), &weights, bound(&graph))
             }
             Some(grown) => {
                 planner.grow(&graph, &request, grown).expect("a value is wanted");
-                player.resume(&verified(grown), &weights, bound(&graph))
+                executor.resume(&verified(grown), &weights, bound(&graph))
             }
         };
-        if let Err(error) = played {
+        if let Err(error) = executed {
             assert!(matches!(error, RunError::Limit { .. }) && round > 10, "round {round}: {error}");
             break;
         }
-        assert!(player.slab_bytes() as u64 <= limit, "round {round}: {} of {limit}", player.slab_bytes());
+        assert!(executor.slab_bytes() as u64 <= limit, "round {round}: {} of {limit}", executor.slab_bytes());
         drop(graph);
         x = x.tanh();
     }

@@ -1,10 +1,11 @@
 //! Bound indices are looked at one by one: each against what it alone is looked up in. So are bound truth values.
 
-use autobatch_ir::plan::interp;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::{DType, Graph, Init, ModuleBuilder, Shape, Type, Weights, reference};
+use autobatch_ir::{DType, Graph, Init, ModuleBuilder, Shape, Type, Weights};
+use autobatch_oracle::naive;
+use autobatch_oracle::reference;
 use autobatch_planner::{Planner, Request};
-use autobatch_runtime_cpu::{BindError, Bound, Player, RunError};
+use autobatch_runtime_cpu::{BindError, Bound, Executor, RunError};
 
 #[test]
 fn indices_of_one_vector_may_be_of_tables_of_different_lengths() {
@@ -26,23 +27,23 @@ fn indices_of_one_vector_may_be_of_tables_of_different_lengths() {
     let weights = Weights::init(&data.module, 1);
     let plan =
         Planner::default().plan(&data, &Request::default()).expect("a plan").verify().expect("is right");
-    let mut player = Player::new(1).expect("opens");
-    let mut play = |words: &[u32]| {
-        player.play(&plan, &weights, Bound { words, floats: &[], noise: Noise::Off })?;
-        Ok::<_, RunError>(player.output(&plan, 2).to_vec())
+    let mut executor = Executor::new(1).expect("opens");
+    let mut execute = |words: &[u32]| {
+        executor.execute(&plan, &weights, Bound { words, floats: &[], noise: Noise::Off })?;
+        Ok::<_, RunError>(executor.output(&plan, 2).to_vec())
     };
     let [small, large] = ["small", "large"].map(|name| weights.by_name(name).expect("declared"));
     let expected: Vec<f32> = small[9..12].iter().zip(&large[150..153]).map(|(a, b)| a + b).collect();
-    assert_eq!(play(&data.bindings.words).expect("both are there"), expected);
+    assert_eq!(execute(&data.bindings.words).expect("both are there"), expected);
     for (words, at, beyond) in [([3, 99, 4, 50, 5, 50], 4, 5), ([3, 99, 4, 100, 4, 50], 3, 100)] {
-        let error = play(&words).expect_err("one is beyond the last");
+        let error = execute(&words).expect_err("one is beyond the last");
         let RunError::Bound(BindError::Index { word, found, limit, .. }) = error else { panic!("{error}") };
         assert_eq!((word, found, limit), (at, beyond, beyond));
     }
 }
 
 #[test]
-fn bound_truth_values_are_0_or_1_for_every_player() {
+fn bound_truth_values_are_0_or_1_for_every_executor() {
     let graph = Graph::new(&ModuleBuilder::new("masks").build().expect("well typed"));
     let masked = graph.input(&[1.0, 2.0, 3.0]).mask(&[true, false, true]);
     graph.output("masked", masked);
@@ -50,15 +51,15 @@ fn bound_truth_values_are_0_or_1_for_every_player() {
     let weights = Weights::init(&data.module, 1);
     let plan =
         Planner::default().plan(&data, &Request::default()).expect("a plan").verify().expect("is right");
-    let mut player = Player::new(1).expect("opens");
+    let mut executor = Executor::new(1).expect("opens");
     let floats = &data.bindings.floats[..];
     for (words, wrong) in
         [([1, 0, 1], None), ([0, 0, 1], None), ([1, 0, 2], Some(2)), ([u32::MAX, 0, 1], Some(0))]
     {
-        let naive = interp::play(&plan, &Vec::<Vec<f32>>::new(), &words, floats, Noise::Off);
-        let played = player.play(&plan, &weights, Bound { words: &words, floats, noise: Noise::Off });
+        let naive = naive::execute(&plan, &Vec::<Vec<f32>>::new(), &words, floats, Noise::Off);
+        let executed = executor.execute(&plan, &weights, Bound { words: &words, floats, noise: Noise::Off });
         let Some(wrong) = wrong else {
-            played.expect("truth values");
+            executed.expect("truth values");
             let naive: Vec<f32> = naive
                 .expect("truth values")
                 .output(0)
@@ -66,19 +67,19 @@ fn bound_truth_values_are_0_or_1_for_every_player() {
                 .iter()
                 .map(|&x| f32::from_bits(x))
                 .collect();
-            assert_eq!(player.output(&plan, 0), naive);
+            assert_eq!(executor.output(&plan, 0), naive);
             continue;
         };
-        let error = played.expect_err("no truth value");
+        let error = executed.expect_err("no truth value");
         let RunError::Bound(BindError::Truth { word, found, .. }) = error else { panic!("{error}") };
         assert_eq!((word, found), (wrong, words[wrong]));
         let error = naive.expect_err("no truth value");
-        let interp::RunError::Truth { word, found, .. } = error else { panic!("{error}") };
+        let naive::RunError::Truth { word, found, .. } = error else { panic!("{error}") };
         assert_eq!((word as usize, found), (wrong, words[wrong]));
     }
 }
 
-/// Whether the reference, the naive player and the player of this crate say that an index is out of range.
+/// Whether the reference, the naive executor and the executor of this crate say that an index is out of range.
 fn refusals(text: &str) -> [bool; 3] {
     let graph = autobatch_ir::GraphData::from_text(text).expect("sound");
     let weights = Weights::init(&graph.module, 1);
@@ -87,15 +88,15 @@ fn refusals(text: &str) -> [bool; 3] {
     let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
     let (words, floats) = (&graph.bindings.words[..], &graph.bindings.floats[..]);
     let truth = reference::forward::<f32>(&graph, &weights, Noise::Off);
-    let naive = interp::play(&plan, &stores, words, floats, Noise::Off);
-    let mut player = Player::new(1).expect("opens");
-    let played = player.play(&plan, &weights, Bound { words, floats, noise: Noise::Off });
-    if let (Ok(truth), Ok(naive), Ok(())) = (&truth, &naive, &played) {
+    let naive = naive::execute(&plan, &stores, words, floats, Noise::Off);
+    let mut executor = Executor::new(1).expect("opens");
+    let executed = executor.execute(&plan, &weights, Bound { words, floats, noise: Noise::Off });
+    if let (Ok(truth), Ok(naive), Ok(())) = (&truth, &naive, &executed) {
         let wanted = truth.floats(graph.outputs[0].value).expect("an output");
-        assert_eq!(player.output(&plan, 0), wanted, "{text}");
+        assert_eq!(executor.output(&plan, 0), wanted, "{text}");
         assert_eq!(naive.output(0), Some(bits(wanted).as_slice()), "{text}");
     }
-    [truth.is_err(), naive.is_err(), played.is_err()]
+    [truth.is_err(), naive.is_err(), executed.is_err()]
 }
 
 fn bits(floats: &[f32]) -> Vec<u32> {
@@ -103,7 +104,7 @@ fn bits(floats: &[f32]) -> Vec<u32> {
 }
 
 #[test]
-fn all_players_refuse_the_indices_that_the_reference_refuses() {
+fn all_executors_refuse_the_indices_that_the_reference_refuses() {
     let ways = [
         ("u32", "#9", "", "%i", [true, true]),
         ("u32[1]", "#[9]", "%j = reshape{shape=[]}(%i)", "%j", [true, false]),

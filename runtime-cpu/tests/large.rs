@@ -1,14 +1,14 @@
-//! Cells with many ports, parameters and stages: planned with their reverse, verified and played in a time that grows with
+//! Cells with many ports, parameters and stages: planned with their reverse, verified and executed in a time that grows with
 //! their size, on a stack that does not.
 
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{GraphData, OutputKind};
 use autobatch_ir::id::ValueId;
-use autobatch_ir::plan::check::{Wanted, check_losses};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan};
+use autobatch_oracle::check::{Wanted, check_losses};
 use autobatch_planner::{Gradients, Planner, Request};
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::{Bound, Executor};
 use std::fmt::Write as _;
 use std::time::Instant;
 
@@ -42,7 +42,7 @@ fn graph(params: &str, count: usize, cell: &str, operands: &str, results: &str) 
     in_time("the text", || GraphData::from_text(text).expect("sound"))
 }
 
-/// Plans, verifies and plays, twice; and proves the plan if it `proves`.
+/// Plans, verifies and executes, twice; and proves the plan if it `proves`.
 fn through(graph: &GraphData, proves: bool) -> Plan {
     let losses = graph.outputs.iter().filter(|output| output.kind == OutputKind::Loss);
     let losses: Vec<(ValueId, f32)> = losses.map(|output| (output.value, 1.0)).collect();
@@ -56,11 +56,11 @@ fn through(graph: &GraphData, proves: bool) -> Plan {
         });
     }
     let weights = Weights::init(&graph.module, 1);
-    let mut player = Player::new(1).expect("opens");
-    for play in ["the first play", "the second play"] {
+    let mut executor = Executor::new(1).expect("opens");
+    for execute in ["the first run", "the second run"] {
         let (words, floats) = (&graph.bindings.words[..], &graph.bindings.floats[..]);
         let bound = Bound { words, floats, noise: Noise::Off };
-        in_time(play, || player.play(&plan, &weights, bound).expect("in range"));
+        in_time(execute, || executor.execute(&plan, &weights, bound).expect("in range"));
     }
     Plan::clone(&plan)
 }
@@ -89,7 +89,7 @@ fn a_cell_may_take_many_parameters() {
     }
     write!(cell, "  return %a{}\n}}", PARAMS - 1).expect("a text");
     let plan = through(&graph("f32[2,2]", PARAMS, &cell, "%x#", "%y#"), true);
-    assert_eq!(plan.finals.len(), PARAMS + 1);
+    assert_eq!(plan.reductions.len(), PARAMS + 1);
 }
 
 #[test]

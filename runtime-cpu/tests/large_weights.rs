@@ -2,12 +2,12 @@
 
 use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::reference;
 use autobatch_ir::{Graph, Init, ModuleBuilder, Weights, f32};
+use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::{Bound, Executor};
 
 #[test]
 fn batches_of_all_heights_meet_large_weights_and_then_changed_ones() {
@@ -39,18 +39,19 @@ fn batches_of_all_heights_meet_large_weights_and_then_changed_ones() {
         let plan = plan.expect("a plan").verify().expect("planners make verifiable plans");
         let first = plan.outputs.len() - wanted.len();
         let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
-        let mut players: Vec<_> = Isa::available().into_iter().map(|isa| Player::with_isa(isa, 1)).collect();
+        let mut executors: Vec<_> =
+            Isa::available().into_iter().map(|isa| Executor::with_isa(isa, 1)).collect();
         for turn in 0..2 {
             let expected = reference::forward::<f32>(&data, &weights, reference::Noise::Off);
             let expected = expected.expect("it evaluates");
-            for player in &mut players {
-                player.play(&plan, &weights, bound).expect("bindings fit");
+            for executor in &mut executors {
+                executor.execute(&plan, &weights, bound).expect("bindings fit");
                 for (number, &value) in wanted.iter().enumerate() {
-                    let found = player.output(&plan, first + number);
+                    let found = executor.output(&plan, first + number);
                     let expected = expected.floats(value).expect("it was evaluated");
                     assert_eq!(found.len(), expected.len());
                     let differs = found.iter().zip(expected).position(|(&a, &b)| !same_bits(a, b));
-                    assert_eq!(differs, None, "{} lanes {lanes} lane {number} turn {turn}", player.isa());
+                    assert_eq!(differs, None, "{} lanes {lanes} lane {number} turn {turn}", executor.isa());
                 }
             }
             let turned: Vec<f32> = weights.get(weight_id).iter().rev().copied().collect();

@@ -1,11 +1,11 @@
-//! Slab memory: limits are kept, and what a play holds does not grow with the length of a chain.
+//! Slab memory: limits are kept, and what a run holds does not grow with the length of a chain.
 
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Graph, INDEX, Init, Module, ModuleBuilder, Weights, f32};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
-use autobatch_runtime_cpu::{Bound, Player, RunError};
+use autobatch_runtime_cpu::{Bound, Executor, RunError};
 use std::sync::Arc;
 
 /// So many chains of so many steps, the last state of each wanted: a plan and its bound words.
@@ -35,11 +35,11 @@ fn chains(chains: u32, steps: u32) -> (Arc<Module>, Verified<Plan>, Vec<u32>) {
     (Arc::clone(&module), plan, data.bindings.words.clone())
 }
 
-fn play(
-    player: &mut Player,
+fn execute(
+    executor: &mut Executor,
     (module, plan, words): &(Arc<Module>, Verified<Plan>, Vec<u32>),
 ) -> Result<(), RunError> {
-    player.play(plan, &Weights::init(module, 1), Bound { words, floats: &[], noise: Noise::Off })
+    executor.execute(plan, &Weights::init(module, 1), Bound { words, floats: &[], noise: Noise::Off })
 }
 
 #[test]
@@ -47,20 +47,20 @@ fn inference_over_a_chain_of_a_thousand_steps_holds_what_one_of_a_hundred_does()
     // An interpreter of machine code takes shorter ones.
     let (count, lengths) = if cfg!(miri) { (2, [6, 30]) } else { (32, [100, 1000]) };
     let [short, long] = lengths.map(|steps| {
-        let mut player = Player::new(1).expect("an instruction set");
-        play(&mut player, &chains(count, steps)).expect("bindings fit");
-        player.slab_bytes()
+        let mut executor = Executor::new(1).expect("an instruction set");
+        execute(&mut executor, &chains(count, steps)).expect("bindings fit");
+        executor.slab_bytes()
     });
     assert!(long as f64 <= 1.05 * short as f64, "{long} bytes after {short}");
 }
 
 #[test]
-fn a_plan_over_the_memory_limit_is_refused_before_it_is_played() {
+fn a_plan_over_the_memory_limit_is_refused_before_it_is_executed() {
     let plan = chains(8, 4);
     let needs = plan.1.slab_bytes();
-    let mut player = Player::new(1).expect("an instruction set");
-    player.set_memory_limit(Some(needs - 1));
-    let error = play(&mut player, &plan).expect_err("a byte is missing");
+    let mut executor = Executor::new(1).expect("an instruction set");
+    executor.set_memory_limit(Some(needs - 1));
+    let error = execute(&mut executor, &plan).expect_err("a byte is missing");
     assert!(
         matches!(error, RunError::Limit { needs: n, limit } if (n, limit) == (needs, needs - 1)),
         "{error}"
@@ -72,23 +72,23 @@ fn a_plan_over_the_memory_limit_is_refused_before_it_is_played() {
             needs - 1
         )
     );
-    assert_eq!(player.slab_bytes(), 0);
-    player.set_memory_limit(Some(needs));
-    play(&mut player, &plan).expect("it fits");
-    player.set_memory_limit(None);
-    play(&mut player, &chains(64, 4)).expect("nothing forbids it");
+    assert_eq!(executor.slab_bytes(), 0);
+    executor.set_memory_limit(Some(needs));
+    execute(&mut executor, &plan).expect("it fits");
+    executor.set_memory_limit(None);
+    execute(&mut executor, &chains(64, 4)).expect("nothing forbids it");
 }
 
 #[test]
 fn memory_of_earlier_plans_goes_where_a_limit_has_no_room_for_it() {
     let (small, large) = (chains(2, 3), chains(if cfg!(miri) { 60 } else { 400 }, 3));
-    let mut player = Player::new(1).expect("an instruction set");
-    play(&mut player, &large).expect("bindings fit");
-    let held = player.slab_bytes();
-    play(&mut player, &small).expect("bindings fit");
-    assert_eq!(player.slab_bytes(), held, "memory is kept for the next plan");
-    player.set_memory_limit(Some(small.1.slab_bytes()));
-    play(&mut player, &small).expect("it fits");
+    let mut executor = Executor::new(1).expect("an instruction set");
+    execute(&mut executor, &large).expect("bindings fit");
+    let held = executor.slab_bytes();
+    execute(&mut executor, &small).expect("bindings fit");
+    assert_eq!(executor.slab_bytes(), held, "memory is kept for the next plan");
+    executor.set_memory_limit(Some(small.1.slab_bytes()));
+    execute(&mut executor, &small).expect("it fits");
     // Buffers are whole cache lines.
-    assert!(player.slab_bytes() < held / 10, "{} of {held}", player.slab_bytes());
+    assert!(executor.slab_bytes() < held / 10, "{} of {held}", executor.slab_bytes());
 }

@@ -1,11 +1,13 @@
-//! Gradients where something is not finite: the reference, the naive player and the player of this crate agree.
+//! Gradients where something is not finite: the reference, the naive executor and the executor of this crate agree.
 
+use autobatch_ir::Weights;
 use autobatch_ir::id::ValueId;
+use autobatch_ir::plan::Mode;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Mode, interp};
-use autobatch_ir::{Weights, reference};
+use autobatch_oracle::naive;
+use autobatch_oracle::reference;
 use autobatch_planner::{Gradients, Planner, Request};
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::{Bound, Executor};
 
 #[test]
 fn results_without_a_gradient_have_one_of_zeros() {
@@ -24,14 +26,14 @@ fn results_without_a_gradient_have_one_of_zeros() {
     let request = Request { mode: Mode::Train, gradients, ..Request::default() };
     let plan = Planner::default().plan(&graph, &request).expect("differentiable").verify().expect("sound");
     let (words, floats) = (&graph.bindings.words[..], &graph.bindings.floats[..]);
-    let naive = interp::play(&plan, &Vec::<Vec<f32>>::new(), words, floats, Noise::Off).expect("in range");
-    let mut player = Player::new(1).expect("opens");
-    player.play(&plan, &weights, Bound { words, floats, noise: Noise::Off }).expect("in range");
+    let naive = naive::execute(&plan, &Vec::<Vec<f32>>::new(), words, floats, Noise::Off).expect("in range");
+    let mut executor = Executor::new(1).expect("opens");
+    executor.execute(&plan, &weights, Bound { words, floats, noise: Noise::Off }).expect("in range");
     for (output, value) in [(2, x), (3, y)] {
         let same = |a: f32, b: f32| a == b || a.is_nan() && b.is_nan();
         let wanted = truth.value(value).expect("it leads to a loss");
         assert_eq!(wanted[0].is_nan(), value == x);
-        assert!(player.output(&plan, output).iter().zip(wanted).all(|(&a, &b)| same(a, b)));
+        assert!(executor.output(&plan, output).iter().zip(wanted).all(|(&a, &b)| same(a, b)));
         let naive = naive.output(output).expect("it is made");
         assert!(naive.iter().zip(wanted).all(|(&a, &b)| same(f32::from_bits(a), b)));
     }

@@ -1,11 +1,11 @@
-//! The watch names what made NaN or an infinity; counters and traces say what was played.
+//! The watch names what made NaN or an infinity; counters and traces say what was executed.
 
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Cell, Graph, Init, Module, ModuleBuilder, Weights, f32};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
-use autobatch_runtime_cpu::{Bound, Player, RunError};
+use autobatch_runtime_cpu::{Bound, Executor, RunError};
 use std::sync::Arc;
 
 /// `root = log(x)`, `twice = x + x`, `layer = x . w`.
@@ -24,7 +24,7 @@ fn model() -> (Arc<Module>, Model) {
     (m.build().expect("the model is well typed"), Model { root, twice, layer })
 }
 
-/// Plans `root` and `twice` of each input, one step an application.
+/// Plans `root` and `twice` of each input, one step a node.
 fn plan(
     policy: &str,
     model: &Model,
@@ -47,26 +47,32 @@ fn plan(
     (plan.verify().expect("planners make verifiable plans"), data.bindings.floats.clone())
 }
 
-fn play(player: &mut Player, plan: &Verified<Plan>, module: &Module, floats: &[f32]) -> Result<(), RunError> {
-    player.play(plan, &Weights::init(module, 1), Bound { words: &[], floats, noise: Noise::Off })
+fn execute(
+    executor: &mut Executor,
+    plan: &Verified<Plan>,
+    module: &Module,
+    floats: &[f32],
+) -> Result<(), RunError> {
+    executor.execute(plan, &Weights::init(module, 1), Bound { words: &[], floats, noise: Noise::Off })
 }
 
 #[test]
-fn the_watch_names_the_application_whose_finite_operands_became_an_infinity() {
+fn the_watch_names_the_node_whose_finite_operands_became_an_infinity() {
     let (module, model) = model();
     let inputs = [[1.0, 2.0, 3.0], [1.0, 0.0, 2.0], [4.0, 1.0, 1.0]];
     for policy in ["none", "auto"] {
         let (plan, floats) = plan(policy, &model, &module, &inputs);
-        let mut player = Player::new(1).expect("an instruction set");
-        play(&mut player, &plan, &module, &floats).expect("nobody watches");
-        player.set_watch(true);
-        let error = play(&mut player, &plan, &module, &floats).expect_err("the logarithm of 0 is infinite");
+        let mut executor = Executor::new(1).expect("an instruction set");
+        execute(&mut executor, &plan, &module, &floats).expect("nobody watches");
+        executor.set_watch(true);
+        let error =
+            execute(&mut executor, &plan, &module, &floats).expect_err("the logarithm of 0 is infinite");
         let message = error.to_string();
-        let RunError::NotFinite { step, kernel, lane, app, element, .. } = error else {
+        let RunError::NotFinite { step, kernel, lane, node, element, .. } = error else {
             panic!("{policy}: {message}");
         };
-        assert_eq!(app, plan.lanes(&plan.steps[step]).get(lane).copied(), "{policy}: {message}");
-        assert!(app.is_some() && kernel.contains("root"), "{policy}: {message}");
+        assert_eq!(node, plan.lanes(&plan.steps[step]).get(lane).copied(), "{policy}: {message}");
+        assert!(node.is_some() && kernel.contains("root"), "{policy}: {message}");
         assert_eq!(element, 1, "{policy}: {message}");
         assert!(message.contains("root") && message.contains("finite"), "{message}");
         assert_eq!(lane, usize::from(policy == "auto"), "{policy}: {message}");
@@ -76,26 +82,26 @@ fn the_watch_names_the_application_whose_finite_operands_became_an_infinity() {
 #[test]
 fn the_watch_lets_finite_numbers_and_infinities_that_were_bound_pass() {
     let (module, model) = model();
-    let mut player = Player::new(1).expect("an instruction set");
-    player.set_watch(true);
+    let mut executor = Executor::new(1).expect("an instruction set");
+    executor.set_watch(true);
     for inputs in [[[1.0, 2.0, 3.0]; 2], [[1.0, f32::INFINITY, 3.0]; 2], [[f32::NAN, 1.0, 3.0]; 2]] {
         let (plan, floats) = plan("auto", &model, &module, &inputs);
-        play(&mut player, &plan, &module, &floats).expect("nothing arises here");
+        execute(&mut executor, &plan, &module, &floats).expect("nothing arises here");
     }
 }
 
 #[test]
-fn counters_hold_every_step_of_the_last_play_and_the_flops_of_its_products() {
+fn counters_hold_every_step_of_the_last_run_and_the_flops_of_its_products() {
     let (module, model) = model();
     let (plan, floats) = plan("auto", &model, &module, &[[1.0, 2.0, 3.0]; 4]);
-    let mut player = Player::new(1).expect("an instruction set");
-    play(&mut player, &plan, &module, &floats).expect("bindings fit");
-    assert_eq!(player.counters(), None);
-    player.set_counting(true);
+    let mut executor = Executor::new(1).expect("an instruction set");
+    execute(&mut executor, &plan, &module, &floats).expect("bindings fit");
+    assert_eq!(executor.counters(), None);
+    executor.set_counting(true);
     for _ in 0..2 {
-        play(&mut player, &plan, &module, &floats).expect("bindings fit");
+        execute(&mut executor, &plan, &module, &floats).expect("bindings fit");
     }
-    let counters = player.counters().expect("they are counted");
+    let counters = executor.counters().expect("they are counted");
     let steps: Vec<u32> = counters.steps.iter().map(|count| count.step).collect();
     assert_eq!(steps, (0..plan.steps.len() as u32).collect::<Vec<_>>());
     assert!(counters.steps.is_sorted_by_key(|count| (count.wave, count.start)));
@@ -113,11 +119,11 @@ fn counters_hold_every_step_of_the_last_play_and_the_flops_of_its_products() {
 fn a_trace_has_one_complete_event_a_step() {
     let (module, model) = model();
     let (plan, floats) = plan("none", &model, &module, &[[1.0, 2.0, 3.0]; 4]);
-    let mut player = Player::new(1).expect("an instruction set");
-    player.set_counting(true);
-    play(&mut player, &plan, &module, &floats).expect("bindings fit");
+    let mut executor = Executor::new(1).expect("an instruction set");
+    executor.set_counting(true);
+    execute(&mut executor, &plan, &module, &floats).expect("bindings fit");
     let mut trace = Vec::new();
-    let counters = player.counters().expect("they are counted");
+    let counters = executor.counters().expect("they are counted");
     counters.write_trace(&plan, &mut trace).expect("a vector takes everything");
     let trace: serde_json::Value = serde_json::from_slice(&trace).expect("a trace is JSON");
     let events = trace["traceEvents"].as_array().expect("a list of events");
@@ -133,7 +139,7 @@ fn a_trace_has_one_complete_event_a_step() {
 }
 
 #[test]
-fn a_large_wave_is_played_in_shares_and_the_trace_says_who_did_what() {
+fn a_large_wave_is_executed_in_shares_and_the_trace_says_who_did_what() {
     if cfg!(miri) {
         // What is large enough to be shared takes an interpreter hours.
         return;
@@ -153,10 +159,10 @@ fn a_large_wave_is_played_in_shares_and_the_trace_says_who_did_what() {
     let mut planner = Planner::new(Policy::default().load().expect("no file"));
     let plan = planner.plan(&data, &Request { wanted: &wanted, ..Request::default() }).expect("a plan");
     let plan = plan.verify().expect("planners make verifiable plans");
-    let mut player = Player::new(2).expect("an instruction set");
-    player.set_counting(true);
-    play(&mut player, &plan, &module, &data.bindings.floats).expect("bindings fit");
-    let counters = player.counters().expect("they are counted");
+    let mut executor = Executor::new(2).expect("an instruction set");
+    executor.set_counting(true);
+    execute(&mut executor, &plan, &module, &data.bindings.floats).expect("bindings fit");
+    let counters = executor.counters().expect("they are counted");
     assert_eq!(counters.steps.len(), plan.steps.len());
     let largest = counters.steps.iter().max_by_key(|count| count.flops).expect("there are steps");
     let spans: Vec<_> = counters.spans.iter().filter(|span| span.step == largest.step).collect();

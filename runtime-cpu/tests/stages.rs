@@ -1,23 +1,22 @@
 //! Stages of every kind, forward and back, in tiles, blocks and shares: small enough for an interpreter, so that whatever the
-//! player does with raw memory runs under Miri and sanitisers, too.
+//! executor does with raw memory runs under Miri and sanitisers, too.
 
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
-use autobatch_ir::{
-    Cell, Graph, INDEX, Init, Module, ModuleBuilder, ParamId, Value, Weights, f32, reference,
-};
+use autobatch_ir::{Cell, Graph, INDEX, Init, Module, ModuleBuilder, ParamId, Value, Weights, f32};
+use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::{Bound, Executor};
 use std::sync::Arc;
 
 /// How wide states are: no multiple of any vector.
 const H: usize = 13;
-/// A width of which few rows are a block of an elementwise stage; one row, where few are played.
+/// A width of which few rows are a block of an elementwise stage; one row, where few are executed.
 const WIDE: usize = if cfg!(miri) { 1030 } else { 300 };
 const WORDS: usize = 9;
 /// Instances: more than a tile and a block have rows.
@@ -106,28 +105,33 @@ fn stages_of_every_kind_keep_their_bits_in_tiles_blocks_and_shares() {
         let plan = plan(&data, policy, &wanted, &losses);
         let mut gradients: Option<Vec<Vec<u32>>> = None;
         for (isa, threads) in isas().into_iter().flat_map(|isa| [(isa, 1), (isa, 2)]) {
-            let mut player = Player::with_isa(isa, threads);
-            player.set_shared_work(1);
-            // The second play meets memory that is used.
+            let mut executor = Executor::with_isa(isa, threads);
+            executor.set_shared_work(1);
+            // The second run meets memory that is used.
             for _ in 0..2 {
-                player.play(&plan, &weights, bound).expect("bindings fit");
+                executor.execute(&plan, &weights, bound).expect("bindings fit");
             }
             // What is wanted stands behind what models name.
             let first = plan.outputs.len() - wanted.len();
             for (number, &value) in wanted.iter().enumerate() {
                 let expected = run.floats(value).expect("it was evaluated");
-                let found = player.output(&plan, first + number);
+                let found = executor.output(&plan, first + number);
                 assert!(same(found, expected), "{policy} {isa} {threads} {value}: {found:?}");
             }
             let bits = |param| -> Vec<u32> {
-                player.gradient_of(param).expect("all take part").iter().map(|x| x.to_bits()).collect()
+                executor.gradient_of(param).expect("all take part").iter().map(|x| x.to_bits()).collect()
             };
             let found: Vec<_> =
                 (0..model.module.params.len()).map(|param| bits(ParamId::new(param))).collect();
             let expected = gradients.get_or_insert_with(|| found.clone());
-            assert!(found == *expected, "{policy} {isa} {threads}: gradients are those of the first player");
             assert!(
-                player.touched_rows(ParamId::new(0)).is_some_and(|rows| rows.is_sorted() && !rows.is_empty())
+                found == *expected,
+                "{policy} {isa} {threads}: gradients are those of the first executor"
+            );
+            assert!(
+                executor
+                    .sparse_rows(ParamId::new(0))
+                    .is_some_and(|rows| rows.is_sorted() && !rows.is_empty())
             );
         }
     }

@@ -1,19 +1,19 @@
-//! A player that has met a plan of the same size before plays on one thread without allocating.
-
-#[path = "../../tests/hostile/mod.rs"]
-mod hostile;
+//! An executor that has met a plan of the same size before executes on one thread without allocating.
 
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, Weights, f32};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
-use autobatch_runtime_cpu::{Bound, Player};
-use hostile::allocations;
+use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_testing::hostile::{Counting, allocations};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// Products, elementwise code, folds over lists, row ops with and without kernels of their own, and
 /// bound indices: what a step can hold.
 #[test]
-fn the_second_play_of_a_plan_allocates_nothing() {
+fn the_second_run_of_a_plan_allocates_nothing() {
     let h = 12;
     let mut m = ModuleBuilder::new("steady");
     let embed = m.table("embed", [50, h], Init::Uniform(0.1));
@@ -49,17 +49,17 @@ fn the_second_play_of_a_plan_allocates_nothing() {
         let plan = planner.plan(&data, &Request { wanted: &wanted, ..Request::default() });
         let plan = plan.expect("a plan").verify().expect("planners make verifiable plans");
         let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
-        let mut player = Player::new(1).expect("an instruction set");
+        let mut executor = Executor::new(1).expect("an instruction set");
         let before = allocations();
-        player.play(&plan, &weights, bound).expect("bindings fit");
-        assert!(allocations() > before, "the counter must see the first play grow");
+        executor.execute(&plan, &weights, bound).expect("bindings fit");
+        assert!(allocations() > before, "the counter must see the first run grow");
         let before = allocations();
-        player.play(&plan, &weights, bound).expect("bindings fit");
+        executor.execute(&plan, &weights, bound).expect("bindings fit");
         assert_eq!(allocations() - before, 0, "{policy}: {} steps", plan.steps.len());
         let halved: Vec<f32> = weights.get(weight_id).iter().map(|w| w / 2.0).collect();
         weights.set(weight_id, &halved).expect("as many as before");
         let before = allocations();
-        player.play(&plan, &weights, bound).expect("bindings fit");
+        executor.execute(&plan, &weights, bound).expect("bindings fit");
         assert_eq!(allocations() - before, 0, "{policy}: changed weights are packed over the old ones");
     }
 }
@@ -84,18 +84,18 @@ fn the_second_update_allocates_nothing() {
     m.param("w", [120, 100], Init::Glorot(1.0));
     m.table("embed", [50, 12], Init::Uniform(0.1));
     let module = m.build().expect("the model is well typed");
-    let optimizer = Adam::new(1e-3).clip_norm(1.0).average(0.99).touched_rows();
+    let optimizer = Adam::new(1e-3).clip_norm(1.0).average(0.99).sparse_rows();
     let recipe = optimizer.recipe(&module, &optimizer.all(&module)).expect("the rule is well typed");
     let plan = autobatch_planner::update_plan(&module, &recipe).expect("something is updated");
     let plan = plan.verify().expect("plans are sound");
     let mut weights = Weights::init(&module, 1);
     let mut states = recipe.states(&weights, &module).expect("there is memory");
     let given = Given(vec![vec![0.1; 12_000], vec![0.2; 600]]);
-    let mut player = Player::new(1).expect("the machine has an instruction set");
+    let mut executor = Executor::new(1).expect("the machine has an instruction set");
     let mut update = |number| {
         let floats = optimizer.floats(number, 1.0);
         let before = allocations();
-        player.update_with(&plan, &given, &mut weights, &mut states, &floats).expect("everything fits");
+        executor.update_with(&plan, &given, &mut weights, &mut states, &floats).expect("everything fits");
         allocations() - before
     };
     assert!(update(1) > 0);

@@ -1,13 +1,13 @@
-//! Products of two values of an instance, played by every instruction set to the bits of the reference.
+//! Products of two values of an instance, executed by every instruction set to the bits of the reference.
 
 use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::reference;
 use autobatch_ir::{Graph, ModuleBuilder, Weights};
+use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::{Bound, Executor};
 
 /// Rows, inner and columns around the borders of register tiles and of blocks of the chain.
 const SIZES: &[(usize, usize, usize)] =
@@ -52,13 +52,13 @@ fn products_of_two_values_have_the_bits_of_the_reference_batched_and_shared() {
             let plan = plan.expect("a plan").verify().expect("planners make verifiable plans");
             let first = plan.outputs.len() - wanted.len();
             for isa in Isa::available() {
-                let mut player = Player::with_isa(isa, 1);
+                let mut executor = Executor::with_isa(isa, 1);
                 let bound =
                     Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
-                player.play(&plan, &weights, bound).expect("bindings fit");
+                executor.execute(&plan, &weights, bound).expect("bindings fit");
                 for (number, &value) in wanted.iter().enumerate() {
                     let expected = expected.floats(value).expect("it was evaluated");
-                    let found = player.output(&plan, first + number);
+                    let found = executor.output(&plan, first + number);
                     let same = found.len() == expected.len()
                         && found.iter().zip(expected).all(|(&a, &b)| same_bits(a, b));
                     assert!(same, "{isa} {rows} {inner} {columns} {value}: {found:?}, not {expected:?}");

@@ -165,7 +165,7 @@ pub(crate) fn choose(adapters: &[wgpu::Adapter], selector: &Selector) -> Result<
     found.ok_or_else(|| GpuError::NoAdapter { wanted: selector.to_string(), found: names() })
 }
 
-/// Every template keeps to these limits; an adapter below them plays nothing.
+/// Every template keeps to these limits; an adapter below them executes nothing.
 pub(crate) fn enough(facts: &AdapterFacts, limits: &wgpu::Limits) -> Result<(), GpuError> {
     let wanted: [(&str, u64, u64); 5] = [
         ("storage buffers a stage", u64::from(limits.max_storage_buffers_per_shader_stage), 3),

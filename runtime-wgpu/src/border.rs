@@ -1,4 +1,4 @@
-//! What is checked before a plan is played: that bindings and stores fit it, that bound indices are
+//! What is checked before a plan is executed: that bindings and stores fit it, that bound indices are
 //! in range, and bound truth values 0 or 1. Indices that a kernel computes are cut to the last by the templates instead.
 
 use crate::error::GpuError;
@@ -37,7 +37,7 @@ impl Limited {
 
 /// Checks that all is bound.
 pub(crate) fn check(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) -> Result<(), GpuError> {
-    // A plan of an optimiser has stores to change and no steps; this player changes none.
+    // A plan of an optimiser has stores to change and no steps; this executor changes none.
     let changes = |store: &Store| matches!(store.kind, StoreKind::Grad(_) | StoreKind::State(_));
     if plan.steps.is_empty() && plan.stores.iter().any(changes) {
         return Err(GpuError::Updates);

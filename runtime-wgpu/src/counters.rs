@@ -1,11 +1,11 @@
-//! What a play did, in counts that do not depend on the machine.
+//! What a run did, in counts that do not depend on the machine.
 
-/// What the last play did.
+/// What the last run did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Dispatches that each step takes part in, in the order of the plan. Steps of a wave share them.
     pub of_steps: Vec<u32>,
-    /// All dispatches: those of waves and finals, the one that brings outputs together unless they lie together, and
+    /// All dispatches: those of waves and reductions, the one that brings outputs together unless they lie together, and
     /// what brings in parameters that kernels take whole, if they changed.
     pub dispatches: u32,
     /// Submissions to the queue.

@@ -143,7 +143,7 @@ impl Gpu {
         of_device.into_iter().chain(of_budget).min_by_key(|rounds| rounds.most())
     }
 
-    /// Gives the device back at once; whoever plays on it next finds it lost.
+    /// Gives the device back at once; whoever executes on it next finds it lost.
     pub fn destroy(&self) {
         self.device.destroy();
         // The callback of a destroyed device comes with the next poll.

@@ -1,10 +1,10 @@
-//! Why a plan was not played on a GPU, and what to do about it.
+//! Why a plan was not executed on a GPU, and what to do about it.
 
 use crate::compile::Rounds;
 use autobatch_ir::plan::BindError;
 use std::fmt;
 
-/// Why a plan was not played on a GPU.
+/// Why a plan was not executed on a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GpuError {
@@ -57,7 +57,7 @@ pub enum GpuError {
         /// How many there may be.
         limit: Rounds,
     },
-    /// The device was lost: taken away, reset, or destroyed. The player opens it again at the next play.
+    /// The device was lost: taken away, reset, or destroyed. The executor opens it again at the next run.
     Lost {
         /// What the driver said.
         reason: String,
@@ -99,23 +99,23 @@ impl fmt::Display for GpuError {
         match self {
             Self::NoAdapter { wanted, found } if found.is_empty() => write!(
                 f,
-                "no adapter fits `{wanted}`: expected one, found none; install a Vulkan, Metal or Direct3D 12 driver (software: mesa-vulkan-drivers), or play on the cpu"
+                "no adapter fits `{wanted}`: expected one, found none; install a Vulkan, Metal or Direct3D 12 driver (software: mesa-vulkan-drivers), or execute on the cpu"
             ),
             Self::NoAdapter { wanted, found } => write!(
                 f,
-                "no adapter fits `{wanted}`: found {}; name one of these, or play on the cpu",
+                "no adapter fits `{wanted}`: found {}; name one of these, or execute on the cpu",
                 found.join(", ")
             ),
             Self::Missing { adapter, what } => {
                 write!(
                     f,
-                    "{adapter} lacks {what}; update its driver, choose another adapter, or play on the cpu"
+                    "{adapter} lacks {what}; update its driver, choose another adapter, or execute on the cpu"
                 )
             }
             Self::Refused { adapter, reason } => {
                 write!(
                     f,
-                    "{adapter} gave no device: {reason}; close other programs that use it, or play on the cpu"
+                    "{adapter} gave no device: {reason}; close other programs that use it, or execute on the cpu"
                 )
             }
             Self::Memory { what, bytes } => write!(
@@ -124,7 +124,7 @@ impl fmt::Display for GpuError {
             ),
             Self::TooLarge { what, needed, limit } => write!(
                 f,
-                "{what} take {needed} bytes, the device holds {limit} at most; plan fewer instances at once, or play on the cpu"
+                "{what} take {needed} bytes, the device holds {limit} at most; plan fewer instances at once, or execute on the cpu"
             ),
             Self::Loops { step, what, needed, limit } => {
                 match step {
@@ -135,20 +135,20 @@ impl fmt::Display for GpuError {
                 match limit {
                     Rounds::OfDevice(most) => write!(
                         f,
-                        "the software adapter leaves them after {most} and says nothing; play on the cpu or on a hardware adapter"
+                        "the software adapter leaves them after {most} and says nothing; execute on the cpu or on a hardware adapter"
                     ),
                     Rounds::OfBudget(most) => {
-                        write!(f, "the budget allows {most}; raise Budget::rounds, or play on the cpu")
+                        write!(f, "the budget allows {most}; raise Budget::rounds, or execute on the cpu")
                     }
                 }
             }
             Self::Lost { reason } => write!(
                 f,
-                "the device was lost: {reason}; play again, which opens it anew with the parameters as they were given; if it is lost again, plan fewer instances at once"
+                "the device was lost: {reason}; execute again, which opens it anew with the parameters as they were given; if it is lost again, plan fewer instances at once"
             ),
             Self::Shader { template, reason } => write!(
                 f,
-                "the module of {template} was rejected: {reason}; play on the cpu, and report this with the adapter's name"
+                "the module of {template} was rejected: {reason}; execute on the cpu, and report this with the adapter's name"
             ),
             Self::Silent { seconds } => write!(
                 f,
@@ -157,14 +157,14 @@ impl fmt::Display for GpuError {
             Self::Rejected { reason } => {
                 write!(
                     f,
-                    "a call was rejected: {reason}; play on the cpu, and report this with the adapter's name"
+                    "a call was rejected: {reason}; execute on the cpu, and report this with the adapter's name"
                 )
             }
             Self::Updates => f.write_str(
-                "the plan updates parameters, expected one that computes values; play it with Player::update",
+                "the plan updates parameters, expected one that computes values; execute it with Executor::update",
             ),
             Self::NoUpdate => f.write_str(
-                "the plan computes values, expected one that updates parameters; play it with Player::play",
+                "the plan computes values, expected one that updates parameters; execute it with Executor::execute",
             ),
             Self::OtherGradients => f.write_str(
                 "gradients are kept, but this plan makes those of other parameters; ask every plan for the same ones",

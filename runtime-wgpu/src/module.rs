@@ -65,7 +65,7 @@ impl Program {
         }
     }
 
-    /// How many groups play so many threads of a program; of tiles, so many rows of so many columns.
+    /// How many groups execute so many threads of a program; of tiles, so many rows of so many columns.
     #[must_use]
     pub fn groups(&self, threads: u64, columns: u64) -> u64 {
         match self {
@@ -138,23 +138,23 @@ impl Program {
 
 /// The functions that see rows as a whole.
 pub(crate) const ROW_FUNCTIONS: [&str; 17] = [
-    "play_sum",
-    "play_mean",
-    "play_max",
-    "play_min",
-    "play_argmax",
-    "play_softmax",
-    "play_log_softmax",
-    "play_logsumexp",
-    "play_norm",
-    "play_layer_norm",
-    "play_pick_neg_log_softmax",
-    "play_hinge",
-    "play_dot",
-    "play_cross_entropy",
-    "play_kl_div",
-    "play_mse",
-    "play_bce",
+    "execute_sum",
+    "execute_mean",
+    "execute_max",
+    "execute_min",
+    "execute_argmax",
+    "execute_softmax",
+    "execute_log_softmax",
+    "execute_logsumexp",
+    "execute_norm",
+    "execute_layer_norm",
+    "execute_pick_neg_log_softmax",
+    "execute_hinge",
+    "execute_dot",
+    "execute_cross_entropy",
+    "execute_kl_div",
+    "execute_mse",
+    "execute_bce",
 ];
 
 /// Into how many bindings the arena and the parameters are cut, and how large a binding is.
@@ -212,7 +212,7 @@ impl Cuts {
         text
     }
 
-    /// The text of the module that lists touched rows: it reads the arena.
+    /// The text of the module that lists sparse rows: it reads the arena.
     #[must_use]
     pub fn touch(self, library: &Library) -> String {
         let mut text = String::new();

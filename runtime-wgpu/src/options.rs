@@ -77,7 +77,7 @@ pub struct Budget {
     pub binding: Option<u64>,
     /// Storage bindings a module may have.
     pub bindings: Option<u32>,
-    /// Bytes of rows that stages leave for one another; steps that need more are played in pieces.
+    /// Bytes of rows that stages leave for one another; steps that need more are executed in pieces.
     pub scratch: Option<u64>,
     /// Bytes of rows and parameters together.
     pub memory: Option<u64>,
@@ -118,7 +118,7 @@ pub struct Options {
     pub arithmetic: Arithmetic,
     /// Bounds below those of the device.
     pub budget: Budget,
-    /// How many seconds a play may take before [`GpuError::Silent`].
+    /// How many seconds a run may take before [`GpuError::Silent`].
     pub patience: u64,
     /// Whether all products are cut alike, whatever their rows. Tiles of different shapes compute the same
     /// chains, but a driver's compiler is free to round what follows them differently in each.

@@ -1,11 +1,12 @@
-//! A look at an adapter: one small plan, played there and by the naive player.
+//! A look at an adapter: one small plan, executed there and by the naive executor.
 
 use crate::adapter::AdapterFacts;
 use crate::error::GpuError;
+use crate::executor::Executor;
 use crate::options::{Options, Terms};
-use crate::player::Player;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Bound, Plan, StoreId, Stores, Verified, interp};
+use autobatch_ir::plan::{Bound, Plan, StoreId, Stores, Verified};
+use autobatch_oracle::naive;
 use std::time::{Duration, Instant};
 
 /// Twenty lanes of a product (in tiles), `tanh`, softmax and a sum of squares.
@@ -30,7 +31,7 @@ wave 0 f0 k0[@w, @b] x20 -> s0.h[0..20] s0.n[0..20] <- x[0..480 by 24] = a0..a20
 output "first" s0.h[0]
 output "last" s0.h[19]
 output "norm" s0.n[7]
-certificate batches 1 bound 1 | rows copied 0 tabled 0 direct 0 | slabs 2000 bytes
+certificate batches 1 bound 1 | rows copied 0 gathered 0 direct 0 | slabs 2000 bytes
 "#;
 
 /// The largest share of a row's largest element that a healthy device is off by.
@@ -53,9 +54,9 @@ pub struct SelfTest {
     pub off: f32,
     /// How products were made, if the adapter has matrix units.
     pub terms: Terms,
-    /// How long opening, compiling and the first play took.
+    /// How long opening, compiling and the first run took.
     pub first: Duration,
-    /// How long the second play took.
+    /// How long the second run took.
     pub again: Duration,
 }
 
@@ -88,36 +89,36 @@ fn plan() -> Verified<Plan> {
     plan.verify().expect("the plan of the self-test verifies")
 }
 
-/// Opens an adapter, plays a small plan there twice and here once, and compares.
+/// Opens an adapter, executes a small plan there twice and here once, and compares.
 ///
 /// # Errors
-/// If the adapter cannot be opened or the play fails.
+/// If the adapter cannot be opened or the run fails.
 pub fn self_test(options: Options) -> Result<SelfTest, GpuError> {
     let plan = plan();
     let (stores, floats) = (Drawn(vec![drawn(576, 0.0), drawn(24, 1.0)]), drawn(480, 2.0));
     let bound = Bound { words: &[], floats: &floats, noise: Noise::Off };
-    let naive = interp::play(&plan, &stores.0, bound.words, bound.floats, bound.noise)
+    let naive = naive::execute(&plan, &stores.0, bound.words, bound.floats, bound.noise)
         .expect("the self-test binds what its plan reads");
     let terms = options.terms;
     let start = Instant::now();
-    let mut player = Player::new(options)?;
-    player.play(&plan, &stores, bound)?;
+    let mut executor = Executor::new(options)?;
+    executor.execute(&plan, &stores, bound)?;
     let first = start.elapsed();
     let start = Instant::now();
-    player.play(&plan, &stores, bound)?;
+    executor.execute(&plan, &stores, bound)?;
     let again = start.elapsed();
     let (mut same_bits, mut off) = (true, 0f32);
     for number in 0..plan.outputs.len() {
         let expected: Vec<f32> =
             naive.output(number).unwrap_or(&[]).iter().map(|&w| f32::from_bits(w)).collect();
         let largest = expected.iter().fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));
-        for (a, b) in player.output(number).iter().zip(&expected) {
+        for (a, b) in executor.output(number).iter().zip(&expected) {
             same_bits &= a.to_bits() == b.to_bits();
             let share = (a - b).abs() / largest;
             off = if share.is_nan() { f32::INFINITY } else { off.max(share) };
         }
     }
-    let adapter = player.gpu().map(|gpu| gpu.facts().clone());
+    let adapter = executor.gpu().map(|gpu| gpu.facts().clone());
     let adapter = adapter.ok_or_else(|| GpuError::Lost { reason: "during the self-test".to_owned() })?;
     Ok(SelfTest { adapter, same_bits, off, terms, first, again })
 }

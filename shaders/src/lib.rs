@@ -129,7 +129,7 @@ templates! {
     COLLECT = "collect" on Plan;
     /// Optimisers on whole arrays.
     UPDATE = "update" on Update;
-    /// Optimisers on touched rows of tables.
+    /// Optimisers on sparse rows of tables.
     UPDATE_ROWS = "update_rows" on Update;
     /// Scalars of optimisers.
     UPDATE_SCALARS = "update_scalars" on Update;

@@ -120,12 +120,13 @@ mod tests {
     #[test]
     fn a_module_has_the_functions_that_it_calls_and_no_others() {
         let module =
-            Library::new(false, Joins::Memory).module(ROW, "", &[("body", "    play_softmax(row);\n")]);
-        for wanted in ["fn play_softmax", "fn row_max", "fn op_max", "fn mad(", "struct Row", "lanes: array"]
+            Library::new(false, Joins::Memory).module(ROW, "", &[("body", "    execute_softmax(row);\n")]);
+        for wanted in
+            ["fn execute_softmax", "fn row_max", "fn op_max", "fn mad(", "struct Row", "lanes: array"]
         {
             assert!(module.contains(wanted), "{wanted} is missing");
         }
-        for other in ["fn op_tanh", "fn play_dot", "places: array", "fn philox"] {
+        for other in ["fn op_tanh", "fn execute_dot", "places: array", "fn philox"] {
             assert!(!module.contains(other), "{other} is not called");
         }
     }

@@ -1,6 +1,6 @@
 // What every module begins with: the numbers of a dispatch, and how memory is reached.
 //
-// `tables` holds the row tables of the plan and, behind them, records and segments. A dispatch plays one
+// `tables` holds the row tables of the plan and, behind them, records and segments. A dispatch executes one
 // or more segments, each a stretch of groups with a record of its own: stages of different steps that run
 // the same program. Rows of all slabs, registers, bound numbers and gradients are words of one arena;
 // parameters are words of one other array, in vectors of four. Each is cut into as many bindings as the device
@@ -19,10 +19,10 @@ struct Dispatch {
     zero: u32,
 }
 
-struct Play {
+struct Execute {
     // Where the record of the segment begins in the tables.
     record: u32,
-    // How many threads have work (of templates that are played by groups: how many groups).
+    // How many threads have work (of templates that are executed by groups: how many groups).
     threads: u32,
     // The first lane.
     first: u32,
@@ -32,8 +32,8 @@ struct Play {
 @group(0) @binding(1) var<storage, read> tables: array<u32>;
 //~ memory
 
-// What the group of this thread plays.
-var<private> play: Play;
+// What the group of this thread executes.
+var<private> execute: Execute;
 
 const TABLED: u32 = 0xffffffffu;
 
@@ -50,12 +50,12 @@ fn enter(group: u32) -> u32 {
         }
     }
     let at = dispatch.segments + 4u * low;
-    play = Play(tables[at + 1u], tables[at + 2u], tables[at + 3u]);
+    execute = Execute(tables[at + 1u], tables[at + 2u], tables[at + 3u]);
     return group - tables[at];
 }
 
 fn r(at: u32) -> u32 {
-    return tables[play.record + at];
+    return tables[execute.record + at];
 }
 
 fn row_of(at: u32, lane: u32) -> u32 {

@@ -13,11 +13,11 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
     let thread = enter(group.y * groups.x + group.x) * 64u + local;
-    if thread >= play.threads {
+    if thread >= execute.threads {
         return;
     }
     let fours = r(0u) / 4u;
-    let lane = play.first + thread / fours;
+    let lane = execute.first + thread / fours;
     let element = 4u * (thread % fours);
     let row = element / r(1u);
     let column = element % r(1u);

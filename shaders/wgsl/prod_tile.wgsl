@@ -22,7 +22,7 @@ fn main(
     let columns = r(1u);
     let each = r(2u);
     // The rows of all lanes of the segment.
-    let rows = play.threads;
+    let rows = execute.threads;
     let across = (columns + WIDE - 1u) / WIDE;
     let first_row = (number / across) * HIGH;
     let first_column = (number % across) * WIDE;

@@ -20,7 +20,7 @@ struct Dispatch {
 @group(0) @binding(4) var<storage, read_write> states: array<u32>;
 // Bound floats, scalars, sums of blocks, lanes of blocks that two buffers share.
 @group(0) @binding(5) var<storage, read_write> numbers: array<u32>;
-// Of tables, the touched rows as lookups name them, and which of these owns a row.
+// Of tables, the sparse rows as lookups name them, and which of these owns a row.
 @group(0) @binding(6) var<storage, read> rows: array<u32>;
 
 fn r(at: u32) -> u32 {

@@ -1,7 +1,7 @@
-// An optimiser on touched rows of tables, a thread an element of a row that a lookup named. A row that
+// An optimiser on sparse rows of tables, a thread an element of a row that a lookup named. A row that
 // several lookups named is updated by its owner.
 //
-// Record: as of whole arrays, but a stretch is 11 words: behind the six are 6 where the touched rows begin,
+// Record: as of whole arrays, but a stretch is 11 words: behind the six are 6 where the sparse rows begin,
 // 7 where the owners do, 8 the first of these lookups, 9 the one behind the last, 10 the width of a row.
 
 @compute @workgroup_size(64)

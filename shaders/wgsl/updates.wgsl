@@ -16,7 +16,7 @@ fn stretch_of(group: u32, at: u32, count: u32, size: u32) -> u32 {
     return at + size * low;
 }
 
-// How many groups play the stretches before.
+// How many groups execute the stretches before.
 fn groups_before(stretch: u32, at: u32, size: u32) -> u32 {
     if stretch == at {
         return 0u;

@@ -1,5 +1,5 @@
 // What comes back from weighted sums over a list, a group of threads a lane. With scores of width 1 the
-// coefficients' gradients are dots, sixteen threads each; with wide scores a thread plays an element. The
+// coefficients' gradients are dots, sixteen threads each; with wide scores a thread executes an element. The
 // weights of a lane and the gradients of its weights are kept in memory of its own in between.
 //
 // Record: 0 one, 1 whether weights are a softmax, 2 width of a score, 3 width of a value, 4 the first word
@@ -14,10 +14,10 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
     let number_of_lane = enter(group.y * groups.x + group.x);
-    if number_of_lane >= play.threads {
+    if number_of_lane >= execute.threads {
         return;
     }
-    let lane = play.first + number_of_lane;
+    let lane = execute.first + number_of_lane;
     let count = list_len(6u, lane);
     let wide = r(2u);
     let before = list_before(6u, lane) * wide;

@@ -1,4 +1,4 @@
-//! [`Growing`]: a graph that goes on being emitted while it is played.
+//! [`Growing`]: a graph that goes on being emitted while it is executed.
 
 use super::planning::Growth;
 use super::{Run, Session, bound};
@@ -14,17 +14,17 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-/// A graph that grows while it is played: of each [`run`](Self::run) only what was not computed
-/// before is planned and played, over the rows that are there.
+/// A graph that grows while it is executed: of each [`run`](Self::run) only what was not computed
+/// before is planned and executed, over the rows that are there.
 ///
 /// The rows of everything that was computed stay until this is dropped. A GPU keeps them where they have room to become
-/// more, and plays all of it again when the room is used up and is made twice as large; results are the same.
+/// more, and executes all of it again when the room is used up and is made twice as large; results are the same.
 pub struct Growing<'s, 'g> {
     session: &'s mut Session,
     graph: &'g Graph,
     noise: Noise,
     growth: Growth,
-    /// The plan whose rows the player holds: the one that was played last, unless that failed.
+    /// The plan whose rows the executor holds: the one that was executed last, unless that failed.
     plan: Option<Arc<Verified<Plan>>>,
     steps: usize,
 }
@@ -39,7 +39,7 @@ impl fmt::Debug for Growing<'_, '_> {
 }
 
 impl Session {
-    /// Plays a graph bit by bit, while it is emitted.
+    /// Executes a graph bit by bit, while it is emitted.
     ///
     /// ```
     /// # use autobatch::prelude::*;
@@ -49,7 +49,7 @@ impl Session {
     /// let mut growing = session.growing(&g);
     /// let mut x = g.input(&[1000.0]);
     /// let mut halvings = 0;
-    /// while growing.value(x)?[0] >= 1.0 {         // plays one multiplication a round
+    /// while growing.value(x)?[0] >= 1.0 {         // executes one multiplication a round
     ///     x = x * 0.5;
     ///     halvings += 1;
     /// }
@@ -69,18 +69,18 @@ impl Session {
 }
 
 impl<'g> Growing<'_, 'g> {
-    /// Plans and plays what the values need and is not there yet. The result borrows the rows: nothing
+    /// Plans and executes what the values need and is not there yet. The result borrows the rows: nothing
     /// is copied, and the next run must wait until it is gone.
     ///
     /// # Errors
     /// As [`Session::run`]. The next run begins anew with the values that it is asked for: what could not
-    /// be played stands in nobody's way, and what was computed before and is needed is computed again.
+    /// be executed stands in nobody's way, and what was computed before and is needed is computed again.
     #[track_caller]
     pub fn run(&mut self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Result<Run<'_>> {
         self.graph.check()?;
         let wanted = wanted(self.graph, values)?;
-        let plan = self.play(&wanted).map_err(|error| explained(&self.graph.data(), error))?;
-        Ok(Run::new(&self.session.player, plan, self.graph, &wanted))
+        let plan = self.execute(&wanted).map_err(|error| explained(&self.graph.data(), error))?;
+        Ok(Run::new(&self.session.executor, plan, self.graph, &wanted))
     }
 
     /// The elements of one value.
@@ -92,7 +92,7 @@ impl<'g> Growing<'_, 'g> {
         Ok(self.run([value])?[value].to_vec())
     }
 
-    /// How many steps were played so far; each once, if nothing failed.
+    /// How many steps were executed so far; each once, if nothing failed.
     #[must_use]
     pub fn steps(&self) -> usize {
         self.steps
@@ -104,12 +104,12 @@ impl<'g> Growing<'_, 'g> {
         self.graph
     }
 
-    /// Whether it is played for a step of training.
+    /// Whether it is executed for a step of training.
     fn is_training(&self) -> bool {
         matches!(self.noise, Noise::On { .. })
     }
 
-    fn play(&mut self, wanted: &[ValueId]) -> Result<Arc<Verified<Plan>>> {
+    fn execute(&mut self, wanted: &[ValueId]) -> Result<Arc<Verified<Plan>>> {
         let data = self.graph.data();
         let training = self.is_training();
         let session = &mut *self.session;
@@ -117,17 +117,17 @@ impl<'g> Growing<'_, 'g> {
         let request = Request { wanted, training, rows: session.planning.rows(), ..Request::default() };
         // Where nobody else holds the plan it is made longer in place.
         session.last = None;
-        let played = self.plan.take();
-        let resumed = played.is_some();
-        let plan = Arc::new(session.planning.grow(&data, &request, &mut self.growth, played)?);
+        let executed = self.plan.take();
+        let resumed = executed.is_some();
+        let plan = Arc::new(session.planning.grow(&data, &request, &mut self.growth, executed)?);
         let bound = bound(&data, self.noise);
         let weights = &session.mirror.here().weights;
-        let played = if resumed {
-            session.player.resume(&plan, weights, bound)
+        let executed = if resumed {
+            session.executor.resume(&plan, weights, bound)
         } else {
-            session.player.play(&plan, weights, bound)
+            session.executor.execute(&plan, weights, bound)
         };
-        session.noticed(played)?;
+        session.noticed(executed)?;
         (self.plan, self.steps) = (Some(Arc::clone(&plan)), plan.steps.len());
         session.last = Some(Arc::clone(&plan));
         Ok(plan)

@@ -1,4 +1,4 @@
-//! What is played next, emitted and planned on another thread while something is played.
+//! What is executed next, emitted and planned on another thread while something is executed.
 //!
 //! Nobody sees that it was early: an error or a panic of what follows is kept until that is due.
 
@@ -14,7 +14,7 @@ use std::task::Poll;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-/// What can be played: an emitter holds its graph, and its plan is made.
+/// What can be executed: an emitter holds its graph, and its plan is made.
 #[derive(Debug)]
 pub(crate) struct Prepared<T> {
     pub(crate) plan: Arc<Verified<Plan>>,
@@ -33,12 +33,12 @@ impl<T> Prepared<T> {
     }
 }
 
-/// What is played next.
+/// What is executed next.
 #[derive(Debug)]
 pub(crate) struct Meanwhile<T> {
-    /// Emits what follows, while another one holds what is played.
+    /// Emits what follows, while another one holds what is executed.
     emitter: Emitter,
-    /// What follows, why it cannot be played, or the panic of whoever emitted it.
+    /// What follows, why it cannot be executed, or the panic of whoever emitted it.
     made: Option<thread::Result<Result<Prepared<T>>>>,
     /// How long preparing took last.
     pace: Duration,
@@ -49,9 +49,9 @@ impl<T: Send> Meanwhile<T> {
         Self { emitter, made: None, pace: Duration::ZERO }
     }
 
-    /// Whether a thread is at hand, and has something to do, while something is played.
+    /// Whether a thread is at hand, and has something to do, while something is executed.
     pub(crate) fn pays(&self, session: &Session) -> bool {
-        self.pace >= WORTH_A_THREAD && (session.threads > 1 || session.player.is_elsewhere())
+        self.pace >= WORTH_A_THREAD && (session.threads > 1 || session.executor.is_elsewhere())
     }
 
     /// Prepares here and now what is due, unless it was prepared already; the emitter holds its graph.
@@ -70,8 +70,8 @@ impl<T: Send> Meanwhile<T> {
         made
     }
 
-    /// Plays, and prepares meanwhile what follows. If that is done in time, a GPU makes ready for it.
-    pub(crate) fn play(
+    /// Executes, and prepares meanwhile what follows. If that is done in time, a GPU makes ready for it.
+    pub(crate) fn execute(
         &mut self,
         session: &mut Session,
         plan: &Arc<Verified<Plan>>,
@@ -79,12 +79,12 @@ impl<T: Send> Meanwhile<T> {
         prepare: impl FnOnce(&mut Planning, &mut Emitter) -> Result<Prepared<T>> + Send,
     ) -> Result<Duration> {
         let start = Instant::now();
-        let Session { planning, player, mirror, .. } = session;
+        let Session { planning, executor, mirror, .. } = session;
         let emitter = &mut self.emitter;
-        let (played, playing, mut made) = thread::scope(|scope| {
+        let (executed, executing, mut made) = thread::scope(|scope| {
             let (mut other, mut made) = (Some(scope.spawn(|| prepare(planning, emitter))), None);
             let weights = &mirror.here().weights;
-            let played = player.play_and_prepare(plan, weights, bound(graph, noise), || {
+            let executed = executor.execute_and_prepare(plan, weights, bound(graph, noise), || {
                 match other.take_if(|other| other.is_finished()) {
                     Some(done) => made = Some(done.join()),
                     None => return Poll::Pending,
@@ -94,17 +94,17 @@ impl<T: Send> Meanwhile<T> {
                     _ => None,
                 })
             });
-            let playing = start.elapsed();
-            (played, playing, other.map(ScopedJoinHandle::join).or(made))
+            let executing = start.elapsed();
+            (executed, executing, other.map(ScopedJoinHandle::join).or(made))
         });
         if let Some(Ok(Ok(made))) = &mut made {
             self.pace = made.emit + made.planning;
-            let waited = if played.is_ok() { start.elapsed() - playing } else { start.elapsed() };
+            let waited = if executed.is_ok() { start.elapsed() - executing } else { start.elapsed() };
             made.waited_for(waited);
         }
         self.made = made;
-        session.noticed(played)?;
+        session.noticed(executed)?;
         session.last = Some(Arc::clone(plan));
-        Ok(playing)
+        Ok(executing)
     }
 }

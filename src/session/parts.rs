@@ -1,4 +1,4 @@
-//! Items that are played in parts: while one part is played, the next is emitted and planned.
+//! Items that are executed in parts: while one part is executed, the next is emitted and planned.
 
 use super::{Meanwhile, Planning, Prepared, Session};
 use crate::emit::{Emitted, Emitter, Threads};
@@ -44,10 +44,10 @@ impl<I: Iterator> Iterator for Together<I> {
 }
 
 impl Session {
-    /// Emits values of every item, at most `part` items a graph, and plays one graph after the other; `read` takes each item,
+    /// Emits values of every item, at most `part` items a graph, and executes one graph after the other; `read` takes each item,
     /// in their order, with the elements of its values. Bits are those of one graph of all items, and memory is that of a part.
     ///
-    /// On a GPU, and where there are threads, the next part is emitted and planned while one is played, so items are taken and
+    /// On a GPU, and where there are threads, the next part is emitted and planned while one is executed, so items are taken and
     /// emitted a part before they are read; what goes wrong with them is told when their turn comes. Whatever was read before an
     /// error was right.
     ///
@@ -106,19 +106,19 @@ pub(crate) fn in_parts<I: Copy + Send>(
         let Prepared { plan, of, .. } = ready?;
         let next = if meanwhile.pays(session) { parts.next() } else { None };
         let data = emitter.graph().data();
-        let played = match next {
+        let executed = match next {
             Some(next) => {
                 let prepare =
                     |planning: &mut Planning, emitter: &mut Emitter| prepare(planning, emitter, next, emit);
-                meanwhile.play(session, &plan, (&data, Noise::Off), prepare)
+                meanwhile.execute(session, &plan, (&data, Noise::Off), prepare)
             }
-            None => session.play(&plan, &data, Noise::Off),
+            None => session.execute(&plan, &data, Noise::Off),
         };
-        played.map_err(|error| explained(&data, error))?;
+        executed.map_err(|error| explained(&data, error))?;
         let (mut rows, mut at) = (Vec::new(), 0);
         let first = plan.outputs.len() - of.ends.last().copied().unwrap_or(0);
         for (&item, &end) in of.items.iter().zip(&of.ends) {
-            rows.extend((at..end).map(|number| Row::new(session.player.output(&plan, first + number))));
+            rows.extend((at..end).map(|number| Row::new(session.executor.output(&plan, first + number))));
             read(item, &rows);
             rows.clear();
             at = end;

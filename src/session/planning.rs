@@ -1,4 +1,4 @@
-//! How a session plans: apart from its player, so that one thread may plan while another plays.
+//! How a session plans: apart from its executor, so that one thread may plan while another executes.
 
 use crate::dump::{Dump, Number};
 use crate::error::{Error, Result};
@@ -87,18 +87,18 @@ impl Planning {
         })
     }
 
-    /// The plan of a graph that grows: what was `played`, and the steps of what is wanted and was not there. Without
-    /// the former it begins anew: a longer plan would hold the steps that could not be played, too.
+    /// The plan of a graph that grows: what was `executed`, and the steps of what is wanted and was not there. Without
+    /// the former it begins anew: a longer plan would hold the steps that could not be executed, too.
     pub(super) fn grow(
         &mut self,
         graph: &GraphData,
         request: &Request<'_>,
         growth: &mut Growth,
-        played: Option<Arc<Verified<Plan>>>,
+        executed: Option<Arc<Verified<Plan>>>,
     ) -> Result<Verified<Plan>> {
         growth.file = self.dump.graph(graph, request, growth.file)?;
         let Growth { grown: known, examined, file } = growth;
-        let (grown, played) = match (known.take(), played) {
+        let (grown, executed) = match (known.take(), executed) {
             (Some(mut grown), Some(plan)) => {
                 self.planner.grow(graph, request, &mut grown)?;
                 (known.insert(grown), Some(Arc::unwrap_or_clone(plan)))
@@ -107,8 +107,8 @@ impl Planning {
         };
         let plan = grown.plan();
         self.dump.plan(*file, (graph, request.wanted), plan)?;
-        Ok(match played {
-            Some(played) => played.grow(plan, examined)?,
+        Ok(match executed {
+            Some(executed) => executed.grow(plan, examined)?,
             None => plan.clone().verify_to_grow(examined)?,
         })
     }

@@ -19,7 +19,7 @@ impl Session {
 
     /// Parameters and the optimiser's states as they are now.
     pub(crate) fn trained(&self) -> Result<&Trained> {
-        self.mirror.newest(|newest| self.player.read(newest))
+        self.mirror.newest(|newest| self.executor.read(newest))
     }
 
     /// What training goes on from if a device is lost.
@@ -37,10 +37,10 @@ impl Session {
         self.mirror.replace(trained);
     }
 
-    /// Plays an update plan; says whether the state before it is one that can be gone back to.
+    /// Executes an update plan; says whether the state before it is one that can be gone back to.
     pub(crate) fn update(&mut self, plan: &Verified<Plan>, floats: &[f32]) -> Result<bool> {
         let settled = self.mirror.settle();
-        let updated = self.player.update(plan, self.mirror.changing(), floats);
+        let updated = self.executor.update(plan, self.mirror.changing(), floats);
         if self.noticed(updated)? {
             self.mirror.falls_behind();
         }
@@ -49,7 +49,7 @@ impl Session {
 
     /// Passes a result on; if the device went away with updates, goes back to what is here.
     pub(super) fn noticed<T>(&mut self, result: Result<T>) -> Result<T> {
-        if result.is_err() && self.player.is_lost() {
+        if result.is_err() && self.executor.is_lost() {
             self.fallen += self.mirror.fall_back();
         }
         result

@@ -72,7 +72,7 @@ impl Growing<'_, '_> {
         loop {
             let mut open = None;
             for (number, task) in tasks.iter_mut().enumerate().filter(|(_, task)| task.is_open()) {
-                graph.again(number as u64);
+                graph.resume_instance(number as u64);
                 if !task.go_on()? {
                     open.get_or_insert(number);
                 }

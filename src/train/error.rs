@@ -1,4 +1,4 @@
-//! What can go wrong in training beside what can go wrong in playing.
+//! What can go wrong in training beside what can go wrong in executing.
 
 use autobatch_ir::Type;
 use autobatch_ir::graph::Site;

@@ -6,7 +6,7 @@ use autobatch_ir::graph::{GraphData, OperandKind};
 use autobatch_ir::plan::BindError;
 use autobatch_runtime_cpu::RunError;
 
-/// An error of playing this graph, said with the item where that is possible.
+/// An error of executing this graph, said with the item where that is possible.
 pub(crate) fn explained(graph: &GraphData, error: Error) -> Error {
     let misfit = match &error {
         Error::Run(RunError::Bound(misfit)) => misfit,
@@ -15,17 +15,17 @@ pub(crate) fn explained(graph: &GraphData, error: Error) -> Error {
         _ => return error,
     };
     let &BindError::Index { word, found, limit, .. } = misfit else { return error };
-    // Words are bound in the order of the applications that read them; an application may read a run.
-    let reads = |app| {
-        let slots = graph.arena.operands(app).iter().filter_map(|operand| match operand.kind() {
+    // Words are bound in the order of the nodes that read them; a node may read a run.
+    let reads = |node| {
+        let slots = graph.arena.operands(node).iter().filter_map(|operand| match operand.kind() {
             Some(OperandKind::Index(slot)) => Some(slot as usize),
             _ => None,
         });
         slots.min().is_some_and(|first| first <= word)
     };
-    let Some(app) = graph.arena.ids().rev().find(|&app| reads(app)) else { return error };
-    let item = graph.cuts.iter().rev().find(|cut| cut.first as usize <= app.index()).and_then(|cut| cut.key);
-    let site = graph.site(graph.arena.app(app).site).clone();
+    let Some(node) = graph.arena.ids().rev().find(|&node| reads(node)) else { return error };
+    let item = graph.cuts.iter().rev().find(|cut| cut.first as usize <= node.index()).and_then(|cut| cut.key);
+    let site = graph.site(graph.arena.node(node).site).clone();
     TrainError::Index { item, of_minibatch: false, site, found, limit }.into()
 }
 

@@ -1,8 +1,8 @@
 //! Training: [`Trainer`] and what stands around it.
 //!
 //! A [`Trainer`] is a [`Session`](crate::Session) with an optimiser. [`Trainer::step`] emits a
-//! minibatch on several threads, plans it with its reverse, plays both, and updates the parameters;
-//! [`Trainer::evaluate`] plays without noise and measures with [`metrics`]. Checkpoints hold all that
+//! minibatch on several threads, plans it with its reverse, executes both, and updates the parameters;
+//! [`Trainer::evaluate`] executes without noise and measures with [`metrics`]. Checkpoints hold all that
 //! the next step depends on, so a run that is killed and resumed ends with the bits of one that was
 //! not. Minibatches come from [`sampling`](crate::sampling).
 

@@ -22,8 +22,8 @@ pub struct Step {
     pub emit: Duration,
     /// How long planning and verifying took.
     pub plan: Duration,
-    /// How long playing forward and backward took.
-    pub play: Duration,
+    /// How long executing forward and backward took.
+    pub execute: Duration,
     /// How long updating the parameters took.
     pub update: Duration,
 }
@@ -31,13 +31,13 @@ pub struct Step {
 impl Step {
     /// Takes in the next part of the same minibatch.
     pub(crate) fn add(&mut self, part: Self) {
-        let Self { number: _, loss: _, losses, outputs, batches, bound, emit, plan, play, update } = part;
+        let Self { number: _, loss: _, losses, outputs, batches, bound, emit, plan, execute, update } = part;
         self.losses.extend(losses);
         self.outputs.extend(outputs);
         (self.batches, self.bound) = (self.batches + batches, self.bound + bound);
         self.emit += emit;
         self.plan += plan;
-        self.play += play;
+        self.execute += execute;
         self.update += update;
     }
 
@@ -50,7 +50,7 @@ impl Step {
     /// How long the step took.
     #[must_use]
     pub fn total(&self) -> Duration {
-        self.emit + self.plan + self.play + self.update
+        self.emit + self.plan + self.execute + self.update
     }
 
     /// Items a second.
@@ -71,7 +71,7 @@ impl fmt::Display for Step {
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
         write!(
             f,
-            "step {}  loss {:.4}  {:.0}/s  {} batches (bound {})  emit {:.1} plan {:.1} play {:.1} update {:.1} ms",
+            "step {}  loss {:.4}  {:.0}/s  {} batches (bound {})  emit {:.1} plan {:.1} execute {:.1} update {:.1} ms",
             self.number,
             self.loss,
             self.rate(),
@@ -79,7 +79,7 @@ impl fmt::Display for Step {
             self.bound,
             ms(self.emit),
             ms(self.plan),
-            ms(self.play),
+            ms(self.execute),
             ms(self.update),
         )
     }

@@ -126,7 +126,7 @@ impl Trainer {
         })
     }
 
-    /// Plays on another device from now on. Weights and the optimiser's state stay.
+    /// Executes on another device from now on. Weights and the optimiser's state stay.
     ///
     /// A GPU keeps parameters and the optimiser's state: gradients never leave it, and of a step only
     /// losses and outputs come back. [`weights`](Self::weights), [`averages`](Self::averages) and
@@ -234,7 +234,7 @@ impl Trainer {
         let Self { session, updater, emitter, .. } = self;
         let ready =
             minibatch::prepare(session.planning(), emitter, updater.trained(), (items, 0, count), &loss)?;
-        let step = self.play(&ready);
+        let step = self.execute(&ready);
         self.finish(step)
     }
 
@@ -247,13 +247,13 @@ impl Trainer {
         let start = Instant::now();
         let losses = self.emitter.emit_one(loss)?;
         let ready = self.planned(&losses, None, 1, start)?;
-        let step = self.play(&ready);
+        let step = self.execute(&ready);
         self.finish(step)
     }
 
     /// One step over items whose course depends on what is computed of them: each is a task, see
-    /// [`Session::tasks`], that gives its loss. What tasks wait for is played with the noise of this
-    /// step, round by round; then everything that the losses need is played once more, forward and
+    /// [`Session::tasks`], that gives its loss. What tasks wait for is executed with the noise of this
+    /// step, round by round; then everything that the losses need is executed once more, forward and
     /// backward, with the same bits. `Step::emit` has the time of all rounds.
     ///
     /// ```
@@ -297,11 +297,11 @@ impl Trainer {
             return Err(TrainError::Empty.into());
         }
         let ready = self.planned(&losses, Some(0), losses.len(), start)?;
-        let step = self.play(&ready);
+        let step = self.execute(&ready);
         self.finish(step)
     }
 
-    /// One step whose minibatch is played in parts of at most so many items, for minibatches that do
+    /// One step whose minibatch is executed in parts of at most so many items, for minibatches that do
     /// not fit in memory: gradients are summed up over the parts, then parameters are updated once.
     /// Losses, noise and the update are those of [`step`](Self::step), up to the order of sums.
     ///
@@ -328,13 +328,13 @@ impl Trainer {
             let Some(ready) = ready else { break };
             let ready = ready?;
             let follows = if meanwhile.pays(session) { next() } else { None };
-            session.keep_gradients(whole.is_some());
-            let played = match follows {
-                Some(follows) => self.play_while(&ready, &mut meanwhile, follows, &loss),
-                None => self.play(&ready),
+            session.accumulate_gradients(whole.is_some());
+            let executed = match follows {
+                Some(follows) => self.execute_while(&ready, &mut meanwhile, follows, &loss),
+                None => self.execute(&ready),
             };
-            self.session.keep_gradients(false);
-            let step = self.noticed(played)?;
+            self.session.accumulate_gradients(false);
+            let step = self.noticed(executed)?;
             match &mut whole {
                 None => whole = Some(step),
                 Some(whole) => whole.add(step),
@@ -343,7 +343,7 @@ impl Trainer {
         self.finish(Ok(whole.ok_or(TrainError::Empty)?))
     }
 
-    /// Updates along the gradients that were played.
+    /// Updates along the gradients that were executed.
     fn finish(&mut self, step: Result<Step>) -> Result<Step> {
         let mut step = self.noticed(step)?;
         let updating = Instant::now();

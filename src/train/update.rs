@@ -31,7 +31,7 @@ impl Updater {
         Ok((Self { optimizer, plan, trained: trained.to_vec() }, states))
     }
 
-    /// Updates the session's weights along the gradients that were played last; says whether the state
+    /// Updates the session's weights along the gradients that were executed last; says whether the state
     /// before it is one that can be gone back to.
     pub(crate) fn update(&self, session: &mut Session) -> Result<bool> {
         let number = session.updates() + 1;

@@ -2,23 +2,23 @@
 //! reference interpreter, on one thread and on two.
 //!
 //! Three hundred graphs a run (`AUTOBATCH_TEST=long`: ten times as many), each under every policy, mode
-//! and row order; instruction sets take turns from graph to graph, and all play a seed that is asked for.
+//! and row order; instruction sets take turns from graph to graph, and all execute a seed that is asked for.
 
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
-use autobatch_ir::reference;
 use autobatch_ir::types::DType;
-use autobatch_ir::{AppId, Weights};
+use autobatch_ir::{NodeId, Weights};
+use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request, RowOrder};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Player};
-use autobatch_tests::random::{Options, Profile, check};
-use autobatch_tests::trials::{asked_seed, trials};
-use autobatch_tests::written::{self, Numbers};
+use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_testing::random::{Options, Profile, check};
+use autobatch_testing::trials::{asked_seed, trials};
+use autobatch_testing::written::{self, Numbers};
 
 const POLICIES: [&str; 6] = ["none", "depth", "agenda", "ratio", "beam:4", "auto"];
 const SEED: u64 = 7;
@@ -47,7 +47,7 @@ fn expected(
 
 /// The first output whose bits differ from those expected. A NaN is only that.
 fn difference(
-    player: &Player,
+    executor: &Executor,
     plan: &Verified<Plan>,
     graph: &GraphData,
     wanted: &[ValueId],
@@ -55,15 +55,15 @@ fn difference(
 ) -> Result<(), String> {
     let first = plan.outputs.len() - wanted.len();
     for (number, (&value, expected)) in wanted.iter().zip(expected).enumerate() {
-        let found = player.output(plan, first + number);
+        let found = executor.output(plan, first + number);
         let float = graph.type_of(value).dtype == DType::F32;
         let same = |x: f32, word: u32| match float {
             true => same_bits(x, f32::from_bits(word)),
             false => x.to_bits() == word,
         };
         if !found.iter().zip(expected).all(|(&x, &word)| same(x, word)) {
-            let app: AppId = graph.arena.producer(value);
-            let callee = graph.module.callee_name(graph.signature(app).callee);
+            let node: NodeId = graph.arena.producer(value);
+            let callee = graph.module.callee_name(graph.signature(node).callee);
             let expected: Vec<f32> = expected.iter().map(|&word| f32::from_bits(word)).collect();
             return Err(format!("{value} of {callee} is {found:?}, the reference says {expected:?}"));
         }
@@ -71,13 +71,13 @@ fn difference(
     Ok(())
 }
 
-/// The players, which take turns from graph to graph.
+/// The executors, which take turns from graph to graph.
 struct Turns {
     number: usize,
-    /// Whether every player plays every graph: where one seed is asked for, and from the first difference on, while a graph is made smaller.
+    /// Whether every executor executes every graph: where one seed is asked for, and from the first difference on, while a graph is made smaller.
     all: bool,
     /// By instruction set: on one thread and on two.
-    players: Vec<[Player; 2]>,
+    executors: Vec<[Executor; 2]>,
 }
 
 const PAIRS: [(Mode, RowOrder); 6] = [
@@ -91,29 +91,29 @@ const PAIRS: [(Mode, RowOrder); 6] = [
 
 impl Turns {
     fn new() -> Self {
-        let players = |isa| {
-            let mut two = Player::with_isa(isa, 2);
-            // However little work it is, both threads play every wave.
+        let executors = |isa| {
+            let mut two = Executor::with_isa(isa, 2);
+            // However little work it is, both threads execute every wave.
             two.set_shared_work(1);
-            [Player::with_isa(isa, 1), two]
+            [Executor::with_isa(isa, 1), two]
         };
-        let players = Isa::available().into_iter().map(players).collect();
-        Self { number: 0, all: asked_seed().is_some(), players }
+        let executors = Isa::available().into_iter().map(executors).collect();
+        Self { number: 0, all: asked_seed().is_some(), executors }
     }
 
     fn agrees(&mut self, graph: &GraphData, training: bool) -> Result<(), String> {
-        let outcome = self.play(graph, training);
+        let outcome = self.execute(graph, training);
         self.all |= outcome.is_err();
         outcome
     }
 
-    fn play(&mut self, graph: &GraphData, training: bool) -> Result<(), String> {
+    fn execute(&mut self, graph: &GraphData, training: bool) -> Result<(), String> {
         let weights = Weights::init(&graph.module, 11);
         let wanted = readable(graph);
         if wanted.is_empty() {
             return Ok(());
         }
-        let sets = self.players.len();
+        let sets = self.executors.len();
         let turn = self.number % sets;
         self.number += 1;
         let turns = if self.all { 0..sets } else { turn..turn + 1 };
@@ -127,10 +127,10 @@ impl Turns {
                 let request = Request { wanted: &wanted, mode, training, rows, ..Request::default() };
                 let plan = planner.plan(graph, &request).map_err(|error| error.to_string())?;
                 let plan = plan.verify().map_err(|errors| format!("{policy} {mode:?} {rows:?}: {errors}"))?;
-                for player in self.players[turns.clone()].as_flattened_mut() {
-                    player.play(&plan, &weights, bound).map_err(|error| error.to_string())?;
-                    difference(player, &plan, graph, &wanted, &expected).map_err(|difference| {
-                        format!("{policy} {mode:?} {rows:?} {player:?}: {difference}")
+                for executor in self.executors[turns.clone()].as_flattened_mut() {
+                    executor.execute(&plan, &weights, bound).map_err(|error| error.to_string())?;
+                    difference(executor, &plan, graph, &wanted, &expected).map_err(|difference| {
+                        format!("{policy} {mode:?} {rows:?} {executor:?}: {difference}")
                     })?;
                 }
             }
@@ -148,12 +148,12 @@ fn sweep(property: &str, options: Options, count: u64, training: bool) {
 }
 
 #[test]
-fn small_graphs_play_to_the_bits_of_the_reference() {
+fn small_graphs_execute_to_the_bits_of_the_reference() {
     sweep("small graphs agree", Options::new(Profile::Small), 70, false);
 }
 
 #[test]
-fn medium_graphs_play_to_the_bits_of_the_reference() {
+fn medium_graphs_execute_to_the_bits_of_the_reference() {
     sweep("medium graphs agree", Options::new(Profile::Medium), 45, false);
 }
 
@@ -163,32 +163,32 @@ fn medium_graphs_agree_with_noise_drawn() {
 }
 
 #[test]
-fn trees_play_to_the_bits_of_the_reference() {
+fn trees_execute_to_the_bits_of_the_reference() {
     sweep("trees agree", Options::new(Profile::Trees), 40, false);
 }
 
 #[test]
-fn chains_play_to_the_bits_of_the_reference() {
+fn chains_execute_to_the_bits_of_the_reference() {
     sweep("chains agree", Options::new(Profile::Chains), 40, false);
 }
 
 #[test]
-fn lattices_play_to_the_bits_of_the_reference() {
+fn lattices_execute_to_the_bits_of_the_reference() {
     sweep("lattices agree", Options::new(Profile::Lattices), 30, false);
 }
 
 #[test]
-fn blocks_play_to_the_bits_of_the_reference() {
+fn blocks_execute_to_the_bits_of_the_reference() {
     sweep("blocks agree", Options::new(Profile::Blocks), 40, false);
 }
 
 #[test]
-fn wild_numbers_play_to_the_bits_of_the_reference() {
+fn wild_numbers_execute_to_the_bits_of_the_reference() {
     sweep("wild graphs agree", Options::new(Profile::Medium).wild(), 30, false);
 }
 
 #[test]
-fn written_graphs_play_to_the_bits_of_the_reference() {
+fn written_graphs_execute_to_the_bits_of_the_reference() {
     let turns = std::cell::RefCell::new(Turns::new());
     for numbers in [Numbers::Tame, Numbers::Wild] {
         written::check("written graphs agree", numbers, 40, |graph| turns.borrow_mut().agrees(graph, false));

@@ -1,11 +1,11 @@
 //! What the reverse of a cell computes, as text: how much of the forward half is saved, how much is
 //! computed again, and which sums over rows follow. Each snapshot is a kernel as the forward step
-//! plays it, its derivative, and the finals that it feeds.
+//! executes it, its derivative, and the reductions that it feeds.
 
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_ir::plan::{FinalSum, Mode, Plan};
+use autobatch_ir::plan::{Mode, Plan, ReductionSum};
 use autobatch_ir::types::f32;
 use autobatch_models::catalogue::{self, Options};
 use autobatch_nn::DotAttention;
@@ -51,12 +51,14 @@ fn kernels(plan: &Plan, names: &[&str]) -> String {
             shown.push('\n');
         }
     }
-    for sum in &plan.finals {
+    for sum in &plan.reductions {
         let name = &plan.stores[sum.store.index()].name;
         let what = match sum.sum {
-            FinalSum::Wgrad { row, col, k, n } => format!("wgrad [{row}..{}, {col}..{}]", row + k, col + n),
-            FinalSum::Colsum => "colsum".to_owned(),
-            FinalSum::Tgrad => "tgrad".to_owned(),
+            ReductionSum::Wgrad { row, col, k, n } => {
+                format!("wgrad [{row}..{}, {col}..{}]", row + k, col + n)
+            }
+            ReductionSum::Colsum => "colsum".to_owned(),
+            ReductionSum::Tgrad => "tgrad".to_owned(),
         };
         // Writing to a string cannot fail.
         let _ = writeln!(shown, "{what} @{name} <- {} parts", sum.parts.len());

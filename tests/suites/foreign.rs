@@ -66,7 +66,7 @@ fn a_fault_in_another_graph_is_told_before_that_it_is_another() {
 }
 
 #[test]
-fn a_graph_over_other_parameters_is_refused_and_one_over_the_same_is_played() {
+fn a_graph_over_other_parameters_is_refused_and_one_over_the_same_is_executed() {
     let mut session = session();
     let (same, out) = line("out");
     let same = Graph::new(&same);

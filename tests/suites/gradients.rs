@@ -1,4 +1,4 @@
-//! The CPU player trains: gradients of random graphs are those of the reference, whatever the
+//! The CPU executor trains: gradients of random graphs are those of the reference, whatever the
 //! policy, the instruction set and the number of threads.
 //!
 //! Gradients of values have the bits of the reference, but for the sign of a zero. Gradients of parameters are sums in another order: within a
@@ -8,18 +8,18 @@ use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData, OperandKind, OutputKind};
 use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_ir::plan::check::{Wanted, check_losses};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
-use autobatch_ir::reference;
 use autobatch_ir::types::{DType, INDEX, f32};
+use autobatch_oracle::check::{Wanted, check_losses};
+use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request, RowOrder};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Player};
-use autobatch_tests::op_table::{self, Differentiate, Evaluate, Kind};
-use autobatch_tests::random::{Options, Profile, check};
-use autobatch_tests::written::{self, Numbers};
+use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_testing::op_table::{self, Differentiate, Evaluate, Kind};
+use autobatch_testing::random::{Options, Profile, check};
+use autobatch_testing::written::{self, Numbers};
 use std::cell::RefCell;
 
 const POLICIES: [&str; 4] = ["none", "depth", "agenda", "auto"];
@@ -58,7 +58,7 @@ fn expected(graph: &GraphData, weights: &Weights, losses: &[(ValueId, f32)]) -> 
 }
 
 fn values_agree(
-    player: &Player,
+    executor: &Executor,
     plan: &Plan,
     graph: &GraphData,
     values: &[ValueId],
@@ -66,12 +66,12 @@ fn values_agree(
 ) -> Result<(), String> {
     let first = plan.outputs.len() - values.len();
     for (number, &value) in values.iter().enumerate() {
-        let found = player.output(plan, first + number);
+        let found = executor.output(plan, first + number);
         let zeros = vec![0.0; found.len()];
         let wanted = expected.single.value(value).unwrap_or(&zeros);
         if !found.iter().zip(wanted).all(|(&a, &b)| same(a, b)) {
-            let app = graph.arena.producer(value);
-            let callee = graph.module.callee_name(graph.signature(app).callee);
+            let node = graph.arena.producer(value);
+            let callee = graph.module.callee_name(graph.signature(node).callee);
             return Err(format!(
                 "gradient of {value} of {callee} is {found:?}, the reference says {wanted:?}"
             ));
@@ -81,8 +81,9 @@ fn values_agree(
 }
 
 /// All gradients of parameters, end to end.
-fn parameter_gradients(player: &Player, plan: &Plan, graph: &GraphData) -> Vec<Vec<f32>> {
-    let of = |number: usize| plan.gradient_of(ParamId::new(number)).and_then(|store| player.gradient(store));
+fn parameter_gradients(executor: &Executor, plan: &Plan, graph: &GraphData) -> Vec<Vec<f32>> {
+    let of =
+        |number: usize| plan.gradient_of(ParamId::new(number)).and_then(|store| executor.gradient(store));
     (0..graph.module.params.len()).map(|number| of(number).expect("all are wanted").to_vec()).collect()
 }
 
@@ -138,11 +139,11 @@ enum Proofs {
     WhereFinite,
 }
 
-fn agrees(graph: &GraphData, players: &mut [Player]) -> Result<(), String> {
-    agrees_and(graph, players, Proofs::All)
+fn agrees(graph: &GraphData, executors: &mut [Executor]) -> Result<(), String> {
+    agrees_and(graph, executors, Proofs::All)
 }
 
-fn agrees_and(graph: &GraphData, players: &mut [Player], proofs: Proofs) -> Result<(), String> {
+fn agrees_and(graph: &GraphData, executors: &mut [Executor], proofs: Proofs) -> Result<(), String> {
     let losses = losses(graph);
     if losses.is_empty() {
         return Ok(());
@@ -169,18 +170,18 @@ fn agrees_and(graph: &GraphData, players: &mut [Player], proofs: Proofs) -> Resu
                 Err(report) => unproved(report.to_string())?,
             }
             let mut first: Option<Vec<Vec<f32>>> = None;
-            for player in &mut *players {
-                player.play(&plan, &weights, bound(graph)).map_err(|error| error.to_string())?;
-                let blame = |error| format!("{policy} {rows:?} {player:?}: {error}");
-                values_agree(player, &plan, graph, &values, &expected).map_err(blame)?;
-                let found = parameter_gradients(player, &plan, graph);
+            for executor in &mut *executors {
+                executor.execute(&plan, &weights, bound(graph)).map_err(|error| error.to_string())?;
+                let blame = |error| format!("{policy} {rows:?} {executor:?}: {error}");
+                values_agree(executor, &plan, graph, &values, &expected).map_err(blame)?;
+                let found = parameter_gradients(executor, &plan, graph);
                 parameters_agree(&found, graph, &expected).map_err(blame)?;
                 // Of a NaN, only that it is one.
                 let bit = |x: &f32| if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() };
                 let bits = |all: &[Vec<f32>]| -> Vec<u32> { all.iter().flatten().map(bit).collect() };
                 match &first {
                     Some(first) if bits(first) != bits(&found) => {
-                        return Err(blame("another player has other bits".to_owned()));
+                        return Err(blame("another executor has other bits".to_owned()));
                     }
                     Some(_) => {}
                     None => first = Some(found),
@@ -191,27 +192,27 @@ fn agrees_and(graph: &GraphData, players: &mut [Player], proofs: Proofs) -> Resu
     Ok(())
 }
 
-fn players() -> RefCell<Vec<Player>> {
-    let mut two = Player::with_isa(Isa::best(), 2);
-    // However little work it is, both threads play every wave.
+fn executors() -> RefCell<Vec<Executor>> {
+    let mut two = Executor::with_isa(Isa::best(), 2);
+    // However little work it is, both threads execute every wave.
     two.set_shared_work(1);
-    RefCell::new(vec![Player::with_isa(Isa::Scalar, 1), Player::with_isa(Isa::best(), 1), two])
+    RefCell::new(vec![Executor::with_isa(Isa::Scalar, 1), Executor::with_isa(Isa::best(), 1), two])
 }
 
 /// Smooth graphs, then those with ops that have kinks, which choose, or which give no gradient.
 fn sweep(property: &str, profile: Profile) {
-    let players = players();
+    let executors = executors();
     for options in [Options::new(profile).differentiable(), Options::new(profile).with_losses()] {
-        check(property, options, 10, |graph| agrees(graph, &mut players.borrow_mut()));
+        check(property, options, 10, |graph| agrees(graph, &mut executors.borrow_mut()));
     }
 }
 
 #[test]
 fn written_graphs_have_the_gradients_of_the_reference() {
-    let players = players();
+    let executors = executors();
     for numbers in [Numbers::Tame, Numbers::Wild] {
         written::check("gradients of written graphs", numbers, 60, |graph| {
-            agrees_and(graph, &mut players.borrow_mut(), Proofs::WhereFinite)
+            agrees_and(graph, &mut executors.borrow_mut(), Proofs::WhereFinite)
         });
     }
 }
@@ -246,7 +247,7 @@ fn blocks_have_the_gradients_of_the_reference() {
     sweep("gradients of blocks", Profile::Blocks);
 }
 
-/// Plays graphs and their reverse with the CPU player, in single precision.
+/// Executes graphs and their reverse with the CPU executor, in single precision.
 struct OnCpu;
 
 impl OnCpu {
@@ -260,7 +261,7 @@ impl OnCpu {
     }
 }
 
-/// Forward values and gradients in double precision by the reference: the truth that the player is
+/// Forward values and gradients in double precision by the reference: the truth that the executor is
 /// measured against.
 impl Evaluate for OnCpu {
     fn run(&self, graph: &GraphData, params: &[Vec<f64>]) -> Vec<Vec<f64>> {
@@ -284,8 +285,8 @@ impl Differentiate for OnCpu {
         let all = (0..graph.arena.values()).map(ValueId::new);
         let mut inputs: Vec<(u32, ValueId)> = Vec::new();
         for value in all.filter(|&value| is_float(graph, value)) {
-            let app = graph.arena.producer(value);
-            if let [operand] = graph.arena.operands(app)
+            let node = graph.arena.producer(value);
+            if let [operand] = graph.arena.operands(node)
                 && let Some(OperandKind::Data(slot)) = operand.kind()
             {
                 inputs.push((slot, value));
@@ -297,18 +298,18 @@ impl Differentiate for OnCpu {
         let request = Request { mode: Mode::Train, gradients: Some(gradients), ..Request::default() };
         let plan =
             Planner::default().plan(graph, &request).expect("every op has a rule").verify().expect("sound");
-        let mut player = Player::with_isa(Isa::best(), 1);
+        let mut executor = Executor::with_isa(Isa::best(), 1);
         let noise = Noise::Off;
         let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
-        player.play(&plan, &Self::weights(graph, params), bound).expect("indices are in range");
+        executor.execute(&plan, &Self::weights(graph, params), bound).expect("indices are in range");
         let mut floats = vec![0.0; graph.bindings.floats.len()];
         let first = plan.outputs.len() - inputs.len();
         for (number, (slot, _)) in inputs.iter().enumerate() {
-            for (place, &x) in player.output(&plan, first + number).iter().enumerate() {
+            for (place, &x) in executor.output(&plan, first + number).iter().enumerate() {
                 floats[*slot as usize + place] = f64::from(x);
             }
         }
-        let params = parameter_gradients(&player, &plan, graph);
+        let params = parameter_gradients(&executor, &plan, graph);
         let wide = |gradient: &Vec<f32>| gradient.iter().map(|&x| f64::from(x)).collect();
         op_table::Gradients { params: params.iter().map(wide).collect(), floats }
     }
@@ -349,10 +350,10 @@ fn gradients_that_threads_share_have_the_bits_of_one_thread() {
     let plan = plan_of(&graph, "auto", RowOrder::Propagated, gradients).expect("differentiable");
     let mut all: Vec<Vec<Vec<f32>>> = Vec::new();
     for threads in [1, 2, 3] {
-        let mut player = Player::with_isa(Isa::best(), threads);
+        let mut executor = Executor::with_isa(Isa::best(), threads);
         for _ in 0..2 {
-            player.play(&plan, &weights, bound(&graph)).expect("sound");
-            all.push(parameter_gradients(&player, &plan, &graph));
+            executor.execute(&plan, &weights, bound(&graph)).expect("sound");
+            all.push(parameter_gradients(&executor, &plan, &graph));
         }
     }
     assert!(all[0].iter().all(|gradient| gradient.iter().any(|x| *x != 0.0)));
@@ -361,20 +362,20 @@ fn gradients_that_threads_share_have_the_bits_of_one_thread() {
 }
 
 #[test]
-fn gradients_of_a_table_forget_the_rows_of_the_play_before() {
-    let mut used = Player::with_isa(Isa::best(), 1);
+fn gradients_of_a_table_forget_the_rows_of_the_run_before() {
+    let mut used = Executor::with_isa(Isa::best(), 1);
     for shift in [0, 30, 15, 0] {
         let graph = wide(shift);
         let weights = Weights::init(&graph.module, 5);
         let losses = losses(&graph);
         let gradients = Gradients { losses: &losses, params: None, values: &[] };
         let plan = plan_of(&graph, "auto", RowOrder::Propagated, gradients).expect("differentiable");
-        let found = [&mut used, &mut Player::with_isa(Isa::best(), 1)].map(|player| {
-            player.play(&plan, &weights, bound(&graph)).expect("sound");
+        let found = [&mut used, &mut Executor::with_isa(Isa::best(), 1)].map(|executor| {
+            executor.execute(&plan, &weights, bound(&graph)).expect("sound");
             let table = graph.module.param("t").expect("a table").id().expect("of the module");
-            let touched: Vec<u32> = player.touched_rows(table).expect("listed").to_vec();
+            let touched: Vec<u32> = executor.sparse_rows(table).expect("listed").to_vec();
             assert_eq!(touched, (shift..shift + 20).collect::<Vec<u32>>());
-            parameter_gradients(player, &plan, &graph)
+            parameter_gradients(executor, &plan, &graph)
         });
         assert_eq!(found[0], found[1], "rows from {shift} on");
     }

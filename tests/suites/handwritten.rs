@@ -1,13 +1,13 @@
-//! The CPU player gives the bits of the naive player for plans that no planner laid out: those in
+//! The CPU executor gives the bits of the naive executor for plans that no planner laid out: those in
 //! `tests/files/handwritten`, outputs and gradients, on every instruction set and with two threads.
 
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::interp::play;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, StoreId, StoreKind};
+use autobatch_oracle::naive::execute;
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::{Bound, Executor};
 use std::path::Path;
 
 fn bits(numbers: &[f32]) -> Vec<u32> {
@@ -29,12 +29,12 @@ fn plans_by_hand_have_the_same_bits_on_the_cpu() {
         let weights = Weights::init(&graph.module, 3);
         let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
         let (words, floats) = (&graph.bindings.words[..], &graph.bindings.floats[..]);
-        let naive = play(&plan, &stores, words, floats, Noise::Off).expect("in range");
+        let naive = execute(&plan, &stores, words, floats, Noise::Off).expect("in range");
         for (isa, threads) in [(Isa::Scalar, 1), (Isa::best(), 1), (Isa::best(), 2)] {
-            let mut player = Player::with_isa(isa, threads);
-            player.play(&plan, &weights, Bound { words, floats, noise: Noise::Off }).expect("in range");
+            let mut executor = Executor::with_isa(isa, threads);
+            executor.execute(&plan, &weights, Bound { words, floats, noise: Noise::Off }).expect("in range");
             for output in 0..plan.outputs.len() {
-                let found = bits(player.output(&plan, output));
+                let found = bits(executor.output(&plan, output));
                 assert_eq!(Some(&found[..]), naive.output(output), "{name}: output {output} on {isa:?}");
             }
             for (number, store) in plan.stores.iter().enumerate() {
@@ -42,7 +42,8 @@ fn plans_by_hand_have_the_same_bits_on_the_cpu() {
                     continue;
                 }
                 let id = StoreId(number as u32);
-                let (found, wanted) = (player.gradient(id).expect("made"), naive.gradient(id).expect("made"));
+                let (found, wanted) =
+                    (executor.gradient(id).expect("made"), naive.gradient(id).expect("made"));
                 assert_eq!(bits(found), bits(wanted), "{name}: {} on {isa:?}", store.name);
             }
         }

@@ -1,7 +1,7 @@
 //! Every op keeps the promises of its entry in the op table.
 
 use autobatch_ir::GraphData;
-use autobatch_tests::op_table::{self, Differentiate, Evaluate, Gradient, Gradients, Kind, OpCase};
+use autobatch_testing::op_table::{self, Differentiate, Evaluate, Gradient, Gradients, Kind, OpCase};
 use std::cell::Cell;
 
 /// Runs a check on every kind and reports all failures at once.

@@ -1,26 +1,27 @@
-//! Plans of random graphs are verified, proved against their graph, and played naively to the bits of
+//! Plans of random graphs are verified, proved against their graph, and executed naively to the bits of
 //! the reference interpreter.
 
+use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::Mode;
-use autobatch_ir::plan::check::{self as proof, Wanted};
-use autobatch_ir::plan::interp::play;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::types::DType;
-use autobatch_ir::{Weights, reference};
+use autobatch_oracle::check::{self as proof, Wanted};
+use autobatch_oracle::naive::execute;
+use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request, RowOrder};
-use autobatch_tests::random::{Options, Profile, check, seeds};
-use autobatch_tests::trials::asked_seed;
-use autobatch_tests::written::{self, Numbers};
+use autobatch_testing::random::{Options, Profile, check, seeds};
+use autobatch_testing::trials::asked_seed;
+use autobatch_testing::written::{self, Numbers};
 use std::cell::Cell;
 
 const POLICIES: [&str; 4] = ["none", "depth", "agenda", "auto"];
 const ALL_POLICIES: [&str; 7] = ["none", "depth", "agenda", "agenda:remaining", "ratio", "beam:4", "auto"];
 const ORDERS: [RowOrder; 3] = [RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned];
-/// How many graphs of each profile are made so that five hundred have 20 to 200 applications.
+/// How many graphs of each profile are made so that five hundred have 20 to 200 nodes.
 const MANY: [(Profile, u64); 4] =
     [(Profile::Medium, 320), (Profile::Trees, 110), (Profile::Chains, 110), (Profile::Lattices, 110)];
 const SEED: u64 = 3;
@@ -74,11 +75,11 @@ fn holds_under(
                 let plan = plan.verify().map_err(|errors| format!("{what}: {errors}"))?;
                 proof::check(&plan, graph, Wanted { values: wanted, training })
                     .map_err(|report| format!("{what}: {report}"))?;
-                let played = play(&plan, &stores, &graph.bindings.words, &graph.bindings.floats, noise)
+                let executed = execute(&plan, &stores, &graph.bindings.words, &graph.bindings.floats, noise)
                     .map_err(|error| format!("{what}: {error}"))?;
                 let outputs = graph.outputs.iter().map(|output| output.value).chain(wanted.iter().copied());
                 for (number, value) in outputs.enumerate() {
-                    let found = played.output(number).expect("an output");
+                    let found = executed.output(number).expect("an output");
                     let equal = match graph.type_of(value).dtype {
                         DType::F32 => {
                             let expected = run.floats(value).ok_or("the reference has no such value")?;
@@ -87,8 +88,8 @@ fn holds_under(
                         _ => run.words(value) == Some(found),
                     };
                     if !equal {
-                        let app = graph.arena.producer(value);
-                        let callee = graph.module.callee_name(graph.signature(app).callee);
+                        let node = graph.arena.producer(value);
+                        let callee = graph.module.callee_name(graph.signature(node).callee);
                         return Err(format!("{what}: {value} of {callee} differs from the reference"));
                     }
                 }
@@ -138,7 +139,7 @@ fn plans_of_written_graphs_are_proved() {
     }
 }
 
-/// Five hundred graphs of 20 to 200 applications; ten thousand in the long tier.
+/// Five hundred graphs of 20 to 200 nodes; ten thousand in the long tier.
 #[test]
 fn plans_of_many_graphs_are_proved_under_every_policy() {
     let proved = Cell::new(0);
@@ -152,5 +153,5 @@ fn plans_of_many_graphs_are_proved_under_every_policy() {
     }
     let alone = asked_seed().is_some();
     let (proved, asked) = (proved.get(), seeds(500).len());
-    assert!(alone || proved >= asked, "{proved} graphs have 20 to 200 applications, {asked} are wanted");
+    assert!(alone || proved >= asked, "{proved} graphs have 20 to 200 nodes, {asked} are wanted");
 }

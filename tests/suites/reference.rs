@@ -2,10 +2,10 @@
 
 use autobatch_ir::graph::{Callee, OperandKind, OutputKind};
 use autobatch_ir::numeric::Real;
-use autobatch_ir::reference::{self, Datum, Evaluation, Noise, Run};
 use autobatch_ir::{DType, GraphData, Op, ParamId, ValueId, Weights};
-use autobatch_tests::op_table::{self, Differentiate, Evaluate, Gradients, Kind};
-use autobatch_tests::random::{self, Options, Profile, Rng};
+use autobatch_oracle::reference::{self, Datum, Evaluation, Noise, Run};
+use autobatch_testing::op_table::{self, Differentiate, Evaluate, Gradients, Kind};
+use autobatch_testing::random::{self, Options, Profile, Rng};
 use std::cell::Cell;
 use std::marker::PhantomData;
 
@@ -51,10 +51,10 @@ impl<T: Real> Differentiate for Reference<T> {
         let found = evaluation.reverse(&run, &graph_losses(graph)).expect("losses are scalars");
         let widen = |gradient: &[T]| gradient.iter().map(|x| x.to_f64()).collect::<Vec<f64>>();
         let mut floats = vec![0.0; graph.bindings.floats.len()];
-        for app in graph.arena.ids() {
-            let Callee::Op(Op::Input(_)) = graph.signature(app).callee else { continue };
-            let Some(OperandKind::Data(slot)) = graph.arena.operands(app)[0].kind() else { continue };
-            if let Some(gradient) = found.value(ValueId::new(graph.arena.results(app).start)) {
+        for node in graph.arena.ids() {
+            let Callee::Op(Op::Input(_)) = graph.signature(node).callee else { continue };
+            let Some(OperandKind::Data(slot)) = graph.arena.operands(node)[0].kind() else { continue };
+            if let Some(gradient) = found.value(ValueId::new(graph.arena.results(node).start)) {
                 floats[slot as usize..][..gradient.len()].copy_from_slice(&widen(gradient));
             }
         }

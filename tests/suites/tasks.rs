@@ -1,14 +1,10 @@
-//! Graphs that grow while they are played, and tasks that wait for values of them.
-
-#[path = "../growing.rs"]
-mod growing;
-#[path = "../trials.rs"]
-mod trials;
+//! Graphs that grow while they are executed, and tasks that wait for values of them.
 
 use autobatch::prelude::*;
 use autobatch::random::Random;
 use autobatch_nn::{Linear, losses};
-use growing::Model;
+use autobatch_testing::growing::{self, Model};
+use autobatch_testing::trials;
 use std::future::pending;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -69,7 +65,7 @@ fn tasks_that_go_as_their_values_say_get_the_bits_that_each_gets_alone() {
 }
 
 #[test]
-fn a_growing_graph_plays_every_step_once_and_has_the_bits_of_one_play() {
+fn a_growing_graph_executes_every_step_once_and_has_the_bits_of_one_run() {
     let (module, model) = growing::model();
     let mut session = Session::new(&module, Device::Cpu).unwrap();
     let g = session.graph();
@@ -96,7 +92,7 @@ fn a_growing_graph_plays_every_step_once_and_has_the_bits_of_one_play() {
 }
 
 #[test]
-fn common_values_of_tasks_are_played_once() {
+fn common_values_of_tasks_are_executed_once() {
     let (module, model) = growing::model();
     let mut session = Session::new(&module, Device::Cpu).unwrap();
     let g = session.graph();
@@ -236,7 +232,7 @@ fn values_are_waited_for_in_tasks_alone() {
     let (g, other) = (Graph::new(&module), Graph::new(&module));
     let mut session = Session::new(&module, Device::Cpu).unwrap();
     let found = error(session.tasks(&g, [async { Ok(other.input(&[1.0]).get().await?) }]));
-    assert!(found.contains("nobody plays this graph meanwhile"), "{found}");
+    assert!(found.contains("nobody executes this graph meanwhile"), "{found}");
     assert!(found.contains("Session::tasks"), "{found}");
 }
 
@@ -256,7 +252,7 @@ fn a_task_that_fails_ends_all_with_its_error() {
 }
 
 #[test]
-fn a_graph_grows_on_after_what_could_not_be_played() {
+fn a_graph_grows_on_after_what_could_not_be_executed() {
     let (module, model) = growing::model();
     let options = SessionOptions { memory_limit: Some(1_000), ..SessionOptions::default() };
     let weights = Arc::new(Weights::init(&module, 3));

@@ -1,8 +1,8 @@
 //! Random graphs keep their meaning in text, and in every other format.
 
 use autobatch_ir::{GraphData, Module};
-use autobatch_tests::random::{self, Options, Profile};
-use autobatch_tests::written::{self, Numbers};
+use autobatch_testing::random::{self, Options, Profile};
+use autobatch_testing::written::{self, Numbers};
 
 fn round_trip(graph: &GraphData) -> Result<(), String> {
     let text = graph.to_text();

@@ -6,7 +6,7 @@ use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Graph, INDEX, Init, Module, ModuleBuilder, Value, Weights, f32};
 use autobatch_planner::schedule::{Class, Policy};
 use autobatch_planner::{Planner, Request, Work};
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::{Bound, Executor};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,15 +17,15 @@ const TABLE_ROWS: usize = 512;
 /// Values of each list that is folded.
 const LISTED: usize = 2;
 
-/// A chain of steps of one class, ready to be played.
+/// A chain of steps of one class, ready to be executed.
 pub(super) struct Chain {
     plan: Verified<Plan>,
     words: Vec<u32>,
     floats: Vec<f32>,
     weights: Weights,
-    player: Player,
-    /// How many applications were planned, and how long that took at best.
-    pub(super) applications: usize,
+    executor: Executor,
+    /// How many nodes were planned, and how long that took at best.
+    pub(super) nodes: usize,
     pub(super) planning: Duration,
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Reads {
     /// Two of them, one in order.
     Both,
     /// Two of them, one in order and one through a table.
-    Tabled,
+    Gathered,
 }
 
 impl Chain {
@@ -73,8 +73,8 @@ impl Chain {
         let plan = plan.expect("the loop runs").verify()?;
         let weights = Weights::init(&module, 1);
         let (words, floats) = (data.bindings.words.clone(), data.bindings.floats.clone());
-        let player = Player::new(1)?;
-        Ok(Self { plan, words, floats, weights, player, applications: data.arena.len(), planning })
+        let executor = Executor::new(1)?;
+        Ok(Self { plan, words, floats, weights, executor, nodes: data.arena.len(), planning })
     }
 
     /// What the steps of the chain do.
@@ -86,19 +86,19 @@ impl Chain {
         busiest.map_or_else(Work::default, |step| Work::of(self.plan.kernel(step)))
     }
 
-    /// Nanoseconds a step, the best of the plays that fit into a time, two at least.
+    /// Nanoseconds a step, the best of the executes that fit into a time, two at least.
     pub(super) fn time(&mut self, turn: Duration) -> Result<f64, BenchError> {
         let begin = Instant::now();
         let mut best = f64::INFINITY;
-        for play in 0.. {
+        for execute in 0.. {
             let start = Instant::now();
             let bound = Bound { words: &self.words, floats: &self.floats, noise: Noise::Off };
-            self.player.play(&self.plan, &self.weights, bound)?;
+            self.executor.execute(&self.plan, &self.weights, bound)?;
             // The first packs weights and touches memory.
-            if play > 0 {
+            if execute > 0 {
                 best = best.min(start.elapsed().as_secs_f64());
             }
-            if play > 1 && begin.elapsed() >= turn {
+            if execute > 1 && begin.elapsed() >= turn {
                 break;
             }
         }
@@ -118,7 +118,7 @@ fn model(class: Class, width: usize, reads: Reads) -> (Arc<Module>, Emit) {
             Box::new(move |g, _, row, values| {
                 let other = match reads {
                     // An odd factor has an inverse modulo a power of two: every row is read once.
-                    Reads::Tabled => (row * 1_234_567 + 5) % values.len(),
+                    Reads::Gathered => (row * 1_234_567 + 5) % values.len(),
                     _ => row,
                 };
                 let [y] = g.call(cell, [values[row], values[other]]);

@@ -1,6 +1,6 @@
 //! Measures what steps and planning cost on this machine and writes it as a [`CostTable`], which policy `auto` reads.
 //!
-//! For each class of stages, chains of steps of that class alone are played at several widths and numbers of rows; the prices of
+//! For each class of stages, chains of steps of that class alone are executed at several widths and numbers of rows; the prices of
 //! the table's linear model are fitted to the best time of each. What a step costs before its first stage cannot be told from what
 //! the first stage costs before its first row, so the cheapest class keeps the default's price for the latter. Searches are not
 //! measured: their prices are the default's, scaled as planning itself is.
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// How thoroughly to measure.
 #[derive(Clone, Debug)]
 pub struct Calibration {
-    /// How long each of about a hundred points is played.
+    /// How long each of about a hundred points is executed.
     pub turn: Duration,
     /// Numbers of rows.
     pub rows: Vec<usize>,
@@ -52,12 +52,12 @@ pub fn calibrate(options: &Calibration) -> Result<CostTable, BenchError> {
         known.push(class);
     }
     share_step(&mut table, &default);
-    (table.tabled_row_ns, table.tabled_byte_ns) = tabled(options)?;
+    (table.gathered_row_ns, table.gathered_byte_ns) = gathered(options)?;
     let rows = options.rows.iter().copied().max().unwrap_or(1);
     let chain = Chain::new(Class::Map, rows, 1, Reads::InPlace)?;
-    let each = chain.planning.as_secs_f64() * 1e9 / chain.applications.max(1) as f64;
-    let scale = each / default.planning.application_ns;
-    table.planning.application_ns = each;
+    let each = chain.planning.as_secs_f64() * 1e9 / chain.nodes.max(1) as f64;
+    let scale = each / default.planning.node_ns;
+    table.planning.node_ns = each;
     table.planning.ratio_ns *= scale;
     table.planning.beam_ns *= scale;
     round(&mut table);
@@ -67,9 +67,9 @@ pub fn calibrate(options: &Calibration) -> Result<CostTable, BenchError> {
 /// Three digits are more than a measurement has.
 fn round(table: &mut CostTable) {
     let round = |price: &mut f64| *price = format!("{price:.2e}").parse().unwrap_or(*price);
-    [&mut table.step_ns, &mut table.tabled_row_ns, &mut table.tabled_byte_ns].into_iter().for_each(round);
+    [&mut table.step_ns, &mut table.gathered_row_ns, &mut table.gathered_byte_ns].into_iter().for_each(round);
     let planning = &mut table.planning;
-    [&mut planning.application_ns, &mut planning.ratio_ns, &mut planning.beam_ns].into_iter().for_each(round);
+    [&mut planning.node_ns, &mut planning.ratio_ns, &mut planning.beam_ns].into_iter().for_each(round);
     for class in Class::ALL {
         let ClassCost { fixed_ns, weight_ns, row_ns, unit_ns } = table.classes.of_mut(class);
         [fixed_ns, weight_ns, row_ns, unit_ns].into_iter().for_each(round);
@@ -127,12 +127,12 @@ fn share_step(table: &mut CostTable, default: &CostTable) {
 }
 
 /// What a row, and what a byte of it, costs more through a table than in place.
-fn tabled(options: &Calibration) -> Result<(f64, f64), BenchError> {
+fn gathered(options: &Calibration) -> Result<(f64, f64), BenchError> {
     let rows = options.rows.iter().copied().max().unwrap_or(1);
     let mut samples = Vec::new();
     for &width in &options.widths {
         let time = |reads| Chain::new(Class::Map, rows, width, reads)?.time(options.turn);
-        let more = time(Reads::Tabled)? - time(Reads::Both)?;
+        let more = time(Reads::Gathered)? - time(Reads::Both)?;
         samples.push(Sample { counts: vec![1.0, (4 * width) as f64], nanos: (more / rows as f64).max(1e-3) });
     }
     let prices = fit::prices(&samples);

@@ -37,7 +37,7 @@ pub struct EmitArgs {
     /// How many inner cells trees choose from at random; how many types random graphs have [default: 1].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub cells: Option<u32>,
-    /// Applications of each random instance [default: 20].
+    /// Nodes of each random instance [default: 20].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub nodes: Option<u32>,
     /// Classify every node of a tree, not the root alone; trees only.

@@ -1,11 +1,11 @@
-//! Options of the verbs that play models: `run` and `train`.
+//! Options of the verbs that execute models: `run` and `train`.
 
 use super::path;
 use autobatch::runtime_cpu::MOST_THREADS;
 use autobatch_planner::schedule::Policy;
 use clap::{Args, ValueEnum};
 
-/// A model, and where it is played.
+/// A model, and where it is executed.
 #[derive(Args, Debug)]
 pub struct ModelArgs {
     /// mnist treelstm similarity tagger chartagger names acceptor treernn parser lattice sentiment, or as
@@ -21,7 +21,7 @@ pub struct ModelArgs {
     /// Of generated instances, weights, noise and the order of minibatches.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Where plans are played: cpu, gpu, gpu:0, gpu:part-of-a-name.
+    /// Where plans are executed: cpu, gpu, gpu:0, gpu:part-of-a-name.
     #[arg(long, default_value = "cpu")]
     pub device: autobatch::Device,
     /// The batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:table.json, auto.
@@ -41,7 +41,7 @@ pub struct RunArgs {
     /// Instances in a graph.
     #[arg(long)]
     pub batch: Option<usize>,
-    /// Threads that play; 0 means one a core.
+    /// Threads that execute; 0 means one a core.
     #[arg(long, default_value_t = 1, value_parser = threads)]
     pub threads: usize,
     /// How often both take their turn.
@@ -83,7 +83,7 @@ pub struct TrainArgs {
     /// Instances in a minibatch.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub batch: Option<u32>,
-    /// Threads that emit and play; 0 means one a core.
+    /// Threads that emit and execute; 0 means one a core.
     #[arg(long, default_value_t = 0, value_parser = threads)]
     pub threads: usize,
     /// Epochs in all, those of a resumed run included.

@@ -10,19 +10,19 @@ use autobatch_models::data::random::Random;
 
 /// How far back an operand lies at most; the smaller, the deeper the graph.
 const REACH: usize = 6;
-/// Applications of an instance, if the command line does not say.
+/// Nodes of an instance, if the command line does not say.
 const NODES: u32 = 20;
 
-/// More applications than this are not emitted: a graph lies in memory as a whole.
+/// More nodes than this are not emitted: a graph lies in memory as a whole.
 const MOST_APPLICATIONS: u64 = 1 << 22;
 
 pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
     let (h, nodes) = (args.hidden as usize, args.nodes.unwrap_or(NODES));
-    let applications = u64::from(args.instances) * u64::from(nodes);
-    if applications > MOST_APPLICATIONS {
+    let nodes = u64::from(args.instances) * u64::from(nodes);
+    if nodes > MOST_APPLICATIONS {
         let EmitArgs { instances, .. } = args;
         let message = format!(
-            "{instances} instances of {nodes} applications are {applications}, at most {MOST_APPLICATIONS} are emitted"
+            "{instances} instances of {nodes} nodes are {nodes}, at most {MOST_APPLICATIONS} are emitted"
         );
         return Err(Failure::usage(message).help("ask for fewer --instances or --nodes"));
     }

@@ -1,15 +1,15 @@
-//! A graph laid out by its plan: instances are bands, steps are columns, applications are dots.
+//! A graph laid out by its plan: instances are bands, steps are columns, nodes are dots.
 //!
 //! All dots of a column are one batch. Colours are kernels, in two shades that take turns, so that
 //! neighbouring batches of one kernel keep apart; the histogram above says how large each is. When
-//! it plays, batches appear in their order.
+//! it executes, batches appear in their order.
 
 use super::memory::pitch_of;
 use super::svg::{Anchor, HAIR, INK, SOFT, Svg, WASH, appears, colour, escaped, flashes, lighter, loop_of};
 use crate::facts::{Kinds, computing};
 use crate::words::{count, plural};
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{AppId, ValueId};
+use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::Plan;
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ struct Layout {
     across: Vec<usize>,
     /// Top edge, height and name of each band.
     bands: Vec<(f64, f64, String)>,
-    /// The centre of each drawn application.
+    /// The centre of each drawn node.
     dots: Vec<Option<(f64, f64)>>,
     /// From dot to dot.
     pitch: f64,
@@ -51,12 +51,8 @@ pub fn graph(graph: &GraphData, plan: &Plan, policy: &str) -> String {
     let bottom = layout.bands.last().map_or(body, |(y, height, _)| y + height);
     let mut svg = Svg::default();
     let rows: u64 = steps.iter().map(|(_, step)| u64::from(step.rows)).sum();
-    let title = format!(
-        "{}: {} in {} batches",
-        graph.module.name,
-        plural(rows, "application"),
-        count(steps.len() as u64)
-    );
+    let title =
+        format!("{}: {} in {} batches", graph.module.name, plural(rows, "node"), count(steps.len() as u64));
     svg.styled_text([24.0, 32.0], 18.0, INK, Anchor::Start, r#"font-weight="bold""#, &title);
     let certificate = &plan.certificate;
     let hidden = match layout.hidden {
@@ -83,17 +79,17 @@ impl Layout {
         let steps: Vec<_> = computing(plan).map(|(_, step)| step).collect();
         let mut column_of = vec![None; graph.arena.len()];
         for (column, step) in steps.iter().enumerate() {
-            for app in plan.lanes(step) {
-                if let Some(place) = column_of.get_mut(app.index()) {
+            for node in plan.lanes(step) {
+                if let Some(place) = column_of.get_mut(node.index()) {
                     *place = Some(column);
                 }
             }
         }
         // Dots by band and column.
-        let mut cells: Vec<(String, Vec<Vec<AppId>>)> = Vec::new();
+        let mut cells: Vec<(String, Vec<Vec<NodeId>>)> = Vec::new();
         let mut hidden = BTreeSet::new();
         for (instance, range) in graph.numbered_stretches() {
-            if range.clone().all(|app| column_of[app].is_none()) {
+            if range.clone().all(|node| column_of[node].is_none()) {
                 continue;
             }
             let name = match instance {
@@ -111,9 +107,9 @@ impl Layout {
                 cells.len() - 1
             });
             let band = &mut cells[known].1;
-            for app in range {
-                if let Some(column) = column_of[app] {
-                    band[column].push(AppId::new(app));
+            for node in range {
+                if let Some(column) = column_of[node] {
+                    band[column].push(NodeId::new(node));
                 }
             }
         }
@@ -137,7 +133,7 @@ impl Layout {
         layout
     }
 
-    fn place(&mut self, cells: &[(String, Vec<Vec<AppId>>)], steps: usize) {
+    fn place(&mut self, cells: &[(String, Vec<Vec<NodeId>>)], steps: usize) {
         let pitch = self.pitch;
         let mut x = LEFT;
         for column in 0..steps {
@@ -160,12 +156,12 @@ impl Layout {
             for (column, cell) in band.iter().enumerate() {
                 let across = self.across[column];
                 let lines = cell.len().div_ceil(across);
-                for (place, app) in cell.iter().enumerate() {
+                for (place, node) in cell.iter().enumerate() {
                     let in_line = across.min(cell.len() - place / across * across);
                     let (left, width) = self.columns[column];
                     let dx = (place % across) as f64 - (in_line as f64 - 1.0) / 2.0;
                     let dy = (place / across) as f64 - (lines as f64 - 1.0) / 2.0;
-                    self.dots[app.index()] =
+                    self.dots[node.index()] =
                         Some((left + width / 2.0 + dx * pitch, y + height / 2.0 + dy * pitch));
                 }
             }
@@ -244,9 +240,9 @@ fn edges(
     let mut drawn = 0;
     for (column, (_, step)) in steps.iter().enumerate() {
         let mut paths = [String::new(), String::new()];
-        for &app in plan.lanes(step).iter().filter(|app| app.index() < layout.dots.len()) {
-            let Some(to) = layout.dots[app.index()] else { continue };
-            for from in read_dots(graph, app).filter_map(|made| layout.dots[made.index()]) {
+        for &node in plan.lanes(step).iter().filter(|node| node.index() < layout.dots.len()) {
+            let Some(to) = layout.dots[node.index()] else { continue };
+            for from in read_dots(graph, node).filter_map(|made| layout.dots[made.index()]) {
                 drawn += 1;
                 let reach = (to.0 - from.0) * 0.45;
                 // An edge along a line of dots bows over those that it passes.
@@ -277,11 +273,11 @@ fn edges(
     }
 }
 
-/// The makers of what an application reads, each once, elements of lists included.
-fn read_dots(graph: &GraphData, app: AppId) -> impl Iterator<Item = AppId> {
-    let mut made: Vec<AppId> = Vec::new();
+/// The makers of what a node reads, each once, elements of lists included.
+fn read_dots(graph: &GraphData, node: NodeId) -> impl Iterator<Item = NodeId> {
+    let mut made: Vec<NodeId> = Vec::new();
     let mut todo: Vec<ValueId> =
-        graph.arena.operands(app).iter().filter_map(|operand| operand.as_value()).collect();
+        graph.arena.operands(node).iter().filter_map(|operand| operand.as_value()).collect();
     while let Some(value) = todo.pop() {
         let producer = graph.arena.producer(value);
         if graph.signature(producer).is_list() {
@@ -311,16 +307,16 @@ fn dots(
             shades[column],
             appears(column as f64 / steps.len() as f64 * share, seconds)
         ));
-        for &app in plan.lanes(step).iter().filter(|app| app.index() < layout.dots.len()) {
-            let Some((x, y)) = layout.dots[app.index()] else { continue };
-            let ring = if wanted[app.index()] {
+        for &node in plan.lanes(step).iter().filter(|node| node.index() < layout.dots.len()) {
+            let Some((x, y)) = layout.dots[node.index()] else { continue };
+            let ring = if wanted[node.index()] {
                 format!(" stroke=\"{INK}\" stroke-width=\"1.4\"")
             } else {
                 String::new()
             };
-            let name = graph.module.callee_name(graph.signature(app).callee);
+            let name = graph.module.callee_name(graph.signature(node).callee);
             let values: Vec<String> =
-                graph.arena.results(app).map(|value| ValueId::new(value).to_string()).collect();
+                graph.arena.results(node).map(|value| ValueId::new(value).to_string()).collect();
             let tip = escaped(&format!("{} = {name}, step {number}", values.join(", ")));
             svg.raw(&format!(
                 "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\"{ring}><title>{tip}</title></circle>"

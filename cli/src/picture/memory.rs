@@ -1,4 +1,4 @@
-//! Memory over time: live rows of each slab while each step is played.
+//! Memory over time: live rows of each slab while each step is executed.
 //!
 //! Bars stand on each other, one colour a slab; the dashed line is what the slabs take. What lies
 //! between is free: rows that nothing alive holds.

@@ -9,10 +9,10 @@ use crate::files::{load_graph, load_plan, one_standard_input, read};
 use crate::planning;
 use crate::words::{count, plural, sparkline};
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{AppId, ValueId};
-use autobatch_ir::plan::check::{Disagreements, PROBES, Proof, Wanted, check as prove};
+use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::{Mode, Plan, Verified};
-use autobatch_planner::Nodes;
+use autobatch_oracle::check::{Disagreements, PROBES, Proof, Wanted, check as prove};
+use autobatch_planner::Jobs;
 use autobatch_planner::schedule::{self, Batches, Policy, Scratch, Why, path_sum_bound};
 use serde::Deserialize;
 use serde_json::json;
@@ -64,12 +64,12 @@ fn check_plan(graph: &GraphData, graph_path: &str, path: &str) -> Result<Checked
     };
     let forward = plan.forward_steps();
     let computing = computing(&plan).filter(|(number, _)| *number < forward);
-    let applications: u64 = computing.map(|(_, step)| u64::from(step.rows)).sum();
+    let nodes: u64 = computing.map(|(_, step)| u64::from(step.rows)).sum();
     let certificate = &plan.certificate;
-    let reads = certificate.direct + certificate.tabled;
+    let reads = certificate.direct + certificate.gathered;
     let mut text = format!(
         "proven: {path} computes {graph_path}: {}, {}, {}\n",
-        plural(applications, "application"),
+        plural(nodes, "node"),
         plural(reads, "operand read"),
         plural(plan.kernels.len() as u64, "kernel"),
     );
@@ -102,7 +102,7 @@ fn check_plan(graph: &GraphData, graph_path: &str, path: &str) -> Result<Checked
         })
     });
     let json = json!({
-        "graph": graph_path, "plan": path, "proven": true, "applications": applications, "operand_reads": reads,
+        "graph": graph_path, "plan": path, "proven": true, "nodes": nodes, "operand_reads": reads,
         "kernels": plan.kernels.len(), "reverse": reverse, "batches": certificate.batches,
         "bound": certificate.bound, "gap": certificate.gap(),
     });
@@ -143,7 +143,7 @@ enum OrderDoc {
     Named { batches: Vec<Vec<Named>> },
 }
 
-/// An application: its number in the graph, `"a12"`, or one of its results, `"%12"`.
+/// A node: its number in the graph, `"a12"`, or one of its results, `"%12"`.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Named {
@@ -159,9 +159,9 @@ impl Named {
         }
     }
 
-    fn app(&self, graph: &GraphData) -> Option<AppId> {
+    fn node(&self, graph: &GraphData) -> Option<NodeId> {
         let parse = |text: &str| text.parse::<usize>().ok();
-        let app = match self {
+        let node = match self {
             Self::Number(number) => usize::try_from(*number).ok(),
             Self::Text(text) => match text.strip_prefix('%') {
                 Some(value) => {
@@ -171,17 +171,17 @@ impl Named {
                 None => parse(text.strip_prefix('a').unwrap_or(text)),
             },
         };
-        app.filter(|&app| app < graph.arena.len()).map(AppId::new)
+        node.filter(|&node| node < graph.arena.len()).map(NodeId::new)
     }
 }
 
 fn check_order(graph: &GraphData, path: &str) -> Result<Checked, Failure> {
-    let nodes = Nodes::new(graph, &[]);
-    let problem = nodes.problem();
-    let batches = read_order(graph, &nodes, path)?;
+    let jobs = Jobs::new(graph, &[]);
+    let problem = jobs.problem();
+    let batches = read_order(graph, &jobs, path)?;
     let bound = path_sum_bound(&problem, &mut Scratch::default()).total;
     if let Err(error) = schedule::check(&problem, &batches) {
-        let text = format!("not valid: {error}\n  = node n is {}\n", node_zero(&nodes));
+        let text = format!("not valid: {error}\n  = job n is {}\n", job_zero(&jobs));
         let json = json!({"order": path, "valid": false, "error": error.to_string()});
         return Ok(Checked { answer: Answer::No, text, json });
     }
@@ -190,7 +190,7 @@ fn check_order(graph: &GraphData, path: &str) -> Result<Checked, Failure> {
     let mut text = format!(
         "valid: {} of {}\nbound {bound}   gap {:.0} %   rows {} largest {}\n",
         plural(batches.len() as u64, "batch"),
-        plural(problem.len() as u64, "application"),
+        plural(problem.len() as u64, "node"),
         gap * 100.0,
         sparkline(&sizes, 24),
         count(sizes.iter().copied().max().unwrap_or(0))
@@ -203,23 +203,22 @@ fn check_order(graph: &GraphData, path: &str) -> Result<Checked, Failure> {
         policies.insert(policy.to_string(), ours);
     }
     let json = json!({
-        "order": path, "valid": true, "batches": batches.len(), "applications": problem.len(), "bound": bound,
+        "order": path, "valid": true, "batches": batches.len(), "nodes": problem.len(), "bound": bound,
         "gap": gap, "rows": sizes, "batches_by_policy": policies,
     });
     Ok(Checked { answer: Answer::Yes, text, json })
 }
 
-/// Nodes are numbered without sources, lists and what is not needed.
-fn node_zero(nodes: &Nodes) -> String {
-    let first = nodes.apps().first().map_or_else(|| "none".to_owned(), ToString::to_string);
-    format!("the n-th application that needs a step, from 0; node 0 is {first}")
+/// Jobs are numbered without sources, lists and what is not needed.
+fn job_zero(jobs: &Jobs) -> String {
+    let first = jobs.nodes().first().map_or_else(|| "none".to_owned(), ToString::to_string);
+    format!("the n-th node that needs a step, from 0; job 0 is {first}")
 }
 
-/// Batches of nodes; applications that need no step may be named and are left out.
-fn read_order(graph: &GraphData, nodes: &Nodes, path: &str) -> Result<Batches, Failure> {
+/// Batches of jobs; nodes that need no step may be named and are left out.
+fn read_order(graph: &GraphData, jobs: &Jobs, path: &str) -> Result<Batches, Failure> {
     let bytes = read(path)?;
-    let help =
-        "expected [[0, 1], [2]] or {\"batches\": ..}: applications by number, or values such as \"%12\"";
+    let help = "expected [[0, 1], [2]] or {\"batches\": ..}: nodes by number, or values such as \"%12\"";
     let json: serde_json::Value = serde_json::from_slice(&bytes)
         .map_err(|error| Failure::input(format!("{path}: {error}")).help(help))?;
     let document = OrderDoc::deserialize(json)
@@ -229,14 +228,14 @@ fn read_order(graph: &GraphData, nodes: &Nodes, path: &str) -> Result<Batches, F
     for (number, list) in lists.iter().enumerate() {
         let mut batch = Vec::new();
         for named in list {
-            let Some(app) = named.app(graph) else {
+            let Some(node) = named.node(graph) else {
                 let message = format!(
                     "{path}: batch {number} names {}, which the graph does not have",
                     named.spelled()
                 );
                 return Err(Failure::input(message).help(help));
             };
-            batch.extend(nodes.node(app));
+            batch.extend(jobs.job(node));
         }
         batch.sort_unstable();
         if !batch.is_empty() {

@@ -6,7 +6,7 @@ use crate::failure::{Answer, Failure};
 use crate::files::{Form, form_of, load_graph, write};
 use crate::places::{apart, writable};
 use crate::words::plural;
-use autobatch_planner::Nodes;
+use autobatch_planner::Jobs;
 use autobatch_planner::schedule::{Fsm, Problem, Ratio, Schedule, Scratch, Training, path_sum_bound, train};
 use std::io::Write;
 
@@ -23,8 +23,8 @@ pub fn fsm_train(args: &FsmArgs, console: &mut Console<'_>) -> Result<Answer, Fa
     apart(&[&args.output], &args.graphs.iter().map(String::as_str).collect::<Vec<_>>())?;
     writable(&args.output)?;
     let graphs = args.graphs.iter().map(|path| load_graph(path)).collect::<Result<Vec<_>, Failure>>()?;
-    let nodes: Vec<Nodes> = graphs.iter().map(|graph| Nodes::new(graph, &[])).collect();
-    let samples: Vec<Problem<'_>> = nodes.iter().map(Nodes::problem).collect();
+    let nodes: Vec<Jobs> = graphs.iter().map(|graph| Jobs::new(graph, &[])).collect();
+    let samples: Vec<Problem<'_>> = nodes.iter().map(Jobs::problem).collect();
     let mut scratch = Scratch::default();
     let bar = progress(2, "learning");
     let table = train(&samples, &Training { episodes: args.episodes, seed: args.seed }, &mut scratch);

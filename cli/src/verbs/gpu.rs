@@ -1,4 +1,4 @@
-//! What this machine has for playing plans beside the CPU: the lines of `devices`, and `doctor`.
+//! What this machine has for executing plans beside the CPU: the lines of `devices`, and `doctor`.
 
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
@@ -35,12 +35,12 @@ pub(super) fn list(console: &mut Console<'_>) -> Result<(), Failure> {
     let (best, why) = Device::best_and_why();
     writeln!(
         console,
-        "best: {best} ({why}; the rule: the first discrete or integrated GPU if it plays faster, else the cpu)"
+        "best: {best} ({why}; the rule: the first discrete or integrated GPU if it executes faster, else the cpu)"
     )?;
     Ok(())
 }
 
-/// Plays a small plan on an adapter and says what was found.
+/// Executes a small plan on an adapter and says what was found.
 #[cfg(feature = "gpu")]
 pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure> {
     console.work_on();
@@ -51,7 +51,7 @@ pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure
         let found = match self_test(Options { selector: selector.clone(), terms, ..Options::default() }) {
             Ok(found) => found,
             Err(error) => {
-                writeln!(console, "self-test: not played; {error}")?;
+                writeln!(console, "self-test: not executed; {error}")?;
                 return Ok(Answer::No);
             }
         };
@@ -65,12 +65,12 @@ pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure
             let again = found.again.as_micros();
             writeln!(
                 console,
-                "matrix units, {terms}: {right}, off by {:.1e} of the largest element, second play {again} µs",
+                "matrix units, {terms}: {right}, off by {:.1e} of the largest element, second run {again} µs",
                 found.off
             )?;
         }
         if found.adapter.matrix_units.is_none() {
-            // Others would be the same play.
+            // Others would be the same run.
             break;
         }
     }
@@ -89,7 +89,7 @@ pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure
     super::devices(console)?;
     writeln!(
         console,
-        "self-test: not played; this build knows no GPUs: build with the feature gpu, or play on the cpu"
+        "self-test: not executed; this build knows no GPUs: build with the feature gpu, or execute on the cpu"
     )?;
     Ok(Answer::No)
 }
@@ -100,7 +100,7 @@ fn findings(found: &SelfTest) -> Vec<String> {
     let (first, again) = (first.as_millis(), again.as_micros());
     let mut lines = vec![
         format!("self-test: {}, driver {}", adapter.name, adapter.driver),
-        format!("  first play {first} ms with opening and compiling, second {again} µs"),
+        format!("  first run {first} ms with opening and compiling, second {again} µs"),
     ];
     lines.push(match (found.is_healthy(), same_bits) {
         (true, true) => "  right: the bits of the cpu".to_owned(),
@@ -110,10 +110,10 @@ fn findings(found: &SelfTest) -> Vec<String> {
         (false, _) => format!("  WRONG: off by {off:.1e} of the largest element"),
     });
     lines.push(match (found.is_healthy(), adapter.kind) {
-        (false, _) => "advice: update the driver, choose another adapter, or play on the cpu".to_owned(),
-        (true, "software") => "advice: software adapters check results of small models (plans with long loops are refused); play on the cpu".to_owned(),
+        (false, _) => "advice: update the driver, choose another adapter, or execute on the cpu".to_owned(),
+        (true, "software") => "advice: software adapters check results of small models (plans with long loops are refused); execute on the cpu".to_owned(),
         (true, _) => {
-            format!("advice: play with `gpu:{}`; models whose rows are many gain most", adapter.number)
+            format!("advice: execute with `gpu:{}`; models whose rows are many gain most", adapter.number)
         }
     });
     lines

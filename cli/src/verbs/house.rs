@@ -7,7 +7,7 @@ use crate::files::{Form, bytes_in_words, form_to_keep, write};
 use crate::places::apart;
 use crate::words::{count, plural, table};
 use autobatch::runtime_cpu::threads_meant;
-use autobatch_planner::Nodes;
+use autobatch_planner::Jobs;
 use autobatch_planner::passes::{PASSES, Pass};
 use autobatch_planner::stages::{STAGES, Stage};
 use clap::CommandFactory;
@@ -83,15 +83,15 @@ pub fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<Answer, Failur
             "wrote {} ({size}): {}, {}, of which {} need a step",
             args.output,
             plural(graph.instances() as u64, "instance"),
-            plural(graph.arena.len() as u64, "application"),
-            count(Nodes::new(&graph, &[]).apps().len() as u64),
+            plural(graph.arena.len() as u64, "node"),
+            count(Jobs::new(&graph, &[]).nodes().len() as u64),
         )?;
         writeln!(console, "Next: autobatch plan {0}   |   autobatch policies {0}", args.output)?;
     }
     Ok(Answer::Yes)
 }
 
-/// Says what this machine has for playing plans.
+/// Says what this machine has for executing plans.
 pub fn devices(console: &mut Console<'_>) -> Result<Answer, Failure> {
     let threads = threads_meant(0);
     let features = cpu_features();

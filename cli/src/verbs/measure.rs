@@ -71,8 +71,8 @@ pub fn calibrate(args: &CalibrateArgs, console: &mut Console<'_>) -> Result<Answ
     if args.output != "-" {
         writeln!(
             console,
-            "{}: {:.0} ns a step, {:.4} ns a multiply-add, {:.0} ns to plan an application",
-            table.machine, table.step_ns, table.classes.product.unit_ns, table.planning.application_ns
+            "{}: {:.0} ns a step, {:.4} ns a multiply-add, {:.0} ns to plan a node",
+            table.machine, table.step_ns, table.classes.product.unit_ns, table.planning.node_ns
         )?;
         writeln!(console, "wrote {0}.  Next: AUTOBATCH_COSTS={0} autobatch plan trees.abg", args.output)?;
     }

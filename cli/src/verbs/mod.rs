@@ -2,13 +2,13 @@
 
 mod check;
 mod diff;
+mod execute;
 mod explain;
 mod fsm;
 mod gpu;
 mod house;
 mod measure;
 mod plan;
-mod play;
 mod policies;
 mod reduce;
 mod run;
@@ -17,13 +17,13 @@ mod train;
 
 pub use check::check;
 pub use diff::diff;
+pub use execute::execute;
 pub use explain::explain;
 pub use fsm::fsm_train;
 pub use gpu::doctor;
 pub use house::{completions, devices, emit, passes};
 pub use measure::{bench, calibrate, sweep};
 pub use plan::plan;
-pub use play::play;
 pub use policies::policies;
 pub use reduce::reduce;
 pub use run::run;

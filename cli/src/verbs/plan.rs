@@ -108,25 +108,25 @@ fn next(args: &PlanArgs, written: &[Written]) -> String {
 
 /// Facts of a graph that headers name.
 struct Shape {
-    applications: u64,
+    nodes: u64,
     cells: usize,
     signatures: usize,
 }
 
 fn shape(graph: &GraphData, plan: &Plan) -> Shape {
     let (mut cells, mut signatures) = (BTreeSet::new(), BTreeSet::new());
-    let mut applications = 0;
+    let mut nodes = 0;
     for (_, step) in computing(plan) {
-        applications += u64::from(step.rows);
-        for &app in plan.lanes(step) {
-            let sig = graph.arena.app(app).sig;
+        nodes += u64::from(step.rows);
+        for &node in plan.lanes(step) {
+            let sig = graph.arena.node(node).sig;
             signatures.insert(sig);
             if let Callee::Cell(cell) = graph.sigs.get(sig).callee {
                 cells.insert(cell);
             }
         }
     }
-    Shape { applications, cells: cells.len(), signatures: signatures.len() }
+    Shape { nodes, cells: cells.len(), signatures: signatures.len() }
 }
 
 /// How far the plan is above its bound, and whether that proves anything.
@@ -147,14 +147,14 @@ fn print_header(
     let (plan, shape) = (&planned.plan, shape(graph, &planned.plan));
     let certificate = &plan.certificate;
     let largest = computing(plan).map(|(_, step)| step.rows).max().unwrap_or(0);
-    let mean = shape.applications as f64 / f64::from(certificate.batches.max(1));
-    let reads = certificate.direct + certificate.tabled;
+    let mean = shape.nodes as f64 / f64::from(certificate.batches.max(1));
+    let reads = certificate.direct + certificate.gathered;
     writeln!(
         console,
         "{}   {}, {} of {}, {}      module {}  {}",
         args.graph,
         plural(graph.instances() as u64, "instance"),
-        plural(shape.applications, "application"),
+        plural(shape.nodes, "node"),
         plural(shape.cells as u64, "cell"),
         plural(shape.signatures as u64, "signature"),
         graph.module.name,
@@ -168,24 +168,24 @@ fn print_header(
         certificate.bound,
         gap_in_words(plan)
     )?;
-    let applications = count(shape.applications);
-    writeln!(console, "rows        {applications}  mean {mean:.1} a step, largest {}", count(largest))?;
+    let nodes = count(shape.nodes);
+    writeln!(console, "rows        {nodes}  mean {mean:.1} a step, largest {}", count(largest))?;
     writeln!(
         console,
         "operands    {} rows: {} in place, {} read through tables; {} rows copied",
         count(reads),
         count(certificate.direct),
-        count(certificate.tabled),
+        count(certificate.gathered),
         count(certificate.copied),
     )?;
-    let per_app = planned.took / (shape.applications.max(1) as u32);
-    let per_app = match console.millis(per_app) {
-        Some(_) => format!("{} ns", per_app.as_nanos()),
+    let per_node = planned.took / (shape.nodes.max(1) as u32);
+    let per_node = match console.millis(per_node) {
+        Some(_) => format!("{} ns", per_node.as_nanos()),
         None => "..".to_owned(),
     };
     writeln!(
         console,
-        "memory      {} of slabs ({} without reuse)       planned in {} ({per_app} an application)",
+        "memory      {} of slabs ({} without reuse)       planned in {} ({per_node} a node)",
         bytes_in_words(certificate.slab_bytes),
         bytes_in_words(planned.without_reuse),
         console.time(planned.took),
@@ -284,11 +284,11 @@ fn print_json(
     let certificate = &plan.certificate;
     let answer = json!({
         "graph": args.graph, "module": graph.module.name, "structure": format!("{:032x}", plan.structure),
-        "instances": graph.instances(), "applications": shape.applications, "cells": shape.cells,
+        "instances": graph.instances(), "nodes": shape.nodes, "cells": shape.cells,
         "signatures": shape.signatures, "policy": args.wish.wish().policy.to_string(),
         "why": planned.batches.why.to_string(), "batches": certificate.batches,
         "reverse_batches": certificate.reverse_batches, "bound": certificate.bound,
-        "gap": certificate.gap(), "direct_rows": certificate.direct, "table_rows": certificate.tabled,
+        "gap": certificate.gap(), "direct_rows": certificate.direct, "table_rows": certificate.gathered,
         "copied_rows": certificate.copied, "slab_bytes": certificate.slab_bytes,
         "slab_bytes_without_reuse": planned.without_reuse, "planning_ms": console.millis(planned.took),
         "passes": rewritten.told, "verified": rewritten.checked,

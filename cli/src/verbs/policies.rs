@@ -142,7 +142,7 @@ fn print(
             } else {
                 format!("{:.0} %", line.gap() * 100.0)
             },
-            line.over(|planned| planned.plan.certificate.tabled as f64).words(graphs),
+            line.over(|planned| planned.plan.certificate.gathered as f64).words(graphs),
             line.over(|planned| planned.plan.certificate.copied as f64).words(graphs),
             bytes_in_words(line.over(|planned| planned.plan.certificate.slab_bytes as f64).mean as u64),
             console.time(line.took()),
@@ -195,7 +195,7 @@ fn reasons(whys: &[&Why]) -> String {
         let times = match members[0] {
             Why::SearchDoesNotPay { .. } => {
                 let [saved, spent] = ranges(members);
-                format!(", it would save {saved} of playing and cost {spent} of planning")
+                format!(", it would save {saved} of executing and cost {spent} of planning")
             }
             Why::BatchingDoesNotPay { .. } => {
                 let [one, many] = ranges(members);
@@ -239,7 +239,7 @@ fn print_json(
         let why: Vec<String> = line.plans.iter().map(|planned| planned.batches.why.to_string()).collect();
         json!({
             "policy": line.policy.to_string(), "batches": line.batches(), "gap": line.gap(),
-            "table_rows": line.over(|planned| planned.plan.certificate.tabled as f64),
+            "table_rows": line.over(|planned| planned.plan.certificate.gathered as f64),
             "direct_rows": line.over(|planned| planned.plan.certificate.direct as f64),
             "copied_rows": line.over(|planned| planned.plan.certificate.copied as f64),
             "slab_bytes": line.over(|planned| planned.plan.certificate.slab_bytes as f64),
@@ -264,7 +264,7 @@ mod tests {
         let all = [search(3e3, 31e3), Why::BoundMet, search(10e3, 26e3), search(4e3, 27e3)];
         assert_eq!(
             reasons(&all.iter().collect::<Vec<_>>()),
-            "searching further does not pay (3 of 4 graphs, it would save 3.0 to 10.0 µs of playing and cost \
+            "searching further does not pay (3 of 4 graphs, it would save 3.0 to 10.0 µs of executing and cost \
              26.0 to 31.0 µs of planning); or met the lower bound: no order has fewer batches (1 of 4 graphs)"
         );
         assert_eq!(reasons(&[&all[0]]), all[0].to_string(), "one graph has its own numbers");

@@ -1,8 +1,8 @@
 //! `reduce`: makes a graph smaller while a command still fails on it.
 //!
 //! Two moves, tried until neither helps or the runs are spent: outputs are dropped, halves first and
-//! single ones last; an output is replaced by the values that its application reads, which takes the
-//! application away. After each move, whatever no output needs is dropped, and with it instances.
+//! single ones last; an output is replaced by the values that its node reads, which takes the
+//! node away. After each move, whatever no output needs is dropped, and with it instances.
 //! The search works on the JSON document, whose reader verifies: no candidate breaks a rule.
 
 mod declarations;
@@ -43,7 +43,7 @@ pub fn reduce(args: &ReduceArgs, console: &mut Console<'_>) -> Result<Answer, Fa
         console,
         "wrote {}: {} of {}, after {}",
         args.output,
-        plural(smallest.arena.len() as u64, "application"),
+        plural(smallest.arena.len() as u64, "node"),
         plural(smallest.instances() as u64, "instance"),
         plural(u64::from(search.runs), "run"),
     )?;
@@ -201,38 +201,38 @@ fn with_outputs(graph: &GraphData, wanted: &[(ValueId, bool)]) -> Result<Option<
     }
     let mut needed = vec![false; graph.arena.len()];
     wanted.iter().for_each(|(value, _)| needed[graph.arena.producer(*value).index()] = true);
-    for app in graph.arena.ids().rev() {
-        if needed[app.index()] {
-            for value in graph.arena.operands(app).iter().filter_map(|operand| operand.as_value()) {
+    for node in graph.arena.ids().rev() {
+        if needed[node.index()] {
+            for value in graph.arena.operands(node).iter().filter_map(|operand| operand.as_value()) {
                 needed[graph.arena.producer(value).index()] = true;
             }
         }
     }
     let mut document: Json = serde_json::from_slice(&graph_json(graph)?)
         .map_err(|error| Failure::input(format!("the graph's own JSON does not read back: {error}")))?;
-    let (mut values, mut apps) = (vec![0u64; graph.arena.values()], vec![0u64; graph.arena.len() + 1]);
+    let (mut values, mut nodes) = (vec![0u64; graph.arena.values()], vec![0u64; graph.arena.len() + 1]);
     let mut next = (0u64, 0u64);
-    for app in graph.arena.ids() {
-        apps[app.index()] = next.0;
-        if needed[app.index()] {
+    for node in graph.arena.ids() {
+        nodes[node.index()] = next.0;
+        if needed[node.index()] {
             next.0 += 1;
-            for value in graph.arena.results(app) {
+            for value in graph.arena.results(node) {
                 values[value] = next.1;
                 next.1 += 1;
             }
         }
     }
-    apps[graph.arena.len()] = next.0;
-    if let Some(list) = document["applications"].as_array_mut() {
+    nodes[graph.arena.len()] = next.0;
+    if let Some(list) = document["nodes"].as_array_mut() {
         let mut needed = needed.iter();
         list.retain(|_| needed.next().copied().unwrap_or(false));
-        for application in list {
-            for result in application["results"].as_array_mut().into_iter().flatten() {
+        for node in list {
+            for result in node["results"].as_array_mut().into_iter().flatten() {
                 if let Some(value) = result.as_u64() {
                     *result = json!(values[value as usize]);
                 }
             }
-            for operand in application["operands"].as_array_mut().into_iter().flatten() {
+            for operand in node["operands"].as_array_mut().into_iter().flatten() {
                 if let Some(value) = operand.get("value").and_then(Json::as_u64) {
                     operand["value"] = json!(values[value as usize]);
                 }
@@ -244,8 +244,8 @@ fn with_outputs(graph: &GraphData, wanted: &[(ValueId, bool)]) -> Result<Option<
         .cuts
         .iter()
         .zip(ends)
-        .filter(|(cut, end)| apps[cut.first as usize] < apps[*end])
-        .map(|(cut, _)| json!({"first": apps[cut.first as usize], "key": cut.key}))
+        .filter(|(cut, end)| nodes[cut.first as usize] < nodes[*end])
+        .map(|(cut, _)| json!({"first": nodes[cut.first as usize], "key": cut.key}))
         .collect();
     document["cuts"] = Json::Array(cuts);
     let outputs = wanted.iter().enumerate().map(|(number, (value, loss))| {
@@ -256,7 +256,11 @@ fn with_outputs(graph: &GraphData, wanted: &[(ValueId, bool)]) -> Result<Option<
     let kept = |value: &ValueId| needed[graph.arena.producer(*value).index()];
     document["shared"] =
         graph.shared.iter().filter(|value| kept(value)).map(|value| json!(values[value.index()])).collect();
-    document["alone"] =
-        graph.alone.iter().filter(|app| needed[app.index()]).map(|app| json!(apps[app.index()])).collect();
+    document["alone"] = graph
+        .alone
+        .iter()
+        .filter(|node| needed[node.index()])
+        .map(|node| json!(nodes[node.index()]))
+        .collect();
     Ok(GraphData::from_json(&document.to_string()).ok())
 }

@@ -1,6 +1,6 @@
 //! `run`: a model of the catalogue, batched against one by one, on the CPU or on a GPU.
 //!
-//! *One by one* is the same kernels on the same packed weights, one application after another (policy
+//! *One by one* is the same kernels on the same packed weights, one node after another (policy
 //! `none`), warm, its plan made beforehand at no cost; both take turns, so that a busy machine hurts
 //! them alike, and the medians stand beside each other. Results are compared as integers.
 
@@ -17,17 +17,17 @@ use crate::planning;
 use crate::words::{count, plural, table};
 use autobatch::ir::graph::GraphData;
 use autobatch::ir::id::ValueId;
-use autobatch::ir::plan::check::{Wanted, check as prove};
 use autobatch::ir::plan::{Plan, Verified};
 use autobatch::prelude::*;
 use autobatch_models::catalogue::{self, Problem};
+use autobatch_oracle::check::{Wanted, check as prove};
 use autobatch_planner::{Planner, Request};
-use device::AnyPlayer;
+use device::AnyExecutor;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Pictures of graphs with more applications than this are of their first instances.
+/// Pictures of graphs with more nodes than this are of their first instances.
 const DRAWN: usize = 3000;
 
 /// Runs a model.
@@ -55,12 +55,12 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     let same = batched.outputs.iter().map(|x| x.to_bits()).eq(expected.outputs.iter().map(|x| x.to_bits()));
     head(args, &problem, &runner, console)?;
     let plan = runner.plan.take().ok_or_else(|| Failure::input("nothing was planned"))?;
-    let applications: u64 = computing(&plan).map(|(_, step)| u64::from(step.rows)).sum();
+    let nodes: u64 = computing(&plan).map(|(_, step)| u64::from(step.rows)).sum();
     let certificate = &plan.certificate;
     writeln!(
         console,
         "plan      {} -> {}, bound {}, {}; {} copied; {}\n",
-        plural(applications, "application"),
+        plural(nodes, "node"),
         plural(certificate.batches.into(), "batch"),
         certificate.bound,
         gap_in_words(&plan),
@@ -71,7 +71,7 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     let what = count(batched.outputs.len() as u64);
     let verdict = if same { "yes" } else { "NO" };
     writeln!(console, "same bits         {verdict}, all {what} numbers (compared as integers)")?;
-    if !runner.player.is_cpu() {
+    if !runner.executor.is_cpu() {
         let off = runner.off_the_cpu(&batched.outputs)?;
         writeln!(console, "beside the cpu    off by {off:.1e} of the largest number, one by one")?;
     }
@@ -104,7 +104,7 @@ fn head(
         count(instances as u64),
         entry.unit,
     )?;
-    writeln!(console, "device    {}    (autobatch devices)", runner.player.in_words())?;
+    writeln!(console, "device    {}    (autobatch devices)", runner.executor.in_words())?;
     Ok(())
 }
 
@@ -121,7 +121,7 @@ fn times(
         known.push(runner.step(Some(single))?.times);
     }
     let mut rows = vec![["", "one by one", "batched", ""].map(str::to_owned).to_vec()];
-    for (part, name) in ["emit", "plan", "play"].iter().enumerate() {
+    for (part, name) in ["emit", "plan", "execute"].iter().enumerate() {
         let of = |times: &Times| times[part];
         let alone = if *name == "plan" { "-".to_owned() } else { console.time(median(&known, of)) };
         rows.push(vec![(*name).to_owned(), alone, console.time(median(&fresh, of)), String::new()]);
@@ -150,13 +150,13 @@ fn median(rounds: &[Times], part: impl Fn(&Times) -> Duration) -> Duration {
 /// Proves the plan of the graph whose outputs have names.
 fn proof(graph: &GraphData, plan: &Verified<Plan>, console: &mut Console<'_>) -> Result<bool, Failure> {
     let proof = prove(plan, graph, Wanted { values: &[], training: false });
-    let applications: u64 = computing(plan).map(|(_, step)| u64::from(step.rows)).sum();
-    let reads = plan.certificate.direct + plan.certificate.tabled;
+    let nodes: u64 = computing(plan).map(|(_, step)| u64::from(step.rows)).sum();
+    let reads = plan.certificate.direct + plan.certificate.gathered;
     match &proof {
         Ok(_) => writeln!(
             console,
             "check             proven: {}, {}",
-            plural(applications, "application"),
+            plural(nodes, "node"),
             plural(reads, "operand read")
         )?,
         Err(disagreements) => writeln!(console, "check             not proven: {disagreements}")?,
@@ -204,7 +204,7 @@ fn write_files(
 /// Two values of one kernel that different steps make: the question that people ask first.
 fn apart(plan: &Plan, graph: &GraphData) -> Option<[ValueId; 2]> {
     let first = |step: &autobatch::ir::plan::Step| {
-        plan.lanes(step).first().map(|&app| ValueId::new(graph.arena.results(app).start))
+        plan.lanes(step).first().map(|&node| ValueId::new(graph.arena.results(node).start))
     };
     let steps: Vec<_> = computing(plan).map(|(_, step)| step).collect();
     let later = |number: usize| steps[number + 1..].iter().find(|step| step.kernel == steps[number].kernel);
@@ -212,7 +212,7 @@ fn apart(plan: &Plan, graph: &GraphData) -> Option<[ValueId; 2]> {
     Some([first(steps[number])?, first(later(number)?)?])
 }
 
-/// How long emitting, planning and playing took.
+/// How long emitting, planning and executing took.
 type Times = [Duration; 3];
 
 /// What a step gave, and how long it took.
@@ -221,13 +221,13 @@ struct Stepped {
     times: Times,
 }
 
-/// Emits, plans and plays all instances.
+/// Emits, plans and executes all instances.
 struct Runner<'p> {
     problem: &'p Problem,
     graph: Graph,
     weights: Weights,
     planner: Planner,
-    player: AnyPlayer,
+    executor: AnyExecutor,
     instances: usize,
     /// The last plan that was made.
     plan: Option<Verified<Plan>>,
@@ -240,7 +240,7 @@ impl<'p> Runner<'p> {
             graph: Graph::new(&problem.module),
             weights: Weights::init(&problem.module, args.model.seed),
             planner: Planner::new(planning::policy(&args.model.policy)?),
-            player: AnyPlayer::new(&args.model.device, args.threads)?,
+            executor: AnyExecutor::new(&args.model.device, args.threads)?,
             instances: problem.workload.instances().min(problem.batch),
             plan: None,
         })
@@ -263,7 +263,7 @@ impl<'p> Runner<'p> {
         made(planner, &self.graph.data(), &wanted)
     }
 
-    /// Emits, plans unless a plan is given, plays and reads.
+    /// Emits, plans unless a plan is given, executes and reads.
     fn step(&mut self, known: Option<&Verified<Plan>>) -> Result<Stepped, Failure> {
         let start = Instant::now();
         let wanted = self.emit()?;
@@ -275,7 +275,7 @@ impl<'p> Runner<'p> {
         };
         let planned = Instant::now();
         let plan = known.or(fresh.as_ref()).ok_or_else(|| Failure::input("nothing was planned"))?;
-        let outputs = self.player.play(plan, &self.weights, &data)?;
+        let outputs = self.executor.execute(plan, &self.weights, &data)?;
         let times = [emitted - start, planned - emitted, planned.elapsed()];
         drop(data);
         self.plan = fresh.or(self.plan.take());
@@ -287,7 +287,7 @@ impl<'p> Runner<'p> {
         let wanted = self.emit()?;
         let data = self.graph.data();
         let plan = made(&mut self.planner, &data, &wanted)?;
-        let expected = AnyPlayer::new(&Device::Cpu, 0)?.play(&plan, &self.weights, &data)?;
+        let expected = AnyExecutor::new(&Device::Cpu, 0)?.execute(&plan, &self.weights, &data)?;
         let largest = expected.iter().fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));
         let off = found.iter().zip(&expected).map(|(a, b)| (a - b).abs() / largest);
         Ok(off.fold(0.0, |most, off| if off.is_nan() { f32::INFINITY } else { most.max(off) }))

@@ -13,7 +13,7 @@ use crate::{picture, planning, spell};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::Plan;
-use autobatch_planner::Nodes;
+use autobatch_planner::Jobs;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -99,12 +99,12 @@ pub(super) fn graph_json(graph: &GraphData) -> Result<Vec<u8>, Failure> {
     Ok(text.into_bytes())
 }
 
-/// A graph in a few lines: how many applications need a step, by what they have in common.
+/// A graph in a few lines: how many nodes need a step, by what they have in common.
 fn graph_summary(graph: &GraphData) -> String {
-    let nodes = Nodes::new(graph, &[]);
+    let nodes = Jobs::new(graph, &[]);
     let mut by_signature: BTreeMap<SigId, u64> = BTreeMap::new();
-    for &app in nodes.apps() {
-        *by_signature.entry(graph.arena.app(app).sig).or_default() += 1;
+    for &node in nodes.nodes() {
+        *by_signature.entry(graph.arena.node(node).sig).or_default() += 1;
     }
     let mut text = String::new();
     let _ = writeln!(
@@ -113,22 +113,22 @@ fn graph_summary(graph: &GraphData) -> String {
         graph.module.name,
         brief(graph.structure()),
         plural(graph.instances() as u64, "instance"),
-        plural(nodes.apps().len() as u64, "application"),
+        plural(nodes.nodes().len() as u64, "node"),
         plural(by_signature.len() as u64, "signature"),
         plural(graph.outputs.len() as u64, "output"),
     );
-    let rest = (graph.arena.len() - nodes.apps().len()) as u64;
+    let rest = (graph.arena.len() - nodes.nodes().len()) as u64;
     let _ = writeln!(
         text,
         "  and {} without a step: constants, inputs, parameters, lists and what no output needs",
-        plural(rest, "application")
+        plural(rest, "node")
     );
     let mut rows: Vec<(u64, String)> =
-        by_signature.into_iter().map(|(sig, apps)| (apps, spell::signature(graph, sig))).collect();
+        by_signature.into_iter().map(|(sig, nodes)| (nodes, spell::signature(graph, sig))).collect();
     rows.sort_by(|(few, a), (many, b)| many.cmp(few).then_with(|| a.cmp(b)));
     let skipped = rows.len().saturating_sub(SIGNATURES);
-    for (apps, signature) in rows.into_iter().take(SIGNATURES) {
-        let _ = writeln!(text, "  {signature}: {}", plural(apps, "application"));
+    for (nodes, signature) in rows.into_iter().take(SIGNATURES) {
+        let _ = writeln!(text, "  {signature}: {}", plural(nodes, "node"));
     }
     if skipped > 0 {
         let _ = writeln!(text, "  .. and {}", plural(skipped as u64, "more signature"));

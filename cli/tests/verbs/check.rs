@@ -24,7 +24,7 @@ fn a_plan_for_training_is_proven_and_says_what_was_proven_how() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/files/handwritten");
     let (graph, plan) = (format!("{folder}/tree.graph"), format!("{folder}/tree.plan"));
     let said = says(&["check", &graph, &plan]);
-    assert!(said.starts_with("proven: ") && said.contains("10 applications"), "{said}");
+    assert!(said.starts_with("proven: ") && said.contains("10 nodes"), "{said}");
     assert!(
         said.contains("reverse by structure: 2 losses, gradients of 4 parameters and 0 values"),
         "{said}"

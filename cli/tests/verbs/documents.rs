@@ -43,7 +43,7 @@ fn every_document_says_what_the_text_says() {
                 "/batches",
                 "/bound",
                 "/instances",
-                "/applications",
+                "/nodes",
                 "/cells",
                 "/signatures",
                 "/direct_rows",
@@ -146,7 +146,7 @@ fn what_never_ends_is_an_error_of_every_reader() {
         &["plan", ORDER, "--policy", "fsm:/dev/zero"],
         &["check", ORDER, zero],
         &["diff", zero, ORDER],
-        &["play", NAMES, "--weights", zero],
+        &["execute", NAMES, "--weights", zero],
         &["train", "names", "--resume", zero],
     ] {
         let output = autobatch(words);

@@ -36,7 +36,7 @@ fn lattices_sum_lists_of_any_length_in_one_signature() {
 #[test]
 fn several_cells_make_trees_harder() {
     let (one, three) = (facts("trees", &[]), facts("trees", &["--cells", "3"]));
-    assert_eq!(one["applications"], three["applications"]);
+    assert_eq!(one["nodes"], three["nodes"]);
     assert!(three["bound"].as_u64() > one["bound"].as_u64(), "{} {}", one["bound"], three["bound"]);
 }
 
@@ -62,7 +62,7 @@ fn a_minibatch_that_the_data_does_not_have_is_refused() {
     std::fs::write(&data, "(3 (2 a) (3 b))\n(1 (2 c) (1 d))\n").expect("the scratch folder is there");
     let path = scratch("two.graph");
     let said = says(&["emit", "trees", "--data", &data, "--instances", "2", "--hidden", "2", "-o", &path]);
-    assert!(said.contains("2 instances, 8 applications, of which 8 need a step"), "{said}");
+    assert!(said.contains("2 instances, 8 nodes, of which 8 need a step"), "{said}");
     let said = says(&["emit", "trees", "--data", &data, "--instances", "2", "--batch", "1", "-o", &path]);
     insta::assert_snapshot!(said);
 }

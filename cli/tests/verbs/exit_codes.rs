@@ -80,7 +80,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_done() {
             "expected a model's name, perhaps after `sweep`, `peak` or `threads`, found `peak`",
         ),
         (&["bench", "b", "--threads", "1025"], "threads must be 0 to 1024, found 1025"),
-        (&["play", NAMES, "-o", "x.json", "--trace", "x.json"], "x.json is named for two outputs"),
+        (&["execute", NAMES, "-o", "x.json", "--trace", "x.json"], "x.json is named for two outputs"),
         (&["plan", NAMES, "-o", "x.xyz"], "x.xyz: no form of plans has this extension"),
         (&["show", NAMES, "-o", "x.xyz"], "x.xyz: no form of graphs has this extension"),
         (&["show", NAMES, "--format", "json", "-o", "x.abg"], "x.abg: another form than --format json"),
@@ -88,10 +88,10 @@ fn what_makes_no_sense_is_refused_before_anything_is_done() {
         (&["show", NAMES, "--rows", "batch"], "--rows says how to plan, and only for the picture"),
         (&["explain", &plan, "--policy", "depth"], "--policy says how to plan, and"),
         (&["explain", &plan, "--why", "%1", "%2", "--mode", "train"], "--mode says how to plan, and"),
-        (&["play", NAMES, &plan, "--policy", "depth"], "--policy says how to plan, and"),
-        (&["play", NAMES, "-o", "x.csv"], "x.csv: outputs have no such form"),
-        (&["play", NAMES, "-o", "-", "--trace", "-"], "-o - and --trace - both write to standard output"),
-        (&["play", NAMES, "-o", "-", "--counters"], "-o - and --counters both write to standard output"),
+        (&["execute", NAMES, &plan, "--policy", "depth"], "--policy says how to plan, and"),
+        (&["execute", NAMES, "-o", "x.csv"], "x.csv: outputs have no such form"),
+        (&["execute", NAMES, "-o", "-", "--trace", "-"], "-o - and --trace - both write to standard output"),
+        (&["execute", NAMES, "-o", "-", "--counters"], "-o - and --counters both write to standard output"),
         (&["emit", "bilstm", "--cells", "3"], "--cells is no option of bilstm"),
         (&["emit", "trees", "--nodes", "3"], "--nodes is no option of trees"),
         (&["emit", "lattice", "--every-node"], "--every-node is no option of lattice"),
@@ -115,8 +115,8 @@ fn outputs_never_take_the_place_of_what_is_read() {
     for words in [
         &["plan", &graph, "-o", &graph][..],
         &["plan", &graph, "-o", &scratch("./kept.json")],
-        &["play", &graph, "-o", &graph],
-        &["play", &graph, "--trace", &graph],
+        &["execute", &graph, "-o", &graph],
+        &["execute", &graph, "--trace", &graph],
         &["show", &graph, "-o", &graph],
         &["fsm-train", &graph, "-o", &graph],
         &["reduce", &graph, "-o", &graph, "--", "false"],
@@ -172,7 +172,7 @@ fn variables_that_are_empty_say_nothing_and_wrong_ones_are_named() {
         assert_eq!(output.status.code(), Some(3), "{name}");
     }
     let names = std::path::absolute(NAMES).expect("there is a working folder");
-    let output = with(&[("AUTOBATCH_CPU", "zebra")], &["play", &names.to_string_lossy()]);
+    let output = with(&[("AUTOBATCH_CPU", "zebra")], &["execute", &names.to_string_lossy()]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.starts_with("error: unknown instruction set `zebra`"), "{said}");
 }
@@ -254,7 +254,7 @@ fn devices_say_which_is_the_best_and_doctor_refuses_what_is_none() {
     let output = autobatch(&["doctor", "gpu:1000"]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("play on the cpu"), "{said}");
+    assert!(said.contains("execute on the cpu"), "{said}");
 }
 
 #[test]

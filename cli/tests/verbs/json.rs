@@ -78,7 +78,7 @@ fn every_question_of_explain_in_numbers() {
     assert_eq!(lanes["instances"][0]["instance"], 1, "the longest comes first");
     assert_eq!(lanes["instances"][0]["cells"][0]["labels"], serde_json::json!(["#18"]));
     let site = answer(&["explain", NAMES, "--site", "src/names.rs:24", "--json"]);
-    assert_eq!(site["wrote"][0]["applications"], 8);
+    assert_eq!(site["wrote"][0]["nodes"], 8);
     let gathers = answer(&["explain", ORDER, "--policy", "none", "--gathers", "--json"]);
     has(&gathers, &["through_tables", "table_rows", "direct_rows", "copies", "copied_rows"]);
 }
@@ -88,7 +88,7 @@ fn proofs_and_differences_in_numbers() {
     let (plan, other) =
         (planned(ORDER, "json_auto.plan", &[]), planned(ORDER, "json_depth.plan", &["--policy", "depth"]));
     let proof = answer(&["check", ORDER, &plan, "--json"]);
-    assert_eq!((&proof["proven"], &proof["applications"]), (&Json::Bool(true), &Json::from(15)));
+    assert_eq!((&proof["proven"], &proof["nodes"]), (&Json::Bool(true), &Json::from(15)));
     let refuted = answer(&["check", NAMES, &plan, "--json"]);
     assert_eq!(refuted["proven"], false);
     assert!(refuted["disagreements"].is_string(), "{refuted:#}");

@@ -81,7 +81,7 @@ fn two_plans_differ_in_steps_and_kernels() {
 }
 
 #[test]
-fn two_graphs_differ_in_applications() {
+fn two_graphs_differ_in_nodes() {
     insta::assert_snapshot!(says(&["diff", NAMES, ORDER]));
 }
 

@@ -7,6 +7,7 @@ mod check;
 mod diff;
 mod documents;
 mod emit;
+mod execute;
 mod exit_codes;
 mod json;
 mod learn;
@@ -14,7 +15,6 @@ mod look;
 mod measure;
 mod passes;
 mod pictures;
-mod play;
 mod reduce;
 mod why;
 

@@ -26,12 +26,12 @@ fn attribute(tag: &str, name: &str) -> Option<f64> {
 }
 
 #[test]
-fn every_application_with_a_step_is_a_dot_in_its_column() {
+fn every_node_with_a_step_is_a_dot_in_its_column() {
     let svg = says(&["show", ORDER, "--format", "svg"]);
     well_formed(&svg);
     let dots = svg.lines().filter(|line| line.contains("<circle") && line.contains("<title>")).count();
     assert_eq!(dots, 15, "{svg}");
-    assert!(svg.contains(">order: 15 applications in 10 batches<"), "{svg}");
+    assert!(svg.contains(">order: 15 nodes in 10 batches<"), "{svg}");
     assert!(svg.contains("bound 10, gap 0 %"));
 }
 

@@ -4,7 +4,7 @@ use super::modules::{RawArena, RawModule, read_arena};
 use super::tables::RawTables;
 use super::{Blob, Kind, LoadError, Text, open, read_file, seal};
 use crate::graph::{Bindings, Cut, GraphData, Output, OutputKind};
-use crate::id::{AppId, ValueId};
+use crate::id::{NodeId, ValueId};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ struct RawGraph<'a> {
     /// What the graph's tables hold after the module's.
     tables: RawTables<'a>,
     arena: RawArena<'a>,
-    /// First application, whether there is a key, its lower and upper half.
+    /// First node, whether there is a key, its lower and upper half.
     cuts: Blob<'a>,
     /// The names of outputs, end to end.
     text: Blob<'a>,
@@ -50,7 +50,7 @@ impl<'a> RawGraph<'a> {
                 sites.items().get(module.sites.items().len()..).unwrap_or_default(),
             ),
             arena: RawArena {
-                apps: Blob::plain(arena.apps()),
+                nodes: Blob::plain(arena.nodes()),
                 operands: Blob::plain(arena.operand_pool()),
                 value_types: Blob::plain(arena.value_types()),
             },
@@ -78,7 +78,7 @@ impl RawGraph<'_> {
         let mut data = GraphData::new(Arc::new(module));
         self.tables.append(&mut data.types, &mut data.sigs, &mut data.sites)?;
         data.arena = read_arena(
-            self.arena.apps.reader("applications")?,
+            self.arena.nodes.reader("nodes")?,
             self.arena.operands.reader("operands")?,
             self.arena.value_types.reader("value types")?,
         )?;
@@ -88,7 +88,7 @@ impl RawGraph<'_> {
         let shared = self.shared.reader("shared marks")?;
         data.shared = shared.members(|word| ValueId::try_new(one_below(word)?))?;
         let alone = self.alone.reader("alone marks")?;
-        data.alone = alone.members(|word| AppId::try_new(one_below(word)?))?;
+        data.alone = alone.members(|word| NodeId::try_new(one_below(word)?))?;
         data.bindings = Bindings {
             words: self.words.reader("bound words")?.members(Some)?,
             floats: self.floats.reader("bound floats")?.members(|word| Some(f32::from_bits(word)))?,

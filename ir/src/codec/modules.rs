@@ -2,7 +2,7 @@
 
 use super::tables::{RawTables, read_type, type_words};
 use super::{Blob, Kind, LoadError, Text, Words, open, read_file, seal};
-use crate::graph::{App, Arena, Operand};
+use crate::graph::{Arena, Node, Operand};
 use crate::id::{SigId, SiteId, TypeId, ValueId};
 use crate::module::{Body, CellDecl, Export, Init, Module, ParamDecl, ParamKind};
 use crate::types::Types;
@@ -24,9 +24,9 @@ pub(super) struct RawModule<'a> {
     /// Given initial values, end to end.
     values: Blob<'a>,
     /// Length of the name, site, ports, noise, then counts of parameter ports, results,
-    /// applications, operands and values; then parameter types and results.
+    /// nodes, operands and values; then parameter types and results.
     cells: Blob<'a>,
-    /// The applications, operands and value types of all bodies, end to end.
+    /// The nodes, operands and value types of all bodies, end to end.
     arenas: RawArena<'a>,
     /// Length of the name, signature.
     exports: Blob<'a>,
@@ -37,14 +37,14 @@ pub(super) struct RawModule<'a> {
 pub(super) struct RawArena<'a> {
     /// Four words each; ids are stored as in memory, one above their index.
     #[serde(borrow)]
-    pub(super) apps: Blob<'a>,
+    pub(super) nodes: Blob<'a>,
     pub(super) operands: Blob<'a>,
     pub(super) value_types: Blob<'a>,
 }
 
 impl RawArena<'_> {
     pub(super) fn len(&self) -> usize {
-        self.apps.len() + self.operands.len() + self.value_types.len()
+        self.nodes.len() + self.operands.len() + self.value_types.len()
     }
 }
 
@@ -54,18 +54,18 @@ fn stored<T>(word: u32, id: impl Fn(usize) -> Option<T>) -> Option<T> {
 }
 
 pub(super) fn read_arena(
-    mut apps: Words<'_>,
+    mut nodes: Words<'_>,
     operands: Words<'_>,
     value_types: Words<'_>,
 ) -> Result<Arena, LoadError> {
-    let count = apps.records(4)?;
+    let count = nodes.records(4)?;
     let mut read = Vec::with_capacity(count);
     for _ in 0..count {
-        let [sig, operands, results, site] = apps.array()?;
+        let [sig, operands, results, site] = nodes.array()?;
         let (Some(sig), Some(site)) = (stored(sig, SigId::try_new), stored(site, SiteId::try_new)) else {
-            return Err(LoadError::malformed("an application has no signature or site"));
+            return Err(LoadError::malformed("a node has no signature or site"));
         };
-        read.push(App { sig, operands, results, site });
+        read.push(Node { sig, operands, results, site });
     }
     let operands = operands.members(|word| Some(Operand::from_word(word)))?;
     let value_types = value_types.members(|word| stored(word, TypeId::try_new))?;
@@ -87,7 +87,7 @@ impl<'a> RawModule<'a> {
             values.extend(given.iter().map(|value| value.to_bits()));
         }
         let mut cell_words = Vec::new();
-        let (mut apps, mut operands, mut value_types) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut nodes, mut operands, mut value_types) = (Vec::new(), Vec::new(), Vec::new());
         for CellDecl { name, body, site } in cells {
             let Body { ports, noise, param_types, arena, results } = body;
             text.push_str(name);
@@ -97,7 +97,7 @@ impl<'a> RawModule<'a> {
             cell_words.extend(counts.map(|count| count as u32));
             cell_words.extend(param_types.iter().map(|id| id.index() as u32));
             cell_words.extend(results.iter().map(|id| id.index() as u32));
-            apps.extend_from_slice(arena.apps());
+            nodes.extend_from_slice(arena.nodes());
             operands.extend_from_slice(pool);
             value_types.extend_from_slice(types);
         }
@@ -115,7 +115,7 @@ impl<'a> RawModule<'a> {
             values: Blob::words(&values),
             cells: Blob::words(&cell_words),
             arenas: RawArena {
-                apps: own(Blob::plain(&apps)),
+                nodes: own(Blob::plain(&nodes)),
                 operands: own(Blob::plain(&operands)),
                 value_types: own(Blob::plain(&value_types)),
             },
@@ -175,25 +175,25 @@ impl RawModule<'_> {
 
     fn read_cells(&self, text: &mut Text<'_>, module: &mut Module) -> Result<(), LoadError> {
         let mut words = self.cells.reader("cells")?;
-        let mut apps = self.arenas.apps.reader("applications of cells")?;
+        let mut nodes = self.arenas.nodes.reader("nodes of cells")?;
         let mut operands = self.arenas.operands.reader("operands of cells")?;
         let mut value_types = self.arenas.value_types.reader("value types of cells")?;
         while words.len() > 0 {
             let [name, site, ports, noise] = words.array()?;
-            let [param_types, results, app_count, operand_count, value_count] = words.array()?;
+            let [param_types, results, node_count, operand_count, value_count] = words.array()?;
             let noise = match noise {
                 0 => false,
                 1 => true,
                 _ => return Err(words.refused(noise)),
             };
-            let four = app_count.checked_mul(4).ok_or_else(|| apps.ended())?;
+            let four = node_count.checked_mul(4).ok_or_else(|| nodes.ended())?;
             let body = Body {
                 ports: ports as usize,
                 noise,
                 param_types: words.take(param_types)?.members(|word| TypeId::try_new(word as usize))?,
                 results: words.take(results)?.members(|word| ValueId::try_new(word as usize))?,
                 arena: read_arena(
-                    apps.take(four)?,
+                    nodes.take(four)?,
                     operands.take(operand_count)?,
                     value_types.take(value_count)?,
                 )?,
@@ -201,7 +201,7 @@ impl RawModule<'_> {
             let site = SiteId::try_new(site as usize).ok_or_else(|| words.refused(site))?;
             module.cells.push(CellDecl { name: text.take(name)?, body, site });
         }
-        apps.end()?;
+        nodes.end()?;
         operands.end()?;
         value_types.end()
     }

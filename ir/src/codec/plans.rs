@@ -3,12 +3,12 @@
 use super::kernels::{KernelWriter, RawKernels};
 use super::tables::{read_type, type_words};
 use super::{Blob, Kind, LoadError, Text, Words, open, read_file, seal};
-use crate::id::AppId;
+use crate::id::NodeId;
 use crate::module::ParamKind;
 use crate::plan::normal::check_names;
 use crate::plan::{
-    Certificate, Field, FieldId, Final, FinalPart, FinalSum, KernelId, Mode, Operand, Place, Plan,
-    PlanOutput, Slab, SlabId, SlabKind, Step, Store, StoreId, StoreKind, Verified,
+    Certificate, Field, FieldId, KernelId, Mode, Operand, Place, Plan, PlanOutput, Reduction, ReductionPart,
+    ReductionSum, Slab, SlabId, SlabKind, Step, Store, StoreId, StoreKind, Verified,
 };
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -42,9 +42,9 @@ struct RawPlan<'a> {
     /// Length of the name, field, row.
     outputs: Blob<'a>,
     /// Store, kind, four numbers of the block, how many parts.
-    finals: Blob<'a>,
+    reductions: Blob<'a>,
     /// Lanes, rows a lane, whether there is an x, then two operands.
-    final_parts: Blob<'a>,
+    reduction_parts: Blob<'a>,
     /// As [`updates`](super::updates) says.
     updates: Blob<'a>,
     update_names: Blob<'a>,
@@ -72,7 +72,7 @@ fn store_words(kind: StoreKind) -> [u32; 2] {
 fn slab_words(kind: SlabKind) -> [u32; 2] {
     match kind {
         SlabKind::Value => [0, 0],
-        SlabKind::App => [1, 0],
+        SlabKind::Node => [1, 0],
         SlabKind::Mirror(of) => [2, of.0],
     }
 }
@@ -116,16 +116,17 @@ impl<'a> RawPlan<'a> {
             store_args,
             lanes,
             tables,
-            finals,
+            reductions,
             updates,
             outputs,
             certificate,
         } = plan;
-        let Certificate { batches, reverse_batches, bound, copied, tabled, direct, slab_bytes } = certificate;
+        let Certificate { batches, reverse_batches, bound, copied, gathered, direct, slab_bytes } =
+            certificate;
         let mut head = vec![module.len() as u32, *mode as u32];
         head.extend([*structure as u64, (*structure >> 64) as u64].into_iter().flat_map(halves));
         head.extend([*words, *floats, *batches, *reverse_batches, *bound]);
-        head.extend([*copied, *tabled, *direct, *slab_bytes].into_iter().flat_map(halves));
+        head.extend([*copied, *gathered, *direct, *slab_bytes].into_iter().flat_map(halves));
         let mut text = module.clone();
         let mut store_blob = Vec::with_capacity(8 * stores.len());
         for Store { name, ty, kind } in stores {
@@ -153,12 +154,12 @@ impl<'a> RawPlan<'a> {
             text.push_str(name);
             output_blob.extend([name.len() as u32, field.0, *row]);
         }
-        let final_blob = finals.iter().flat_map(|Final { store, sum, parts }| {
+        let reduction_blob = reductions.iter().flat_map(|Reduction { store, sum, parts }| {
             let [kind, row, col, k, n] = sum_words(*sum);
             [store.0, kind, row, col, k, n, parts.len() as u32]
         });
-        let parts = finals.iter().flat_map(|sum| &sum.parts);
-        let part_blob = parts.flat_map(|FinalPart { lanes, each, x, dy }| {
+        let parts = reductions.iter().flat_map(|sum| &sum.parts);
+        let part_blob = parts.flat_map(|ReductionPart { lanes, each, x, dy }| {
             let head = [*lanes, *each, u32::from(x.is_some())];
             let x = x.map_or([0; 4], operand_words);
             head.into_iter().chain(x).chain(operand_words(*dy))
@@ -182,8 +183,8 @@ impl<'a> RawPlan<'a> {
             lanes: blob(lanes.iter().map(|lane| lane.index() as u32).collect()),
             tables: Blob::plain(tables),
             outputs: blob(output_blob),
-            finals: blob(final_blob.collect()),
-            final_parts: blob(part_blob.collect()),
+            reductions: blob(reduction_blob.collect()),
+            reduction_parts: blob(part_blob.collect()),
             updates: blob(update_blob),
             update_names: blob(update_names),
         }
@@ -221,9 +222,9 @@ impl RawPlan<'_> {
             operands: self.read_operands()?,
             places: self.read_places()?,
             store_args: self.store_args.reader("store arguments")?.members(|word| Some(StoreId(word)))?,
-            lanes: self.lanes.reader("lanes")?.members(|word| AppId::try_new(word as usize))?,
+            lanes: self.lanes.reader("lanes")?.members(|word| NodeId::try_new(word as usize))?,
             tables: self.tables.reader("tables")?.members(Some)?,
-            finals: self.read_finals()?,
+            reductions: self.read_reductions()?,
             updates: super::updates::read(&self.updates, &self.update_names)?,
             outputs: self.read_outputs(&mut text)?,
             certificate: Certificate {
@@ -231,7 +232,7 @@ impl RawPlan<'_> {
                 reverse_batches,
                 bound,
                 copied: long(0),
-                tabled: long(1),
+                gathered: long(1),
                 direct: long(2),
                 slab_bytes: long(3),
             },
@@ -257,7 +258,7 @@ impl RawPlan<'_> {
         records(&self.slabs, "slabs", |words, [kind, of, rows, start, end]| {
             let kind = match (kind, of) {
                 (0, 0) => SlabKind::Value,
-                (1, 0) => SlabKind::App,
+                (1, 0) => SlabKind::Node,
                 (2, of) => SlabKind::Mirror(SlabId(of)),
                 _ => return Err(words.refused(kind)),
             };
@@ -288,31 +289,36 @@ impl RawPlan<'_> {
         records(&self.operands, "operands", read_operand)
     }
 
-    fn read_finals(&self) -> Result<Vec<Final>, LoadError> {
-        let mut parts = records(&self.final_parts, "parts of finals", |words, record: [u32; 11]| {
+    fn read_reductions(&self) -> Result<Vec<Reduction>, LoadError> {
+        let mut parts = records(&self.reduction_parts, "parts of reductions", |words, record: [u32; 11]| {
             let [lanes, each, present, a, b, c, d, dy @ ..] = record;
             let x = match (present, [a, b, c, d]) {
                 (0, [0, 0, 0, 0]) => None,
                 (1, x) => Some(read_operand(words, x)?),
                 _ => return Err(words.refused(present)),
             };
-            Ok(FinalPart { lanes, each, x, dy: read_operand(words, dy)? })
+            Ok(ReductionPart { lanes, each, x, dy: read_operand(words, dy)? })
         })?
         .into_iter();
-        let finals = records(&self.finals, "finals", |words, [store, kind, row, col, k, n, count]| {
-            let sum = match kind {
-                0 => FinalSum::Wgrad { row, col, k, n },
-                1 => FinalSum::Colsum,
-                2 => FinalSum::Tgrad,
-                _ => return Err(words.refused(kind)),
-            };
-            if sum_words(sum) != [kind, row, col, k, n] || count as usize > parts.len() {
-                return Err(words.refused(count));
-            }
-            Ok(Final { store: StoreId(store), sum, parts: parts.by_ref().take(count as usize).collect() })
-        })?;
+        let reductions =
+            records(&self.reductions, "reductions", |words, [store, kind, row, col, k, n, count]| {
+                let sum = match kind {
+                    0 => ReductionSum::Wgrad { row, col, k, n },
+                    1 => ReductionSum::Colsum,
+                    2 => ReductionSum::Tgrad,
+                    _ => return Err(words.refused(kind)),
+                };
+                if sum_words(sum) != [kind, row, col, k, n] || count as usize > parts.len() {
+                    return Err(words.refused(count));
+                }
+                Ok(Reduction {
+                    store: StoreId(store),
+                    sum,
+                    parts: parts.by_ref().take(count as usize).collect(),
+                })
+            })?;
         match parts.next() {
-            None => Ok(finals),
+            None => Ok(reductions),
             Some(_) => Err(LoadError::malformed("a part belongs to no final")),
         }
     }
@@ -333,11 +339,11 @@ impl RawPlan<'_> {
     }
 }
 
-fn sum_words(sum: FinalSum) -> [u32; 5] {
+fn sum_words(sum: ReductionSum) -> [u32; 5] {
     match sum {
-        FinalSum::Wgrad { row, col, k, n } => [0, row, col, k, n],
-        FinalSum::Colsum => [1, 0, 0, 0, 0],
-        FinalSum::Tgrad => [2, 0, 0, 0, 0],
+        ReductionSum::Wgrad { row, col, k, n } => [0, row, col, k, n],
+        ReductionSum::Colsum => [1, 0, 0, 0, 0],
+        ReductionSum::Tgrad => [2, 0, 0, 0, 0],
     }
 }
 

@@ -109,7 +109,7 @@ fn the_recomputed_structure_is_the_emitted_one() {
         data.rehash();
         assert_eq!(data.structure(), emitted);
         data.shared.clear();
-        data.alone.push(crate::AppId::new(0));
+        data.alone.push(crate::NodeId::new(0));
         assert_ne!(data.structure(), emitted);
     }
 }
@@ -154,10 +154,10 @@ fn a_sealed_but_wrong_payload_is_malformed() {
 fn a_readable_but_unsound_graph_is_refused() {
     let mut data = sample();
     data.arena = {
-        let (apps, types) = (data.arena.apps().to_vec(), data.arena.value_types().to_vec());
+        let (nodes, types) = (data.arena.nodes().to_vec(), data.arena.value_types().to_vec());
         let mut operands = data.arena.operand_pool().to_vec();
         operands[0] = Operand::value(crate::ValueId::new(0));
-        crate::graph::Arena::from_parts(apps, operands, types).unwrap()
+        crate::graph::Arena::from_parts(nodes, operands, types).unwrap()
     };
     assert!(matches!(refusal(&data.to_bytes()), LoadError::Verify(_)));
 }

@@ -4,7 +4,7 @@ use super::plans::records;
 use super::{Blob, LoadError};
 use crate::plan::{KernelId, StoreId, Update, UpdateSource};
 
-/// Kind, kernel, whether touched rows only, how many sources and targets; then per source or target
+/// Kind, kernel, whether sparse rows only, how many sources and targets; then per source or target
 /// what it is and its number.
 pub(super) fn write(updates: &[Update]) -> [Vec<u32>; 2] {
     let (mut records, mut names) = (Vec::with_capacity(5 * updates.len()), Vec::new());

@@ -1,12 +1,12 @@
-//! The recorded applications: append-only, in topological order, a struct of arrays.
+//! The recorded nodes: append-only, in topological order, a struct of arrays.
 //!
-//! A graph and the body of a cell are the same arena. An application names only values that
-//! earlier applications made, so the order of the arena is a topological order. Operand lists live
-//! end to end in one pool; an application stores where its own begin, and they end where the next
-//! application's begin.
+//! A graph and the body of a cell are the same arena. A node names only values that
+//! earlier nodes made, so the order of the arena is a topological order. Operand lists live
+//! end to end in one pool; a node stores where its own begin, and they end where the next
+//! node's begin.
 
 use crate::graph::signature::Signatures;
-use crate::id::{AppId, MAX_INDEX, SigId, SiteId, TypeId, ValueId};
+use crate::id::{MAX_INDEX, NodeId, SigId, SiteId, TypeId, ValueId};
 use std::ops::Range;
 
 const TAG_SHIFT: u32 = 30;
@@ -22,7 +22,7 @@ pub struct Operand(u32);
 /// What an operand is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperandKind {
-    /// The result of an earlier application.
+    /// The result of an earlier node.
     Value(ValueId),
     /// Bound words, from this place in the graph's pool of words.
     Index(u32),
@@ -96,10 +96,10 @@ impl std::fmt::Debug for Operand {
     }
 }
 
-/// One application, as stored.
+/// One node, as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::NoUninit, bytemuck::CheckedBitPattern)]
 #[repr(C)]
-pub struct App {
+pub struct Node {
     /// Callee, attributes, types, parameters.
     pub sig: SigId,
     /// Where its operands begin in the pool.
@@ -110,13 +110,13 @@ pub struct App {
     pub site: SiteId,
 }
 
-/// Applications with their operands and results.
+/// Nodes with their operands and results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Arena {
-    apps: Vec<App>,
+    nodes: Vec<Node>,
     operands: Vec<Operand>,
     value_types: Vec<TypeId>,
-    producers: Vec<AppId>,
+    producers: Vec<NodeId>,
 }
 
 impl Arena {
@@ -124,58 +124,58 @@ impl Arena {
     /// are derived; they are not stored.
     ///
     /// # Errors
-    /// If the parts cannot be cut into applications at all.
-    pub(crate) fn from_parts(
-        apps: Vec<App>,
+    /// If the parts cannot be cut into nodes at all.
+    pub fn from_parts(
+        nodes: Vec<Node>,
         operands: Vec<Operand>,
         value_types: Vec<TypeId>,
     ) -> Result<Self, &'static str> {
-        if apps.len().max(operands.len()).max(value_types.len()) > MAX_INDEX {
-            return Err("an arena holds at most 2^30 applications, operands and values");
+        if nodes.len().max(operands.len()).max(value_types.len()) > MAX_INDEX {
+            return Err("an arena holds at most 2^30 nodes, operands and values");
         }
         let mut producers = Vec::with_capacity(value_types.len());
         let mut previous = (0, 0);
-        for (number, app) in apps.iter().enumerate() {
+        for (number, node) in nodes.iter().enumerate() {
             let (operands_end, results_end) =
-                apps.get(number + 1).map_or((operands.len(), value_types.len()), |next| {
+                nodes.get(number + 1).map_or((operands.len(), value_types.len()), |next| {
                     (next.operands as usize, next.results as usize)
                 });
-            if (app.operands as usize, app.results as usize) != previous {
-                return Err("applications must begin where the one before ends");
+            if (node.operands as usize, node.results as usize) != previous {
+                return Err("nodes must begin where the one before ends");
             }
             if operands_end < previous.0 || operands_end > operands.len() {
                 return Err("an operand list must lie inside the pool");
             }
             if results_end < previous.1 || results_end > value_types.len() {
-                return Err("the results of an application must lie inside the arena");
+                return Err("the results of a node must lie inside the arena");
             }
-            producers.resize(results_end, AppId::new(number));
+            producers.resize(results_end, NodeId::new(number));
             previous = (operands_end, results_end);
         }
         if previous != (operands.len(), value_types.len()) {
-            return Err("every operand and value must belong to an application");
+            return Err("every operand and value must belong to a node");
         }
-        Ok(Self { apps, operands, value_types, producers })
+        Ok(Self { nodes, operands, value_types, producers })
     }
 
-    /// Appends an application. Its operands must have been given by [`push_operand`] since the
+    /// Appends a node. Its operands must have been given by [`push_operand`] since the
     /// last call.
     ///
     /// [`push_operand`]: Self::push_operand
     #[inline(always)]
-    pub(crate) fn push(&mut self, sig: SigId, operands: u32, results: &[TypeId], site: SiteId) -> u32 {
+    pub fn push(&mut self, sig: SigId, operands: u32, results: &[TypeId], site: SiteId) -> u32 {
         let first = self.value_types.len() as u32;
-        let app = AppId::new(self.apps.len());
-        make_room(&mut self.apps, 1);
+        let node = NodeId::new(self.nodes.len());
+        make_room(&mut self.nodes, 1);
         make_room(&mut self.value_types, results.len());
         make_room(&mut self.producers, results.len());
-        self.apps.push(App { sig, operands, results: first, site });
+        self.nodes.push(Node { sig, operands, results: first, site });
         self.value_types.extend_from_slice(results);
-        self.producers.extend(std::iter::repeat_n(app, results.len()));
+        self.producers.extend(std::iter::repeat_n(node, results.len()));
         first
     }
 
-    /// Appends an application with its operands. Inlined, so that arrays are copied without loops.
+    /// Appends a node with its operands. Inlined, so that arrays are copied without loops.
     #[inline(always)]
     pub(crate) fn push_whole(
         &mut self,
@@ -190,44 +190,45 @@ impl Arena {
         self.push(sig, mark, results, site)
     }
 
-    /// Where the next application's operands begin.
+    /// Where the next node's operands begin.
     #[inline]
-    pub(crate) fn operand_mark(&self) -> u32 {
+    pub fn operand_mark(&self) -> u32 {
         self.operands.len() as u32
     }
 
+    /// Appends an operand of the next node.
     #[inline]
-    pub(crate) fn push_operand(&mut self, operand: Operand) {
+    pub fn push_operand(&mut self, operand: Operand) {
         make_room(&mut self.operands, 1);
         self.operands.push(operand);
     }
 
-    /// Gives the applications `told` their sites and all others, so far, the site `rest`.
+    /// Gives the nodes `told` their sites and all others, so far, the site `rest`.
     pub(crate) fn set_sites(&mut self, told: &[(u32, SiteId)], rest: SiteId) {
-        self.apps.iter_mut().for_each(|app| app.site = rest);
-        for &(app, site) in told {
-            self.apps[app as usize].site = site;
+        self.nodes.iter_mut().for_each(|node| node.site = rest);
+        for &(node, site) in told {
+            self.nodes[node as usize].site = site;
         }
     }
 
     pub(crate) fn clear(&mut self) {
-        self.apps.clear();
+        self.nodes.clear();
         self.operands.clear();
         self.value_types.clear();
         self.producers.clear();
     }
 
-    /// How many applications there are.
+    /// How many nodes there are.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        self.apps.len()
+        self.nodes.len()
     }
 
     /// Whether nothing was applied.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.apps.is_empty()
+        self.nodes.is_empty()
     }
 
     /// How many values there are.
@@ -237,11 +238,11 @@ impl Arena {
         self.value_types.len()
     }
 
-    /// The applications as stored, in order.
+    /// The nodes as stored, in order.
     #[inline]
     #[must_use]
-    pub fn apps(&self) -> &[App] {
-        &self.apps
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
     }
 
     /// The pool of operands.
@@ -258,40 +259,40 @@ impl Arena {
         &self.value_types
     }
 
-    /// The ids of all applications, in order.
-    pub fn ids(&self) -> impl ExactSizeIterator<Item = AppId> + DoubleEndedIterator + use<> {
-        (0..self.apps.len()).map(AppId::new)
+    /// The ids of all nodes, in order.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = NodeId> + DoubleEndedIterator + use<> {
+        (0..self.nodes.len()).map(NodeId::new)
     }
 
-    /// The application with this id.
+    /// The node with this id.
     #[inline]
     #[must_use]
-    pub fn app(&self, id: AppId) -> &App {
-        &self.apps[id.index()]
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
     }
 
-    /// The operands of an application.
+    /// The operands of a node.
     #[inline]
     #[must_use]
-    pub fn operands(&self, id: AppId) -> &[Operand] {
-        let start = self.apps[id.index()].operands as usize;
-        let end = self.apps.get(id.index() + 1).map_or(self.operands.len(), |next| next.operands as usize);
+    pub fn operands(&self, id: NodeId) -> &[Operand] {
+        let start = self.nodes[id.index()].operands as usize;
+        let end = self.nodes.get(id.index() + 1).map_or(self.operands.len(), |next| next.operands as usize);
         &self.operands[start..end]
     }
 
-    /// The values that an application makes, as a range of indices.
+    /// The values that a node makes, as a range of indices.
     #[inline]
     #[must_use]
-    pub fn results(&self, id: AppId) -> Range<usize> {
-        let start = self.apps[id.index()].results as usize;
-        let end = self.apps.get(id.index() + 1).map_or(self.value_types.len(), |next| next.results as usize);
+    pub fn results(&self, id: NodeId) -> Range<usize> {
+        let start = self.nodes[id.index()].results as usize;
+        let end = self.nodes.get(id.index() + 1).map_or(self.value_types.len(), |next| next.results as usize);
         start..end
     }
 
-    /// The application that makes a value.
+    /// The node that makes a value.
     #[inline]
     #[must_use]
-    pub fn producer(&self, value: ValueId) -> AppId {
+    pub fn producer(&self, value: ValueId) -> NodeId {
         self.producers[value.index()]
     }
 
@@ -305,16 +306,16 @@ impl Arena {
     /// Whether a value is a list.
     #[must_use]
     pub fn is_list(&self, value: ValueId, sigs: &Signatures) -> bool {
-        sigs.get(self.app(self.producer(value)).sig).is_list()
+        sigs.get(self.node(self.producer(value)).sig).is_list()
     }
 
     /// Bytes held, spare capacity included.
     #[must_use]
     pub fn capacity_bytes(&self) -> usize {
-        self.apps.capacity() * size_of::<App>()
+        self.nodes.capacity() * size_of::<Node>()
             + self.operands.capacity() * size_of::<Operand>()
             + self.value_types.capacity() * size_of::<TypeId>()
-            + self.producers.capacity() * size_of::<AppId>()
+            + self.producers.capacity() * size_of::<NodeId>()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::graph::value::Value;
 
-/// An argument: a value, or an index that is bound when the graph is played.
+/// An argument: a value, or an index that is bound when the graph is executed.
 #[derive(Clone, Copy, Debug)]
 pub enum Arg<'g> {
     /// A value or list of the same graph.

@@ -1,7 +1,7 @@
 //! Numbers that are not structure: tokens, labels, dynamic picks, float inputs, noise keys.
 //!
 //! An operand names a place in one of two pools. The structural hash and every plan leave their
-//! contents out, so equal shapes with other words play the same plan.
+//! contents out, so equal shapes with other words execute the same plan.
 
 /// The bound numbers of a graph.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,7 +2,7 @@
 
 use crate::graph::{Arena, Bindings, Operand, Signature, Signatures, Site, Sites};
 use crate::hash::StructureHash;
-use crate::id::{AppId, SiteId, TypeId, ValueId};
+use crate::id::{NodeId, SiteId, TypeId, ValueId};
 use crate::module::Module;
 use crate::types::{Type, Types};
 use serde::{Deserialize, Serialize};
@@ -14,10 +14,10 @@ use std::sync::Arc;
 const SHARED_MARK: u64 = 0x5_4a2e_d000_0000;
 const ALONE_MARK: u64 = 0xa_10e0_0000_0000;
 
-/// Where an instance begins or goes on. Applications before the first cut are common to all instances.
+/// Where an instance begins or goes on. Nodes before the first cut are common to all instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
-    /// The first application.
+    /// The first node.
     pub first: u32,
     /// The instance's key, which names its noise; `None` for a stretch common to all instances.
     pub key: Option<u64>,
@@ -55,7 +55,7 @@ pub struct GraphData {
     pub sigs: Signatures,
     /// Source lines: the module's, then the graph's own.
     pub sites: Sites,
-    /// The applications.
+    /// The nodes.
     pub arena: Arena,
     /// Where instances begin, ascending.
     pub cuts: Vec<Cut>,
@@ -63,8 +63,8 @@ pub struct GraphData {
     pub outputs: Vec<Output>,
     /// Values that every consumer must share with its whole batch.
     pub shared: Vec<ValueId>,
-    /// Applications that must be batches of their own.
-    pub alone: Vec<AppId>,
+    /// Nodes that must be batches of their own.
+    pub alone: Vec<NodeId>,
     /// The bound numbers.
     pub bindings: Bindings,
     /// The structure so far; see [`structure`](Self::structure).
@@ -139,8 +139,8 @@ impl GraphData {
         for value in &self.shared {
             hash.push(SHARED_MARK | value.index() as u64);
         }
-        for app in &self.alone {
-            hash.push(ALONE_MARK | app.index() as u64);
+        for node in &self.alone {
+            hash.push(ALONE_MARK | node.index() as u64);
         }
         hash.value()
     }
@@ -155,17 +155,17 @@ impl GraphData {
             while let Some(cut) = cuts.next_if(|cut| cut.first as usize <= id.index()) {
                 hash_cut(&mut hash, cut);
             }
-            hash_app(&mut hash, self.sigs.hash(self.arena.app(id).sig), self.arena.operands(id));
+            hash_node(&mut hash, self.sigs.hash(self.arena.node(id).sig), self.arena.operands(id));
         }
         cuts.for_each(|cut| hash_cut(&mut hash, cut));
         self.hash = hash;
     }
 
-    /// The signature of an application.
+    /// The signature of a node.
     #[inline]
     #[must_use]
-    pub fn signature(&self, app: AppId) -> &Signature {
-        self.sigs.get(self.arena.app(app).sig)
+    pub fn signature(&self, node: NodeId) -> &Signature {
+        self.sigs.get(self.arena.node(node).sig)
     }
 
     /// The type of a value.
@@ -188,7 +188,7 @@ impl GraphData {
         self.sites.get(id)
     }
 
-    /// The stretches of applications between cuts, the common prefix first if it is not empty.
+    /// The stretches of nodes between cuts, the common prefix first if it is not empty.
     pub fn stretches(&self) -> impl Iterator<Item = (Option<u64>, Range<usize>)> + '_ {
         let prefix = self.cuts.first().map_or(self.arena.len(), |cut| cut.first as usize);
         let prefix = (prefix > 0).then_some((None, 0..prefix));
@@ -228,10 +228,10 @@ pub(crate) fn hash_cut(hash: &mut StructureHash, cut: Cut) {
     hash.push(u64::MAX - u64::from(cut.first));
 }
 
-/// Appends an application to the hash: its signature with the number of operands, then the operands,
+/// Appends a node to the hash: its signature with the number of operands, then the operands,
 /// two of them beside the signature and four a pair of words after that.
 #[inline(always)]
-pub(crate) fn hash_app(hash: &mut StructureHash, sig: u64, operands: &[Operand]) {
+pub(crate) fn hash_node(hash: &mut StructureHash, sig: u64, operands: &[Operand]) {
     let pair = |a: Operand, b: Operand| u64::from(a.word()) << 32 | u64::from(b.word());
     let head = sig ^ (operands.len() as u64).rotate_left(48);
     match *operands {

@@ -1,12 +1,12 @@
 //! Pictures of graphs, for Graphviz: `dot -Tsvg`.
 //!
-//! One box an application, labelled with its call and its results; boxes of one colour have one
+//! One box a node, labelled with its call and its results; boxes of one colour have one
 //! signature, so they may share a batch. Instances are frames, wanted values have double borders.
-//! Made for graphs that a reader can take in: hundreds of applications, not millions.
+//! Made for graphs that a reader can take in: hundreds of nodes, not millions.
 
-use crate::graph::petgraph::{Applications, Edge};
-use crate::graph::{App, GraphData, Operand, OperandKind};
-use crate::id::{AppId, SigId, ValueId};
+use crate::graph::petgraph::{Edge, NodeGraph};
+use crate::graph::{GraphData, Node, Operand, OperandKind};
+use crate::id::{NodeId, SigId, ValueId};
 use petgraph::dot::{Config, Dot};
 use petgraph::visit::EdgeRef;
 use std::fmt::Write as _;
@@ -16,16 +16,16 @@ impl GraphData {
     /// ones do.
     #[must_use]
     pub fn to_dot(&self) -> String {
-        let view = Applications::from(self);
+        let view = NodeGraph::from(self);
         let mut wanted = vec![false; self.arena.len()];
         for output in &self.outputs {
             wanted[self.arena.producer(output.value).index()] = true;
         }
-        let node = |_: &Applications<'_>, (id, app): (AppId, &App)| {
+        let node = |_: &NodeGraph<'_>, (id, node): (NodeId, &Node)| {
             let borders = if wanted[id.index()] { ", peripheries=2" } else { "" };
-            format!("label={}, fillcolor=\"{}\"{borders}", quoted(&self.dot_label(id)), colour(app.sig))
+            format!("label={}, fillcolor=\"{}\"{borders}", quoted(&self.dot_label(id)), colour(node.sig))
         };
-        let edge = |_: &Applications<'_>, edge: Edge<'_>| {
+        let edge = |_: &NodeGraph<'_>, edge: Edge<'_>| {
             // Which result is taken is plain where there is but one.
             match edge.weight().as_value() {
                 Some(value) if self.arena.results(edge.source()).len() > 1 => format!("label=\"{value}\""),
@@ -34,14 +34,14 @@ impl GraphData {
         };
         let config = [Config::GraphContentOnly, Config::NodeNoLabel, Config::EdgeNoLabel];
         let content = Dot::with_attr_getters(&view, &config, &edge, &node);
-        let mut text = String::from("digraph applications {\n    node [shape=box, style=filled]\n");
+        let mut text = String::from("digraph nodes {\n    node [shape=box, style=filled]\n");
         self.dot_clusters(&mut text);
         writeln!(text, "{content:?}}}").expect("a string takes all that is written");
         text
     }
 
     /// `a3 @node(%0, #17)`, and below it the results with their types.
-    fn dot_label(&self, id: AppId) -> String {
+    fn dot_label(&self, id: NodeId) -> String {
         let signature = self.signature(id);
         let operand = |operand: &Operand| match operand.kind() {
             Some(OperandKind::Value(value)) => value.to_string(),
@@ -107,7 +107,7 @@ mod tests {
             g.output(&format!("root{key}"), root);
         }
         insta::assert_snapshot!(g.finish().unwrap().to_dot(), @r#"
-    digraph applications {
+    digraph nodes {
         node [shape=box, style=filled]
         subgraph cluster_0 { label="instance 0 (key 0)"; 0; 1 }
         subgraph cluster_1 { label="instance 1 (key 1)"; 2; 3 }

@@ -129,8 +129,8 @@ impl Graph {
     /// Goes on with an instance that others interrupted, or begins it: noise drawn from here on differs
     /// from all that the instance drew before.
     #[track_caller]
-    pub fn again(&self, key: u64) {
-        self.inner.borrow_mut().again(key, Location::caller());
+    pub fn resume_instance(&self, key: u64) {
+        self.inner.borrow_mut().resume_instance(key, Location::caller());
     }
 
     /// Ends the current instance: what follows is common to all.
@@ -192,7 +192,7 @@ impl Graph {
         (0..count).map(|place| self.nth(first as u32, place)).collect()
     }
 
-    /// The values that an application made; poison if it was refused.
+    /// The values that a node made; poison if it was refused.
     #[inline]
     fn made<const OUT: usize>(&self, made: Option<Made<OUT>>) -> [Value<'_>; OUT] {
         let Some((first, types)) = made else { return [Value::poison(self); OUT] };

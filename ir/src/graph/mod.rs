@@ -1,6 +1,6 @@
 //! The Graph language: what a model emits.
 //!
-//! A graph is a flat, append-only list of applications of ops and cells, recorded for many
+//! A graph is a flat, append-only list of nodes of ops and cells, recorded for many
 //! instances. Structure (callees, operands, attributes, instance cuts, outputs) and bindings
 //! (tokens, labels, float inputs) are apart: the structural hash, grown while emitting, covers the
 //! former only, and equal structure means equal plans.
@@ -11,7 +11,6 @@ mod bindings;
 mod data;
 mod dot;
 pub(crate) mod emit;
-pub mod equivalent;
 mod error;
 pub mod infer;
 mod json;
@@ -30,14 +29,14 @@ mod wait;
 #[cfg(test)]
 mod tests;
 
-pub use arena::{App, Arena, Operand, OperandKind};
+pub use arena::{Arena, Node, Operand, OperandKind};
 pub use args::{Arg, Args};
 pub use bindings::Bindings;
 pub use data::{Cut, GraphData, Output, OutputKind};
 pub use emit::Graph;
 pub use error::{EmitError, Fault};
 pub use op::{Arity, Binary, Compare, Float, Fold, ListFold, Op, Over, Permutation, Unary};
-pub use petgraph::Applications;
+pub use petgraph::NodeGraph;
 pub use signature::{Callee, ParamArg, Signature, Signatures};
 pub use site::{Site, Sites};
 pub use text::ParseError;

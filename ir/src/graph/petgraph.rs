@@ -1,15 +1,15 @@
-//! Applications as a graph of petgraph, without copying the arena.
+//! Nodes as a graph of petgraph, without copying the arena.
 //!
-//! Nodes are applications, edges are operands that name values: from the application that makes the
-//! value to the one that takes it. An application that takes a value twice has two edges from it.
+//! Nodes are nodes, edges are operands that name values: from the node that makes the
+//! value to the one that takes it. A node that takes a value twice has two edges from it.
 //! Incoming edges are read off the arena; for outgoing ones the view holds an index, made by two
 //! counting passes.
 //!
 //! For verifiers, pictures and small analyses. Work per minibatch walks the arena itself, whose
 //! order is a topological one: that is an order of magnitude faster than a generic algorithm.
 
-use crate::graph::{App, Arena, GraphData, Operand};
-use crate::id::AppId;
+use crate::graph::{Arena, GraphData, Node, Operand};
+use crate::id::NodeId;
 use petgraph::visit::{
     Data, EdgeRef, GraphBase, GraphProp, IntoEdgeReferences, IntoNeighbors, IntoNeighborsDirected,
     IntoNodeIdentifiers, IntoNodeReferences, NodeCompactIndexable, NodeCount, NodeIndexable, VisitMap,
@@ -17,23 +17,23 @@ use petgraph::visit::{
 };
 use petgraph::{Directed, Direction};
 
-/// A view of a graph's applications that speaks petgraph's visit traits.
+/// A view of a graph's nodes that speaks petgraph's visit traits.
 #[derive(Clone, Debug)]
-pub struct Applications<'a> {
+pub struct NodeGraph<'a> {
     arena: &'a Arena,
-    /// Where the users of each application begin in `users`; one more than there are applications.
+    /// Where the users of each node begin in `users`; one more than there are nodes.
     starts: Vec<u32>,
-    /// Who takes a result of each application, once for each operand, ascending.
-    users: Vec<AppId>,
+    /// Who takes a result of each node, once for each operand, ascending.
+    users: Vec<NodeId>,
 }
 
-impl<'a> From<&'a GraphData> for Applications<'a> {
+impl<'a> From<&'a GraphData> for NodeGraph<'a> {
     fn from(data: &'a GraphData) -> Self {
         Self::new(&data.arena)
     }
 }
 
-impl<'a> Applications<'a> {
+impl<'a> NodeGraph<'a> {
     /// The view of an arena: a graph's or a cell body's.
     #[must_use]
     pub fn new(arena: &'a Arena) -> Self {
@@ -48,7 +48,7 @@ impl<'a> Applications<'a> {
         let mut next = starts.clone();
         // Every place is written below; the filler is any id.
         let edges = starts.last().map_or(0, |&edges| edges as usize);
-        let mut users = vec![AppId::new(0); edges];
+        let mut users = vec![NodeId::new(0); edges];
         for user in arena.ids() {
             for producer in producers(user) {
                 let place = &mut next[producer.index()];
@@ -65,10 +65,10 @@ impl<'a> Applications<'a> {
         self.arena
     }
 
-    /// The applications that take a result of `app`, ascending, once for each operand.
+    /// The nodes that take a result of `node`, ascending, once for each operand.
     #[must_use]
-    pub fn users(&self, app: AppId) -> &[AppId] {
-        let at = app.index();
+    pub fn users(&self, node: NodeId) -> &[NodeId] {
+        let at = node.index();
         &self.users[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 }
@@ -77,20 +77,20 @@ fn producers<'a>(arena: &'a Arena, operands: &'a [Operand]) -> Neighbors<'a> {
     Neighbors(Side::Producers(arena, operands.iter()))
 }
 
-/// The applications at the other ends of an application's edges.
+/// The nodes at the other ends of a node's edges.
 #[derive(Clone, Debug)]
 pub struct Neighbors<'a>(Side<'a>);
 
 #[derive(Clone, Debug)]
 enum Side<'a> {
-    Users(std::slice::Iter<'a, AppId>),
+    Users(std::slice::Iter<'a, NodeId>),
     Producers(&'a Arena, std::slice::Iter<'a, Operand>),
 }
 
 impl Iterator for Neighbors<'_> {
-    type Item = AppId;
+    type Item = NodeId;
 
-    fn next(&mut self) -> Option<AppId> {
+    fn next(&mut self) -> Option<NodeId> {
         match &mut self.0 {
             Side::Users(users) => users.next().copied(),
             Side::Producers(arena, operands) => {
@@ -103,22 +103,22 @@ impl Iterator for Neighbors<'_> {
 /// An operand that names a value.
 #[derive(Clone, Copy, Debug)]
 pub struct Edge<'a> {
-    source: AppId,
-    target: AppId,
+    source: NodeId,
+    target: NodeId,
     place: u32,
     operand: &'a Operand,
 }
 
 impl<'a> EdgeRef for Edge<'a> {
-    type NodeId = AppId;
+    type NodeId = NodeId;
     type EdgeId = u32;
     type Weight = Operand;
 
-    fn source(&self) -> AppId {
+    fn source(&self) -> NodeId {
         self.source
     }
 
-    fn target(&self) -> AppId {
+    fn target(&self) -> NodeId {
         self.target
     }
 
@@ -136,7 +136,7 @@ impl<'a> EdgeRef for Edge<'a> {
 #[derive(Clone, Debug)]
 pub struct Edges<'a> {
     arena: &'a Arena,
-    app: usize,
+    node: usize,
     place: usize,
 }
 
@@ -144,102 +144,102 @@ impl<'a> Iterator for Edges<'a> {
     type Item = Edge<'a>;
 
     fn next(&mut self) -> Option<Edge<'a>> {
-        let apps = self.arena.apps();
+        let nodes = self.arena.nodes();
         loop {
             let operand = self.arena.operand_pool().get(self.place)?;
-            // The operand belongs to the last application that begins at or before it.
-            while apps.get(self.app + 1).is_some_and(|next| next.operands as usize <= self.place) {
-                self.app += 1;
+            // The operand belongs to the last node that begins at or before it.
+            while nodes.get(self.node + 1).is_some_and(|next| next.operands as usize <= self.place) {
+                self.node += 1;
             }
             let place = self.place as u32;
             self.place += 1;
             if let Some(value) = operand.as_value() {
                 let source = self.arena.producer(value);
-                return Some(Edge { source, target: AppId::new(self.app), place, operand });
+                return Some(Edge { source, target: NodeId::new(self.node), place, operand });
             }
         }
     }
 }
 
-/// The ids of all applications, in order.
+/// The ids of all nodes, in order.
 #[derive(Clone, Debug)]
 pub struct Nodes(std::ops::Range<usize>);
 
 impl Iterator for Nodes {
-    type Item = AppId;
+    type Item = NodeId;
 
-    fn next(&mut self) -> Option<AppId> {
-        self.0.next().map(AppId::new)
+    fn next(&mut self) -> Option<NodeId> {
+        self.0.next().map(NodeId::new)
     }
 }
 
-/// All applications with their ids, in order.
+/// All nodes with their ids, in order.
 #[derive(Clone, Debug)]
-pub struct NodeReferences<'a>(std::iter::Enumerate<std::slice::Iter<'a, App>>);
+pub struct NodeReferences<'a>(std::iter::Enumerate<std::slice::Iter<'a, Node>>);
 
 impl<'a> Iterator for NodeReferences<'a> {
-    type Item = (AppId, &'a App);
+    type Item = (NodeId, &'a Node);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|(number, app)| (AppId::new(number), app))
+        self.0.next().map(|(number, node)| (NodeId::new(number), node))
     }
 }
 
-/// Which applications were visited.
+/// Which nodes were visited.
 #[derive(Clone, Debug, Default)]
 pub struct Visited(Vec<bool>);
 
-impl VisitMap<AppId> for Visited {
-    fn visit(&mut self, app: AppId) -> bool {
-        !std::mem::replace(&mut self.0[app.index()], true)
+impl VisitMap<NodeId> for Visited {
+    fn visit(&mut self, node: NodeId) -> bool {
+        !std::mem::replace(&mut self.0[node.index()], true)
     }
 
-    fn is_visited(&self, app: &AppId) -> bool {
-        self.0[app.index()]
+    fn is_visited(&self, node: &NodeId) -> bool {
+        self.0[node.index()]
     }
 
-    fn unvisit(&mut self, app: AppId) -> bool {
-        std::mem::replace(&mut self.0[app.index()], false)
+    fn unvisit(&mut self, node: NodeId) -> bool {
+        std::mem::replace(&mut self.0[node.index()], false)
     }
 }
 
-impl GraphBase for Applications<'_> {
-    type NodeId = AppId;
+impl GraphBase for NodeGraph<'_> {
+    type NodeId = NodeId;
     type EdgeId = u32;
 }
 
-impl Data for Applications<'_> {
-    type NodeWeight = App;
+impl Data for NodeGraph<'_> {
+    type NodeWeight = Node;
     type EdgeWeight = Operand;
 }
 
-impl GraphProp for Applications<'_> {
+impl GraphProp for NodeGraph<'_> {
     type EdgeType = Directed;
 }
 
-impl NodeCount for Applications<'_> {
+impl NodeCount for NodeGraph<'_> {
     fn node_count(&self) -> usize {
         self.arena.len()
     }
 }
 
-impl NodeIndexable for Applications<'_> {
+impl NodeIndexable for NodeGraph<'_> {
     fn node_bound(&self) -> usize {
         self.arena.len()
     }
 
-    fn to_index(&self, app: AppId) -> usize {
-        app.index()
+    fn to_index(&self, node: NodeId) -> usize {
+        node.index()
     }
 
-    fn from_index(&self, index: usize) -> AppId {
-        AppId::new(index)
+    fn from_index(&self, index: usize) -> NodeId {
+        NodeId::new(index)
     }
 }
 
-impl NodeCompactIndexable for Applications<'_> {}
+impl NodeCompactIndexable for NodeGraph<'_> {}
 
-impl Visitable for Applications<'_> {
+impl Visitable for NodeGraph<'_> {
     type Map = Visited;
 
     fn visit_map(&self) -> Visited {
@@ -252,7 +252,7 @@ impl Visitable for Applications<'_> {
     }
 }
 
-impl IntoNodeIdentifiers for &Applications<'_> {
+impl IntoNodeIdentifiers for &NodeGraph<'_> {
     type NodeIdentifiers = Nodes;
 
     fn node_identifiers(self) -> Nodes {
@@ -260,40 +260,40 @@ impl IntoNodeIdentifiers for &Applications<'_> {
     }
 }
 
-impl<'v> IntoNodeReferences for &'v Applications<'_> {
-    type NodeRef = (AppId, &'v App);
+impl<'v> IntoNodeReferences for &'v NodeGraph<'_> {
+    type NodeRef = (NodeId, &'v Node);
     type NodeReferences = NodeReferences<'v>;
 
     fn node_references(self) -> NodeReferences<'v> {
-        NodeReferences(self.arena.apps().iter().enumerate())
+        NodeReferences(self.arena.nodes().iter().enumerate())
     }
 }
 
-impl<'v> IntoNeighbors for &'v Applications<'_> {
+impl<'v> IntoNeighbors for &'v NodeGraph<'_> {
     type Neighbors = Neighbors<'v>;
 
-    fn neighbors(self, app: AppId) -> Neighbors<'v> {
-        Neighbors(Side::Users(self.users(app).iter()))
+    fn neighbors(self, node: NodeId) -> Neighbors<'v> {
+        Neighbors(Side::Users(self.users(node).iter()))
     }
 }
 
-impl<'v> IntoNeighborsDirected for &'v Applications<'_> {
+impl<'v> IntoNeighborsDirected for &'v NodeGraph<'_> {
     type NeighborsDirected = Neighbors<'v>;
 
-    fn neighbors_directed(self, app: AppId, direction: Direction) -> Neighbors<'v> {
+    fn neighbors_directed(self, node: NodeId, direction: Direction) -> Neighbors<'v> {
         match direction {
-            Direction::Outgoing => self.neighbors(app),
-            Direction::Incoming => producers(self.arena, self.arena.operands(app)),
+            Direction::Outgoing => self.neighbors(node),
+            Direction::Incoming => producers(self.arena, self.arena.operands(node)),
         }
     }
 }
 
-impl<'v> IntoEdgeReferences for &'v Applications<'_> {
+impl<'v> IntoEdgeReferences for &'v NodeGraph<'_> {
     type EdgeRef = Edge<'v>;
     type EdgeReferences = Edges<'v>;
 
     fn edge_references(self) -> Edges<'v> {
-        Edges { arena: self.arena, app: 0, place: 0 }
+        Edges { arena: self.arena, node: 0, place: 0 }
     }
 }
 
@@ -307,7 +307,7 @@ mod tests {
     use petgraph::visit::{Dfs, Reversed, Topo, Walker};
     use std::collections::BTreeSet;
 
-    /// A graph whose applications take random earlier values, some twice, through lists too.
+    /// A graph whose nodes take random earlier values, some twice, through lists too.
     fn tangle(seed: u64, size: usize) -> GraphData {
         let mut m = ModuleBuilder::new("tangle");
         let cell = m.cell("two", [f32([2]); 2], |_, [a, b]| [a + b, a * b]);
@@ -334,13 +334,13 @@ mod tests {
     fn a_generic_topological_order_agrees_with_the_arena() {
         for seed in 0..20 {
             let data = tangle(seed, 60);
-            let view = Applications::from(&data);
+            let view = NodeGraph::from(&data);
             assert!(!is_cyclic_directed(&view));
             let order = toposort(&view, None).expect("creation order is one");
-            let topo: Vec<AppId> = Topo::new(&view).iter(&view).collect();
+            let topo: Vec<NodeId> = Topo::new(&view).iter(&view).collect();
             for order in [order, topo, data.arena.ids().collect()] {
                 let mut rank = vec![usize::MAX; data.arena.len()];
-                order.iter().enumerate().for_each(|(place, app)| rank[app.index()] = place);
+                order.iter().enumerate().for_each(|(place, node)| rank[node.index()] = place);
                 let forward = |edge: Edge<'_>| rank[edge.source().index()] < rank[edge.target().index()];
                 assert!(
                     order.len() == data.arena.len() && view.edge_references().all(forward),
@@ -354,13 +354,13 @@ mod tests {
     #[test]
     fn both_directions_list_the_same_edges() {
         let data = tangle(3, 60);
-        let view = Applications::from(&data);
+        let view = NodeGraph::from(&data);
         let mut edges: Vec<_> = view.edge_references().map(|edge| (edge.source(), edge.target())).collect();
         let mut outgoing: Vec<_> =
-            data.arena.ids().flat_map(|app| view.neighbors(app).map(move |user| (app, user))).collect();
-        let incoming = |app| {
-            let producers = (&view).neighbors_directed(app, Direction::Incoming);
-            producers.map(move |producer| (producer, app))
+            data.arena.ids().flat_map(|node| view.neighbors(node).map(move |user| (node, user))).collect();
+        let incoming = |node| {
+            let producers = (&view).neighbors_directed(node, Direction::Incoming);
+            producers.map(move |producer| (producer, node))
         };
         let mut incoming: Vec<_> = data.arena.ids().flat_map(incoming).collect();
         for list in [&mut edges, &mut outgoing, &mut incoming] {
@@ -373,44 +373,44 @@ mod tests {
             view.edge_references()
                 .all(|edge| data.arena.operand_pool()[edge.id() as usize] == *edge.weight())
         );
-        assert!(view.node_references().all(|(id, app)| data.arena.app(id) == app));
+        assert!(view.node_references().all(|(id, node)| data.arena.node(id) == node));
     }
 
     #[test]
     fn what_a_value_depends_on_is_found_backwards() {
         let data = tangle(5, 60);
-        let view = Applications::from(&data);
-        let last = AppId::new(data.arena.len() - 1);
-        let found: BTreeSet<AppId> = Dfs::new(Reversed(&view), last).iter(Reversed(&view)).collect();
+        let view = NodeGraph::from(&data);
+        let last = NodeId::new(data.arena.len() - 1);
+        let found: BTreeSet<NodeId> = Dfs::new(Reversed(&view), last).iter(Reversed(&view)).collect();
         let mut wanted = BTreeSet::from([last]);
-        for app in data.arena.ids().rev() {
-            if wanted.contains(&app) {
-                wanted.extend(producers(&data.arena, data.arena.operands(app)));
+        for node in data.arena.ids().rev() {
+            if wanted.contains(&node) {
+                wanted.extend(producers(&data.arena, data.arena.operands(node)));
             }
         }
         assert_eq!(found, wanted);
-        for app in data.arena.ids() {
-            assert_eq!(has_path_connecting(&view, app, last, None), wanted.contains(&app));
+        for node in data.arena.ids() {
+            assert_eq!(has_path_connecting(&view, node, last, None), wanted.contains(&node));
         }
     }
 
     #[test]
     fn the_common_input_dominates_what_is_made_of_it() {
         let data = tangle(7, 40);
-        let view = Applications::from(&data);
-        let input = AppId::new(0);
+        let view = NodeGraph::from(&data);
+        let input = NodeId::new(0);
         let tree = dominators::simple_fast(&view, input);
-        for app in data.arena.ids().skip(1) {
-            assert!(tree.dominators(app).expect("reachable").any(|above| above == input));
-            let immediate = tree.immediate_dominator(app).expect("only the root has none");
-            assert!(immediate < app, "an application is dominated by earlier ones");
+        for node in data.arena.ids().skip(1) {
+            assert!(tree.dominators(node).expect("reachable").any(|above| above == input));
+            let immediate = tree.immediate_dominator(node).expect("only the root has none");
+            assert!(immediate < node, "a node is dominated by earlier ones");
         }
     }
 
     #[test]
     fn an_empty_graph_has_no_nodes() {
         let data = GraphData::new(ModuleBuilder::new("empty").build().unwrap());
-        let view = Applications::from(&data);
+        let view = NodeGraph::from(&data);
         assert_eq!((view.node_count(), view.edge_references().count()), (0, 0));
         assert_eq!(toposort(&view, None), Ok(Vec::new()));
     }

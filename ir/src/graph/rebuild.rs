@@ -1,6 +1,6 @@
 //! Making a graph from a graph: the door through which passes write.
 //!
-//! A pass walks the applications of a graph in order and says for each whether it stays
+//! A pass walks the nodes of a graph in order and says for each whether it stays
 //! ([`Rebuild::copy`]), gives way to others ([`Rebuild::apply`], [`Rebuild::name`]) or goes. The
 //! result has the bindings of the old graph, slot by slot, so that whatever binds numbers to the one
 //! binds them to the other; cuts, outputs and marks are carried over. [`Renaming`] says what became
@@ -11,7 +11,7 @@
 
 use crate::graph::op::Op;
 use crate::graph::{Arena, Callee, Cut, GraphData, Operand, Signature};
-use crate::id::{AppId, CellId, SigId, SiteId, TypeId, ValueId};
+use crate::id::{CellId, NodeId, SigId, SiteId, TypeId, ValueId};
 use crate::module::{Body, CellDecl, Module};
 use crate::types::Type;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub struct Rebuild<'a> {
     old: &'a GraphData,
     new: GraphData,
     values: Vec<Option<ValueId>>,
-    apps: Vec<Option<AppId>>,
+    nodes: Vec<Option<NodeId>>,
     cuts: usize,
     scratch: Vec<Operand>,
 }
@@ -78,39 +78,39 @@ impl<'a> Rebuild<'a> {
             (new.types, new.sigs, new.sites) = (old.types.clone(), old.sigs.clone(), old.sites.clone());
         }
         new.bindings.clone_from(&old.bindings);
-        let (values, apps) = (vec![None; old.arena.values()], vec![None; old.arena.len()]);
-        Self { old, new, values, apps, cuts: 0, scratch: Vec::new() }
+        let (values, nodes) = (vec![None; old.arena.values()], vec![None; old.arena.len()]);
+        Self { old, new, values, nodes, cuts: 0, scratch: Vec::new() }
     }
 
-    /// Says that the walk has come to `app`: instances that begin here or before begin in the new
+    /// Says that the walk has come to `node`: instances that begin here or before begin in the new
     /// graph now. Copying and applying do it by themselves.
-    pub fn reach(&mut self, app: AppId) {
-        while let Some(cut) = self.old.cuts.get(self.cuts).filter(|cut| cut.first as usize <= app.index()) {
+    pub fn reach(&mut self, node: NodeId) {
+        while let Some(cut) = self.old.cuts.get(self.cuts).filter(|cut| cut.first as usize <= node.index()) {
             self.new.cuts.push(Cut { first: self.new.arena.len() as u32, key: cut.key });
             self.cuts += 1;
         }
     }
 
-    /// Keeps an application, its operands renamed; its first result.
+    /// Keeps a node, its operands renamed; its first result.
     ///
     /// # Panics
     /// If an operand went without being given a new name.
-    pub fn copy(&mut self, app: AppId) -> ValueId {
-        let (sig, site) = (self.old.arena.app(app).sig, self.old.arena.app(app).site);
-        let first = self.apply(app, sig, self.old.arena.operands(app), site);
-        for (place, value) in self.old.arena.results(app).enumerate() {
+    pub fn copy(&mut self, node: NodeId) -> ValueId {
+        let (sig, site) = (self.old.arena.node(node).sig, self.old.arena.node(node).site);
+        let first = self.apply(node, sig, self.old.arena.operands(node), site);
+        for (place, value) in self.old.arena.results(node).enumerate() {
             self.name(ValueId::new(value), ValueId::new(first.index() + place));
         }
-        self.apps[app.index()] = Some(AppId::new(self.new.arena.len() - 1));
+        self.nodes[node.index()] = Some(NodeId::new(self.new.arena.len() - 1));
         first
     }
 
-    /// Appends an application in the place of `at`; its operands are those of the old graph, and
+    /// Appends a node in the place of `at`; its operands are those of the old graph, and
     /// are renamed. The first result, in the new graph.
     ///
     /// # Panics
     /// If an operand went without being given a new name.
-    pub fn apply(&mut self, at: AppId, sig: SigId, operands: &[Operand], site: SiteId) -> ValueId {
+    pub fn apply(&mut self, at: NodeId, sig: SigId, operands: &[Operand], site: SiteId) -> ValueId {
         let mut renamed = std::mem::take(&mut self.scratch);
         renamed.clear();
         renamed.extend(operands.iter().map(|&operand| self.renamed(operand)));
@@ -119,9 +119,9 @@ impl<'a> Rebuild<'a> {
         first
     }
 
-    /// Appends an application in the place of `at` whose operands are those of the new graph. The
+    /// Appends a node in the place of `at` whose operands are those of the new graph. The
     /// first result, in the new graph.
-    pub fn append(&mut self, at: AppId, sig: SigId, operands: &[Operand], site: SiteId) -> ValueId {
+    pub fn append(&mut self, at: NodeId, sig: SigId, operands: &[Operand], site: SiteId) -> ValueId {
         self.reach(at);
         let results = &self.new.sigs.get(sig).results;
         self.new.arena.append(sig, operands, results, site)
@@ -146,8 +146,7 @@ impl<'a> Rebuild<'a> {
     pub fn renamed(&self, operand: Operand) -> Operand {
         match operand.as_value() {
             Some(value) => Operand::value(
-                self.values[value.index()]
-                    .expect("operands are named before the applications that read them"),
+                self.values[value.index()].expect("operands are named before the nodes that read them"),
             ),
             None => operand,
         }
@@ -176,9 +175,9 @@ impl<'a> Rebuild<'a> {
         for output in &mut self.new.outputs {
             output.value = self.values[output.value.index()].expect("outputs keep a value");
         }
-        let (values, apps) = (&self.values, &self.apps);
+        let (values, nodes) = (&self.values, &self.nodes);
         self.new.shared = self.old.shared.iter().filter_map(|value| values[value.index()]).collect();
-        self.new.alone = self.old.alone.iter().filter_map(|app| apps[app.index()]).collect();
+        self.new.alone = self.old.alone.iter().filter_map(|node| nodes[node.index()]).collect();
         self.new.rehash();
         (self.new, Renaming(self.values))
     }
@@ -257,14 +256,14 @@ impl Extension {
 }
 
 impl Arena {
-    /// Appends an application; its first result. The verifier checks that the parts fit.
+    /// Appends a node; its first result. The verifier checks that the parts fit.
     ///
     /// # Panics
     /// If an operand names a value that is not there yet: the order of an arena is topological.
     pub fn append(&mut self, sig: SigId, operands: &[Operand], results: &[TypeId], site: SiteId) -> ValueId {
         for operand in operands {
             let earlier = operand.as_value().is_none_or(|value| value.index() < self.values());
-            assert!(earlier, "{operand:?} names a value that no application made yet");
+            assert!(earlier, "{operand:?} names a value that no node made yet");
         }
         ValueId::new(self.push_whole(sig, operands, results, site) as usize)
     }

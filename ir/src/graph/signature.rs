@@ -1,7 +1,7 @@
-//! Signatures: what applications must have in common to share a batch.
+//! Signatures: what nodes must have in common to share a batch.
 //!
 //! A signature is a callee with its attributes, the types of its operands, and its parameter
-//! arguments. Signatures are interned with full equality; two applications may share a batch only
+//! arguments. Signatures are interned with full equality; two nodes may share a batch only
 //! if their signature ids are equal. The length of a list is never part of one.
 
 use crate::graph::op::Op;
@@ -11,7 +11,7 @@ use crate::intern::Interner;
 use crate::types::{Type, Types};
 use serde::{Deserialize, Serialize};
 
-/// What an application applies.
+/// What a node applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Callee {
     /// A built-in op.
@@ -25,11 +25,11 @@ pub enum Callee {
 pub enum ParamArg {
     /// A parameter of the module.
     Module(ParamId),
-    /// A parameter port of the cell whose body holds the application.
+    /// A parameter port of the cell whose body holds the node.
     Port(u32),
 }
 
-/// What an application must agree on with another to share a batch.
+/// What a node must agree on with another to share a batch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Signature {
     /// The op or cell.
@@ -45,7 +45,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Whether the application is a list: a name for other values, without storage or work.
+    /// Whether the node is a list: a name for other values, without storage or work.
     #[must_use]
     pub fn is_list(&self) -> bool {
         matches!(self.callee, Callee::Op(Op::List))

@@ -1,4 +1,4 @@
-//! Where in the user's source an application was written.
+//! Where in the user's source a node was written.
 
 use crate::hash::BuildMix;
 use crate::id::SiteId;

@@ -17,13 +17,13 @@ impl fmt::Display for GraphData {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let depths = self.depths();
         let mut rows: Vec<(u32, usize)> =
-            depths.iter().zip(self.arena.apps()).map(|(&depth, app)| (depth, app.sig.index())).collect();
+            depths.iter().zip(self.arena.nodes()).map(|(&depth, node)| (depth, node.sig.index())).collect();
         rows.retain(|&(depth, sig)| depth > 0 && !needs_no_step(self.sigs.items()[sig].callee));
         rows.sort_unstable();
         let sigs: BTreeSet<usize> = rows.iter().map(|&(_, sig)| sig).collect();
         writeln!(
             f,
-            "graph of module {}: {} instances, {} applications of {} signatures",
+            "graph of module {}: {} instances, {} nodes of {} signatures",
             self.module.name,
             self.instances(),
             rows.len(),
@@ -45,7 +45,7 @@ impl fmt::Display for GraphData {
 }
 
 impl GraphData {
-    /// The depth of each application, from 1; lists have the depth of their deepest element, and
+    /// The depth of each node, from 1; lists have the depth of their deepest element, and
     /// what needs no step (bound numbers, parameters, constants) has depth 0.
     #[must_use]
     pub fn depths(&self) -> Vec<u32> {

@@ -46,7 +46,7 @@ fn a_tree_is_recorded_in_order() {
     assert_eq!((data.arena.len(), data.arena.values(), data.instances()), (5, 8, 1));
     assert_eq!(data.bindings.words, [3, 4, 2]);
     assert_eq!(data.outputs[0].value.to_string(), "%7");
-    assert!(data.site(data.arena.apps()[2].site).file.ends_with("tests.rs"));
+    assert!(data.site(data.arena.nodes()[2].site).file.ends_with("tests.rs"));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn cells_call_cells_and_noise_is_forked() {
     let data = g.finish().unwrap();
     assert_eq!(data.bindings.words.len(), 2);
     let forks = body.arena.ids().filter(|&id| {
-        matches!(data.sigs.get(body.arena.app(id).sig).callee, Callee::Op(Op::ForkNoise { .. }))
+        matches!(data.sigs.get(body.arena.node(id).sig).callee, Callee::Op(Op::ForkNoise { .. }))
     });
     assert_eq!(forks.count(), 2);
 }
@@ -316,7 +316,7 @@ fn a_summary_counts_the_signatures_of_what_was_emitted() {
     }
     assert_eq!(
         g.summary().lines().next(),
-        Some("graph of module tree: 0 instances, 3 applications of 1 signatures")
+        Some("graph of module tree: 0 instances, 3 nodes of 1 signatures")
     );
 }
 

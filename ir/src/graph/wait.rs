@@ -1,7 +1,7 @@
 //! Values that a model waits for: so that an `async` model goes on as what was computed tells it.
 //!
-//! A future of [`Value::get`] or [`Value::index`] writes down which value it waits for. Whoever plays the
-//! graph holds a [`Waiting`]: it polls the tasks of all instances, takes what they wait for, plays all of
+//! A future of [`Value::get`] or [`Value::index`] writes down which value it waits for. Whoever executes the
+//! graph holds a [`Waiting`]: it polls the tasks of all instances, takes what they wait for, executes all of
 //! it at once, answers, and polls again. So instances whose course depends on values are batched as
 //! others are, round by round.
 
@@ -43,7 +43,7 @@ pub(super) struct Waits {
 /// let mut context = Context::from_waker(Waker::noop());
 /// assert!(task.as_mut().poll(&mut context).is_pending());
 /// for value in waiting.wanted() {
-///     waiting.answer(value, &[f32::from_bits(1)]);        // whatever played it says so
+///     waiting.answer(value, &[f32::from_bits(1)]);        // whatever executed it says so
 /// }
 /// assert_eq!(task.as_mut().poll(&mut context), Poll::Ready(Ok(1)));
 /// ```
@@ -133,7 +133,7 @@ impl Graph {
 /// Waiting for what is computed.
 impl<'g> Value<'g> {
     /// Waits for the elements, in a task: all tasks go on until each waits or is done, then
-    /// everything that is waited for is played together.
+    /// everything that is waited for is executed together.
     ///
     /// # Errors
     /// The first fault of emitting; or that nobody answers, because this is no task of the graph.
@@ -179,7 +179,7 @@ impl<'g> Value<'g> {
         let refuse = |message, help| Poll::Ready(Err(self.refused("await", message, help, caller)));
         if !waits.served {
             let help = "wait for values in a future that Session::tasks or Trainer::step_tasks runs";
-            return refuse("nobody plays this graph meanwhile", help);
+            return refuse("nobody executes this graph meanwhile", help);
         }
         if self.ty().is_list {
             return refuse(

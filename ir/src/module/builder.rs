@@ -182,9 +182,9 @@ impl ModuleBuilder {
         let param_types: Vec<TypeId> =
             lifted.iter().map(|&id| module.types.intern(module.params[id.index()].ty)).collect();
         let ports = arena
-            .apps()
+            .nodes()
             .iter()
-            .take_while(|app| matches!(module.sigs.get(app.sig).callee, Callee::Op(Op::Port(_))));
+            .take_while(|node| matches!(module.sigs.get(node.sig).callee, Callee::Op(Op::Port(_))));
         let body = Body { ports: ports.count(), noise, param_types, arena, results };
         let cell = module.intern_cell(name, body, location);
         let sig = module.bind(cell, lifted.into_iter().map(ParamArg::Module).collect());

@@ -14,7 +14,7 @@ pub use init::Init;
 
 use crate::graph::signature::{Callee, ParamArg, Signature, Signatures};
 use crate::graph::{Arena, Op, Sites};
-use crate::id::{AppId, CellId, ParamId, SigId, SiteId, TypeId, ValueId};
+use crate::id::{CellId, NodeId, ParamId, SigId, SiteId, TypeId, ValueId};
 use crate::types::{INDEX, Shape, Type, Types};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -63,7 +63,7 @@ pub struct CellOfAny {
 }
 
 impl CellOfAny {
-    /// The signature that its applications have; `None` if tracing was refused.
+    /// The signature that its nodes have; `None` if tracing was refused.
     #[must_use]
     pub const fn sig(self) -> Option<SigId> {
         self.sig
@@ -71,7 +71,7 @@ impl CellOfAny {
 }
 
 impl<const IN: usize, const OUT: usize> Cell<IN, OUT> {
-    /// The signature that its applications have; `None` if tracing was refused.
+    /// The signature that its nodes have; `None` if tracing was refused.
     #[must_use]
     pub const fn sig(self) -> Option<SigId> {
         self.sig
@@ -103,10 +103,10 @@ pub struct ParamDecl {
     pub site: SiteId,
 }
 
-/// The body of a cell: an arena whose first applications are the ports.
+/// The body of a cell: an arena whose first nodes are the ports.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
-    /// How many of the first applications are ports. Where [`noise`](Self::noise) is set, the last
+    /// How many of the first nodes are ports. Where [`noise`](Self::noise) is set, the last
     /// two of them are the noise key, which calls bind by themselves.
     pub ports: usize,
     /// Whether the cell draws noise.
@@ -123,11 +123,11 @@ pub struct Body {
 impl PartialEq for Body {
     fn eq(&self, other: &Self) -> bool {
         let Self { ports, noise, param_types, arena, results } = self;
-        let same_apps = || {
+        let same_nodes = || {
             arena
-                .apps()
+                .nodes()
                 .iter()
-                .zip(other.arena.apps())
+                .zip(other.arena.nodes())
                 .all(|(a, b)| (a.sig, a.operands, a.results) == (b.sig, b.operands, b.results))
         };
         *ports == other.ports
@@ -137,7 +137,7 @@ impl PartialEq for Body {
             && arena.len() == other.arena.len()
             && arena.operand_pool() == other.arena.operand_pool()
             && arena.value_types() == other.arena.value_types()
-            && same_apps()
+            && same_nodes()
     }
 }
 
@@ -303,10 +303,10 @@ impl Module {
     }
 }
 
-/// Moves the port applications of a traced arena to its head, keeping every other order, so that
+/// Moves the port nodes of a traced arena to its head, keeping every other order, so that
 /// ports number the first values. Ports that tracing adds late (noise keys) make this necessary.
 pub(crate) fn ports_first(arena: &Arena, is_port: impl Fn(SigId) -> bool, results: &mut [ValueId]) -> Arena {
-    let (ports, rest): (Vec<AppId>, Vec<AppId>) = arena.ids().partition(|&id| is_port(arena.app(id).sig));
+    let (ports, rest): (Vec<NodeId>, Vec<NodeId>) = arena.ids().partition(|&id| is_port(arena.node(id).sig));
     let mut moved = Arena::default();
     let mut renamed = vec![None; arena.values()];
     for id in ports.into_iter().chain(rest) {
@@ -320,9 +320,9 @@ pub(crate) fn ports_first(arena: &Arena, is_port: impl Fn(SigId) -> bool, result
             };
             moved.push_operand(operand);
         }
-        let app = arena.app(id);
+        let node = arena.node(id);
         let old = arena.results(id);
-        let first = moved.push(app.sig, mark, &arena.value_types()[old.clone()], app.site) as usize;
+        let first = moved.push(node.sig, mark, &arena.value_types()[old.clone()], node.site) as usize;
         for (place, value) in old.enumerate() {
             renamed[value] = Some(ValueId::new(first + place));
         }

@@ -33,7 +33,7 @@ pub fn philox2x32(counter: [u32; 2], key: u32) -> [u32; 2] {
     [left, right]
 }
 
-/// Whether dropout draws noise, and which: what evaluating a graph and playing a plan are told.
+/// Whether dropout draws noise, and which: what evaluating a graph and executing a plan are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noise {
     /// Dropout is the identity.

@@ -6,7 +6,7 @@
 //! blocks are summed by the same fold of a row, without squares. So the bits are a function of the
 //! elements alone, threads share blocks as they like, and a long sum rounds like a short one.
 //!
-//! Rows of zeros change nothing: `fma(0, 0, lane)` is the lane. A gradient that keeps touched rows
+//! Rows of zeros change nothing: `fma(0, 0, lane)` is the lane. A gradient that keeps sparse rows
 //! only may leave the others out, as long as every element keeps its lane and block.
 
 use super::{Real, row};

@@ -2,14 +2,14 @@
 //! like: the bound is one on forward batches, so the batches of the reverse are counted apart.
 
 use super::{Plan, Step};
-use crate::id::AppId;
+use crate::id::NodeId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// How good the plan is, in numbers that the verifier recomputes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Certificate {
-    /// Forward steps that compute applications; those that only bring in bound numbers, constants and
+    /// Forward steps that compute nodes; those that only bring in bound numbers, constants and
     /// parameters are not counted.
     pub batches: u32,
     /// Steps of the reverse, which nothing bounds: the bound is one on forward batches. Seeds of
@@ -21,7 +21,7 @@ pub struct Certificate {
     /// Rows moved by steps that do nothing else.
     pub copied: u64,
     /// Operand rows read through a table.
-    pub tabled: u64,
+    pub gathered: u64,
     /// Operand rows read in place.
     pub direct: u64,
     /// Bytes of all slabs.
@@ -38,7 +38,7 @@ impl Certificate {
 
 impl Plan {
     /// How many steps come before the reverse: it begins with the first step whose first lane was
-    /// played before. All of them, if there is none. Constants are brought in as often as fields
+    /// executed before. All of them, if there is none. Constants are brought in as often as fields
     /// want them, which computes nothing: what was brought in comes again where a step computes of it.
     #[must_use]
     pub fn forward_steps(&self) -> usize {
@@ -46,22 +46,22 @@ impl Plan {
     }
 }
 
-/// The applications that the steps of a plan played, until one of them comes again.
+/// The nodes that the steps of a plan executed, until one of them comes again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Forward {
-    computed: Apps,
+    computed: Nodes,
     /// Those that were brought in. To bring them in again is not yet the reverse.
-    brought: Apps,
+    brought: Nodes,
     /// The first step of the reverse, if it was met.
     reverse: Option<usize>,
 }
 
-/// A set of applications.
+/// A set of nodes.
 #[derive(Clone, Debug, Default)]
-struct Apps {
-    /// A bit each. Numbers of applications are dense; those of a file that lies are few.
+struct Nodes {
+    /// A bit each. Numbers of nodes are dense; those of a file that lies are few.
     dense: Vec<u64>,
-    sparse: BTreeSet<AppId>,
+    sparse: BTreeSet<NodeId>,
 }
 
 impl Forward {
@@ -71,7 +71,7 @@ impl Forward {
             |step: &Step| plan.lanes.get(step.lanes.start as usize..step.lanes.end as usize).unwrap_or(&[]);
         let first = plan.steps.get(since).map_or(plan.lanes.len(), |step| step.lanes.start as usize);
         let new = plan.lanes.get(first..).unwrap_or(&[]);
-        let largest = new.iter().map(|app| app.index()).max().unwrap_or(0);
+        let largest = new.iter().map(|node| node.index()).max().unwrap_or(0);
         if largest / 64 <= plan.lanes.len() {
             self.computed.reach(largest);
             self.brought.reach(largest);
@@ -82,19 +82,19 @@ impl Forward {
             }
             let lanes = lanes_of(step);
             let source = plan.kernels.get(step.kernel.index()).is_some_and(|kernel| kernel.source);
-            let again = |&app: &AppId| self.computed.has(app) || (!source && self.brought.has(app));
+            let again = |&node: &NodeId| self.computed.has(node) || (!source && self.brought.has(node));
             if lanes.first().is_some_and(again) {
                 self.reverse = Some(number);
             } else {
-                let played = if source { &mut self.brought } else { &mut self.computed };
-                lanes.iter().for_each(|&app| played.insert(app));
+                let executed = if source { &mut self.brought } else { &mut self.computed };
+                lanes.iter().for_each(|&node| executed.insert(node));
             }
         }
         self.reverse.unwrap_or(plan.steps.len())
     }
 }
 
-impl Apps {
+impl Nodes {
     /// Makes room for numbers up to this one.
     fn reach(&mut self, largest: usize) {
         if self.dense.len() <= largest / 64 {
@@ -102,16 +102,16 @@ impl Apps {
         }
     }
 
-    fn has(&self, app: AppId) -> bool {
-        let bit = self.dense.get(app.index() / 64).is_some_and(|word| word >> (app.index() % 64) & 1 == 1);
+    fn has(&self, node: NodeId) -> bool {
+        let bit = self.dense.get(node.index() / 64).is_some_and(|word| word >> (node.index() % 64) & 1 == 1);
         // What was sparse once may be among the dense ones now.
-        bit || (!self.sparse.is_empty() && self.sparse.contains(&app))
+        bit || (!self.sparse.is_empty() && self.sparse.contains(&node))
     }
 
-    fn insert(&mut self, app: AppId) {
-        match self.dense.get_mut(app.index() / 64) {
-            Some(word) => *word |= 1 << (app.index() % 64),
-            None => drop(self.sparse.insert(app)),
+    fn insert(&mut self, node: NodeId) {
+        match self.dense.get_mut(node.index() / 64) {
+            Some(word) => *word |= 1 << (node.index() % 64),
+            None => drop(self.sparse.insert(node)),
         }
     }
 }

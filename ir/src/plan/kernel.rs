@@ -4,7 +4,7 @@
 //! are constants, whole parameters, or temporaries that a stage writes. A [`View`] is a range of a
 //! register's elements, so `concat`, `split`, `slice` and `reshape` are no stages: they are views.
 //!
-//! Stages come from a closed set of templates. All lanes are independent, so a runtime may play
+//! Stages come from a closed set of templates. All lanes are independent, so a runtime may execute
 //! all stages on a tile of lanes, tile by tile, or one stage on all lanes, stage by stage: both
 //! are the same function, bit by bit.
 
@@ -219,7 +219,7 @@ pub enum Stage {
     /// Any op that looks at a value as a whole: row reductions, softmax, losses, matrix products of
     /// values, transposes, picks, dropout. `numeric` says what it computes.
     Row {
-        /// The op. Never one that another template plays.
+        /// The op. Never one that another template executes.
         op: Op,
         /// Its operands and their types.
         sources: Vec<(View, Type)>,

@@ -1,6 +1,6 @@
 //! Which words may be bound where: indices below what they index, truth values 0 or 1.
 //!
-//! Players ask before they play, all of them here, so that all refuse the same words. What a kernel computed is
+//! Executors ask before they execute, all of them here, so that all refuse the same words. What a kernel computed is
 //! another matter: an index is cut to the last, and every op that gives a truth value gives 0 or 1.
 
 use super::{BindError, Kernel, Stage, View};

@@ -1,7 +1,7 @@
-//! The Plan language: what a planner makes of a graph and a runtime plays.
+//! The Plan language: what a planner makes of a graph and a runtime executes.
 //!
 //! A plan is plain data. It names memory (stores, slabs, bound pools, outputs), holds kernels, each
-//! a short program over *one row*, and lists steps: play this kernel on so many rows, reading
+//! a short program over *one row*, and lists steps: execute this kernel on so many rows, reading
 //! operands here and writing results there. Steps are grouped in waves; nothing inside a wave
 //! depends on anything else in it, so a runtime needs barriers between waves only.
 //!
@@ -11,19 +11,17 @@
 pub mod blocks;
 pub mod bound;
 mod certificate;
-pub mod check;
-pub mod finals;
 mod hex;
-pub mod interp;
 pub mod kernel;
 mod limits;
 pub(crate) mod normal;
+pub mod reductions;
 pub mod row_ops;
 pub mod text;
 pub mod updates;
 pub mod verify;
 
-use crate::id::{AppId, ParamId};
+use crate::id::{NodeId, ParamId};
 use crate::module::ParamKind;
 use crate::types::{DType, Type};
 use serde::{Deserialize, Serialize};
@@ -34,10 +32,10 @@ use std::sync::Arc;
 
 pub use bound::{BindError, Bound, Stores};
 pub use certificate::Certificate;
-pub use finals::{Final, FinalPart, FinalSum};
 pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
 pub use limits::{LimitOf, WordLimit};
 pub use normal::Spare;
+pub use reductions::{Reduction, ReductionPart, ReductionSum};
 pub use updates::{Update, UpdateSource};
 pub use verify::{Examined, Verified, VerifyErrors};
 
@@ -90,8 +88,8 @@ plan_ids! {
 pub enum StoreKind {
     /// A parameter of the module.
     Param(ParamKind),
-    /// The gradient of the parameter in another store: made by the plan's finals, owned by whoever
-    /// plays the plan, and read by store after the run. No step reads it.
+    /// The gradient of the parameter in another store: made by the plan's reductions, owned by whoever
+    /// executes the plan, and read by store after the run. No step reads it.
     Grad(StoreId),
     /// What an optimiser keeps for the parameter in another store.
     State(StoreId),
@@ -115,7 +113,7 @@ pub enum SlabKind {
     /// Rows that any step may name.
     Value,
     /// Rows in step order that only a step's own reverse reads.
-    App,
+    Node,
     /// Gradients: row `r` mirrors row `r` of a value slab.
     Mirror(SlabId),
 }
@@ -246,10 +244,10 @@ impl Place {
     }
 }
 
-/// Play a kernel on some rows.
+/// Execute a kernel on some rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// What is played.
+    /// What is executed.
     pub kernel: KernelId,
     /// On how many rows.
     pub rows: u32,
@@ -259,11 +257,11 @@ pub struct Step {
     pub places: Range<u32>,
     /// The stores that its parameter ports are, as a range of the plan's store arguments.
     pub stores: Range<u32>,
-    /// The application behind each lane, as a range of the plan's lanes.
+    /// The node behind each lane, as a range of the plan's lanes.
     pub lanes: Range<u32>,
 }
 
-/// Where a wanted value is found after the plan was played.
+/// Where a wanted value is found after the plan was executed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanOutput {
     /// The name it is read by. A minibatch asks for thousands; names such as `%123` are stored in place.
@@ -274,7 +272,7 @@ pub struct PlanOutput {
     pub row: u32,
 }
 
-/// What the plan promises to whom it is played for.
+/// What the plan promises to whom it is executed for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -324,7 +322,7 @@ pub struct Plan {
     pub fields: Vec<Field>,
     /// Programs over one row.
     pub kernels: Vec<Arc<Kernel>>,
-    /// The steps, in an order in which they may be played one after another.
+    /// The steps, in an order in which they may be executed one after another.
     pub steps: Vec<Step>,
     /// Where waves end, ascending: wave `w` is the steps `waves[w - 1]..waves[w]`.
     pub waves: Vec<u32>,
@@ -334,13 +332,13 @@ pub struct Plan {
     pub places: Vec<Place>,
     /// The store arguments of all steps.
     pub store_args: Vec<StoreId>,
-    /// The applications of all steps, lane by lane.
-    pub lanes: Vec<AppId>,
+    /// The nodes of all steps, lane by lane.
+    pub lanes: Vec<NodeId>,
     /// Row numbers, segment offsets, places of bound numbers.
     pub tables: Vec<u32>,
-    /// Sums over all rows, played in order after the last step: the gradients of parameters.
+    /// Sums over all rows, executed in order after the last step: the gradients of parameters.
     #[serde(default)]
-    pub finals: Vec<Final>,
+    pub reductions: Vec<Reduction>,
     /// What an optimiser does, in order; a plan that has updates has nothing else.
     #[serde(default)]
     pub updates: Vec<Update>,
@@ -372,10 +370,10 @@ impl Plan {
         &self.store_args[step.stores.start as usize..step.stores.end as usize]
     }
 
-    /// The application behind each lane of a step.
+    /// The node behind each lane of a step.
     #[inline]
     #[must_use]
-    pub fn lanes(&self, step: &Step) -> &[AppId] {
+    pub fn lanes(&self, step: &Step) -> &[NodeId] {
         &self.lanes[step.lanes.start as usize..step.lanes.end as usize]
     }
 
@@ -406,7 +404,7 @@ impl Plan {
         starts.zip(ends).map(|(start, &end)| start as usize..end as usize)
     }
 
-    /// How many stores must be given to play the plan: all but the gradients, which come last.
+    /// How many stores must be given to execute the plan: all but the gradients, which come last.
     #[must_use]
     pub fn given_stores(&self) -> usize {
         let gradient = |store: &Store| matches!(store.kind, StoreKind::Grad(_));

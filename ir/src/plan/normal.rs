@@ -4,12 +4,12 @@
 //! something lies means nothing, but plans are compared and hashed as data, and text says what a
 //! step reads and not where that is kept. So there is one normal form: step by step, its places
 //! one after another, then its operands, as text says them; the table of each appended when it is
-//! met, for a list its offsets and then its rows, offsets counted from 0; the operands of finals come
+//! met, for a list its offsets and then its rows, offsets counted from 0; the operands of reductions come
 //! last. Planners produce it; a reader of text
 //! produces it; [`Plan::normalise`] makes it.
 
 use super::{Operand, Place, Plan, StoreId};
-use crate::id::AppId;
+use crate::id::NodeId;
 use std::ops::Range;
 
 /// Memory that plans are brought into normal form with, kept by whoever does that often: the lists that the last one had.
@@ -18,7 +18,7 @@ pub struct Spare {
     operands: Vec<Operand>,
     places: Vec<Place>,
     store_args: Vec<StoreId>,
-    lanes: Vec<AppId>,
+    lanes: Vec<NodeId>,
     tables: Vec<u32>,
 }
 
@@ -47,7 +47,7 @@ impl Plan {
             step.stores = append(store_args, old.iter().copied());
             step.lanes = append(lanes, within(&self.lanes, &step.lanes).iter().copied());
         }
-        for part in self.finals.iter_mut().flat_map(|sum| &mut sum.parts) {
+        for part in self.reductions.iter_mut().flat_map(|sum| &mut sum.parts) {
             part.x = part.x.map(|x| pools.operand(x, part.lanes));
             part.dy = pools.operand(part.dy, part.lanes);
         }

@@ -1,8 +1,8 @@
 //! Updates: what an optimiser does to stores, between one minibatch and the next.
 //!
-//! An *update plan* holds updates and nothing else (no steps, slabs, finals or outputs). It depends on
+//! An *update plan* holds updates and nothing else (no steps, slabs, reductions or outputs). It depends on
 //! the module, the optimiser and the set of trained parameters, not on any minibatch: it is made
-//! once and played after every gradient plan, on the gradients that one left. Learning rates, bias
+//! once and executed after every gradient plan, on the gradients that one left. Learning rates, bias
 //! corrections and other numbers that change from one update to the next are *bound floats*, so no
 //! schedule ever makes a new plan; a caller computes them in `f64` and rounds once, which no kernel
 //! in `f32` could (`1 - 0.999^1` would keep four digits).
@@ -10,13 +10,13 @@
 //! An update plan is a [`Plan`] and not a type of its own, so that text, binary form,
 //! verifier, tools and both runtimes know it.
 //!
-//! # What is played
-//! Updates are played in order. **Scalars** are single numbers `c0 c1 ..`, numbered in the order in
+//! # What is executed
+//! Updates are executed in order. **Scalars** are single numbers `c0 c1 ..`, numbered in the order in
 //! which updates make them.
 //! * [`Update::Sumsq`] makes the sum of the squares of some stores: [`numeric::store`].
 //! * [`Update::Scalars`] makes scalars of scalars and bound floats, by a kernel: the factor of a
 //!   clipped gradient, for one.
-//! * [`Update::Apply`] plays a kernel on every element of a parameter: the kernel's ports are
+//! * [`Update::Apply`] executes a kernel on every element of a parameter: the kernel's ports are
 //!   elements of stores, scalars and bound floats; its results go to the same element of stores. All
 //!   elements are read before one is written, element by element, so a store may be both.
 //!
@@ -25,12 +25,12 @@
 //! store of `f16` or `bf16` is rounded to it. (Such a parameter has a state that holds it in `f32`,
 //! its *master*, which the kernel reads and writes; the parameter is the rounded copy.)
 //!
-//! # Touched rows
+//! # Sparse rows
 //! A touched update changes only rows of a table that the gradient plan named: row `r` counts as
 //! touched if some `tgrad` final added to row `r` of the gradient, even if it added zero. Moments and
 //! values of other rows stay as they are: no decay, no weight decay, no step along an old moment.
 //! Without moments and weight decay that is the same as updating all rows; with them it is what
-//! others call a sparse or lazy optimiser. Whoever makes gradients lists touched rows, ascending
+//! others call a sparse or lazy optimiser. Whoever makes gradients lists sparse rows, ascending
 //! and each once; a gradient without a list (because something else than `tgrad` added to it) has
 //! all rows touched.
 //!
@@ -62,16 +62,16 @@ pub enum Update {
     },
     /// Makes scalars, as many as the kernel has results.
     Scalars {
-        /// What is played, on one lane.
+        /// What is executed, on one lane.
         kernel: KernelId,
         /// What its ports read: no stores.
         sources: Vec<UpdateSource>,
     },
     /// Changes stores, element by element.
     Apply {
-        /// What is played, on as many lanes as the stores have elements.
+        /// What is executed, on as many lanes as the stores have elements.
         kernel: KernelId,
-        /// Whether only touched rows are updated.
+        /// Whether only sparse rows are updated.
         touched: bool,
         /// What its ports read.
         sources: Vec<UpdateSource>,

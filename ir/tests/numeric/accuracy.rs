@@ -4,8 +4,8 @@
 use autobatch_ir::numeric::{Real, scalar};
 
 use crate::Random;
-use crate::trials::trials;
 use crate::vector::{Function, unary};
+use autobatch_testing::trials::trials;
 
 /// 2^128, the first number beyond f32.
 const LIMIT: f64 = f64::from_bits((1023 + 128) << 52);

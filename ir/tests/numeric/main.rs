@@ -14,9 +14,6 @@ mod real;
 mod special;
 mod vector;
 
-#[path = "../../../tests/trials.rs"]
-mod trials;
-
 use autobatch_ir::hash::split_mix;
 
 /// A SplitMix64 generator for test inputs.

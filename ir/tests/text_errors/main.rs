@@ -1,6 +1,6 @@
 //! What a text's author reads when it is wrong: every message as it is shown.
 
-mod applications;
+mod nodes;
 mod operands;
 mod statements;
 mod words;

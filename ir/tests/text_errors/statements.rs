@@ -115,7 +115,7 @@ super::shows! {
       = help: take it as a port: cell @f(%i: u32)
     "#;
     a_body_without_an_end_is_explained: HEAD, "cell @f(%x: f32) {", "  %y = exp(%x)" => @r#"
-    error: expected an application or 'return', found the end of the text
+    error: expected a node or 'return', found the end of the text
      --> model.graph:4:1
       |
     4 |

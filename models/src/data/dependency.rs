@@ -175,7 +175,7 @@ impl Transition {
 
 /// The tree that transitions build on `words` words, or `None` when they do not end with all words
 /// in one tree.
-pub fn play(words: u32, transitions: &[Transition]) -> Option<Heads> {
+pub fn execute(words: u32, transitions: &[Transition]) -> Option<Heads> {
     // Every word is shifted once and all but one leave the stack.
     if transitions.len() as u64 + 1 != 2 * u64::from(words) {
         return None;
@@ -233,7 +233,7 @@ mod tests {
         let tree = Heads::new(vec![2, 0, 4, 2]).unwrap();
         let gold = tree.transitions().unwrap();
         assert_eq!(gold, [Shift, Shift, LeftArc, Shift, Shift, LeftArc, RightArc]);
-        assert_eq!(play(4, &gold), Some(tree));
+        assert_eq!(execute(4, &gold), Some(tree));
     }
 
     #[test]
@@ -244,10 +244,10 @@ mod tests {
 
     #[test]
     fn transitions_that_end_in_no_tree_are_refused() {
-        assert_eq!(play(2, &[Shift, LeftArc, Shift]), None);
-        assert_eq!(play(1, &[Shift, Shift, LeftArc]), None);
-        assert_eq!(play(2, &[Shift, Shift]), None);
-        assert_eq!(play(u32::MAX, &[]), None);
+        assert_eq!(execute(2, &[Shift, LeftArc, Shift]), None);
+        assert_eq!(execute(1, &[Shift, Shift, LeftArc]), None);
+        assert_eq!(execute(2, &[Shift, Shift]), None);
+        assert_eq!(execute(u32::MAX, &[]), None);
     }
 
     /// Whether every word strictly between a word and its head is dominated by that head.
@@ -278,7 +278,7 @@ mod tests {
             assert_eq!(gold.is_some(), is_projective_by_definition(tree.heads()), "seed {seed}");
             if let Some(gold) = gold {
                 projective += 1;
-                assert_eq!(play(words, &gold), Some(tree), "seed {seed}");
+                assert_eq!(execute(words, &gold), Some(tree), "seed {seed}");
             }
         }
         assert!(projective > 100 && trees > projective + 20, "{projective} of {trees}");

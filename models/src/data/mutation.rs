@@ -3,11 +3,8 @@
 //! A reader may refuse damaged content or read it as something else, but it must return. Rounds
 //! are bounded; `AUTOBATCH_TEST=long` multiplies them.
 
-#[path = "../../../tests/trials.rs"]
-mod trials;
-
 use super::random::Random;
-use trials::trials;
+use autobatch_testing::trials::trials;
 
 const PIECES: [&[u8]; 16] = [
     b"(",

@@ -1,10 +1,10 @@
 //! Greedy parsing: at every state of every sentence the best action that can be taken.
 //!
 //! Actions depend on scores, so each sentence is a task that waits for its next action: all sentences
-//! wait together, and what their states after it need is planned and played in a round.
+//! wait together, and what their states after it need is planned and executed in a round.
 
 use super::{ACTIONS, Parser, REDUCE_LEFT, SHIFT};
-use crate::data::dependency::{Transition, play};
+use crate::data::dependency::{Transition, execute};
 use autobatch::prelude::*;
 use autobatch::train::metrics::Attachment;
 
@@ -30,7 +30,7 @@ pub fn measure(session: &mut Session, parsing: &Parsing) -> autobatch::Result<At
     for sentences in parsing.sentences.chunks(TOGETHER) {
         let words: Vec<&[u32]> = sentences.iter().map(|(words, _)| &**words).collect();
         for (actions, (words, gold)) in parse(session, &parsing.parser, &words)?.iter().zip(sentences) {
-            let heads = play(words.len() as u32, &transitions(actions));
+            let heads = execute(words.len() as u32, &transitions(actions));
             let found = heads.as_ref().map_or(&[][..], |heads| heads.heads());
             for (place, &head) in gold.iter().enumerate() {
                 score.observe(head, found.get(place).copied().unwrap_or(u32::MAX), true);
@@ -98,7 +98,7 @@ mod tests {
         let together = parse(&mut session, &parser, &sentences).unwrap();
         for (sentence, actions) in sentences.iter().zip(&together) {
             assert_eq!(actions.len(), 2 * sentence.len() - 1, "{actions:?}");
-            assert!(play(sentence.len() as u32, &transitions(actions)).is_some(), "{actions:?}");
+            assert!(execute(sentence.len() as u32, &transitions(actions)).is_some(), "{actions:?}");
             assert_eq!(parse(&mut session, &parser, &[sentence]).unwrap()[0], *actions);
         }
     }

@@ -1,4 +1,4 @@
-//! Optimisers: rules that change parameters along their gradients, as cells that every runtime plays.
+//! Optimisers: rules that change parameters along their gradients, as cells that every runtime executes.
 //!
 //! A [`Rule`] ([`Sgd`], [`Momentum`], [`Adam`], ..) says what one update does to one element; an
 //! [`Optimizer`] is a rule with what all rules share ([`Optimize`]): a [`Schedule`], clipping, weight
@@ -21,7 +21,7 @@
 //! and rounded once.
 //!
 //! # Tables
-//! All rows of a table are updated, unless [`touched_rows`](Optimize::touched_rows) is asked for: then
+//! All rows of a table are updated, unless [`sparse_rows`](Optimize::sparse_rows) is asked for: then
 //! rows that no lookup of the minibatch named stay as they are, and so do their moments and averages.
 //! For [`Sgd`] and [`Adagrad`] without weight decay that gives the same numbers; the others then
 //! forget as often as a row is met and not as often as an update is made. Bias corrections count

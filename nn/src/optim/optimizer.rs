@@ -28,7 +28,7 @@ pub struct Optimizer {
     clip_norm: Option<f64>,
     clip_value: Option<f64>,
     average: Option<f64>,
-    touched_rows: bool,
+    sparse_rows: bool,
 }
 
 impl fmt::Debug for Optimizer {
@@ -41,7 +41,7 @@ impl fmt::Debug for Optimizer {
             .field("clip_norm", &self.clip_norm)
             .field("clip_value", &self.clip_value)
             .field("average", &self.average)
-            .field("touched_rows", &self.touched_rows)
+            .field("sparse_rows", &self.sparse_rows)
             .finish_non_exhaustive()
     }
 }
@@ -57,7 +57,7 @@ impl<R: Rule + 'static> From<R> for Optimizer {
             clip_norm: None,
             clip_value: None,
             average: None,
-            touched_rows: false,
+            sparse_rows: false,
         }
     }
 }
@@ -138,8 +138,8 @@ pub trait Optimize: Into<Optimizer> {
 
     /// Updates only those rows of tables that lookups of the minibatch named.
     #[must_use]
-    fn touched_rows(self) -> Optimizer {
-        Optimizer { touched_rows: true, ..self.into() }
+    fn sparse_rows(self) -> Optimizer {
+        Optimizer { sparse_rows: true, ..self.into() }
     }
 }
 
@@ -223,7 +223,7 @@ impl Optimizer {
                 cell,
                 states: self.states(),
                 numbers: self.numbers(self.rate_of(decl), self.decay.filter(|_| decays)),
-                touched: self.touched_rows && decl.kind == ParamKind::Table,
+                touched: self.sparse_rows && decl.kind == ParamKind::Table,
             });
         }
         Ok(UpdateRecipe { cells: m.build()?, floats, norm: shared.is_some(), shared, params })

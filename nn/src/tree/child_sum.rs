@@ -25,7 +25,7 @@ use autobatch_ir::{Arg, Cell, Graph, INDEX, Init, ModuleBuilder, Param, Type, Va
 /// other than one chain, the two forms differ in bits.
 ///
 /// Where nodes are words, a layer [of words](Self::of_words) looks them up inside its cells: a
-/// node is one application less, and no vector of a word is written for another batch to read.
+/// node is one node less, and no vector of a word is written for another batch to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildSumTreeLstm {
     form: Form,

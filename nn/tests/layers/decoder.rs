@@ -11,8 +11,8 @@ use crate::lab::*;
 use crate::pytorch::{agrees, given, values};
 use autobatch_ir::Graph;
 use autobatch_ir::graph::Callee;
-use autobatch_ir::reference::Noise;
 use autobatch_nn::*;
+use autobatch_oracle::reference::Noise;
 
 #[test]
 fn a_layer_of_a_decoder_has_pytorchs_gradients() {
@@ -117,7 +117,7 @@ fn decoders_of_any_lengths_have_the_signatures_of_one() {
         let _ = decoder.run(&g, inputs(&g, &rows(1, length, 4)), &memory);
     }
     let graph = g.finish().unwrap();
-    let mut called: Vec<_> = graph.arena.apps().iter().map(|app| app.sig).collect();
+    let mut called: Vec<_> = graph.arena.nodes().iter().map(|node| node.sig).collect();
     called.retain(|&sig| matches!(graph.sigs.get(sig).callee, Callee::Cell(_)));
     called.sort();
     called.dedup();

@@ -1,9 +1,9 @@
 //! Dropout as a model sees it: what is kept, how it is scaled, and whose decisions are whose.
 
 use crate::lab::row;
-use autobatch_ir::reference::{Noise, forward, reverse};
 use autobatch_ir::{Graph, ModuleBuilder, Weights};
 use autobatch_nn::*;
+use autobatch_oracle::reference::{Noise, forward, reverse};
 
 const WIDTH: usize = 4096;
 

@@ -2,8 +2,8 @@
 //! the few pieces of linear algebra that formulae are written with.
 
 use autobatch_ir::hash::split_mix;
-use autobatch_ir::reference::{Noise, forward};
 use autobatch_ir::{Graph, Module, ModuleBuilder, Value, Weights};
+use autobatch_oracle::reference::{Noise, forward};
 use std::sync::Arc;
 
 /// A module whose every parameter, biases and gains included, is random.

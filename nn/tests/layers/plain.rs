@@ -2,8 +2,8 @@
 
 use crate::lab::*;
 use autobatch_ir::Init;
-use autobatch_ir::reference::Noise;
 use autobatch_nn::{Activation, Embedding, LayerNorm, Linear, Mlp, losses};
+use autobatch_oracle::reference::Noise;
 use std::sync::Arc;
 
 #[test]

@@ -24,9 +24,9 @@
 //!     return torch.func.functional_call(layer, dict(zip(names, arrays)), (torch.stack(xs), state))
 //! ```
 
-use autobatch_ir::reference::{Noise, forward, reverse};
 use autobatch_ir::{Graph, Init, ModuleBuilder, Param, Value, Weights};
 use autobatch_nn::*;
+use autobatch_oracle::reference::{Noise, forward, reverse};
 
 fn numbers(k: usize, count: usize) -> Vec<f32> {
     (0..count).map(|j| ((7 * j + 5 * k + 3) % 11) as f32 / 5.0 - 1.0).collect()

@@ -1,12 +1,12 @@
 //! Recurrent layers.
 
 use crate::lab::*;
-use autobatch_ir::reference::Noise;
 use autobatch_ir::{INDEX, Init, ModuleBuilder};
 use autobatch_nn::pytorch::{from_pytorch_gru, from_pytorch_lstm};
 use autobatch_nn::{
     BiLstm, Gru, GruOptions, Hoist, Lstm, LstmOptions, Rnn, RnnOptions, Stacked, dropout_mask, unroll,
 };
+use autobatch_oracle::reference::Noise;
 
 const IN: usize = 3;
 const H: usize = 4;

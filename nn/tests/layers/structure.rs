@@ -1,4 +1,4 @@
-//! What layers declare and emit: cells, signatures, applications.
+//! What layers declare and emit: cells, signatures, nodes.
 
 use crate::lab::{Lab, inputs, row, rows};
 use autobatch_ir::graph::Callee;
@@ -16,8 +16,8 @@ fn module<L>(declare: impl FnOnce(&mut ModuleBuilder) -> L) -> (Arc<Module>, L) 
 /// The number of distinct signatures of cell calls in a graph.
 fn called(g: Graph) -> usize {
     let data = g.finish().unwrap();
-    let apps = data.arena.apps().iter().map(|app| app.sig);
-    let cells = apps.filter(|&sig| matches!(data.sigs.get(sig).callee, Callee::Cell(_)));
+    let nodes = data.arena.nodes().iter().map(|node| node.sig);
+    let cells = nodes.filter(|&sig| matches!(data.sigs.get(sig).callee, Callee::Cell(_)));
     cells.collect::<BTreeSet<_>>().len()
 }
 
@@ -30,7 +30,7 @@ fn directions_and_equal_layers_are_one_cell() {
     let parts = &module.cells[0].body.arena;
     assert_eq!(module.cells[0].body.ports, 3);
     let products = parts.ids().filter(|&id| {
-        matches!(module.sigs.get(parts.app(id).sig).callee, Callee::Op(autobatch_ir::Op::Affine { .. }))
+        matches!(module.sigs.get(parts.node(id).sig).callee, Callee::Op(autobatch_ir::Op::Affine { .. }))
     });
     let operands: Vec<usize> = products.map(|id| parts.operands(id).len()).collect();
     assert_eq!(operands, [2], "one product that x and h meet as parts");
@@ -94,7 +94,7 @@ fn a_lattice_has_four_signatures_whatever_its_words() {
 }
 
 #[test]
-fn a_step_is_one_application() {
+fn a_step_is_one_node() {
     let (module, layer) = module(|m| Lstm::new(m, "l", 3, 4));
     let g = Graph::new(&module);
     g.instance(0);
@@ -104,7 +104,7 @@ fn a_step_is_one_application() {
 }
 
 #[test]
-fn an_mlp_is_one_application_and_words_of_all_lengths_one_batch() {
+fn an_mlp_is_one_node_and_words_of_all_lengths_one_batch() {
     let (lab, (mlp, cnn)) = Lab::with(|m| {
         (Mlp::new(m, "f", &[3, 4, 2], Activation::Tanh), CharCnn::new(m, "c", 3, 3, 4, Activation::Relu))
     });

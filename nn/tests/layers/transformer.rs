@@ -19,8 +19,8 @@ use crate::lab::*;
 use crate::pytorch::{agrees, given, values};
 use autobatch_ir::Graph;
 use autobatch_ir::graph::Callee;
-use autobatch_ir::reference::Noise;
 use autobatch_nn::*;
+use autobatch_oracle::reference::Noise;
 
 #[test]
 fn attention_of_a_sequence_to_itself_has_pytorchs_gradients() {
@@ -216,7 +216,7 @@ fn sequences_of_any_lengths_have_the_signatures_of_one() {
         let _ = layer.run(&g, inputs(&g, &rows(1, length, 4)));
     }
     let graph = g.finish().unwrap();
-    let mut called: Vec<_> = graph.arena.apps().iter().map(|app| app.sig).collect();
+    let mut called: Vec<_> = graph.arena.nodes().iter().map(|node| node.sig).collect();
     called.retain(|&sig| matches!(graph.sigs.get(sig).callee, Callee::Cell(_)));
     called.sort();
     called.dedup();

@@ -2,11 +2,11 @@
 
 use crate::lab::*;
 use autobatch_ir::Init;
-use autobatch_ir::reference::Noise;
 use autobatch_nn::{
     ChildSumTreeLstm, Embedding, Hoist, MvRnn, TreeGru, TreeGruOptions, TreeLstm, TreeLstmOptions, TreeRnn,
     TreeRnnOptions,
 };
+use autobatch_oracle::reference::Noise;
 
 const IN: usize = 3;
 const H: usize = 4;

@@ -51,7 +51,7 @@ fn lattices() -> Result<(Arc<Module>, Lattices), Failure> {
     Ok((m.build()?, Lattices { input, first, next, with_words, word, sum }))
 }
 
-/// What an application made: one value, or a state of two.
+/// What a node made: one value, or a state of two.
 #[derive(Clone, Copy)]
 enum Made<'g> {
     One(Value<'g>),
@@ -112,7 +112,7 @@ fn emit<'g>(
 ) -> Result<(), Failure> {
     let mut made: Vec<Made<'g>> = Vec::new();
     let mut read = Vec::new();
-    for (cell, operands) in sketch.applications() {
+    for (cell, operands) in sketch.nodes() {
         operands.iter().for_each(|&operand| read[operand] = true);
         let operands: Vec<Made<'g>> = operands.iter().map(|&operand| made[operand]).collect();
         made.push(call(g, cell, &operands));
@@ -129,9 +129,9 @@ pub(crate) fn report(name: &str, sketches: &[Sketch], are_trees: bool) -> Result
     let ((tree_module, tree_cells), (lattice_module, lattice_cells)) = (trees()?, lattices()?);
     let mut planner = Planner::default();
     let orders = [RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned];
-    let mut tabled = [0u64; 3];
+    let mut gathered = [0u64; 3];
     let mut seconds = [0.0; 3];
-    let (mut direct, mut applications) = (0, 0);
+    let (mut direct, mut nodes) = (0, 0);
     for sketch in sketches {
         let graph = Graph::new(if are_trees { &tree_module } else { &lattice_module });
         match are_trees {
@@ -139,25 +139,25 @@ pub(crate) fn report(name: &str, sketches: &[Sketch], are_trees: bool) -> Result
             false => emit(&graph, sketch, |g, cell, made| lattice_call(g, &lattice_cells, cell, made))?,
         }
         let graph = graph.data();
-        applications += graph.arena.len();
+        nodes += graph.arena.len();
         for (number, rows) in orders.into_iter().enumerate() {
             let request = Request { mode: Mode::Train, rows, ..Request::default() };
             let start = Instant::now();
             let plan = planner.plan(&graph, &request)?;
             seconds[number] += start.elapsed().as_secs_f64();
-            tabled[number] += plan.certificate.tabled;
+            gathered[number] += plan.certificate.gathered;
             direct = plan.certificate.direct;
             plan.verify()?;
         }
     }
-    println!("{name}, certified: {applications} applications, the last plan reads {direct} rows direct");
+    println!("{name}, certified: {nodes} nodes, the last plan reads {direct} rows direct");
     for (number, rows) in orders.into_iter().enumerate() {
         println!(
-            "  {:<12} operand rows tabled {:>7} ({:.2} of batch order); {:.0} ns an application",
+            "  {:<12} operand rows gathered {:>7} ({:.2} of batch order); {:.0} ns a node",
             format!("{rows:?}"),
-            tabled[number],
-            tabled[number] as f64 / tabled[0].max(1) as f64,
-            seconds[number] * 1e9 / applications as f64,
+            gathered[number],
+            gathered[number] as f64 / gathered[0].max(1) as f64,
+            seconds[number] * 1e9 / nodes as f64,
         );
     }
     Ok(())

@@ -22,7 +22,7 @@ type Failure = Box<dyn std::error::Error>;
 /// Sums over the minibatches of one workload.
 #[derive(Default)]
 struct Tally {
-    tabled: u64,
+    gathered: u64,
     results: u64,
     direct: u64,
     descending: u64,
@@ -44,19 +44,19 @@ impl Tally {
         self.nanoseconds += best;
         check(problem, &layout)?;
         let counts = layout.counts();
-        self.tabled += counts.tabled_operands();
-        self.results += counts.result_tabled;
+        self.gathered += counts.gathered_operands();
+        self.results += counts.result_gathered;
         self.direct += counts.direct_operands();
         self.descending += counts.descending;
-        self.runs += layout.tabled_runs(problem);
-        self.recurrent += recurrent_tabled(problem, &layout);
+        self.runs += layout.gathered_runs(problem);
+        self.recurrent += recurrent_gathered(problem, &layout);
         Ok(layout)
     }
 }
 
 /// Rows of first operands that live in the slab the batch writes (the state of a recurrence) and are no range; one field.
-fn recurrent_tabled(problem: &Problem, layout: &Layout) -> u64 {
-    let tabled = |batch: BatchId| {
+fn recurrent_gathered(problem: &Problem, layout: &Layout) -> u64 {
+    let gathered = |batch: BatchId| {
         let state = problem.slots(batch).find(|&s| problem.role(s) == Some(Role::Operand))?;
         let own = problem.slots(batch).find(|&s| problem.role(s) == Some(Role::Result))?;
         let recurrent = problem.slab(state) == problem.slab(own);
@@ -64,7 +64,7 @@ fn recurrent_tabled(problem: &Problem, layout: &Layout) -> u64 {
         let direct = matches!(layout.access(state), Access::Range { .. });
         Some(if recurrent && !direct { lanes } else { 0 })
     };
-    (0..problem.batches()).map(BatchId).filter_map(tabled).sum()
+    (0..problem.batches()).map(BatchId).filter_map(gathered).sum()
 }
 
 fn report(name: &str, graphs: &[Graph]) -> Result<(), Failure> {
@@ -97,9 +97,9 @@ fn report(name: &str, graphs: &[Graph]) -> Result<(), Failure> {
     );
     for (kind, tally) in ["batch order", "propagated", "planned"].iter().zip(&tallies) {
         println!(
-            "  {kind:<12} operand rows tabled {:>7} ({:.2} of batch order, {} runs, {} descending), direct {:>7}, recurrent tabled {}; results tabled {}; {:.1} ns a row",
-            tally.tabled,
-            tally.tabled as f64 / tallies[0].tabled.max(1) as f64,
+            "  {kind:<12} operand rows gathered {:>7} ({:.2} of batch order, {} runs, {} descending), direct {:>7}, recurrent gathered {}; results gathered {}; {:.1} ns a row",
+            tally.gathered,
+            tally.gathered as f64 / tallies[0].gathered.max(1) as f64,
             tally.runs,
             tally.descending,
             tally.direct,

@@ -12,39 +12,39 @@ struct Cell {
     slab: u32,
 }
 
-/// Applications in topological order; a value is named by the application that makes it.
+/// Nodes in topological order; a value is named by the node that makes it.
 #[derive(Default)]
 pub(crate) struct Graph {
     cells: Vec<Cell>,
-    apps: Vec<(usize, Vec<usize>)>,
+    nodes: Vec<(usize, Vec<usize>)>,
 }
 
 impl Graph {
     fn add(&mut self, cell: usize, operands: &[usize]) -> usize {
-        self.apps.push((cell, operands.to_vec()));
-        self.apps.len() - 1
+        self.nodes.push((cell, operands.to_vec()));
+        self.nodes.len() - 1
     }
 
-    /// The cell and operands of every application, in topological order.
-    pub(crate) fn applications(&self) -> impl Iterator<Item = (usize, &[usize])> {
-        self.apps.iter().map(|(cell, operands)| (*cell, operands.as_slice()))
+    /// The cell and operands of every node, in topological order.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (usize, &[usize])> {
+        self.nodes.iter().map(|(cell, operands)| (*cell, operands.as_slice()))
     }
 
-    /// Fires all ready applications of the type with the largest ready share of its own sources.
+    /// Fires all ready nodes of the type with the largest ready share of its own sources.
     fn batches(&self) -> Vec<Vec<usize>> {
-        let mut done = vec![false; self.apps.len()];
+        let mut done = vec![false; self.nodes.len()];
         let mut batches = Vec::new();
-        let mut left = self.apps.len();
+        let mut left = self.nodes.len();
         while left > 0 {
-            let mut above = vec![0u32; self.apps.len()];
+            let mut above = vec![0u32; self.nodes.len()];
             let mut ready: Vec<Vec<usize>> = vec![Vec::new(); self.cells.len()];
             let mut sources = vec![0usize; self.cells.len()];
-            for (v, (cell, operands)) in self.apps.iter().enumerate() {
+            for (v, (cell, operands)) in self.nodes.iter().enumerate() {
                 if done[v] {
                     continue;
                 }
                 for &u in operands.iter().filter(|&&u| !done[u]) {
-                    above[v] |= above[u] | 1 << self.apps[u].0;
+                    above[v] |= above[u] | 1 << self.nodes[u].0;
                 }
                 if above[v] == 0 {
                     ready[*cell].push(v);
@@ -70,7 +70,7 @@ impl Graph {
         let slabs = self.cells.iter().map(|c| c.slab + 1).max().unwrap_or(0);
         let mut sizes = vec![0u32; slabs as usize];
         let row: Vec<u32> = self
-            .apps
+            .nodes
             .iter()
             .map(|(cell, _)| {
                 let size = &mut sizes[self.cells[*cell].slab as usize];
@@ -84,15 +84,15 @@ impl Graph {
             problem.add_slab(size)?;
         }
         for batch in self.batches() {
-            let Some(&(cell, ref operands)) = batch.first().map(|&v| &self.apps[v]) else {
+            let Some(&(cell, ref operands)) = batch.first().map(|&v| &self.nodes[v]) else {
                 continue;
             };
             let mut columns: Vec<(Role, usize, Vec<u32>)> = Vec::new();
             let result = batch.iter().map(|&v| row[v]).collect();
             columns.push((Role::Result, cell, result));
             for slot in 0..operands.len() {
-                let names = || batch.iter().map(|&v| self.apps[v].1[slot]);
-                let from = names().next().map_or(0, |u| self.apps[u].0);
+                let names = || batch.iter().map(|&v| self.nodes[v].1[slot]);
+                let from = names().next().map_or(0, |u| self.nodes[u].0);
                 columns.push((Role::Operand, from, names().map(|u| row[u]).collect()));
             }
             let specs: Vec<SlotSpec<'_>> = columns
@@ -126,7 +126,7 @@ const NODE: usize = 1;
 /// Leaves and nodes share one record slab {h, c}; each root is read by a loss cell without a value slab of its own.
 fn tree_graph() -> Graph {
     let record = Cell { fields: 2, slab: 0 };
-    Graph { cells: vec![record, record, Cell { fields: 1, slab: 1 }], apps: Vec::new() }
+    Graph { cells: vec![record, record, Cell { fields: 1, slab: 1 }], nodes: Vec::new() }
 }
 
 fn random_tree(graph: &mut Graph, random: &mut SplitMix64, leaves: usize) -> usize {
@@ -182,7 +182,7 @@ pub(crate) fn chains(random: &mut SplitMix64) -> Graph {
     let input = Cell { fields: 1, slab: 0 };
     let (fw, bw) = (Cell { fields: 2, slab: 1 }, Cell { fields: 2, slab: 2 });
     let mut graph =
-        Graph { cells: vec![input, fw, fw, bw, bw, Cell { fields: 1, slab: 3 }], apps: Vec::new() };
+        Graph { cells: vec![input, fw, fw, bw, bw, Cell { fields: 1, slab: 3 }], nodes: Vec::new() };
     for _ in 0..32 {
         let length = 3 + random.below(45);
         let words: Vec<usize> = (0..length).map(|_| graph.add(0, &[])).collect();
@@ -208,7 +208,7 @@ pub(crate) fn chains(random: &mut SplitMix64) -> Graph {
 pub(crate) fn lattice(sentences: &[(usize, Vec<(usize, usize)>)]) -> Graph {
     let (input, state, word) =
         (Cell { fields: 1, slab: 0 }, Cell { fields: 2, slab: 1 }, Cell { fields: 1, slab: 2 });
-    let mut graph = Graph { cells: vec![input, state, state, state, word, word], apps: Vec::new() };
+    let mut graph = Graph { cells: vec![input, state, state, state, word, word], nodes: Vec::new() };
     for (length, words) in sentences {
         let mut states: Vec<usize> = Vec::new();
         for at in 0..*length {

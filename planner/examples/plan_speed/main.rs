@@ -1,4 +1,4 @@
-//! What emitting and planning cost, in nanoseconds an application, and what the plans are worth, in batches and tabled rows.
+//! What emitting and planning cost, in nanoseconds a node, and what the plans are worth, in batches and gathered rows.
 //!
 //! `cargo run --release -p autobatch-planner --example plan_speed [WORKLOAD [POLICY [ORDER [INSTANCES [ROUNDS [DATA]]]]]]`
 //!
@@ -24,7 +24,7 @@ const HITS: usize = 11;
 struct Tally {
     rows: RowOrder,
     times: Vec<f64>,
-    tabled: u64,
+    gathered: u64,
     direct: u64,
 }
 
@@ -65,7 +65,7 @@ fn measure(
 ) -> Result<(), Failure> {
     let rounds = if rounds > 0 { rounds } else { (20_000 / size).clamp(5, 201) };
     let mut tallies: Vec<Tally> =
-        orders.iter().map(|&rows| Tally { rows, times: Vec::new(), tabled: 0, direct: 0 }).collect();
+        orders.iter().map(|&rows| Tally { rows, times: Vec::new(), gathered: 0, direct: 0 }).collect();
     let (mut emitting, mut batches) = (Vec::new(), (0, 0));
     let mut wanted: Vec<ValueId> = Vec::new();
     for _ in 0..rounds {
@@ -84,7 +84,7 @@ fn measure(
             let plan = planner.plan(&graph.data(), &request)?;
             tally.times.push(start.elapsed().as_secs_f64());
             let certificate = plan.certificate;
-            (tally.tabled, tally.direct) = (certificate.tabled, certificate.direct);
+            (tally.gathered, tally.direct) = (certificate.gathered, certificate.direct);
             batches = (certificate.batches, certificate.bound);
             // As a session does with plans that its cache forgets.
             planner.recycle(plan);
@@ -101,14 +101,14 @@ fn measure(
         finding.push(start.elapsed().as_secs_f64());
     }
     finding.remove(0);
-    let applications = graph.data().arena.len();
+    let nodes = graph.data().arena.len();
     let each = |mut times: Vec<f64>| {
         times.sort_by(f64::total_cmp);
-        let nanoseconds = |time: f64| time * 1e9 / applications as f64;
+        let nanoseconds = |time: f64| time * 1e9 / nodes as f64;
         format!("{:.1} ({:.1})", nanoseconds(times[0]), nanoseconds(times[times.len() / 2]))
     };
     println!(
-        "{size} instances, {applications} applications: batches {} bound {}, {}; ns an application, least (median): emit {}, found in a cache {}",
+        "{size} instances, {nodes} nodes: batches {} bound {}, {}; ns a node, least (median): emit {}, found in a cache {}",
         batches.0,
         batches.1,
         planner.why(),
@@ -117,10 +117,10 @@ fn measure(
     );
     for tally in tallies {
         println!(
-            "  {:<10}  plan {}  operand rows tabled {} direct {}",
+            "  {:<10}  plan {}  operand rows gathered {} direct {}",
             format!("{:?}", tally.rows),
             each(tally.times),
-            tally.tabled,
+            tally.gathered,
             tally.direct,
         );
     }

@@ -9,7 +9,7 @@ use crate::compile::Tables;
 use crate::content;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::hash::StructureHash;
-use autobatch_ir::id::AppId;
+use autobatch_ir::id::NodeId;
 
 impl Clusters {
     /// The name of each type.
@@ -17,22 +17,22 @@ impl Clusters {
         const NAMELESS: u64 = 0;
         names.clear();
         names.resize(self.types().len(), NAMELESS);
-        for (&app, &ty) in self.nodes.iter().zip(&self.ty) {
+        for (&node, &ty) in self.jobs.iter().zip(&self.ty) {
             let own = &mut names[ty as usize];
             if *own == NAMELESS {
-                *own = name(graph, app);
+                *own = name(graph, node);
             }
         }
     }
 }
 
-fn name(graph: &GraphData, app: AppId) -> u64 {
+fn name(graph: &GraphData, node: NodeId) -> u64 {
     let tables = Tables { module: &graph.module, types: &graph.types, sigs: &graph.sigs };
-    let content = content::of_signature(tables, graph.arena.app(app).sig);
+    let content = content::of_signature(tables, graph.arena.node(node).sig);
     let mut hash = StructureHash::default();
     hash.push(content as u64);
     hash.push((content >> 64) as u64);
-    for (place, operand) in (0..).zip(graph.arena.operands(app)) {
+    for (place, operand) in (0..).zip(graph.arena.operands(node)) {
         if operand.as_value().is_none() {
             hash.push(place);
         }
@@ -42,7 +42,7 @@ fn name(graph: &GraphData, app: AppId) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::Nodes;
+    use crate::Jobs;
     use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, f32};
 
     #[test]
@@ -51,14 +51,14 @@ mod tests {
         let table = m.table("table", [5, 2], Init::ZEROS);
         let weight = m.param("weight", [2, 2], Init::ZEROS);
         let leaf = m.cell("leaf", [INDEX], |_, [word]| [table.row(word)]);
-        let node = m.cell("node", [f32(2), f32(2)], |g, [a, b]| [(g.affine([a], weight, None) + b).tanh()]);
+        let job = m.cell("job", [f32(2), f32(2)], |g, [a, b]| [(g.affine([a], weight, None) + b).tanh()]);
         let g = Graph::new(&m.build().expect("the model is well typed"));
         let [a] = g.call(leaf, 3);
-        let [b] = g.call(node, [a, a.relu()]);
+        let [b] = g.call(job, [a, a.relu()]);
         g.output("loss", b.cross_entropy(1));
         let graph = g.finish().expect("the graph is well typed");
         let names: Vec<String> =
-            Nodes::new(&graph, &[]).names.iter().map(|name| format!("{name:016x}")).collect();
+            Jobs::new(&graph, &[]).names.iter().map(|name| format!("{name:016x}")).collect();
         // Where these change, older tables of `fsm` know nothing: count `NAMES` up, and write the new ones here.
         assert_eq!(names, ["caae32b22a54edd9", "03c49f750ca227fd", "c523d1c359b884a4", "ac400cedbf7708c8"]);
     }

@@ -1,4 +1,4 @@
-//! Type numbers: two nodes have one type if one kernel with one kind of each operand serves both.
+//! Type numbers: two jobs have one type if one kernel with one kind of each operand serves both.
 
 use super::NONE;
 use autobatch_ir::graph::Operand;
@@ -6,16 +6,16 @@ use autobatch_ir::hash::BuildMix;
 use autobatch_ir::id::SigId;
 use std::collections::HashMap;
 
-/// The type numbers of nodes.
+/// The type numbers of jobs.
 #[derive(Debug, Default)]
 pub(super) struct TypeNumbers {
     /// The signature of each type.
     types: Vec<SigId>,
-    /// The type of the nodes of a signature that take no bound numbers, or [`NONE`].
+    /// The type of the jobs of a signature that take no bound numbers, or [`NONE`].
     of_sig: Vec<u32>,
     /// The last places of bound numbers seen with each signature, and the type they have.
     last_mixed: Vec<(u64, u32)>,
-    /// The types of nodes some of whose indices are bound, by their bound places: a word of 64 places leads from a signature's
+    /// The types of jobs some of whose indices are bound, by their bound places: a word of 64 places leads from a signature's
     /// number to another number, and so on, the last word to the type.
     mixed: HashMap<(u32, u64), u32, BuildMix>,
 }
@@ -35,7 +35,7 @@ impl TypeNumbers {
         self.mixed.clear();
     }
 
-    /// The type of a node: its signature, unless some of its indices are computed and some bound, as `bound` says of the first
+    /// The type of a job: its signature, unless some of its indices are computed and some bound, as `bound` says of the first
     /// 64 operands.
     #[inline]
     pub(super) fn of(&mut self, sig: SigId, operands: &[Operand], bound: u64) -> u32 {
@@ -69,7 +69,7 @@ impl TypeNumbers {
         number
     }
 
-    /// The type of a node with more than 64 operands.
+    /// The type of a job with more than 64 operands.
     #[cold]
     fn of_many(&mut self, sig: SigId, operands: &[Operand]) -> u32 {
         let Self { types, mixed, of_sig, .. } = self;

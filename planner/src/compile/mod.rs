@@ -14,7 +14,7 @@
 pub(crate) mod fuse;
 
 use autobatch_ir::graph::{Arena, Callee, Op, OperandKind, ParamArg, Signature, Signatures};
-use autobatch_ir::id::{AppId, SigId, ValueId};
+use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::module::Module;
 use autobatch_ir::plan::row_ops::{Template, template};
 use autobatch_ir::plan::{
@@ -38,7 +38,7 @@ pub(crate) struct Tables<'a> {
     pub(crate) sigs: &'a Signatures,
 }
 
-/// The kernel of all applications with this signature.
+/// The kernel of all nodes with this signature.
 pub(crate) fn compile(tables: Tables<'_>, sig: SigId, options: CompileOptions) -> Kernel {
     let signature = tables.sigs.get(sig);
     let mut builder = Builder::new(tables, options);
@@ -107,7 +107,7 @@ impl<'a> Builder<'a> {
         self.reg(RegKind::Temp, ty)
     }
 
-    /// The results of an application: of an op, or of a cell whose body is inlined here. `args`
+    /// The results of a node: of an op, or of a cell whose body is inlined here. `args`
     /// are the kernel's parameter ports that stand for the signature's parameter arguments.
     fn apply(&mut self, signature: &Signature, operands: &[Value], args: &[u32]) -> Vec<Value> {
         match signature.callee {
@@ -127,7 +127,7 @@ impl<'a> Builder<'a> {
         let mut values: Vec<Value> = Vec::with_capacity(arena.values());
         values.extend(ports.iter().cloned());
         for id in arena.ids().skip(ports.len()) {
-            let signature = self.tables.sigs.get(arena.app(id).sig);
+            let signature = self.tables.sigs.get(arena.node(id).sig);
             let operands = self.operands_of(arena, id, &values);
             let params = arguments(signature, args);
             values.extend(self.apply(signature, &operands, &params));
@@ -135,7 +135,7 @@ impl<'a> Builder<'a> {
         values
     }
 
-    fn operands_of(&self, arena: &Arena, id: AppId, values: &[Value]) -> Vec<Value> {
+    fn operands_of(&self, arena: &Arena, id: NodeId, values: &[Value]) -> Vec<Value> {
         let value = |id: ValueId| values[id.index()].clone();
         arena
             .operands(id)
@@ -194,7 +194,7 @@ impl<'a> Builder<'a> {
                 self.stages.push(Stage::Lookup { param: args[0], index, dst });
                 vec![Value::Pieces(vec![dst], results[0])]
             }
-            // Some of the ops that a row stage could play are ranges of elements here.
+            // Some of the ops that a row stage could execute are ranges of elements here.
             (Template::Row, Op::Dropout { .. }) if !self.options.training => {
                 operands.into_iter().take(1).collect()
             }
@@ -318,7 +318,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The parameters that an application of a body takes, of those that the body is given.
+/// The parameters that a node of a body takes, of those that the body is given.
 pub(crate) fn arguments(signature: &Signature, args: &[u32]) -> Vec<u32> {
     let of = |arg: &ParamArg| match *arg {
         ParamArg::Port(port) => args[port as usize],

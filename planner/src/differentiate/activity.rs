@@ -1,7 +1,7 @@
 //! Activity: which values get gradients.
 //!
 //! A value *needs* a gradient if it depends, through ops that have derivatives, on a parameter or a
-//! value whose gradient is asked for. An application is *live* if something that it reads needs a
+//! value whose gradient is asked for. A node is *live* if something that it reads needs a
 //! gradient, and a result of it leads to a loss. Both are decided for the whole graph, once. A kernel in reverse serves
 //! all live lanes of its signature, so it makes the gradient of an operand if any lane needs it;
 //! what lanes that do not need it contribute is listed nowhere.
@@ -10,16 +10,16 @@ use super::Gradients;
 use super::signatures::{SigFacts, Signatures};
 use crate::cluster::Clusters;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{AppId, SigId};
+use autobatch_ir::id::{NodeId, SigId};
 
 /// What the walks found. Kept from plan to plan.
 #[derive(Default)]
 pub(super) struct Activity {
     /// Per value whether it needs a gradient.
     pub(super) needs: Vec<bool>,
-    /// Per application whether it is live.
+    /// Per node whether it is live.
     pub(super) live: Vec<bool>,
-    /// Per application whether it hands gradients on: an operand or parameter needs one.
+    /// Per node whether it hands gradients on: an operand or parameter needs one.
     hands_on: Vec<bool>,
     /// Per value whether it needs a gradient and leads to a loss.
     reached: Vec<bool>,
@@ -45,16 +45,16 @@ impl Activity {
         for value in request.values {
             needs[value.index()] = true;
         }
-        let mut nodes = clusters.nodes.iter().peekable();
-        for app in graph.arena.ids() {
-            let facts = &mut sigs[graph.arena.app(app).sig];
-            let is_node = nodes.next_if_eq(&&app).is_some();
+        let mut nodes = clusters.jobs.iter().peekable();
+        for node in graph.arena.ids() {
+            let facts = &mut sigs[graph.arena.node(node).sig];
+            let is_node = nodes.next_if_eq(&&node).is_some();
             let planned = (is_node || facts.is_source) && !facts.is_list;
             facts.planned |= planned;
             let mut any = facts.params;
-            for (place, operand) in graph.arena.operands(app).iter().enumerate() {
+            for (place, operand) in graph.arena.operands(node).iter().enumerate() {
                 let Some(value) = operand.as_value() else { continue };
-                // The applications that make lists have one operand type, for any number of operands.
+                // The nodes that make lists have one operand type, for any number of operands.
                 let read = if !facts.is_list && facts.lists[place] {
                     let items = graph.arena.operands(graph.arena.producer(value));
                     items.iter().filter_map(|item| item.as_value()).any(|item| needs[item.index()])
@@ -68,21 +68,21 @@ impl Activity {
             }
             hands_on.push(any);
             if any && !facts.blocked {
-                for (slot, &float) in graph.arena.results(app).zip(&facts.floats) {
+                for (slot, &float) in graph.arena.results(node).zip(&facts.floats) {
                     needs[slot] |= float;
                 }
             }
         }
     }
 
-    /// Walks from losses to operands: which applications are live. `ask` finds the derivative of a signature, which such an
-    /// application is the first to need.
+    /// Walks from losses to operands: which nodes are live. `ask` finds the derivative of a signature, which such an
+    /// node is the first to need.
     pub(super) fn find_live<E>(
         &mut self,
         graph: &GraphData,
         sigs: &mut Signatures,
         request: &Gradients<'_>,
-        mut ask: impl FnMut(SigId, AppId, &mut SigFacts) -> Result<(), E>,
+        mut ask: impl FnMut(SigId, NodeId, &mut SigFacts) -> Result<(), E>,
     ) -> Result<(), E> {
         let Self { needs, live, hands_on, reached } = self;
         refill(live, graph.arena.len());
@@ -90,20 +90,20 @@ impl Activity {
         for &(value, _) in request.losses {
             reached[value.index()] = needs[value.index()];
         }
-        for app in graph.arena.ids().rev() {
-            if !hands_on[app.index()] || !graph.arena.results(app).any(|slot| reached[slot]) {
+        for node in graph.arena.ids().rev() {
+            if !hands_on[node.index()] || !graph.arena.results(node).any(|slot| reached[slot]) {
                 continue;
             }
-            let sig = graph.arena.app(app).sig;
+            let sig = graph.arena.node(node).sig;
             let facts = &mut sigs[sig];
             if facts.is_list {
                 continue;
             }
-            live[app.index()] = true;
+            live[node.index()] = true;
             if facts.is_unasked() {
-                ask(sig, app, facts)?;
+                ask(sig, node, facts)?;
             }
-            let operands = graph.arena.operands(app);
+            let operands = graph.arena.operands(node);
             for group in &facts.groups {
                 let Some(value) = operands[group.operand as usize].as_value() else { continue };
                 if group.list {

@@ -4,7 +4,7 @@ use super::edit::{add_slab, grow, operand_field};
 use super::signatures::Signatures;
 use crate::PlanError;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{AppId, SigId};
+use autobatch_ir::id::{NodeId, SigId};
 use autobatch_ir::plan::{FieldId, Operand, Plan};
 use autobatch_ir::types::Type;
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub(super) struct Back {
     /// The forward step.
     pub(super) step: usize,
     pub(super) sig: SigId,
-    /// The first row of what it keeps for finals.
+    /// The first row of what it keeps for reductions.
     pub(super) kept: u32,
     /// The first row of what the forward step saves.
     pub(super) saved: u32,
@@ -37,7 +37,7 @@ pub(super) struct Rows {
 #[derive(Default)]
 pub(super) struct Backs {
     all: Vec<Back>,
-    /// Per application its back and its lane there.
+    /// Per node its back and its lane there.
     at: Vec<(u32, u32)>,
     /// The live lanes of each.
     lanes: Vec<u32>,
@@ -90,13 +90,13 @@ impl Backs {
         before.clear();
         for number in (0..plan.steps.len()).rev() {
             let step = plan.steps[number].clone();
-            let sig = graph.arena.app(plan.lanes(&step)[0]).sig;
+            let sig = graph.arena.node(plan.lanes(&step)[0]).sig;
             let facts = &mut sigs[sig];
             let Some(derivative) = facts.derivative().map(Arc::clone) else { continue };
             let (back, first_lane, first_row) = (all.len() as u32, lanes.len(), rows.len());
-            for (lane, app) in (0..).zip(plan.lanes(&step)) {
-                if live[app.index()] {
-                    at[app.index()] = (back, (lanes.len() - first_lane) as u32);
+            for (lane, node) in (0..).zip(plan.lanes(&step)) {
+                if live[node.index()] {
+                    at[node.index()] = (back, (lanes.len() - first_lane) as u32);
                     lanes.push(lane);
                 }
             }
@@ -134,10 +134,10 @@ impl Backs {
         &self.all
     }
 
-    /// The back of a live application, and its lane there.
+    /// The back of a live node, and its lane there.
     #[inline]
-    pub(super) fn of(&self, app: AppId) -> Option<(&Back, u32)> {
-        let (back, lane) = self.at[app.index()];
+    pub(super) fn of(&self, node: NodeId) -> Option<(&Back, u32)> {
+        let (back, lane) = self.at[node.index()];
         Some((self.all.get(back as usize)?, lane))
     }
 

@@ -32,11 +32,11 @@ impl Contributions {
     ) {
         self.uses.clear();
         let mut add = |value: ValueId, row: u32| self.uses.push((value.index() as u32, row));
-        for app in graph.arena.ids() {
-            let Some((back, lane)) = backs.of(app) else { continue };
+        for node in graph.arena.ids() {
+            let Some((back, lane)) = backs.of(node) else { continue };
             let rows = backs.rows(back);
             for group in &sigs[back.sig].groups {
-                let Some(value) = graph.arena.operands(app)[group.operand as usize].as_value() else {
+                let Some(value) = graph.arena.operands(node)[group.operand as usize].as_value() else {
                     continue;
                 };
                 let rows = &rows[group.uses.clone()];

@@ -14,7 +14,7 @@
 //! 6. any other elementwise stage: computed again.
 
 use super::at_hand::AtHand;
-use super::kernel::{Derivative, Deriver, Forward, From, GradientOf, LaneFinal};
+use super::kernel::{Derivative, Deriver, Forward, From, GradientOf, LaneReduction};
 use crate::compile::fuse::{fuse, rename, stage_reads, stage_writes};
 use autobatch_ir::graph::{Binary, Unary};
 use autobatch_ir::plan::{Code, Kernel, ListSource, RegKind, Stage, View};
@@ -32,7 +32,7 @@ impl Deriver<'_> {
         made: Vec<View>,
     ) -> Derivative {
         let mut left = Left::new(forward);
-        let pending = std::mem::take(&mut self.finals);
+        let pending = std::mem::take(&mut self.reductions);
         let mut xs: Vec<Option<From>> = Vec::new();
         for view in pending.iter().map(|pending| pending.x) {
             xs.push(view.map(|view| self.home(view, &mut left)));
@@ -44,7 +44,7 @@ impl Deriver<'_> {
         let saves = left.saves;
         let forward_kernel = self.forward_kernel(&name, forward, &saves);
         let kept: Vec<Type> = self.kept.iter().map(|view| self.view_type(*view)).collect();
-        let finals = pending
+        let reductions = pending
             .iter()
             .zip(xs)
             .map(|(pending, x)| {
@@ -53,7 +53,7 @@ impl Deriver<'_> {
                     (Some(x), true) => (Some(dy), x),
                     (x, _) => (x, dy),
                 };
-                LaneFinal { param: pending.param, sum: pending.sum, each: pending.each, x, dy }
+                LaneReduction { param: pending.param, sum: pending.sum, each: pending.each, x, dy }
             })
             .collect();
         let saves = saves.iter().map(|view| self.view_type(*view)).collect();
@@ -65,11 +65,11 @@ impl Deriver<'_> {
             ports,
             gradients,
             kept,
-            finals,
+            reductions,
         }
     }
 
-    /// Where finals find each view that was kept for them. What is contributed to a gradient as it
+    /// Where reductions find each view that was kept for them. What is contributed to a gradient as it
     /// stands is read there, and kept no second time.
     fn homes_of_kept(&mut self, gradients: &[GradientOf], made: &[View]) -> Vec<From> {
         let mut homes = Vec::with_capacity(self.kept.len());

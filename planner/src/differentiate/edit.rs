@@ -27,7 +27,7 @@ pub(super) fn add_slab(plan: &mut Plan, types: &[Type]) -> FieldId {
     for (number, &ty) in (0..).zip(types) {
         plan.fields.push(Field { slab, name: numbered(b'g', number), ty });
     }
-    plan.slabs.push(Slab { kind: SlabKind::App, rows: 0, fields: first..plan.fields.len() as u32 });
+    plan.slabs.push(Slab { kind: SlabKind::Node, rows: 0, fields: first..plan.fields.len() as u32 });
     FieldId(first)
 }
 
@@ -51,7 +51,7 @@ pub(super) fn kernel_id(plan: &mut Plan, kernel: &Arc<Kernel>) -> KernelId {
     }) as u32)
 }
 
-/// Forgets kernels that no step plays any more; `numbers` is working memory.
+/// Forgets kernels that no step executes any more; `numbers` is working memory.
 pub(super) fn drop_unused_kernels(plan: &mut Plan, numbers: &mut Vec<u32>) {
     const UNUSED: u32 = u32::MAX;
     numbers.clear();
@@ -207,9 +207,9 @@ pub(super) fn recount(plan: &mut Plan, forward: usize) {
         for operand in plan.operands(step) {
             match *operand {
                 Operand::Rows { .. } => own.direct += rows,
-                Operand::Table { .. } => own.tabled += rows,
+                Operand::Table { .. } => own.gathered += rows,
                 Operand::Segments { offsets, .. } => {
-                    own.tabled += u64::from(plan.tables[offsets as usize + step.rows as usize]);
+                    own.gathered += u64::from(plan.tables[offsets as usize + step.rows as usize]);
                 }
                 _ => {}
             }

@@ -11,7 +11,7 @@ use super::kernel::{Derivative, From};
 use super::signatures::Signatures;
 use crate::PlanError;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{AppId, ValueId};
+use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::{FieldId, Kernel, Operand, Place, Plan, PlanOutput};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Emitter<'_> {
         forward_waves: usize,
         (fields, contributions): (&ContributionFields, &Contributions),
     ) {
-        // Backs stand in descending order of their steps, and waves are played in that of their backs.
+        // Backs stand in descending order of their steps, and waves are executed in that of their backs.
         let mut backs = self.backs.all().iter().peekable();
         for wave in (0..forward_waves).rev() {
             let start = wave.checked_sub(1).map_or(0, |before| plan.waves[before] as usize);
@@ -119,8 +119,9 @@ impl Emitter<'_> {
                 From::Gradient(result) => {
                     let place = plan.places(&forward)[result as usize];
                     let field = fields.get(place.field()).unwrap_or(FieldId(0));
-                    let slot = |&app: &AppId| self.graph.arena.app(app).results as usize + result as usize;
-                    let results = plan.lanes[begun.lanes..].iter().map(|app| ValueId::new(slot(app)));
+                    let slot =
+                        |&node: &NodeId| self.graph.arena.node(node).results as usize + result as usize;
+                    let results = plan.lanes[begun.lanes..].iter().map(|node| ValueId::new(slot(node)));
                     segments(&mut plan.tables, field, results.map(|value| contributions.of(value)))
                 }
                 other => self.operand(plan, back, other),
@@ -160,7 +161,7 @@ impl Emitter<'_> {
                 let own = &self.backs.rows(back)[number as usize];
                 return rows(own.field, own.first);
             }
-            From::Gradient(_) => unreachable!("finals take what steps in reverse keep"),
+            From::Gradient(_) => unreachable!("reductions take what steps in reverse keep"),
         };
         only_lanes(&mut plan.tables, of_all, self.backs.lanes(back), step.rows)
     }

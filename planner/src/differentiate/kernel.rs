@@ -5,10 +5,10 @@
 //! bits of `reference::reverse`, and whatever the sums over parameters take.
 //!
 //! *How.* The body is walked forward once, exactly as it is compiled, with a tape of what every
-//! application read and made; then in reverse ([`tape`](super::tape)), each op appending the stages
+//! node read and made; then in reverse ([`tape`](super::tape)), each op appending the stages
 //! of its rule ([`rules`](super::rules)). Everything forward that the reverse half reads would thus
 //! be computed again. What is worth keeping is cut out instead ([`cut`](super::cut)): the forward
-//! kernel returns those registers too, written in place to an application slab. Dead stages go, the
+//! kernel returns those registers too, written in place to a node slab. Dead stages go, the
 //! rest is fused like any kernel.
 //!
 //! A result's gradient arrives as a list of contributions, folded first: none gives zeros, one is
@@ -18,7 +18,7 @@ use super::rules::{Partial, PortUse};
 use crate::compile::{Builder, CompileOptions, Tables, Value};
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::id::SigId;
-use autobatch_ir::plan::{Code, FinalSum, Kernel, ListSource, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{Code, Kernel, ListSource, ReductionSum, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, Type};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -48,10 +48,10 @@ pub(crate) enum From {
 
 /// Rows that a sum over a parameter takes from every lane.
 #[derive(Clone, Debug)]
-pub(crate) struct LaneFinal {
+pub(crate) struct LaneReduction {
     /// The parameter argument of the signature.
     pub(crate) param: u32,
-    pub(crate) sum: FinalSum,
+    pub(crate) sum: ReductionSum,
     pub(crate) each: u32,
     pub(crate) x: Option<From>,
     pub(crate) dy: From,
@@ -66,14 +66,14 @@ pub(crate) struct GradientOf {
     pub(crate) edges: bool,
 }
 
-/// What is played in reverse for a signature, and what the forward step must keep for it.
+/// What is executed in reverse for a signature, and what the forward step must keep for it.
 #[derive(Debug)]
 pub(crate) struct Derivative {
     /// The forward kernel, which returns the saved registers after its results.
     pub(crate) forward: Arc<Kernel>,
     /// The types of the saved registers.
     pub(crate) saves: Vec<Type>,
-    /// The kernel in reverse: first the gradients of operands, then what is kept for finals.
+    /// The kernel in reverse: first the gradients of operands, then what is kept for reductions.
     pub(crate) kernel: Arc<Kernel>,
     /// Per port of that kernel, where it reads.
     pub(crate) ports: Vec<From>,
@@ -82,7 +82,7 @@ pub(crate) struct Derivative {
     /// The types of the results after those.
     pub(crate) kept: Vec<Type>,
     /// The sums that it feeds.
-    pub(crate) finals: Vec<LaneFinal>,
+    pub(crate) reductions: Vec<LaneReduction>,
 }
 
 /// What wants gradients.
@@ -109,7 +109,7 @@ pub(crate) fn derive(
     let mut deriver = Deriver {
         b: builder,
         params: wanted.params.clone(),
-        finals: Vec::new(),
+        reductions: Vec::new(),
         kept: Vec::new(),
         kept_at: HashMap::new(),
         incoming: Vec::new(),
@@ -148,7 +148,7 @@ pub(crate) fn derive(
             });
         }
     }
-    if gradients.is_empty() && deriver.finals.is_empty() {
+    if gradients.is_empty() && deriver.reductions.is_empty() {
         return Ok(None);
     }
     Ok(Some(deriver.finish(tables.module.callee_name(signature.callee), &forward, gradients, made)))
@@ -164,9 +164,9 @@ pub(super) struct Forward {
 }
 
 /// A sum over a parameter in the making.
-pub(super) struct PendingFinal {
+pub(super) struct PendingReduction {
     pub(super) param: u32,
-    pub(super) sum: FinalSum,
+    pub(super) sum: ReductionSum,
     pub(super) each: u32,
     pub(super) x: Option<View>,
     /// One of the `kept` views.
@@ -179,8 +179,8 @@ pub(super) struct Deriver<'a> {
     pub(super) b: Builder<'a>,
     /// Which parameter arguments want gradients.
     pub(super) params: Vec<bool>,
-    pub(super) finals: Vec<PendingFinal>,
-    /// Views that finals take.
+    pub(super) reductions: Vec<PendingReduction>,
+    /// Views that reductions take.
     pub(super) kept: Vec<View>,
     /// The places of views among them.
     pub(super) kept_at: HashMap<View, usize>,
@@ -217,7 +217,7 @@ impl<'a> Deriver<'a> {
         self.b.stages.push(Stage::Map { width: dst.width, code: vec![instr] });
     }
 
-    /// Keeps a view for finals.
+    /// Keeps a view for reductions.
     pub(super) fn keep(&mut self, view: View) -> usize {
         let next = self.kept.len();
         let place = *self.kept_at.entry(view).or_insert(next);

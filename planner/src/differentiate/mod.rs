@@ -2,10 +2,10 @@
 //!
 //! *Needs* a lowered plan in which rows keep their numbers ([`Mode::Train`](autobatch_ir::plan::Mode)),
 //! and the graph it was made of. *Ensures* the same forward steps, some of which leave a few more
-//! registers behind, then steps in reverse, then finals, such that gradients are those of
+//! registers behind, then steps in reverse, then reductions, such that gradients are those of
 //! `reference::reverse`:
 //! * gradients of values bit for bit, except that a zero may have the other sign: a kernel leaves out the zeros around the
-//!   gradient of a slice, which the reference adds. A result that gets no gradient of an application that gets one has a
+//!   gradient of a slice, which the reference adds. A result that gets no gradient of a node that gets one has a
 //!   gradient of zeros in both, so that a derivative that is not finite there makes NaN of it;
 //! * gradients of parameters as sums in the order of the steps.
 //!
@@ -30,7 +30,7 @@
 //! | `colsum`, `tgrad`, `k` rows | of plan and rows | `8 * eps * sqrt(k) * |terms|` |
 //! | the same, of other threads, tiles, instruction sets | equal | 0 |
 //!
-//! *Cost.* Linear in the operands of live applications; a kernel in reverse is made once a
+//! *Cost.* Linear in the operands of live nodes; a kernel in reverse is made once a
 //! signature.
 
 mod activity;
@@ -40,9 +40,9 @@ mod contributions;
 mod cut;
 mod edit;
 mod emit;
-mod finals;
 mod kernel;
 mod lists;
+mod reductions;
 mod rules;
 mod seeds;
 mod signatures;
@@ -54,13 +54,13 @@ use crate::PlanError;
 use crate::cluster::Clusters;
 use activity::Activity;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{AppId, ParamId, SigId, ValueId};
+use autobatch_ir::id::{NodeId, ParamId, SigId, ValueId};
 use autobatch_ir::plan::{FieldId, Plan, Spare};
 use backs::{Backs, ContributionFields};
 use contributions::Contributions;
 use edit::recount;
 use emit::{Emitter, Lists};
-use finals::Finals;
+use reductions::Reductions;
 use seeds::Seeds;
 use signatures::Signatures;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ pub(crate) struct Reverse {
     backs: Backs,
     seeds: Seeds,
     contributions: Contributions,
-    finals: Finals,
+    reductions: Reductions,
     lists: Lists,
     spare: Spare,
 }
@@ -104,13 +104,14 @@ impl Reverse {
         place: &dyn Fn(ValueId) -> (FieldId, u32),
         mut derivative_of: impl FnMut(SigId, &Wanted) -> Result<Option<Arc<Derivative>>, Refused>,
     ) -> Result<(), PlanError> {
-        let Self { params, sigs, activity, fields, backs, seeds, contributions, finals, lists, spare } = self;
+        let Self { params, sigs, activity, fields, backs, seeds, contributions, reductions, lists, spare } =
+            self;
         find_params(graph, request, params)?;
         sigs.begin(graph, params);
         activity.find_needs(graph, clusters, sigs, request);
-        activity.find_live(graph, sigs, request, |sig, app, facts| {
+        activity.find_live(graph, sigs, request, |sig, node, facts| {
             let derivative = match facts.planned {
-                true => derivative_of(sig, &facts.wanted).map_err(|refused| site_of(graph, app, refused))?,
+                true => derivative_of(sig, &facts.wanted).map_err(|refused| site_of(graph, node, refused))?,
                 false => None,
             };
             facts.set_derivative(derivative);
@@ -127,7 +128,7 @@ impl Reverse {
         seeds.steps(plan, graph, request);
         emitter.steps(plan, forward_waves, (fields, contributions));
         emitter.outputs(plan, request, (fields, contributions), place, lists)?;
-        finals.add(plan, (graph, params), (backs, &emitter));
+        reductions.add(plan, (graph, params), (backs, &emitter));
         plan.normalise_with(spare);
         recount(plan, forward_steps);
         Ok(())
@@ -154,7 +155,7 @@ fn find_params(graph: &GraphData, request: &Gradients<'_>, wanted: &mut Vec<bool
     Ok(())
 }
 
-fn site_of(graph: &GraphData, app: AppId, refused: Refused) -> PlanError {
-    let site = graph.site(graph.arena.app(app).site);
+fn site_of(graph: &GraphData, node: NodeId, refused: Refused) -> PlanError {
+    let site = graph.site(graph.arena.node(node).site);
     PlanError::NotDifferentiable { op: refused.op, site: site.to_string() }
 }

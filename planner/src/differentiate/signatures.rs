@@ -51,17 +51,17 @@ pub(super) struct SigFacts {
     pub(super) lists: Vec<bool>,
     /// Per result whether it is a float.
     pub(super) floats: Vec<bool>,
-    /// Whether some planned application has it.
+    /// Whether some planned node has it.
     pub(super) planned: bool,
-    /// What wants gradients in some planned application.
+    /// What wants gradients in some planned node.
     pub(super) wanted: Wanted,
-    /// Once a live application asked for it: its derivative, or that there is none.
+    /// Once a live node asked for it: its derivative, or that there is none.
     derivative: Option<Option<Arc<Derivative>>>,
     /// The gradients of that by operand, ascending.
     pub(super) groups: Vec<Group>,
     /// The first field of what forward steps save for it.
     pub(super) saved: Option<FieldId>,
-    /// The first field of what steps in reverse keep for finals.
+    /// The first field of what steps in reverse keep for reductions.
     pub(super) kept: Option<FieldId>,
 }
 

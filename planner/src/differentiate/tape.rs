@@ -1,8 +1,8 @@
 //! The walk of a body forward, with a tape, and back.
 //!
-//! *Needs* the applications of a body in order. *Ensures* that contributions to the gradient of a
+//! *Needs* the nodes of a body in order. *Ensures* that contributions to the gradient of a
 //! value meet in the order in which the reference adds them: descending by use while they arrive,
-//! ascending when they are summed. What an application contributes is the business of
+//! ascending when they are summed. What a node contributes is the business of
 //! [`rules`](super::rules).
 
 use super::kernel::{Deriver, Refused};
@@ -52,7 +52,7 @@ fn blocks(op: Op) -> bool {
 }
 
 impl<'a> Deriver<'a> {
-    /// Computes a signature's application and notes it: results, which of them need gradients, and
+    /// Computes a signature's node and notes it: results, which of them need gradients, and
     /// the tape.
     pub(super) fn forward(
         &mut self,
@@ -107,7 +107,7 @@ impl<'a> Deriver<'a> {
         let mut needs = port_needs.to_vec();
         let mut calls: Vec<Option<Tape<'a>>> = ports.iter().map(|_| None).collect();
         for id in arena.ids().skip(ports.len()) {
-            let signature = self.b.tables.sigs.get(arena.app(id).sig);
+            let signature = self.b.tables.sigs.get(arena.node(id).sig);
             let slots: Vec<usize> = operand_slots(arena, id);
             let operands: Vec<Value> = slots.iter().map(|&slot| values[slot].clone()).collect();
             let own_needs: Vec<bool> = slots.iter().map(|&slot| needs[slot]).collect();
@@ -120,7 +120,7 @@ impl<'a> Deriver<'a> {
         (values, Level { arena, ports: ports.len(), results: Vec::new(), needs, calls })
     }
 
-    /// What an application on the tape contributes to its operands.
+    /// What a node on the tape contributes to its operands.
     pub(super) fn reverse(
         &mut self,
         tape: &Tape<'a>,
@@ -229,8 +229,8 @@ impl<'a> Deriver<'a> {
     }
 }
 
-/// The slots that the operands of an application of a body name.
-fn operand_slots(arena: &Arena, id: autobatch_ir::id::AppId) -> Vec<usize> {
+/// The slots that the operands of a node of a body name.
+fn operand_slots(arena: &Arena, id: autobatch_ir::id::NodeId) -> Vec<usize> {
     let slot = |operand: &autobatch_ir::graph::Operand| match operand.kind() {
         Some(OperandKind::Value(id)) => id.index(),
         _ => unreachable!("bodies of verified modules bind no numbers"),

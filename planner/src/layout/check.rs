@@ -36,7 +36,7 @@ pub fn check(problem: &Problem, layout: &Layout) -> Result<(), LayoutError> {
                     break;
                 };
                 let place = i64::from(layout.places[rows[lane as usize] as usize]);
-                ensure(place == promised, "a slot that is not tabled to name the rows of its lanes")?;
+                ensure(place == promised, "a slot that is not gathered to name the rows of its lanes")?;
             }
         }
     }
@@ -49,7 +49,7 @@ fn promised(access: Access, i: i64) -> Option<i64> {
         Access::Range { start } => Some(i64::from(start) + i),
         Access::Strided { start, step } => Some(i64::from(start) + i * step),
         Access::Shared { place } => Some(i64::from(place)),
-        Access::Tabled => None,
+        Access::Gathered => None,
     }
 }
 
@@ -92,8 +92,8 @@ mod tests {
     #[test]
     fn a_range_that_names_other_rows_than_the_lanes_is_refused() {
         let wrong = broken(|l| l.access[2] = Access::Range { start: 0 });
-        assert!(wrong.contains("not tabled"), "{wrong}");
-        assert!(broken(|l| l.places.swap(0, 1)).contains("not tabled"));
+        assert!(wrong.contains("not gathered"), "{wrong}");
+        assert!(broken(|l| l.places.swap(0, 1)).contains("not gathered"));
     }
 
     #[test]

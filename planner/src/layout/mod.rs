@@ -1,7 +1,7 @@
 //! Row order: where every row lies in its slab and in which order the lanes of every batch run.
 //!
 //! An operand whose rows are consecutive and ascending in the order of the lanes is read in place; any other goes through a
-//! table. This folder chooses both orders so that few rows are tabled. It knows nothing of graphs: a pass translates batches
+//! table. This folder chooses both orders so that few rows are gathered. It knows nothing of graphs: a pass translates batches
 //! into a [`Problem`] and reads the [`Layout`] back.
 //!
 //! * [`batch_order`]: rows in the order of the batches, lanes as they came. The measure of the others.
@@ -18,7 +18,7 @@
 //! problem.add_batch(4, &[slot(Role::Result, &[0, 1, 2, 3])])?;
 //! let node = problem.add_batch(2, &[slot(Role::Result, &[4, 5]), slot(Role::Operand, &[3, 0]), slot(Role::Operand, &[1, 2])])?;
 //! // As they came, the left children 3 and 0 descend; propagation lays the leaves out as 3 0 | 1 2.
-//! assert_eq!(batch_order(&problem).counts().tabled_operands(), 2);
+//! assert_eq!(batch_order(&problem).counts().gathered_operands(), 2);
 //! let layout = propagated(&problem);
 //! assert_eq!(layout.places(&problem, slab), [1, 2, 3, 0, 4, 5]);
 //! let operands: Vec<Access> = problem.slots(node).skip(1).map(|slot| layout.access(slot)).collect();
@@ -76,7 +76,7 @@ pub enum Access {
         place: u32,
     },
     /// Lanes need a table of row numbers.
-    Tabled,
+    Gathered,
 }
 
 /// Rows by access, summed over slots and lanes.
@@ -86,18 +86,18 @@ pub struct Counts {
     pub range: u64,
     /// Operand rows read with a positive step.
     pub strided: u64,
-    /// Operand rows read with a negative step; plans have no such operand, so these count as tabled.
+    /// Operand rows read with a negative step; plans have no such operand, so these count as gathered.
     pub descending: u64,
     /// Operand rows of slots that name one row for all lanes.
     pub shared: u64,
     /// Operand rows read through a table.
-    pub tabled: u64,
+    pub gathered: u64,
     /// Result rows written as ranges.
     pub result_range: u64,
     /// Result rows written through a table.
-    pub result_tabled: u64,
+    pub result_gathered: u64,
     /// Bytes moved through tables.
-    pub tabled_bytes: u64,
+    pub gathered_bytes: u64,
 }
 
 impl Counts {
@@ -107,29 +107,29 @@ impl Counts {
     }
 
     /// Operand rows that need a table.
-    pub fn tabled_operands(&self) -> u64 {
-        self.tabled + self.descending
+    pub fn gathered_operands(&self) -> u64 {
+        self.gathered + self.descending
     }
 
     /// What layouts are compared by: rows through tables, then their bytes.
     fn cost(&self) -> (u64, u64) {
-        (self.tabled_operands() + self.result_tabled, self.tabled_bytes)
+        (self.gathered_operands() + self.result_gathered, self.gathered_bytes)
     }
 
     fn add(&mut self, slot: &Slot, lanes: u32, access: Access) {
         let rows = u64::from(lanes);
         let (place, needs_table) = match (slot.role, access) {
             (Role::Result, Access::Range { .. }) => (&mut self.result_range, false),
-            (Role::Result, _) => (&mut self.result_tabled, true),
+            (Role::Result, _) => (&mut self.result_gathered, true),
             (Role::Operand, Access::Range { .. }) => (&mut self.range, false),
             (Role::Operand, Access::Strided { step: 0.., .. }) => (&mut self.strided, false),
             (Role::Operand, Access::Strided { .. }) => (&mut self.descending, true),
             (Role::Operand, Access::Shared { .. }) => (&mut self.shared, false),
-            (Role::Operand, Access::Tabled) => (&mut self.tabled, true),
+            (Role::Operand, Access::Gathered) => (&mut self.gathered, true),
         };
         *place += rows;
         if needs_table {
-            self.tabled_bytes += rows * u64::from(slot.bytes);
+            self.gathered_bytes += rows * u64::from(slot.bytes);
         }
     }
 }
@@ -183,7 +183,7 @@ impl Layout {
 
     /// How the slot reaches its rows.
     pub fn access(&self, slot: SlotId) -> Access {
-        self.access.get(slot.index()).copied().unwrap_or(Access::Tabled)
+        self.access.get(slot.index()).copied().unwrap_or(Access::Gathered)
     }
 
     /// Rows by access.
@@ -191,13 +191,13 @@ impl Layout {
         &self.counts
     }
 
-    /// Maximal runs of consecutive ascending rows in the tabled operands: how many pieces block copies would need.
-    pub fn tabled_runs(&self, problem: &Problem) -> u64 {
+    /// Maximal runs of consecutive ascending rows in the gathered operands: how many pieces block copies would need.
+    pub fn gathered_runs(&self, problem: &Problem) -> u64 {
         let mut runs = 0;
         for batch in problem.all_batches() {
             let order = lanes_of(&self.lanes, batch);
             for (index, slot) in (batch.first_slot as usize..).zip(problem.batch_slots(batch)) {
-                if slot.role == Role::Operand && self.access[index] == Access::Tabled {
+                if slot.role == Role::Operand && self.access[index] == Access::Gathered {
                     let rows = problem.slot_rows(slot, batch.lanes);
                     let place = |lane: &u32| self.places[rows[*lane as usize] as usize];
                     runs += 1 + order.windows(2).filter(|w| place(&w[0]) + 1 != place(&w[1])).count() as u64;
@@ -266,7 +266,7 @@ fn measure(places: impl Iterator<Item = u32>) -> Access {
     let mut last = second;
     for place in seen {
         if place - last != step {
-            return Access::Tabled;
+            return Access::Gathered;
         }
         last = place;
     }

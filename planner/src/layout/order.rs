@@ -1,12 +1,12 @@
 //! The PQ-tree layout: adjacency and broadcast, orientation, frontier, and the measure that decides.
 //!
-//! Needs: a problem. Ensures: a layout that [`super::check`] accepts and that has no more tabled rows than batch order or
+//! Needs: a problem. Ensures: a layout that [`super::check`] accepts and that has no more gathered rows than batch order or
 //! propagation; where the trees do no better, the cheaper layout is returned. What the work budget leaves undecided follows
-//! the propagated order, and a slot that does not come out consecutive for any reason is tabled.
+//! the propagated order, and a slot that does not come out consecutive for any reason is gathered.
 //!
 //! Cost: the budget's tree nodes, and half a microsecond a row on trees, one to three on lattices and chains, against 12 to
 //! 18 ns for [`super::propagated`] (least of several runs, minibatches of 32). Only a plan that is reused, or one with wide
-//! rows, pays that back. What it buys over batch order in tabled operand rows: 0.66 on real trees and 0.49 on real lattices,
+//! rows, pays that back. What it buys over batch order in gathered operand rows: 0.66 on real trees and 0.49 on real lattices,
 //! where propagation alone reaches 0.76 and 0.65; on chains nothing that propagation has not found.
 
 use super::broadcast::{candidates, keep_slots};

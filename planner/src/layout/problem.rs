@@ -64,7 +64,7 @@ pub struct SlotSpec<'a> {
     pub slab: SlabId,
     /// Bytes moved per row: what reading it through a table costs.
     pub bytes: u32,
-    /// One row per lane, in ascending order of the lanes' application ids.
+    /// One row per lane, in ascending order of the lanes' node ids.
     pub rows: &'a [u32],
 }
 

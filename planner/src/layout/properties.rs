@@ -60,14 +60,14 @@ fn every_planner_gives_a_valid_layout_that_is_no_worse_than_batch_order() {
         for layout in [&plain, &propagated(&problem), &planned(&problem, budget).layout] {
             assert_eq!(check(&problem, layout), Ok(()), "seed {seed}");
             assert!(layout.counts().cost() <= plain.counts().cost(), "seed {seed}");
-            let total = layout.counts().direct_operands() + layout.counts().tabled_operands();
+            let total = layout.counts().direct_operands() + layout.counts().gathered_operands();
             assert_eq!(
                 total,
-                plain.counts().direct_operands() + plain.counts().tabled_operands(),
+                plain.counts().direct_operands() + plain.counts().gathered_operands(),
                 "seed {seed}"
             );
         }
-        assert_eq!(plain.counts().result_tabled, 0, "seed {seed}: batch order writes ranges");
+        assert_eq!(plain.counts().result_gathered, 0, "seed {seed}: batch order writes ranges");
     }
 }
 
@@ -115,8 +115,8 @@ fn a_layout_without_tables_is_found_whenever_there_is_one() {
         let budget = Budget { nodes_per_entry: u32::MAX, nodes: 1 << 30 };
         let outcome = planned(&problem, budget);
         let counts = outcome.layout.counts();
-        let tabled = counts.tabled + counts.descending + counts.result_tabled;
-        assert_eq!(tabled, 0, "seed {seed}: {outcome:?}");
+        let gathered = counts.gathered + counts.descending + counts.result_gathered;
+        assert_eq!(gathered, 0, "seed {seed}: {outcome:?}");
         assert_eq!((outcome.misaligned, outcome.over_budget), (0, false), "seed {seed}");
         assert_eq!(check(&problem, &outcome.layout), Ok(()), "seed {seed}");
     }

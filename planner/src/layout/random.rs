@@ -1,7 +1,7 @@
 //! Random input for the tests of this folder.
 
-use crate::trials::trials;
 use autobatch_ir::hash::split_mix;
+use autobatch_testing::trials::trials;
 
 /// Seeded numbers.
 pub(super) struct SplitMix64(pub(super) u64);

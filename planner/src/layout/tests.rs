@@ -12,7 +12,7 @@ pub(super) fn operand(slab: SlabId, rows: &[u32]) -> SlotSpec<'_> {
 }
 
 #[test]
-fn slots_that_would_need_two_lane_orders_are_tabled_and_the_others_kept() {
+fn slots_that_would_need_two_lane_orders_are_gathered_and_the_others_kept() {
     // The last batch reads both earlier ones crosswise: its operands agree in no order of four free lanes.
     let mut problem = Problem::new();
     let slab = problem.add_slab(8).unwrap();
@@ -23,7 +23,7 @@ fn slots_that_would_need_two_lane_orders_are_tabled_and_the_others_kept() {
     problem.add_batch(4, &crosswise).unwrap();
     let outcome = planned(&problem, Budget::default());
     assert_eq!((outcome.kept, outcome.misaligned), (5, 1));
-    assert_eq!(outcome.layout.counts().tabled_operands(), 4);
+    assert_eq!(outcome.layout.counts().gathered_operands(), 4);
     assert_eq!(check(&problem, &outcome.layout), Ok(()));
 }
 
@@ -38,7 +38,7 @@ fn a_refused_slot_does_not_constrain_later_ones() {
     let other = problem.add_batch(2, &[narrow]).unwrap();
     let layout = planned(&problem, Budget::default()).layout;
     let access = |batch| problem.slots(batch).map(|s| layout.access(s)).collect::<Vec<_>>();
-    assert!(matches!(access(batch)[..], [Access::Range { .. }, Access::Tabled]));
+    assert!(matches!(access(batch)[..], [Access::Range { .. }, Access::Gathered]));
     assert!(matches!(access(other)[..], [Access::Range { .. }]));
 }
 
@@ -51,14 +51,14 @@ fn two_trees_are_laid_out_so_that_every_operand_is_a_range() {
     problem.add_batch(2, &[result(slab, &[5, 6]), operand(slab, &[0, 2]), operand(slab, &[1, 3])]).unwrap();
     problem.add_batch(1, &[result(slab, &[7]), operand(slab, &[6]), operand(slab, &[4])]).unwrap();
     let loss = problem.add_batch(2, &[operand(slab, &[5, 7])]).unwrap();
-    assert_eq!(batch_order(&problem).counts().tabled_operands(), 0, "all are strided");
+    assert_eq!(batch_order(&problem).counts().gathered_operands(), 0, "all are strided");
     let layout = propagated(&problem);
     let place = |row| layout.place(&problem, slab, row).unwrap();
     assert_eq!(check(&problem, &layout), Ok(()));
     assert_eq!(layout.lanes(&problem, loss), [0, 1]);
     assert_eq!(place(7), 7);
     let outcome = planned(&problem, Budget::default());
-    assert_eq!(outcome.layout.counts().tabled_operands(), 0);
+    assert_eq!(outcome.layout.counts().gathered_operands(), 0);
 }
 
 /// Sequences of unequal length: step `t` writes a row for each one longer than `t` and reads the row of step `t - 1`.
@@ -88,7 +88,7 @@ fn every_step_over_unequal_sequences_reads_a_prefix_of_the_step_before() {
         let (problem, _) = steps(&lengths);
         let layout = propagated(&problem);
         assert_eq!(check(&problem, &layout), Ok(()), "seed {seed}");
-        assert_eq!(layout.counts().tabled_operands() + layout.counts().strided, 0, "seed {seed}");
+        assert_eq!(layout.counts().gathered_operands() + layout.counts().strided, 0, "seed {seed}");
         let mut begin = 0;
         for batch in (1..problem.batches()).map(BatchId) {
             let read = problem.slots(batch).nth(1).unwrap();
@@ -119,7 +119,7 @@ fn the_lanes_of_a_batch_that_nobody_reads_follow_its_widest_operand() {
     assert_eq!(layout.place(&problem, losses, 3), Some(0));
     let slots: Vec<SlotId> = problem.slots(last).collect();
     assert_eq!(layout.access(slots[2]), Access::Range { start: 0 });
-    assert_eq!(layout.access(slots[1]), Access::Tabled);
+    assert_eq!(layout.access(slots[1]), Access::Gathered);
     assert_eq!(layout.counts().shared, 3);
     assert_eq!(check(&problem, &layout), Ok(()));
 }
@@ -137,16 +137,16 @@ fn accesses_are_told_apart() {
         Access::Strided { start: 1, step: 2 },
         Access::Strided { start: 4, step: -1 },
         Access::Shared { place: 6 },
-        Access::Tabled,
+        Access::Gathered,
     ];
     assert_eq!(found, expected);
     let counts = layout.counts();
     assert_eq!(
-        (counts.range, counts.strided, counts.descending, counts.shared, counts.tabled),
+        (counts.range, counts.strided, counts.descending, counts.shared, counts.gathered),
         (3, 3, 3, 3, 3)
     );
-    assert_eq!((counts.direct_operands(), counts.tabled_operands(), counts.tabled_bytes), (9, 6, 24));
-    assert_eq!(layout.tabled_runs(&problem), 2);
+    assert_eq!((counts.direct_operands(), counts.gathered_operands(), counts.gathered_bytes), (9, 6, 24));
+    assert_eq!(layout.gathered_runs(&problem), 2);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_spent_budget_leaves_the_rest_to_propagation() {
     assert_eq!(outcome.layout, propagated(&problem));
     let outcome = planned(&problem, Budget { nodes_per_entry: 1, nodes: 10 });
     assert!(outcome.over_budget && outcome.tried < outcome.candidates);
-    assert_eq!(outcome.layout.counts().tabled_operands(), 0);
+    assert_eq!(outcome.layout.counts().gathered_operands(), 0);
 }
 
 #[test]

@@ -43,7 +43,7 @@ impl Draft {
         spare.store_args.clear();
         spare.lanes.clear();
         spare.tables.clear();
-        spare.finals.clear();
+        spare.reductions.clear();
         spare.updates.clear();
         spare.outputs.clear();
     }
@@ -77,7 +77,7 @@ impl Draft {
             store_args: settled(&mut plan.store_args, &mut spare.store_args),
             lanes: settled(&mut plan.lanes, &mut spare.lanes),
             tables: settled(&mut plan.tables, &mut spare.tables),
-            finals: settled(&mut plan.finals, &mut spare.finals),
+            reductions: settled(&mut plan.reductions, &mut spare.reductions),
             updates: settled(&mut plan.updates, &mut spare.updates),
             outputs: settled(&mut plan.outputs, &mut spare.outputs),
             certificate,

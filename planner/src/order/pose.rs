@@ -8,7 +8,7 @@ use crate::layout::{self, KnownSlot, LayoutError};
 use crate::schedule::Batches;
 use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{AppId, ValueId};
+use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::SlabId;
 use std::ops::Range;
 
@@ -79,11 +79,11 @@ impl Order {
             next = if number > 0 && posing.reused[number - 1].0 == slab { next + 1 } else { 0 };
             self.row_of[value.index()] = posing.slabs[slab as usize].start + next;
         }
-        let first_node = |nodes: &Range<u32>| clusters.nodes[batches.items[nodes.start as usize] as usize];
-        self.find_targets(graph, storage, first_node, &mut posing);
+        let first_job = |jobs: &Range<u32>| clusters.jobs[batches.items[jobs.start as usize] as usize];
+        self.find_targets(graph, storage, first_job, &mut posing);
         let gathered = Gathered {
             graph,
-            nodes: &clusters.nodes,
+            jobs: &clusters.jobs,
             items: &batches.items,
             places: &posing.places,
             lists: &posing.lists,
@@ -93,7 +93,7 @@ impl Order {
         };
         let mut to = Columns {
             row_of: &mut self.row_of,
-            apps: &mut self.apps,
+            nodes: &mut self.nodes,
             columns: self.problem.pool(),
             bound: &mut self.bound,
             lists: &mut self.lists,
@@ -110,7 +110,7 @@ impl Order {
         &mut self,
         graph: &GraphData,
         storage: &Storage,
-        first_node: impl Fn(&Range<u32>) -> AppId,
+        first_job: impl Fn(&Range<u32>) -> NodeId,
         posing: &mut Posing,
     ) {
         let Posing { results, operands, slabs, places, lists, bound, starts, targets, .. } = posing;
@@ -124,9 +124,8 @@ impl Order {
         targets.clear();
         let (mut numbers, mut list_count) = (0, 0);
         for batch in &mut self.batches {
-            let is_source = batch.nodes.is_empty();
-            let any =
-                if is_source { self.apps[batch.lanes.start as usize] } else { first_node(&batch.nodes) };
+            let is_source = batch.jobs.is_empty();
+            let any = if is_source { self.nodes[batch.lanes.start as usize] } else { first_job(&batch.jobs) };
             let own = &storage.sigs[batch.sig.index()];
             let firsts = [places.len() as u32, starts.len() as u32, bound.len() as u32];
             let first_list = lists.len() as u32;
@@ -155,7 +154,7 @@ impl Order {
             let columns = self.problem.add_known(lanes, results, operands);
             self.slot_waves.resize(self.problem.slot_count() as usize, batch.wave);
             if batch.home > 0 {
-                let first = self.row_of[graph.arena.app(any).results as usize];
+                let first = self.row_of[graph.arena.node(any).results as usize];
                 self.copies.push(Copied { first: first..first + lanes, start: self.problem.first_row(0) });
             } else {
                 starts.extend(own.results.iter().map(|&(_, block)| self.problem.first_row(block)));
@@ -169,19 +168,19 @@ impl Order {
             batch.lists = list_count;
             list_count += lanes * own_lists.len() as u32;
             if is_source {
-                let apps = &self.apps[batch.lanes.start as usize..batch.lanes.end as usize];
-                for (lane, &app) in (0..).zip(apps) {
-                    let results = &mut self.row_of[graph.arena.app(app).results as usize..];
+                let nodes = &self.nodes[batch.lanes.start as usize..batch.lanes.end as usize];
+                for (lane, &node) in (0..).zip(nodes) {
+                    let results = &mut self.row_of[graph.arena.node(node).results as usize..];
                     let own = results.iter_mut().zip(&starts[firsts[1] as usize..]);
                     own.for_each(|(row, start)| *row = start + lane);
                     let columns = (batch.bound + lane..).step_by(lanes as usize);
                     for (at, &place) in columns.zip(&bound[firsts[2] as usize..]) {
-                        self.bound[at as usize] = bound_number(graph.arena.operands(app)[place as usize]);
+                        self.bound[at as usize] = bound_number(graph.arena.operands(node)[place as usize]);
                     }
                 }
             }
             targets.push(Target {
-                nodes: batch.nodes.clone(),
+                jobs: batch.jobs.clone(),
                 next: batch.lanes.start,
                 done: 0,
                 lanes,

@@ -5,7 +5,7 @@
 //! value has one. *Cost.* A look and a comparison an operand.
 
 use autobatch_ir::graph::{GraphData, Operand, OperandKind};
-use autobatch_ir::id::{AppId, ValueId};
+use autobatch_ir::id::{NodeId, ValueId};
 use std::ops::Range;
 
 /// The rows of values in the problem.
@@ -44,7 +44,7 @@ impl Rows<'_> {
 }
 
 /// Rows of the problem that are read as lists. They are found while the graph is walked in its order and kept, because each list
-/// is an application of its own, far from whoever reads it.
+/// is a node of its own, far from whoever reads it.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
     /// Where in `items` each list begins and ends.
@@ -76,15 +76,15 @@ impl Lists {
 
 /// So many lanes are looked at together, so that many cache misses are under way at once.
 const STRETCH: usize = 64;
-/// So many nodes at least are looked at in all batches before the next are in any: what is known of them stays in the second-level
+/// So many jobs at least are looked at in all batches before the next are in any: what is known of them stays in the second-level
 /// cache.
 const CHUNK: usize = 1 << 13;
 
-/// Where the nodes of a batch go.
+/// Where the jobs of a batch go.
 #[derive(Debug)]
 pub(crate) struct Target {
-    /// Its nodes that have no lane yet, as a range of the scheduler's items.
-    pub(crate) nodes: Range<u32>,
+    /// Its jobs that have no lane yet, as a range of the scheduler's items.
+    pub(crate) jobs: Range<u32>,
     /// The next lane among those of all batches.
     pub(crate) next: u32,
     /// How many lanes of the batch come before it, and how many there are.
@@ -108,9 +108,9 @@ pub(crate) struct Target {
 /// The batches of a graph, of which each brings its operands together.
 pub(crate) struct Gathered<'a> {
     pub(crate) graph: &'a GraphData,
-    /// The applications of nodes.
-    pub(crate) nodes: &'a [AppId],
-    /// Nodes, batch after batch, ascending.
+    /// The nodes of jobs.
+    pub(crate) jobs: &'a [NodeId],
+    /// Jobs, batch after batch, ascending.
     pub(crate) items: &'a [u32],
     /// Operand places, batch after batch, and the rows of the slabs that they read.
     pub(crate) places: &'a [(u32, Range<u32>)],
@@ -127,8 +127,8 @@ pub(crate) struct Gathered<'a> {
 pub(crate) struct Columns<'a> {
     /// The row of each value.
     pub(crate) row_of: &'a mut [u32],
-    /// The applications of all lanes.
-    pub(crate) apps: &'a mut [AppId],
+    /// The nodes of all lanes.
+    pub(crate) nodes: &'a mut [NodeId],
     /// The rows that operands read, column after column.
     pub(crate) columns: &'a mut [u32],
     /// The numbers that operands are bound to, column after column.
@@ -142,69 +142,69 @@ pub(crate) struct Columns<'a> {
 impl Gathered<'_> {
     /// Writes who runs in which lane, the rows that lanes read, and the rows of what they make.
     ///
-    /// Batch after batch, but a chunk of the graph at a time: on large graphs nearly every look at an application or a value would
-    /// be a cache miss otherwise. What a node reads is in its chunk, in an earlier batch, or in an earlier chunk.
+    /// Batch after batch, but a chunk of the graph at a time: on large graphs nearly every look at a node or a value would
+    /// be a cache miss otherwise. What a job reads is in its chunk, in an earlier batch, or in an earlier chunk.
     pub(crate) fn gather(&self, targets: &mut [Target], to: &mut Columns<'_>) {
-        let count = self.nodes.len();
-        // Every chunk visits every batch, so it must hold nodes enough for all: chains have as many batches as nodes.
+        let count = self.jobs.len();
+        // Every chunk visits every batch, so it must hold jobs enough for all: chains have as many batches as jobs.
         let chunk = CHUNK.max(STRETCH * targets.len());
         for first in (0..count).step_by(chunk) {
             let end = (first + chunk).min(count);
             for target in &mut *targets {
-                let left = &self.items[target.nodes.start as usize..target.nodes.end as usize];
-                let nodes = if end == count { left } else { &left[..count_below(left, end as u32)] };
-                for nodes in nodes.chunks(STRETCH) {
-                    self.take(nodes, target, to);
+                let left = &self.items[target.jobs.start as usize..target.jobs.end as usize];
+                let jobs = if end == count { left } else { &left[..count_below(left, end as u32)] };
+                for jobs in jobs.chunks(STRETCH) {
+                    self.take(jobs, target, to);
                 }
             }
         }
     }
 
-    /// Finds the applications of nodes, and where their operands and results begin. Apart like [`read`](Self::read).
+    /// Finds the nodes of jobs, and where their operands and results begin. Apart like [`read`](Self::read).
     #[inline(never)]
-    fn look_up(&self, nodes: &[u32], apps: &mut [AppId], operands: &mut [u32], results: &mut [u32]) {
-        let arena = self.graph.arena.apps();
+    fn look_up(&self, jobs: &[u32], nodes: &mut [NodeId], operands: &mut [u32], results: &mut [u32]) {
+        let arena = self.graph.arena.nodes();
         let firsts = operands.iter_mut().zip(results);
-        for ((&node, id), (operands, results)) in nodes.iter().zip(apps).zip(firsts) {
-            *id = self.nodes[node as usize];
-            let app = &arena[id.index()];
-            (*operands, *results) = (app.operands, app.results);
+        for ((&job, id), (operands, results)) in jobs.iter().zip(nodes).zip(firsts) {
+            *id = self.jobs[job as usize];
+            let node = &arena[id.index()];
+            (*operands, *results) = (node.operands, node.results);
         }
     }
 
-    /// Writes the rows of a slab that applications whose operands begin so read at a place. Apart, so that the loop has the
+    /// Writes the rows of a slab that nodes whose operands begin so read at a place. Apart, so that the loop has the
     /// registers to itself.
     #[inline(never)]
     fn read(&self, column: &mut [u32], operands: &[u32], place: u32, slab: Range<u32>, rows: Rows<'_>) {
         let pool = self.graph.arena.operand_pool();
         for (row, operands) in column.iter_mut().zip(operands) {
             let value = pool[(operands + place) as usize].as_value();
-            *row = rows.of(value.expect("one type of node takes one kind of operand"), &slab);
+            *row = rows.of(value.expect("one type of job takes one kind of operand"), &slab);
         }
     }
 
-    /// Gives the next lanes of a batch to these nodes.
-    fn take(&self, nodes: &[u32], target: &mut Target, to: &mut Columns<'_>) {
+    /// Gives the next lanes of a batch to these jobs.
+    fn take(&self, jobs: &[u32], target: &mut Target, to: &mut Columns<'_>) {
         let pool = self.graph.arena.operand_pool();
-        let Columns { row_of, apps, columns, bound, lists, last_waves } = to;
-        let apps = &mut apps[target.next as usize..][..nodes.len()];
+        let Columns { row_of, nodes, columns, bound, lists, last_waves } = to;
+        let nodes = &mut nodes[target.next as usize..][..jobs.len()];
         let (mut operands, mut results) = ([0u32; STRETCH], [0u32; STRETCH]);
-        self.look_up(nodes, apps, &mut operands, &mut results);
+        self.look_up(jobs, nodes, &mut operands, &mut results);
         let starts = &self.starts[target.starts.start as usize..target.starts.end as usize];
         for (place, start) in (0..).zip(starts) {
-            for (row, results) in (start + target.done..).zip(&results[..nodes.len()]) {
+            for (row, results) in (start + target.done..).zip(&results[..jobs.len()]) {
                 row_of[(results + place) as usize] = row;
             }
         }
         let rows = Rows { row_of, copies: self.copies };
         let mut first = (target.columns + target.done) as usize;
         for (place, slab) in &self.places[target.places.start as usize..target.places.end as usize] {
-            self.read(&mut columns[first..first + nodes.len()], &operands, *place, slab.clone(), rows);
+            self.read(&mut columns[first..first + jobs.len()], &operands, *place, slab.clone(), rows);
             first += target.lanes as usize;
         }
         let mut first = (target.bound_columns + target.done) as usize;
         for place in &self.bound[target.bound.start as usize..target.bound.end as usize] {
-            let column = &mut bound[first..first + nodes.len()];
+            let column = &mut bound[first..first + jobs.len()];
             for (number, operands) in column.iter_mut().zip(&operands) {
                 *number = bound_number(pool[(operands + place) as usize]);
             }
@@ -212,9 +212,9 @@ impl Gathered<'_> {
         }
         let mut first = (target.list_columns + target.done) as usize;
         for (place, slab) in &self.lists[target.lists.start as usize..target.lists.end as usize] {
-            for (number, operands) in (first..).zip(&operands[..nodes.len()]) {
+            for (number, operands) in (first..).zip(&operands[..jobs.len()]) {
                 let list = pool[(operands + place) as usize].as_value();
-                let list = list.expect("one type of node takes one kind of operand");
+                let list = list.expect("one type of job takes one kind of operand");
                 let items = self.graph.arena.operands(self.graph.arena.producer(list));
                 let items = items.iter().filter_map(|item| item.as_value());
                 for &row in lists.take(number, items.map(|item| rows.of(item, slab))) {
@@ -224,9 +224,9 @@ impl Gathered<'_> {
             }
             first += target.lanes as usize;
         }
-        let count = nodes.len() as u32;
-        (target.nodes.start, target.next, target.done) =
-            (target.nodes.start + count, target.next + count, target.done + count);
+        let count = jobs.len() as u32;
+        (target.jobs.start, target.next, target.done) =
+            (target.jobs.start + count, target.next + count, target.done + count);
     }
 }
 
@@ -235,15 +235,15 @@ impl Gathered<'_> {
 pub(crate) fn bound_number(operand: Operand) -> u32 {
     match operand.kind() {
         Some(OperandKind::Index(number) | OperandKind::Data(number)) => number,
-        _ => unreachable!("one type of node takes one kind of operand"),
+        _ => unreachable!("one type of job takes one kind of operand"),
     }
 }
 
-/// How many of the ascending nodes are below a limit; few at the beginning of many are found in few looks near there.
-fn count_below(nodes: &[u32], limit: u32) -> usize {
+/// How many of the ascending jobs are below a limit; few at the beginning of many are found in few looks near there.
+fn count_below(jobs: &[u32], limit: u32) -> usize {
     let mut reach = STRETCH;
-    while nodes.get(reach).is_some_and(|&node| node < limit) {
+    while jobs.get(reach).is_some_and(|&job| job < limit) {
         reach *= 2;
     }
-    nodes[..reach.min(nodes.len())].partition_point(|&node| node < limit)
+    jobs[..reach.min(jobs.len())].partition_point(|&job| job < limit)
 }

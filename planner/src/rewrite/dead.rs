@@ -1,8 +1,8 @@
-//! Dead code: applications that no wanted value depends on go.
+//! Dead code: nodes that no wanted value depends on go.
 //!
 //! *Needs* a verified graph. *Ensures* the same bits of every wanted value, and that every
-//! application left is needed. *Cost.* One walk backwards, and a copy if anything goes.
-//! *Refuses* nothing: a mark does not make an application needed.
+//! node left is needed. *Cost.* One walk backwards, and a copy if anything goes.
+//! *Refuses* nothing: a mark does not make a node needed.
 //!
 //! Clustering marks what is needed by itself, for every graph, at a cost below that of a copy, so
 //! this pass changes no plan and is off by default. It is for readers: `--print-after=dead` shows
@@ -22,9 +22,9 @@ pub(crate) fn dead(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
     let arena = &graph.arena;
     let mut needed = vec![false; arena.len()];
     context.kept(graph).for_each(|value| needed[arena.producer(value).index()] = true);
-    for app in arena.ids().rev() {
-        if needed[app.index()] {
-            for value in arena.operands(app).iter().filter_map(|operand| operand.as_value()) {
+    for node in arena.ids().rev() {
+        if needed[node.index()] {
+            for value in arena.operands(node).iter().filter_map(|operand| operand.as_value()) {
                 needed[arena.producer(value).index()] = true;
             }
         }
@@ -34,9 +34,9 @@ pub(crate) fn dead(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
         return None;
     }
     let mut rebuild = Rebuild::new(graph);
-    for app in arena.ids().filter(|app| needed[app.index()]) {
-        rebuild.copy(app);
+    for node in arena.ids().filter(|node| needed[node.index()]) {
+        rebuild.copy(node);
     }
     let (graph, renaming) = rebuild.finish();
-    Some(Change { graph, renaming, note: format!("{} dropped", count(gone, "application")) })
+    Some(Change { graph, renaming, note: format!("{} dropped", count(gone, "node")) })
 }

@@ -20,7 +20,7 @@
 //! What only looks neutral stays: `x * 0` (NaN, and the sign), `x - x`, `max(x, x)`.
 //!
 //! *Refuses* a neutral operand where the result has another shape than x, or where x is bound and may be an
-//! index (out of range, a bound one is refused and a computed one takes the last); marked applications; and
+//! index (out of range, a bound one is refused and a computed one takes the last); marked nodes; and
 //! the bodies of cells, which are compiled once and not once an instance.
 //!
 //! *Cost.* Linear; a graph with nothing to fold is scanned, not copied.
@@ -33,13 +33,13 @@
 use super::{Change, Context, count, marked};
 use autobatch_ir::graph::rebuild::Rebuild;
 use autobatch_ir::graph::{Binary, Callee, GraphData, Op, Signature};
-use autobatch_ir::id::{AppId, ValueId};
+use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::Code;
 use autobatch_ir::plan::Mode;
 use autobatch_ir::plan::row_ops::map_element;
 use autobatch_ir::types::{DType, Type};
 
-/// What becomes of an application.
+/// What becomes of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Stays,
@@ -57,11 +57,11 @@ pub(crate) fn fold(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
         return None;
     }
     let mut rebuild = Rebuild::new(graph);
-    for app in graph.arena.ids() {
-        let result = || ValueId::new(graph.arena.results(app).start);
-        match fates[app.index()] {
+    for node in graph.arena.ids() {
+        let result = || ValueId::new(graph.arena.results(node).start);
+        match fates[node.index()] {
             Fate::Stays => {
-                rebuild.copy(app);
+                rebuild.copy(node);
             }
             Fate::Constant(bits) => {
                 let ty = graph.type_of(result());
@@ -73,7 +73,7 @@ pub(crate) fn fold(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
                     results: [rebuild.ty(ty)].into(),
                 };
                 let sig = rebuild.sig(signature);
-                let value = rebuild.apply(app, sig, &[], graph.arena.app(app).site);
+                let value = rebuild.apply(node, sig, &[], graph.arena.node(node).site);
                 rebuild.name(result(), value);
             }
             Fate::Operand(value) => {
@@ -83,7 +83,7 @@ pub(crate) fn fold(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
         }
     }
     let (graph, renaming) = rebuild.finish();
-    Some(Change { graph, renaming, note: format!("{} folded", count(folded, "application")) })
+    Some(Change { graph, renaming, note: format!("{} folded", count(folded, "node")) })
 }
 
 fn fates(graph: &GraphData, context: &Context<'_>) -> Vec<Fate> {
@@ -91,17 +91,17 @@ fn fates(graph: &GraphData, context: &Context<'_>) -> Vec<Fate> {
     let readers = readers(graph, context);
     let mut constants: Vec<Option<u32>> = vec![None; graph.arena.values()];
     let mut fates = vec![Fate::Stays; graph.arena.len()];
-    for app in graph.arena.ids() {
-        let Callee::Op(op) = graph.signature(app).callee else { continue };
-        let result = graph.arena.results(app).start;
+    for node in graph.arena.ids() {
+        let Callee::Op(op) = graph.signature(node).callee else { continue };
+        let result = graph.arena.results(node).start;
         if let Op::Fill { bits, .. } = op {
             constants[result] = Some(bits);
             continue;
         }
-        if marked[app.index()] {
+        if marked[node.index()] {
             continue;
         }
-        let fate = match fate(graph, context, app, op, &constants) {
+        let fate = match fate(graph, context, node, op, &constants) {
             Fate::Operand(value) if context.mode == Mode::Train && readers[value.index()] > 1 => Fate::Stays,
             // A promise about the readers of x says nothing about those of `x * 1`.
             Fate::Operand(value) if marked[graph.arena.producer(value).index()] => Fate::Stays,
@@ -113,7 +113,7 @@ fn fates(graph: &GraphData, context: &Context<'_>) -> Vec<Fate> {
             Fate::Constant(bits) => constants[result] = Some(bits),
             Fate::Operand(value) => constants[result] = constants[value.index()],
         }
-        fates[app.index()] = fate;
+        fates[node.index()] = fate;
     }
     fates
 }
@@ -125,7 +125,7 @@ fn is_bound_index(graph: &GraphData, value: ValueId) -> bool {
     matches!(callee, Callee::Op(Op::Input(ty)) if ty.dtype == DType::U32)
 }
 
-/// How often each value is read, by applications and from outside; in training, where it matters.
+/// How often each value is read, by nodes and from outside; in training, where it matters.
 fn readers(graph: &GraphData, context: &Context<'_>) -> Vec<u32> {
     if context.mode != Mode::Train {
         return Vec::new();
@@ -136,15 +136,15 @@ fn readers(graph: &GraphData, context: &Context<'_>) -> Vec<u32> {
     readers
 }
 
-fn fate(graph: &GraphData, context: &Context<'_>, app: AppId, op: Op, constants: &[Option<u32>]) -> Fate {
+fn fate(graph: &GraphData, context: &Context<'_>, node: NodeId, op: Op, constants: &[Option<u32>]) -> Fate {
     let Some(code) = Code::of(op) else { return Fate::Stays };
-    let operands = graph.arena.operands(app);
+    let operands = graph.arena.operands(node);
     let mut known = [None; 3];
     for (slot, operand) in known.iter_mut().zip(operands) {
         let Some(value) = operand.as_value() else { return Fate::Stays };
         *slot = constants[value.index()];
     }
-    let signature = graph.signature(app);
+    let signature = graph.signature(node);
     let ty = |place: usize| graph.ty(signature.operands[place]);
     let result = graph.ty(signature.results[0]);
     let operand = |place: usize| match operands[place].as_value() {

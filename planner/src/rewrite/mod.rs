@@ -4,7 +4,7 @@
 //! same bits, or `None` where it finds nothing to do, so that a graph which needs no pass is not even
 //! copied. The order of the passes and what each promises stand in [`passes`](crate::passes). What
 //! they may do is what the normal form of
-//! [`equivalent`](autobatch_ir::graph::equivalent::equivalent) identifies; tests hold every pass
+//! [`equivalent`](autobatch_oracle::equivalent::equivalent) identifies; tests hold every pass
 //! to that proof.
 
 pub(crate) mod cse;
@@ -26,7 +26,7 @@ pub(crate) struct Context<'a> {
     pub wanted: &'a [ValueId],
     /// What the plan will promise.
     pub mode: Mode,
-    /// Whether applications of different instances may become one.
+    /// Whether nodes of different instances may become one.
     pub across_instances: bool,
     /// Whether what has a price is done wherever it can be.
     pub eager: bool,
@@ -50,25 +50,25 @@ pub(crate) struct Change {
     pub note: String,
 }
 
-/// Marks the applications that passes leave alone: those that must be batches of their own, and
+/// Marks the nodes that passes leave alone: those that must be batches of their own, and
 /// those whose values every consumer must share.
 pub(crate) fn marked(graph: &GraphData) -> Vec<bool> {
     let mut marked = vec![false; graph.arena.len()];
-    graph.alone.iter().for_each(|app| marked[app.index()] = true);
+    graph.alone.iter().for_each(|node| marked[node.index()] = true);
     graph.shared.iter().for_each(|&value| marked[graph.arena.producer(value).index()] = true);
     marked
 }
 
-/// For each application the number of its stretch.
+/// For each node the number of its stretch.
 pub(crate) fn stretches(graph: &GraphData) -> Vec<u32> {
     let mut stretch_of = vec![0; graph.arena.len()];
-    for (number, (_, apps)) in graph.stretches().enumerate() {
-        stretch_of[apps].fill(number as u32);
+    for (number, (_, nodes)) in graph.stretches().enumerate() {
+        stretch_of[nodes].fill(number as u32);
     }
     stretch_of
 }
 
-/// `1 application`, `2 applications`.
+/// `1 node`, `2 nodes`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,13 +1,13 @@
-//! Policy `agenda`: fire the ready type whose nodes lie least deep on average.
+//! Policy `agenda`: fire the ready type whose jobs lie least deep on average.
 //!
-//! **What.** DyNet's first strategy. Every type has the mean depth of its nodes; the ready type with the smallest mean fires
-//! next, so that deep types wait and their ready sets grow. DyNet takes the mean over *all* nodes of the type, once:
-//! `agenda`. With [`Mean::Remaining`] (`agenda:remaining`) it is taken over the nodes still to run, which keeps a few early
-//! outliers from dragging a type forward. **Needs** a checked problem; **ensures** a valid order. Alone nodes run when ready.
+//! **What.** DyNet's first strategy. Every type has the mean depth of its jobs; the ready type with the smallest mean fires
+//! next, so that deep types wait and their ready sets grow. DyNet takes the mean over *all* jobs of the type, once:
+//! `agenda`. With [`Mean::Remaining`] (`agenda:remaining`) it is taken over the jobs still to run, which keeps a few early
+//! outliers from dragging a type forward. **Needs** a checked problem; **ensures** a valid order. Alone jobs run when ready.
 //!
 //! **How.** A heap of ready types keyed by (mean, type). A type's key changes only when it fires, so the heap never holds a stale
 //! key. Means are compared as exact fractions: no rounding decides an order, ties go to the smaller type number.
-//! **Cost** O(nodes + operands + batches x log types). **Refuses** nothing.
+//! **Cost** O(jobs + operands + batches x log types). **Refuses** nothing.
 
 use super::depth::depths;
 use super::ready::Ready;
@@ -18,20 +18,20 @@ use std::collections::BinaryHeap;
 /// Up to this many types, all are looked at after a batch; above, those of the consumers of the batch.
 const FEW_TYPES: usize = 64;
 
-/// Over which nodes of a type the mean depth is taken.
+/// Over which jobs of a type the mean depth is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mean {
-    /// All nodes of the type, once (DyNet).
+    /// All jobs of the type, once (DyNet).
     #[default]
     All,
-    /// The nodes that have not run yet.
+    /// The jobs that have not run yet.
     Remaining,
 }
 
 /// Fires the ready type of least mean depth.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Agenda {
-    /// Over which nodes the mean is taken.
+    /// Over which jobs the mean is taken.
     pub mean: Mean,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Memory {
     heap: BinaryHeap<Entry>,
     /// Whether a type is in the heap.
     queued: Vec<bool>,
-    /// Sum of depths and number of nodes of every type.
+    /// Sum of depths and number of jobs of every type.
     sums: Vec<(u64, u32)>,
 }
 
@@ -49,14 +49,14 @@ pub(super) struct Memory {
 #[derive(PartialEq, Eq)]
 struct Entry {
     depths: u64,
-    nodes: u32,
+    jobs: u32,
     ty: u32,
 }
 
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {
-        let one = u128::from(self.depths) * u128::from(other.nodes);
-        let two = u128::from(other.depths) * u128::from(self.nodes);
+        let one = u128::from(self.depths) * u128::from(other.jobs);
+        let two = u128::from(other.depths) * u128::from(self.jobs);
         two.cmp(&one).then(other.ty.cmp(&self.ty))
     }
 }
@@ -88,9 +88,9 @@ impl Schedule for Agenda {
         let Memory { heap, queued, sums } = agenda;
         part.whole(problem);
         part.link();
-        depths(part.len(), |node| part.operands(node), keys);
+        depths(part.len(), |job| part.operands(job), keys);
         sums.clear();
-        sums.extend(part.population.iter().map(|&nodes| (0, nodes)));
+        sums.extend(part.population.iter().map(|&jobs| (0, jobs)));
         for (&ty, &depth) in part.ty.iter().zip(&*keys) {
             if let Some((sum, _)) = sums.get_mut(ty as usize) {
                 *sum += u64::from(depth);
@@ -110,9 +110,9 @@ impl Schedule for Agenda {
             front.fire(part, ty, fired);
             steps.push(fired);
             if self.mean == Mean::Remaining {
-                let (sum, nodes) = &mut sums[ty as usize];
-                *nodes -= fired.batch.len() as u32;
-                *sum -= fired.batch.iter().map(|&node| u64::from(keys[node as usize])).sum::<u64>();
+                let (sum, jobs) = &mut sums[ty as usize];
+                *jobs -= fired.batch.len() as u32;
+                *sum -= fired.batch.iter().map(|&job| u64::from(keys[job as usize])).sum::<u64>();
             }
             if part.types.len() <= FEW_TYPES {
                 for ty in 0..part.types.len() {
@@ -120,8 +120,8 @@ impl Schedule for Agenda {
                 }
                 continue;
             }
-            for &node in fired.batch.iter().chain(&fired.alone) {
-                for &consumer in part.consumers(node as usize) {
+            for &job in fired.batch.iter().chain(&fired.alone) {
+                for &consumer in part.consumers(job as usize) {
                     enqueue(heap, queued, &front.ready, sums, part.ty[consumer as usize]);
                 }
             }
@@ -135,7 +135,7 @@ fn enqueue(heap: &mut BinaryHeap<Entry>, queued: &mut [bool], ready: &Ready, sum
     let at = ty as usize;
     if at < queued.len() && !queued[at] && ready.count(ty) > 0 {
         queued[at] = true;
-        let (depths, nodes) = sums[at];
-        heap.push(Entry { depths, nodes, ty });
+        let (depths, jobs) = sums[at];
+        heap.push(Entry { depths, jobs, ty });
     }
 }

@@ -1,15 +1,15 @@
 //! Policy `auto`: as much search as pays.
 //!
-//! **What.** The order with the least expected time of planning *and* playing, by a [`CostTable`]:
+//! **What.** The order with the least expected time of planning *and* executing, by a [`CostTable`]:
 //! 1. The ratio orders every hard part. A part that meets its bound is done.
 //! 2. Elsewhere the most that a search can save is known exactly, because the bound is a sum over types:
 //!    `most = sum over types of (batches - bound of the type) * fixed price of the type`. A beam of width `w` is expected to win
-//!    `share(w) * most` of it each time the plan is played ([`BeamGain`](super::BeamGain)), and to cost
+//!    `share(w) * most` of it each time the plan is executed ([`BeamGain`](super::BeamGain)), and to cost
 //!    `2 * w * edges of the part * beam_ns` once. The width with the greatest difference is searched, if any is above zero, with
 //!    `most / beam_ns` as its budget: a search never spends more than it could win. If none pays, the ratio's order stays and
 //!    [`Why::SearchDoesNotPay`] says by how much.
-//! 3. The whole is compared with running every node alone: batches save fixed prices, but operand rows are then read through
-//!    tables. If alone is not slower, every node runs alone and [`Why::BatchingDoesNotPay`] says so.
+//! 3. The whole is compared with running every job alone: batches save fixed prices, but operand rows are then read through
+//!    tables. If alone is not slower, every job runs alone and [`Why::BatchingDoesNotPay`] says so.
 //!
 //! Prices are those of the problem's types ([`Problem::with_prices`]); without any, every type is taken to be
 //! [`CostTable::typical`].
@@ -27,15 +27,15 @@ use super::{Batches, Beam, CostTable, Price, Problem, Schedule, Scratch, Unbatch
 pub struct Auto {
     /// What steps and planning cost.
     pub costs: CostTable,
-    /// How often a plan is expected to be played. With 1, planning has to pay at once; with a cache of plans and few shapes,
+    /// How often a plan is expected to be executed. With 1, planning has to pay at once; with a cache of plans and few shapes,
     /// more search pays.
-    pub plays: f64,
+    pub executes: f64,
 }
 
 impl Default for Auto {
-    /// The default costs, and plans that are played once.
+    /// The default costs, and plans that are executed once.
     fn default() -> Self {
-        Self { costs: CostTable::default(), plays: 1.0 }
+        Self { costs: CostTable::default(), executes: 1.0 }
     }
 }
 
@@ -64,7 +64,7 @@ impl Schedule for Auto {
             if ratio_part(part, tools) == Why::BoundMet || tools.steps.count == tools.bound {
                 return Why::BoundMet;
             }
-            let most = self.plays * most_saved(part, tools, prices);
+            let most = self.executes * most_saved(part, tools, prices);
             match self.width(part, most) {
                 Ok(width) => {
                     let budget = (most / self.costs.planning.beam_ns) as u64;
@@ -117,7 +117,7 @@ impl Auto {
         }
     }
 
-    /// The batches, or every node alone if that takes no longer.
+    /// The batches, or every job alone if that takes no longer.
     fn unless_alone_is_as_fast(
         &self,
         problem: &Problem<'_>,
@@ -131,12 +131,12 @@ impl Auto {
         let Scratch { counts, .. } = scratch;
         counts.clear();
         counts.resize(problem.types() as usize, 0);
-        let ty_of = |nodes: &[u32]| problem.ty()[nodes[0] as usize];
-        batches.iter().for_each(|nodes| counts[ty_of(nodes) as usize] += nodes.len() as u32);
+        let ty_of = |jobs: &[u32]| problem.ty()[jobs[0] as usize];
+        batches.iter().for_each(|jobs| counts[ty_of(jobs) as usize] += jobs.len() as u32);
         // Rows cost the same either way; only what differs is added up.
-        let alone: f64 = (0..).zip(&*counts).map(|(ty, &nodes)| f64::from(nodes) * prices.of(ty).fixed).sum();
-        let fixed: f64 = batches.iter().map(|nodes| prices.of(ty_of(nodes)).fixed).sum();
-        let batched = fixed + problem.operand_count() as f64 * self.costs.tabled_row_ns;
+        let alone: f64 = (0..).zip(&*counts).map(|(ty, &jobs)| f64::from(jobs) * prices.of(ty).fixed).sum();
+        let fixed: f64 = batches.iter().map(|jobs| prices.of(ty_of(jobs)).fixed).sum();
+        let batched = fixed + problem.operand_count() as f64 * self.costs.gathered_row_ns;
         if alone > batched {
             return batches;
         }

@@ -1,18 +1,18 @@
 //! What a policy returns: ordered batches, and why its search stopped.
 //!
 //! Batches are flat (offsets and items), because a minibatch has hundreds of them and they are read once, in order. Items are
-//! ascending by node number inside a batch: the order inside a batch is decided later, by the layout pass, and an order that
+//! ascending by job number inside a batch: the order inside a batch is decided later, by the layout pass, and an order that
 //! does not depend on the policy keeps equal batches equal.
 
 use std::fmt;
 
-/// An ordered list of batches that covers every node once.
+/// An ordered list of batches that covers every job once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batches {
     /// One offset per batch into `items`, and the length of `items` at the end. Empty only if made by hand; read through
     /// [`Batches::len`] and [`Batches::get`].
     pub start: Vec<u32>,
-    /// Node numbers, batch after batch, ascending inside a batch.
+    /// Job numbers, batch after batch, ascending inside a batch.
     pub items: Vec<u32>,
     /// The path-sum lower bound, where the policy knows it without extra work; see [`path_sum_bound`](super::path_sum_bound).
     pub bound: Option<u32>,
@@ -31,7 +31,7 @@ impl Batches {
         self.len() == 0
     }
 
-    /// The nodes of a batch, ascending.
+    /// The jobs of a batch, ascending.
     ///
     /// # Panics
     /// If `batch` is not smaller than [`Batches::len`].
@@ -44,10 +44,10 @@ impl Batches {
         (0..self.len()).map(|batch| self.get(batch))
     }
 
-    /// Groups nodes by batch number with one counting sort, which leaves the items of a batch ascending. Takes the memory that
+    /// Groups jobs by batch number with one counting sort, which leaves the items of a batch ascending. Takes the memory that
     /// `spare` holds.
     ///
-    /// Needs: `batch_of[v] < count` for every node `v`.
+    /// Needs: `batch_of[v] < count` for every job `v`.
     pub(super) fn collect(
         batch_of: &[u32],
         count: u32,
@@ -61,9 +61,9 @@ impl Batches {
     }
 }
 
-/// Counts nodes by batch, then groups them.
+/// Counts jobs by batch, then groups them.
 pub(super) struct Tally {
-    /// Per batch, two places later, how many nodes it has.
+    /// Per batch, two places later, how many jobs it has.
     start: Vec<u32>,
     items: Vec<u32>,
 }
@@ -77,13 +77,13 @@ impl Tally {
         Self { start, items }
     }
 
-    /// Counts a node.
+    /// Counts a job.
     #[inline]
     pub(super) fn add(&mut self, batch: u32) {
         self.start[batch as usize + 2] += 1;
     }
 
-    /// The batches, once all nodes are counted. The items of a batch are ascending.
+    /// The batches, once all jobs are counted. The items of a batch are ascending.
     pub(super) fn collect(self, batch_of: &[u32], bound: Option<u32>, why: Why) -> Batches {
         let Self { mut start, mut items } = self;
         for at in 2..start.len() {
@@ -91,9 +91,9 @@ impl Tally {
         }
         // Every item is written, so what the memory held before need not be cleared.
         items.resize(batch_of.len(), 0);
-        for (node, &batch) in batch_of.iter().enumerate() {
+        for (job, &batch) in batch_of.iter().enumerate() {
             let at = &mut start[batch as usize + 1];
-            items[*at as usize] = node as u32;
+            items[*at as usize] = job as u32;
             *at += 1;
         }
         start.pop();
@@ -144,14 +144,14 @@ pub enum Why {
     Exhausted,
     /// A search is expected to cost more time than the batches that it would save.
     SearchDoesNotPay {
-        /// Nanoseconds of playing that it is expected to save.
+        /// Nanoseconds of executing that it is expected to save.
         saves: f64,
         /// Nanoseconds of planning that it is expected to cost.
         costs: f64,
     },
-    /// The cost table predicts that nodes one by one take no longer than the best batches found.
+    /// The cost table predicts that jobs one by one take no longer than the best batches found.
     BatchingDoesNotPay {
-        /// Nanoseconds that steps of one node each cost, apart from their rows.
+        /// Nanoseconds that steps of one job each cost, apart from their rows.
         alone: f64,
         /// Nanoseconds that the batches cost, apart from their rows, with operand rows read through tables.
         batched: f64,
@@ -181,7 +181,7 @@ impl fmt::Display for Why {
             Self::Exhausted => write!(f, "every order was searched: no order has fewer batches"),
             Self::SearchDoesNotPay { saves, costs } => write!(
                 f,
-                "searching further does not pay: it would save about {:.1} µs of playing and cost {:.1} µs of planning",
+                "searching further does not pay: it would save about {:.1} µs of executing and cost {:.1} µs of planning",
                 saves / 1e3,
                 costs / 1e3
             ),

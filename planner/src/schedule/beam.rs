@@ -1,20 +1,20 @@
 //! Policy `beam`: the k most promising partial orders at a time.
 //!
 //! **What.** Starts from the ratio's order as the one to beat. If that meets the bound, it is returned. Otherwise every hard part
-//! is searched from its first node on and then, mirrored, from its last; the best order wins.
+//! is searched from its first job on and then, mirrored, from its last; the best order wins.
 //! A step extends every kept state by one batch. Where a type has ratio 1 only that type is tried (the safe rule: exact
-//! pruning); elsewhere every ready type is. States with the same finished nodes are merged, those that cannot become shorter
+//! pruning); elsewhere every ready type is. States with the same finished jobs are merged, those that cannot become shorter
 //! than the best known order are dropped, and the rest is ranked by the batches they still need at least, ties by more finished
-//! nodes, then by parent and type. All states of a step have the same number of batches behind them. (Ties by more ready nodes
+//! jobs, then by parent and type. All states of a step have the same number of batches behind them. (Ties by more ready jobs
 //! would be the obvious choice; on lattices and trees they give one to two percent more batches, and cost more to find out.)
 //!
-//! **Rest bound.** S(v) = the most nodes of v's type on any path that begins at v. The rest needs at least
-//! `sum over types of max S(v)` over unfinished nodes of the type. Firing t changes only t's term, so each state keeps a small
-//! histogram of S per type, and a candidate is judged by looking at the ready nodes of one type.
+//! **Rest bound.** S(v) = the most jobs of v's type on any path that begins at v. The rest needs at least
+//! `sum over types of max S(v)` over unfinished jobs of the type. Firing t changes only t's term, so each state keeps a small
+//! histogram of S per type, and a candidate is judged by looking at the ready jobs of one type.
 //!
 //! **Needs** a checked problem. **Ensures** a valid order, never longer than the ratio's. States are merged by a 64-bit sum
-//! of node hashes; a collision may lose a candidate, never validity. **Cost** about width x (2 to 4) ratio runs. A candidate is
-//! judged by the ready nodes of its type; only the kept ones are fired, and only those that share a parent are copied.
+//! of job hashes; a collision may lose a candidate, never validity. **Cost** about width x (2 to 4) ratio runs. A candidate is
+//! judged by the ready jobs of its type; only the kept ones are fired, and only those that share a parent are copied.
 //! **Budget**: when the work exceeds it, the width falls to one, and the mirrored search is left out; a part that has more than
 //! left / width edges keeps the ratio's order, because its search would end narrow. **Refuses** nothing; see `ratio` for huge
 //! type counts.
@@ -31,8 +31,8 @@ use super::{Batches, Problem, Schedule, Scratch, Why};
 pub struct Beam {
     /// How many states are kept; 0 counts as 1.
     pub width: u32,
-    /// How much work may be done before the width falls to one, in visited edges: a judged node counts as one, a copied state
-    /// as a quarter per node.
+    /// How much work may be done before the width falls to one, in visited edges: a judged job counts as one, a copied state
+    /// as a quarter per job.
     pub budget: u64,
 }
 
@@ -86,9 +86,9 @@ pub(super) struct Memory {
 #[derive(Default)]
 struct State {
     front: Front,
-    /// Unfinished nodes of every type by S; type t has its counts from `tally_start[t]` on.
+    /// Unfinished jobs of every type by S; type t has its counts from `tally_start[t]` on.
     tally: Vec<u32>,
-    /// Largest S of every type among unfinished nodes.
+    /// Largest S of every type among unfinished jobs.
     top: Vec<u32>,
     /// Sum of `top`: the least number of batches still to come.
     rest: u32,
@@ -100,7 +100,7 @@ struct State {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     rest: u32,
-    /// Nodes not done yet.
+    /// Jobs not done yet.
     left: u32,
     parent: u32,
     ty: u32,
@@ -183,7 +183,7 @@ fn run(part: &Part, tools: &mut Tools<'_>, memory: &mut Memory, width: u32, shor
 }
 
 impl Memory {
-    /// One state before the first node.
+    /// One state before the first job.
     fn begin(&mut self, part: &Part, longest: &[u32], fired: &mut Fired) {
         self.pool.append(&mut self.states);
         self.trail.clear();
@@ -235,7 +235,7 @@ impl Memory {
         }
     }
 
-    /// Keeps the `width` best candidates with different finished nodes.
+    /// Keeps the `width` best candidates with different finished jobs.
     fn keep(&mut self, width: usize) {
         self.candidates.sort_unstable();
         self.kept.clear();
@@ -288,21 +288,21 @@ impl State {
     fn after(&mut self, ty: u32, start: u32, below: &[u32]) -> (u32, u64) {
         let top = self.top[ty as usize];
         let mut hash = self.hash;
-        for &node in self.front.ready.of(ty) {
-            self.tally[(start + below[node as usize]) as usize] -= 1;
-            hash = hash.wrapping_add(mix(node));
+        for &job in self.front.ready.of(ty) {
+            self.tally[(start + below[job as usize]) as usize] -= 1;
+            hash = hash.wrapping_add(mix(job));
         }
         let rest = self.rest - top + highest(&self.tally[start as usize..], top);
-        for &node in self.front.ready.of(ty) {
-            self.tally[(start + below[node as usize]) as usize] += 1;
+        for &job in self.front.ready.of(ty) {
+            self.tally[(start + below[job as usize]) as usize] += 1;
         }
         (rest, hash)
     }
 
     fn fire(&mut self, part: &Part, candidate: &Candidate, start: u32, below: &[u32], fired: &mut Fired) {
         self.front.fire(part, candidate.ty, fired);
-        for &node in &fired.batch {
-            self.tally[(start + below[node as usize]) as usize] -= 1;
+        for &job in &fired.batch {
+            self.tally[(start + below[job as usize]) as usize] -= 1;
         }
         let top = &mut self.top[candidate.ty as usize];
         *top = highest(&self.tally[start as usize..], *top);
@@ -310,7 +310,7 @@ impl State {
     }
 }
 
-/// The largest position from `top` down with a count, or 0; position 0 never counts a node.
+/// The largest position from `top` down with a count, or 0; position 0 never counts a job.
 fn highest(tally: &[u32], mut top: u32) -> u32 {
     while top > 0 && tally[top as usize] == 0 {
         top -= 1;
@@ -318,9 +318,9 @@ fn highest(tally: &[u32], mut top: u32) -> u32 {
     top
 }
 
-/// A node's share of a state's hash (the finaliser of SplitMix64).
-fn mix(node: u32) -> u64 {
-    let mut z = (u64::from(node) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+/// A job's share of a state's hash (the finaliser of SplitMix64).
+fn mix(job: u32) -> u64 {
+    let mut z = (u64::from(job) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

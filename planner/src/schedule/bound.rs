@@ -1,7 +1,7 @@
 //! The path-sum bound: a number of batches that no order can beat.
 //!
-//! **What.** Nodes of one type on one path need different batches, so a type needs at least as many batches as the longest
-//! count of its nodes on any path; a batch has one type, so these numbers add up, and every alone node adds one. An order that
+//! **What.** Jobs of one type on one path need different batches, so a type needs at least as many batches as the longest
+//! count of its jobs on any path; a batch has one type, so these numbers add up, and every alone job adds one. An order that
 //! meets the bound is proved optimal; otherwise the pair (batches, bound) says how far it can be from the best.
 //!
 //! **How.** In a simple part (see `parts`) the count is the highest level + 1, known from the first scan. In a hard part one
@@ -19,9 +19,9 @@ use super::{Problem, Scratch};
 pub struct Bound {
     /// The sum: no order has fewer batches.
     pub total: u32,
-    /// For every type, the most nodes of that type on any path (alone nodes left out).
+    /// For every type, the most jobs of that type on any path (alone jobs left out).
     pub per_type: Vec<u32>,
-    /// Number of alone nodes.
+    /// Number of alone jobs.
     pub alone: u32,
 }
 
@@ -34,7 +34,7 @@ pub fn path_sum_bound(problem: &Problem<'_>, scratch: &mut Scratch) -> Bound {
 /// The total of the path-sum bound; its terms stay in the scratch.
 pub(crate) fn path_sum_total(problem: &Problem<'_>, scratch: &mut Scratch) -> u32 {
     scratch.parts.analyse(problem);
-    scratch.group_hard_nodes(problem);
+    scratch.group_hard_jobs(problem);
     let Scratch { parts, part, hard, renumbering, lanes, longest, per_type, .. } = scratch;
     per_type.clear();
     per_type.extend_from_slice(&parts.levels[..problem.types() as usize]);
@@ -42,8 +42,8 @@ pub(crate) fn path_sum_total(problem: &Problem<'_>, scratch: &mut Scratch) -> u3
         if parts.members(number).len() < 2 {
             continue;
         }
-        part.nodes.clear();
-        part.nodes.extend_from_slice(hard.nodes(number));
+        part.jobs.clear();
+        part.jobs.extend_from_slice(hard.jobs(number));
         part.extract(problem, parts, number, renumbering);
         longest_paths(part, lanes, longest);
         for (&ty, &count) in part.types.iter().zip(&*longest) {
@@ -53,12 +53,12 @@ pub(crate) fn path_sum_total(problem: &Problem<'_>, scratch: &mut Scratch) -> u3
     per_type.iter().sum::<u32>() + problem.alone().len() as u32
 }
 
-/// The most nodes of every local type on any path of a part; walks operands.
+/// The most jobs of every local type on any path of a part; walks operands.
 pub(super) fn longest_paths(part: &Part, lanes: &mut Vec<i32>, longest: &mut Vec<u32>) {
     walk::<false>(part, lanes, longest, None);
 }
 
-/// The same, walking consumers (which must be linked); also, for every node, the most nodes of *its own* type on any path that
+/// The same, walking consumers (which must be linked); also, for every job, the most jobs of *its own* type on any path that
 /// begins at it, itself included.
 pub(super) fn paths_below(part: &Part, lanes: &mut Vec<i32>, longest: &mut Vec<u32>, below: &mut Vec<u32>) {
     below.clear();
@@ -92,7 +92,7 @@ fn walk<const DOWN: bool>(
 }
 
 /// One scan for the types `from..from + LANES`; gives LANES. Lanes are signed because the oldest vector instructions have only a
-/// signed maximum; a count is at most the number of nodes, which fits.
+/// signed maximum; a count is at most the number of jobs, which fits.
 fn scan<const LANES: usize, const DOWN: bool>(
     part: &Part,
     from: usize,
@@ -105,9 +105,9 @@ fn scan<const LANES: usize, const DOWN: bool>(
     let longest = &mut longest[from..];
     let mut most = [0i32; LANES];
     for step in 0..part.len() {
-        let node = if DOWN { part.len() - 1 - step } else { step };
+        let job = if DOWN { part.len() - 1 - step } else { step };
         let mut row = [0i32; LANES];
-        for &next in if DOWN { part.consumers(node) } else { part.operands(node) } {
+        for &next in if DOWN { part.consumers(job) } else { part.operands(job) } {
             let other = rows[next as usize];
             for lane in 0..LANES {
                 row[lane] = row[lane].max(other[lane]);
@@ -115,16 +115,16 @@ fn scan<const LANES: usize, const DOWN: bool>(
         }
         // Whole rows are read again soon, which waits for a lane that was written alone; so every lane is. What a lane behind the
         // last type counts is for nobody.
-        let own = part.ty[node].wrapping_sub(from as u32);
+        let own = part.ty[job].wrapping_sub(from as u32);
         for lane in 0..LANES {
             row[lane] += i32::from(lane as u32 == own);
             most[lane] = most[lane].max(row[lane]);
         }
-        rows[node] = row;
+        rows[job] = row;
         if let Some(below) = below.as_deref_mut()
             && (own as usize) < LANES.min(longest.len())
         {
-            below[node] = row[own as usize] as u32;
+            below[job] = row[own as usize] as u32;
         }
     }
     longest.iter_mut().zip(most).for_each(|(longest, most)| *longest = most as u32);

@@ -2,12 +2,12 @@
 //!
 //! An order is valid iff
 //! 1. its offsets start at 0, rise strictly (no empty batch) and end at the number of items;
-//! 2. every node occurs exactly once;
+//! 2. every job occurs exactly once;
 //! 3. items are ascending inside a batch;
-//! 4. the nodes of a batch have one type, and an alone node is a batch of its own;
-//! 5. every operand of a node stands in an earlier batch (so there is no dependence inside a batch either).
+//! 4. the jobs of a batch have one type, and an alone job is a batch of its own;
+//! 5. every operand of a job stands in an earlier batch (so there is no dependence inside a batch either).
 //!
-//! Cost: O(nodes + operands), one allocation. Cheap enough for every debug build and for release where an order comes from
+//! Cost: O(jobs + operands), one allocation. Cheap enough for every debug build and for release where an order comes from
 //! outside.
 
 use super::{Batches, Problem};
@@ -26,29 +26,29 @@ pub fn check(problem: &Problem<'_>, batches: &Batches) -> Result<(), ScheduleErr
         return Err(ScheduleError::Offsets { items: items.len() });
     }
     let batch_of = place(problem, batches)?;
-    for (batch, nodes) in batches.iter().enumerate() {
-        if let Some(pair) = nodes.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return Err(ScheduleError::NotAscending { batch, node: pair[1] });
+    for (batch, jobs) in batches.iter().enumerate() {
+        if let Some(pair) = jobs.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return Err(ScheduleError::NotAscending { batch, job: pair[1] });
         }
-        let first = nodes[0];
-        let mixed = |&&node: &&u32| problem.ty()[node as usize] != problem.ty()[first as usize];
-        if let Some(&node) = nodes.iter().find(mixed) {
-            return Err(ScheduleError::MixedTypes { batch, first, node });
+        let first = jobs[0];
+        let mixed = |&&job: &&u32| problem.ty()[job as usize] != problem.ty()[first as usize];
+        if let Some(&job) = jobs.iter().find(mixed) {
+            return Err(ScheduleError::MixedTypes { batch, first, job });
         }
     }
-    for &node in problem.alone() {
-        let batch = batch_of[node as usize] as usize;
+    for &job in problem.alone() {
+        let batch = batch_of[job as usize] as usize;
         if batches.get(batch).len() != 1 {
-            return Err(ScheduleError::NotAlone { batch, node });
+            return Err(ScheduleError::NotAlone { batch, job });
         }
     }
-    for node in 0..problem.len() {
-        for &operand in problem.operands(node) {
-            if batch_of[operand as usize] >= batch_of[node] {
+    for job in 0..problem.len() {
+        for &operand in problem.operands(job) {
+            if batch_of[operand as usize] >= batch_of[job] {
                 return Err(ScheduleError::OperandTooLate {
-                    node: node as u32,
+                    job: job as u32,
                     operand,
-                    batch: batch_of[node] as usize,
+                    batch: batch_of[job] as usize,
                 });
             }
         }
@@ -56,21 +56,21 @@ pub fn check(problem: &Problem<'_>, batches: &Batches) -> Result<(), ScheduleErr
     Ok(())
 }
 
-/// Rule 2; gives the batch of every node.
+/// Rule 2; gives the batch of every job.
 fn place(problem: &Problem<'_>, batches: &Batches) -> Result<Vec<u32>, ScheduleError> {
     const NOWHERE: u32 = u32::MAX;
     let mut batch_of = vec![NOWHERE; problem.len()];
-    for (batch, nodes) in batches.iter().enumerate() {
-        for &node in nodes {
-            match batch_of.get_mut(node as usize) {
-                None => return Err(ScheduleError::NoSuchNode { batch, node }),
-                Some(place) if *place != NOWHERE => return Err(ScheduleError::Twice { batch, node }),
+    for (batch, jobs) in batches.iter().enumerate() {
+        for &job in jobs {
+            match batch_of.get_mut(job as usize) {
+                None => return Err(ScheduleError::NoSuchJob { batch, job }),
+                Some(place) if *place != NOWHERE => return Err(ScheduleError::Twice { batch, job }),
                 Some(place) => *place = batch as u32,
             }
         }
     }
     match batch_of.iter().position(|&batch| batch == NOWHERE) {
-        Some(node) => Err(ScheduleError::Missing { node: node as u32 }),
+        Some(job) => Err(ScheduleError::Missing { job: job as u32 }),
         None => Ok(batch_of),
     }
 }
@@ -83,55 +83,55 @@ pub enum ScheduleError {
         /// How many items the offsets must span.
         items: usize,
     },
-    /// Rule 2: an item is not a node.
-    NoSuchNode {
+    /// Rule 2: an item is not a job.
+    NoSuchJob {
         /// The batch.
         batch: usize,
         /// The item.
-        node: u32,
+        job: u32,
     },
-    /// Rule 2: a node occurs again.
+    /// Rule 2: a job occurs again.
     Twice {
         /// The batch of the second occurrence.
         batch: usize,
-        /// The node.
-        node: u32,
+        /// The job.
+        job: u32,
     },
-    /// Rule 2: a node is in no batch.
+    /// Rule 2: a job is in no batch.
     Missing {
-        /// The node.
-        node: u32,
+        /// The job.
+        job: u32,
     },
     /// Rule 3.
     NotAscending {
         /// The batch.
         batch: usize,
-        /// The node that stands after a larger one.
-        node: u32,
+        /// The job that stands after a larger one.
+        job: u32,
     },
     /// Rule 4: two types in one batch.
     MixedTypes {
         /// The batch.
         batch: usize,
-        /// Its first node.
+        /// Its first job.
         first: u32,
-        /// A node of another type.
-        node: u32,
+        /// A job of another type.
+        job: u32,
     },
-    /// Rule 4: an alone node has company.
+    /// Rule 4: an alone job has company.
     NotAlone {
         /// The batch.
         batch: usize,
-        /// The alone node.
-        node: u32,
+        /// The alone job.
+        job: u32,
     },
     /// Rule 5.
     OperandTooLate {
-        /// The node.
-        node: u32,
+        /// The job.
+        job: u32,
         /// The operand that is not earlier.
         operand: u32,
-        /// The node's batch.
+        /// The job's batch.
         batch: usize,
     },
 }
@@ -142,24 +142,24 @@ impl fmt::Display for ScheduleError {
             Self::Offsets { items } => {
                 write!(f, "rule 1: batch offsets must rise strictly from 0 to {items}")
             }
-            Self::NoSuchNode { batch, node } => {
-                write!(f, "rule 2: batch {batch} holds {node}, which is not a node")
+            Self::NoSuchJob { batch, job } => {
+                write!(f, "rule 2: batch {batch} holds {job}, which is not a job")
             }
-            Self::Twice { batch, node } => {
-                write!(f, "rule 2: batch {batch} holds node {node}, which is already placed")
+            Self::Twice { batch, job } => {
+                write!(f, "rule 2: batch {batch} holds job {job}, which is already placed")
             }
-            Self::Missing { node } => write!(f, "rule 2: node {node} is in no batch"),
-            Self::NotAscending { batch, node } => {
-                write!(f, "rule 3: batch {batch} is not ascending at node {node}")
+            Self::Missing { job } => write!(f, "rule 2: job {job} is in no batch"),
+            Self::NotAscending { batch, job } => {
+                write!(f, "rule 3: batch {batch} is not ascending at job {job}")
             }
-            Self::MixedTypes { batch, first, node } => {
-                write!(f, "rule 4: batch {batch} holds nodes {first} and {node} of different types")
+            Self::MixedTypes { batch, first, job } => {
+                write!(f, "rule 4: batch {batch} holds jobs {first} and {job} of different types")
             }
-            Self::NotAlone { batch, node } => {
-                write!(f, "rule 4: batch {batch} gives company to the alone node {node}")
+            Self::NotAlone { batch, job } => {
+                write!(f, "rule 4: batch {batch} gives company to the alone job {job}")
             }
-            Self::OperandTooLate { node, operand, batch } => {
-                write!(f, "rule 5: operand {operand} of node {node} is not in a batch before {batch}")
+            Self::OperandTooLate { job, operand, batch } => {
+                write!(f, "rule 5: operand {operand} of job {job} is not in a batch before {batch}")
             }
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! step  = step_ns + sum over stages s of (fixed_ns + weights(s) * weight_ns) + rows * sum over s of (row_ns + units(s) * unit_ns)
-//!         + tabled rows * (tabled_row_ns + bytes of the row * tabled_byte_ns)
+//!         + gathered rows * (gathered_row_ns + bytes of the row * gathered_byte_ns)
 //! ```
 //! where a stage belongs to one [`Class`], `weights` are the parameter elements that the stage reads whatever the number of rows,
 //! and `units` the elementary operations of one row: multiply-adds of a product, elements times instructions of a map, elements of
@@ -121,9 +121,9 @@ pub struct BeamGain {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanningCost {
-    /// Each application, for all of planning but the search of hard parts.
-    pub application_ns: f64,
-    /// Each application of a hard part, for its order by ratio.
+    /// Each node, for all of planning but the search of hard parts.
+    pub node_ns: f64,
+    /// Each node of a hard part, for its order by ratio.
     pub ratio_ns: f64,
     /// Each unit of a beam's work: an operand edge visited by a kept state, in either direction.
     pub beam_ns: f64,
@@ -142,9 +142,9 @@ pub struct CostTable {
     /// Each step of a plan, whatever it does: finding its operands and its kernel.
     pub step_ns: f64,
     /// Each operand row that is read through a table instead of in place.
-    pub tabled_row_ns: f64,
+    pub gathered_row_ns: f64,
     /// Each byte of such a row.
-    pub tabled_byte_ns: f64,
+    pub gathered_byte_ns: f64,
     /// Stages by class.
     pub classes: ClassCosts,
     /// Planning itself.
@@ -158,8 +158,8 @@ impl Default for CostTable {
             version: Self::VERSION,
             machine: "server core, avx512, 1 thread".to_owned(),
             step_ns: 250.0,
-            tabled_row_ns: 1.0,
-            tabled_byte_ns: 0.02,
+            gathered_row_ns: 1.0,
+            gathered_byte_ns: 0.02,
             classes: ClassCosts {
                 product: class(60.0, 0.03, 4.0, 0.011),
                 map: class(15.0, 0.0, 2.0, 0.05),
@@ -169,7 +169,7 @@ impl Default for CostTable {
                 lookup: class(30.0, 0.0, 5.0, 0.03),
             },
             planning: PlanningCost {
-                application_ns: 60.0,
+                node_ns: 60.0,
                 ratio_ns: 60.0,
                 beam_ns: 12.0,
                 gains: vec![BeamGain { width: 1, share: 0.45 }, BeamGain { width: 8, share: 0.6 }],
@@ -231,13 +231,14 @@ impl CostTable {
 
     /// Every price with its name.
     fn prices(&self) -> impl Iterator<Item = (String, f64)> {
-        let Self { version: _, machine: _, step_ns, tabled_row_ns, tabled_byte_ns, classes, planning } = self;
-        let PlanningCost { application_ns, ratio_ns, beam_ns, gains } = planning;
+        let Self { version: _, machine: _, step_ns, gathered_row_ns, gathered_byte_ns, classes, planning } =
+            self;
+        let PlanningCost { node_ns, ratio_ns, beam_ns, gains } = planning;
         let plain = [
             ("step_ns", *step_ns),
-            ("tabled_row_ns", *tabled_row_ns),
-            ("tabled_byte_ns", *tabled_byte_ns),
-            ("planning.application_ns", *application_ns),
+            ("gathered_row_ns", *gathered_row_ns),
+            ("gathered_byte_ns", *gathered_byte_ns),
+            ("planning.node_ns", *node_ns),
             ("planning.ratio_ns", *ratio_ns),
             ("planning.beam_ns", *beam_ns),
         ];

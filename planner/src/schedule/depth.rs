@@ -1,11 +1,11 @@
-//! Policy `depth`: nodes of one depth and type run together.
+//! Policy `depth`: jobs of one depth and type run together.
 //!
 //! **What.** depth(v) = 1 + the largest depth of an operand; batches in order of (depth, type). The rule of TensorFlow Fold,
 //! TorchFold, MXNet Fold and DyNet's second strategy. **Needs** a checked problem. **Ensures** a valid order: an operand is
-//! shallower than its consumer. An alone node stands behind the batch of its depth and type.
+//! shallower than its consumer. An alone job stands behind the batch of its depth and type.
 //!
 //! **How.** One forward scan for depths, then two counting sorts, by type and then, stable, by depth.
-//! **Cost** O(nodes + operands). **Weak** where like work sits at unlike depths: leaves of one tree do not wait for the deeper
+//! **Cost** O(jobs + operands). **Weak** where like work sits at unlike depths: leaves of one tree do not wait for the deeper
 //! leaves of another, so lattices and ragged trees come out two to three times longer than needed. **Refuses** nothing.
 
 use super::batches::Spare;
@@ -33,7 +33,7 @@ impl Schedule for Depth {
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let Scratch { depth: Memory { depth, by_type, counts, rest }, spare, .. } = scratch;
         let Spare { mut start, items: mut sorted } = std::mem::take(spare);
-        let deepest = depths(problem.len(), |node| problem.operands(node), depth);
+        let deepest = depths(problem.len(), |job| problem.operands(job), depth);
         sort_by_type_and_depth(problem.ty(), depth, problem.types(), deepest, &mut sorted, counts, by_type);
         start.clear();
         start.push(0);
@@ -43,8 +43,8 @@ impl Schedule for Depth {
             let first = sorted[from] as usize;
             let run = sorted[from..]
                 .iter()
-                .take_while(|&&node| {
-                    depth[node as usize] == depth[first] && problem.ty()[node as usize] == problem.ty()[first]
+                .take_while(|&&job| {
+                    depth[job as usize] == depth[first] && problem.ty()[job as usize] == problem.ty()[first]
                 })
                 .count();
             alone.move_to_end(&mut sorted[from..from + run]);
@@ -65,19 +65,19 @@ pub(super) struct Memory {
     depth: Vec<u32>,
     by_type: Vec<u32>,
     counts: Vec<u32>,
-    /// The alone nodes of a run; for a part, all nodes in order.
+    /// The alone jobs of a run; for a part, all jobs in order.
     rest: Vec<u32>,
 }
 
-/// Separates the alone nodes of a run.
+/// Separates the alone jobs of a run.
 struct Alone<'a> {
     list: &'a [u32],
-    /// The alone nodes of the last run.
+    /// The alone jobs of the last run.
     rest: &'a mut Vec<u32>,
 }
 
 impl Alone<'_> {
-    /// Moves the alone nodes of a run behind the others; both keep their order.
+    /// Moves the alone jobs of a run behind the others; both keep their order.
     fn move_to_end(&mut self, run: &mut [u32]) {
         self.rest.clear();
         if self.list.is_empty() {
@@ -96,20 +96,20 @@ impl Alone<'_> {
     }
 }
 
-/// Depth of every node from 0; gives the number of depths.
-pub(super) fn depths<'a>(nodes: usize, operands: impl Fn(usize) -> &'a [u32], depth: &mut Vec<u32>) -> u32 {
+/// Depth of every job from 0; gives the number of depths.
+pub(super) fn depths<'a>(jobs: usize, operands: impl Fn(usize) -> &'a [u32], depth: &mut Vec<u32>) -> u32 {
     depth.clear();
-    depth.resize(nodes, 0);
+    depth.resize(jobs, 0);
     let mut deepest = 0;
-    for node in 0..nodes {
-        let own = operands(node).iter().map(|&operand| depth[operand as usize] + 1).max().unwrap_or(0);
-        depth[node] = own;
+    for job in 0..jobs {
+        let own = operands(job).iter().map(|&operand| depth[operand as usize] + 1).max().unwrap_or(0);
+        depth[job] = own;
         deepest = deepest.max(own + 1);
     }
     deepest
 }
 
-/// Node numbers in order of (depth, type, number), into `sorted`.
+/// Job numbers in order of (depth, type, number), into `sorted`.
 fn sort_by_type_and_depth(
     ty: &[u32],
     depth: &[u32],
@@ -123,9 +123,9 @@ fn sort_by_type_and_depth(
     counting_sort(by_type.iter().copied(), depth, depths, sorted, counts);
 }
 
-/// Stable counting sort of `nodes` by `key[node] < keys`.
+/// Stable counting sort of `jobs` by `key[job] < keys`.
 fn counting_sort(
-    nodes: impl Iterator<Item = u32>,
+    jobs: impl Iterator<Item = u32>,
     key: &[u32],
     keys: u32,
     sorted: &mut Vec<u32>,
@@ -141,9 +141,9 @@ fn counting_sort(
     }
     sorted.clear();
     sorted.resize(key.len(), 0);
-    for node in nodes {
-        let at = &mut counts[key[node as usize] as usize];
-        sorted[*at as usize] = node;
+    for job in jobs {
+        let at = &mut counts[key[job as usize] as usize];
+        sorted[*at as usize] = job;
         *at += 1;
     }
 }
@@ -151,18 +151,18 @@ fn counting_sort(
 /// The same rule for a part: the fallback where a part has too many types to search.
 pub(super) fn order_by_depth(part: &Part, steps: &mut Steps, memory: &mut Memory) {
     let Memory { depth, by_type, counts, rest: sorted } = memory;
-    let deepest = depths(part.len(), |node| part.operands(node), depth);
+    let deepest = depths(part.len(), |job| part.operands(job), depth);
     let types = part.types.len() as u32 + 1;
     sort_by_type_and_depth(&part.ty, depth, types, deepest, sorted, counts, by_type);
     steps.reset(part);
     let mut last = None;
-    for &node in &*sorted {
-        let (ty, depth) = (part.ty[node as usize], depth[node as usize]);
+    for &job in &*sorted {
+        let (ty, depth) = (part.ty[job as usize], depth[job as usize]);
         let alone = ty as usize == part.types.len();
         if alone || last != Some((depth, ty)) {
             steps.count += 1;
         }
-        steps.of[node as usize] = steps.count - 1;
+        steps.of[job as usize] = steps.count - 1;
         last = Some((depth, ty));
     }
 }

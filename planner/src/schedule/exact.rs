@@ -1,38 +1,38 @@
 //! Exhaustive search: the fewest batches of a small problem, for tests and for those who compare policies.
 //!
-//! **What.** Breadth-first search over sets of finished nodes; a step fires all ready nodes of one type, or one alone node. The
+//! **What.** Breadth-first search over sets of finished jobs; a step fires all ready jobs of one type, or one alone job. The
 //! first layer that contains the full set has the fewest batches. No bound, no part and no safe rule is used, so that it can
-//! judge them. **Needs** at most [`EXACT_NODES`] nodes (a set is one word, and there may be 2^nodes of them). **Ensures** an
-//! optimal order; among optimal ones, the one met first in order of (finished set, type). **Cost** O(2^nodes) at worst.
+//! judge them. **Needs** at most [`EXACT_NODES`] jobs (a set is one word, and there may be 2^jobs of them). **Ensures** an
+//! optimal order; among optimal ones, the one met first in order of (finished set, type). **Cost** O(2^jobs) at worst.
 //! **Refuses** larger problems.
 
 use super::batches::Spare;
 use super::{Batches, Problem, Why};
 use std::fmt;
 
-/// The most nodes that [`exact`] accepts.
+/// The most jobs that [`exact`] accepts.
 pub const EXACT_NODES: usize = 20;
 
-/// The problem has more nodes than exhaustive search accepts.
+/// The problem has more jobs than exhaustive search accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge {
-    /// How many nodes it has.
-    pub nodes: usize,
+    /// How many jobs it has.
+    pub jobs: usize,
 }
 
 impl fmt::Display for TooLarge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nodes = self.nodes;
+        let jobs = self.jobs;
         write!(
             f,
-            "exhaustive search: expected at most {EXACT_NODES} nodes, found {nodes}; use beam and compare with the bound"
+            "exhaustive search: expected at most {EXACT_NODES} jobs, found {jobs}; use beam and compare with the bound"
         )
     }
 }
 
 impl std::error::Error for TooLarge {}
 
-/// A reached set of finished nodes, and the state of the layer before that led to it.
+/// A reached set of finished jobs, and the state of the layer before that led to it.
 #[derive(Clone, Copy)]
 struct State {
     done: u32,
@@ -41,13 +41,13 @@ struct State {
 
 /// Finds an order with the fewest batches.
 pub fn exact(problem: &Problem<'_>) -> Result<Batches, TooLarge> {
-    let nodes = problem.len();
-    if nodes > EXACT_NODES {
-        return Err(TooLarge { nodes });
+    let jobs = problem.len();
+    if jobs > EXACT_NODES {
+        return Err(TooLarge { jobs });
     }
-    let all = (1u32 << nodes) - 1;
-    let needs: Vec<u32> = (0..nodes)
-        .map(|node| problem.operands(node).iter().fold(0, |set, &operand| set | 1 << operand))
+    let all = (1u32 << jobs) - 1;
+    let needs: Vec<u32> = (0..jobs)
+        .map(|job| problem.operands(job).iter().fold(0, |set, &operand| set | 1 << operand))
         .collect();
     let groups = groups(problem);
     let mut layers = vec![vec![State { done: 0, from: 0 }]];
@@ -58,10 +58,9 @@ pub fn exact(problem: &Problem<'_>) -> Result<Batches, TooLarge> {
         }
         let mut next = Vec::new();
         for (from, state) in last.iter().enumerate() {
-            let ready = (0..nodes)
-                .filter(|&node| needs[node] & !state.done == 0)
-                .fold(0u32, |set, node| set | 1 << node)
-                & !state.done;
+            let ready =
+                (0..jobs).filter(|&job| needs[job] & !state.done == 0).fold(0u32, |set, job| set | 1 << job)
+                    & !state.done;
             let fired = groups.iter().map(|group| group & ready).filter(|&batch| batch != 0);
             next.extend(fired.map(|batch| State { done: state.done | batch, from: from as u32 }));
         }
@@ -71,17 +70,16 @@ pub fn exact(problem: &Problem<'_>) -> Result<Batches, TooLarge> {
     }
 }
 
-/// The nodes of every type as a set; an alone node is a set of its own.
+/// The jobs of every type as a set; an alone job is a set of its own.
 fn groups(problem: &Problem<'_>) -> Vec<u32> {
-    let alone = problem.alone().iter().fold(0u32, |set, &node| set | 1 << node);
+    let alone = problem.alone().iter().fold(0u32, |set, &job| set | 1 << job);
     let mut order: Vec<u32> = problem.ty().to_vec();
     order.sort_unstable();
     order.dedup();
-    let of_type = |ty: u32| {
-        (0..problem.len()).filter(|&node| problem.ty()[node] == ty).fold(0u32, |set, v| set | 1 << v)
-    };
+    let of_type =
+        |ty: u32| (0..problem.len()).filter(|&job| problem.ty()[job] == ty).fold(0u32, |set, v| set | 1 << v);
     let together = order.into_iter().map(|ty| of_type(ty) & !alone);
-    together.chain(problem.alone().iter().map(|&node| 1 << node)).collect()
+    together.chain(problem.alone().iter().map(|&job| 1 << job)).collect()
 }
 
 fn read_back(problem: &Problem<'_>, layers: &[Vec<State>], mut at: usize) -> Batches {
@@ -91,8 +89,8 @@ fn read_back(problem: &Problem<'_>, layers: &[Vec<State>], mut at: usize) -> Bat
         at = state.from as usize;
         let fired = state.done & !layers[layer - 1][at].done;
         (0..problem.len())
-            .filter(|node| fired >> node & 1 == 1)
-            .for_each(|node| batch_of[node] = layer as u32 - 1);
+            .filter(|job| fired >> job & 1 == 1)
+            .for_each(|job| batch_of[job] = layer as u32 - 1);
     }
     Batches::collect(&batch_of, layers.len() as u32 - 1, None, Why::Exhausted, &mut Spare::default())
 }

@@ -1,16 +1,16 @@
-//! The moving front of a part: which nodes are ready, and how many sources each type has left.
+//! The moving front of a part: which jobs are ready, and how many sources each type has left.
 //!
-//! Firing a type runs **all** its ready nodes (holding some back never lowers the count). For every type t the front knows
-//! * `ready[t]`: the ready nodes, `|Frontier_t(G)|` of them;
-//! * `sources[t]` = `|Frontier(G^t)|`: unfinished t-nodes without an unfinished t-node above them.
+//! Firing a type runs **all** its ready jobs (holding some back never lowers the count). For every type t the front knows
+//! * `ready[t]`: the ready jobs, `|Frontier_t(G)|` of them;
+//! * `sources[t]` = `|Frontier(G^t)|`: unfinished t-jobs without an unfinished t-job above them.
 //!
-//! **How sources are counted without the graph G^t.** Call a node *t-clean* if neither it (being a t-node) nor any node above it
-//! is an unfinished t-node. What is done is closed under operands, so a t-node is a source iff all its operands are t-clean. The
-//! front counts, for every node and tracked type, the operands that are not t-clean yet; at zero a t-node becomes a source and
-//! any other node becomes t-clean itself and tells its consumers. A node that is done was t-clean for every other type before it
-//! fired, so firing a t-node only has to pass on t. Each pair (operand edge, type) is counted down once in a whole run: the cost
-//! of a run is O(edges x tracked types) at worst, and only nodes of this part (between its types) take part.
-//! Typed depths would be cheaper and wrong: nodes of equal typed depth may become sources at different times.
+//! **How sources are counted without the graph G^t.** Call a job *t-clean* if neither it (being a t-job) nor any job above it
+//! is an unfinished t-job. What is done is closed under operands, so a t-job is a source iff all its operands are t-clean. The
+//! front counts, for every job and tracked type, the operands that are not t-clean yet; at zero a t-job becomes a source and
+//! any other job becomes t-clean itself and tells its consumers. A job that is done was t-clean for every other type before it
+//! fired, so firing a t-job only has to pass on t. Each pair (operand edge, type) is counted down once in a whole run: the cost
+//! of a run is O(edges x tracked types) at worst, and only jobs of this part (between its types) take part.
+//! Typed depths would be cheaper and wrong: jobs of equal typed depth may become sources at different times.
 
 use super::part::Part;
 use super::parts::NONE;
@@ -19,22 +19,22 @@ use super::ready::Ready;
 /// The state of a run over one part. Searches [copy](Front::copy) it.
 #[derive(Default)]
 pub(super) struct Front {
-    /// Per node: operands not done, then one count per tracked type of operands that are not clean.
+    /// Per job: operands not done, then one count per tracked type of operands that are not clean.
     counts: Vec<u32>,
     stride: usize,
     pub(super) ready: Ready,
-    /// `|Frontier(G^t)|` of every type; for an untracked type all its unfinished nodes.
+    /// `|Frontier(G^t)|` of every type; for an untracked type all its unfinished jobs.
     pub(super) sources: Vec<u32>,
-    /// Nodes not done, alone nodes included.
+    /// Jobs not done, alone jobs included.
     pub(super) left: u32,
 }
 
 /// Buffers that firing needs, and what it fired.
 #[derive(Default)]
 pub(super) struct Fired {
-    /// The nodes of the last batch, in no particular order.
+    /// The jobs of the last batch, in no particular order.
     pub(super) batch: Vec<u32>,
-    /// The alone nodes that ran after it, in order.
+    /// The alone jobs that ran after it, in order.
     pub(super) alone: Vec<u32>,
     /// Operand edges looked at, as far as somebody counts them.
     pub(super) visits: Visits,
@@ -45,15 +45,15 @@ pub(super) struct Fired {
 /// What a search costs.
 #[derive(Default)]
 pub(super) struct Visits {
-    /// The operand edges of every node; empty while nobody counts.
+    /// The operand edges of every job; empty while nobody counts.
     pub(super) of: Vec<u32>,
     pub(super) count: u64,
 }
 
 impl Visits {
     #[inline]
-    fn add(&mut self, node: u32) {
-        self.count += u64::from(self.of.get(node as usize).copied().unwrap_or(0));
+    fn add(&mut self, job: u32) {
+        self.count += u64::from(self.of.get(job as usize).copied().unwrap_or(0));
     }
 }
 
@@ -67,7 +67,7 @@ impl Front {
         self.left = other.left;
     }
 
-    /// Puts the front before the first node of `part`. `fired.alone` gets the alone nodes that run at once.
+    /// Puts the front before the first job of `part`. `fired.alone` gets the alone jobs that run at once.
     pub(super) fn reset(&mut self, part: &Part, fired: &mut Fired) {
         self.stride = part.slots + 1;
         self.counts.clear();
@@ -80,12 +80,12 @@ impl Front {
         let Self { counts, stride, ready, sources, .. } = self;
         let mut mask = std::mem::take(&mut fired.mask);
         mask.clear();
-        for (node, row) in counts.chunks_exact_mut(*stride).enumerate() {
+        for (job, row) in counts.chunks_exact_mut(*stride).enumerate() {
             let Some((waits, unclean)) = row.split_first_mut() else { continue };
-            let (operands, ty) = (part.operands(node), part.linked_ty(node as u32));
+            let (operands, ty) = (part.operands(job), part.linked_ty(job as u32));
             *waits = operands.len() as u32;
             if operands.is_empty() {
-                admit(ready, ty, node as u32, fired);
+                admit(ready, ty, job as u32, fired);
             }
             if !unclean.is_empty() {
                 let mut above = count_unclean(operands, &mask, unclean);
@@ -101,7 +101,7 @@ impl Front {
         self.run_alone(part, fired);
     }
 
-    /// Runs all ready nodes of a type, then the alone nodes that this makes ready; `fired` says which.
+    /// Runs all ready jobs of a type, then the alone jobs that this makes ready; `fired` says which.
     pub(super) fn fire(&mut self, part: &Part, ty: u32, fired: &mut Fired) {
         fired.alone.clear();
         let mut batch = std::mem::take(&mut fired.batch);
@@ -116,7 +116,7 @@ impl Front {
         self.run_alone(part, fired);
     }
 
-    /// The nodes of `batch`, of type `ty`, are done and clean of it: counts down the missing operands of their consumers, and
+    /// The jobs of `batch`, of type `ty`, are done and clean of it: counts down the missing operands of their consumers, and
     /// what is not clean of `ty` (counter number `lane`) as far as it reaches.
     ///
     /// The hottest loop of all policies; everything it needs is held in locals, because a write through one vector makes the
@@ -125,9 +125,9 @@ impl Front {
         let Self { counts, stride, ready, sources, .. } = self;
         let (counts, stride) = (counts.as_mut_slice(), *stride);
         let (mut clean, mut found) = (std::mem::take(&mut fired.clean), 0u32);
-        for &node in batch {
-            let consumers = part.consumers(node as usize);
-            fired.visits.add(node);
+        for &job in batch {
+            let consumers = part.consumers(job as usize);
+            fired.visits.add(job);
             for &consumer in consumers {
                 let row = &mut counts[consumer as usize * stride..][..lane + 1];
                 row[0] -= 1;
@@ -148,9 +148,9 @@ impl Front {
                 }
             }
         }
-        while let Some(node) = clean.pop() {
-            let consumers = part.consumers(node as usize);
-            fired.visits.add(node);
+        while let Some(job) = clean.pop() {
+            let consumers = part.consumers(job as usize);
+            fired.visits.add(job);
             for &consumer in consumers {
                 let count = &mut counts[consumer as usize * stride + lane];
                 *count -= 1;
@@ -167,13 +167,13 @@ impl Front {
         fired.clean = clean;
     }
 
-    /// Nodes are done: counts down the missing operands of their consumers.
+    /// Jobs are done: counts down the missing operands of their consumers.
     fn release(&mut self, part: &Part, done: &[u32], fired: &mut Fired) {
         let Self { counts, stride, ready, .. } = self;
         let (counts, stride) = (counts.as_mut_slice(), *stride);
-        for &node in done {
-            let consumers = part.consumers(node as usize);
-            fired.visits.add(node);
+        for &job in done {
+            let consumers = part.consumers(job as usize);
+            fired.visits.add(job);
             for &consumer in consumers {
                 let waits = &mut counts[consumer as usize * stride];
                 *waits -= 1;
@@ -184,27 +184,27 @@ impl Front {
         }
     }
 
-    /// Runs the alone nodes that are ready, and those that they make ready.
+    /// Runs the alone jobs that are ready, and those that they make ready.
     fn run_alone(&mut self, part: &Part, fired: &mut Fired) {
         let mut at = 0;
         while at < fired.alone.len() {
-            let node = fired.alone[at];
+            let job = fired.alone[at];
             self.left -= 1;
-            self.release(part, &[node], fired);
+            self.release(part, &[job], fired);
             at += 1;
         }
     }
 }
 
-/// A node has all its operands.
+/// A job has all its operands.
 #[inline]
-fn admit(ready: &mut Ready, ty: u32, node: u32, fired: &mut Fired) {
-    if !ready.push(ty, node) {
-        fired.alone.push(node);
+fn admit(ready: &mut Ready, ty: u32, job: u32, fired: &mut Fired) {
+    if !ready.push(ty, job) {
+        fired.alone.push(job);
     }
 }
 
-/// Counts per tracked type the operands of a node that are not clean, from the `mask` of every earlier node; gives the node's
+/// Counts per tracked type the operands of a job that are not clean, from the `mask` of every earlier job; gives the job's
 /// own, but for its type.
 #[inline]
 fn count_unclean(operands: &[u32], mask: &[u64], counts: &mut [u32]) -> u64 {

@@ -1,6 +1,6 @@
 //! Policy `fsm`: a learned table over the set of ready types.
 //!
-//! **What.** ED-Batch's finite-state machine. A state is the list of ready types sorted by how many nodes each has ready (most
+//! **What.** ED-Batch's finite-state machine. A state is the list of ready types sorted by how many jobs each has ready (most
 //! first, ties by type number); the table gives every type of the list a learned value, and the highest fires. Two things are
 //! ours: a type with ratio 1 fires without asking (never wrong, and it keeps the table small), and a state that the table does not
 //! know goes to the ratio and is counted, so that a stale table shows in the report instead of in the running time.
@@ -34,7 +34,7 @@ pub struct Table {
 /// One state of the table. Types are called by their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
-    /// Ready types, most ready nodes first, ties by name.
+    /// Ready types, most ready jobs first, ties by name.
     ready: Vec<u64>,
     /// Type and value in millionths of a batch, ascending by type. Whole numbers survive any JSON reader unchanged.
     values: Vec<(u64, i64)>,
@@ -156,7 +156,7 @@ impl Place<'_> {
         self.front.ready.count(*ty) > 0
     }
 
-    /// The names of the ready types, most ready nodes first, ties by name.
+    /// The names of the ready types, most ready jobs first, ties by name.
     fn describe(&self, state: &mut Vec<u64>) {
         state.clear();
         state.extend((0..self.part.types.len() as u32).filter(|ty| self.is_ready(ty)).map(u64::from));

@@ -1,17 +1,17 @@
-//! Batching schedulers over an abstract problem: which nodes run together, and in which order.
+//! Batching schedulers over an abstract problem: which jobs run together, and in which order.
 //!
-//! A [`Problem`] is a list of nodes in topological order with a small type number each; a policy returns [`Batches`]. Nothing
+//! A [`Problem`] is a list of jobs in topological order with a small type number each; a policy returns [`Batches`]. Nothing
 //! here knows the graph language, so that policies can be compared on anything, and tested against exhaustive search.
 //!
 //! | policy | rule | cost |
 //! |---|---|---|
-//! | [`none`](Unbatched) | every node alone | O(n) |
+//! | [`none`](Unbatched) | every job alone | O(n) |
 //! | [`depth`](Depth) | same depth and type | O(n) |
 //! | [`agenda`](Agenda) | ready type of least mean depth | O(n) |
 //! | [`ratio`](Ratio) | largest share of sources ready | O(n x types of a hard part) |
 //! | [`beam`](Beam) | k best partial orders, both directions, exact pruning | k times ratio and more |
 //! | [`fsm`](Fsm) | learned table over the set of ready types | as ratio |
-//! | [`auto`](Auto) | the least expected time of planning and playing, by a [`CostTable`] | the ratio, more only where it pays |
+//! | [`auto`](Auto) | the least expected time of planning and executing, by a [`CostTable`] | the ratio, more only where it pays |
 //!
 //! Measured batches per minibatch of 32, means over real held-out sentences at cell granularity
 //! (`examples/measure_schedules.rs`; every order passed [`check`]):
@@ -97,7 +97,7 @@ pub trait Schedule {
         true
     }
 
-    /// Orders the nodes of `problem`; `scratch` holds nothing but reusable memory, and whoever is done with the batches may give
+    /// Orders the jobs of `problem`; `scratch` holds nothing but reusable memory, and whoever is done with the batches may give
     /// theirs [back](Scratch::recycle) to it.
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches;
 }

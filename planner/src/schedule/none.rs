@@ -1,13 +1,13 @@
-//! Policy `none`: every node alone, in the order recorded.
+//! Policy `none`: every job alone, in the order recorded.
 //!
-//! **What.** One batch per node. **Needs** a checked problem; **ensures** a valid order, because arena order is topological.
+//! **What.** One batch per job. **Needs** a checked problem; **ensures** a valid order, because arena order is topological.
 //! **Why it exists**: it is the yardstick of every other policy, the fallback where batching does not pay (tiny models on a CPU),
-//! and the plainest way to debug a plan. **Cost** O(nodes). **Refuses** nothing.
+//! and the plainest way to debug a plan. **Cost** O(jobs). **Refuses** nothing.
 
 use super::batches::Spare;
 use super::{Batches, Problem, Schedule, Scratch, Why};
 
-/// Runs every node by itself.
+/// Runs every job by itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unbatched;
 
@@ -25,12 +25,12 @@ impl Schedule for Unbatched {
     }
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
-        let nodes = problem.len() as u32;
+        let jobs = problem.len() as u32;
         let Spare { mut start, mut items } = std::mem::take(&mut scratch.spare);
         start.clear();
-        start.extend(0..=nodes);
+        start.extend(0..=jobs);
         items.clear();
-        items.extend(0..nodes);
+        items.extend(0..jobs);
         Batches { start, items, bound: None, why: Why::Rule }
     }
 }

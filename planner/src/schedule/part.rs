@@ -1,7 +1,7 @@
-//! One part of a problem with nodes and types renumbered from 0, linked in both directions: what searches work on.
+//! One part of a problem with jobs and types renumbered from 0, linked in both directions: what searches work on.
 //!
-//! Local numbers keep the global order, so operands are still earlier nodes and ties broken by local number are ties broken by
-//! id. Operands outside the part are left out: they belong to earlier parts and are done before the part begins. An alone node
+//! Local numbers keep the global order, so operands are still earlier jobs and ties broken by local number are ties broken by
+//! id. Operands outside the part are left out: they belong to earlier parts and are done before the part begins. An alone job
 //! has no type here (its type number is [`Part::types`]`.len()`): it runs by itself as soon as it is ready, which is never
 //! wrong, because it costs one batch wherever it stands and can only release others.
 
@@ -19,22 +19,22 @@ const COUNTERS: usize = 1 << 26;
 /// A renumbered part; see the module documentation.
 #[derive(Default)]
 pub(super) struct Part {
-    /// Global node of every local node, ascending.
-    pub(super) nodes: Vec<u32>,
+    /// Global job of every local job, ascending.
+    pub(super) jobs: Vec<u32>,
     /// Global type of every local type, ascending.
     pub(super) types: Vec<u32>,
-    /// Local type of every node; `types.len()` marks an alone node.
+    /// Local type of every job; `types.len()` marks an alone job.
     pub(super) ty: Vec<u32>,
-    /// Number of nodes of every local type.
+    /// Number of jobs of every local type.
     pub(super) population: Vec<u32>,
-    /// Number of alone nodes.
+    /// Number of alone jobs.
     pub(super) alone: u32,
     pub(super) operand_start: Vec<u32>,
     pub(super) operands: Vec<u32>,
     /// Operands that stood behind themselves, with their consumer: the `h` and `c` of one cell are one edge that is counted once,
     /// and once more here for those who count what a search costs.
     repeats: Vec<(u32, u32)>,
-    /// Type and first consumer of every node, and one entry more that ends the last list.
+    /// Type and first consumer of every job, and one entry more that ends the last list.
     links: Vec<Link>,
     consumers: Vec<u32>,
     /// Counter of every local type that is tracked, else [`NONE`].
@@ -45,7 +45,7 @@ pub(super) struct Part {
     most_populous: Vec<u32>,
 }
 
-/// What firing a node reads about it, side by side: on large parts every access is a cache miss.
+/// What firing a job reads about it, side by side: on large parts every access is a cache miss.
 #[derive(Clone, Copy, Default)]
 struct Link {
     consumers: u32,
@@ -55,15 +55,15 @@ struct Link {
 /// Maps from global to local numbers, reused between parts.
 #[derive(Default)]
 pub(super) struct Renumbering {
-    /// [`NONE`] of every node outside the part that is being extracted.
-    node: Vec<u32>,
+    /// [`NONE`] of every job outside the part that is being extracted.
+    job: Vec<u32>,
     ty: Vec<u32>,
 }
 
 impl Part {
-    /// Number of nodes.
+    /// Number of jobs.
     pub(super) fn len(&self) -> usize {
-        self.nodes.len()
+        self.jobs.len()
     }
 
     /// Number of operand occurrences inside the part.
@@ -71,30 +71,30 @@ impl Part {
         self.operands.len() + self.repeats.len()
     }
 
-    /// Per node how many operand occurrences it is.
+    /// Per job how many operand occurrences it is.
     pub(super) fn uses(&self, uses: &mut Vec<u32>) {
         uses.clear();
-        uses.extend((0..self.len()).map(|node| self.consumers(node).len() as u32));
+        uses.extend((0..self.len()).map(|job| self.consumers(job).len() as u32));
         self.repeats.iter().for_each(|&(operand, _)| uses[operand as usize] += 1);
     }
 
     #[inline]
-    pub(super) fn operands(&self, node: usize) -> &[u32] {
-        &self.operands[self.operand_start[node] as usize..self.operand_start[node + 1] as usize]
+    pub(super) fn operands(&self, job: usize) -> &[u32] {
+        &self.operands[self.operand_start[job] as usize..self.operand_start[job + 1] as usize]
     }
 
     #[inline]
-    pub(super) fn consumers(&self, node: usize) -> &[u32] {
-        &self.consumers[self.links[node].consumers as usize..self.links[node + 1].consumers as usize]
+    pub(super) fn consumers(&self, job: usize) -> &[u32] {
+        &self.consumers[self.links[job].consumers as usize..self.links[job + 1].consumers as usize]
     }
 
-    /// The type of a linked node; equals `ty[node]`.
+    /// The type of a linked job; equals `ty[job]`.
     #[inline]
-    pub(super) fn linked_ty(&self, node: u32) -> u32 {
-        self.links[node as usize].ty
+    pub(super) fn linked_ty(&self, job: u32) -> u32 {
+        self.links[job as usize].ty
     }
 
-    /// Makes `self` the part number `number`, whose global nodes are already in `self.nodes`, ascending. No consumers yet.
+    /// Makes `self` the part number `number`, whose global jobs are already in `self.jobs`, ascending. No consumers yet.
     pub(super) fn extract(
         &mut self,
         problem: &Problem<'_>,
@@ -103,7 +103,7 @@ impl Part {
         renumbering: &mut Renumbering,
     ) {
         let kinds = parts.kinds(problem);
-        renumbering.node.resize(problem.len().max(renumbering.node.len()), NONE);
+        renumbering.job.resize(problem.len().max(renumbering.job.len()), NONE);
         renumbering.ty.resize(parts.part_of.len().max(renumbering.ty.len()), NONE);
         self.types.clear();
         self.types.extend(parts.members(number).iter().filter(|&&kind| kind < problem.types()));
@@ -113,23 +113,22 @@ impl Part {
         for (local, &ty) in self.types.iter().enumerate() {
             renumbering.ty[ty as usize] = local as u32;
         }
-        let Self { nodes, ty, operand_start, operands, repeats, .. } = self;
+        let Self { jobs, ty, operand_start, operands, repeats, .. } = self;
         repeats.clear();
         // The others are written before they are read.
-        ty.resize(nodes.len(), 0);
-        operand_start.resize(nodes.len() + 1, 0);
+        ty.resize(jobs.len(), 0);
+        operand_start.resize(jobs.len() + 1, 0);
         let mut end = 0;
-        for (local, (&node, (ty, start))) in
-            (0..).zip(nodes.iter().zip(ty.iter_mut().zip(&mut *operand_start)))
+        for (local, (&job, (ty, start))) in (0..).zip(jobs.iter().zip(ty.iter_mut().zip(&mut *operand_start)))
         {
-            renumbering.node[node as usize] = local;
-            *ty = renumbering.ty[kinds[node as usize] as usize];
+            renumbering.job[job as usize] = local;
+            *ty = renumbering.ty[kinds[job as usize] as usize];
             *start = end as u32;
-            let all = problem.operands(node as usize);
+            let all = problem.operands(job as usize);
             make_room(operands, end + all.len());
             let mut last = NONE;
             for &operand in all {
-                let operand = renumbering.node[operand as usize];
+                let operand = renumbering.job[operand as usize];
                 let is_inside = operand != NONE;
                 if is_inside && operand == last {
                     repeats.push((operand, local));
@@ -141,48 +140,48 @@ impl Part {
                 last = operand;
             }
         }
-        operand_start[nodes.len()] = end as u32;
+        operand_start[jobs.len()] = end as u32;
         operands.truncate(end);
-        nodes.iter().for_each(|&node| renumbering.node[node as usize] = NONE);
+        jobs.iter().for_each(|&job| renumbering.job[job as usize] = NONE);
         self.count();
     }
 
     /// Makes `self` the whole problem as one part. No consumers yet.
     pub(super) fn whole(&mut self, problem: &Problem<'_>) {
-        self.nodes.clear();
-        self.nodes.extend(0..problem.len() as u32);
+        self.jobs.clear();
+        self.jobs.extend(0..problem.len() as u32);
         self.types.clear();
         self.types.extend(0..problem.types());
         self.ty.clear();
         self.ty.extend_from_slice(problem.ty());
-        for &node in problem.alone() {
-            self.ty[node as usize] = problem.types();
+        for &job in problem.alone() {
+            self.ty[job as usize] = problem.types();
         }
         self.operands.clear();
         self.repeats.clear();
         self.operand_start.clear();
         self.operand_start.push(0);
-        for node in 0..problem.len() {
-            self.operands.extend_from_slice(problem.operands(node));
+        for job in 0..problem.len() {
+            self.operands.extend_from_slice(problem.operands(job));
             self.operand_start.push(self.operands.len() as u32);
         }
         self.count();
     }
 
-    /// Makes `self` the mirror image of `of`: node v becomes len - 1 - v and operands become consumers. A sequence of types
+    /// Makes `self` the mirror image of `of`: job v becomes len - 1 - v and operands become consumers. A sequence of types
     /// that schedules the mirror image schedules the original when read backwards.
     pub(super) fn mirror(&mut self, of: &Self) {
-        let mirrored = |node: u32| of.len() as u32 - 1 - node;
-        self.nodes.clear();
-        self.nodes.extend(of.nodes.iter().rev());
+        let mirrored = |job: u32| of.len() as u32 - 1 - job;
+        self.jobs.clear();
+        self.jobs.extend(of.jobs.iter().rev());
         self.types.clone_from(&of.types);
         self.ty.clear();
         self.ty.extend(of.ty.iter().rev());
         self.operands.clear();
         self.operand_start.clear();
         self.operand_start.push(0);
-        for node in (0..of.len()).rev() {
-            self.operands.extend(of.consumers(node).iter().map(|&consumer| mirrored(consumer)));
+        for job in (0..of.len()).rev() {
+            self.operands.extend(of.consumers(job).iter().map(|&consumer| mirrored(consumer)));
             self.operand_start.push(self.operands.len() as u32);
         }
         self.repeats.clear();
@@ -219,11 +218,11 @@ impl Part {
         // Every place is written.
         consumers.resize(operands.len(), 0);
         let (links, consumers) = (links.as_mut_slice(), consumers.as_mut_slice());
-        for (node, (&ty, operands)) in ty.iter().zip(lists(operand_start, operands)).enumerate() {
-            links[node].ty = ty;
+        for (job, (&ty, operands)) in ty.iter().zip(lists(operand_start, operands)).enumerate() {
+            links[job].ty = ty;
             for &operand in operands {
                 let at = &mut links[operand as usize + 1].consumers;
-                consumers[*at as usize] = node as u32;
+                consumers[*at as usize] = job as u32;
                 *at += 1;
             }
         }
@@ -231,7 +230,7 @@ impl Part {
     }
 
     /// Chooses the types whose sources are counted exactly: all where possible, else the most populous (ties by number), at
-    /// most [`TRACKED_TYPES`] and no more than fit the memory cap. An untracked type counts every unfinished node as a source,
+    /// most [`TRACKED_TYPES`] and no more than fit the memory cap. An untracked type counts every unfinished job as a source,
     /// which makes its ratio smaller, never larger: a ratio of 1 still proves that firing it is safe.
     pub(super) fn track(&mut self) {
         let room = (COUNTERS / self.len().max(1)).saturating_sub(1);

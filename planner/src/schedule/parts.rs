@@ -1,13 +1,13 @@
 //! Splits a problem into parts that can be scheduled one after another without losing a batch.
 //!
-//! **What.** Draw a graph over *types* with an edge s -> t wherever some t-node has an s-node as operand; an alone node counts
-//! as a type of its own. A *part* is a strongly connected component of that graph. No node of a part depends on a later part
-//! (in topological order of components), so the nodes of part 1, then those of part 2, and so on, is a valid order; and a
+//! **What.** Draw a graph over *types* with an edge s -> t wherever some t-job has an s-job as operand; an alone job counts
+//! as a type of its own. A *part* is a strongly connected component of that graph. No job of a part depends on a later part
+//! (in topological order of components), so the jobs of part 1, then those of part 2, and so on, is a valid order; and a
 //! sequence for the whole, restricted to the types of one part, is a valid sequence for that part. Hence the fewest batches of
 //! the whole is the *sum* of the fewest batches of its parts: searching parts apart loses nothing.
 //!
-//! **Simple parts** have one type (or one alone node). Paths between two nodes of the type stay inside the part, so the number
-//! of same-type nodes above a node, its *level*, is found from direct operands alone; batch = level is optimal and meets the
+//! **Simple parts** have one type (or one alone job). Paths between two jobs of the type stay inside the part, so the number
+//! of same-type jobs above a job, its *level*, is found from direct operands alone; batch = level is optimal and meets the
 //! path-sum bound. Trees and chains with one recurrent cell consist of simple parts only and need no search at all.
 //! **Hard parts** have several mutually dependent types; they go to a search as a [`Part`](super::part::Part).
 //!
@@ -16,7 +16,7 @@
 
 use super::Problem;
 
-/// Up to this many types (alone nodes included) the type graph is a bit matrix.
+/// Up to this many types (alone jobs included) the type graph is a bit matrix.
 const DENSE_TYPES: usize = 1024;
 
 /// No number: an unset level, mark or position.
@@ -25,9 +25,9 @@ pub(super) const NONE: u32 = u32::MAX;
 /// The parts of one problem, and buffers that are reused.
 #[derive(Default)]
 pub(super) struct Parts {
-    /// Type of every node, or types + k for the k-th alone node. Filled only if there are alone nodes; see [`Parts::kinds`].
+    /// Type of every job, or types + k for the k-th alone job. Filled only if there are alone jobs; see [`Parts::kinds`].
     kind: Vec<u32>,
-    /// Number of same-type nodes on the longest run of direct same-type operands above a node.
+    /// Number of same-type jobs on the longest run of direct same-type operands above a job.
     pub(super) level: Vec<u32>,
     /// Highest level + 1 of every kind, 0 for unused kinds.
     pub(super) levels: Vec<u32>,
@@ -53,7 +53,7 @@ impl Parts {
         &self.members[self.member_start[part] as usize..self.member_start[part + 1] as usize]
     }
 
-    /// The kind of every node: its type, or a number of its own from `types` on for an alone node.
+    /// The kind of every job: its type, or a number of its own from `types` on for an alone job.
     pub(super) fn kinds<'k>(&'k self, problem: &Problem<'k>) -> &'k [u32] {
         if problem.alone().is_empty() { problem.ty() } else { &self.kind }
     }
@@ -64,11 +64,11 @@ impl Parts {
         self.kind.clear();
         if !problem.alone().is_empty() {
             self.kind.extend_from_slice(problem.ty());
-            for (at, &node) in problem.alone().iter().enumerate() {
-                self.kind[node as usize] = problem.types() + at as u32;
+            for (at, &job) in problem.alone().iter().enumerate() {
+                self.kind[job as usize] = problem.types() + at as u32;
             }
         }
-        // A node's is written before it is read.
+        // A job's is written before it is read.
         self.level.resize(problem.len(), 0);
         self.levels.clear();
         self.levels.resize(kinds, 0);
@@ -96,7 +96,7 @@ impl Parts {
         let Self { kind, level, levels, matrix, .. } = self;
         let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
         let mut rows = [0u64; 64];
-        for (node, (&own, operands)) in kind.iter().zip(problem.operand_lists()).enumerate() {
+        for (job, (&own, operands)) in kind.iter().zip(problem.operand_lists()).enumerate() {
             let (mut above, mut deep) = (0u64, 0u32);
             for &operand in operands {
                 let other = kind[operand as usize];
@@ -104,7 +104,7 @@ impl Parts {
                 deep = deep.max(if other == own { level[operand as usize] + 1 } else { 0 });
             }
             rows[(own & 63) as usize] |= above;
-            level[node] = deep;
+            level[job] = deep;
             let most = &mut levels[own as usize];
             *most = (*most).max(deep + 1);
         }
@@ -119,7 +119,7 @@ impl Parts {
         let words = if levels.len() <= DENSE_TYPES { levels.len().div_ceil(64) } else { 0 };
         matrix.clear();
         matrix.resize(words * levels.len(), 0);
-        for (node, (&own, operands)) in kind.iter().zip(problem.operand_lists()).enumerate() {
+        for (job, (&own, operands)) in kind.iter().zip(problem.operand_lists()).enumerate() {
             let mut deep = 0u32;
             for &operand in operands {
                 let other = kind[operand as usize];
@@ -128,7 +128,7 @@ impl Parts {
                 }
                 deep = deep.max(if other == own { level[operand as usize] + 1 } else { 0 });
             }
-            level[node] = deep;
+            level[job] = deep;
             let most = &mut levels[own as usize];
             *most = (*most).max(deep + 1);
         }
@@ -158,16 +158,16 @@ impl Parts {
         let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
         before_start.clear();
         before_start.resize(kinds + 2, 0);
-        for (node, &own) in kind.iter().enumerate() {
-            before_start[own as usize + 2] += problem.operands(node).len() as u32;
+        for (job, &own) in kind.iter().enumerate() {
+            before_start[own as usize + 2] += problem.operands(job).len() as u32;
         }
         for at in 2..before_start.len() {
             before_start[at] += before_start[at - 1];
         }
         before.clear();
         before.resize(problem.operand_count(), 0);
-        for (node, &own) in kind.iter().enumerate() {
-            for &operand in problem.operands(node) {
+        for (job, &own) in kind.iter().enumerate() {
+            for &operand in problem.operands(job) {
                 let at = &mut before_start[own as usize + 1];
                 before[*at as usize] = kind[operand as usize];
                 *at += 1;

@@ -1,22 +1,22 @@
-//! The scheduling problem: nodes in topological order, a small type number each, and their operands.
+//! The scheduling problem: jobs in topological order, a small type number each, and their operands.
 //!
-//! A problem knows nothing of the graph language. Two nodes may share a batch iff they have the same type, neither is marked
+//! A problem knows nothing of the graph language. Two jobs may share a batch iff they have the same type, neither is marked
 //! *alone*, and neither depends on the other. Whoever fills a problem decides what a type is: a signature, a cell, an op.
 //!
 //! [`Problem::new`] checks every rule below once, in one scan, so that no policy has to defend itself:
-//! 1. `ty` holds one type number per node, each smaller than `types`;
-//! 2. `types` is at most nodes + [`SPARE_TYPES`], so that arrays over types stay small;
-//! 3. `operand_start` holds nodes + 1 offsets, from 0, never falling, up to the length of `operands`;
-//! 4. an operand is an earlier node (the same operand may be named more than once);
-//! 5. `alone` is strictly ascending and names nodes.
+//! 1. `ty` holds one type number per job, each smaller than `types`;
+//! 2. `types` is at most jobs + [`SPARE_TYPES`], so that arrays over types stay small;
+//! 3. `operand_start` holds jobs + 1 offsets, from 0, never falling, up to the length of `operands`;
+//! 4. an operand is an earlier job (the same operand may be named more than once);
+//! 5. `alone` is strictly ascending and names jobs.
 
 use super::Price;
 use std::fmt;
 
-/// How far the type count may exceed the node count: a delta of a large graph may use few of its types.
+/// How far the type count may exceed the job count: a delta of a large graph may use few of its types.
 pub const SPARE_TYPES: u32 = 1 << 16;
 
-/// The most nodes of a problem: node counts fit a signed 32-bit number, and marks fit above them.
+/// The most jobs of a problem: job counts fit a signed 32-bit number, and marks fit above them.
 const MOST_NODES: usize = i32::MAX as usize;
 
 /// A checked scheduling problem; see the module documentation for its rules.
@@ -34,7 +34,7 @@ pub struct Problem<'a> {
 impl<'a> Problem<'a> {
     /// Checks the rules and wraps the slices; costs one scan of `ty` and `operands`.
     ///
-    /// `alone` lists, ascending, the nodes that must be a batch of their own. The operands of node `v` are
+    /// `alone` lists, ascending, the jobs that must be a batch of their own. The operands of job `v` are
     /// `operands[operand_start[v]..operand_start[v + 1]]`.
     pub fn new(
         types: u32,
@@ -43,20 +43,20 @@ impl<'a> Problem<'a> {
         operand_start: &'a [u32],
         operands: &'a [u32],
     ) -> Result<Self, ProblemError> {
-        let nodes = ty.len();
-        if nodes > MOST_NODES {
-            return Err(ProblemError::TooManyNodes { nodes });
+        let jobs = ty.len();
+        if jobs > MOST_NODES {
+            return Err(ProblemError::TooManyJobs { jobs });
         }
-        if types > nodes as u32 + SPARE_TYPES {
-            return Err(ProblemError::TooManyTypes { types, nodes });
+        if types > jobs as u32 + SPARE_TYPES {
+            return Err(ProblemError::TooManyTypes { types, jobs });
         }
-        if let Some(node) = ty.iter().position(|&t| t >= types) {
-            return Err(ProblemError::TypeOutOfRange { node, ty: ty[node], types });
+        if let Some(job) = ty.iter().position(|&t| t >= types) {
+            return Err(ProblemError::TypeOutOfRange { job, ty: ty[job], types });
         }
-        check_operands(nodes, operand_start, operands)?;
-        for (at, &node) in alone.iter().enumerate() {
-            if node as usize >= nodes || (at > 0 && alone[at - 1] >= node) {
-                return Err(ProblemError::AloneOutOfOrder { at, node });
+        check_operands(jobs, operand_start, operands)?;
+        for (at, &job) in alone.iter().enumerate() {
+            if job as usize >= jobs || (at > 0 && alone[at - 1] >= job) {
+                return Err(ProblemError::AloneOutOfOrder { at, job });
             }
         }
         Ok(Self { types, ty, alone, operand_start, operands, prices: &[], names: &[] })
@@ -98,7 +98,7 @@ impl<'a> Problem<'a> {
         self.names.get(ty as usize).copied().unwrap_or(ty.into())
     }
 
-    /// Number of nodes.
+    /// Number of jobs.
     pub fn len(&self) -> usize {
         self.ty.len()
     }
@@ -113,26 +113,26 @@ impl<'a> Problem<'a> {
         self.types
     }
 
-    /// The type of every node.
+    /// The type of every job.
     pub fn ty(&self) -> &'a [u32] {
         self.ty
     }
 
-    /// The nodes that must be a batch of their own, ascending.
+    /// The jobs that must be a batch of their own, ascending.
     pub fn alone(&self) -> &'a [u32] {
         self.alone
     }
 
-    /// The operands of a node, in the order given; one may occur more than once.
+    /// The operands of a job, in the order given; one may occur more than once.
     ///
     /// # Panics
-    /// If `node` is not smaller than [`Problem::len`].
+    /// If `job` is not smaller than [`Problem::len`].
     #[inline]
-    pub fn operands(&self, node: usize) -> &'a [u32] {
-        &self.operands[self.operand_start[node] as usize..self.operand_start[node + 1] as usize]
+    pub fn operands(&self, job: usize) -> &'a [u32] {
+        &self.operands[self.operand_start[job] as usize..self.operand_start[job + 1] as usize]
     }
 
-    /// The operands of node after node.
+    /// The operands of job after job.
     pub(super) fn operand_lists(&self) -> impl Iterator<Item = &'a [u32]> + use<'a> {
         lists(self.operand_start, self.operands)
     }
@@ -154,24 +154,24 @@ pub(super) fn lists<'a>(start: &'a [u32], items: &'a [u32]) -> impl Iterator<Ite
 }
 
 /// Rules 3 and 4.
-fn check_operands(nodes: usize, start: &[u32], operands: &[u32]) -> Result<(), ProblemError> {
-    if start.len() != nodes + 1 {
-        return Err(ProblemError::OffsetCount { expected: nodes + 1, found: start.len() });
+fn check_operands(jobs: usize, start: &[u32], operands: &[u32]) -> Result<(), ProblemError> {
+    if start.len() != jobs + 1 {
+        return Err(ProblemError::OffsetCount { expected: jobs + 1, found: start.len() });
     }
-    if start[0] != 0 || start[nodes] as usize != operands.len() {
+    if start[0] != 0 || start[jobs] as usize != operands.len() {
         return Err(ProblemError::OffsetEnds {
             first: start[0],
-            last: start[nodes],
+            last: start[jobs],
             operands: operands.len(),
         });
     }
-    for node in 0..nodes {
-        let (from, to) = (start[node] as usize, start[node + 1] as usize);
+    for job in 0..jobs {
+        let (from, to) = (start[job] as usize, start[job + 1] as usize);
         let Some(own) = operands.get(from..to) else {
-            return Err(ProblemError::OffsetFalls { node });
+            return Err(ProblemError::OffsetFalls { job });
         };
-        if let Some(&operand) = own.iter().find(|&&operand| operand as usize >= node) {
-            return Err(ProblemError::OperandNotEarlier { node, operand });
+        if let Some(&operand) = own.iter().find(|&&operand| operand as usize >= job) {
+            return Err(ProblemError::OperandNotEarlier { job, operand });
         }
     }
     Ok(())
@@ -180,22 +180,22 @@ fn check_operands(nodes: usize, start: &[u32], operands: &[u32]) -> Result<(), P
 /// Why slices do not form a [`Problem`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProblemError {
-    /// Node numbers must fit in 31 bits.
-    TooManyNodes {
-        /// How many nodes were given.
-        nodes: usize,
+    /// Job numbers must fit in 31 bits.
+    TooManyJobs {
+        /// How many jobs were given.
+        jobs: usize,
     },
     /// Type numbers are not dense (rule 2).
     TooManyTypes {
         /// The type count given.
         types: u32,
-        /// How many nodes were given.
-        nodes: usize,
+        /// How many jobs were given.
+        jobs: usize,
     },
-    /// A node's type number is not smaller than the type count (rule 1).
+    /// A job's type number is not smaller than the type count (rule 1).
     TypeOutOfRange {
-        /// The node.
-        node: usize,
+        /// The job.
+        job: usize,
         /// Its type number.
         ty: u32,
         /// The type count.
@@ -203,7 +203,7 @@ pub enum ProblemError {
     },
     /// `operand_start` has the wrong length (rule 3).
     OffsetCount {
-        /// Nodes + 1.
+        /// Jobs + 1.
         expected: usize,
         /// The length given.
         found: usize,
@@ -217,62 +217,62 @@ pub enum ProblemError {
         /// The length of `operands`.
         operands: usize,
     },
-    /// The offsets of a node fall or leave the operand list (rule 3).
+    /// The offsets of a job fall or leave the operand list (rule 3).
     OffsetFalls {
-        /// The node.
-        node: usize,
+        /// The job.
+        job: usize,
     },
-    /// A node names itself or a later node as operand (rule 4).
+    /// A job names itself or a later job as operand (rule 4).
     OperandNotEarlier {
-        /// The node.
-        node: usize,
+        /// The job.
+        job: usize,
         /// The operand.
         operand: u32,
     },
-    /// The list of alone nodes is not strictly ascending, or names no node (rule 5).
+    /// The list of alone jobs is not strictly ascending, or names no job (rule 5).
     AloneOutOfOrder {
         /// Position in the list.
         at: usize,
-        /// The node listed there.
-        node: u32,
+        /// The job listed there.
+        job: u32,
     },
 }
 
 impl fmt::Display for ProblemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooManyNodes { nodes } => {
+            Self::TooManyJobs { jobs } => {
                 write!(
                     f,
-                    "scheduling problem has {nodes} nodes, expected at most {MOST_NODES}; split the graph"
+                    "scheduling problem has {jobs} jobs, expected at most {MOST_NODES}; split the graph"
                 )
             }
-            Self::TooManyTypes { types, nodes } => write!(
+            Self::TooManyTypes { types, jobs } => write!(
                 f,
-                "scheduling problem has {types} types for {nodes} nodes, expected at most {SPARE_TYPES} more types than \
-                 nodes; number the types densely"
+                "scheduling problem has {types} types for {jobs} jobs, expected at most {SPARE_TYPES} more types than \
+                 jobs; number the types densely"
             ),
-            Self::TypeOutOfRange { node, ty, types } => {
-                write!(f, "node {node} has type {ty}, expected a number below the type count {types}")
+            Self::TypeOutOfRange { job, ty, types } => {
+                write!(f, "job {job} has type {ty}, expected a number below the type count {types}")
             }
             Self::OffsetCount { expected, found } => {
-                write!(f, "operand offsets: expected {expected} (nodes + 1), found {found}")
+                write!(f, "operand offsets: expected {expected} (jobs + 1), found {found}")
             }
             Self::OffsetEnds { first, last, operands } => {
                 write!(f, "operand offsets: expected to run from 0 to {operands}, found {first} to {last}")
             }
-            Self::OffsetFalls { node } => write!(
+            Self::OffsetFalls { job } => write!(
                 f,
-                "operand offsets of node {node}: expected a range inside the operand list, found one that falls or leaves it"
+                "operand offsets of job {job}: expected a range inside the operand list, found one that falls or leaves it"
             ),
-            Self::OperandNotEarlier { node, operand } => {
+            Self::OperandNotEarlier { job, operand } => {
                 write!(
                     f,
-                    "node {node} has operand {operand}, expected an earlier node; number nodes in topological order"
+                    "job {job} has operand {operand}, expected an earlier job; number jobs in topological order"
                 )
             }
-            Self::AloneOutOfOrder { at, node } => {
-                write!(f, "alone list: entry {at} is {node}, expected strictly ascending node numbers")
+            Self::AloneOutOfOrder { at, job } => {
+                write!(f, "alone list: entry {at} is {job}, expected strictly ascending job numbers")
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Policy `ratio`: fire the type with the largest share of its sources ready.
 //!
-//! **What.** ED-Batch's frontier ratio, without learning. G^t is the graph over the nodes of type t with an edge u -> w iff some
-//! path from u to w passes through other types only. `ratio(t) = |Frontier_t(G)| / |Frontier(G^t)|`: of the t-nodes that no
-//! unfinished t-node holds back, how many are ready now. Fire the type with the largest ratio; ties go to more ready nodes,
+//! **What.** ED-Batch's frontier ratio, without learning. G^t is the graph over the jobs of type t with an edge u -> w iff some
+//! path from u to w passes through other types only. `ratio(t) = |Frontier_t(G)| / |Frontier(G^t)|`: of the t-jobs that no
+//! unfinished t-job holds back, how many are ready now. Fire the type with the largest ratio; ties go to more ready jobs,
 //! then to the smaller type number.
 //!
 //! **Safe rule.** At ratio 1 every t-source is ready; the first t-batch of any sequence holds only t-sources, so it can be moved
@@ -64,7 +64,7 @@ pub(super) fn run_part(
 
 /// Runs a part by a given sequence of types, as early as it allows; types that have nothing ready are passed over.
 ///
-/// Needs: the sequence is the type sequence of some valid order of the part, so that it runs every node.
+/// Needs: the sequence is the type sequence of some valid order of the part, so that it runs every job.
 pub(super) fn replay(
     part: &Part,
     front: &mut Front,
@@ -83,7 +83,7 @@ pub(super) fn replay(
     }
 }
 
-/// The ready type with the largest ratio; ties go to more ready nodes, then to the smaller number.
+/// The ready type with the largest ratio; ties go to more ready jobs, then to the smaller number.
 pub(super) fn best_ratio(front: &Front) -> Option<u32> {
     let mut best: Option<(u64, u64, u32)> = None;
     for ty in 0..front.ready.types() {
@@ -102,7 +102,7 @@ pub(super) fn best_ratio(front: &Front) -> Option<u32> {
     best.map(|(_, _, ty)| ty)
 }
 
-/// The type with ratio 1 and most ready nodes, if any; ties go to the smaller number.
+/// The type with ratio 1 and most ready jobs, if any; ties go to the smaller number.
 pub(super) fn safe_type(front: &Front) -> Option<u32> {
     let safe = |&ty: &u32| {
         let ready = front.ready.count(ty);

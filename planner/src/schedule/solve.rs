@@ -1,7 +1,7 @@
 //! Drives a search over the hard parts of a problem and puts the order together.
 //!
 //! Simple parts are solved by level (see `parts`). Every hard part is renumbered, linked and given to the search, which says for
-//! each of its nodes the step at which it runs. Parts follow each other in topological order, and one counting sort turns batch
+//! each of its jobs the step at which it runs. Parts follow each other in topological order, and one counting sort turns batch
 //! numbers into [`Batches`]. Parts with more than [`SEARCHED_TYPES`] mutually dependent types are ordered by depth instead: a
 //! decision costs O(types), and so many types in one part mean that signatures are too fine for any policy to help.
 
@@ -24,7 +24,7 @@ pub struct Scratch {
     pub(super) part: Part,
     pub(super) mirror: Part,
     pub(super) renumbering: Renumbering,
-    pub(super) hard: HardNodes,
+    pub(super) hard: HardJobs,
     pub(super) front: Front,
     pub(super) fired: Fired,
     pub(super) steps: Steps,
@@ -43,11 +43,11 @@ pub struct Scratch {
     pub(super) agenda: super::agenda::Memory,
 }
 
-/// The step of every node of a part.
+/// The step of every job of a part.
 #[derive(Default)]
 pub(super) struct Steps {
     pub(super) of: Vec<u32>,
-    /// Number of steps; each runs one type, or one alone node.
+    /// Number of steps; each runs one type, or one alone job.
     pub(super) count: u32,
     /// Number of steps of every type.
     pub(super) of_type: Vec<u32>,
@@ -62,20 +62,20 @@ impl Steps {
         self.of_type.resize(part.types.len(), 0);
     }
 
-    /// Appends a step of a type, and one for each alone node that followed it.
+    /// Appends a step of a type, and one for each alone job that followed it.
     pub(super) fn push_type(&mut self, ty: u32, fired: &Fired) {
         self.of_type[ty as usize] += 1;
         self.push(fired);
     }
 
-    /// Appends a step for the batch that was fired (if any) and one for each alone node that followed it.
+    /// Appends a step for the batch that was fired (if any) and one for each alone job that followed it.
     pub(super) fn push(&mut self, fired: &Fired) {
-        for &node in &fired.batch {
-            self.of[node as usize] = self.count;
+        for &job in &fired.batch {
+            self.of[job as usize] = self.count;
         }
         self.count += u32::from(!fired.batch.is_empty());
-        for &node in &fired.alone {
-            self.of[node as usize] = self.count;
+        for &job in &fired.alone {
+            self.of[job as usize] = self.count;
             self.count += 1;
         }
     }
@@ -90,38 +90,38 @@ pub(super) struct Tools<'s> {
     pub(super) mirror: &'s mut Part,
     /// Where the search writes its result.
     pub(super) steps: &'s mut Steps,
-    /// The path-sum bound of the part, alone nodes included.
+    /// The path-sum bound of the part, alone jobs included.
     pub(super) bound: u32,
 }
 
-/// Nodes of the hard parts, grouped by part, ascending.
+/// Jobs of the hard parts, grouped by part, ascending.
 #[derive(Default)]
-pub(super) struct HardNodes {
+pub(super) struct HardJobs {
     start: Vec<u32>,
     items: Vec<u32>,
     /// Part of every kind that belongs to a hard part, else [`NONE`].
     part_of: Vec<u32>,
 }
 
-impl HardNodes {
-    pub(super) fn nodes(&self, part: usize) -> &[u32] {
+impl HardJobs {
+    pub(super) fn jobs(&self, part: usize) -> &[u32] {
         &self.items[self.start[part] as usize..self.start[part + 1] as usize]
     }
 
-    /// The nodes of the only hard part. Every node is written and kept by a sum: kinds come in no predictable order.
+    /// The jobs of the only hard part. Every job is written and kept by a sum: kinds come in no predictable order.
     fn pick(&mut self, kinds: &[u32], only: usize) {
         let Self { start, items, part_of } = self;
         // Longer than what is in it.
         items.resize(kinds.len(), 0);
         let mut end = 0;
-        for (node, &kind) in kinds.iter().enumerate() {
-            items[end] = node as u32;
+        for (job, &kind) in kinds.iter().enumerate() {
+            items[end] = job as u32;
             end += usize::from(part_of[kind as usize] != NONE);
         }
         start[only + 1..].fill(end as u32);
     }
 
-    /// The nodes of several hard parts, by a counting sort.
+    /// The jobs of several hard parts, by a counting sort.
     fn sort(&mut self, kinds: &[u32]) {
         let Self { start, items, part_of } = self;
         for &kind in kinds {
@@ -133,10 +133,10 @@ impl HardNodes {
             start[at] += start[at - 1];
         }
         items.resize(start.last().map_or(0, |&end| end as usize), 0);
-        for (node, &kind) in kinds.iter().enumerate() {
+        for (job, &kind) in kinds.iter().enumerate() {
             if part_of[kind as usize] != NONE {
                 let at = &mut start[part_of[kind as usize] as usize + 1];
-                items[*at as usize] = node as u32;
+                items[*at as usize] = job as u32;
                 *at += 1;
             }
         }
@@ -149,8 +149,8 @@ impl Scratch {
         self.spare = Spare { start: batches.start, items: batches.items };
     }
 
-    /// Groups the nodes of hard parts; needs the analysis of `problem`.
-    pub(super) fn group_hard_nodes(&mut self, problem: &Problem<'_>) {
+    /// Groups the jobs of hard parts; needs the analysis of `problem`.
+    pub(super) fn group_hard_jobs(&mut self, problem: &Problem<'_>) {
         let Self { parts, hard, .. } = self;
         hard.start.clear();
         hard.start.resize(parts.len() + 2, 0);
@@ -178,7 +178,7 @@ pub(super) fn solve(
     mut search: impl FnMut(&Part, &mut Tools<'_>) -> Why,
 ) -> Batches {
     scratch.parts.analyse(problem);
-    scratch.group_hard_nodes(problem);
+    scratch.group_hard_jobs(problem);
     let Scratch {
         parts,
         part,
@@ -197,7 +197,7 @@ pub(super) fn solve(
         ..
     } = scratch;
     let (mut count, mut bound, mut reason) = (0u32, problem.alone().len() as u32, Why::BoundMet);
-    // Nodes of hard parts have theirs from the search, and all others from their level.
+    // Jobs of hard parts have theirs from the search, and all others from their level.
     batch_of.resize(problem.len(), 0);
     base.clear();
     base.resize(parts.part_of.len(), NONE);
@@ -208,8 +208,8 @@ pub(super) fn solve(
             bound += if kind < problem.types() { parts.levels[kind as usize] } else { 0 };
             continue;
         }
-        part.nodes.clear();
-        part.nodes.extend_from_slice(hard.nodes(number));
+        part.jobs.clear();
+        part.jobs.extend_from_slice(hard.jobs(number));
         part.extract(problem, parts, number, renumbering);
         longest_paths(part, lanes, longest);
         let part_bound = longest.iter().sum::<u32>();
@@ -224,8 +224,8 @@ pub(super) fn solve(
             search(part, &mut Tools { front, fired, lanes, longest, mirror, steps, bound })
         };
         reason = graver(reason, why);
-        for (&node, &step) in part.nodes.iter().zip(&steps.of) {
-            batch_of[node as usize] = count + step;
+        for (&job, &step) in part.jobs.iter().zip(&steps.of) {
+            batch_of[job as usize] = count + step;
         }
         count += steps.count;
     }

@@ -1,9 +1,9 @@
 //! Mutations of `.abp` files, most of them with a checksum that fits.
 
-use crate::hostile::{HEADER, limit, measured, read_mutated, reseal};
-use crate::{corpus, played};
+use crate::{corpus, executed};
 use autobatch_ir::codec::LoadError;
 use autobatch_ir::plan::Plan;
+use autobatch_testing::hostile::{HEADER, limit, measured, read_mutated, reseal};
 
 fn files() -> Vec<Vec<u8>> {
     corpus().iter().map(|text| Plan::from_text(text).expect("committed plans are plans").to_bytes()).collect()
@@ -14,7 +14,7 @@ fn mutated_files_are_refused_or_sound() {
     let mut reverse = 0;
     let verify = |error: &LoadError| matches!(error, LoadError::VerifyPlan(_));
     read_mutated(0x5eed_0003, &files(), Plan::from_bytes, verify, |plan, what| {
-        reverse += usize::from(played(&plan).is_some() && !plan.finals.is_empty());
+        reverse += usize::from(executed(&plan).is_some() && !plan.reductions.is_empty());
         let mut normal = plan.into_inner();
         let again = Plan::from_bytes(&normal.to_bytes()).expect("what was read can be written");
         assert!(*again == normal, "{what}");
@@ -23,7 +23,7 @@ fn mutated_files_are_refused_or_sound() {
         let back = Plan::from_text(&text).unwrap_or_else(|error| panic!("{what}: {error}\n{text}"));
         assert!(back == normal, "{what}:\n{text}");
     });
-    assert!(reverse > 0, "none of the sound plans has finals");
+    assert!(reverse > 0, "none of the sound plans has reductions");
 }
 
 #[test]

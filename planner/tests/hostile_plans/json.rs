@@ -1,8 +1,8 @@
 //! Mutations of plans as JSON, which is how other programs write them.
 
-use crate::hostile::{campaign, limit, measured, mutated_json};
-use crate::{corpus, played};
+use crate::{corpus, executed};
 use autobatch_ir::plan::Plan;
+use autobatch_testing::hostile::{campaign, limit, measured, mutated_json};
 use std::fmt::Display;
 
 /// A plan that parses and verifies within the limit of memory; what stage refused it otherwise.
@@ -57,7 +57,7 @@ fn mutated_documents_are_refused_or_sound() {
         outcomes[match read(&text, &what) {
             Err(stage) => stage,
             Ok(plan) => {
-                let _ = played(&plan);
+                let _ = executed(&plan);
                 2
             }
         }] += 1;

@@ -2,17 +2,19 @@
 //! more memory than sixteen times the input and a mebibyte.
 
 mod binary;
-#[path = "../../../tests/hostile/mod.rs"]
-mod hostile;
 mod json;
 mod text;
 
-use autobatch_ir::plan::interp::{play, update};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
+use autobatch_oracle::naive::{execute, update};
+use autobatch_testing::hostile::Counting;
 use std::path::Path;
 
-/// The committed plans: printed ones, and those written by hand, which have a reverse and finals.
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The committed plans: printed ones, and those written by hand, which have a reverse and reductions.
 fn corpus() -> Vec<String> {
     let mut files = Vec::new();
     for folder in ["plans", "handwritten"] {
@@ -24,19 +26,19 @@ fn corpus() -> Vec<String> {
     files.retain(|path| path.extension().is_some_and(|extension| extension == "plan"));
     let texts: Vec<String> =
         files.iter().map(|path| std::fs::read_to_string(path).expect("a text")).collect();
-    assert!(texts.iter().filter(|text| text.contains(".grad wgrad")).count() > 4, "some have finals");
+    assert!(texts.iter().filter(|text| text.contains(".grad wgrad")).count() > 4, "some have reductions");
     texts
 }
 
-/// Plays a plan that the verifier accepted: whatever it reads must be there, or this panics.
+/// Executes a plan that the verifier accepted: whatever it reads must be there, or this panics.
 /// `None` of one that asks for much memory or work.
-fn played(plan: &Verified<Plan>) -> Option<()> {
+fn executed(plan: &Verified<Plan>) -> Option<()> {
     const MUCH: u64 = 1 << 16;
     let elements: u64 = plan.stores.iter().map(|store| store.ty.shape.elements() as u64).sum();
     let kernels = plan.kernels.iter().flat_map(|kernel| &kernel.regs);
     let registers: u64 = kernels.map(|reg| reg.ty.shape.elements() as u64).sum();
     let rows: u64 = plan.steps.iter().map(|step| u64::from(step.rows)).sum();
-    let taken = plan.finals.iter().flat_map(|sum| &sum.parts).map(|part| u64::from(part.lanes));
+    let taken = plan.reductions.iter().flat_map(|sum| &sum.parts).map(|part| u64::from(part.lanes));
     let bound = u64::from(plan.words) + u64::from(plan.floats);
     let all = [elements, registers, rows, bound, plan.certificate.slab_bytes, taken.sum()];
     if all.iter().any(|&much| much > MUCH) {
@@ -52,6 +54,6 @@ fn played(plan: &Verified<Plan>) -> Option<()> {
     let given = &plan.stores[..plan.given_stores()];
     let stores: Vec<Vec<f32>> = given.iter().map(|store| vec![0.5; store.ty.shape.elements()]).collect();
     let (words, floats) = (vec![0; plan.words as usize], vec![0.25; plan.floats as usize]);
-    play(plan, &stores, &words, &floats, Noise::On { seed: 1, step: 1 }).expect("zeros are in range");
+    execute(plan, &stores, &words, &floats, Noise::On { seed: 1, step: 1 }).expect("zeros are in range");
     Some(())
 }

@@ -1,8 +1,8 @@
 //! Mutations of committed plans, and texts made to cost as much as they can.
 
-use crate::hostile::{campaign, limit, measured, mutated_text};
-use crate::{corpus, played};
+use crate::{corpus, executed};
 use autobatch_ir::plan::Plan;
+use autobatch_testing::hostile::{campaign, limit, measured, mutated_text};
 use std::fmt::{Display, Write as _};
 
 /// Parses and checks the peak of memory; whether the text was a plan.
@@ -95,10 +95,10 @@ fn mutated_texts_parse_or_are_refused_within_bounds() {
         assert!(back == plan && back.to_text() == printed, "seed {seed:#x}, round {round}:\n{printed}");
         if let Ok(plan) = plan.verify() {
             sound += 1;
-            reverse += usize::from(played(&plan).is_some() && !plan.finals.is_empty());
+            reverse += usize::from(executed(&plan).is_some() && !plan.reductions.is_empty());
         }
     }
-    assert!(reverse > 0, "none of the sound plans has finals");
+    assert!(reverse > 0, "none of the sound plans has reductions");
     assert!(parsed > rounds / 50 && parsed < rounds / 2, "{parsed} of {rounds} texts were plans");
     assert!(sound > 0 && sound < parsed, "{sound} of {parsed} were sound");
 }
@@ -107,7 +107,7 @@ const HEAD: &str = "autobatch plan 1 module\"\"structure 0x0 mode infer ";
 const BIND: &str = "bind words 0 floats 0 ";
 const SLAB: &str = "slab s0 value{a:f32}x9 ";
 const KERNEL: &str = "kernel k0 f(){return}";
-const TAIL: &str = "certificate batches 0 bound 0|rows copied 0 tabled 0 direct 0|slabs 0 bytes";
+const TAIL: &str = "certificate batches 0 bound 0|rows copied 0 gathered 0 direct 0|slabs 0 bytes";
 
 /// A text of many small pieces.
 fn repeated(head: &[&str], count: usize, mut piece: impl FnMut(&mut String, usize), tail: &str) -> String {
@@ -129,9 +129,9 @@ fn large_texts_of_the_densest_kind_stay_within_bounds() {
     let end = " return}";
     let texts = [
         ("stores", repeated(&[], N, |t, n| put!(t, "store@{n:x} param f32 "), BIND)),
-        ("slabs", repeated(&[BIND], N, |t, n| put!(t, "slab s{n} app{{}}x1 "), "")),
-        ("fields", repeated(&[BIND, "slab s0 app{z:f32"], N, |t, n| put!(t, ",{}:f32", name(n)), "}x1 ")),
-        ("slabs of a field", repeated(&[BIND], N, |t, n| put!(t, "slab s{n} app{{a:f32}}x1 "), "")),
+        ("slabs", repeated(&[BIND], N, |t, n| put!(t, "slab s{n} node{{}}x1 "), "")),
+        ("fields", repeated(&[BIND, "slab s0 node{z:f32"], N, |t, n| put!(t, ",{}:f32", name(n)), "}x1 ")),
+        ("slabs of a field", repeated(&[BIND], N, |t, n| put!(t, "slab s{n} node{{a:f32}}x1 "), "")),
         ("kernels", repeated(&[BIND], N, |t, n| put!(t, "kernel k{n} f(){{return}}"), "")),
         ("ports", repeated(&[BIND, "kernel k0 f(%0:f32"], N, |t, n| put!(t, ",%{}:f32", n + 1), "){return}")),
         (

@@ -18,7 +18,7 @@ kernel k0 @f (%0: f32[4]) [@0: f32[4,6]] {
 }
 wave 0  f0 k0[@w] x3 -> s0.h[0..3] s0.c[0..3] <- x[0..12 by 4] = a0..a3
 output \"h\" s0.h[0]
-certificate batches 1 bound 1 | rows copied 0 tabled 0 direct 3 | slabs 144 bytes
+certificate batches 1 bound 1 | rows copied 0 gathered 0 direct 3 | slabs 144 bytes
 ";
 
 /// The error of the text with `from` changed to `to`, as it is shown.

@@ -11,7 +11,7 @@ fn examples(kind: &str) -> Vec<&'static str> {
 }
 
 const HEAD: &str = "autobatch plan 1 module \"page\" structure 0x0 mode infer ";
-const TAIL: &str = "certificate batches 0 bound 0 | rows copied 0 tabled 0 direct 0 | slabs 0 bytes";
+const TAIL: &str = "certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes";
 
 /// The text around an example of each kind.
 const SETTINGS: [(&str, usize, &str, &str); 4] = [

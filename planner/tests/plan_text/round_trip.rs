@@ -103,12 +103,12 @@ fn pools_in_any_order_have_one_normal_form() {
 
 #[test]
 fn runs_too_long_for_a_reader_to_believe_are_cut() {
-    use autobatch_ir::AppId;
+    use autobatch_ir::NodeId;
     for lanes in [60_000, 200_000, 1_000_000] {
         let (name, mut plan) = plans(1).swap_remove(0);
         let last = plan.steps.last_mut().expect("the plan has steps");
         plan.lanes.truncate(last.lanes.start as usize);
-        plan.lanes.extend((0..lanes).map(AppId::new));
+        plan.lanes.extend((0..lanes).map(NodeId::new));
         last.lanes.end = plan.lanes.len() as u32;
         let text = plan.to_text();
         assert_eq!(text.contains(&format!("a0..a{lanes}")), lanes < 65_536, "{lanes} lanes in one run");
@@ -121,7 +121,7 @@ fn tables_of_results_come_before_those_of_operands() {
     use autobatch_ir::plan::{Operand, Place};
     let text = "autobatch plan 1 module \"m\" structure 0x0 mode infer bind words 0 floats 0 \
         slab s0 value {a: f32} x9 kernel k0 f () { return } wave 0 f0 k0 x2 -> s0.a{4 2} <- s0.a{7 1} \
-        certificate batches 0 bound 0 | rows copied 0 tabled 0 direct 0 | slabs 0 bytes";
+        certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes";
     let plan = parsed("results", text);
     assert_eq!(plan.tables, [4, 2, 7, 1]);
     assert!(matches!(

@@ -2,16 +2,17 @@
 //! reference interpreter.
 
 use crate::graphs::{MODELS, Random, weights};
-use crate::trials::trials;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::numeric::same_bits;
-use autobatch_ir::plan::check::{Wanted, check};
-use autobatch_ir::plan::interp::{Played, play};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
-use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, Value, ValueId, f32, reference};
+use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, Value, ValueId, f32};
+use autobatch_oracle::check::{Wanted, check};
+use autobatch_oracle::naive::{Executed, execute};
+use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request, RowOrder};
+use autobatch_testing::trials::trials;
 
 const POLICIES: [&str; 6] = ["none", "depth", "agenda", "ratio", "beam:4", "auto"];
 
@@ -32,11 +33,11 @@ pub(crate) fn proved(plan: &Verified<Plan>, graph: &GraphData, training: bool, w
     check(plan, graph, wanted).unwrap_or_else(|report| panic!("{what}: {report}"));
 }
 
-pub(crate) fn played(plan: &Verified<Plan>, graph: &GraphData, noise: Noise) -> Played {
+pub(crate) fn executed(plan: &Verified<Plan>, graph: &GraphData, noise: Noise) -> Executed {
     let bound = &graph.bindings;
     let weights = weights(graph);
     let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
-    play(plan, &stores, &bound.words, &bound.floats, noise).expect("indices are in range")
+    execute(plan, &stores, &bound.words, &bound.floats, noise).expect("indices are in range")
 }
 
 /// The words of every output, by the reference interpreter.
@@ -69,7 +70,7 @@ fn all_policies_orders_and_modes_give_the_bits_of_the_reference() {
                             let plan = planner.plan(&graph, &request).expect("outputs are wanted");
                             let plan = verified(plan, &what);
                             proved(&plan, &graph, training, &what);
-                            let run = played(&plan, &graph, noise);
+                            let run = executed(&plan, &graph, noise);
                             for (output, a) in expected.iter().enumerate() {
                                 let b = run.output(output);
                                 let equal = same_words(a, b.expect("an output"));
@@ -124,7 +125,7 @@ fn large_graphs_are_proved() {
         assert!(plan.lanes.len() > 20_000, "{} lanes", plan.lanes.len());
         assert!(plan.steps.len() < 100, "{} steps", plan.steps.len());
         proved(&plan, &graph, false, policy);
-        let run = played(&plan, &graph, Noise::Off);
+        let run = executed(&plan, &graph, Noise::Off);
         for (output, a) in expected.iter().enumerate() {
             assert!(
                 same_words(a, run.output(output).expect("an output")),

@@ -1,13 +1,13 @@
 //! Cells with random bodies: whatever is sliced, joined and fused, the kernel is the cell.
 
-use crate::agreement::{planner, played, proved, same_words, verified};
+use crate::agreement::{executed, planner, proved, same_words, verified};
 use crate::graphs::Random;
-use crate::trials::trials;
 use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::module::{Cell, Init, ModuleBuilder, Param};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::types::{DType, Type, f32, list};
 use autobatch_planner::Request;
+use autobatch_testing::trials::trials;
 
 const WIDTHS: [usize; 4] = [1, 2, 4, 6];
 
@@ -130,7 +130,7 @@ fn kernels_of_random_cells_are_the_cells() {
             let plan = planner(policy).plan(&graph, &Request::default()).expect("outputs are wanted");
             let plan = verified(plan, &what);
             proved(&plan, &graph, false, &what);
-            played(&plan, &graph, Noise::Off)
+            executed(&plan, &graph, Noise::Off)
         });
         for output in 0..runs[0].outputs() {
             let [a, b] = [0, 1].map(|run: usize| runs[run].output(output).expect("an output"));

@@ -1,4 +1,4 @@
-//! Small graphs that random ones found: applications with several results whose rows one slot reads (a lane is then
+//! Small graphs that random ones found: nodes with several results whose rows one slot reads (a lane is then
 //! read more than once, though no row is), marks on what is no batch, and registers that are results in other shapes.
 
 use crate::agreement::planner;
@@ -6,7 +6,7 @@ use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::Mode;
-use autobatch_ir::plan::check::{Wanted, check, check_losses};
+use autobatch_oracle::check::{Wanted, check, check_losses};
 use autobatch_planner::{Gradients, Request, RowOrder};
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Gradients of plans, by the naive player, are those of the reference.
+//! Gradients of plans, by the naive executor, are those of the reference.
 //!
 //! Gradients of values agree bit for bit, except for the sign of a zero: what has no gradient is
 //! left out by the reference and added as 0 by a kernel. Gradients of parameters are the same terms
@@ -6,17 +6,18 @@
 
 use crate::agreement::planner;
 use crate::graphs::{MODELS, Random};
+use autobatch_ir::Weights;
 use autobatch_ir::graph::Graph;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_ir::plan::check::{Wanted, check_losses};
-use autobatch_ir::plan::interp::{Played, play};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::verify::Rule;
-use autobatch_ir::plan::{FieldId, FinalSum, Mode, Operand, Place, Plan, Reg, RegKind, Verified};
+use autobatch_ir::plan::{FieldId, Mode, Operand, Place, Plan, ReductionSum, Reg, RegKind, Verified};
 use autobatch_ir::types::{DType, f32, list};
-use autobatch_ir::{Weights, reference};
+use autobatch_oracle::check::{Wanted, check_losses};
+use autobatch_oracle::naive::{Executed, execute};
+use autobatch_oracle::reference;
 use autobatch_planner::{Gradients, PlanError, Planner, Request, RowOrder};
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ fn losses(graph: &GraphData) -> Vec<(ValueId, f32)> {
     floats.enumerate().map(|(number, value)| (value, [1.0, -0.5, 0.75][number % 3])).collect()
 }
 
-fn row(plan: &Plan, run: &Played, operand: Operand, lane: u32) -> Vec<f32> {
+fn row(plan: &Plan, run: &Executed, operand: Operand, lane: u32) -> Vec<f32> {
     let (field, row): (FieldId, u32) = match operand {
         Operand::Rows { field, start, stride } => (field, start + lane * stride),
         Operand::Table { field, at } => (field, plan.tables[(at + lane) as usize]),
@@ -41,7 +42,7 @@ fn row(plan: &Plan, run: &Played, operand: Operand, lane: u32) -> Vec<f32> {
 }
 
 /// Per element of a gradient, how many terms it has and the sum of their sizes.
-fn sizes(plan: &Plan, run: &Played, words: &[u32], param: ParamId) -> Vec<(f64, f64)> {
+fn sizes(plan: &Plan, run: &Executed, words: &[u32], param: ParamId) -> Vec<(f64, f64)> {
     let store = plan.gradient_of(param).expect("a gradient");
     let shape = plan.stores[store.index()].ty.shape;
     let mut sizes = vec![(0.0, 0.0); shape.elements()];
@@ -49,12 +50,12 @@ fn sizes(plan: &Plan, run: &Played, words: &[u32], param: ParamId) -> Vec<(f64, 
         sizes[at].0 += 1.0;
         sizes[at].1 += f64::from(term.abs());
     };
-    for sum in plan.finals.iter().filter(|sum| sum.store == store) {
+    for sum in plan.reductions.iter().filter(|sum| sum.store == store) {
         for part in &sum.parts {
             for lane in 0..part.lanes {
                 let dy = row(plan, run, part.dy, lane);
                 match (sum.sum, part.x) {
-                    (FinalSum::Wgrad { row: first, col, k, n }, Some(x)) => {
+                    (ReductionSum::Wgrad { row: first, col, k, n }, Some(x)) => {
                         let x = row(plan, run, x, lane);
                         for (x, dy) in x.chunks_exact(k as usize).zip(dy.chunks_exact(n as usize)) {
                             for (i, x) in x.iter().enumerate() {
@@ -64,7 +65,7 @@ fn sizes(plan: &Plan, run: &Played, words: &[u32], param: ParamId) -> Vec<(f64, 
                             }
                         }
                     }
-                    (FinalSum::Tgrad, Some(index)) => {
+                    (ReductionSum::Tgrad, Some(index)) => {
                         let index = match index {
                             Operand::Words { start, stride } => words[(start + lane * stride) as usize],
                             Operand::WordTable { at } => words[plan.tables[(at + lane) as usize] as usize],
@@ -104,10 +105,10 @@ impl Case<'_> {
         plan.verify().map_err(|errors| errors.to_string())
     }
 
-    fn play(&self, plan: &Verified<Plan>) -> Played {
+    fn execute(&self, plan: &Verified<Plan>) -> Executed {
         let stores: Vec<Vec<f32>> = self.weights.iter().map(|param| param.values().to_vec()).collect();
         let bound = &self.graph.bindings;
-        play(plan, &stores, &bound.words, &bound.floats, self.noise()).expect("indices are in range")
+        execute(plan, &stores, &bound.words, &bound.floats, self.noise()).expect("indices are in range")
     }
 
     fn reference(&self, losses: &[(ValueId, f32)]) -> reference::Gradients<f32> {
@@ -143,7 +144,7 @@ impl Case<'_> {
             .collect();
         let plan = self.plan(policy, rows, Gradients { losses: &losses, params: None, values: &values })?;
         self.is_proven(&plan, &losses, &values)?;
-        let (run, expected) = (self.play(&plan), self.reference(&losses));
+        let (run, expected) = (self.execute(&plan), self.reference(&losses));
         let first = plan.outputs.len() - values.len();
         for (number, &value) in values.iter().enumerate() {
             let words = run.output(first + number).expect("an output");
@@ -217,7 +218,7 @@ fn trained(graph: &GraphData) -> Verified<Plan> {
 fn plans_with_gradients_come_back_equal_from_text_and_bytes() {
     for (name, model) in MODELS {
         let plan = trained(&model(&mut Random(2)));
-        assert!(!plan.finals.is_empty() || *name == "elementwise", "{name} has no finals");
+        assert!(!plan.reductions.is_empty() || *name == "elementwise", "{name} has no reductions");
         let back = Plan::from_text(plan.to_text())
             .unwrap_or_else(|error| panic!("{name}: {error}\n{}", plan.to_text()));
         assert!(back == *plan, "{name} as text:\n{}", plan.to_text());
@@ -232,11 +233,11 @@ fn frozen_parameters_have_no_gradient_and_change_no_other() {
     let losses = losses(&graph);
     let case = Case { graph: &graph, weights: Weights::init(&graph.module, 3), training: true };
     let all = trained(&graph);
-    let everything = case.play(&all);
+    let everything = case.execute(&all);
     let kept = graph.module.param("w").expect("a weight").id().expect("of the module");
     let gradients = Gradients { losses: &losses, params: Some(&[kept]), values: &[] };
     let one = case.plan("auto", RowOrder::Propagated, gradients).expect("differentiable");
-    let run = case.play(&one);
+    let run = case.execute(&one);
     for number in 0..graph.module.params.len() {
         let param = ParamId::new(number);
         assert_eq!(one.gradient_of(param).is_some(), param == kept, "@{}", graph.module.params[number].name);
@@ -269,7 +270,7 @@ fn gradients_agree(graph: &GraphData, losses: &[(ValueId, f32)], values: &[Value
     let plan = case.plan("auto", RowOrder::Propagated, Gradients { losses, params: None, values });
     let plan = plan.unwrap_or_else(|error| panic!("{error}"));
     check_losses(&plan, graph, Wanted { values: &[], training: false }, losses).expect("it is right");
-    let (run, expected) = (case.play(&plan), case.reference(losses));
+    let (run, expected) = (case.execute(&plan), case.reference(losses));
     for (number, &value) in values.iter().enumerate() {
         let words = run.output(plan.outputs.len() - values.len() + number).expect("an output");
         let found: Vec<f32> = words.iter().map(|&word| f32::from_bits(word)).collect();
@@ -333,7 +334,7 @@ fn a_fold_of_a_list_from_outside_with_one_from_inside_is_refused_by_name_and_sit
     assert!(site.contains("gradients.rs"), "{site}");
 }
 
-/// What breaks a rule of finals, and the rule.
+/// What breaks a rule of reductions, and the rule.
 fn broken(name: &str, breaks: impl Fn(&mut Plan)) -> Vec<Rule> {
     let mut plan = trained(&model(name)).into_inner();
     breaks(&mut plan);
@@ -342,31 +343,31 @@ fn broken(name: &str, breaks: impl Fn(&mut Plan)) -> Vec<Rule> {
 }
 
 #[test]
-fn finals_outside_their_store_are_refused() {
+fn reductions_outside_their_store_are_refused() {
     let outside = |plan: &mut Plan| {
-        let sum = plan.finals.iter_mut().find_map(|sum| match &mut sum.sum {
-            FinalSum::Wgrad { row, .. } => Some(row),
+        let sum = plan.reductions.iter_mut().find_map(|sum| match &mut sum.sum {
+            ReductionSum::Wgrad { row, .. } => Some(row),
             _ => None,
         });
         *sum.expect("a product") += 1000;
     };
-    assert_eq!(broken("tree_lstm", outside), [Rule::Finals]);
-    assert_eq!(broken("tree_lstm", |plan| plan.finals[0].store.0 = 0), [Rule::Finals]);
-    assert_eq!(broken("tree_lstm", |plan| plan.finals[0].store.0 = 999), [Rule::Finals]);
-    assert!(broken("tree_lstm", |plan| plan.finals[0].parts[0].each = 2).contains(&Rule::Finals));
-    assert_eq!(broken("tree_lstm", |plan| plan.finals[0].parts[0].lanes = 0), [Rule::Finals]);
+    assert_eq!(broken("tree_lstm", outside), [Rule::Reductions]);
+    assert_eq!(broken("tree_lstm", |plan| plan.reductions[0].store.0 = 0), [Rule::Reductions]);
+    assert_eq!(broken("tree_lstm", |plan| plan.reductions[0].store.0 = 999), [Rule::Reductions]);
+    assert!(broken("tree_lstm", |plan| plan.reductions[0].parts[0].each = 2).contains(&Rule::Reductions));
+    assert_eq!(broken("tree_lstm", |plan| plan.reductions[0].parts[0].lanes = 0), [Rule::Reductions]);
 }
 
 #[test]
-fn finals_of_rows_that_nobody_wrote_are_refused() {
-    let beyond = |plan: &mut Plan| plan.finals[0].parts[0].lanes += 1_000_000;
-    assert_eq!(broken("tree_lstm", beyond), [Rule::FinalRows]);
+fn reductions_of_rows_that_nobody_wrote_are_refused() {
+    let beyond = |plan: &mut Plan| plan.reductions[0].parts[0].lanes += 1_000_000;
+    assert_eq!(broken("tree_lstm", beyond), [Rule::ReductionRows]);
 }
 
 #[test]
-fn finals_of_more_lanes_than_there_are_are_refused_at_once() {
+fn reductions_of_more_lanes_than_there_are_are_refused_at_once() {
     let endless = |plan: &mut Plan| {
-        let sum = plan.finals.iter_mut().find(|sum| sum.sum == FinalSum::Colsum).expect("a bias");
+        let sum = plan.reductions.iter_mut().find(|sum| sum.sum == ReductionSum::Colsum).expect("a bias");
         let part = &mut sum.parts[0];
         let (field, start) = match part.dy {
             Operand::Rows { field, start, .. } => (field, start),
@@ -375,7 +376,7 @@ fn finals_of_more_lanes_than_there_are_are_refused_at_once() {
         };
         (part.dy, part.lanes) = (Operand::Rows { field, start, stride: 0 }, u32::MAX);
     };
-    assert_eq!(broken("tree_lstm", endless), [Rule::Finals]);
+    assert_eq!(broken("tree_lstm", endless), [Rule::Reductions]);
 }
 
 #[test]

@@ -1,16 +1,17 @@
-//! Plans that grow: the old steps and rows stay, and playing what is new gives the bits of playing all.
+//! Plans that grow: the old steps and rows stay, and executing what is new gives the bits of executing all.
 
-use crate::agreement::{planner, played, same_words, verified};
+use crate::agreement::{executed, planner, same_words, verified};
 use crate::graphs::{Random, weights};
-use crate::growing_model::model;
-use crate::trials::trials;
+use autobatch_ir::ValueId;
 use autobatch_ir::graph::{Graph, GraphData};
-use autobatch_ir::plan::check::{Wanted, check};
-use autobatch_ir::plan::interp::{Played, resume};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan};
-use autobatch_ir::{ValueId, reference};
+use autobatch_oracle::check::{Wanted, check};
+use autobatch_oracle::naive::{Executed, resume};
+use autobatch_oracle::reference;
 use autobatch_planner::{Grown, Request, RowOrder};
+use autobatch_testing::growing::model;
+use autobatch_testing::trials::trials;
 
 /// The words of a value, by the reference.
 fn meant(graph: &GraphData, value: ValueId) -> Vec<u32> {
@@ -18,7 +19,7 @@ fn meant(graph: &GraphData, value: ValueId) -> Vec<u32> {
     run.floats(value).expect("a vector").iter().map(|x| x.to_bits()).collect()
 }
 
-fn resumed(plan: &Plan, graph: &GraphData, before: &Played, first: usize, what: &str) -> Played {
+fn resumed(plan: &Plan, graph: &GraphData, before: &Executed, first: usize, what: &str) -> Executed {
     let (weights, bound) = (weights(graph), &graph.bindings);
     let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
     let plan = verified(plan.clone(), what);
@@ -39,7 +40,7 @@ pub(crate) fn begins_with(plan: &Plan, earlier: &Plan) -> bool {
 }
 
 #[test]
-fn a_plan_that_grew_plays_on_over_the_old_rows_with_the_bits_of_the_whole() {
+fn a_plan_that_grew_executes_on_over_the_old_rows_with_the_bits_of_the_whole() {
     let (module, model) = model();
     let (mut deltas, mut old_rows_read) = (0, 0);
     for seed in 0..trials(150, 5_000) {
@@ -48,7 +49,7 @@ fn a_plan_that_grew_plays_on_over_the_old_rows_with_the_bits_of_the_whole() {
         let mut known = Vec::new();
         let mut planner = planner(["auto", "depth", "none"][random.below(3)]);
         let rows = [RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned][random.below(3)];
-        let mut kept: Option<(Grown, Played)> = None;
+        let mut kept: Option<(Grown, Executed)> = None;
         for round in 0..1 + random.below(6) {
             (0..1 + random.below(12))
                 .for_each(|_| model.act(&g, &mut known, &mut |limit| random.below(limit)));
@@ -60,7 +61,7 @@ fn a_plan_that_grew_plays_on_over_the_old_rows_with_the_bits_of_the_whole() {
             let (grown, run) = match kept.take() {
                 None => {
                     let grown = planner.begin(&graph, &request).expect("values are wanted");
-                    let run = played(&verified(grown.plan().clone(), &what), &graph, Noise::Off);
+                    let run = executed(&verified(grown.plan().clone(), &what), &graph, Noise::Off);
                     (grown, run)
                 }
                 Some((mut grown, before)) => {
@@ -84,7 +85,7 @@ fn a_plan_that_grew_plays_on_over_the_old_rows_with_the_bits_of_the_whole() {
             assert_eq!(plan.mode, Mode::Grow);
             check(&plan, &graph, Wanted { values: &wanted, training: false })
                 .unwrap_or_else(|report| panic!("{what}: {report}"));
-            let whole = played(&plan, &graph, Noise::Off);
+            let whole = executed(&plan, &graph, Noise::Off);
             for (number, &value) in wanted.iter().enumerate() {
                 let found = run.output(number).expect("an output");
                 assert!(same_words(&meant(&graph, value), found), "{what}: {value} differs");

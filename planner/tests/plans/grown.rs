@@ -3,13 +3,13 @@
 use crate::agreement::{planner, verified};
 use crate::graphs::Random;
 use crate::growing::begins_with;
-use crate::growing_model::model;
 use crate::mutations::mutants;
-use crate::trials::trials;
 use autobatch_ir::ValueId;
 use autobatch_ir::graph::Graph;
 use autobatch_ir::plan::{Examined, Plan, Verified};
 use autobatch_planner::{Grown, Request, RowOrder};
+use autobatch_testing::growing::model;
+use autobatch_testing::trials::trials;
 
 /// Calls back with the plans before and after each round of growing, and what was examined before.
 fn rounds(trials: u64, mut round: impl FnMut(&str, Verified<Plan>, &Plan, &Examined)) {

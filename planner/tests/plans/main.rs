@@ -1,4 +1,4 @@
-//! Plans of small models: verified, proved against their graph, played, and broken on purpose.
+//! Plans of small models: verified, proved against their graph, executed, and broken on purpose.
 
 mod agreement;
 mod bodies;
@@ -17,8 +17,3 @@ mod rewrites;
 mod sizes;
 mod updates;
 mod vocabulary;
-
-#[path = "../../../tests/growing.rs"]
-mod growing_model;
-#[path = "../../../tests/trials.rs"]
-mod trials;

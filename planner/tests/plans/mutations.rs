@@ -2,17 +2,17 @@
 //! whichever of them change places, the verifier refuses the plan, or the proof does, or it still computes the same
 //! outputs.
 
-use crate::agreement::{planner, played, same_words};
+use crate::agreement::{executed, planner, same_words};
 use crate::graphs::{MODELS, Random};
-use crate::trials::trials;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
-use autobatch_ir::plan::check::{Proof, Wanted, check_losses};
-use autobatch_ir::plan::interp::Played;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_ir::types::DType;
+use autobatch_oracle::check::{Proof, Wanted, check_losses};
+use autobatch_oracle::naive::Executed;
 use autobatch_planner::{Gradients, Request, RowOrder};
+use autobatch_testing::trials::trials;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ macro_rules! parts {
 fn parts(plan: &Plan) -> Vec<Part> {
     parts![plan;
         lists stores, slabs, fields, kernels, steps, waves, operands, places, store_args, lanes, tables,
-            finals, outputs;
+            reductions, outputs;
         single words, floats, certificate]
 }
 
@@ -128,14 +128,14 @@ struct Sound<'a> {
     training: bool,
     losses: &'a [(ValueId, f32)],
     proof: Proof,
-    run: Played,
+    run: Executed,
 }
 
 impl<'a> Sound<'a> {
     fn new(plan: Plan, graph: &'a GraphData, training: bool, losses: &'a [(ValueId, f32)]) -> Self {
         let plan = plan.verify().expect("sound");
         let proof = check_losses(&plan, graph, Wanted { values: &[], training }, losses).expect("right");
-        let run = played(&plan, graph, Self::noise(training));
+        let run = executed(&plan, graph, Self::noise(training));
         Self { graph, plan, training, losses, proof, run }
     }
 
@@ -154,7 +154,7 @@ impl<'a> Sound<'a> {
         if of(&proof) != of(&self.proof) {
             return "other gradients";
         }
-        let run = played(&plan, self.graph, Self::noise(self.training));
+        let run = executed(&plan, self.graph, Self::noise(self.training));
         let outputs = (0..self.run.outputs()).all(|output| {
             let (a, b) = (self.run.output(output), run.output(output));
             let (a, b) = (a.expect("an output"), b.expect("an output"));
@@ -162,7 +162,7 @@ impl<'a> Sound<'a> {
             if is_gradient { close(a, b) } else { same_words(a, b) }
         });
         let gradients = self.proof.params.iter().all(|&param| {
-            let of = |plan: &Plan, run: &Played| {
+            let of = |plan: &Plan, run: &Executed| {
                 let gradient = run.gradient(plan.gradient_of(param).expect("proven")).expect("made");
                 gradient.iter().map(|x| x.to_bits()).collect::<Vec<u32>>()
             };
@@ -340,8 +340,8 @@ fn a_changed_plan_for_training_is_refused_or_gives_the_same_gradients() {
         ("operands", "check"),
         ("tables", "check"),
         ("kernels", "check"),
-        ("finals", "check"),
-        ("finals", "verify"),
+        ("reductions", "check"),
+        ("reductions", "verify"),
     ] {
         assert!(counts.contains_key(&(part, verdict)), "no change of {part} met {verdict}: {counts:?}");
     }

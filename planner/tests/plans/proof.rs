@@ -4,11 +4,11 @@ use crate::agreement::planner;
 use autobatch_ir::graph::{Graph, GraphData, ListFold, Op};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_ir::plan::check::{Proof, Wanted, check, check_losses};
 use autobatch_ir::plan::{
     Kernel, ListSource, Mode, Operand, Place, Plan, Reg, RegKind, Stage, Verified, View,
 };
 use autobatch_ir::types::{Type, f32, list};
+use autobatch_oracle::check::{Proof, Wanted, check, check_losses};
 use autobatch_planner::{Gradients, Planner, Request};
 use std::sync::Arc;
 

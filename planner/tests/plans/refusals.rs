@@ -1,4 +1,4 @@
-//! What the proof and the naive player refuse, in words.
+//! What the proof and the naive executor refuse, in words.
 
 use crate::agreement::{planner, verified};
 use crate::graphs::weights;
@@ -6,11 +6,11 @@ use autobatch_ir::graph::Unary;
 use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_ir::plan::check::{Wanted, check};
-use autobatch_ir::plan::interp::{Played, RunError, play};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Certificate, Code, Operand, Plan, Stage};
 use autobatch_ir::types::{INDEX, f32, list};
+use autobatch_oracle::check::{Wanted, check};
+use autobatch_oracle::naive::{Executed, RunError, execute};
 use autobatch_planner::{PlanError, Request, Selection};
 use std::sync::Arc;
 
@@ -46,12 +46,12 @@ fn refused(change: impl FnOnce(&mut Plan)) -> String {
         .to_string()
 }
 
-fn run(words: [u32; 3]) -> Result<Played, RunError> {
+fn run(words: [u32; 3]) -> Result<Executed, RunError> {
     let graph = graph(words);
     let weights = weights(&graph);
     let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
     let plan = verified(plan(&graph), "the plan is sound");
-    play(&plan, &stores, &graph.bindings.words, &graph.bindings.floats, Noise::Off)
+    execute(&plan, &stores, &graph.bindings.words, &graph.bindings.floats, Noise::Off)
 }
 
 /// The number of the first operand that `wanted` takes.
@@ -96,7 +96,10 @@ fn another_function_in_a_kernel_is_refused() {
             }
         }
     });
-    assert!(message.contains("result 0 is not what the signature that step f0 plays computes"), "{message}");
+    assert!(
+        message.contains("result 0 is not what the signature that step f0 executes computes"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -159,7 +162,7 @@ fn what_is_missing_is_named() {
     let plan = verified(plan(&graph), "the plan is sound");
     let full = [vec![0.0; 15], vec![0.0; 15]];
     let refused = |stores: &[Vec<f32>], words: &[u32], floats: &[f32]| {
-        play(&plan, stores, words, floats, Noise::Off).expect_err("something is missing")
+        execute(&plan, stores, words, floats, Noise::Off).expect_err("something is missing")
     };
     assert_eq!(refused(&full, &[1, 2], &[]), RunError::Words { expected: 3, found: 2 });
     assert_eq!(refused(&full, &[1, 2, 3], &[1.0]), RunError::Floats { expected: 0, found: 1 });

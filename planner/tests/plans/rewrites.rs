@@ -1,9 +1,10 @@
 //! Small graphs that random ones found, through single passes.
 
+use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
-use autobatch_ir::{Weights, reference};
+use autobatch_oracle::reference;
 use autobatch_planner::Selection;
 use autobatch_planner::passes::{Optimized, Verify, all, optimize};
 

@@ -1,16 +1,16 @@
-//! Large graphs are planned, verified, proven and played in a time that grows with their size, and on a stack that does not.
+//! Large graphs are planned, verified, proven and executed in a time that grows with their size, and on a stack that does not.
 
 use crate::agreement::{planner, verified};
 use crate::graphs::weights;
-use crate::trials;
 use autobatch_ir::graph::{Graph, GraphData, OutputKind, Value};
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_ir::plan::check::{Wanted, check};
-use autobatch_ir::plan::interp::play;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan};
 use autobatch_ir::types::f32;
+use autobatch_oracle::check::{Wanted, check};
+use autobatch_oracle::naive::execute;
 use autobatch_planner::{Gradients, Request};
+use autobatch_testing::trials;
 use std::time::Instant;
 
 /// Seconds that nothing here may take, by far: what is quadratic takes minutes.
@@ -24,7 +24,7 @@ fn in_time<T>(what: &str, run: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Plans, proves and plays, through text and bytes; the gradients of the losses too.
+/// Plans, proves and executes, through text and bytes; the gradients of the losses too.
 fn through(what: &str, graph: &GraphData) {
     let graph = in_time(&format!("{what}: text"), || {
         GraphData::from_text(graph.to_text().as_bytes()).expect("it was just written")
@@ -54,9 +54,9 @@ fn through(what: &str, graph: &GraphData) {
             });
             let weights = weights(&graph);
             let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
-            in_time(&format!("{what}: play"), || {
+            in_time(&format!("{what}: execute"), || {
                 let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
-                play(&plan, &stores, words, floats, Noise::Off).expect("it can be played");
+                execute(&plan, &stores, words, floats, Noise::Off).expect("it can be executed");
             });
         }
     }

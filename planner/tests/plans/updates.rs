@@ -28,12 +28,12 @@ fn plan(optimizer: impl Into<Optimizer>) -> Plan {
 fn optimizers() -> Vec<Optimizer> {
     vec![
         Sgd::new(0.1).into(),
-        Momentum::new(0.1, 0.9).touched_rows(),
+        Momentum::new(0.1, 0.9).sparse_rows(),
         Nesterov::new(0.1, 0.9).weight_decay(0.1),
         Adagrad::new(0.1).clip_value(1.0),
         Adadelta::new(1.0).average(0.99),
         RmsProp::new(0.1).centred().momentum(0.9).clip_norm(1.0),
-        Adam::new(1e-3).clip_norm(5.0).touched_rows(),
+        Adam::new(1e-3).clip_norm(5.0).sparse_rows(),
         AdamW::new(1e-3).decay_only(|decl| decl.name != "b").average(0.999),
         AmsGrad::new(1e-3).decoupled_weight_decay(0.1).clip_norm(1.0),
     ]
@@ -61,7 +61,7 @@ fn equal_recipes_give_equal_plans_and_parameters_share_kernels() {
     for optimizer in optimizers() {
         assert_eq!(plan(optimizer.clone()), plan(optimizer));
     }
-    let adam = plan(Adam::new(1e-3).clip_norm(5.0).touched_rows());
+    let adam = plan(Adam::new(1e-3).clip_norm(5.0).sparse_rows());
     let names: Vec<&str> = adam.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
     assert_eq!(names, ["@clip", "@adam", "@adam"], "one for f32, one that rounds");
     let touched = adam.updates.iter().map(|update| matches!(update, Update::Apply { touched: true, .. }));
@@ -83,7 +83,7 @@ fn numbers_that_change_from_update_to_update_are_no_part_of_a_plan() {
 #[test]
 fn the_committed_update_plan_is_that_of_adam() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/files/plans/update_adam.plan");
-    let text = plan(Adam::new(1e-3).clip_norm(5.0).weight_decay(0.01).touched_rows()).to_text();
+    let text = plan(Adam::new(1e-3).clip_norm(5.0).weight_decay(0.01).sparse_rows()).to_text();
     if std::env::var_os("AUTOBATCH_BLESS").is_some() {
         std::fs::write(&path, &text).expect("the corpus is there");
     }

@@ -64,7 +64,7 @@ pub(crate) fn elementwise(random: &mut Random) -> GraphData {
 }
 
 /// Wanted values that are inputs, constants and parameters; values used by nothing; one value wanted
-/// twice; an application on its own.
+/// twice; a node on its own.
 pub(crate) fn sources(random: &mut Random) -> GraphData {
     let mut m = ModuleBuilder::new("sources");
     let p = m.param("p", 4, Init::ZEROS);

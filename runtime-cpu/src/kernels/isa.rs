@@ -139,7 +139,7 @@ mod tests {
         assert!(Isa::ALL.iter().any(|isa| !isa.is_available()), "no machine has both NEON and AVX2");
     }
 
-    /// So that what was meant for an instruction set is not played on others alone.
+    /// So that what was meant for an instruction set is not executed on others alone.
     #[test]
     fn what_the_environment_names_is_there() {
         let chosen = Isa::detect().unwrap_or_else(|error| panic!("{error}"));

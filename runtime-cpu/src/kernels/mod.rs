@@ -8,7 +8,7 @@
 //! * [`peak_flops`]: what a core can do at most.
 //!
 //! Safe functions prove every access from the lengths of their slices, once, before their loops. The `_unchecked` forms leave the proof to
-//! the caller: a player of verified plans has it.
+//! the caller: an executor of verified plans has it.
 
 pub mod elementwise;
 mod error;

@@ -1,6 +1,6 @@
 //! Where kernels read and write rows: a slice, a distance between rows, and the numbers of the rows.
 //!
-//! A value of [`Rows`] carries the length of what it points to, so that a safe kernel proves every access once, before its loops. A player of
+//! A value of [`Rows`] carries the length of what it points to, so that a safe kernel proves every access once, before its loops. An executor of
 //! verified plans makes `Rows` from raw pointers instead, because results and operands may be rows of the same slab, and calls the
 //! `_unchecked` forms.
 

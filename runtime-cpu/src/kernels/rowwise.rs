@@ -68,7 +68,7 @@ struct Work {
     width: usize,
 }
 
-/// Plays an expression on each row of the first operand and what it gives, lane by lane. Macros and not closures: a closure would be a function
+/// Executes an expression on each row of the first operand and what it gives, lane by lane. Macros and not closures: a closure would be a function
 /// of its own, without the features of the instruction set.
 macro_rules! by_rows {
     ($work:ident, $width:expr, |$x:ident, $out:ident| $each:expr) => {{

@@ -2,9 +2,6 @@
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
-#[path = "../../../tests/trials.rs"]
-mod trials;
-
 use autobatch_ir::hash::split_mix;
 
 /// SplitMix64.
@@ -17,7 +14,7 @@ impl Random {
     /// From `AUTOBATCH_SEED`, or else a fixed seed; assertions name it.
     #[allow(clippy::print_stdout, reason = "the seed of a failing run must be known")]
     pub(crate) fn seeded() -> Self {
-        let seed = trials::asked_seed().unwrap_or(0x5eed);
+        let seed = autobatch_testing::trials::asked_seed().unwrap_or(0x5eed);
         println!("AUTOBATCH_SEED={seed}");
         Random { seed, state: seed }
     }
@@ -38,7 +35,7 @@ impl Random {
 
 /// `count` cases, many more or few as `AUTOBATCH_TEST` asks for, few under Miri.
 pub(crate) fn cases(count: usize) -> usize {
-    if cfg!(miri) { 3 } else { trials::cases(count as u64) as usize }
+    if cfg!(miri) { 3 } else { autobatch_testing::trials::cases(count as u64) as usize }
 }
 
 pub(crate) fn bits(values: &[f32]) -> Vec<u32> {

@@ -3,16 +3,16 @@
 use crate::lab::{Given, Lab, Random, all, module};
 use autobatch_ir::ParamId;
 use autobatch_nn::optim::{Adam, Optimize, Sgd};
-use autobatch_runtime_cpu::Player;
+use autobatch_runtime_cpu::Executor;
 
-fn player() -> Player {
-    Player::new(1).expect("the machine has an instruction set")
+fn executor() -> Executor {
+    Executor::new(1).expect("the machine has an instruction set")
 }
 
 /// What one update by `lab` subtracts from each parameter.
 fn step(lab: &mut Lab, given: &Given, scale: f64) -> Vec<Vec<f64>> {
     let before = lab.weights.clone();
-    lab.update(&mut player(), given, scale);
+    lab.update(&mut executor(), given, scale);
     let pairs = before.iter().zip(lab.weights.iter());
     pairs
         .map(|(before, after)| {

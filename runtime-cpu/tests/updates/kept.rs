@@ -1,4 +1,4 @@
-//! What optimisers keep: flushed moments, averages, masters, touched rows; and that it can be saved.
+//! What optimisers keep: flushed moments, averages, masters, sparse rows; and that it can be saved.
 
 use crate::lab::{Lab, Random, every_rule, module};
 use autobatch_ir::module::ParamKind;
@@ -6,10 +6,10 @@ use autobatch_ir::numeric::half;
 use autobatch_ir::states::StatesError;
 use autobatch_ir::{DType, Init, ModuleBuilder, ParamId};
 use autobatch_nn::optim::{Adagrad, Adam, Optimize, Optimizer, RmsProp, Sgd};
-use autobatch_runtime_cpu::Player;
+use autobatch_runtime_cpu::Executor;
 
-fn player() -> Player {
-    Player::new(1).expect("the machine has an instruction set")
+fn executor() -> Executor {
+    Executor::new(1).expect("the machine has an instruction set")
 }
 
 #[test]
@@ -20,14 +20,14 @@ fn nothing_that_is_kept_is_ever_below_the_smallest_normal_number() {
         let mut random = Random(3);
         let mut given = lab.gradients(&mut random);
         given.gradients.iter_mut().flatten().for_each(|g| *g *= 3e-19);
-        lab.update(&mut player(), &given, 1.0);
+        lab.update(&mut executor(), &given, 1.0);
         given.gradients.iter_mut().for_each(|gradient| gradient.fill(0.0));
         // The next decay of a moment goes below the smallest normal number.
         for state in lab.states.as_mut_slice() {
             state.values_mut().iter_mut().for_each(|x| *x = f32::MIN_POSITIVE);
         }
         for _ in 0..3 {
-            lab.update(&mut player(), &given, 1.0);
+            lab.update(&mut executor(), &given, 1.0);
             let mut values = lab.states.iter().flat_map(|state| state.values());
             assert!(values.all(|x| *x == 0.0 || x.abs() >= f32::MIN_POSITIVE), "{name}");
         }
@@ -45,7 +45,7 @@ fn an_average_follows_its_parameter_and_can_be_evaluated() {
         lab.weights.iter().map(|param| param.values().iter().map(|&x| f64::from(x)).collect()).collect();
     for _ in 0..20 {
         let given = lab.gradients(&mut random);
-        lab.update(&mut player(), &given, 1.0);
+        lab.update(&mut executor(), &given, 1.0);
         for (average, param) in expected.iter_mut().zip(lab.weights.iter()) {
             average.iter_mut().zip(param.values()).for_each(|(a, &w)| *a = 0.9 * *a + 0.1 * f64::from(w));
         }
@@ -76,7 +76,7 @@ fn a_parameter_of_sixteen_bits_is_the_rounded_copy_of_its_master() {
     let first = lab.states.get("g.master").expect("it has a master").values().to_vec();
     for _ in 0..5 {
         let given = lab.gradients(&mut random);
-        lab.update(&mut player(), &given, 1.0);
+        lab.update(&mut executor(), &given, 1.0);
     }
     let rounds: [fn(f32) -> f32; 2] =
         [|x| half::f16_to_f32(half::f32_to_f16(x)), |x| half::bf16_to_f32(half::f32_to_bf16(x))];
@@ -93,15 +93,15 @@ fn a_parameter_of_sixteen_bits_is_the_rounded_copy_of_its_master() {
 #[test]
 fn rows_that_were_not_touched_stay_as_they_are() {
     let module = module();
-    let mut lab = Lab::new(&module, Adam::new(0.1).weight_decay(0.1).average(0.9).touched_rows());
+    let mut lab = Lab::new(&module, Adam::new(0.1).weight_decay(0.1).average(0.9).sparse_rows());
     let table = ParamId::new(2);
     let mut random = Random(9);
     let given = lab.gradients(&mut random);
-    lab.update(&mut player(), &given, 1.0);
+    lab.update(&mut executor(), &given, 1.0);
     let before = (lab.weights.clone(), lab.states.clone());
     let mut given = lab.gradients(&mut random);
     given.touched = vec![None, None, Some(vec![1, 2, 3, 10])];
-    lab.update(&mut player(), &given, 1.0);
+    lab.update(&mut executor(), &given, 1.0);
     let changed = |old: &[f32], new: &[f32]| -> Vec<usize> {
         let rows = old.chunks(6).zip(new.chunks(6)).enumerate();
         rows.filter(|(_, (old, new))| old != new).map(|(row, _)| row).collect()
@@ -115,19 +115,19 @@ fn rows_that_were_not_touched_stay_as_they_are() {
     assert!(before.0.get(ParamId::new(0)).iter().zip(lab.weights.get(ParamId::new(0))).all(|(a, b)| a != b));
     let untouched = (lab.weights.clone(), lab.states.clone());
     given.touched = vec![None, None, Some(vec![])];
-    lab.update(&mut player(), &given, 1.0);
+    lab.update(&mut executor(), &given, 1.0);
     assert_eq!(untouched.0.get(table), lab.weights.get(table));
     given.touched = Vec::new();
-    lab.update(&mut player(), &given, 1.0);
+    lab.update(&mut executor(), &given, 1.0);
     assert_eq!(changed(untouched.0.get(table), lab.weights.get(table)).len(), 11, "without a list, all rows");
 }
 
 #[test]
-fn rules_without_memory_do_the_same_to_touched_rows_as_to_all() {
+fn rules_without_memory_do_the_same_to_sparse_rows_as_to_all() {
     let module = module();
     for rule in [Optimizer::from(Sgd::new(0.1)), Optimizer::from(Adagrad::new(0.1))] {
         let mut all = Lab::new(&module, rule.clone());
-        let mut some = Lab::new(&module, rule.touched_rows());
+        let mut some = Lab::new(&module, rule.sparse_rows());
         let mut random = Random(10);
         for round in 0..5 {
             let mut given = all.gradients(&mut random);
@@ -138,8 +138,8 @@ fn rules_without_memory_do_the_same_to_touched_rows_as_to_all() {
                 }
             }
             given.touched = vec![None, None, Some(rows)];
-            all.update(&mut player(), &given, 1.0);
-            some.update(&mut player(), &given, 1.0);
+            all.update(&mut executor(), &given, 1.0);
+            some.update(&mut executor(), &given, 1.0);
         }
         assert_eq!(all.weights, some.weights);
         assert_eq!(all.states, some.states);
@@ -153,7 +153,7 @@ fn training_goes_on_bit_for_bit_from_what_was_saved() {
     let mut random = Random(12);
     for _ in 0..3 {
         let given = whole.gradients(&mut random);
-        whole.update(&mut player(), &given, 1.0);
+        whole.update(&mut executor(), &given, 1.0);
     }
     let saved: Vec<(String, Vec<f32>)> =
         whole.states.iter().map(|state| (state.name().to_owned(), state.values().to_vec())).collect();
@@ -164,8 +164,8 @@ fn training_goes_on_bit_for_bit_from_what_was_saved() {
     }
     again.states.set_updates(whole.states.updates());
     let given = whole.gradients(&mut random);
-    whole.update(&mut player(), &given, 1.0);
-    again.update(&mut player(), &given, 1.0);
+    whole.update(&mut executor(), &given, 1.0);
+    again.update(&mut executor(), &given, 1.0);
     assert_eq!((whole.weights, &whole.states), (again.weights, &again.states));
     let refused = again.states.set("w.m", &[0.0]).unwrap_err();
     assert_eq!(refused, StatesError::Unknown("w.m".to_owned()));

@@ -1,15 +1,15 @@
-//! A module with some parameters, gradients from a generator, and updates on both players.
+//! A module with some parameters, gradients from a generator, and updates on both executors.
 
 use autobatch_ir::hash::split_mix;
-use autobatch_ir::plan::interp;
 use autobatch_ir::plan::{Plan, StoreKind, Verified};
 use autobatch_ir::recipe::{StateInit, StateRecipe};
 use autobatch_ir::{Init, Module, ModuleBuilder, ParamId, States, Weights};
 use autobatch_nn::optim::{
     Adadelta, Adagrad, Adam, AdamW, AmsGrad, Momentum, Nesterov, Optimize, Optimizer, RmsProp, Sgd,
 };
+use autobatch_oracle::naive;
 use autobatch_planner::update_plan;
-use autobatch_runtime_cpu::{GradientSource, Player};
+use autobatch_runtime_cpu::{Executor, GradientSource};
 use std::sync::Arc;
 
 /// SplitMix64
@@ -30,7 +30,7 @@ impl Random {
     }
 }
 
-/// Gradients by parameter, and touched rows.
+/// Gradients by parameter, and sparse rows.
 #[derive(Clone, Default)]
 pub(crate) struct Given {
     pub(crate) gradients: Vec<Vec<f32>>,
@@ -111,7 +111,7 @@ impl Lab {
         self.optimizer.floats(self.states.updates() + 1, scale)
     }
 
-    /// The stores of the plan, as the naive player wants them.
+    /// The stores of the plan, as the naive executor wants them.
     pub(crate) fn stores(&self, given: &Given) -> (Vec<Vec<f32>>, Vec<Option<Vec<u32>>>) {
         let mut states = self.states.iter();
         let mut touched = Vec::new();
@@ -129,18 +129,18 @@ impl Lab {
         (stores.collect(), touched)
     }
 
-    /// One update by the naive player, without changing anything here.
+    /// One update by the naive executor, without changing anything here.
     pub(crate) fn naive(&self, given: &Given, floats: &[f32]) -> Vec<Vec<f32>> {
         let (mut stores, touched) = self.stores(given);
-        interp::update(&self.plan, &mut stores, floats, &touched).expect("everything fits");
+        naive::update(&self.plan, &mut stores, floats, &touched).expect("everything fits");
         stores
     }
 
-    /// One update by a player, which must give the bits of the naive one.
-    pub(crate) fn update(&mut self, player: &mut Player, given: &Given, scale: f64) {
+    /// One update by an executor, which must give the bits of the naive one.
+    pub(crate) fn update(&mut self, executor: &mut Executor, given: &Given, scale: f64) {
         let floats = self.next_floats(scale);
         let expected = self.naive(given, &floats);
-        player
+        executor
             .update_with(&self.plan, given, &mut self.weights, &mut self.states, &floats)
             .expect("everything fits");
         let (found, _) = self.stores(given);

@@ -1,9 +1,10 @@
 //! Kernels that no optimiser makes: results that are ports, constants, each other, or come early.
 
 use crate::lab::{Given, Random};
-use autobatch_ir::plan::{Plan, interp};
+use autobatch_ir::plan::Plan;
 use autobatch_ir::{Init, Module, ModuleBuilder, ParamId, Weights};
-use autobatch_runtime_cpu::Player;
+use autobatch_oracle::naive;
+use autobatch_runtime_cpu::Executor;
 use autobatch_runtime_cpu::kernels::Isa;
 use std::sync::Arc;
 
@@ -19,11 +20,11 @@ fn text(len: usize, kernel: &str, updates: &str) -> String {
         "autobatch plan 1 module \"lines\" structure 0x0 mode train\n\
          store @w param f32[{len}] store @w.a state @w f32[{len}] store @w.b state @w f32[{len}]\n\
          store @w.grad grad @w f32[{len}]\nbind words 0 floats 2\n{kernel}\n{updates}\n\
-         certificate batches 0 bound 0 | rows copied 0 tabled 0 direct 0 | slabs 0 bytes"
+         certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes"
     )
 }
 
-/// The player's stores are the naive player's.
+/// The executor's stores are the naive executor's.
 #[track_caller]
 fn agrees(kernel: &str, updates: &str) {
     for len in [1, 20, 700] {
@@ -41,11 +42,11 @@ fn agrees(kernel: &str, updates: &str) {
         let mut expected = vec![first.get(ParamId::new(0)).to_vec()];
         expected.extend(first_states.iter().map(|state| state.values().to_vec()));
         expected.push(given.gradients[0].clone());
-        interp::update(&plan, &mut expected, &[0.5, -2.0], &[]).expect("everything fits");
+        naive::update(&plan, &mut expected, &[0.5, -2.0], &[]).expect("everything fits");
         for isa in Isa::available() {
             let (mut weights, mut states) = (first.clone(), first_states.clone());
-            let mut player = Player::with_isa(isa, 1);
-            player
+            let mut executor = Executor::with_isa(isa, 1);
+            executor
                 .update_with(&plan, &given, &mut weights, &mut states, &[0.5, -2.0])
                 .expect("everything fits");
             assert_eq!(weights.get(ParamId::new(0)), expected[0], "@w of {len} on {isa}");

@@ -1,4 +1,4 @@
-//! Optimisers: what they compute, against formulas in `f64`; and that the player's bits are those of
+//! Optimisers: what they compute, against formulas in `f64`; and that the executor's bits are those of
 //! the naive one, for every instruction set and number of threads.
 
 mod clips;

@@ -3,11 +3,12 @@
 use crate::lab::{Lab, Random};
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Mode, Plan, Verified, interp};
+use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_ir::{INDEX, Init, Module, ModuleBuilder, Param, ParamId, Table, Weights, f32};
 use autobatch_nn::optim::{Adam, Optimize, Sgd};
+use autobatch_oracle::naive;
 use autobatch_planner::{Gradients, Planner, Request};
-use autobatch_runtime_cpu::{Bound, Player, RunError};
+use autobatch_runtime_cpu::{Bound, Executor, RunError};
 use std::sync::Arc;
 
 struct Model {
@@ -59,48 +60,48 @@ fn items(random: &mut Random, count: usize, words: u64) -> Vec<(u32, u32)> {
         .collect()
 }
 
-fn play(player: &mut Player, lab: &Lab, (graph, plan): &(GraphData, Verified<Plan>)) -> f32 {
+fn execute(executor: &mut Executor, lab: &Lab, (graph, plan): &(GraphData, Verified<Plan>)) -> f32 {
     let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
-    player.play(plan, &lab.weights, bound).expect("everything is bound");
-    (0..plan.outputs.len()).map(|number| player.output(plan, number)[0]).sum()
+    executor.execute(plan, &lab.weights, bound).expect("everything is bound");
+    (0..plan.outputs.len()).map(|number| executor.output(plan, number)[0]).sum()
 }
 
 #[test]
 fn losses_fall_and_one_plan_serves_all_updates() {
     let model = model();
-    let mut lab = Lab::new(&model.module, Adam::new(0.05).clip_norm(5.0).touched_rows());
-    let mut player = Player::new(2).expect("the machine has an instruction set");
+    let mut lab = Lab::new(&model.module, Adam::new(0.05).clip_norm(5.0).sparse_rows());
+    let mut executor = Executor::new(2).expect("the machine has an instruction set");
     let mut random = Random(1);
     let mut losses = Vec::new();
     for _ in 0..60 {
         let batch = model.minibatch(&items(&mut random, 16, 20));
-        losses.push(play(&mut player, &lab, &batch) / 16.0);
+        losses.push(execute(&mut executor, &lab, &batch) / 16.0);
         let floats = lab.next_floats(1.0 / 16.0);
-        player.update(&lab.plan, &mut lab.weights, &mut lab.states, &floats).expect("everything fits");
+        executor.update(&lab.plan, &mut lab.weights, &mut lab.states, &floats).expect("everything fits");
     }
     assert!(losses[0] > 0.9 && losses[59] < 0.1, "{losses:?}");
     assert_eq!(lab.states.updates(), 60);
 }
 
 #[test]
-fn only_rows_that_lookups_named_are_touched_by_either_player() {
+fn only_rows_that_lookups_named_are_touched_by_either_executor() {
     let model = model();
-    let mut lab = Lab::new(&model.module, Adam::new(0.05).touched_rows());
-    let mut player = Player::new(1).expect("the machine has an instruction set");
+    let mut lab = Lab::new(&model.module, Adam::new(0.05).sparse_rows());
+    let mut executor = Executor::new(1).expect("the machine has an instruction set");
     let batch = model.minibatch(&[(7, 0), (3, 1), (7, 2), (19, 1)]);
-    play(&mut player, &lab, &batch);
+    execute(&mut executor, &lab, &batch);
     let table = ParamId::new(0);
-    assert_eq!(player.touched_rows(table), Some(&[3, 7, 19][..]));
-    assert_eq!(player.touched_rows(ParamId::new(1)), None, "a weight has no list");
+    assert_eq!(executor.sparse_rows(table), Some(&[3, 7, 19][..]));
+    assert_eq!(executor.sparse_rows(ParamId::new(1)), None, "a weight has no list");
     let (graph, plan) = &batch;
     let stores: Vec<&[f32]> = lab.weights.iter().map(|param| param.values()).collect();
-    let naive = interp::play(plan, &stores, &graph.bindings.words, &graph.bindings.floats, Noise::Off)
+    let naive = naive::execute(plan, &stores, &graph.bindings.words, &graph.bindings.floats, Noise::Off)
         .expect("everything is bound");
     let store = plan.gradient_of(table).expect("a gradient is made");
     assert_eq!(naive.touched(store), Some(&[3, 7, 19][..]));
     let before = lab.weights.get(table).to_vec();
     let floats = lab.next_floats(1.0);
-    player.update(&lab.plan, &mut lab.weights, &mut lab.states, &floats).expect("everything fits");
+    executor.update(&lab.plan, &mut lab.weights, &mut lab.states, &floats).expect("everything fits");
     let rows = before.chunks(4).zip(lab.weights.get(table).chunks(4)).enumerate();
     let changed: Vec<usize> = rows.filter(|(_, (old, new))| old != new).map(|(row, _)| row).collect();
     assert_eq!(changed, [3, 7, 19]);
@@ -112,37 +113,38 @@ fn kept_gradients_are_those_of_all_minibatches_together() {
     let lab = Lab::new(&model.module, Sgd::new(0.1));
     let mut random = Random(2);
     let parts = [items(&mut random, 5, 9), items(&mut random, 3, 9), items(&mut random, 7, 9)];
-    let mut player = Player::new(1).expect("the machine has an instruction set");
+    let mut executor = Executor::new(1).expect("the machine has an instruction set");
     for (number, part) in parts.iter().enumerate() {
-        player.set_keep_gradients(number > 0);
-        play(&mut player, &lab, &model.minibatch(part));
+        executor.set_accumulate_gradients(number > 0);
+        execute(&mut executor, &lab, &model.minibatch(part));
     }
-    player.set_keep_gradients(false);
-    let mut whole = Player::new(1).expect("the machine has an instruction set");
-    play(&mut whole, &lab, &model.minibatch(&parts.concat()));
+    executor.set_accumulate_gradients(false);
+    let mut whole = Executor::new(1).expect("the machine has an instruction set");
+    execute(&mut whole, &lab, &model.minibatch(&parts.concat()));
     for number in 0..3 {
         let param = ParamId::new(number);
-        let (found, expected) = (player.gradient_of(param), whole.gradient_of(param));
+        let (found, expected) = (executor.gradient_of(param), whole.gradient_of(param));
         let pairs = found.expect("it was made").iter().zip(expected.expect("it was made"));
         pairs.for_each(|(x, y)| assert!((x - y).abs() < 1e-5, "{x} for {y}"));
-        assert_eq!(player.touched_rows(param), whole.touched_rows(param));
+        assert_eq!(executor.sparse_rows(param), whole.sparse_rows(param));
     }
-    // The next play begins at 0 again.
+    // The next run begins at 0 again.
     let batch = model.minibatch(&parts[1]);
-    play(&mut player, &lab, &batch);
-    play(&mut whole, &lab, &batch);
-    assert_eq!(player.gradient_of(ParamId::new(1)), whole.gradient_of(ParamId::new(1)));
+    execute(&mut executor, &lab, &batch);
+    execute(&mut whole, &lab, &batch);
+    assert_eq!(executor.gradient_of(ParamId::new(1)), whole.gradient_of(ParamId::new(1)));
 }
 
 #[test]
 fn gradients_of_other_sizes_are_not_added_to_those_that_are_kept() {
     let lab = Lab::new(&model().module, Sgd::new(0.1));
-    let mut player = Player::new(1).expect("the machine has an instruction set");
-    play(&mut player, &lab, &model().minibatch(&[(1, 1)]));
+    let mut executor = Executor::new(1).expect("the machine has an instruction set");
+    execute(&mut executor, &lab, &model().minibatch(&[(1, 1)]));
     let wider = model_of(7);
     let (graph, plan) = wider.minibatch(&[(1, 1)]);
-    player.set_keep_gradients(true);
+    executor.set_accumulate_gradients(true);
     let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
-    let error = player.play(&plan, &Weights::init(&wider.module, 1), bound).expect_err("these are others");
+    let error =
+        executor.execute(&plan, &Weights::init(&wider.module, 1), bound).expect_err("these are others");
     assert!(matches!(error, RunError::OtherGradients), "{error}");
 }

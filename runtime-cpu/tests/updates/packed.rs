@@ -1,15 +1,16 @@
-//! Weights that are packed while they are updated: what plays after an update is what a naive player plays.
+//! Weights that are packed while they are updated: what executes after an update is what a naive executor executes.
 
 use crate::lab::{Lab, Random};
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::module::ParamKind;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Mode, Plan, StoreKind, Verified, interp};
+use autobatch_ir::plan::{Mode, Plan, StoreKind, Verified};
 use autobatch_ir::{DType, Init, Module, ModuleBuilder, Param, Table, Weights};
 use autobatch_nn::optim::{Adam, Optimize};
+use autobatch_oracle::naive;
 use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::{Bound, Executor};
 use std::sync::Arc;
 
 /// Two parts of an operand meet two parts of `wide`, which is transposed in reverse and has more rows than
@@ -62,30 +63,30 @@ impl Model {
 }
 
 #[track_caller]
-fn plays_like_the_naive_player(
-    player: &mut Player,
+fn executes_like_the_naive_executor(
+    executor: &mut Executor,
     weights: &Weights,
     (graph, plan): &(GraphData, Verified<Plan>),
 ) {
     let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
-    player.play(plan, weights, Bound { words, floats, noise: Noise::Off }).expect("everything is bound");
+    executor.execute(plan, weights, Bound { words, floats, noise: Noise::Off }).expect("everything is bound");
     let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
-    let naive = interp::play(plan, &stores, words, floats, Noise::Off).expect("everything is bound");
+    let naive = naive::execute(plan, &stores, words, floats, Noise::Off).expect("everything is bound");
     let bits = |values: &[f32]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
     for number in 0..plan.outputs.len() {
-        assert_eq!(Some(&*bits(player.output(plan, number))), naive.output(number), "output {number}");
+        assert_eq!(Some(&*bits(executor.output(plan, number))), naive.output(number), "output {number}");
     }
     for store in plan.stores.iter() {
         let StoreKind::Grad(of) = store.kind else { continue };
         let of = autobatch_ir::ParamId::new(of.index());
-        let found = player.gradient_of(of).expect("it was made");
+        let found = executor.gradient_of(of).expect("it was made");
         let expected = plan.gradient_of(of).and_then(|store| naive.gradient(store)).expect("it was made");
         assert!(bits(found) == bits(expected), "the gradient of {}", store.name);
     }
 }
 
 #[test]
-fn what_an_update_packs_is_what_the_next_play_needs() {
+fn what_an_update_packs_is_what_the_next_run_needs() {
     let model = model();
     let mut random = Random(8);
     // More rows than sums take at a time.
@@ -93,21 +94,21 @@ fn what_an_update_packs_is_what_the_next_play_needs() {
     for isa in Isa::available() {
         for threads in [1, 2] {
             let mut lab = Lab::new(&model.module, Adam::new(0.05).clip_norm(5.0));
-            let mut player = Player::with_isa(isa, threads);
-            player.set_shared_work(1);
+            let mut executor = Executor::with_isa(isa, threads);
+            executor.set_shared_work(1);
             let untouched = lab.weights.clone();
             for (batch, updates) in [(0, 1), (1, 2), (0, 1)] {
-                plays_like_the_naive_player(&mut player, &lab.weights, &batches[batch]);
-                // A second update finds nothing that a play met.
+                executes_like_the_naive_executor(&mut executor, &lab.weights, &batches[batch]);
+                // A second update finds nothing that a run met.
                 for _ in 0..updates {
                     let floats = lab.next_floats(1.0);
-                    player
+                    executor
                         .update(&lab.plan, &mut lab.weights, &mut lab.states, &floats)
                         .expect("everything fits");
                 }
             }
-            plays_like_the_naive_player(&mut player, &untouched, &batches[1]);
-            plays_like_the_naive_player(&mut player, &lab.weights, &batches[1]);
+            executes_like_the_naive_executor(&mut executor, &untouched, &batches[1]);
+            executes_like_the_naive_executor(&mut executor, &lab.weights, &batches[1]);
         }
     }
 }

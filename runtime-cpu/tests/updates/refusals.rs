@@ -2,46 +2,46 @@
 
 use crate::lab::{Given, Lab, Random, module};
 use autobatch_ir::graph::Graph;
-use autobatch_ir::plan::interp;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::{ParamId, States};
 use autobatch_nn::optim::{Adam, Optimize, Sgd};
+use autobatch_oracle::naive;
 use autobatch_planner::{PlanError, Planner, Request, update_plan};
-use autobatch_runtime_cpu::{BindError, Bound, Player, RunError};
+use autobatch_runtime_cpu::{BindError, Bound, Executor, RunError};
 
-fn player() -> Player {
-    Player::new(1).expect("the machine has an instruction set")
+fn executor() -> Executor {
+    Executor::new(1).expect("the machine has an instruction set")
 }
 
 #[test]
-fn an_update_plan_is_not_played_as_another_plan_nor_the_other_way_round() {
+fn an_update_plan_is_not_executed_as_another_plan_nor_the_other_way_round() {
     let mut lab = Lab::new(&module(), Sgd::new(0.1));
     let bound = Bound { words: &[], floats: &[0.0; 9], noise: Noise::Off };
-    let refused = player().play(&lab.plan, &lab.weights, bound).unwrap_err();
-    assert_eq!(refused.to_string(), "the plan updates stores; play it with update");
+    let refused = executor().execute(&lab.plan, &lab.weights, bound).unwrap_err();
+    assert_eq!(refused.to_string(), "the plan updates stores; execute it with update");
     assert_eq!(
-        interp::play(&lab.plan, &[[0f32; 0]; 0], &[], &[], Noise::Off).map(|_| ()),
-        Err(interp::RunError::IsUpdate)
+        naive::execute(&lab.plan, &[[0f32; 0]; 0], &[], &[], Noise::Off).map(|_| ()),
+        Err(naive::RunError::IsUpdate)
     );
     let g = Graph::new(&lab.module);
     g.output("x", g.constant(1.0));
     let graph = g.finish().expect("the graph is well typed");
     let plan = Planner::default().plan(&graph, &Request::default()).expect("something is wanted");
     let plan = plan.verify().expect("plans are sound");
-    let refused = player().update(&plan, &mut lab.weights, &mut lab.states, &[]).unwrap_err();
-    assert_eq!(refused.to_string(), "the plan updates no stores; play it with play");
-    assert_eq!(interp::update(&plan, &mut [], &[], &[]), Err(interp::RunError::NoUpdate));
+    let refused = executor().update(&plan, &mut lab.weights, &mut lab.states, &[]).unwrap_err();
+    assert_eq!(refused.to_string(), "the plan updates no stores; execute it with execute");
+    assert_eq!(naive::update(&plan, &mut [], &[], &[]), Err(naive::RunError::NoUpdate));
 }
 
 #[test]
 fn what_does_not_fit_the_plan_changes_nothing() {
-    let mut lab = Lab::new(&module(), Adam::new(0.1).touched_rows());
+    let mut lab = Lab::new(&module(), Adam::new(0.1).sparse_rows());
     let given = lab.gradients(&mut Random(1));
     let floats = lab.next_floats(1.0);
     let before = (lab.weights.clone(), lab.states.clone());
     let mut refused = |given: &Given, states: Option<States>, floats: &[f32]| {
         let mut states = states.unwrap_or_else(|| lab.states.clone());
-        let result = player().update_with(&lab.plan, given, &mut lab.weights, &mut states, floats);
+        let result = executor().update_with(&lab.plan, given, &mut lab.weights, &mut states, floats);
         result.unwrap_err().to_string()
     };
     let found = refused(&given, None, &floats[1..]);
@@ -58,9 +58,9 @@ fn what_does_not_fit_the_plan_changes_nothing() {
     beyond.touched = vec![None, None, Some(vec![3, 11])];
     let found = refused(&beyond, None, &floats);
     assert_eq!(found, "store @t.grad has 11 rows, row 11 was touched; list rows that exist");
-    // A player that played nothing has no gradients.
+    // An executor that executed nothing has no gradients.
     let mut states = lab.states.clone();
-    let missing = player().update(&lab.plan, &mut lab.weights, &mut states, &floats).unwrap_err();
+    let missing = executor().update(&lab.plan, &mut lab.weights, &mut states, &floats).unwrap_err();
     assert!(
         matches!(missing, RunError::Bound(BindError::Store { expected: 1073, found: 0, .. })),
         "{missing}"
@@ -69,13 +69,13 @@ fn what_does_not_fit_the_plan_changes_nothing() {
 }
 
 #[test]
-fn the_naive_player_refuses_the_same() {
+fn the_naive_executor_refuses_the_same() {
     let lab = Lab::new(&module(), Sgd::new(0.1));
     let given = lab.gradients(&mut Random(1));
     let floats = lab.next_floats(1.0);
     let (mut stores, _) = lab.stores(&given);
     let refuse = |stores: &mut [Vec<f32>], floats: &[f32], touched: &[Option<Vec<u32>>]| {
-        interp::update(&lab.plan, stores, floats, touched).unwrap_err().to_string()
+        naive::update(&lab.plan, stores, floats, touched).unwrap_err().to_string()
     };
     let count = stores.len();
     assert!(refuse(&mut stores[1..], &floats, &[]).starts_with(&format!("the plan wants {count} stores")));

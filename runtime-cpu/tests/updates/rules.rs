@@ -5,18 +5,18 @@ use autobatch_ir::{Init, ModuleBuilder};
 use autobatch_nn::optim::{
     Adadelta, Adagrad, Adam, AdamW, AmsGrad, Momentum, Nesterov, Optimize, Optimizer, RmsProp, Schedule, Sgd,
 };
-use autobatch_runtime_cpu::Player;
+use autobatch_runtime_cpu::Executor;
 
 const UPDATES: u64 = 50;
 
 /// One element in `f64`: the value and whatever the formula keeps, changed by update `t` with `g`.
 type Formula = fn(t: f64, g: f64, w: &mut f64, kept: &mut [f64; 3]);
 
-/// Plays an optimiser and its formula; the largest difference relative to 1 and the value.
+/// Executes an optimiser and its formula; the largest difference relative to 1 and the value.
 #[track_caller]
 fn follows(optimizer: impl Into<Optimizer>, formula: Formula, bound: f64) {
     let mut lab = Lab::new(&module(), optimizer);
-    let mut player = Player::new(1).expect("the machine has an instruction set");
+    let mut executor = Executor::new(1).expect("the machine has an instruction set");
     let mut random = Random(11);
     let mut exact: Vec<Vec<(f64, [f64; 3])>> = lab
         .weights
@@ -25,7 +25,7 @@ fn follows(optimizer: impl Into<Optimizer>, formula: Formula, bound: f64) {
         .collect();
     for t in 1..=UPDATES {
         let given = lab.gradients(&mut random);
-        lab.update(&mut player, &given, 1.0);
+        lab.update(&mut executor, &given, 1.0);
         for (param, gradients) in exact.iter_mut().zip(&given.gradients) {
             for ((w, kept), &g) in param.iter_mut().zip(gradients) {
                 formula(t as f64, f64::from(g), w, kept);
@@ -108,10 +108,10 @@ fn centred_rmsprop_with_momentum_divides_by_the_deviation() {
 fn centred_rmsprop_takes_gradients_that_are_all_alike() {
     let module = module();
     let mut lab = Lab::new(&module, RmsProp::new(1e-6).alpha(0.9).centred());
-    let mut player = Player::new(1).expect("an instruction set");
+    let mut executor = Executor::new(1).expect("an instruction set");
     let given = lab.gradients(&mut Random(3));
     for _ in 0..300 {
-        lab.update(&mut player, &given, 1.0);
+        lab.update(&mut executor, &given, 1.0);
     }
     assert!(lab.weights.iter().all(|param| param.values().iter().all(|w| w.is_finite())));
 }
@@ -226,13 +226,13 @@ fn every_rule_ends_where_pytorch_ends() {
     let mut m = ModuleBuilder::new("four");
     m.param("w", [4], Init::Values([0.5, -1.25, 2.0, 1e-3].into()));
     let module = m.build().expect("the module is well formed");
-    let mut player = Player::new(1).expect("an instruction set");
+    let mut executor = Executor::new(1).expect("an instruction set");
     for (name, optimizer, expected) in ends {
         let mut lab = Lab::new(&module, optimizer);
         for t in 0..20 {
             let gradient = |i: i32| ((7 * t + 5 * i) % 13 - 6) as f32 / if i < 3 { 8.0 } else { 4096.0 };
             let given = Given { gradients: vec![(0..4).map(gradient).collect()], touched: Vec::new() };
-            lab.update(&mut player, &given, 1.0);
+            lab.update(&mut executor, &given, 1.0);
         }
         for (&found, expected) in lab.weights.by_name("w").expect("declared").iter().zip(expected) {
             let error = (f64::from(found) - expected).abs() / expected.abs().max(1.0);

@@ -3,32 +3,32 @@
 use crate::lab::{Lab, Random, every_rule, module};
 use autobatch_ir::{Init, ModuleBuilder};
 use autobatch_nn::optim::{Adam, AdamW, Optimize};
-use autobatch_runtime_cpu::Player;
+use autobatch_runtime_cpu::Executor;
 use autobatch_runtime_cpu::kernels::Isa;
 
 #[test]
-fn threads_and_instruction_sets_give_the_bits_of_the_naive_player() {
+fn threads_and_instruction_sets_give_the_bits_of_the_naive_executor() {
     let mut m = ModuleBuilder::new("large");
     m.param("w", [233, 301], Init::Uniform(1.0));
     m.table("t", [200, 67], Init::Uniform(1.0));
     m.param("b", [513], Init::Uniform(1.0));
     let module = m.build().expect("the module is well formed");
-    let optimizer = AdamW::new(0.01).clip_norm(1.0).average(0.99).touched_rows();
+    let optimizer = AdamW::new(0.01).clip_norm(1.0).average(0.99).sparse_rows();
     let mut random = Random(1);
     let lab = Lab::new(&module, optimizer);
     let mut given = lab.gradients(&mut random);
     given.touched = vec![None, Some((0..200).filter(|row| row % 7 < 4).collect())];
-    // The lab compares each update with the naive player.
+    // The lab compares each update with the naive executor.
     let mut naive = Lab::new(&module, lab.optimizer.clone());
-    let mut player = Player::new(1).expect("the machine has an instruction set");
-    (0..2).for_each(|_| naive.update(&mut player, &given, 0.5));
+    let mut executor = Executor::new(1).expect("the machine has an instruction set");
+    (0..2).for_each(|_| naive.update(&mut executor, &given, 0.5));
     for isa in Isa::available() {
         for threads in [1, 2, 3] {
-            let mut player = Player::with_isa(isa, threads);
+            let mut executor = Executor::with_isa(isa, threads);
             let mut lab = Lab::new(&module, lab.optimizer.clone());
             for _ in 0..2 {
                 let floats = lab.next_floats(0.5);
-                player
+                executor
                     .update_with(&lab.plan, &given, &mut lab.weights, &mut lab.states, &floats)
                     .expect("everything fits");
             }
@@ -38,28 +38,28 @@ fn threads_and_instruction_sets_give_the_bits_of_the_naive_player() {
 }
 
 #[test]
-fn every_length_is_played_to_its_end() {
+fn every_length_is_executed_to_its_end() {
     for len in [1, 2, 15, 16, 17, 127, 128, 129, 255, 256, 257, 1025] {
         let mut m = ModuleBuilder::new("lengths");
         m.param("w", [len], Init::Uniform(1.0));
         let mut lab =
             Lab::new(&m.build().expect("the module is well formed"), Adam::new(0.01).clip_norm(0.1));
         let given = lab.gradients(&mut Random(len as u64));
-        let mut player = Player::new(1).expect("the machine has an instruction set");
-        (0..3).for_each(|_| lab.update(&mut player, &given, 1.0));
+        let mut executor = Executor::new(1).expect("the machine has an instruction set");
+        (0..3).for_each(|_| lab.update(&mut executor, &given, 1.0));
     }
 }
 
 #[test]
-fn every_rule_gives_the_bits_of_the_naive_player_on_every_instruction_set() {
+fn every_rule_gives_the_bits_of_the_naive_executor_on_every_instruction_set() {
     for optimizer in every_rule() {
         for isa in Isa::available() {
             let mut lab = Lab::new(&module(), optimizer.clone());
-            let mut player = Player::with_isa(isa, 1);
+            let mut executor = Executor::with_isa(isa, 1);
             let mut random = Random(5);
             for _ in 0..3 {
                 let given = lab.gradients(&mut random);
-                lab.update(&mut player, &given, 0.5);
+                lab.update(&mut executor, &given, 0.5);
             }
         }
     }

@@ -5,7 +5,6 @@
 //! for the bodies of lines and tails; nothing depends on bound numbers or parameters' values. The units of
 //! a wave's steps are then put together into as few dispatches as their programs allow.
 
-mod finals;
 mod fold;
 mod kernels;
 mod layout;
@@ -13,10 +12,11 @@ mod map;
 mod matrix;
 mod product;
 mod record;
+mod reductions;
 mod rounds;
 mod row;
+mod sparse_rows;
 mod step;
-mod touched;
 mod units;
 mod update;
 mod wave;
@@ -29,7 +29,7 @@ pub use layout::{Layout, Packing, Stored, Want};
 pub use matrix::Room;
 pub use record::Record;
 pub use rounds::Rounds;
-pub use touched::{Touches, touches};
+pub use sparse_rows::{Touches, touches};
 pub use update::{Deed, SUM_OF_SQUARES, TILE_ELEMENTS, UpdateProgram, Updates, compile_update};
 
 use crate::error::GpuError;
@@ -177,7 +177,7 @@ pub const DEFAULT_SCRATCH: u64 = 16 << 20;
 /// Compiles a plan.
 ///
 /// # Errors
-/// If it takes more than words of 32 bits can count, than the device holds, or longer loops than it plays.
+/// If it takes more than words of 32 bits can count, than the device holds, or longer loops than it executes.
 pub fn compile(plan: &Verified<Plan>, target: Target) -> Result<Compiled, GpuError> {
     let layout = Layout::new(plan, target.packing, Space::Exact)?;
     compile_from(plan, target, layout, 0, &mut Known::default())
@@ -209,7 +209,7 @@ pub(crate) fn compile_from(
         build.end_wave()?;
     }
     build.step = None;
-    finals::lower(&mut build)?;
+    reductions::lower(&mut build)?;
     build.outputs()?;
     build.end_wave()?;
     build.finish(target, prologue)
@@ -235,7 +235,7 @@ struct Build<'a> {
     programs: Vec<Arc<Program>>,
     /// By their addresses.
     numbers: HashMap<usize, u32>,
-    /// Per kernel what is known of it, once a step was met that plays it.
+    /// Per kernel what is known of it, once a step was met that executes it.
     met: Vec<Met>,
     wave: Wave,
     dispatches: Vec<Dispatch>,
@@ -248,7 +248,7 @@ struct Build<'a> {
     outputs: Vec<u32>,
 }
 
-/// A kernel that steps play.
+/// A kernel that steps execute.
 #[derive(Clone, Default)]
 struct Met {
     lowered: Option<Arc<Lowered>>,

@@ -2,8 +2,8 @@
 //!
 //! Mesa's software drivers count the rounds of all loops of a shader in one number, for the threads of a
 //! vector together, and when it reaches 65,535 they leave every loop and say nothing. What a loop does follows
-//! from the record alone, so a plan that would go round oftener is refused before it is played. The count is
-//! from above: a round is one more than the times that the body is played, because the last look at the
+//! from the record alone, so a plan that would go round oftener is refused before it is executed. The count is
+//! from above: a round is one more than the times that the body is executed, because the last look at the
 //! condition is one as well, and loops that a compiler unrolls are counted nevertheless.
 
 use super::record::TABLED;
@@ -138,8 +138,8 @@ impl Loops<'_> {
 /// How often a function goes along the row.
 fn passes(function: &str) -> u64 {
     match function {
-        "play_logsumexp" | "play_pick_neg_log_softmax" => 2,
-        "play_softmax" | "play_log_softmax" | "play_layer_norm" | "play_cross_entropy" => 3,
+        "execute_logsumexp" | "execute_pick_neg_log_softmax" => 2,
+        "execute_softmax" | "execute_log_softmax" | "execute_layer_norm" | "execute_cross_entropy" => 3,
         _ => 1,
     }
 }

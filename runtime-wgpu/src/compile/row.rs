@@ -73,26 +73,26 @@ fn row_function(op: Op) -> Option<(&'static str, bool)> {
     Some(match op {
         Op::Reduce { fold, over } => {
             let function = match fold {
-                Fold::Sum => "play_sum",
-                Fold::Mean => "play_mean",
-                Fold::Max => "play_max",
-                Fold::Min => "play_min",
+                Fold::Sum => "execute_sum",
+                Fold::Mean => "execute_mean",
+                Fold::Max => "execute_max",
+                Fold::Min => "execute_min",
             };
             (function, over == Over::All)
         }
-        Op::ArgMax => ("play_argmax", false),
-        Op::Softmax => ("play_softmax", false),
-        Op::LogSoftmax => ("play_log_softmax", false),
-        Op::LogSumExp => ("play_logsumexp", false),
-        Op::Norm => ("play_norm", false),
-        Op::LayerNorm { .. } => ("play_layer_norm", false),
-        Op::PickNegLogSoftmax => ("play_pick_neg_log_softmax", false),
-        Op::Hinge { .. } => ("play_hinge", false),
-        Op::Dot => ("play_dot", true),
-        Op::CrossEntropy => ("play_cross_entropy", true),
-        Op::KlDiv => ("play_kl_div", true),
-        Op::Mse => ("play_mse", true),
-        Op::Bce => ("play_bce", true),
+        Op::ArgMax => ("execute_argmax", false),
+        Op::Softmax => ("execute_softmax", false),
+        Op::LogSoftmax => ("execute_log_softmax", false),
+        Op::LogSumExp => ("execute_logsumexp", false),
+        Op::Norm => ("execute_norm", false),
+        Op::LayerNorm { .. } => ("execute_layer_norm", false),
+        Op::PickNegLogSoftmax => ("execute_pick_neg_log_softmax", false),
+        Op::Hinge { .. } => ("execute_hinge", false),
+        Op::Dot => ("execute_dot", true),
+        Op::CrossEntropy => ("execute_cross_entropy", true),
+        Op::KlDiv => ("execute_kl_div", true),
+        Op::Mse => ("execute_mse", true),
+        Op::Bce => ("execute_bce", true),
         _ => return None,
     })
 }

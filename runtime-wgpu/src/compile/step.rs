@@ -47,7 +47,7 @@ pub(super) fn lower<'a>(build: &mut Build<'a>, step: &'a Step) -> Result<(), Gpu
     while first < step.rows {
         let count = most.min(step.rows - first);
         let words = lowered.scratch * u64::from(count);
-        // Lanes wait for nothing of the wave, so it may be played in pieces.
+        // Lanes wait for nothing of the wave, so it may be executed in pieces.
         let full = build.wave.scratch + words > build.scratch_budget
             || room.of(count).with(build.wave.matrix).is_more_than(room_budget);
         if !build.wave.is_empty() && full {

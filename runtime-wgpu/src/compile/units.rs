@@ -90,7 +90,7 @@ impl Fused {
     }
 }
 
-/// The units of a kernel, in an order in which they may be played.
+/// The units of a kernel, in an order in which they may be executed.
 pub(super) fn units(kernel: &Kernel) -> Vec<Unit> {
     let mut tails: Vec<Vec<Fused>> = vec![Vec::new(); kernel.stages.len()];
     let mut alone = vec![true; kernel.stages.len()];
@@ -258,7 +258,7 @@ mod tests {
             "autobatch plan 1 module \"m\" structure 0x00000000000000000000000000000001 mode infer
              bind words 0 floats 0
              {kernel}
-             certificate batches 0 bound 0 | rows copied 0 tabled 0 direct 0 | slabs 0 bytes"
+             certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes"
         );
         units(&Plan::from_text(&text).expect("parses").kernels[0])
     }

@@ -1,4 +1,4 @@
-//! Update plans: what is played and in which order, before it is known where anything is.
+//! Update plans: what is executed and in which order, before it is known where anything is.
 //!
 //! Every update of a parameter is a line of code an element, generated like that of a map. Updates of
 //! different parameters by one kernel are one deed, so that an optimiser is a dispatch a kernel, however
@@ -60,11 +60,11 @@ pub enum Deed {
     },
     /// Parameters and states change.
     Apply {
-        /// What runs on whole arrays and, if touched rows alone change, what runs on those.
+        /// What runs on whole arrays and, if sparse rows alone change, what runs on those.
         programs: Vec<UpdateProgram>,
         /// The head of its record.
         record: Record,
-        /// Whether only touched rows change.
+        /// Whether only sparse rows change.
         touched: bool,
         /// The parameters.
         params: Vec<StoreId>,

@@ -19,7 +19,7 @@ const MOST_GROUPS: u64 = 65_535;
 /// Multiply-adds that are put into one dispatch, about; a single segment may be more.
 const MOST_WORK: u64 = 1 << 37;
 
-/// What is played by a dispatch of the wave.
+/// What is executed by a dispatch of the wave.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     level: u32,
@@ -50,7 +50,7 @@ impl Wave {
 }
 
 impl Build<'_> {
-    /// Adds to the wave what a program plays at a level; without threads it is nothing.
+    /// Adds to the wave what a program executes at a level; without threads it is nothing.
     pub(super) fn segment(
         &mut self,
         program: Program,

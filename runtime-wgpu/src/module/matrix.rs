@@ -72,7 +72,7 @@ impl Blocks {
         Self::ACROSS * self.size
     }
 
-    /// How many groups play so many rows of so many columns, two blocks down and across each.
+    /// How many groups execute so many rows of so many columns, two blocks down and across each.
     pub(super) fn workgroups(self, rows: u64, columns: u64) -> u64 {
         rows.div_ceil(2 * u64::from(self.high())) * columns.div_ceil(2 * u64::from(self.wide()))
     }
@@ -149,7 +149,7 @@ impl Sums {
                 text,
                 "    let b{number} = r({}u);\n\
                  \x20   let at{number} = r(b{number} + {behind}u) + column\n\
-                 \x20       + ((lane - play.first) * r(2u) + row) * r(b{number} + {behind}u + 1u);\n",
+                 \x20       + ((lane - execute.first) * r(2u) + row) * r(b{number} + {behind}u + 1u);\n",
                 3 + number,
             );
             for group in 0..groups {

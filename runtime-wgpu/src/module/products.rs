@@ -141,7 +141,7 @@ impl Products {
         (16 * self.tile.down(), 16 * self.across())
     }
 
-    /// How many groups play so many threads; of tiles, so many rows of so many columns.
+    /// How many groups execute so many threads; of tiles, so many rows of so many columns.
     pub(super) fn workgroups(&self, threads: u64, columns: u64) -> u64 {
         let (high, wide) = self.extents();
         match self.tile {

@@ -1,4 +1,4 @@
-//! A minibatch on its way: emitted and planned, then played.
+//! A minibatch on its way: emitted and planned, then executed.
 
 use super::Trainer;
 use crate::emit::Emitter;
@@ -81,12 +81,12 @@ impl Trainer {
         plan(session.planning(), &data, updater.trained(), losses, (first, count), start)
     }
 
-    /// Plays a minibatch, whose graph is the one that was emitted last.
-    pub(super) fn play(&mut self, ready: &Prepared<Losses>) -> Result<Step> {
+    /// Executes a minibatch, whose graph is the one that was emitted last.
+    pub(super) fn execute(&mut self, ready: &Prepared<Losses>) -> Result<Step> {
         let noise = self.noise();
         let data = self.emitter.graph().data();
-        let played = self.session.play(&ready.plan, &data, noise);
-        self.played(ready, &data, played)
+        let executed = self.session.execute(&ready.plan, &data, noise);
+        self.executed(ready, &data, executed)
     }
 
     /// The noise of the next step.
@@ -94,16 +94,16 @@ impl Trainer {
         Noise::On { seed: self.seed, step: self.steps }
     }
 
-    /// What came of a minibatch that was played.
-    pub(super) fn played(
+    /// What came of a minibatch that was executed.
+    pub(super) fn executed(
         &self,
         ready: &Prepared<Losses>,
         data: &GraphData,
-        played: Result<Duration>,
+        executed: Result<Duration>,
     ) -> Result<Step> {
         let Prepared { plan, of: Losses { count, first }, .. } = ready;
-        let play = played.map_err(|error| of_minibatch(explained(data, error)))?;
-        let read = |number: usize| self.session.player().output(plan, number);
+        let execute = executed.map_err(|error| of_minibatch(explained(data, error)))?;
+        let read = |number: usize| self.session.executor().output(plan, number);
         let asked = data.outputs.len();
         let losses: Vec<f32> = (asked..asked + count).map(|number| read(number)[0]).collect();
         if let Some(number) = losses.iter().position(|loss| !loss.is_finite()) {
@@ -120,7 +120,7 @@ impl Trainer {
             bound: plan.certificate.bound,
             emit: ready.emit,
             plan: ready.planning,
-            play,
+            execute,
             update: Duration::ZERO,
         })
     }

@@ -1,4 +1,4 @@
-//! A pass over minibatches: while one is played, the next is emitted and planned.
+//! A pass over minibatches: while one is executed, the next is emitted and planned.
 
 use super::Trainer;
 use super::minibatch::{self, Losses};
@@ -28,7 +28,7 @@ impl<B, F> fmt::Debug for Pass<'_, B, F> {
 
 impl Trainer {
     /// Steps over minibatches as [`step`](Self::step) makes them, bit for bit. On a GPU, and where there
-    /// are threads, the next minibatch is emitted and planned while one is played; of a [`Step`], `emit`
+    /// are threads, the next minibatch is emitted and planned while one is executed; of a [`Step`], `emit`
     /// and `plan` are then what it had to wait for. Whoever stops early has taken one minibatch more from
     /// `batches` than was stepped.
     ///
@@ -89,10 +89,10 @@ where
         })
     }
 
-    /// Plays a minibatch, and prepares the next meanwhile.
-    fn play(&mut self, ready: &Prepared<Losses>, items: Vec<I>) -> Result<Step> {
+    /// Executes a minibatch, and prepares the next meanwhile.
+    fn execute(&mut self, ready: &Prepared<Losses>, items: Vec<I>) -> Result<Step> {
         let Self { trainer, loss, meanwhile, .. } = self;
-        trainer.play_while(ready, meanwhile, whole(items), loss)
+        trainer.execute_while(ready, meanwhile, whole(items), loss)
     }
 }
 
@@ -103,8 +103,8 @@ fn whole<I>(items: Vec<I>) -> (Vec<I>, usize, usize) {
 }
 
 impl Trainer {
-    /// Plays a minibatch, whose graph is the one that was emitted last, and prepares another one meanwhile.
-    pub(super) fn play_while<I: Send>(
+    /// Executes a minibatch, whose graph is the one that was emitted last, and prepares another one meanwhile.
+    pub(super) fn execute_while<I: Send>(
         &mut self,
         ready: &Prepared<Losses>,
         meanwhile: &mut Meanwhile<Losses>,
@@ -117,9 +117,9 @@ impl Trainer {
         let prepare = |planning: &mut Planning, emitter: &mut Emitter| {
             minibatch::prepare(planning, emitter, updater.trained(), next, loss)
         };
-        let played = meanwhile.play(session, &ready.plan, (&data, noise), prepare);
+        let executed = meanwhile.execute(session, &ready.plan, (&data, noise), prepare);
         drop(data);
-        self.played(ready, &self.emitter.graph().data(), played)
+        self.executed(ready, &self.emitter.graph().data(), executed)
     }
 }
 
@@ -141,8 +141,8 @@ where
         let next = if self.meanwhile.pays(&self.trainer.session) { self.batches.next() } else { None };
         let items = next.map(|items| items.into_iter().collect());
         let step = match items {
-            Some(items) => self.play(&ready, items),
-            None => self.trainer.play(&ready),
+            Some(items) => self.execute(&ready, items),
+            None => self.trainer.execute(&ready),
         };
         Some(self.trainer.finish(step))
     }

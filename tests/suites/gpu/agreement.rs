@@ -1,15 +1,15 @@
 //! Values agree with the reference interpreter.
 
-use crate::common::{SEED, STEP, Within, bound, exact, largest, player, weights};
+use crate::common::{SEED, STEP, Within, bound, exact, executor, largest, weights};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
-use autobatch_ir::reference;
 use autobatch_ir::types::DType;
+use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request, RowOrder};
-use autobatch_runtime_wgpu::Player;
-use autobatch_tests::random::{Options, Profile, check};
+use autobatch_runtime_wgpu::Executor;
+use autobatch_testing::random::{Options, Profile, check};
 use std::cell::RefCell;
 
 /// With exact arithmetic all but sine, cosine and powers have the bits of the reference, save for double
@@ -33,7 +33,7 @@ fn terms(graph: &GraphData, run: &reference::Run<f32>, value: ValueId) -> f32 {
 pub(crate) fn agrees(
     graph: &GraphData,
     training: bool,
-    player: &mut Player,
+    executor: &mut Executor,
     within: Within,
 ) -> Result<(), String> {
     let weights = weights(graph);
@@ -54,8 +54,8 @@ pub(crate) fn agrees(
         let request = Request { wanted: &wanted, mode, training, rows, ..Request::default() };
         let plan = planner.plan(graph, &request).map_err(|error| error.to_string())?;
         let plan = plan.verify().map_err(|errors| errors.to_string())?;
-        player.play(&plan, &weights, bound(graph, training)).map_err(|error| error.to_string())?;
-        let counters = player.counters();
+        executor.execute(&plan, &weights, bound(graph, training)).map_err(|error| error.to_string())?;
+        let counters = executor.counters();
         for (number, (step, &dispatches)) in plan.steps.iter().zip(&counters.of_steps).enumerate() {
             let most = plan.kernel(step).stages.len() as u32 + 1;
             if dispatches > most {
@@ -64,7 +64,7 @@ pub(crate) fn agrees(
         }
         let first = plan.outputs.len() - wanted.len();
         for (number, &value) in wanted.iter().enumerate() {
-            let found = player.output(first + number);
+            let found = executor.output(first + number);
             let same = match graph.type_of(value).dtype {
                 DType::F32 => {
                     let least = within.least.max(within.row * terms(graph, &run, value));
@@ -76,8 +76,8 @@ pub(crate) fn agrees(
                 }
             };
             if !same {
-                let app = graph.arena.producer(value);
-                let callee = graph.module.callee_name(graph.signature(app).callee);
+                let node = graph.arena.producer(value);
+                let callee = graph.module.callee_name(graph.signature(node).callee);
                 return Err(format!(
                     "{mode:?}: {value} of {callee} is {found:?}, the reference says {:?} {:?}",
                     run.floats(value),
@@ -90,9 +90,9 @@ pub(crate) fn agrees(
 }
 
 fn sweep(property: &str, options: Options, training: bool) {
-    let Some(player) = player(exact()) else { return };
-    let player = RefCell::new(player);
-    check(property, options, 14, |graph| agrees(graph, training, &mut player.borrow_mut(), EXACT));
+    let Some(executor) = executor(exact()) else { return };
+    let executor = RefCell::new(executor);
+    check(property, options, 14, |graph| agrees(graph, training, &mut executor.borrow_mut(), EXACT));
 }
 
 #[test]

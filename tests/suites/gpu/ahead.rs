@@ -1,7 +1,7 @@
-//! Commands that are written before their play: of the plan that was played, and of one that was announced.
+//! Commands that are written before their execute: of the plan that was executed, and of one that was announced.
 
 use crate::batches::{bits, cells};
-use crate::common::{bound, exact, inferring, player, training, weights};
+use crate::common::{bound, exact, executor, inferring, training, weights};
 use crate::lab::Lab;
 use crate::models::graph;
 use autobatch_ir::graph::{Graph, GraphData};
@@ -10,21 +10,21 @@ use autobatch_ir::plan::{Plan, StoreId, Verified};
 use autobatch_ir::{ParamId, Weights};
 use autobatch_models::catalogue::ENTRIES;
 use autobatch_nn::optim::{Adam, Optimize};
-use autobatch_runtime_wgpu::{Bound, Budget, GpuError, Next, Options, Player, Trained};
+use autobatch_runtime_wgpu::{Bound, Budget, Executor, GpuError, Next, Options, Trained};
 use std::sync::Arc;
 use std::task::Poll;
 
 #[test]
-fn commands_written_ahead_play_what_is_bound_now_whatever_came_between() {
-    let Some(mut played) = player(Options::default()) else { return };
+fn commands_written_ahead_execute_what_is_bound_now_whatever_came_between() {
+    let Some(mut executed) = executor(Options::default()) else { return };
     let (graph, losses) = graph(&ENTRIES[0]);
     let (plan, mut weights) = (training(&graph, &losses), weights(&graph));
     let (between, values) = cells(3, 8);
-    let made = |player: &mut Player, weights: &Weights, bound: Bound<'_>| -> (Vec<u32>, Vec<_>) {
-        player.play(&plan, weights, bound).expect("plays");
-        let losses = player.output(0).iter().map(|x| x.to_bits()).collect();
+    let made = |executor: &mut Executor, weights: &Weights, bound: Bound<'_>| -> (Vec<u32>, Vec<_>) {
+        executor.execute(&plan, weights, bound).expect("executes");
+        let losses = executor.output(0).iter().map(|x| x.to_bits()).collect();
         let stores = 0..plan.stores.len() as u32;
-        (losses, stores.map(|at| player.gradient(StoreId(at)).expect("reads")).collect())
+        (losses, stores.map(|at| executor.gradient(StoreId(at)).expect("reads")).collect())
     };
     let mut floats = graph.bindings.floats.clone();
     for turn in 0..9 {
@@ -33,49 +33,49 @@ fn commands_written_ahead_play_what_is_bound_now_whatever_came_between() {
             weights.get_mut(ParamId::new(0)).iter_mut().for_each(|x| *x *= 0.5);
         }
         let bound = Bound { floats: &floats, ..bound(&graph, true) };
-        let mut alone = Player::new(Options::default()).expect("opens");
-        assert_eq!(made(&mut played, &weights, bound), made(&mut alone, &weights, bound), "{turn}");
+        let mut alone = Executor::new(Options::default()).expect("opens");
+        assert_eq!(made(&mut executed, &weights, bound), made(&mut alone, &weights, bound), "{turn}");
         if turn == 3 {
-            bits(&mut played, &between, &values);
+            bits(&mut executed, &between, &values);
         }
     }
 }
 
-/// A graph of so many cells, its plan, and the bits that a player of its own makes of it.
+/// A graph of so many cells, its plan, and the bits that an executor of its own makes of it.
 fn made(instances: u32) -> (GraphData, Arc<Verified<Plan>>, Vec<u32>) {
     let (graph, values) = cells(instances, 8);
     let plan = Arc::new(inferring(&graph, &values));
-    let mut alone = Player::new(Options::default()).expect("opens");
-    let found = played(&mut alone, (&graph, &plan), || Poll::Ready(None));
+    let mut alone = Executor::new(Options::default()).expect("opens");
+    let found = executed(&mut alone, (&graph, &plan), || Poll::Ready(None));
     (graph, plan, found)
 }
 
-fn played(
-    player: &mut Player,
+fn executed(
+    executor: &mut Executor,
     (graph, plan): (&GraphData, &Verified<Plan>),
     next: impl FnMut() -> Next,
 ) -> Vec<u32> {
     let weights = Weights::init(&graph.module, 3);
-    player.play_and_prepare(plan, &weights, bound(graph, false), next).expect("plays");
-    (0..plan.outputs.len()).flat_map(|at| player.output(at)).map(|x| x.to_bits()).collect()
+    executor.execute_and_prepare(plan, &weights, bound(graph, false), next).expect("executes");
+    (0..plan.outputs.len()).flat_map(|at| executor.output(at)).map(|x| x.to_bits()).collect()
 }
 
 #[test]
-fn a_plan_that_was_announced_is_brought_up_before_its_play_and_has_its_bits() {
-    let Some(mut player) = player(Options::default()) else { return };
+fn a_plan_that_was_announced_is_brought_up_before_its_run_and_has_its_bits() {
+    let Some(mut executor) = executor(Options::default()) else { return };
     let all = [made(40), made(3), made(17)];
     // The first has the most rows, so the others find room.
     for (turn, announced) in [(0, 1), (1, 2), (2, 2), (2, 0), (0, 2), (1, 0), (0, 0)] {
         let (graph, plan, expected) = &all[turn];
         let next = || Poll::Ready(Some(Arc::clone(&all[announced].1)));
-        assert_eq!(&played(&mut player, (graph, plan), next), expected, "{turn}, {announced}");
+        assert_eq!(&executed(&mut executor, (graph, plan), next), expected, "{turn}, {announced}");
     }
-    player.close();
+    executor.close();
     let mut next = Some(&all[1].1);
-    played(&mut player, (&all[0].0, &all[0].1), || Poll::Ready(next.take().cloned()));
+    executed(&mut executor, (&all[0].0, &all[0].1), || Poll::Ready(next.take().cloned()));
     let (graph, plan, expected) = &all[1];
-    assert_eq!(&played(&mut player, (graph, plan), || Poll::Ready(None)), expected);
-    let counters = player.counters();
+    assert_eq!(&executed(&mut executor, (graph, plan), || Poll::Ready(None)), expected);
+    let counters = executor.counters();
     let inputs = (u64::from(plan.words) + u64::from(plan.floats)) * 4;
     assert!(
         counters.uploaded < inputs + 4 * plan.tables.len() as u64 + 1024,
@@ -85,38 +85,38 @@ fn a_plan_that_was_announced_is_brought_up_before_its_play_and_has_its_bits() {
 }
 
 #[test]
-fn plans_that_take_turns_unannounced_have_their_commands_from_the_third_play_on() {
-    let Some(mut player) = player(Options::default()) else { return };
+fn plans_that_take_turns_unannounced_have_their_commands_from_the_third_run_on() {
+    let Some(mut executor) = executor(Options::default()) else { return };
     let all = [made(40), made(3), made(17)];
     for turn in 0..12 {
         let (graph, plan, expected) = &all[turn % 3];
-        assert_eq!(&played(&mut player, (graph, plan), || Poll::Ready(None)), expected, "{turn}");
-        assert_eq!(player.counters().was_written, turn >= 6, "{turn}");
+        assert_eq!(&executed(&mut executor, (graph, plan), || Poll::Ready(None)), expected, "{turn}");
+        assert_eq!(executor.counters().was_written, turn >= 6, "{turn}");
     }
     // Where memory grows, commands name buffers that are gone.
     let (graph, plan, expected) = made(4000);
-    assert_eq!(played(&mut player, (&graph, &plan), || Poll::Ready(None)), expected);
+    assert_eq!(executed(&mut executor, (&graph, &plan), || Poll::Ready(None)), expected);
     for (turn, was_written) in [(0, false), (1, false), (0, true), (1, true)] {
         let (graph, plan, expected) = &all[turn];
-        assert_eq!(&played(&mut player, (graph, plan), || Poll::Ready(None)), expected);
-        assert_eq!(player.counters().was_written, was_written);
+        assert_eq!(&executed(&mut executor, (graph, plan), || Poll::Ready(None)), expected);
+        assert_eq!(executor.counters().was_written, was_written);
     }
 }
 
 #[test]
 fn a_plan_that_is_trained_over_and_over_has_its_commands_and_the_bits_of_one_that_is_new() {
-    let Some(mut kept) = player(exact()) else { return };
-    let mut anew = Player::new(exact()).expect("opens");
+    let Some(mut kept) = executor(exact()) else { return };
+    let mut anew = Executor::new(exact()).expect("opens");
     let mut labs = [Lab::new(Adam::new(0.01)), Lab::new(Adam::new(0.01))];
     let (graph, plan) = labs[0].graph(&[1, 2, 3, 2, 899]);
     for step in 0..5 {
         // A plan is known by its identity, and one that is verified again has another.
         let new = plan.clone().into_inner().verify().expect("verifies");
-        for (player, lab, plan) in [(&mut kept, 0, &plan), (&mut anew, 1, &new)] {
+        for (executor, lab, plan) in [(&mut kept, 0, &plan), (&mut anew, 1, &new)] {
             let (update, floats) = (labs[lab].plan().clone(), labs[lab].floats());
             let Lab { weights, states, .. } = &mut labs[lab];
-            player.play(plan, weights, bound(&graph, false)).expect("plays");
-            player.update(&update, &mut Trained { weights, states }, &floats).expect("updates");
+            executor.execute(plan, weights, bound(&graph, false)).expect("executes");
+            executor.update(&update, &mut Trained { weights, states }, &floats).expect("updates");
         }
         assert_eq!(kept.counters().was_written, step >= 2, "{step}");
         assert!(!anew.counters().was_written, "{step}");
@@ -126,7 +126,7 @@ fn a_plan_that_is_trained_over_and_over_has_its_commands_and_the_bits_of_one_tha
 
 #[test]
 fn whoever_knows_late_or_never_is_asked_until_the_device_is_done() {
-    let Some(mut player) = player(Options::default()) else { return };
+    let Some(mut executor) = executor(Options::default()) else { return };
     let all = [made(40), made(3)];
     for late in [1, 3, u32::MAX] {
         let mut asked = 0;
@@ -137,58 +137,60 @@ fn whoever_knows_late_or_never_is_asked_until_the_device_is_done() {
                 false => Poll::Pending,
             }
         };
-        assert_eq!(played(&mut player, (&all[0].0, &all[0].1), next), all[0].2);
+        assert_eq!(executed(&mut executor, (&all[0].0, &all[0].1), next), all[0].2);
         assert!(asked > 0);
-        assert_eq!(played(&mut player, (&all[1].0, &all[1].1), || Poll::Ready(None)), all[1].2);
+        assert_eq!(executed(&mut executor, (&all[1].0, &all[1].1), || Poll::Ready(None)), all[1].2);
     }
 }
 
 #[test]
-fn an_announced_plan_that_cannot_be_played_is_said_by_its_own_play() {
+fn an_announced_plan_that_cannot_be_executed_is_said_by_its_own_run() {
     let options =
         Options { budget: Budget { memory: Some(300 << 10), ..Budget::default() }, ..Options::default() };
-    let Some(mut player) = player(options) else { return };
+    let Some(mut executor) = executor(options) else { return };
     let (small, large) = (made(3), made(4000));
     for _ in 0..2 {
         let next = || Poll::Ready(Some(Arc::clone(&large.1)));
-        assert_eq!(played(&mut player, (&small.0, &small.1), next), small.2);
+        assert_eq!(executed(&mut executor, (&small.0, &small.1), next), small.2);
         let weights = Weights::init(&large.0.module, 3);
-        let error = player.play(&large.1, &weights, bound(&large.0, false)).expect_err("does not fit");
+        let error = executor.execute(&large.1, &weights, bound(&large.0, false)).expect_err("does not fit");
         assert!(matches!(error, GpuError::Memory { .. }), "{error:?}");
     }
 }
 
 #[test]
 fn training_has_the_bits_of_plans_that_were_not_announced() {
-    let Some(mut told) = player(exact()) else { return };
-    let mut untold = Player::new(exact()).expect("opens");
+    let Some(mut told) = executor(exact()) else { return };
+    let mut untold = Executor::new(exact()).expect("opens");
     // The last is the first once more, as a cache gives it; one needs more memory than there is then.
     let minibatches: [&[u32]; 6] =
         [&[1, 2, 3, 2, 899], &[0, 64, 2], &[5], &[7; 300], &[3, 3], &[1, 2, 3, 2, 899]];
-    let mut labs = [Lab::new(Adam::new(0.01).touched_rows()), Lab::new(Adam::new(0.01).touched_rows())];
+    let mut labs = [Lab::new(Adam::new(0.01).sparse_rows()), Lab::new(Adam::new(0.01).sparse_rows())];
     let plans = minibatches.map(|words| labs[0].graph(words)).map(|(graph, plan)| (graph, Arc::new(plan)));
     let order = [0, 1, 2, 3, 4, 4, 0];
     for (at, &number) in order.iter().enumerate() {
         let (graph, plan) = &plans[number];
-        for (player, lab, is_told) in [(&mut told, 0, true), (&mut untold, 1, false)] {
+        for (executor, lab, is_told) in [(&mut told, 0, true), (&mut untold, 1, false)] {
             let (update, floats) = (labs[lab].plan().clone(), labs[lab].floats());
             let Lab { weights, states, .. } = &mut labs[lab];
             let follows = order.get(at + 1).filter(|_| is_told).map(|&next| Arc::clone(&plans[next].1));
             let next = || Poll::Ready(follows.clone());
-            player.play_and_prepare(plan, weights, bound(graph, false), next).expect("plays");
+            executor.execute_and_prepare(plan, weights, bound(graph, false), next).expect("executes");
             let mut trained = Trained { weights, states };
-            player.update(&update, &mut trained, &floats).expect("updates");
+            executor.update(&update, &mut trained, &floats).expect("updates");
         }
         let tables = [labs[0].table(&told), labs[1].table(&untold)];
         assert_eq!(tables[0], tables[1], "minibatch {number}");
     }
     // Sums of gradients begin with what was saved, so no commands that were written ahead are taken.
-    for (player, lab, is_told) in [(&mut told, 0, true), (&mut untold, 1, false)] {
+    for (executor, lab, is_told) in [(&mut told, 0, true), (&mut untold, 1, false)] {
         for (at, keep) in [(1, false), (2, true), (4, true)] {
-            player.set_keep_gradients(keep);
+            executor.set_accumulate_gradients(keep);
             let (graph, plan) = &plans[at];
             let next = || Poll::Ready(is_told.then(|| Arc::clone(&plans[at.max(2)].1)));
-            player.play_and_prepare(plan, &labs[lab].weights, bound(graph, false), next).expect("plays");
+            executor
+                .execute_and_prepare(plan, &labs[lab].weights, bound(graph, false), next)
+                .expect("executes");
         }
     }
     let (_, plan) = &plans[4];
@@ -199,40 +201,40 @@ fn training_has_the_bits_of_plans_that_were_not_announced() {
 }
 
 #[test]
-fn a_plan_without_steps_is_played_and_announced_like_any_other() {
-    let Some(mut player) = player(Options::default()) else { return };
+fn a_plan_without_steps_is_executed_and_announced_like_any_other() {
+    let Some(mut executor) = executor(Options::default()) else { return };
     let graph = Graph::new(&ModuleBuilder::new("nothing").build().expect("sound")).finish().expect("sound");
     let text = r#"
         autobatch plan 1 module "nothing" structure 0x00000000000000000000000000000001 mode infer
         bind words 0 floats 0
-        certificate batches 0 bound 0 | rows copied 0 tabled 0 direct 0 | slabs 0 bytes
+        certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes
     "#;
     let nothing = Arc::new(Plan::from_text(text).expect("parses").verify().expect("verifies"));
     let cells = made(3);
     for _ in 0..2 {
         let next = || Poll::Ready(Some(Arc::clone(&cells.1)));
-        assert!(played(&mut player, (&graph, &nothing), next).is_empty());
+        assert!(executed(&mut executor, (&graph, &nothing), next).is_empty());
         let next = || Poll::Ready(Some(Arc::clone(&nothing)));
-        assert_eq!(played(&mut player, (&cells.0, &cells.1), next), cells.2);
+        assert_eq!(executed(&mut executor, (&cells.0, &cells.1), next), cells.2);
     }
 }
 
 #[test]
-fn a_device_that_is_lost_while_a_plan_is_announced_is_an_error_and_both_plans_play_again() {
-    let Some(mut player) = player(Options::default()) else { return };
+fn a_device_that_is_lost_while_a_plan_is_announced_is_an_error_and_both_plans_execute_again() {
+    let Some(mut executor) = executor(Options::default()) else { return };
     let all = [made(40), made(3)];
     for announced in [0, 1] {
-        let gpu = player.gpu().expect("open").clone();
+        let gpu = executor.gpu().expect("open").clone();
         let next = || {
             gpu.destroy();
             Poll::Ready(Some(Arc::clone(&all[announced].1)))
         };
         let (graph, plan, expected) = &all[0];
         let weights = Weights::init(&graph.module, 3);
-        let error = player.play_and_prepare(plan, &weights, bound(graph, false), next);
+        let error = executor.execute_and_prepare(plan, &weights, bound(graph, false), next);
         assert!(matches!(error, Err(GpuError::Lost { .. })), "{error:?}");
-        assert!(player.gpu().is_none());
-        assert_eq!(&played(&mut player, (graph, plan), || Poll::Ready(None)), expected);
-        assert_eq!(played(&mut player, (&all[1].0, &all[1].1), || Poll::Ready(None)), all[1].2);
+        assert!(executor.gpu().is_none());
+        assert_eq!(&executed(&mut executor, (graph, plan), || Poll::Ready(None)), expected);
+        assert_eq!(executed(&mut executor, (&all[1].0, &all[1].1), || Poll::Ready(None)), all[1].2);
     }
 }

@@ -1,7 +1,7 @@
 //! Layers of attention and encoders of them, over sequences of unequal length: values and gradients.
 
 use crate::agreement::{EXACT, agrees};
-use crate::common::{exact, player, weights};
+use crate::common::{exact, executor, weights};
 use crate::gradients::{plan, same_as_naive};
 use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::module::ModuleBuilder;
@@ -9,9 +9,9 @@ use autobatch_nn::{
     AdditiveAttention, DotAttention, MultiHeadAttention, MultiHeadOptions, Positions, TransformerEncoder,
     TransformerOptions,
 };
-use autobatch_runtime_wgpu::{Options, Player};
-use autobatch_tests::random::Rng;
-use autobatch_tests::trials::trials;
+use autobatch_runtime_wgpu::{Executor, Options};
+use autobatch_testing::random::Rng;
+use autobatch_testing::trials::trials;
 
 /// Emits a model's instances, which a random number decides.
 type Emit = fn(&mut Rng) -> GraphData;
@@ -125,8 +125,8 @@ fn encoders(rng: &mut Rng) -> GraphData {
 }
 
 fn every(name: &str, emit: Emit) {
-    let Some(mut close) = player(exact()) else { return };
-    let mut native = Player::new(Options::default()).expect("opens");
+    let Some(mut close) = executor(exact()) else { return };
+    let mut native = Executor::new(Options::default()).expect("opens");
     for seed in 0..trials(5, 60) {
         let graph = emit(&mut Rng::new(seed));
         let told = |error: String| panic!("{name}, seed {seed}: {error}");
@@ -135,8 +135,8 @@ fn every(name: &str, emit: Emit) {
         }
         let plan = plan(&graph).unwrap_or_else(|error| panic!("{name}, seed {seed}: {error}"));
         let plan = plan.expect("there are losses");
-        for player in [&mut close, &mut native] {
-            same_as_naive(player, &plan, &graph, &weights(&graph)).unwrap_or_else(told);
+        for executor in [&mut close, &mut native] {
+            same_as_naive(executor, &plan, &graph, &weights(&graph)).unwrap_or_else(told);
         }
     }
 }

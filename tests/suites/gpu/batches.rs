@@ -1,6 +1,6 @@
-//! On one device the bits of a row do not depend on its batch, whichever kernel plays the batch.
+//! On one device the bits of a row do not depend on its batch, whichever kernel executes the batch.
 
-use crate::common::{bound, inferring, player, skipped, training, weights};
+use crate::common::{bound, executor, inferring, skipped, training, weights};
 use crate::models;
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData};
@@ -10,7 +10,7 @@ use autobatch_ir::plan::StoreId;
 use autobatch_ir::types::f32;
 use autobatch_models::catalogue::ENTRIES;
 use autobatch_runtime_wgpu::compile::compile;
-use autobatch_runtime_wgpu::{Options, Player};
+use autobatch_runtime_wgpu::{Executor, Options};
 use autobatch_shaders::{Joins, Numbers};
 
 /// So many equal cells with different inputs; those of the first are always the same.
@@ -37,24 +37,24 @@ pub(crate) fn cells(instances: u32, width: usize) -> (GraphData, Vec<ValueId>) {
 }
 
 /// The bits of every value.
-pub(crate) fn bits(player: &mut Player, graph: &GraphData, wanted: &[ValueId]) -> Vec<Vec<u32>> {
+pub(crate) fn bits(executor: &mut Executor, graph: &GraphData, wanted: &[ValueId]) -> Vec<Vec<u32>> {
     let weights = Weights::init(&graph.module, 3);
     let plan = inferring(graph, wanted);
-    player.play(&plan, &weights, bound(graph, false)).expect("plays");
+    executor.execute(&plan, &weights, bound(graph, false)).expect("executes");
     let first = plan.outputs.len() - wanted.len();
-    (0..wanted.len()).map(|at| player.output(first + at).iter().map(|x| x.to_bits()).collect()).collect()
+    (0..wanted.len()).map(|at| executor.output(first + at).iter().map(|x| x.to_bits()).collect()).collect()
 }
 
 #[test]
 fn a_row_has_the_same_bits_in_a_batch_of_any_size() {
-    let Some(mut player) = player(Options::default()) else { return };
+    let Some(mut executor) = executor(Options::default()) else { return };
     for width in [5, 70] {
         let (graph, values) = cells(1, width);
-        let alone = bits(&mut player, &graph, &values)[0].clone();
-        // Fifteen rows are played a thread an element, the others in tiles of 16, 64 and 128 rows.
+        let alone = bits(&mut executor, &graph, &values)[0].clone();
+        // Fifteen rows are executed a thread an element, the others in tiles of 16, 64 and 128 rows.
         for instances in [2, 15, 17, 70, 1030] {
             let (graph, values) = cells(instances, width);
-            let together = bits(&mut player, &graph, &values);
+            let together = bits(&mut executor, &graph, &values);
             assert_eq!(together[0], alone, "width {width}, {instances} instances");
         }
     }
@@ -62,12 +62,12 @@ fn a_row_has_the_same_bits_in_a_batch_of_any_size() {
 
 #[test]
 fn rows_of_a_step_of_more_groups_than_a_dimension_holds_have_the_bits_of_one_alone() {
-    let Some(mut player) = player(Options::default()) else { return };
+    let Some(mut executor) = executor(Options::default()) else { return };
     let mut m = ModuleBuilder::new("many");
     let w = m.param("w", [2, 3], Init::Glorot(1.0));
     let cell = m.cell("cell", [f32([2])], |g, [x]| [g.affine([x], w, None).softmax()]);
     let module = m.build().expect("sound");
-    let rows = |count: u32, player: &mut Player| {
+    let rows = |count: u32, executor: &mut Executor| {
         let g = Graph::new(&module);
         let mut values = Vec::new();
         for key in 0..count {
@@ -76,21 +76,21 @@ fn rows_of_a_step_of_more_groups_than_a_dimension_holds_have_the_bits_of_one_alo
             values.extend(y.id());
         }
         let graph = g.finish().expect("sound");
-        let compiled = compile(&inferring(&graph, &values), player.target().expect("open")).expect("fits");
+        let compiled = compile(&inferring(&graph, &values), executor.target().expect("open")).expect("fits");
         let down = compiled.dispatches.iter().map(|dispatch| dispatch.groups[1]).max();
-        (down, bits(player, &graph, &values))
+        (down, bits(executor, &graph, &values))
     };
-    let (few, alone) = rows(7, &mut player);
+    let (few, alone) = rows(7, &mut executor);
     // A softmax takes sixteen threads a row, so a group of 64 has four.
-    let (many, together) = rows(263_000, &mut player);
+    let (many, together) = rows(263_000, &mut executor);
     assert!(few == Some(1) && many > Some(1), "{few:?} {many:?}");
     assert!(together.iter().zip(alone.iter().cycle()).all(|(found, expected)| found == expected));
 }
 
 #[test]
 fn rows_have_the_same_bits_whether_lanes_meet_in_subgroups_or_in_memory() {
-    let Some(mut near) = player(Options::default()) else { return };
-    let Some(mut far) = player(Options { subgroups: false, ..Options::default() }) else { return };
+    let Some(mut near) = executor(Options::default()) else { return };
+    let Some(mut far) = executor(Options { subgroups: false, ..Options::default() }) else { return };
     assert_eq!(far.gpu().expect("open").joins(), Joins::Memory);
     let gpu = near.gpu().expect("open");
     if gpu.joins() == Joins::Memory {
@@ -132,8 +132,8 @@ fn rows_have_the_same_bits_whether_lanes_meet_in_subgroups_or_in_memory() {
 
 #[test]
 fn numbers_among_the_commands_give_the_bits_of_numbers_that_are_bound() {
-    let Some(mut among) = player(Options::default()) else { return };
-    let Some(mut bound_anew) = player(Options { immediates: false, ..Options::default() }) else { return };
+    let Some(mut among) = executor(Options::default()) else { return };
+    let Some(mut bound_anew) = executor(Options { immediates: false, ..Options::default() }) else { return };
     assert_eq!(bound_anew.gpu().expect("open").numbers(), Numbers::Uniform);
     let gpu = among.gpu().expect("open");
     if gpu.numbers() == Numbers::Uniform {
@@ -146,12 +146,12 @@ fn numbers_among_the_commands_give_the_bits_of_numbers_that_are_bound() {
     for entry in ENTRIES.iter().filter(|entry| ["d", "sst"].contains(&entry.name)) {
         let (graph, losses) = models::graph(entry);
         let (plan, weights) = (training(&graph, &losses), weights(&graph));
-        let gradients = |player: &mut Player| -> Vec<Option<Vec<f32>>> {
-            // The second play finds all there, and must say the same.
+        let gradients = |executor: &mut Executor| -> Vec<Option<Vec<f32>>> {
+            // The second run finds all there, and must say the same.
             for _ in 0..2 {
-                player.play(&plan, &weights, bound(&graph, true)).expect("plays");
+                executor.execute(&plan, &weights, bound(&graph, true)).expect("executes");
             }
-            (0..plan.stores.len() as u32).map(|at| player.gradient(StoreId(at)).expect("reads")).collect()
+            (0..plan.stores.len() as u32).map(|at| executor.gradient(StoreId(at)).expect("reads")).collect()
         };
         let (expected, found) = (gradients(&mut among), gradients(&mut bound_anew));
         assert!(expected.iter().flatten().count() > 2, "{}", entry.name);
@@ -161,8 +161,8 @@ fn numbers_among_the_commands_give_the_bits_of_numbers_that_are_bound() {
 
 #[test]
 fn one_cut_for_all_rows_gives_the_bits_of_many() {
-    let Some(mut one) = player(Options { strict: true, ..Options::default() }) else { return };
-    let Some(mut many) = player(Options::default()) else { return };
+    let Some(mut one) = executor(Options { strict: true, ..Options::default() }) else { return };
+    let Some(mut many) = executor(Options::default()) else { return };
     for instances in [1, 20, 70] {
         let (graph, values) = cells(instances, 21);
         assert_eq!(bits(&mut one, &graph, &values), bits(&mut many, &graph, &values), "{instances}");
@@ -170,20 +170,20 @@ fn one_cut_for_all_rows_gives_the_bits_of_many() {
 }
 
 #[test]
-fn playing_twice_gives_the_same_bits_and_uploads_no_parameters() {
-    let Some(mut player) = player(Options::default()) else { return };
+fn executing_twice_gives_the_same_bits_and_uploads_no_parameters() {
+    let Some(mut executor) = executor(Options::default()) else { return };
     let (graph, values) = cells(9, 6);
     let weights = Weights::init(&graph.module, 3);
     let plan = inferring(&graph, &values);
     let mut seen: Vec<Vec<u32>> = Vec::new();
     for turn in 0..2 {
-        player.play(&plan, &weights, bound(&graph, false)).expect("plays");
-        let counters = player.counters().clone();
+        executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+        let counters = executor.counters().clone();
         assert_eq!(counters.submissions, 1, "a plan is one submission");
         assert_eq!(counters.parameters > 0, turn == 0, "parameters go up once");
         assert_eq!(counters.pipelines > 0, turn == 0, "pipelines are made once");
         assert_eq!(counters.read, values.len() as u64 * 6 * 4, "outputs alone come back");
-        seen.push(player.output(0).iter().map(|x| x.to_bits()).collect());
+        seen.push(executor.output(0).iter().map(|x| x.to_bits()).collect());
     }
     assert_eq!(seen[0], seen[1]);
 }

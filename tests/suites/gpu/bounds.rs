@@ -1,12 +1,13 @@
 //! How far every op may be off on a device, against the definition's bits.
 
-use crate::common::{bound, exact, inferring, player};
+use crate::common::{bound, exact, executor, inferring};
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ParamId;
 use autobatch_ir::module::ModuleBuilder;
-use autobatch_ir::{Value, Weights, reference};
-use autobatch_runtime_wgpu::{Arithmetic, Options, Player};
-use autobatch_tests::op_table::{self, Evaluate, Kind};
+use autobatch_ir::{Value, Weights};
+use autobatch_oracle::reference;
+use autobatch_runtime_wgpu::{Arithmetic, Executor, Options};
+use autobatch_testing::op_table::{self, Evaluate, Kind};
 use std::cell::RefCell;
 
 /// Elementwise functions, their operands' range, and units in the last place that native and exact
@@ -45,7 +46,7 @@ fn apart(a: f32, b: f32) -> u32 {
     if (tiny(a) && tiny(b)) || (a.is_nan() && b.is_nan()) { 0 } else { order(a).abs_diff(order(b)) }
 }
 
-fn worst(player: &mut Player, (_, range, _, _, function): Row) -> (u32, f32) {
+fn worst(executor: &mut Executor, (_, range, _, _, function): Row) -> (u32, f32) {
     let module = ModuleBuilder::new("one").build().expect("sound");
     let graph = Graph::new(&module);
     graph.instance(1);
@@ -61,19 +62,19 @@ fn worst(player: &mut Player, (_, range, _, _, function): Row) -> (u32, f32) {
     let graph = graph.finish().expect("sound");
     let weights = Weights::init(&graph.module, 0);
     let plan = inferring(&graph, &wanted);
-    player.play(&plan, &weights, bound(&graph, false)).expect("plays");
+    executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
     let run = reference::forward::<f32>(&graph, &weights, reference::Noise::Off).expect("sound");
     let expected = run.floats(wanted[0]).expect("floats");
-    let found = player.output(plan.outputs.len() - 1);
+    let found = executor.output(plan.outputs.len() - 1);
     let off = found.iter().zip(expected).zip(&inputs).map(|((&a, &b), &x)| (apart(a, b), x));
     off.fold((0, 0.0), |worst, this| if this.0 > worst.0 { this } else { worst })
 }
 
 fn within(options: Options, allowed: fn(&Row) -> u32) {
-    let Some(mut player) = player(options) else { return };
+    let Some(mut executor) = executor(options) else { return };
     let mut off = Vec::new();
     for row in ROWS {
-        let (units, at) = worst(&mut player, row);
+        let (units, at) = worst(&mut executor, row);
         if units > allowed(&row) {
             off.push(format!("{}: {units} units at {at}, expected {} at most", row.0, allowed(&row)));
         }
@@ -94,7 +95,7 @@ fn elementwise_functions_are_within_their_bounds_on_exact_arithmetic() {
 #[test]
 fn targets_that_are_no_numbers_make_losses_that_are_none() {
     for options in [Options::default(), exact()] {
-        let Some(mut player) = player(options) else { return };
+        let Some(mut executor) = executor(options) else { return };
         let graph = Graph::new(&ModuleBuilder::new("losses").build().expect("sound"));
         graph.instance(1);
         let (x, target) = (graph.input(&[0.5, -1.0, 2.0]), graph.input(&[0.25, f32::NAN, 0.0]));
@@ -103,14 +104,14 @@ fn targets_that_are_no_numbers_make_losses_that_are_none() {
         }
         let graph = graph.finish().expect("sound");
         let plan = inferring(&graph, &[]);
-        player.play(&plan, &Weights::init(&graph.module, 0), bound(&graph, false)).expect("plays");
+        executor.execute(&plan, &Weights::init(&graph.module, 0), bound(&graph, false)).expect("executes");
         for (number, output) in plan.outputs.iter().enumerate() {
-            assert!(player.output(number)[0].is_nan(), "{}: {:?}", output.name, player.output(number));
+            assert!(executor.output(number)[0].is_nan(), "{}: {:?}", output.name, executor.output(number));
         }
     }
 }
 
-struct OnGpu(RefCell<Player>);
+struct OnGpu(RefCell<Executor>);
 
 impl Evaluate for OnGpu {
     fn run(&self, graph: &GraphData, params: &[Vec<f64>]) -> Vec<Vec<f64>> {
@@ -120,8 +121,8 @@ impl Evaluate for OnGpu {
             weights.get_mut(ParamId::new(number)).copy_from_slice(&values);
         }
         let plan = inferring(graph, &[]);
-        let mut player = self.0.borrow_mut();
-        player.play(&plan, &weights, bound(graph, false)).expect("plays");
+        let mut executor = self.0.borrow_mut();
+        executor.execute(&plan, &weights, bound(graph, false)).expect("executes");
         let number = |word: f32, float: bool, signed: bool| match (float, signed) {
             (true, _) => f64::from(word),
             (false, true) => f64::from(word.to_bits() as i32),
@@ -130,7 +131,7 @@ impl Evaluate for OnGpu {
         let output = |(at, output): (usize, &autobatch_ir::plan::PlanOutput)| {
             let dtype = plan.field(output.field).ty.dtype;
             let (float, signed) = (dtype == autobatch_ir::DType::F32, dtype == autobatch_ir::DType::I32);
-            player.output(at).iter().map(|&word| number(word, float, signed)).collect()
+            executor.output(at).iter().map(|&word| number(word, float, signed)).collect()
         };
         plan.outputs.iter().enumerate().map(output).collect()
     }
@@ -138,9 +139,9 @@ impl Evaluate for OnGpu {
 
 #[test]
 fn every_op_gives_the_numbers_of_its_entry() {
-    let Some(player) = player(Options::default()) else { return };
-    let player = OnGpu(RefCell::new(player));
-    let check = |&kind: &Kind| op_table::check_numbers(kind, &player, 2e-5).err();
+    let Some(executor) = executor(Options::default()) else { return };
+    let executor = OnGpu(RefCell::new(executor));
+    let check = |&kind: &Kind| op_table::check_numbers(kind, &executor, 2e-5).err();
     let failures: Vec<String> = Kind::ALL.iter().filter_map(check).collect();
     assert!(failures.is_empty(), "{} entries fail:\n{}", failures.len(), failures.join("\n"));
 }

@@ -6,17 +6,17 @@ use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_planner::{Gradients, Planner, Request};
-use autobatch_runtime_wgpu::{Arithmetic, Bound, GpuError, Options, Player};
+use autobatch_runtime_wgpu::{Arithmetic, Bound, Executor, GpuError, Options};
 
 /// The seed and step that noise is drawn with.
 pub(crate) const SEED: u64 = 7;
 /// See [`SEED`].
 pub(crate) const STEP: u64 = 3;
 
-/// A player, or nothing where there is no adapter and none is required.
-pub(crate) fn player(options: Options) -> Option<Player> {
-    match Player::new(options) {
-        Ok(player) => Some(player),
+/// An executor, or nothing where there is no adapter and none is required.
+pub(crate) fn executor(options: Options) -> Option<Executor> {
+    match Executor::new(options) {
+        Ok(executor) => Some(executor),
         Err(error @ GpuError::NoAdapter { .. }) => {
             let required = std::env::var_os("AUTOBATCH_REQUIRE_GPU").is_some_and(|value| value == "1");
             assert!(!required, "AUTOBATCH_REQUIRE_GPU is 1: {error}");

@@ -1,7 +1,7 @@
-//! Sizes at the edge: arrays that end where a binding ends, plans with nothing to play or to give, steps of no row and of many.
+//! Sizes at the edge: arrays that end where a binding ends, plans with nothing to execute or to give, steps of no row and of many.
 
 use crate::batches::{bits, cells};
-use crate::common::{inferring, player, training, weights};
+use crate::common::{executor, inferring, training, weights};
 use crate::gradients::same_as_naive;
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData};
@@ -11,14 +11,14 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{FieldId, Plan};
 use autobatch_ir::types::f32;
 use autobatch_runtime_wgpu::compile::compile;
-use autobatch_runtime_wgpu::{Bound, Budget, GpuError, Options, Player};
+use autobatch_runtime_wgpu::{Bound, Budget, Executor, GpuError, Options};
 
 /// Bytes of the smallest binding that these tests ask for, and its words.
 const BINDING: u64 = 16 << 10;
 const WORDS: u64 = BINDING / 4;
 
-fn narrow() -> Option<Player> {
-    player(Options { budget: Budget { binding: Some(BINDING), ..Budget::default() }, ..Options::default() })
+fn narrow() -> Option<Executor> {
+    executor(Options { budget: Budget { binding: Some(BINDING), ..Budget::default() }, ..Options::default() })
 }
 
 /// A row and single numbers, each computed from an input.
@@ -36,7 +36,7 @@ fn rows(width: usize, singles: usize) -> (GraphData, Vec<ValueId>) {
 
 #[test]
 fn rows_that_end_with_a_binding_or_a_word_beside_are_those_of_a_roomy_device() {
-    let (Some(mut roomy), Some(mut narrow)) = (player(Options::default()), narrow()) else { return };
+    let (Some(mut roomy), Some(mut narrow)) = (executor(Options::default()), narrow()) else { return };
     let target = narrow.target().expect("open");
     let total = |width: usize, singles: usize| {
         let (graph, wanted) = rows(width, singles);
@@ -67,7 +67,7 @@ fn rows_that_end_with_a_binding_or_a_word_beside_are_those_of_a_roomy_device() {
 
 #[test]
 fn parameters_that_end_with_a_binding_or_beside_are_those_of_a_roomy_device() {
-    let (Some(mut roomy), Some(mut narrow)) = (player(Options::default()), narrow()) else { return };
+    let (Some(mut roomy), Some(mut narrow)) = (executor(Options::default()), narrow()) else { return };
     for elements in [WORDS - 4, WORDS - 1, WORDS, WORDS + 1, 2 * WORDS - 1, 2 * WORDS, 2 * WORDS + 1] {
         let elements = elements as usize;
         let mut m = ModuleBuilder::new("weights");
@@ -96,8 +96,8 @@ fn parameters_that_end_with_a_binding_or_beside_are_those_of_a_roomy_device() {
 }
 
 #[test]
-fn tables_as_long_as_a_binding_are_played_and_longer_ones_are_refused() {
-    let (Some(mut roomy), Some(mut narrow)) = (player(Options::default()), narrow()) else { return };
+fn tables_as_long_as_a_binding_are_executed_and_longer_ones_are_refused() {
+    let (Some(mut roomy), Some(mut narrow)) = (executor(Options::default()), narrow()) else { return };
     let target = narrow.target().expect("open");
     let mut m = ModuleBuilder::new("tables");
     let module = m.cell("sum", [f32([1]), f32([1])], |_, [x, y]| [x + y]);
@@ -140,8 +140,8 @@ fn tables_as_long_as_a_binding_are_played_and_longer_ones_are_refused() {
 }
 
 #[test]
-fn plans_with_nothing_to_play_or_nothing_to_give_are_played() {
-    let Some(mut player) = player(Options::default()) else { return };
+fn plans_with_nothing_to_execute_or_nothing_to_give_are_executed() {
+    let Some(mut executor) = executor(Options::default()) else { return };
     let mut m = ModuleBuilder::new("nothing");
     m.param("w", [4, 4], Init::Glorot(1.0));
     let module = m.build().expect("sound");
@@ -151,16 +151,16 @@ fn plans_with_nothing_to_play_or_nothing_to_give_are_played() {
         let plan = format!("{head}\n    bind words 0 floats 0\n    {rest}\n");
         Plan::from_text(&plan).expect("parses").verify()
     };
-    let certificate = "certificate batches 0 bound 0 | rows copied 0 tabled 0 direct 0 | slabs 0 bytes";
+    let certificate = "certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes";
     let slab = "slab s0 value {v: f32[2]} x0\n";
     let weights = Weights::init(&module, 1);
     let bound = |floats| Bound { words: &[], floats, noise: Noise::Off };
     for rest in [certificate.to_owned(), format!("{slab}{certificate}")] {
         let plan = text(&rest).unwrap_or_else(|errors| panic!("{rest}: {errors}"));
         for _ in 0..3 {
-            player.play(&plan, &weights, bound(&[])).expect("plays");
-            assert_eq!((player.counters().dispatches, plan.outputs.len()), (0, 0));
-            assert_eq!(player.row(&plan, FieldId(0), 0).expect("reads"), None);
+            executor.execute(&plan, &weights, bound(&[])).expect("executes");
+            assert_eq!((executor.counters().dispatches, plan.outputs.len()), (0, 0));
+            assert_eq!(executor.row(&plan, FieldId(0), 0).expect("reads"), None);
         }
     }
     let source = Graph::new(&module);
@@ -169,17 +169,17 @@ fn plans_with_nothing_to_play_or_nothing_to_give_are_played() {
     let graph = source.finish().expect("sound");
     let plan = inferring(&graph, &wanted);
     for turn in 0..3 {
-        player.play(&plan, &weights, bound(&graph.bindings.floats)).expect("plays");
-        assert_eq!(player.output(0), [3.0, 4.0], "{turn}");
+        executor.execute(&plan, &weights, bound(&graph.bindings.floats)).expect("executes");
+        assert_eq!(executor.output(0), [3.0, 4.0], "{turn}");
     }
-    // The player is as good as before.
+    // The executor is as good as before.
     let (graph, values) = cells(2, 4);
-    assert_eq!(bits(&mut player, &graph, &values)[0].len(), 4);
+    assert_eq!(bits(&mut executor, &graph, &values)[0].len(), 4);
 }
 
 #[test]
 fn steps_of_one_row_and_of_more_than_two_bytes_count_at_odd_widths_have_the_bits_of_one_alone() {
-    let Some(mut player) = player(Options::default()) else { return };
+    let Some(mut executor) = executor(Options::default()) else { return };
     for width in [1, 3, 5] {
         let mut m = ModuleBuilder::new("odd");
         let w = m.param("w", [width, width], Init::Glorot(1.0));
@@ -199,7 +199,7 @@ fn steps_of_one_row_and_of_more_than_two_bytes_count_at_odd_widths_have_the_bits
                 let results = g.call(cell, g.input(&input));
                 wanted.extend(results.iter().filter_map(|value| value.id()));
             }
-            bits(&mut player, &g.finish().expect("sound"), &wanted)
+            bits(&mut executor, &g.finish().expect("sound"), &wanted)
         };
         let (alone, few, many) = (of(1), of(5), of(65_537));
         assert_eq!(alone, few[..2], "width {width}");
@@ -209,8 +209,8 @@ fn steps_of_one_row_and_of_more_than_two_bytes_count_at_odd_widths_have_the_bits
 }
 
 #[test]
-fn budgets_of_nothing_and_of_everything_are_played_or_refused_with_what_to_do() {
-    let Some(mut roomy) = player(Options::default()) else { return };
+fn budgets_of_nothing_and_of_everything_are_executed_or_refused_with_what_to_do() {
+    let Some(mut roomy) = executor(Options::default()) else { return };
     let (graph, values) = cells(3, 6);
     let expected = bits(&mut roomy, &graph, &values);
     let plan = inferring(&graph, &values);
@@ -222,9 +222,10 @@ fn budgets_of_nothing_and_of_everything_are_played_or_refused_with_what_to_do() 
             for scratch in [None, Some(0), Some(5), Some(u64::MAX)] {
                 for memory in [None, Some(0), Some(u64::MAX)] {
                     let budget = Budget { binding, bindings, scratch, memory, ..Budget::default() };
-                    let mut player = Player::new(Options { budget, ..Options::default() }).expect("opens");
-                    match player.play(&plan, &weights, bound) {
-                        Ok(()) => assert_eq!(bits(&mut player, &graph, &values), expected, "{budget:?}"),
+                    let mut executor =
+                        Executor::new(Options { budget, ..Options::default() }).expect("opens");
+                    match executor.execute(&plan, &weights, bound) {
+                        Ok(()) => assert_eq!(bits(&mut executor, &graph, &values), expected, "{budget:?}"),
                         Err(error @ (GpuError::TooLarge { .. } | GpuError::Memory { .. })) => {
                             assert!(error.to_string().contains(';'), "{budget:?}: {error}");
                             refused += 1;

@@ -1,7 +1,7 @@
 //! Memory that the system does not give, in a process of its own that may have little.
 
 use crate::batches::{bits, cells};
-use crate::common::{bound, inferring, player, skipped};
+use crate::common::{bound, executor, inferring, skipped};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::Graph;
 use autobatch_ir::module::ModuleBuilder;
@@ -15,12 +15,12 @@ const LITTLE: &str = "AUTOBATCH_LITTLE_MEMORY";
 const ADDRESSES: u32 = 3 << 20;
 
 #[test]
-fn memory_that_the_system_refuses_is_an_error_and_the_player_plays_on() {
-    let Some(mut player) = player(Options::default()) else { return };
+fn memory_that_the_system_refuses_is_an_error_and_the_executor_executes_on() {
+    let Some(mut executor) = executor(Options::default()) else { return };
     if std::env::var_os(LITTLE).is_some() {
-        return refused(&mut player);
+        return refused(&mut executor);
     }
-    let is_software = player.gpu().is_some_and(|gpu| gpu.facts().kind == "software");
+    let is_software = executor.gpu().is_some_and(|gpu| gpu.facts().kind == "software");
     if !(cfg!(target_os = "linux") && is_software) {
         return skipped("only on Linux memory of a software adapter is that of the process");
     }
@@ -29,12 +29,12 @@ fn memory_that_the_system_refuses_is_an_error_and_the_player_plays_on() {
         .args(["-c", &format!("ulimit -v {ADDRESSES} && exec \"$0\" \"$@\"")])
         .arg(own)
         .args(["--exact", "--nocapture", "--test-threads", "1"])
-        .arg("exhausted::memory_that_the_system_refuses_is_an_error_and_the_player_plays_on")
+        .arg("exhausted::memory_that_the_system_refuses_is_an_error_and_the_executor_executes_on")
         .env(LITTLE, "1")
         .output()
         .expect("the test starts");
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    if output.status.code().is_none() && memory_is_a_file(&player) {
+    if output.status.code().is_none() && memory_is_a_file(&executor) {
         return skipped("the driver takes memory from a file and does not ask whether it can be mapped");
     }
     assert!(output.status.success() && said[0].contains("1 passed"), "{}\n{}", said[0], said[1]);
@@ -42,15 +42,15 @@ fn memory_that_the_system_refuses_is_an_error_and_the_player_plays_on() {
 
 /// Whether the driver is a Mesa that backs memory of a device by files, which a limit of addresses does not refuse:
 /// the process is killed where they are mapped, or where it asks for memory of its own.
-fn memory_is_a_file(player: &autobatch_runtime_wgpu::Player) -> bool {
-    let driver = player.gpu().map(|gpu| gpu.facts().driver.clone()).unwrap_or_default();
+fn memory_is_a_file(executor: &autobatch_runtime_wgpu::Executor) -> bool {
+    let driver = executor.gpu().map(|gpu| gpu.facts().driver.clone()).unwrap_or_default();
     let version = driver.split("Mesa ").nth(1).and_then(|rest| rest.split('.').next());
     version.and_then(|major| major.parse().ok()).is_some_and(|major: u32| major >= 24)
 }
 
-fn refused(player: &mut autobatch_runtime_wgpu::Player) {
+fn refused(executor: &mut autobatch_runtime_wgpu::Executor) {
     let (small, values) = cells(9, 6);
-    let before = bits(player, &small, &values);
+    let before = bits(executor, &small, &values);
     // Fourteen times three rows of 64 MB, more than there are addresses and less than bindings hold.
     let g = Graph::new(&ModuleBuilder::new("wide").build().expect("sound"));
     let mut wanted = Vec::new();
@@ -63,8 +63,8 @@ fn refused(player: &mut autobatch_runtime_wgpu::Player) {
     let graph = g.finish().expect("sound");
     let weights = Weights::init(&graph.module, 1);
     let plan = inferring(&graph, &wanted);
-    let error = player.play(&plan, &weights, bound(&graph, false)).expect_err("there is not so much");
+    let error = executor.execute(&plan, &weights, bound(&graph, false)).expect_err("there is not so much");
     assert!(matches!(error, GpuError::Memory { .. }), "{error:?}");
     assert!(error.to_string().contains("plan fewer instances at once"), "{error}");
-    assert_eq!(bits(player, &small, &values), before);
+    assert_eq!(bits(executor, &small, &values), before);
 }

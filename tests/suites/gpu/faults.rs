@@ -1,51 +1,51 @@
 //! A device that goes away in the middle of the work.
 
 use crate::batches::cells;
-use crate::common::{bound, inferring, player};
+use crate::common::{bound, executor, inferring};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::Graph;
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::{BindError, FieldId, Plan};
-use autobatch_ir::reference;
+use autobatch_oracle::reference;
 use autobatch_runtime_wgpu::{GpuError, Options};
 
 #[test]
-fn a_lost_device_is_an_error_and_the_next_play_opens_it_again() {
-    let Some(mut player) = player(Options::default()) else { return };
+fn a_lost_device_is_an_error_and_the_next_run_opens_it_again() {
+    let Some(mut executor) = executor(Options::default()) else { return };
     let (graph, values) = cells(9, 6);
     let weights = Weights::init(&graph.module, 3);
     let plan = inferring(&graph, &values);
-    player.play(&plan, &weights, bound(&graph, false)).expect("plays");
-    let before = player.output(0).to_vec();
-    player.gpu().expect("open").destroy();
-    let error = player.play(&plan, &weights, bound(&graph, false)).expect_err("the device is gone");
+    executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+    let before = executor.output(0).to_vec();
+    executor.gpu().expect("open").destroy();
+    let error = executor.execute(&plan, &weights, bound(&graph, false)).expect_err("the device is gone");
     assert!(matches!(error, GpuError::Lost { .. }), "{error:?}");
-    assert!(error.to_string().contains("play again"), "{error}");
-    assert!(player.gpu().is_none());
-    player.play(&plan, &weights, bound(&graph, false)).expect("plays on a new device");
-    assert_eq!(player.output(0), before, "with the parameters as they were given");
-    assert!(player.counters().parameters > 0, "which went up again");
+    assert!(error.to_string().contains("execute again"), "{error}");
+    assert!(executor.gpu().is_none());
+    executor.execute(&plan, &weights, bound(&graph, false)).expect("executes on a new device");
+    assert_eq!(executor.output(0), before, "with the parameters as they were given");
+    assert!(executor.counters().parameters > 0, "which went up again");
 }
 
 #[test]
 fn rows_of_a_device_that_was_opened_again_are_gone() {
-    let Some(mut player) = player(Options::default()) else { return };
+    let Some(mut executor) = executor(Options::default()) else { return };
     let (graph, values) = cells(2, 4);
     let weights = Weights::init(&graph.module, 3);
     let plan = inferring(&graph, &values);
-    player.play(&plan, &weights, bound(&graph, false)).expect("plays");
-    assert!(player.row(&plan, FieldId(0), 0).expect("reads").is_some());
-    player.close();
+    executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+    assert!(executor.row(&plan, FieldId(0), 0).expect("reads").is_some());
+    executor.close();
     for _ in 0..2 {
-        let error = player.row(&plan, FieldId(0), 0).expect_err("nothing was played there");
+        let error = executor.row(&plan, FieldId(0), 0).expect_err("nothing was executed there");
         assert!(matches!(error, GpuError::Lost { .. }), "{error:?}");
-        player.target().expect("opens");
+        executor.target().expect("opens");
     }
 }
 
 #[test]
-fn a_bound_truth_value_that_is_none_is_named_before_anything_is_played() {
-    let Some(mut player) = player(Options::default()) else { return };
+fn a_bound_truth_value_that_is_none_is_named_before_anything_is_executed() {
+    let Some(mut executor) = executor(Options::default()) else { return };
     let g = Graph::new(&ModuleBuilder::new("masks").build().expect("sound"));
     let wanted = [g.input(&[1.0, 2.0]).mask(&[true, false]).id().expect("sound")];
     let graph = g.finish().expect("sound");
@@ -53,15 +53,15 @@ fn a_bound_truth_value_that_is_none_is_named_before_anything_is_played() {
     let plan = inferring(&graph, &wanted);
     let mut numbers = bound(&graph, false);
     numbers.words = &[1, 2];
-    let error = player.play(&plan, &weights, numbers).expect_err("2 is no truth value");
+    let error = executor.execute(&plan, &weights, numbers).expect_err("2 is no truth value");
     assert!(matches!(error, GpuError::Bound(BindError::Truth { found: 2, word: 1, .. })), "{error:?}");
     numbers.words = &[0, 1];
-    player.play(&plan, &weights, numbers).expect("truth values");
+    executor.execute(&plan, &weights, numbers).expect("truth values");
 }
 
 #[test]
-fn an_index_out_of_range_is_named_before_anything_is_played() {
-    let Some(mut player) = player(Options::default()) else { return };
+fn an_index_out_of_range_is_named_before_anything_is_executed() {
+    let Some(mut executor) = executor(Options::default()) else { return };
     let mut m = ModuleBuilder::new("tables");
     let table = m.table("embed", [5, 3], Init::Uniform(1.0));
     let g = Graph::new(&m.build().expect("sound"));
@@ -75,19 +75,19 @@ fn an_index_out_of_range_is_named_before_anything_is_played() {
     words[0] = 5;
     let mut numbers = bound(&graph, false);
     numbers.words = &words;
-    let error = player.play(&plan, &weights, numbers).expect_err("there are five rows");
+    let error = executor.execute(&plan, &weights, numbers).expect_err("there are five rows");
     assert!(
         matches!(error, GpuError::Bound(BindError::Index { found: 5, limit: 5, word: 0, .. })),
         "{error:?}"
     );
     numbers.words = &[];
-    let error = player.play(&plan, &weights, numbers).expect_err("nothing is bound");
+    let error = executor.execute(&plan, &weights, numbers).expect_err("nothing is bound");
     assert!(error.to_string().contains("expected 1") || error.to_string().contains("reads 1"), "{error}");
 }
 
 #[test]
 fn an_index_beyond_takes_the_last_where_the_language_says_so() {
-    let Some(mut player) = player(Options::default()) else { return };
+    let Some(mut executor) = executor(Options::default()) else { return };
     let g = Graph::new(&ModuleBuilder::new("picks").build().expect("sound"));
     g.instance(0);
     g.output("row", g.input_shaped([3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).pick(g.index(3)));
@@ -96,30 +96,30 @@ fn an_index_beyond_takes_the_last_where_the_language_says_so() {
     let weights = Weights::init(&graph.module, 1);
     let plan = inferring(&graph, &[]);
     let run = reference::forward::<f32>(&graph, &weights, reference::Noise::Off).expect("evaluates");
-    let mut on_cpu = autobatch_runtime_cpu::Player::new(1).expect("opens");
-    player.play(&plan, &weights, bound(&graph, false)).expect("plays");
-    on_cpu.play(&plan, &weights, bound(&graph, false)).expect("plays");
+    let mut on_cpu = autobatch_runtime_cpu::Executor::new(1).expect("opens");
+    executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+    on_cpu.execute(&plan, &weights, bound(&graph, false)).expect("executes");
     for (number, output) in graph.outputs.iter().enumerate() {
         let expected = run.floats(output.value).expect("floats");
-        assert_eq!((player.output(number), on_cpu.output(&plan, number)), (expected, expected));
+        assert_eq!((executor.output(number), on_cpu.output(&plan, number)), (expected, expected));
     }
 }
 
 #[test]
 fn a_plan_that_only_changes_parameters_is_refused_and_not_passed_over() {
-    let Some(mut player) = player(Options::default()) else { return };
+    let Some(mut executor) = executor(Options::default()) else { return };
     let text = r#"
         autobatch plan 1 module "model" structure 0x00000000000000000000000000000001 mode train
         store @w param f32[4] store @w.m state @w f32[4]
         bind words 0 floats 0
-        certificate batches 0 bound 0 | rows copied 0 tabled 0 direct 0 | slabs 0 bytes
+        certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes
     "#;
     let plan = Plan::from_text(text).expect("parses").verify().expect("verifies");
     let mut m = ModuleBuilder::new("model");
     let _ = (m.param("w", [4], Init::ZEROS), m.param("w.m", [4], Init::ZEROS));
     let graph = Graph::new(&m.build().expect("sound")).finish().expect("sound");
     let weights = Weights::init(&graph.module, 1);
-    let error = player.play(&plan, &weights, bound(&graph, false)).expect_err("is refused");
+    let error = executor.execute(&plan, &weights, bound(&graph, false)).expect_err("is refused");
     assert_eq!(error, GpuError::Updates);
-    assert!(error.to_string().contains("play it with Player::update"), "{error}");
+    assert!(error.to_string().contains("execute it with Executor::update"), "{error}");
 }

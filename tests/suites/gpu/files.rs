@@ -1,11 +1,12 @@
 //! The corpus of texts: every row of its plans, every value of its graphs.
 
 use crate::agreement::agrees;
-use crate::common::{SEED, STEP, Within, exact, player};
+use crate::common::{SEED, STEP, Within, exact, executor};
 use autobatch_ir::GraphData;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{FieldId, Plan, StoreId, interp};
+use autobatch_ir::plan::{FieldId, Plan, StoreId};
 use autobatch_ir::types::DType;
+use autobatch_oracle::naive;
 use autobatch_runtime_wgpu::{Bound, GpuError, Stores};
 
 /// Rows are of order one; losses among them are small differences of such numbers.
@@ -24,10 +25,10 @@ impl Stores for Drawn {
 }
 
 #[test]
-fn plans_of_the_corpus_leave_the_rows_of_the_naive_player() {
-    let Some(_) = player(exact()) else { return };
+fn plans_of_the_corpus_leave_the_rows_of_the_naive_executor() {
+    let Some(_) = executor(exact()) else { return };
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("files/plans");
-    let mut played = 0;
+    let mut executed = 0;
     let mut files: Vec<_> =
         std::fs::read_dir(folder).expect("there").map(|file| file.expect("read").path()).collect();
     files.sort();
@@ -44,21 +45,21 @@ fn plans_of_the_corpus_leave_the_rows_of_the_naive_player() {
         let floats: Vec<f32> = (0..plan.floats).map(|at| draw(3, at as usize)).collect();
         let noise = Noise::On { seed: SEED, step: STEP };
         if plan.is_update() {
-            let mut player = player(exact()).expect("as before");
+            let mut executor = executor(exact()).expect("as before");
             let bound = Bound { words: &words, floats: &floats, noise };
-            let refused = player.play(&plan, &Drawn(stores), bound);
+            let refused = executor.execute(&plan, &Drawn(stores), bound);
             assert!(matches!(refused, Err(GpuError::Updates)), "{refused:?}");
             continue;
         }
-        let naive = interp::play(&plan, &stores, &words, &floats, noise).expect("plays");
-        // A player of its own for each plan: rows that a plan does not write are zero then, as here.
-        let mut player = player(exact()).expect("as before");
+        let naive = naive::execute(&plan, &stores, &words, &floats, noise).expect("executes");
+        // An executor of its own for each plan: rows that a plan does not write are zero then, as here.
+        let mut executor = executor(exact()).expect("as before");
         let bound = Bound { words: &words, floats: &floats, noise };
-        player.play(&plan, &Drawn(stores), bound).expect("plays");
+        executor.execute(&plan, &Drawn(stores), bound).expect("executes");
         for (number, field) in plan.fields.iter().enumerate() {
             for row in 0..plan.slabs[field.slab.index()].rows {
                 let id = FieldId(number as u32);
-                let found = player.row(&plan, id, row).expect("read").expect("a row");
+                let found = executor.row(&plan, id, row).expect("read").expect("a row");
                 let expected = naive.row(id, row).expect("a row");
                 let floats =
                     |words: &[u32]| -> Vec<f32> { words.iter().map(|&w| f32::from_bits(w)).collect() };
@@ -74,26 +75,26 @@ fn plans_of_the_corpus_leave_the_rows_of_the_naive_player() {
                 );
             }
         }
-        played += 1;
+        executed += 1;
     }
-    assert!(played >= 10, "the corpus is there");
+    assert!(executed >= 10, "the corpus is there");
 }
 
 #[test]
 fn graphs_of_the_corpus_agree_with_the_reference() {
-    let Some(mut player) = player(exact()) else { return };
+    let Some(mut executor) = executor(exact()) else { return };
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("files/graphs");
     let mut files: Vec<_> =
         std::fs::read_dir(folder).expect("there").map(|file| file.expect("read").path()).collect();
     files.sort();
-    let mut played = 0;
+    let mut executed = 0;
     for path in files.iter().filter(|path| path.extension().is_some_and(|end| end == "graph")) {
         let source = std::fs::read_to_string(path).expect("read");
         let graph = GraphData::from_text(&source).expect("parses");
-        if let Err(error) = agrees(&graph, true, &mut player, WITHIN) {
+        if let Err(error) = agrees(&graph, true, &mut executor, WITHIN) {
             panic!("{}: {error}", path.display());
         }
-        played += 1;
+        executed += 1;
     }
-    assert!(played >= 10, "the corpus is there");
+    assert!(executed >= 10, "the corpus is there");
 }

@@ -8,11 +8,11 @@ use std::process::Command;
 /// Values, gradients, updates and a whole training, each at its smallest.
 const TESTS: [&str; 6] = [
     "agreement::small_graphs_agree_with_the_reference",
-    "gradients::small_graphs_have_the_gradients_of_the_naive_player",
-    "updates::every_optimiser_has_the_bits_of_the_naive_player_on_exact_arithmetic",
+    "gradients::small_graphs_have_the_gradients_of_the_naive_executor",
+    "updates::every_optimiser_has_the_bits_of_the_naive_executor_on_exact_arithmetic",
     "updates::rows_that_no_lookup_named_stay_as_they_are",
     "training::a_run_resumed_on_a_gpu_has_the_bits_of_an_uninterrupted_one",
-    "faults::a_lost_device_is_an_error_and_the_next_play_opens_it_again",
+    "faults::a_lost_device_is_an_error_and_the_next_run_opens_it_again",
 ];
 
 #[test]

@@ -1,17 +1,17 @@
-//! Gradients of values and parameters agree with the naive player of the same plan.
+//! Gradients of values and parameters agree with the naive executor of the same plan.
 
-use crate::common::{Within, bound, exact, largest, player, training, weights};
+use crate::common::{Within, bound, exact, executor, largest, training, weights};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData, OutputKind};
 use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_ir::plan::interp;
 use autobatch_ir::plan::{Mode, Plan, StoreId, Verified};
 use autobatch_ir::types::DType;
+use autobatch_oracle::naive;
 use autobatch_planner::{Gradients, Planner, Request};
-use autobatch_runtime_wgpu::Player;
+use autobatch_runtime_wgpu::Executor;
 use autobatch_runtime_wgpu::module::Patch;
-use autobatch_tests::random::{Options, Profile, check};
+use autobatch_testing::random::{Options, Profile, check};
 use std::cell::RefCell;
 
 /// The plan of a graph's losses and of the gradients of all values; nothing if there is no loss.
@@ -37,40 +37,40 @@ pub(crate) fn plan(graph: &GraphData) -> Result<Option<Verified<Plan>>, String> 
     plan.verify().map(Some).map_err(|errors| errors.to_string())
 }
 
-/// Plays a plan here and on the device; every output and every gradient must agree.
+/// Executes a plan here and on the device; every output and every gradient must agree.
 pub(crate) fn same_as_naive(
-    player: &mut Player,
+    executor: &mut Executor,
     plan: &Verified<Plan>,
     graph: &GraphData,
     weights: &Weights,
 ) -> Result<(), String> {
     let bound = bound(graph, true);
     let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
-    let played = interp::play(plan, &stores, bound.words, bound.floats, bound.noise)
+    let executed = naive::execute(plan, &stores, bound.words, bound.floats, bound.noise)
         .map_err(|error| error.to_string())?;
-    player.play(plan, weights, bound).map_err(|error| error.to_string())?;
-    let gradients = || (0..plan.stores.len()).filter_map(|store| played.gradient(StoreId(store as u32)));
+    executor.execute(plan, weights, bound).map_err(|error| error.to_string())?;
+    let gradients = || (0..plan.stores.len()).filter_map(|store| executed.gradient(StoreId(store as u32)));
     // Small gradients are differences of large ones: what the largest lose, all may be off by.
     let all = gradients().map(largest).fold(0f32, f32::max);
     let within = Within { row: 2e-5, least: 2e-6 * all.max(1e-3) };
     for (number, output) in plan.outputs.iter().enumerate() {
         let expected: Vec<f32> =
-            played.output(number).expect("an output").iter().map(|&word| f32::from_bits(word)).collect();
-        let found = player.output(number);
+            executed.output(number).expect("an output").iter().map(|&word| f32::from_bits(word)).collect();
+        let found = executor.output(number);
         if !within.holds(found, &expected) {
             return Err(format!(
-                "output {number} ({}) is {found:?}, the naive player says {expected:?}",
+                "output {number} ({}) is {found:?}, the naive executor says {expected:?}",
                 output.name
             ));
         }
     }
     for number in 0..graph.module.params.len() {
         let Some(store) = plan.gradient_of(ParamId::new(number)) else { continue };
-        let expected = played.gradient(store).expect("the plan makes it");
-        let found = player.gradient(store).map_err(|error| error.to_string())?.expect("the plan makes it");
+        let expected = executed.gradient(store).expect("the plan makes it");
+        let found = executor.gradient(store).map_err(|error| error.to_string())?.expect("the plan makes it");
         if !within.holds(&found, expected) {
             return Err(format!(
-                "gradient of @{} is {found:?}, the naive player says {expected:?}",
+                "gradient of @{} is {found:?}, the naive executor says {expected:?}",
                 graph.module.params[number].name
             ));
         }
@@ -79,43 +79,43 @@ pub(crate) fn same_as_naive(
 }
 
 fn sweep(property: &str, profile: Profile) {
-    let Some(player) = player(exact()) else { return };
-    let player = RefCell::new(player);
+    let Some(executor) = executor(exact()) else { return };
+    let executor = RefCell::new(executor);
     for options in [Options::new(profile).differentiable(), Options::new(profile).with_losses()] {
         check(property, options, 6, |graph| {
             let Some(plan) = plan(graph)? else { return Ok(()) };
-            same_as_naive(&mut player.borrow_mut(), &plan, graph, &weights(graph))
+            same_as_naive(&mut executor.borrow_mut(), &plan, graph, &weights(graph))
         });
     }
 }
 
 #[test]
-fn small_graphs_have_the_gradients_of_the_naive_player() {
+fn small_graphs_have_the_gradients_of_the_naive_executor() {
     sweep("gradients of small graphs on the gpu", Profile::Small);
 }
 
 #[test]
-fn medium_graphs_have_the_gradients_of_the_naive_player() {
+fn medium_graphs_have_the_gradients_of_the_naive_executor() {
     sweep("gradients of medium graphs on the gpu", Profile::Medium);
 }
 
 #[test]
-fn trees_have_the_gradients_of_the_naive_player() {
+fn trees_have_the_gradients_of_the_naive_executor() {
     sweep("gradients of trees on the gpu", Profile::Trees);
 }
 
 #[test]
-fn chains_have_the_gradients_of_the_naive_player() {
+fn chains_have_the_gradients_of_the_naive_executor() {
     sweep("gradients of chains on the gpu", Profile::Chains);
 }
 
 #[test]
-fn lattices_have_the_gradients_of_the_naive_player() {
+fn lattices_have_the_gradients_of_the_naive_executor() {
     sweep("gradients of lattices on the gpu", Profile::Lattices);
 }
 
 #[test]
-fn blocks_have_the_gradients_of_the_naive_player() {
+fn blocks_have_the_gradients_of_the_naive_executor() {
     sweep("gradients of blocks on the gpu", Profile::Blocks);
 }
 
@@ -144,7 +144,7 @@ fn products(k: usize, n: usize, rows: usize) -> (GraphData, Verified<Plan>) {
 
 #[test]
 fn gradients_of_weights_have_the_bits_of_one_chain_however_they_are_cut() {
-    let Some(mut player) = player(exact()) else { return };
+    let Some(mut executor) = executor(exact()) else { return };
     for (k, n, patch) in [
         (5, 40, Patch::Element),
         (40, 15, Patch::Element),
@@ -158,12 +158,13 @@ fn gradients_of_weights_have_the_bits_of_one_chain_however_they_are_cut() {
             let weights = weights(&graph);
             let bound = bound(&graph, false);
             let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
-            let played = interp::play(&plan, &stores, bound.words, bound.floats, bound.noise).expect("plays");
-            player.play(&plan, &weights, bound).expect("plays");
+            let executed =
+                naive::execute(&plan, &stores, bound.words, bound.floats, bound.noise).expect("executes");
+            executor.execute(&plan, &weights, bound).expect("executes");
             let store = plan.gradient_of(ParamId::new(0)).expect("it is trained");
-            let found = player.gradient(store).expect("plays").expect("it is made");
+            let found = executor.gradient(store).expect("executes").expect("it is made");
             let bits = |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            let expected = played.gradient(store).expect("it is made");
+            let expected = executed.gradient(store).expect("it is made");
             assert!(bits(&found) == bits(expected), "{k} x {n}, {rows} rows");
         }
     }

@@ -1,9 +1,6 @@
-//! Plans that grow: a GPU plays what is new over the rows that are there, to the bits of playing all of it.
+//! Plans that grow: a GPU executes what is new over the rows that are there, to the bits of executing all of it.
 
-#[path = "../../growing.rs"]
-mod growing;
-
-use crate::common::{bound, inferring, player};
+use crate::common::{bound, executor, inferring};
 use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::module::{Cell, Init, Module, ModuleBuilder, Table};
 use autobatch_ir::plan::{BindError, Examined, Plan, Verified};
@@ -11,9 +8,10 @@ use autobatch_ir::types::{INDEX, f32};
 use autobatch_ir::{ParamId, ValueId, Weights};
 use autobatch_planner::{Grown, Planner, Request};
 use autobatch_runtime_wgpu::compile::compile;
-use autobatch_runtime_wgpu::{Budget, GpuError, Options, Player, Terms};
-use autobatch_tests::random::Rng;
-use autobatch_tests::trials::trials;
+use autobatch_runtime_wgpu::{Budget, Executor, GpuError, Options, Terms};
+use autobatch_testing::growing;
+use autobatch_testing::random::Rng;
+use autobatch_testing::trials::trials;
 use std::sync::Arc;
 
 /// A plan, and what makes it longer.
@@ -45,14 +43,19 @@ impl Chain {
     }
 }
 
-fn outputs(player: &Player, plan: &Plan) -> Vec<Vec<u32>> {
-    (0..plan.outputs.len()).map(|at| player.output(at).iter().map(|x| x.to_bits()).collect()).collect()
+fn outputs(executor: &Executor, plan: &Plan) -> Vec<Vec<u32>> {
+    (0..plan.outputs.len()).map(|at| executor.output(at).iter().map(|x| x.to_bits()).collect()).collect()
 }
 
-/// What the plan makes, played from its beginning.
-fn whole(player: &mut Player, plan: &Verified<Plan>, weights: &Weights, graph: &GraphData) -> Vec<Vec<u32>> {
-    player.play(plan, weights, bound(graph, true)).expect("plays");
-    outputs(player, plan)
+/// What the plan makes, executed from its beginning.
+fn whole(
+    executor: &mut Executor,
+    plan: &Verified<Plan>,
+    weights: &Weights,
+    graph: &GraphData,
+) -> Vec<Vec<u32>> {
+    executor.execute(plan, weights, bound(graph, true)).expect("executes");
+    outputs(executor, plan)
 }
 
 /// A recurrent model that looks words up, with a parameter that its kernel takes whole.
@@ -85,10 +88,10 @@ impl Words {
 }
 
 #[test]
-fn what_a_random_plan_gained_is_played_over_kept_rows_to_the_bits_of_the_whole() {
-    let Some(mut kept) = player(Options::default()) else { return };
-    let mut bound_at_offsets = player(Options { immediates: false, ..Options::default() }).expect("opens");
-    let mut anew = player(Options::default()).expect("opens");
+fn what_a_random_plan_gained_is_executed_over_kept_rows_to_the_bits_of_the_whole() {
+    let Some(mut kept) = executor(Options::default()) else { return };
+    let mut bound_at_offsets = executor(Options { immediates: false, ..Options::default() }).expect("opens");
+    let mut anew = executor(Options::default()).expect("opens");
     let (module, model) = growing::model();
     let weights = Weights::init(&module, 3);
     let mut resumed = 0;
@@ -105,20 +108,20 @@ fn what_a_random_plan_gained_is_played_over_kept_rows_to_the_bits_of_the_whole()
             let graph = g.data();
             let plan = chain.grow(&graph, &wanted);
             let expected = whole(&mut anew, &plan, &weights, &graph);
-            for player in [&mut kept, &mut bound_at_offsets] {
-                player.resume(&plan, &weights, bound(&graph, true)).expect("plays");
-                assert_eq!(outputs(player, &plan), expected, "seed {seed}, round {round}");
+            for executor in [&mut kept, &mut bound_at_offsets] {
+                executor.resume(&plan, &weights, bound(&graph, true)).expect("executes");
+                assert_eq!(outputs(executor, &plan), expected, "seed {seed}, round {round}");
             }
             resumed += u32::from(kept.counters().dispatches < anew.counters().dispatches);
         }
     }
-    assert!(resumed > 10, "{resumed} plays took less than the whole");
+    assert!(resumed > 10, "{resumed} executes took less than the whole");
 }
 
 #[test]
 fn rounds_cost_what_is_new_in_them() {
-    let Some(mut kept) = player(Options::default()) else { return };
-    let mut anew = player(Options::default()).expect("opens");
+    let Some(mut kept) = executor(Options::default()) else { return };
+    let mut anew = executor(Options::default()).expect("opens");
     let (module, model) = words(6);
     let weights = Weights::init(&module, 3);
     let g = Graph::new(&module);
@@ -128,7 +131,7 @@ fn rounds_cost_what_is_new_in_them() {
         h = model.go_on(&g, h, 1);
         let graph = g.data();
         let plan = chain.grow(&graph, &[h.id().expect("sound")]);
-        kept.resume(&plan, &weights, bound(&graph, true)).expect("plays");
+        kept.resume(&plan, &weights, bound(&graph, true)).expect("executes");
         let counters = kept.counters();
         all += counters.dispatches;
         if counters.dispatches as usize > 6 {
@@ -142,14 +145,14 @@ fn rounds_cost_what_is_new_in_them() {
         }
     }
     // Rows have room for twice as many whenever there was none left.
-    assert!((1..=7).contains(&from_the_beginning), "{from_the_beginning} times all was played");
+    assert!((1..=7).contains(&from_the_beginning), "{from_the_beginning} times all was executed");
     assert!(all < 8 * rounds, "{all} dispatches");
 }
 
 #[test]
-fn what_came_between_makes_a_plan_play_from_its_beginning() {
-    let Some(mut kept) = player(Options::default()) else { return };
-    let mut anew = player(Options::default()).expect("opens");
+fn what_came_between_makes_a_plan_execute_from_its_beginning() {
+    let Some(mut kept) = executor(Options::default()) else { return };
+    let mut anew = executor(Options::default()).expect("opens");
     let (module, model) = words(6);
     let mut weights = Weights::init(&module, 3);
     let g = Graph::new(&module);
@@ -161,15 +164,15 @@ fn what_came_between_makes_a_plan_play_from_its_beginning() {
         let plan = chain.grow(&graph, &[h.id().expect("sound")]);
         match round % 7 {
             // Another plan, whose rows lie in the same memory; the next is none that grew from it.
-            2 => kept.play(&plans[0], &weights, bound(&graph, true)).expect("plays"),
-            // A plan that was played already, and is not what this one grew from.
-            3 => kept.resume(&plans[1], &weights, bound(&graph, true)).expect("plays"),
+            2 => kept.execute(&plans[0], &weights, bound(&graph, true)).expect("executes"),
+            // A plan that was executed already, and is not what this one grew from.
+            3 => kept.resume(&plans[1], &weights, bound(&graph, true)).expect("executes"),
             // Parameters that changed, of which one is taken whole: what is new is made of them.
             4 => {
                 for param in [1, 2].map(ParamId::new) {
                     weights.get_mut(param).iter_mut().for_each(|x| *x *= 0.5);
                 }
-                kept.play(&plan, &weights, bound(&graph, true)).expect("plays");
+                kept.execute(&plan, &weights, bound(&graph, true)).expect("executes");
             }
             5 => {
                 kept.gpu().expect("open").destroy();
@@ -179,7 +182,7 @@ fn what_came_between_makes_a_plan_play_from_its_beginning() {
             6 => kept.close(),
             _ => {}
         }
-        kept.resume(&plan, &weights, bound(&graph, true)).expect("plays");
+        kept.resume(&plan, &weights, bound(&graph, true)).expect("executes");
         assert_eq!(outputs(&kept, &plan), whole(&mut anew, &plan, &weights, &graph), "round {round}");
         plans.push(plan);
     }
@@ -187,8 +190,8 @@ fn what_came_between_makes_a_plan_play_from_its_beginning() {
 
 #[test]
 fn what_is_new_is_made_of_the_parameters_as_they_are_now() {
-    let Some(mut kept) = player(Options::default()) else { return };
-    let mut anew = player(Options::default()).expect("opens");
+    let Some(mut kept) = executor(Options::default()) else { return };
+    let mut anew = executor(Options::default()).expect("opens");
     let (module, model) = words(6);
     let mut weights = Weights::init(&module, 3);
     let g = Graph::new(&module);
@@ -197,7 +200,7 @@ fn what_is_new_is_made_of_the_parameters_as_they_are_now() {
     for round in 0..7 {
         let graph = g.data();
         let plan = chain.grow(&graph, &[h.id().expect("sound")]);
-        kept.resume(&plan, &weights, bound(&graph, false)).expect("plays");
+        kept.resume(&plan, &weights, bound(&graph, false)).expect("executes");
         if let Some(before) = before {
             // The last step by itself, on the row as it was.
             let alone = Graph::new(&module);
@@ -205,7 +208,7 @@ fn what_is_new_is_made_of_the_parameters_as_they_are_now() {
             let last = model.go_on(&alone, alone.input(&before), 1).id().expect("sound");
             let alone = alone.finish().expect("sound");
             let step = inferring(&alone, &[last]);
-            anew.play(&step, &weights, bound(&alone, false)).expect("plays");
+            anew.execute(&step, &weights, bound(&alone, false)).expect("executes");
             if kept.counters().dispatches < 6 {
                 assert_eq!(kept.output(0), anew.output(0), "round {round}");
                 resumed += 1;
@@ -218,13 +221,13 @@ fn what_is_new_is_made_of_the_parameters_as_they_are_now() {
         }
         h = model.go_on(&g, h, 1);
     }
-    assert!(resumed > 3, "{resumed} of 6 were played over rows");
+    assert!(resumed > 3, "{resumed} of 6 were executed over rows");
 }
 
 #[test]
-fn an_index_out_of_range_in_a_later_round_is_named_and_the_next_play_is_right() {
-    let Some(mut kept) = player(Options::default()) else { return };
-    let mut anew = player(Options::default()).expect("opens");
+fn an_index_out_of_range_in_a_later_round_is_named_and_the_next_run_is_right() {
+    let Some(mut kept) = executor(Options::default()) else { return };
+    let mut anew = executor(Options::default()).expect("opens");
     let (module, model) = words(6);
     let weights = Weights::init(&module, 3);
     let g = Graph::new(&module);
@@ -236,7 +239,7 @@ fn an_index_out_of_range_in_a_later_round_is_named_and_the_next_play_is_right() 
         let graph = g.data();
         let plan = chain.grow(&graph, &wanted);
         if round == 1 {
-            // What was looked at before it was played on, then with all that was played before.
+            // What was looked at before it was executed on, then with all that was executed before.
             for wrong in [20, 21] {
                 let mut words = graph.bindings.words.clone();
                 words[0] = wrong;
@@ -249,7 +252,7 @@ fn an_index_out_of_range_in_a_later_round_is_named_and_the_next_play_is_right() 
                 assert_eq!((named, found, limit), (0, wrong, 20));
             }
         }
-        kept.resume(&plan, &weights, bound(&graph, true)).expect("plays");
+        kept.resume(&plan, &weights, bound(&graph, true)).expect("executes");
         assert_eq!(outputs(&kept, &plan), whole(&mut anew, &plan, &weights, &graph), "round {round}");
         drop(graph);
         let looked = model.words.row(late);
@@ -258,10 +261,10 @@ fn an_index_out_of_range_in_a_later_round_is_named_and_the_next_play_is_right() 
 }
 
 #[test]
-fn a_device_with_room_for_the_plan_alone_plays_all_of_it() {
+fn a_device_with_room_for_the_plan_alone_executes_all_of_it() {
     let (module, model) = words(6);
     let weights = Weights::init(&module, 3);
-    let Some(mut anew) = player(Options::default()) else { return };
+    let Some(mut anew) = executor(Options::default()) else { return };
     let g = Graph::new(&module);
     let (mut h, mut chain) = (g.zeros([model.width]), Chain::default());
     for round in 0..3 {
@@ -272,9 +275,9 @@ fn a_device_with_room_for_the_plan_alone_plays_all_of_it() {
         let layout = compile(&plan, anew.target().expect("open")).expect("fits").layout;
         // As much as it takes by itself, and none beside it.
         let budget = Budget { memory: Some((layout.total() + layout.params()) * 4), ..Budget::default() };
-        let mut small = player(Options { budget, ..Options::default() }).expect("opens");
+        let mut small = executor(Options { budget, ..Options::default() }).expect("opens");
         for _ in 0..2 {
-            small.resume(&plan, &weights, bound(&graph, true)).expect("plays without room");
+            small.resume(&plan, &weights, bound(&graph, true)).expect("executes without room");
             assert_eq!(outputs(&small, &plan), expected, "round {round}");
         }
     }
@@ -284,7 +287,7 @@ fn a_device_with_room_for_the_plan_alone_plays_all_of_it() {
 fn products_on_matrix_units_go_on_as_well() {
     for terms in [Terms::Halves, Terms::Pairs] {
         let Some(mut kept) = crate::matrix::with_units(terms) else { return };
-        let mut anew = player(Options { terms, ..Options::default() }).expect("opens");
+        let mut anew = executor(Options { terms, ..Options::default() }).expect("opens");
         let (module, model) = words(24);
         let weights = Weights::init(&module, 3);
         let g = Graph::new(&module);
@@ -293,11 +296,11 @@ fn products_on_matrix_units_go_on_as_well() {
             h = model.go_on(&g, h, 1 + round);
             let graph = g.data();
             let plan = chain.grow(&graph, &[h.id().expect("sound")]);
-            kept.resume(&plan, &weights, bound(&graph, true)).expect("plays");
+            kept.resume(&plan, &weights, bound(&graph, true)).expect("executes");
             let expected = whole(&mut anew, &plan, &weights, &graph);
             assert_eq!(outputs(&kept, &plan), expected, "{terms:?}, round {round}");
             resumed += u32::from(kept.counters().dispatches < anew.counters().dispatches);
         }
-        assert!(resumed > 2, "{resumed} of 8 were played over rows");
+        assert!(resumed > 2, "{resumed} of 8 were executed over rows");
     }
 }

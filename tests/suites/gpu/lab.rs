@@ -1,16 +1,16 @@
-//! A module with every kind of parameter, minibatches over it, and an optimiser: played on a device, and by
-//! the naive player along the same gradients.
+//! A module with every kind of parameter, minibatches over it, and an optimiser: executed on a device, and by
+//! the naive executor along the same gradients.
 
 use crate::common::{bound, training};
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, Module, ModuleBuilder, ParamKind};
-use autobatch_ir::plan::interp;
 use autobatch_ir::plan::{Plan, StoreId, StoreKind, Verified};
 use autobatch_ir::{DType, Param, ParamId, States, Table, Weights};
 use autobatch_nn::optim::Optimizer;
+use autobatch_oracle::naive;
 use autobatch_planner::{Planner, Request, update_plan};
-use autobatch_runtime_wgpu::{Player, Trained};
+use autobatch_runtime_wgpu::{Executor, Trained};
 use std::sync::Arc;
 
 /// Rows of the table, its width: more than one block of a sum of squares.
@@ -27,7 +27,7 @@ pub(crate) struct Lab {
     /// What the device is given; after the first update only versions tell anything.
     pub(crate) weights: Weights,
     pub(crate) states: States,
-    /// What the naive player made of the same gradients.
+    /// What the naive executor made of the same gradients.
     naive: Vec<Vec<f32>>,
     touched: Option<Vec<u32>>,
 }
@@ -75,30 +75,30 @@ impl Lab {
     }
 
     /// The losses of a minibatch, without gradients.
-    pub(crate) fn losses(&self, player: &mut Player, words: &[u32]) -> Vec<f32> {
+    pub(crate) fn losses(&self, executor: &mut Executor, words: &[u32]) -> Vec<f32> {
         let (graph, losses) = self.emitted(words);
         let wanted: Vec<ValueId> = losses.iter().map(|loss| loss.0).collect();
         let request = Request { wanted: &wanted, ..Request::default() };
         let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
-        player.play(&plan, &self.weights, bound(&graph, false)).expect("plays");
-        (0..losses.len()).map(|loss| player.output(loss)[0]).collect()
+        executor.execute(&plan, &self.weights, bound(&graph, false)).expect("executes");
+        (0..losses.len()).map(|loss| executor.output(loss)[0]).collect()
     }
 
-    /// Plays minibatches whose gradients are summed up; then one update here and there.
-    pub(crate) fn step(&mut self, player: &mut Player, minibatches: &[&[u32]]) {
+    /// Executes minibatches whose gradients are summed up; then one update here and there.
+    pub(crate) fn step(&mut self, executor: &mut Executor, minibatches: &[&[u32]]) {
         let mut sums: Vec<Vec<f32>> = Vec::new();
         for (number, words) in minibatches.iter().enumerate() {
             let (graph, plan) = self.graph(words);
-            player.set_keep_gradients(number > 0);
-            player.play(&plan, &self.weights, bound(&graph, false)).expect("plays");
+            executor.set_accumulate_gradients(number > 0);
+            executor.execute(&plan, &self.weights, bound(&graph, false)).expect("executes");
             sums = (0..self.module.params.len())
                 .map(|param| {
                     let store = plan.gradient_of(ParamId::new(param)).expect("it is trained");
-                    player.gradient(store).expect("plays").expect("it is made")
+                    executor.gradient(store).expect("executes").expect("it is made")
                 })
                 .collect();
         }
-        player.set_keep_gradients(false);
+        executor.set_accumulate_gradients(false);
         let mut touched: Vec<u32> = minibatches.concat();
         touched.sort_unstable();
         touched.dedup();
@@ -110,21 +110,21 @@ impl Lab {
             rows[number] = (of.index() == 0).then(|| touched.clone());
             stores.push(sums[of.index()].clone());
         }
-        interp::update(&self.plan, &mut stores, &floats, &rows).expect("everything fits");
+        naive::update(&self.plan, &mut stores, &floats, &rows).expect("everything fits");
         stores.truncate(self.naive.len());
         self.naive = stores;
         self.touched = Some(touched);
         let mut trained = Trained { weights: &mut self.weights, states: &mut self.states };
-        player.update(&self.plan, &mut trained, &floats).expect("updates");
+        executor.update(&self.plan, &mut trained, &floats).expect("updates");
         self.states.set_updates(self.states.updates() + 1);
     }
 
-    /// The largest difference between device and naive player, as a share of the largest element of an
+    /// The largest difference between device and naive executor, as a share of the largest element of an
     /// array, and whether all bits are equal.
-    pub(crate) fn compare(&self, player: &Player) -> (f32, bool) {
+    pub(crate) fn compare(&self, executor: &Executor) -> (f32, bool) {
         let (mut off, mut same) = (0f32, true);
         for param in 0..self.module.params.len() {
-            for (store, found) in player.updated(StoreId(param as u32)).expect("reads") {
+            for (store, found) in executor.updated(StoreId(param as u32)).expect("reads") {
                 let expected = &self.naive[store.index()];
                 assert_eq!(found.len(), expected.len(), "{store}");
                 let largest = expected.iter().fold(1e-3f32, |most, x| most.max(x.abs()));
@@ -139,8 +139,8 @@ impl Lab {
     }
 
     /// The table and its states as the device has them.
-    pub(crate) fn table(&self, player: &Player) -> Vec<Vec<f32>> {
-        player.updated(StoreId(0)).expect("reads").into_iter().map(|(_, values)| values).collect()
+    pub(crate) fn table(&self, executor: &Executor) -> Vec<Vec<f32>> {
+        executor.updated(StoreId(0)).expect("reads").into_iter().map(|(_, values)| values).collect()
     }
 
     /// The rows that the last step touched.
@@ -149,9 +149,9 @@ impl Lab {
     }
 
     /// Takes what the device has as the host's.
-    pub(crate) fn receive(&mut self, player: &Player) {
+    pub(crate) fn receive(&mut self, executor: &Executor) {
         for param in 0..self.module.params.len() {
-            for (store, values) in player.updated(StoreId(param as u32)).expect("reads") {
+            for (store, values) in executor.updated(StoreId(param as u32)).expect("reads") {
                 match store.index().checked_sub(self.weights.len()) {
                     None => self.weights.receive(ParamId::new(store.index()), &values).expect("fits"),
                     Some(state) => self.states.as_mut_slice()[state].receive(&values).expect("fits"),

@@ -1,7 +1,7 @@
-//! Devices with little room: memory cut into many bindings, steps played in pieces, plans that do not fit.
+//! Devices with little room: memory cut into many bindings, steps executed in pieces, plans that do not fit.
 
 use crate::batches::{bits, cells};
-use crate::common::{bound, exact, inferring, player, training};
+use crate::common::{bound, exact, executor, inferring, training};
 use crate::lab::Lab;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
@@ -12,7 +12,7 @@ use autobatch_nn::optim::{Adam, Momentum, Optimize, Optimizer, Sgd};
 use autobatch_planner::update_plan;
 use autobatch_runtime_wgpu::compile::{Target, compile};
 use autobatch_runtime_wgpu::{Budget, GpuError, Options, Trained};
-use autobatch_tests::trials::is_long;
+use autobatch_testing::trials::is_long;
 
 fn with(budget: Budget) -> Options {
     Options { budget, ..Options::default() }
@@ -20,10 +20,10 @@ fn with(budget: Budget) -> Options {
 
 #[test]
 fn memory_in_many_bindings_gives_the_bits_of_memory_in_one() {
-    let Some(mut roomy) = player(Options::default()) else { return };
+    let Some(mut roomy) = executor(Options::default()) else { return };
     let (graph, values) = cells(60, 40);
     let expected = bits(&mut roomy, &graph, &values);
-    let Some(mut narrow) = player(with(Budget { binding: Some(16 << 10), ..Budget::default() })) else {
+    let Some(mut narrow) = executor(with(Budget { binding: Some(16 << 10), ..Budget::default() })) else {
         return;
     };
     assert_eq!(bits(&mut narrow, &graph, &values), expected);
@@ -31,11 +31,11 @@ fn memory_in_many_bindings_gives_the_bits_of_memory_in_one() {
 
 #[test]
 fn steps_in_pieces_give_the_bits_of_whole_steps() {
-    let Some(mut roomy) = player(Options::default()) else { return };
+    let Some(mut roomy) = executor(Options::default()) else { return };
     let (graph, values) = cells(33, 20);
     let expected = bits(&mut roomy, &graph, &values);
     let whole = roomy.counters().dispatches;
-    let Some(mut narrow) = player(with(Budget { scratch: Some(4 << 10), ..Budget::default() })) else {
+    let Some(mut narrow) = executor(with(Budget { scratch: Some(4 << 10), ..Budget::default() })) else {
         return;
     };
     assert_eq!(bits(&mut narrow, &graph, &values), expected);
@@ -43,14 +43,14 @@ fn steps_in_pieces_give_the_bits_of_whole_steps() {
 }
 
 fn refusal(budget: Budget) -> Option<GpuError> {
-    let mut player = player(with(budget))?;
+    let mut executor = executor(with(budget))?;
     let (graph, values) = cells(60, 40);
     let weights = Weights::init(&graph.module, 3);
     let plan = inferring(&graph, &values);
-    let error = player.play(&plan, &weights, bound(&graph, false)).expect_err("does not fit");
-    // The player is as good as before.
+    let error = executor.execute(&plan, &weights, bound(&graph, false)).expect_err("does not fit");
+    // The executor is as good as before.
     let (graph, values) = cells(1, 4);
-    assert_eq!(bits(&mut player, &graph, &values)[0].len(), 4);
+    assert_eq!(bits(&mut executor, &graph, &values)[0].len(), 4);
     Some(error)
 }
 
@@ -73,7 +73,7 @@ fn memory_that_cannot_be_had_is_an_error_that_says_what_to_do() {
 
 #[test]
 fn rows_of_one_plan_make_way_for_the_parameters_of_another() {
-    let Some(mut roomy) = player(Options::default()) else { return };
+    let Some(mut roomy) = executor(Options::default()) else { return };
     let made = [cells(400, 20), cells(1, 200)];
     let bytes = |(graph, wanted): &(GraphData, Vec<ValueId>)| {
         let layout = compile(&inferring(graph, wanted), Target::LEAST).expect("fits").layout;
@@ -81,7 +81,7 @@ fn rows_of_one_plan_make_way_for_the_parameters_of_another() {
     };
     // Each fits alone.
     let memory = made.iter().map(bytes).max();
-    let Some(mut narrow) = player(with(Budget { memory, ..Budget::default() })) else { return };
+    let Some(mut narrow) = executor(with(Budget { memory, ..Budget::default() })) else { return };
     for (graph, values) in made.iter().chain(&made) {
         assert_eq!(bits(&mut narrow, graph, values), bits(&mut roomy, graph, values));
     }
@@ -94,7 +94,7 @@ fn a_table_larger_than_one_binding_is_looked_up() {
         true => (18_280u32, 2048, Budget::default()),
         false => (500, 40, Budget { binding: Some(32 << 10), ..Budget::default() }),
     };
-    let Some(mut player) = player(with(budget)) else { return };
+    let Some(mut executor) = executor(with(budget)) else { return };
     let mut m = ModuleBuilder::new("tables");
     let table = m.table("embed", [rows as usize, width], Init::Uniform(1.0));
     let g = Graph::new(&m.build().expect("sound"));
@@ -106,17 +106,17 @@ fn a_table_larger_than_one_binding_is_looked_up() {
     let graph = g.finish().expect("sound");
     let weights = Weights::init(&graph.module, 1);
     let plan = inferring(&graph, &wanted);
-    player.play(&plan, &weights, bound(&graph, false)).expect("plays");
+    executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
     let values = weights.by_name("embed").expect("there");
     for (number, row) in [0, rows / 2, rows - 1].into_iter().enumerate() {
         let expected = &values[row as usize * width..][..width];
-        assert_eq!(player.output(plan.outputs.len() - 3 + number), expected, "row {row}");
+        assert_eq!(executor.output(plan.outputs.len() - 3 + number), expected, "row {row}");
     }
 }
 
 #[test]
 fn a_dispatch_of_more_groups_than_a_dimension_holds_has_two() {
-    let Some(mut player) = player(Options::default()) else { return };
+    let Some(mut executor) = executor(Options::default()) else { return };
     // 67,188 groups of 64 threads.
     let width = 4_300_000u32;
     let g = Graph::new(&ModuleBuilder::new("wide").build().expect("sound"));
@@ -126,15 +126,15 @@ fn a_dispatch_of_more_groups_than_a_dimension_holds_has_two() {
     let graph = g.finish().expect("sound");
     let weights = Weights::init(&graph.module, 1);
     let plan = inferring(&graph, &wanted);
-    let compiled = compile(&plan, player.target().expect("open")).expect("fits");
+    let compiled = compile(&plan, executor.target().expect("open")).expect("fits");
     let most = compiled.dispatches.iter().map(|dispatch| dispatch.groups).max().expect("some");
     assert!(most[0] == 65_535 && most[1] > 1, "{most:?}");
-    player.play(&plan, &weights, bound(&graph, false)).expect("plays");
-    let found = player.output(plan.outputs.len() - 1);
+    executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+    let found = executor.output(plan.outputs.len() - 1);
     assert!(found.len() == width as usize && found.iter().all(|&x| x == 1.0));
 }
 
-/// A table is updated: by whole arrays and by touched rows, with what an optimiser keeps.
+/// A table is updated: by whole arrays and by sparse rows, with what an optimiser keeps.
 #[test]
 fn a_table_larger_than_one_binding_is_trained() {
     let long = std::env::var_os("AUTOBATCH_TEST").is_some_and(|word| word == "long");
@@ -143,8 +143,8 @@ fn a_table_larger_than_one_binding_is_trained() {
         true => (18_280u32, 2048, Budget::default()),
         false => (70_000, 64, Budget { binding: Some(4 << 20), ..Budget::default() }),
     };
-    for optimizer in [Sgd::new(0.5).into(), Momentum::new(0.5, 0.9).touched_rows()] {
-        let Some(mut player) = player(with(budget)) else { return };
+    for optimizer in [Sgd::new(0.5).into(), Momentum::new(0.5, 0.9).sparse_rows()] {
+        let Some(mut executor) = executor(with(budget)) else { return };
         let mut m = ModuleBuilder::new("tables");
         let table = m.table("embed", [rows as usize, width], Init::Uniform(1.0));
         let module = m.build().expect("sound");
@@ -162,10 +162,10 @@ fn a_table_larger_than_one_binding_is_trained() {
         let mut weights = Weights::init(&module, 1);
         let before = weights.get(ParamId::new(0)).to_vec();
         let mut states = recipe.states(&weights, &module).expect("there is memory");
-        player.play(&plan, &weights, bound(&graph, false)).expect("plays");
+        executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
         let mut trained = Trained { weights: &mut weights, states: &mut states };
-        player.update(&update, &mut trained, &optimizer.floats(1, 1.0)).expect("updates");
-        let after = player.updated(StoreId(0)).expect("reads").swap_remove(0).1;
+        executor.update(&update, &mut trained, &optimizer.floats(1, 1.0)).expect("updates");
+        let after = executor.updated(StoreId(0)).expect("reads").swap_remove(0).1;
         for (row, (old, new)) in before.chunks(width).zip(after.chunks(width)).enumerate() {
             // The gradient of a sum is 1.
             let step = if looked.contains(&(row as u32)) { 0.5 } else { 0.0 };
@@ -177,21 +177,21 @@ fn a_table_larger_than_one_binding_is_trained() {
 #[test]
 fn a_plan_that_does_not_fit_leaves_what_was_updated_on_the_device() {
     let budget = Budget { memory: Some(300 << 10), ..Budget::default() };
-    let Some(mut player) = player(Options { budget, ..exact() }) else { return };
+    let Some(mut executor) = executor(Options { budget, ..exact() }) else { return };
     let mut lab = Lab::new(Adam::new(0.01));
-    lab.step(&mut player, &[&[1, 2]]);
+    lab.step(&mut executor, &[&[1, 2]]);
     let (graph, plan) = lab.graph(&(0..800).collect::<Vec<u32>>());
-    let error = player.play(&plan, &lab.weights, bound(&graph, false)).expect_err("does not fit");
+    let error = executor.execute(&plan, &lab.weights, bound(&graph, false)).expect_err("does not fit");
     assert!(matches!(error, GpuError::Memory { .. }), "{error:?}");
-    lab.step(&mut player, &[&[3, 2]]);
-    assert_eq!((player.counters().parameters, player.update_counters().stores), (0, 0));
-    let (off, same) = lab.compare(&player);
+    lab.step(&mut executor, &[&[3, 2]]);
+    assert_eq!((executor.counters().parameters, executor.update_counters().stores), (0, 0));
+    let (off, same) = lab.compare(&executor);
     assert!(off < 2e-6, "off by {off:e}, {same}");
 }
 
 #[test]
 fn parameters_that_were_updated_here_stay_when_rows_need_the_memory() {
-    let Some(mut roomy) = player(exact()) else { return };
+    let Some(mut roomy) = executor(exact()) else { return };
     // Of another module, with more parameters.
     let (large, values) = cells(1, 200);
     for comes_after_another in [false, true] {
@@ -210,7 +210,7 @@ fn parameters_that_were_updated_here_stay_when_rows_need_the_memory() {
             .find(|found| found.1 > if comes_after_another { 400 << 10 } else { 200 << 10 })
             .expect("more words take more memory");
         let budget = Budget { memory: Some(memory), ..Budget::default() };
-        let Some(mut narrow) = player(Options { budget, ..exact() }) else { return };
+        let Some(mut narrow) = executor(Options { budget, ..exact() }) else { return };
         if comes_after_another {
             bits(&mut narrow, &large, &values);
         }
@@ -224,29 +224,31 @@ fn parameters_that_were_updated_here_stay_when_rows_need_the_memory() {
 }
 
 #[test]
-fn a_device_with_too_few_bindings_plays_and_refuses_to_update() {
-    let Some(mut player) = player(with(Budget { bindings: Some(5), ..Budget::default() })) else { return };
+fn a_device_with_too_few_bindings_executes_and_refuses_to_update() {
+    let Some(mut executor) = executor(with(Budget { bindings: Some(5), ..Budget::default() })) else {
+        return;
+    };
     let mut lab = Lab::new(Adam::new(0.01));
     let (graph, plan) = lab.graph(&[1]);
-    player.play(&plan, &lab.weights, bound(&graph, false)).expect("plays");
+    executor.execute(&plan, &lab.weights, bound(&graph, false)).expect("executes");
     let (update, floats) = (lab.plan().clone(), lab.floats());
     let mut trained = Trained { weights: &mut lab.weights, states: &mut lab.states };
-    let error = player.update(&update, &mut trained, &floats).expect_err("is refused");
+    let error = executor.update(&update, &mut trained, &floats).expect_err("is refused");
     assert!(error.to_string().contains("6 storage buffers a stage, for updates (it has 5)"), "{error}");
 }
 
 #[test]
 fn states_that_do_not_fit_are_an_error_that_says_what_to_do() {
     // Rows and parameters fit, two moments more do not.
-    let Some(mut roomy) = player(exact()) else { return };
+    let Some(mut roomy) = executor(exact()) else { return };
     let mut lab = Lab::new(Adam::new(0.01));
     lab.step(&mut roomy, &[&[1, 2]]);
     let (graph, plan) = lab.graph(&[1, 2]);
     let compiled = compile(&plan, roomy.target().expect("open")).expect("fits");
     let bytes = (compiled.layout.total() + compiled.layout.params()) * 4;
     let budget = Budget { memory: Some(bytes.next_multiple_of(128 << 10)), ..Budget::default() };
-    let Some(mut narrow) = player(Options { budget, ..exact() }) else { return };
-    narrow.play(&plan, &lab.weights, bound(&graph, false)).expect("fits");
+    let Some(mut narrow) = executor(Options { budget, ..exact() }) else { return };
+    narrow.execute(&plan, &lab.weights, bound(&graph, false)).expect("fits");
     let mut fresh = Lab::new(Adam::new(0.01).average(0.5));
     let floats = fresh.floats();
     let update = fresh.plan().clone();
@@ -257,10 +259,10 @@ fn states_that_do_not_fit_are_an_error_that_says_what_to_do() {
 
 #[test]
 fn an_adapter_that_is_not_there_is_an_error_that_names_those_that_are() {
-    if player(Options::default()).is_none() {
+    if executor(Options::default()).is_none() {
         return;
     }
     let options = Options { selector: "gpu:no such adapter".parse().expect("a name"), ..Options::default() };
-    let error = autobatch_runtime_wgpu::Player::new(options).expect_err("there is none");
+    let error = autobatch_runtime_wgpu::Executor::new(options).expect_err("there is none");
     assert!(error.to_string().contains("no adapter fits `gpu:no such adapter`: found "), "{error}");
 }

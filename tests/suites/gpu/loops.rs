@@ -1,7 +1,7 @@
-//! Software adapters leave long loops early and say nothing: the longest plans that are played there are
+//! Software adapters leave long loops early and say nothing: the longest plans that are executed there are
 //! right, the next longer ones are refused.
 
-use crate::common::{bound, inferring, player, skipped, training};
+use crate::common::{bound, executor, inferring, skipped, training};
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
@@ -9,19 +9,19 @@ use autobatch_ir::plan::{Plan, StoreId, Verified};
 use autobatch_ir::types::f32;
 use autobatch_ir::{Param, Value, Weights};
 use autobatch_runtime_wgpu::compile::Rounds;
-use autobatch_runtime_wgpu::{Budget, GpuError, Options, Player};
+use autobatch_runtime_wgpu::{Budget, Executor, GpuError, Options};
 
 type Planned = (GraphData, Verified<Plan>);
 
-/// A player on a software adapter, or nothing.
-fn software() -> Option<Player> {
-    let player = player(Options::default())?;
-    let gpu = player.gpu().expect("open");
+/// An executor on a software adapter, or nothing.
+fn software() -> Option<Executor> {
+    let executor = executor(Options::default())?;
+    let gpu = executor.gpu().expect("open");
     if gpu.rounds().is_none() {
         skipped(&format!("{} is no software adapter", gpu.facts().name));
         return None;
     }
-    Some(player)
+    Some(executor)
 }
 
 fn planned(graph: GraphData, wanted: &[ValueId]) -> Planned {
@@ -111,25 +111,25 @@ fn of_rows(rows: usize) -> Planned {
 }
 
 #[track_caller]
-fn plays(player: &mut Player, (graph, plan): &Planned) -> Vec<f32> {
+fn executes(executor: &mut Executor, (graph, plan): &Planned) -> Vec<f32> {
     let weights = Weights::init(&graph.module, 1);
-    player.play(plan, &weights, bound(graph, false)).expect("plays");
-    player.output(0).to_vec()
+    executor.execute(plan, &weights, bound(graph, false)).expect("executes");
+    executor.output(0).to_vec()
 }
 
 /// All gradients, in the order of the stores.
-fn gradients(player: &mut Player, plan: &Plan) -> Vec<Vec<f32>> {
+fn gradients(executor: &mut Executor, plan: &Plan) -> Vec<Vec<f32>> {
     let stores = (0..plan.stores.len() as u32).map(StoreId);
-    stores.filter_map(|store| player.gradient(store).expect("reads")).collect()
+    stores.filter_map(|store| executor.gradient(store).expect("reads")).collect()
 }
 
 /// Refuses the plan; says at which step, and in which template.
 #[track_caller]
-fn refused(player: &mut Player, (graph, plan): &Planned) -> (Option<u32>, &'static str) {
+fn refused(executor: &mut Executor, (graph, plan): &Planned) -> (Option<u32>, &'static str) {
     let weights = Weights::init(&graph.module, 1);
-    let error = player.play(plan, &weights, bound(graph, false)).expect_err("is refused");
+    let error = executor.execute(plan, &weights, bound(graph, false)).expect_err("is refused");
     let said = error.to_string();
-    assert!(said.contains("play on the cpu"), "{said}");
+    assert!(said.contains("execute on the cpu"), "{said}");
     match error {
         GpuError::Loops { step, what, limit, .. } => {
             let of_device = matches!(limit, Rounds::OfDevice(_));
@@ -142,62 +142,62 @@ fn refused(player: &mut Player, (graph, plan): &Planned) -> (Option<u32>, &'stat
 }
 
 #[test]
-fn the_longest_products_that_a_software_adapter_plays_are_right() {
-    let Some(mut player) = software() else { return };
+fn the_longest_products_that_a_software_adapter_executes_are_right() {
+    let Some(mut executor) = software() else { return };
     for (rows, depth, what) in [(1, 65_466, "prod_few"), (16, 47_600, "prod_tile")] {
-        let found = plays(&mut player, &product(rows, depth, 16));
+        let found = executes(&mut executor, &product(rows, depth, 16));
         assert!(found.iter().all(|&x| x == depth as f32), "{what}: {:?}", &found[..4]);
-        assert_eq!(refused(&mut player, &product(rows, depth + 1, 16)), (Some(1), what));
+        assert_eq!(refused(&mut executor, &product(rows, depth + 1, 16)), (Some(1), what));
     }
     // Four k at once are one round of a thread that has an element; in tiles they save reads alone.
     for (rows, depth, what) in [(1, 261_860, "prod_few"), (16, 47_600, "prod_tile")] {
-        let found = plays(&mut player, &product_transposed(rows, depth, 16));
+        let found = executes(&mut executor, &product_transposed(rows, depth, 16));
         assert!(found.iter().all(|&x| x == depth as f32), "{what}: {:?}", &found[..4]);
-        assert_eq!(refused(&mut player, &product_transposed(rows, depth + 4, 16)), (Some(1), what));
+        assert_eq!(refused(&mut executor, &product_transposed(rows, depth + 4, 16)), (Some(1), what));
     }
     // Four words of the group's memory are gathered by one read.
     let depth = 47_603;
-    let found = plays(&mut player, &gates(depth));
+    let found = executes(&mut executor, &gates(depth));
     assert!(found.iter().all(|&x| x == 4.0 * depth as f32), "{:?}", &found[..4]);
-    assert_eq!(refused(&mut player, &gates(depth + 1)), (Some(1), "prod_tile"));
+    assert_eq!(refused(&mut executor, &gates(depth + 1)), (Some(1), "prod_tile"));
 }
 
 #[test]
-fn the_longest_rows_that_a_software_adapter_plays_are_right() {
-    let Some(mut player) = software() else { return };
+fn the_longest_rows_that_a_software_adapter_executes_are_right() {
+    let Some(mut executor) = software() else { return };
     let width = 16 * 65_465;
-    assert_eq!(plays(&mut player, &of_a_row(width, |x| x.sum())), [width as f32]);
-    assert_eq!(refused(&mut player, &of_a_row(width + 1, |x| x.sum())), (Some(1), "row"));
+    assert_eq!(executes(&mut executor, &of_a_row(width, |x| x.sum())), [width as f32]);
+    assert_eq!(refused(&mut executor, &of_a_row(width + 1, |x| x.sum())), (Some(1), "row"));
     let width = 16 * 21_817;
-    let found = plays(&mut player, &of_a_row(width, |x| x.softmax()));
+    let found = executes(&mut executor, &of_a_row(width, |x| x.softmax()));
     let each = 1.0 / width as f32;
     assert!(found.iter().all(|x| (x - each).abs() < 1e-5 * each), "{:?}", &found[..4]);
-    assert_eq!(refused(&mut player, &of_a_row(width + 1, |x| x.softmax())), (Some(1), "row"));
+    assert_eq!(refused(&mut executor, &of_a_row(width + 1, |x| x.softmax())), (Some(1), "row"));
 }
 
 #[test]
-fn the_longest_sums_of_gradients_that_a_software_adapter_plays_are_right() {
-    let Some(mut player) = software() else { return };
+fn the_longest_sums_of_gradients_that_a_software_adapter_executes_are_right() {
+    let Some(mut executor) = software() else { return };
     let instances = 21_823;
     let plan = of_instances(instances);
-    plays(&mut player, &plan);
+    executes(&mut executor, &plan);
     let n = instances as f32;
-    let found = gradients(&mut player, &plan.1);
+    let found = gradients(&mut executor, &plan.1);
     assert_eq!(found, [vec![0.0, 0.0, 3.0 * n, 3.0 * n], vec![n; 6], vec![n; 3]]);
-    assert_eq!(refused(&mut player, &of_instances(instances + 1)).0, None);
+    assert_eq!(refused(&mut executor, &of_instances(instances + 1)).0, None);
     let rows = 58_192;
     let plan = of_rows(rows);
-    plays(&mut player, &plan);
-    assert_eq!(gradients(&mut player, &plan.1), [vec![rows as f32; 256]]);
-    assert_eq!(refused(&mut player, &of_rows(rows + 1)), (None, "wgrad_tile"));
+    executes(&mut executor, &plan);
+    assert_eq!(gradients(&mut executor, &plan.1), [vec![rows as f32; 256]]);
+    assert_eq!(refused(&mut executor, &of_rows(rows + 1)), (None, "wgrad_tile"));
 }
 
 #[test]
 fn a_budget_of_rounds_is_kept_to_on_any_device() {
     let budget = Budget { rounds: Some(100), ..Budget::default() };
-    let Some(mut player) = player(Options { budget, ..Options::default() }) else { return };
-    assert_eq!(plays(&mut player, &product(1, 31, 1)), [31.0]);
-    assert_eq!(refused(&mut player, &product(1, 32, 1)), (Some(1), "prod_few"));
+    let Some(mut executor) = executor(Options { budget, ..Options::default() }) else { return };
+    assert_eq!(executes(&mut executor, &product(1, 31, 1)), [31.0]);
+    assert_eq!(refused(&mut executor, &product(1, 32, 1)), (Some(1), "prod_few"));
     // What was refused is not in the way of what comes after it.
-    assert_eq!(plays(&mut player, &product(1, 30, 1)), [30.0]);
+    assert_eq!(executes(&mut executor, &product(1, 30, 1)), [30.0]);
 }

@@ -4,26 +4,26 @@ mod counts;
 mod forms;
 
 use crate::batches::{bits, cells};
-use crate::common::{bound, inferring, player, skipped, training, weights};
+use crate::common::{bound, executor, inferring, skipped, training, weights};
 use crate::models;
 use autobatch::prelude::*;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::types::f32;
 use autobatch_models::catalogue::ENTRIES;
-use autobatch_runtime_wgpu::{Budget, Options, Player, Terms, self_test};
+use autobatch_runtime_wgpu::{Budget, Executor, Options, Terms, self_test};
 use std::sync::Arc;
 
-/// A player that makes products on matrix units, or nothing where there are none and none are required.
-pub(crate) fn with_units(terms: Terms) -> Option<Player> {
-    let player = player(Options { terms, ..Options::default() })?;
-    let gpu = player.gpu().expect("open");
+/// An executor that makes products on matrix units, or nothing where there are none and none are required.
+pub(crate) fn with_units(terms: Terms) -> Option<Executor> {
+    let executor = executor(Options { terms, ..Options::default() })?;
+    let gpu = executor.gpu().expect("open");
     if gpu.matrix().is_none() {
         let required = std::env::var_os("AUTOBATCH_REQUIRE_MATRIX").is_some_and(|value| value == "1");
         assert!(!required, "AUTOBATCH_REQUIRE_MATRIX is 1: {} has no matrix units", gpu.facts().name);
         skipped(&format!("{} has no matrix units", gpu.facts().name));
         return None;
     }
-    Some(player)
+    Some(executor)
 }
 
 /// The largest difference, as a share of the largest element of its row.
@@ -39,7 +39,7 @@ fn off(found: &[Vec<u32>], expected: &[Vec<u32>]) -> f32 {
 
 #[test]
 fn products_are_near_and_a_row_has_the_same_bits_in_a_batch_of_any_size() {
-    let Some(mut whole) = player(Options::default()) else { return };
+    let Some(mut whole) = executor(Options::default()) else { return };
     for (terms, within) in [(Terms::Pairs, 2e-6), (Terms::Halves, 2e-3)] {
         let Some(mut units) = with_units(terms) else { return };
         for width in [16, 37, 70] {
@@ -58,7 +58,7 @@ fn products_are_near_and_a_row_has_the_same_bits_in_a_batch_of_any_size() {
 
 #[test]
 fn every_model_has_nearly_the_losses_that_it_has_of_whole_numbers() {
-    let Some(mut whole) = player(Options::default()) else { return };
+    let Some(mut whole) = executor(Options::default()) else { return };
     for (terms, within) in [(Terms::Pairs, 1e-5), (Terms::Halves, 1e-2)] {
         let Some(mut units) = with_units(terms) else { return };
         for entry in &ENTRIES {
@@ -75,19 +75,19 @@ fn every_model_has_nearly_the_losses_that_it_has_of_whole_numbers() {
 fn rows_of_pieces_of_steps_have_the_same_bits_and_weights_become_halves_once() {
     let Some(mut units) = with_units(Terms::Halves) else { return };
     let budget = Budget { scratch: Some(64 << 10), ..Budget::default() };
-    let Some(mut small) = player(Options { terms: Terms::Halves, budget, ..Options::default() }) else {
+    let Some(mut small) = executor(Options { terms: Terms::Halves, budget, ..Options::default() }) else {
         return;
     };
     let (graph, values) = cells(300, 37);
     let expected = bits(&mut units, &graph, &values);
     let dispatches = units.counters().dispatches;
     assert_eq!(bits(&mut small, &graph, &values), expected);
-    assert!(small.counters().dispatches > dispatches, "{dispatches}: it was to be played in pieces");
+    assert!(small.counters().dispatches > dispatches, "{dispatches}: it was to be executed in pieces");
     // Of the same plan, once more.
     let weights = Weights::init(&graph.module, 3);
     let plan = inferring(&graph, &values);
     for turn in 0..2 {
-        units.play(&plan, &weights, bound(&graph, false)).expect("plays");
+        units.execute(&plan, &weights, bound(&graph, false)).expect("executes");
         assert_eq!(
             units.counters().dispatches,
             dispatches - turn,
@@ -99,13 +99,13 @@ fn rows_of_pieces_of_steps_have_the_same_bits_and_weights_become_halves_once() {
 #[test]
 fn plans_with_gradients_are_made_of_whole_numbers() {
     let Some(mut units) = with_units(Terms::Halves) else { return };
-    let Some(mut whole) = player(Options::default()) else { return };
+    let Some(mut whole) = executor(Options::default()) else { return };
     let entry = &ENTRIES[0];
     let (graph, losses) = models::sized(entry, 20);
     let plan = training(&graph, &losses);
-    let losses_of = |player: &mut Player| {
-        player.play(&plan, &weights(&graph), bound(&graph, true)).expect("plays");
-        player.output(0).to_vec()
+    let losses_of = |executor: &mut Executor| {
+        executor.execute(&plan, &weights(&graph), bound(&graph, true)).expect("executes");
+        executor.output(0).to_vec()
     };
     assert_eq!(losses_of(&mut units), losses_of(&mut whole));
 }
@@ -135,7 +135,7 @@ fn terms_have_names_and_sessions_take_them() {
         return;
     }
     let [whole, pairs, halves] =
-        [Terms::Whole, Terms::Pairs, Terms::Halves].map(|terms| tanh(terms).expect("plays"));
+        [Terms::Whole, Terms::Pairs, Terms::Halves].map(|terms| tanh(terms).expect("executes"));
     let off = |found: &[f32]| found.iter().zip(&whole).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     assert!(off(&halves) > 1e-6 && off(&halves) < 2e-3, "off by {:e}", off(&halves));
     assert!(off(&pairs) < 2e-6, "off by {:e}", off(&pairs));
@@ -147,7 +147,7 @@ fn the_self_test_finds_healthy_units() {
         if with_units(terms).is_none() {
             return;
         }
-        let found = self_test(Options { terms, ..Options::default() }).expect("plays");
+        let found = self_test(Options { terms, ..Options::default() }).expect("executes");
         assert!(found.is_healthy() && !found.same_bits, "{found:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Every model of the catalogue, small: outputs and gradients.
 
-use crate::common::{player, training, weights};
+use crate::common::{executor, training, weights};
 use crate::gradients::same_as_naive;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
@@ -32,13 +32,13 @@ pub(crate) fn sized(entry: &Entry, hidden: usize) -> (GraphData, Vec<(ValueId, f
 }
 
 #[test]
-fn every_model_has_the_losses_and_gradients_of_the_naive_player() {
-    let Some(mut player) = player(autobatch_runtime_wgpu::Options::default()) else { return };
+fn every_model_has_the_losses_and_gradients_of_the_naive_executor() {
+    let Some(mut executor) = executor(autobatch_runtime_wgpu::Options::default()) else { return };
     for entry in &ENTRIES {
         let (graph, losses) = graph(entry);
         let plan = training(&graph, &losses);
         let weights = weights(&graph);
-        if let Err(error) = same_as_naive(&mut player, &plan, &graph, &weights) {
+        if let Err(error) = same_as_naive(&mut executor, &plan, &graph, &weights) {
             panic!("{}: {error}", entry.name);
         }
     }

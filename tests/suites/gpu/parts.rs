@@ -1,6 +1,6 @@
-//! Items in parts on a GPU, which makes ready for the next part while it plays one.
+//! Items in parts on a GPU, which makes ready for the next part while it executes one.
 
-use crate::common::player;
+use crate::common::executor;
 use autobatch::prelude::*;
 use autobatch_runtime_wgpu::{GpuError, Options};
 use std::sync::Arc;
@@ -52,23 +52,23 @@ fn in_parts(
     part: usize,
 ) -> (Vec<Vec<u32>>, Option<autobatch::Error>) {
     let mut found = Vec::new();
-    let played = session.run_in_parts(
+    let executed = session.run_in_parts(
         items,
         part,
         |g, number, values| values.push(model.emit(g, number)),
         |_, rows| found.push(rows[0].iter().map(|x| x.to_bits()).collect()),
     );
-    (found, played.err())
+    (found, executed.err())
 }
 
 fn together(session: &mut Session, model: &Model, items: std::ops::Range<u32>) -> Vec<Vec<u32>> {
-    let rows = session.predict(items, |g, number| model.emit(g, number)).expect("plays");
+    let rows = session.predict(items, |g, number| model.emit(g, number)).expect("executes");
     rows.iter().map(|row| row.iter().map(|x| x.to_bits()).collect()).collect()
 }
 
 #[test]
 fn parts_have_the_bits_of_all_items_together_in_sessions_of_several_threads() {
-    if player(Options::default()).is_none() {
+    if executor(Options::default()).is_none() {
         return;
     }
     let (model, module) = Model::new();
@@ -80,7 +80,7 @@ fn parts_have_the_bits_of_all_items_together_in_sessions_of_several_threads() {
             assert!(error.is_none() && found == expected, "parts of {part}: {error:?}");
         }
     };
-    // Sessions end at different times, each while another one plays.
+    // Sessions end at different times, each while another one executes.
     thread::scope(|scope| {
         for part in [7, 20, 60] {
             let check = &check;
@@ -90,8 +90,8 @@ fn parts_have_the_bits_of_all_items_together_in_sessions_of_several_threads() {
 }
 
 #[test]
-fn a_part_that_cannot_be_played_is_said_behind_the_parts_before() {
-    if player(Options::default()).is_none() {
+fn a_part_that_cannot_be_executed_is_said_behind_the_parts_before() {
+    if executor(Options::default()).is_none() {
         return;
     }
     let (model, module) = Model::new();
@@ -105,7 +105,7 @@ fn a_part_that_cannot_be_played_is_said_behind_the_parts_before() {
 
     // Chains become longer, so the rows of a part need more than those of the part before.
     together(&mut open, &model, 32..40);
-    let limit = open.last_plan().expect("it was played").slab_bytes() - 1;
+    let limit = open.last_plan().expect("it was executed").slab_bytes() - 1;
     let mut limited = session(&module, Some(limit));
     let (found, error) = in_parts(&mut limited, &model, 0..60, 8);
     let said = error.map(|error| error.to_string()).unwrap_or_default();
@@ -116,16 +116,16 @@ fn a_part_that_cannot_be_played_is_said_behind_the_parts_before() {
 }
 
 #[test]
-fn a_device_that_is_lost_between_parts_is_said_once_and_the_session_plays_on() {
-    if player(Options::default()).is_none() {
+fn a_device_that_is_lost_between_parts_is_said_once_and_the_session_executes_on() {
+    if executor(Options::default()).is_none() {
         return;
     }
     let (model, module) = Model::new();
     let mut open = session(&module, None);
     let expected = together(&mut open, &model, 0..40);
-    let gpu = open.gpu().expect("it played").clone();
+    let gpu = open.gpu().expect("it executed").clone();
     let mut found: Vec<u32> = Vec::new();
-    let played = open.run_in_parts(
+    let executed = open.run_in_parts(
         0..40,
         8,
         |g, number, values| values.push(model.emit(g, number)),
@@ -136,7 +136,7 @@ fn a_device_that_is_lost_between_parts_is_said_once_and_the_session_plays_on() {
             }
         },
     );
-    let error = played.expect_err("the device is gone");
+    let error = executed.expect_err("the device is gone");
     assert!(matches!(error, autobatch::Error::Gpu(GpuError::Lost { .. })), "{error}");
     assert!(found.iter().copied().eq(0..16), "{found:?}");
     let (found, error) = in_parts(&mut open, &model, 0..40, 8);

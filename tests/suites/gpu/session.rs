@@ -1,6 +1,6 @@
-//! The facade plays on a GPU.
+//! The facade executes on a GPU.
 
-use crate::common::player;
+use crate::common::executor;
 use autobatch::prelude::*;
 use autobatch_runtime_wgpu::{Options, self_test};
 
@@ -22,11 +22,11 @@ fn sums(device: Device) -> autobatch::Result<Vec<Vec<f32>>> {
 
 #[test]
 fn a_session_predicts_on_a_gpu_what_it_predicts_on_the_cpu() {
-    if player(Options::default()).is_none() {
+    if executor(Options::default()).is_none() {
         return;
     }
     let (here, there) =
-        (sums(Device::Cpu).expect("plays"), sums("gpu".parse().expect("a device")).expect("plays"));
+        (sums(Device::Cpu).expect("executes"), sums("gpu".parse().expect("a device")).expect("executes"));
     let close = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
     assert!(here.iter().zip(&there).all(|(a, b)| close(a, b)), "{here:?}\n{there:?}");
 }
@@ -46,10 +46,10 @@ fn words_name_devices() {
 
 #[test]
 fn the_self_test_finds_a_healthy_device() {
-    if player(Options::default()).is_none() {
+    if executor(Options::default()).is_none() {
         return;
     }
-    let found = self_test(Options::default()).expect("plays");
+    let found = self_test(Options::default()).expect("executes");
     assert!(found.is_healthy() && found.off < 1e-5, "{found:?}");
     assert!(found.same_bits || found.off > 0.0, "{found:?}");
 }
@@ -71,10 +71,10 @@ fn halved(device: Device) -> autobatch::Result<Vec<(u32, Vec<f32>)>> {
 
 #[test]
 fn tasks_wait_for_a_gpu_as_they_do_for_the_cpu() {
-    if player(Options::default()).is_none() {
+    if executor(Options::default()).is_none() {
         return;
     }
-    let there = halved("gpu".parse().expect("a device")).expect("plays");
-    assert_eq!(there, halved(Device::Cpu).expect("plays"));
+    let there = halved("gpu".parse().expect("a device")).expect("executes");
+    assert_eq!(there, halved(Device::Cpu).expect("executes"));
     assert_eq!(there.iter().map(|one| one.0).collect::<Vec<_>>(), [10, 0, 2]);
 }

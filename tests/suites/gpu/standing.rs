@@ -1,13 +1,13 @@
 //! What plans of a model have in common: it is made and brought up once for all of them.
 
-use crate::common::{bound, inferring, player};
+use crate::common::{bound, executor, inferring};
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::module::{Init, Module, ModuleBuilder};
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::types::f32;
 use autobatch_ir::{Cell, ParamId, Weights};
 use autobatch_runtime_wgpu::compile::compile;
-use autobatch_runtime_wgpu::{Options, Player};
+use autobatch_runtime_wgpu::{Executor, Options};
 use std::sync::Arc;
 
 /// The model: its module and its two cells.
@@ -40,14 +40,19 @@ fn graph((module, cell, other): &Model, count: u32, is_one: bool, others: u32) -
     g.finish().expect("sound")
 }
 
-fn played(player: &mut Player, plan: &Verified<Plan>, graph: &GraphData, weights: &Weights) -> Vec<u32> {
-    player.play(plan, weights, bound(graph, false)).expect("plays");
-    (0..plan.outputs.len()).flat_map(|at| player.output(at)).map(|x| x.to_bits()).collect()
+fn executed(
+    executor: &mut Executor,
+    plan: &Verified<Plan>,
+    graph: &GraphData,
+    weights: &Weights,
+) -> Vec<u32> {
+    executor.execute(plan, weights, bound(graph, false)).expect("executes");
+    (0..plan.outputs.len()).flat_map(|at| executor.output(at)).map(|x| x.to_bits()).collect()
 }
 
 #[test]
 fn parameters_taken_whole_stay_for_plans_that_want_the_same() {
-    let Some(mut kept) = player(Options::default()) else { return };
+    let Some(mut kept) = executor(Options::default()) else { return };
     let model = model();
     let mut weights = Weights::init(&model.0, 3);
     let graphs = [(3, 0), (40, 0), (9, 9), (5, 0)].map(|(count, others)| graph(&model, count, false, others));
@@ -59,8 +64,8 @@ fn parameters_taken_whole_stay_for_plans_that_want_the_same() {
         for (number, (at, stays)) in stays.into_iter().enumerate() {
             let (plan, graph) = (&plans[at], &graphs[at]);
             let expected =
-                played(&mut Player::new(Options::default()).expect("opens"), plan, graph, &weights);
-            assert_eq!(played(&mut kept, plan, graph, &weights), expected, "{turn}, {number}");
+                executed(&mut Executor::new(Options::default()).expect("opens"), plan, graph, &weights);
+            assert_eq!(executed(&mut kept, plan, graph, &weights), expected, "{turn}, {number}");
             let compiled = compile(plan, target).expect("fits");
             assert!(compiled.prologue > 0, "a parameter is taken whole");
             let first = if stays { compiled.prologue } else { 0 };
@@ -74,15 +79,15 @@ fn parameters_taken_whole_stay_for_plans_that_want_the_same() {
 
 #[test]
 fn operands_that_coincide_and_kernels_that_are_known_are_no_other_pipelines() {
-    let Some(mut kept) = player(Options::default()) else { return };
+    let Some(mut kept) = executor(Options::default()) else { return };
     let model = model();
     let weights = Weights::init(&model.0, 3);
     for (number, (count, is_one)) in [(5, false), (5, true), (1, true), (3, false)].into_iter().enumerate() {
         let graph = graph(&model, count, is_one, 0);
         let plan = inferring(&graph, &[]);
-        let found = played(&mut kept, &plan, &graph, &weights);
-        let mut alone = Player::new(Options::default()).expect("opens");
-        assert_eq!(found, played(&mut alone, &plan, &graph, &weights), "{number}");
+        let found = executed(&mut kept, &plan, &graph, &weights);
+        let mut alone = Executor::new(Options::default()).expect("opens");
+        assert_eq!(found, executed(&mut alone, &plan, &graph, &weights), "{number}");
         let new = kept.counters().pipelines;
         assert_eq!(new > 0, number == 0, "{number}: {new} pipelines");
     }

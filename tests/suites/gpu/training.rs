@@ -1,7 +1,7 @@
 //! Trainers on a GPU: parameters and the optimiser's state stay there, checkpoints and losses of the device
 //! are survived with equal bits.
 
-use crate::common::player;
+use crate::common::executor;
 use autobatch::nn::Linear;
 use autobatch::prelude::*;
 use autobatch::train::TrainError;
@@ -67,7 +67,7 @@ fn uninterrupted(steps: u64) -> (Model, Trainer, Vec<u32>) {
 }
 
 fn no_adapter() -> bool {
-    player(Options::default()).is_none()
+    executor(Options::default()).is_none()
 }
 
 /// Minibatch number `n`.
@@ -120,7 +120,7 @@ fn a_trainer_on_a_gpu_learns_what_one_on_the_cpu_learns() {
     if no_adapter() {
         return;
     }
-    for optimizer in [adam(), AdamW::new(0.02).touched_rows(), Momentum::new(0.1, 0.9).into()] {
+    for optimizer in [adam(), AdamW::new(0.02).sparse_rows(), Momentum::new(0.1, 0.9).into()] {
         let (model, mut here) = trainer(optimizer.clone(), "cpu");
         let (_, mut there) = trainer(optimizer, "gpu");
         train(&model, &mut here, 12);
@@ -136,7 +136,7 @@ fn a_trainer_on_a_gpu_learns_what_one_on_the_cpu_learns() {
         }
         let batch = minibatch(99);
         let predict = |trainer: &mut Trainer| {
-            trainer.session().predict(&batch, |g, (words, _)| model.logits(g, words)).expect("plays")
+            trainer.session().predict(&batch, |g, (words, _)| model.logits(g, words)).expect("executes")
         };
         let (here, there) = (predict(&mut here), predict(&mut there));
         assert!(
@@ -210,7 +210,7 @@ fn parts_of_a_minibatch_make_the_step_of_the_whole() {
     if no_adapter() {
         return;
     }
-    for optimizer in [adam(), AdamW::new(0.02).touched_rows()] {
+    for optimizer in [adam(), AdamW::new(0.02).sparse_rows()] {
         let (model, mut whole) = trainer(optimizer.clone(), "gpu");
         let [mut parts, mut slow] = [(); 2].map(|()| trainer(optimizer.clone(), "gpu").1);
         for n in 0..3 {
@@ -304,7 +304,7 @@ fn a_prediction_that_loses_the_device_takes_the_trainer_back_as_well() {
     let error = predict(lost.session()).expect_err("the device is gone");
     assert!(matches!(error, autobatch::Error::Gpu(GpuError::Lost { .. })), "{error}");
     assert_eq!(lost.steps(), 0, "what the session went back to is what the trainer is at");
-    predict(lost.session()).expect("plays on a new device");
+    predict(lost.session()).expect("executes on a new device");
     let error = failed(&model, &mut lost);
     assert_eq!(went_back(&error), Some((3, 0)), "{error}");
     assert_eq!(train(&model, &mut lost, 3), losses);
@@ -366,7 +366,7 @@ fn freezing_begins_the_optimiser_anew_from_what_the_device_holds() {
 }
 
 #[test]
-fn a_session_that_loses_its_device_plays_on_with_its_parameters() {
+fn a_session_that_loses_its_device_executes_on_with_its_parameters() {
     if no_adapter() {
         return;
     }
@@ -374,11 +374,11 @@ fn a_session_that_loses_its_device_plays_on_with_its_parameters() {
     let batch = minibatch(0);
     let predict = |session: &mut Session| session.predict(&batch, |g, (words, _)| model.logits(g, words));
     let session = trainer.session();
-    let before = predict(session).expect("plays");
+    let before = predict(session).expect("executes");
     session.gpu().expect("open").destroy();
     let error = predict(session).expect_err("the device is gone");
-    assert!(error.to_string().contains("play again"), "{error}");
+    assert!(error.to_string().contains("execute again"), "{error}");
     assert!(session.gpu().is_none());
-    assert_eq!(predict(session).expect("plays on a new device"), before);
+    assert_eq!(predict(session).expect("executes on a new device"), before);
     assert!(session.gpu().is_some());
 }

@@ -197,7 +197,7 @@ fn modules_of_matrix_units_translate() {
     }
 }
 
-/// What every optimiser plays.
+/// What every optimiser executes.
 fn updates() -> BTreeSet<UpdateProgram> {
     let mut programs = BTreeSet::new();
     for optimizer in every_rule() {

@@ -1,11 +1,11 @@
-//! Optimisers on the device agree with the naive player along the same gradients.
+//! Optimisers on the device agree with the naive executor along the same gradients.
 //!
 //! Updates add, multiply, divide and take roots, which WGSL defines to the last bit but for division and
 //! root; sums of squares fuse. With exact arithmetic a device that keeps products and sums apart has the
-//! bits of the naive player; software devices do, and are held to it. Native arithmetic may be off by
+//! bits of the naive executor; software devices do, and are held to it. Native arithmetic may be off by
 //! [`NATIVE`], and so may devices that fuse what they are not told to.
 
-use crate::common::{bound, exact, player, training};
+use crate::common::{bound, exact, executor, training};
 use crate::lab::{Lab, TABLE};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::Graph;
@@ -28,8 +28,8 @@ pub(crate) fn every_rule() -> Vec<Optimizer> {
         Adadelta::new(1.0).average(0.9),
         RmsProp::new(0.01).centred().momentum(0.5).average(0.5),
         Adam::new(0.01).clip_norm(1.0),
-        AdamW::new(0.01).touched_rows(),
-        AmsGrad::new(0.01).average(0.5).touched_rows(),
+        AdamW::new(0.01).sparse_rows(),
+        AmsGrad::new(0.01).average(0.5).sparse_rows(),
     ]
 }
 
@@ -37,28 +37,28 @@ pub(crate) fn every_rule() -> Vec<Optimizer> {
 const MINIBATCHES: [&[u32]; 3] = [&[1, 2, 3, 2, 899], &[0, 64, 2, 65, 64, 128, 7, 1], &[5]];
 
 fn follows(options: Options) {
-    let Some(mut player) = player(options.clone()) else { return };
-    let facts = player.gpu().expect("open").facts().clone();
+    let Some(mut executor) = executor(options.clone()) else { return };
+    let facts = executor.gpu().expect("open").facts().clone();
     let is_held_to_bits = options.arithmetic == exact().arithmetic && facts.kind == "software";
     for optimizer in every_rule() {
         let name = format!("{optimizer:?}");
         let mut lab = Lab::new(optimizer);
         for (turn, words) in MINIBATCHES.into_iter().enumerate() {
-            lab.step(&mut player, &[words]);
-            assert_eq!(player.counters().parameters > 0, turn == 0, "parameters go up once: {name}");
-            assert_eq!(player.counters().read, words.len() as u64 * 4, "losses alone come back: {name}");
-            let counters = player.update_counters();
+            lab.step(&mut executor, &[words]);
+            assert_eq!(executor.counters().parameters > 0, turn == 0, "parameters go up once: {name}");
+            assert_eq!(executor.counters().read, words.len() as u64 * 4, "losses alone come back: {name}");
+            let counters = executor.update_counters();
             assert!(counters.dispatches <= 8, "{name}: {counters:?}");
             assert!(turn == 0 || (counters.stores, counters.pipelines) == (0, 0), "{name}: {counters:?}");
         }
-        let (off, same) = lab.compare(&player);
+        let (off, same) = lab.compare(&executor);
         assert!(off <= NATIVE, "{name}: off by {off:e}");
         assert!(same || !is_held_to_bits, "{name}: off by {off:e}");
     }
 }
 
 #[test]
-fn every_optimiser_has_the_bits_of_the_naive_player_on_exact_arithmetic() {
+fn every_optimiser_has_the_bits_of_the_naive_executor_on_exact_arithmetic() {
     follows(exact());
 }
 
@@ -69,32 +69,32 @@ fn every_optimiser_is_within_its_bound_on_native_arithmetic() {
 
 #[test]
 fn rows_that_no_lookup_named_stay_as_they_are() {
-    let Some(mut player) = player(exact()) else { return };
-    let mut lab = Lab::new(Adam::new(0.1).weight_decay(0.1).average(0.9).touched_rows());
-    lab.step(&mut player, &[&[1, 2, 3]]);
-    let before = lab.table(&player);
-    lab.step(&mut player, &[&[2, 70, 2, 899]]);
-    let after = lab.table(&player);
+    let Some(mut executor) = executor(exact()) else { return };
+    let mut lab = Lab::new(Adam::new(0.1).weight_decay(0.1).average(0.9).sparse_rows());
+    lab.step(&mut executor, &[&[1, 2, 3]]);
+    let before = lab.table(&executor);
+    lab.step(&mut executor, &[&[2, 70, 2, 899]]);
+    let after = lab.table(&executor);
     assert_eq!(before.len(), 4, "the table, two moments, an average");
     for (before, after) in before.iter().zip(&after) {
         let rows = before.chunks(TABLE.1).zip(after.chunks(TABLE.1)).enumerate();
         let changed: Vec<u32> = rows.filter(|(_, (a, b))| a != b).map(|(row, _)| row as u32).collect();
         assert_eq!(changed, lab.touched());
     }
-    assert!(lab.compare(&player).0 <= NATIVE);
+    assert!(lab.compare(&executor).0 <= NATIVE);
 }
 
 #[test]
-fn gradients_of_several_plays_are_summed_up_and_so_are_their_touched_rows() {
-    let Some(mut player) = player(exact()) else { return };
-    for optimizer in [Sgd::new(0.1).clip_norm(0.5), Adam::new(0.1).touched_rows()] {
+fn gradients_of_several_runs_are_summed_up_and_so_are_their_sparse_rows() {
+    let Some(mut executor) = executor(exact()) else { return };
+    for optimizer in [Sgd::new(0.1).clip_norm(0.5), Adam::new(0.1).sparse_rows()] {
         let mut lab = Lab::new(optimizer);
         // The second minibatch is larger, so the rows of the first have moved when it is added.
         let large: Vec<u32> = (0..120).map(|i| i * 7 % 250).collect();
-        lab.step(&mut player, &[&[899, 1, 1], &large, &[898, 0]]);
+        lab.step(&mut executor, &[&[899, 1, 1], &large, &[898, 0]]);
         assert!([898, 899].iter().all(|row| lab.touched().contains(row)));
-        lab.step(&mut player, &[&[4], &[5]]);
-        let (off, same) = lab.compare(&player);
+        lab.step(&mut executor, &[&[4], &[5]]);
+        let (off, same) = lab.compare(&executor);
         assert!(off <= NATIVE, "off by {off:e}, {same}");
     }
 }
@@ -102,9 +102,9 @@ fn gradients_of_several_plays_are_summed_up_and_so_are_their_touched_rows() {
 #[test]
 fn arrays_in_many_buffers_are_updated_as_arrays_in_one() {
     // A quarter of a block of a sum of squares each: blocks and tiles of states lie across them.
-    let Some(mut roomy) = player(exact()) else { return };
+    let Some(mut roomy) = executor(exact()) else { return };
     let options = Options { budget: Budget { binding: Some(4 << 10), ..Budget::default() }, ..exact() };
-    let Some(mut narrow) = player(options) else { return };
+    let Some(mut narrow) = executor(options) else { return };
     for optimizer in every_rule() {
         let name = format!("{optimizer:?}");
         let (mut one, mut other) = (Lab::new(optimizer.clone()), Lab::new(optimizer));
@@ -121,57 +121,57 @@ fn arrays_in_many_buffers_are_updated_as_arrays_in_one() {
 
 #[test]
 fn values_that_the_host_changes_go_up_and_others_stay() {
-    let Some(mut player) = player(exact()) else { return };
+    let Some(mut executor) = executor(exact()) else { return };
     let mut lab = Lab::new(Adam::new(0.01));
-    lab.step(&mut player, &[&[1, 2]]);
-    lab.receive(&player);
+    lab.step(&mut executor, &[&[1, 2]]);
+    lab.receive(&executor);
     // What was read has the versions that the device holds.
-    lab.step(&mut player, &[&[1, 2]]);
-    assert_eq!((player.counters().parameters, player.update_counters().stores), (0, 0));
-    assert!(lab.compare(&player).0 <= NATIVE);
+    lab.step(&mut executor, &[&[1, 2]]);
+    assert_eq!((executor.counters().parameters, executor.update_counters().stores), (0, 0));
+    assert!(lab.compare(&executor).0 <= NATIVE);
 }
 
 #[test]
 fn what_does_not_fit_an_update_is_refused_and_changes_nothing() {
-    let Some(mut player) = player(exact()) else { return };
+    let Some(mut executor) = executor(exact()) else { return };
     let mut lab = Lab::new(Adam::new(0.01).clip_norm(1.0));
     let plan = lab.plan().clone();
-    let refused = |player: &mut autobatch_runtime_wgpu::Player, floats: &[f32]| {
+    let refused = |executor: &mut autobatch_runtime_wgpu::Executor, floats: &[f32]| {
         let (mut weights, mut states) = (lab.weights.clone(), lab.states.clone());
         let mut trained = Trained { weights: &mut weights, states: &mut states };
-        player.update(&plan, &mut trained, floats).expect_err("is refused")
+        executor.update(&plan, &mut trained, floats).expect_err("is refused")
     };
-    let error = refused(&mut player, &[0.0; 9]);
+    let error = refused(&mut executor, &[0.0; 9]);
     assert!(
         matches!(error, GpuError::Bound(BindError::Store { found: 0, .. })),
-        "nothing was played: {error}"
+        "nothing was executed: {error}"
     );
-    let error = refused(&mut player, &[]);
+    let error = refused(&mut executor, &[]);
     assert!(matches!(error, GpuError::Bound(BindError::Missing { what: "floats", found: 0, .. })), "{error}");
-    lab.step(&mut player, &[&[1, 2]]);
-    let before = lab.table(&player);
-    // A plan that makes no gradients forgets those of the play before.
+    lab.step(&mut executor, &[&[1, 2]]);
+    let before = lab.table(&executor);
+    // A plan that makes no gradients forgets those of the run before.
     let (graph, values) = crate::batches::cells(2, 3);
-    let _ = crate::batches::bits(&mut player, &graph, &values);
+    let _ = crate::batches::bits(&mut executor, &graph, &values);
     let (mut weights, mut states) = (lab.weights.clone(), lab.states.clone());
     let mut trained = Trained { weights: &mut weights, states: &mut states };
-    let error = player.update(lab.plan(), &mut trained, &[0.0; 9]).expect_err("is refused");
+    let error = executor.update(lab.plan(), &mut trained, &[0.0; 9]).expect_err("is refused");
     assert!(matches!(error, GpuError::Bound(BindError::Store { found: 0, .. })), "{error}");
     assert!(before.iter().flatten().all(|x| x.is_finite()));
     let (graph, gradients) = lab.graph(&[1]);
     let error = {
         let mut trained = Trained { weights: &mut weights, states: &mut states };
-        player.update(&gradients, &mut trained, &[]).expect_err("is refused")
+        executor.update(&gradients, &mut trained, &[]).expect_err("is refused")
     };
     assert_eq!(error, GpuError::NoUpdate);
-    player.set_keep_gradients(true);
-    let error = player.play(&gradients, &lab.weights, bound(&graph, false)).expect_err("is refused");
+    executor.set_accumulate_gradients(true);
+    let error = executor.execute(&gradients, &lab.weights, bound(&graph, false)).expect_err("is refused");
     assert_eq!(error, GpuError::OtherGradients);
 }
 
 #[test]
 fn gradients_of_other_sizes_are_not_added_to_those_that_are_kept() {
-    let Some(mut player) = player(exact()) else { return };
+    let Some(mut executor) = executor(exact()) else { return };
     // Modules whose stores have the same numbers.
     let of_width = |width: usize| {
         let mut m = ModuleBuilder::new("sums");
@@ -184,29 +184,30 @@ fn gradients_of_other_sizes_are_not_added_to_those_that_are_kept() {
     };
     for widths in [[4, 7], [7, 4]] {
         let [(weights, graph, plan), (others, other_graph, other)] = widths.map(of_width);
-        player.set_keep_gradients(false);
-        player.play(&plan, &weights, bound(&graph, false)).expect("plays");
-        player.set_keep_gradients(true);
-        let error = player.play(&other, &others, bound(&other_graph, false)).expect_err("these are others");
+        executor.set_accumulate_gradients(false);
+        executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+        executor.set_accumulate_gradients(true);
+        let error =
+            executor.execute(&other, &others, bound(&other_graph, false)).expect_err("these are others");
         assert_eq!(error, GpuError::OtherGradients, "{widths:?}");
     }
 }
 
 #[test]
 fn halves_share_words_until_gradients_are_asked_for() {
-    let Some(mut player) = player(exact()) else { return };
+    let Some(mut executor) = executor(exact()) else { return };
     let mut lab = Lab::new(Sgd::new(0.1));
     let words = MINIBATCHES[0];
-    lab.losses(&mut player, words);
-    let shared = player.counters().parameters;
-    lab.step(&mut player, &[words]);
+    lab.losses(&mut executor, words);
+    let shared = executor.counters().parameters;
+    lab.step(&mut executor, &[words]);
     let head = 29 * 7u64;
     let more = 2 * (head - head.div_ceil(2)) * 4;
-    assert_eq!(player.counters().parameters, shared + more, "a word each from now on");
-    let trained = lab.losses(&mut player, words);
-    assert_eq!(player.counters().parameters, 0, "updates stay where they are");
-    lab.receive(&player);
-    player.close();
-    assert_eq!(lab.losses(&mut player, words), trained);
-    assert_eq!(player.counters().parameters, shared, "a closed device begins anew");
+    assert_eq!(executor.counters().parameters, shared + more, "a word each from now on");
+    let trained = lab.losses(&mut executor, words);
+    assert_eq!(executor.counters().parameters, 0, "updates stay where they are");
+    lab.receive(&executor);
+    executor.close();
+    assert_eq!(lab.losses(&mut executor, words), trained);
+    assert_eq!(executor.counters().parameters, shared, "a closed device begins anew");
 }

@@ -1,12 +1,13 @@
 //! Weights that are read four neighbours at a time give the bits of weights that are read one by one, however
-//! they lie in memory and whatever plays them.
+//! they lie in memory and whatever executes them.
 
-use crate::common::{Within, player};
+use crate::common::{Within, executor};
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Bound, Plan, StoreId, Stores, Verified, interp};
+use autobatch_ir::plan::{Bound, Plan, StoreId, Stores, Verified};
+use autobatch_oracle::naive;
 use autobatch_runtime_wgpu::compile::compile;
 use autobatch_runtime_wgpu::module::{Program, Reach, Tile};
-use autobatch_runtime_wgpu::{Budget, Options, Player};
+use autobatch_runtime_wgpu::{Budget, Executor, Options};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -111,7 +112,7 @@ impl Case {
         let bytes = 4 * lanes * columns;
         let _ = writeln!(
             text,
-            "certificate batches 1 bound 1 | rows copied 0 tabled 0 direct 0 | slabs {bytes} bytes"
+            "certificate batches 1 bound 1 | rows copied 0 gathered 0 direct 0 | slabs {bytes} bytes"
         );
         Plan::from_text(&text).unwrap_or_else(|error| panic!("{error}")).verify().expect("verifies")
     }
@@ -155,41 +156,41 @@ impl Stores for Drawn {
     }
 }
 
-/// A device, and what was played there.
+/// A device, and what was executed there.
 struct Bench {
-    player: Player,
+    executor: Executor,
     version: u64,
-    played: BTreeMap<Tile, BTreeSet<Reach>>,
+    executed: BTreeMap<Tile, BTreeSet<Reach>>,
 }
 
 impl Bench {
     fn new(options: Options) -> Option<Self> {
-        Some(Self { player: player(options)?, version: 0, played: BTreeMap::new() })
+        Some(Self { executor: executor(options)?, version: 0, executed: BTreeMap::new() })
     }
 
-    /// The rows of all lanes; compared with those of the naive player, which fuses.
+    /// The rows of all lanes; compared with those of the naive executor, which fuses.
     fn rows(&mut self, case: &Case) -> Vec<Vec<f32>> {
         let plan = case.plan();
-        let compiled = compile(&plan, self.player.target().expect("open")).expect("fits");
+        let compiled = compile(&plan, self.executor.target().expect("open")).expect("fits");
         for program in &compiled.programs {
             if let Program::Products(products) = &**program {
                 let sums: u32 = products.groups.iter().sum();
                 assert_eq!(sums, case.groups + u32::from(case.twice), "one dispatch");
-                self.played.entry(products.tile).or_default().insert(products.reach);
+                self.executed.entry(products.tile).or_default().insert(products.reach);
             }
         }
         self.version += 1;
         let stores = case.stores(self.version);
         let floats: Vec<f32> = (0..plan.floats).map(|at| (at as f32 * 0.731).sin()).collect();
         let bound = Bound { words: &[], floats: &floats, noise: Noise::Off };
-        self.player.play(&plan, &stores, bound).expect("plays");
-        let naive = interp::play(&plan, &stores.all, &[], &floats, Noise::Off).expect("plays");
+        self.executor.execute(&plan, &stores, bound).expect("executes");
+        let naive = naive::execute(&plan, &stores.all, &[], &floats, Noise::Off).expect("executes");
         let within = Within { row: 1e-5, least: 0.0 };
         (0..case.lanes as usize)
             .map(|lane| {
                 let expected: Vec<f32> =
                     naive.output(lane).expect("there").iter().map(|&word| f32::from_bits(word)).collect();
-                let found = self.player.output(lane).to_vec();
+                let found = self.executor.output(lane).to_vec();
                 assert!(expected.iter().all(|x| x.is_finite()), "{case:?}");
                 assert!(within.holds(&found, &expected), "{case:?}, lane {lane}: {found:?} {expected:?}");
                 found
@@ -197,11 +198,11 @@ impl Bench {
             .collect()
     }
 
-    /// Says that these tiles were played and no others, each with all that its threads may read at once.
-    fn played(&self, tiles: &[Tile]) {
+    /// Says that these tiles were executed and no others, each with all that its threads may read at once.
+    fn executed(&self, tiles: &[Tile]) {
         let expected: BTreeMap<Tile, BTreeSet<Reach>> =
             tiles.iter().map(|&tile| (tile, Reach::ALL.map(|most| tile.reach(most)).into())).collect();
-        assert_eq!(self.played, expected);
+        assert_eq!(self.executed, expected);
     }
 
     /// Blocks at all kinds of places give the bits of those that are read one by one.
@@ -253,7 +254,7 @@ fn weights_read_four_at_a_time_give_the_bits_of_weights_read_one_by_one() {
             }
         }
     }
-    bench.played(&[Tile::Few, Tile::Rows16, Tile::Rows64]);
+    bench.executed(&[Tile::Few, Tile::Rows16, Tile::Rows64]);
 }
 
 #[test]
@@ -264,7 +265,7 @@ fn tiles_of_many_rows_do_so_too() {
             bench.compare(case(1030, shape, transposed, "f32"));
         }
     }
-    bench.played(&[Tile::Rows128]);
+    bench.executed(&[Tile::Rows128]);
 }
 
 #[test]
@@ -287,7 +288,7 @@ fn weights_in_many_bindings_are_read_four_at_a_time_too() {
     let Some(mut bench) = Bench::new(Options { budget, ..Options::default() }) else { return };
     for transposed in SIDES {
         let case = case(17, 0, transposed, "f32");
-        let compiled = compile(&case.plan(), bench.player.target().expect("open")).expect("fits");
+        let compiled = compile(&case.plan(), bench.executor.target().expect("open")).expect("fits");
         assert!(compiled.layout.params() > 4 * 512, "the weights take several bindings");
         bench.compare(case);
     }
@@ -315,11 +316,11 @@ fn four_elements_of_a_thread_have_the_bits_of_an_element_of_each() {
             bench.compare(case(lanes, columns, groups, twice, [false; 2], stored));
         }
     }
-    let played: Vec<Tile> = bench.played.keys().copied().collect();
-    assert_eq!(played, [Tile::Few, Tile::Four]);
-    bench.played.clear();
+    let executed: Vec<Tile> = bench.executed.keys().copied().collect();
+    assert_eq!(executed, [Tile::Few, Tile::Four]);
+    bench.executed.clear();
     bench.compare(case(8, 2048, 1, false, [false, true], "f32"));
     bench.compare(case(8, 2046, 1, false, [false; 2], "f32"));
-    let played: Vec<Tile> = bench.played.keys().copied().collect();
-    assert_eq!(played, [Tile::Few]);
+    let executed: Vec<Tile> = bench.executed.keys().copied().collect();
+    assert_eq!(executed, [Tile::Few]);
 }

@@ -8,7 +8,7 @@ use autobatch_ir::plan::{Mode, Plan};
 use autobatch_ir::{INDEX, Value, f32};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request, Selection};
-use autobatch_tests::random::Rng;
+use autobatch_testing::random::Rng;
 use std::sync::Arc;
 
 const WIDTH: usize = 8;

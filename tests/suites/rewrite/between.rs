@@ -1,20 +1,20 @@
 //! Passes that look between cells, on models: recurrences are hoisted, moves are names, and what the
-//! CPU plays afterwards has the bits of before, forward and backward.
+//! CPU executes afterwards has the bits of before, forward and backward.
 
 use crate::agrees;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::ModuleBuilder;
 use autobatch_ir::numeric::same_bits;
-use autobatch_ir::plan::check::{Wanted, check_losses};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_ir::{ParamId, Value, Weights};
 use autobatch_nn::{BiLstm, Embedding, Gru, GruOptions, Linear, Lstm};
+use autobatch_oracle::check::{Wanted, check_losses};
 use autobatch_planner::passes::{Verify, all, optimize};
 use autobatch_planner::{Gradients, Planner, Request, Selection};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Player};
+use autobatch_runtime_cpu::{Bound, Executor};
 
 const H: usize = 6;
 
@@ -63,24 +63,25 @@ fn sound(plan: Plan) -> Verified<Plan> {
     plan.verify().unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// All outputs, played batched on one thread and on two by each instruction set.
+/// All outputs, executed batched on one thread and on two by each instruction set.
 fn outputs(plan: &Verified<Plan>, graph: &GraphData) -> Vec<Vec<f32>> {
     let weights = Weights::init(&graph.module, 11);
     let mut found: Vec<Vec<Vec<f32>>> = Vec::new();
     for isa in Isa::available() {
         for threads in [1, 2] {
-            let mut player = Player::with_isa(isa, threads);
-            player.set_shared_work(1);
-            player.play(plan, &weights, bound(graph)).expect("sound");
-            found.push((0..plan.outputs.len()).map(|output| player.output(plan, output).to_vec()).collect());
+            let mut executor = Executor::with_isa(isa, threads);
+            executor.set_shared_work(1);
+            executor.execute(plan, &weights, bound(graph)).expect("sound");
+            found
+                .push((0..plan.outputs.len()).map(|output| executor.output(plan, output).to_vec()).collect());
         }
     }
-    assert!(found.iter().all(|outputs| *outputs == found[0]), "players agree");
+    assert!(found.iter().all(|outputs| *outputs == found[0]), "executors agree");
     found.swap_remove(0)
 }
 
 #[test]
-fn rewritten_models_play_to_the_same_bits_with_no_row_copied() {
+fn rewritten_models_execute_to_the_same_bits_with_no_row_copied() {
     let graph = tagger(9);
     let request = Request::default();
     let mut planner = Planner::default();
@@ -122,9 +123,9 @@ fn gradients(graph: &GraphData) -> Vec<Vec<f32>> {
     let plan = sound(Planner::default().plan(graph, &request).expect("differentiable"));
     check_losses(&plan, graph, Wanted { values: &[], training: false }, &losses)
         .unwrap_or_else(|report| panic!("{report}"));
-    let mut player = Player::with_isa(Isa::best(), 1);
-    player.play(&plan, &Weights::init(&graph.module, 11), bound(graph)).expect("sound");
-    let of = |number: usize| player.gradient_of(ParamId::new(number)).expect("all are wanted").to_vec();
+    let mut executor = Executor::with_isa(Isa::best(), 1);
+    executor.execute(&plan, &Weights::init(&graph.module, 11), bound(graph)).expect("sound");
+    let of = |number: usize| executor.gradient_of(ParamId::new(number)).expect("all are wanted").to_vec();
     (0..graph.module.params.len()).map(of).collect()
 }
 

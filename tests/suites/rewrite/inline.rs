@@ -3,21 +3,21 @@
 
 use autobatch_ir::graph::rebuild::{Rebuild, Renaming};
 use autobatch_ir::graph::{Callee, GraphData, Op, Operand, OperandKind, ParamArg, Signature};
-use autobatch_ir::id::{AppId, SiteId, ValueId};
+use autobatch_ir::id::{NodeId, SiteId, ValueId};
 use autobatch_ir::{INDEX, SigId};
 
 /// The graph with the calls of quiet cells replaced by their bodies.
 pub(crate) fn inline(graph: &GraphData) -> (GraphData, Renaming) {
     let mut inliner = Inliner { graph, rebuild: Rebuild::new(graph) };
-    for app in graph.arena.ids() {
-        if !inliner.opens(graph.arena.app(app).sig) {
-            inliner.rebuild.copy(app);
+    for node in graph.arena.ids() {
+        if !inliner.opens(graph.arena.node(node).sig) {
+            inliner.rebuild.copy(node);
             continue;
         }
         let operands: Vec<Operand> =
-            graph.arena.operands(app).iter().map(|&operand| inliner.rebuild.renamed(operand)).collect();
-        let results = inliner.call(app, graph.signature(app).clone(), &operands);
-        for (old, new) in graph.arena.results(app).zip(results) {
+            graph.arena.operands(node).iter().map(|&operand| inliner.rebuild.renamed(operand)).collect();
+        let results = inliner.call(node, graph.signature(node).clone(), &operands);
+        for (old, new) in graph.arena.results(node).zip(results) {
             inliner.rebuild.name(ValueId::new(old), new);
         }
     }
@@ -36,26 +36,26 @@ impl Inliner<'_> {
     }
 
     /// Appends the body of a cell; its results.
-    fn call(&mut self, at: AppId, signature: Signature, operands: &[Operand]) -> Vec<ValueId> {
+    fn call(&mut self, at: NodeId, signature: Signature, operands: &[Operand]) -> Vec<ValueId> {
         let graph = self.graph;
         let Callee::Cell(cell) = signature.callee else { unreachable!("only cells are inlined") };
         let body = &graph.module.cell_decl(cell).body;
         let mut values: Vec<Operand> = operands.to_vec();
-        for app in body.arena.ids().skip(body.ports) {
-            let sig = body.arena.app(app).sig;
+        for node in body.arena.ids().skip(body.ports) {
+            let sig = body.arena.node(node).sig;
             let mut inner = graph.sigs.get(sig).clone();
             for arg in &mut inner.params {
                 if let ParamArg::Port(port) = *arg {
                     *arg = signature.params[port as usize];
                 }
             }
-            let read = body.arena.operands(app).iter().filter_map(|operand| operand.as_value());
+            let read = body.arena.operands(node).iter().filter_map(|operand| operand.as_value());
             let args: Vec<Operand> = read.map(|value| values[value.index()]).collect();
             if self.opens(sig) {
                 values.extend(self.call(at, inner, &args).into_iter().map(Operand::value));
                 continue;
             }
-            let site = body.arena.app(app).site;
+            let site = body.arena.node(node).site;
             let args: Vec<Operand> = args
                 .into_iter()
                 .enumerate()
@@ -69,14 +69,14 @@ impl Inliner<'_> {
         let mut results = Vec::new();
         for result in &body.results {
             let operand = values[result.index()];
-            let site = body.arena.app(body.arena.producer(*result)).site;
+            let site = body.arena.node(body.arena.producer(*result)).site;
             results.push(operand.as_value().unwrap_or_else(|| self.input(at, operand, site)));
         }
         results
     }
 
     /// A bound number as a value.
-    fn input(&mut self, at: AppId, operand: Operand, site: SiteId) -> ValueId {
+    fn input(&mut self, at: NodeId, operand: Operand, site: SiteId) -> ValueId {
         let ty = self.rebuild.ty(INDEX);
         let input = Signature {
             callee: Callee::Op(Op::Input(INDEX)),
@@ -92,7 +92,7 @@ impl Inliner<'_> {
     /// A bound number as an operand of an op, which some ops read directly and others as a value.
     fn readable(
         &mut self,
-        at: AppId,
+        at: NodeId,
         inner: &Signature,
         place: usize,
         operand: Operand,

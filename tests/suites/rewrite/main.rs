@@ -8,11 +8,12 @@ mod inline;
 mod random;
 
 use autobatch_ir::Weights;
+use autobatch_ir::graph::GraphData;
 use autobatch_ir::graph::rebuild::Renaming;
-use autobatch_ir::graph::{GraphData, equivalent::equivalent};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::numeric::same_bits;
-use autobatch_ir::reference::{self, Datum};
+use autobatch_oracle::equivalent::equivalent;
+use autobatch_oracle::reference::{self, Datum};
 
 /// Proves that every value left is the value that it was, and evaluates both graphs to see it.
 fn agrees(before: &GraphData, after: &GraphData, renaming: &Renaming) -> Result<(), String> {

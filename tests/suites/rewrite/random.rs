@@ -3,17 +3,18 @@
 use crate::agrees;
 use crate::inline::inline;
 use autobatch_ir::graph::OutputKind;
-use autobatch_ir::graph::equivalent::{Unproved, equivalent};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
-use autobatch_ir::plan::check::{self as proof, Wanted};
-use autobatch_ir::reference::Datum;
-use autobatch_ir::{GraphData, ParamId, reference};
+use autobatch_ir::{GraphData, ParamId};
+use autobatch_oracle::check::{self as proof, Wanted};
+use autobatch_oracle::equivalent::{Unproved, equivalent};
+use autobatch_oracle::reference;
+use autobatch_oracle::reference::Datum;
 use autobatch_planner::passes::{PASSES, Verify, all, optimize};
 use autobatch_planner::{Planner, Request, Selection};
-use autobatch_tests::random::{Options, Profile, check};
-use autobatch_tests::trials::asked_seed;
-use autobatch_tests::written::{self, Numbers};
+use autobatch_testing::random::{Options, Profile, check};
+use autobatch_testing::trials::asked_seed;
+use autobatch_testing::written::{self, Numbers};
 use std::cell::Cell;
 
 /// Every third value that can be read: passes must keep these, and may give the others up.

@@ -38,7 +38,7 @@ fn refused_steps_say_the_item_and_leave_the_weights_alone() {
 }
 
 #[test]
-fn an_index_out_of_range_is_found_at_its_line_wherever_it_is_played() {
+fn an_index_out_of_range_is_found_at_its_line_wherever_it_is_executed() {
     let (model, mut trainer) = trainer(1);
     let items: Vec<u32> = (0..300).map(|number| if number == 290 { 999 } else { 1 }).collect();
     let tree = |word: u32| crate::model::Tree::Leaf(word);

@@ -49,7 +49,7 @@ fn parameters_with_rates_of_their_own_resume_with_the_same_bits() {
     let items = data(1, 48);
     let make = |seed| {
         let (model, plain) = trainer(2);
-        let optimizer = AdamW::new(0.02).rate(0.1, |param| param.name == "words").touched_rows();
+        let optimizer = AdamW::new(0.02).rate(0.1, |param| param.name == "words").sparse_rows();
         let options = SessionOptions { threads: 2, ..SessionOptions::default() };
         (model, Trainer::with_options(plain.module(), optimizer, options, seed).unwrap())
     };

@@ -1,4 +1,4 @@
-//! Items that are played in parts: the next part is emitted while one is played, and nobody can tell.
+//! Items that are executed in parts: the next part is emitted while one is executed, and nobody can tell.
 
 use crate::model::{Model, Tree, bits, data, trainer};
 use autobatch::prelude::*;
@@ -21,7 +21,7 @@ fn items_in_parts_have_the_bits_and_the_order_of_items_together() {
         let together =
             trainer.session().predict(&items, |g, (tree, _)| model.logits(g, tree)).expect("it is sound");
         let (emitting, mut found) = (Mutex::new(HashSet::new()), Vec::new());
-        let played = trainer.session().run_in_parts(
+        let executed = trainer.session().run_in_parts(
             items.iter().enumerate(),
             part,
             |g, (number, (tree, class)), values| {
@@ -40,7 +40,7 @@ fn items_in_parts_have_the_bits_and_the_order_of_items_together() {
                 found.push(number);
             },
         );
-        played.expect("it is sound");
+        executed.expect("it is sound");
         assert!(found.into_iter().eq(0..100), "{threads} threads, parts of {part}");
         let own = std::thread::current().id();
         let others = emitting.into_inner().unwrap().into_iter().filter(|&id| id != own).count();

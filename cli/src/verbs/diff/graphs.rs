@@ -6,9 +6,9 @@
 
 use super::{Difference, first, numbers, words};
 use crate::facts::brief;
-use crate::spell::applications_by_signature;
+use crate::spell::nodes_by_signature;
 use autobatch_ir::graph::{Cut, GraphData, Output, OutputKind, Site};
-use autobatch_ir::id::{AppId, ValueId};
+use autobatch_ir::id::{NodeId, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What differs, the coarse before the fine.
@@ -17,7 +17,7 @@ pub(super) fn differences(a: &GraphData, b: &GraphData) -> Vec<Difference> {
         words("module", a.module.name.clone(), b.module.name.clone()),
         words("structure", brief(a.structure()), brief(b.structure())),
         numbers("instances", a.instances() as u64, b.instances() as u64),
-        numbers("applications", a.arena.len() as u64, b.arena.len() as u64),
+        numbers("nodes", a.arena.len() as u64, b.arena.len() as u64),
         numbers("values", a.arena.values() as u64, b.arena.values() as u64),
         numbers("outputs", a.outputs.len() as u64, b.outputs.len() as u64),
         numbers("parameters", a.module.params.len() as u64, b.module.params.len() as u64),
@@ -28,20 +28,20 @@ pub(super) fn differences(a: &GraphData, b: &GraphData) -> Vec<Difference> {
     .into_iter()
     .flatten()
     .collect();
-    let (mine, theirs) = (applications_by_signature(a), applications_by_signature(b));
+    let (mine, theirs) = (nodes_by_signature(a), nodes_by_signature(b));
     for name in mine.keys().chain(theirs.keys()).collect::<BTreeSet<_>>() {
         let number = |side: &BTreeMap<String, u64>| side.get(name).copied().unwrap_or(0);
         all.extend(numbers(name.as_str(), number(&mine), number(&theirs)));
     }
     let (one, two) = (Spelled::of(&a.to_text()), Spelled::of(&b.to_text()));
-    all.extend(one.applications_that_differ(&two));
+    all.extend(one.nodes_that_differ(&two));
     all.extend(one.declarations_that_differ(&two));
     all.extend(one.cells_that_differ(&two));
     all.extend(first("first instance that differs", &a.cuts, &b.cuts, cut));
     all.extend(first("first output that differs", &a.outputs, &b.outputs, output));
     let shared = |_: usize, value: &ValueId| format!("shared {value}");
     all.extend(first("first mark that differs", &a.shared, &b.shared, shared));
-    let alone = |_: usize, app: &AppId| format!("alone {app}");
+    let alone = |_: usize, node: &NodeId| format!("alone {node}");
     all.extend(first("first mark that differs", &a.alone, &b.alone, alone));
     // Where there is more or less of something, lines stand elsewhere: that says nothing new.
     if all.is_empty() {
@@ -52,8 +52,8 @@ pub(super) fn differences(a: &GraphData, b: &GraphData) -> Vec<Difference> {
 
 fn cut(_: usize, cut: &Cut) -> String {
     match cut.key {
-        Some(key) => format!("instance {key} from {}", AppId::new(cut.first as usize)),
-        None => format!("common from {}", AppId::new(cut.first as usize)),
+        Some(key) => format!("instance {key} from {}", NodeId::new(cut.first as usize)),
+        None => format!("common from {}", NodeId::new(cut.first as usize)),
     }
 }
 
@@ -77,12 +77,11 @@ fn site(_: usize, site: &&Site) -> String {
 fn sites(graph: &GraphData) -> Vec<&Site> {
     let module = &graph.module;
     let params = module.params.iter().map(|param| param.site);
-    let cells = module
-        .cells
-        .iter()
-        .flat_map(|cell| std::iter::once(cell.site).chain(cell.body.arena.apps().iter().map(|app| app.site)));
+    let cells = module.cells.iter().flat_map(|cell| {
+        std::iter::once(cell.site).chain(cell.body.arena.nodes().iter().map(|node| node.site))
+    });
     let declared = params.chain(cells).map(|id| module.sites.get(id));
-    declared.chain(graph.arena.apps().iter().map(|app| graph.site(app.site))).collect()
+    declared.chain(graph.arena.nodes().iter().map(|node| graph.site(node.site))).collect()
 }
 
 /// The text of a graph, taken apart; without references to source lines.
@@ -92,8 +91,8 @@ struct Spelled {
     declarations: BTreeMap<String, String>,
     /// Heads and bodies of cells by name.
     cells: BTreeMap<String, Vec<String>>,
-    /// The applications with the numbers bound to them.
-    applications: Vec<String>,
+    /// The nodes with the numbers bound to them.
+    nodes: Vec<String>,
 }
 
 impl Spelled {
@@ -119,7 +118,7 @@ impl Spelled {
                     cell = Some(name);
                 }
                 (None, "") if !line.is_empty() => {
-                    spelled.applications.push(without_sites(line).trim_start().to_owned());
+                    spelled.nodes.push(without_sites(line).trim_start().to_owned());
                 }
                 (None, _) => {}
                 (Some(_), "}") => cell = None,
@@ -132,19 +131,19 @@ impl Spelled {
         spelled
     }
 
-    /// The first application that differs, or else the first whose bound numbers do.
-    fn applications_that_differ(&self, other: &Self) -> Option<Difference> {
+    /// The first node that differs, or else the first whose bound numbers do.
+    fn nodes_that_differ(&self, other: &Self) -> Option<Difference> {
         let unbound = |side: &Self| -> Vec<String> {
-            side.applications.iter().map(|line| without_bound_numbers(line)).collect()
+            side.nodes.iter().map(|line| without_bound_numbers(line)).collect()
         };
         let (mine, theirs) = (unbound(self), unbound(other));
         let structure = mine.iter().zip(&theirs).position(|(x, y)| x != y);
-        let numbers = || self.applications.iter().zip(&other.applications).position(|(x, y)| x != y);
+        let numbers = || self.nodes.iter().zip(&other.nodes).position(|(x, y)| x != y);
         let (what, place) = match structure {
             Some(place) => ("first that differs", place),
             None => ("first bound number that differs", numbers()?),
         };
-        words(what, self.applications[place].as_str(), other.applications[place].as_str())
+        words(what, self.nodes[place].as_str(), other.nodes[place].as_str())
     }
 
     fn declarations_that_differ(&self, other: &Self) -> Vec<Difference> {

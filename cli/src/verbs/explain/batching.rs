@@ -1,16 +1,16 @@
 //! What was not batched as far as it could be, and whether the order or the signatures are to blame.
 //!
-//! A type of node needs at least as many steps as its longest path has nodes of it. Where it has
-//! more, some place in such a path is spread over several steps: nodes that are equally far down
+//! A type of job needs at least as many steps as its longest path has jobs of it. Where it has
+//! more, some place in such a path is spread over several steps: jobs that are equally far down
 //! their paths did not meet. Where one callee has several signatures, no order helps: the bound of
 //! the problem with these signatures taken as one says what that costs.
 
 use crate::spell;
 use crate::words::plural;
 use autobatch_ir::graph::{Callee, GraphData};
-use autobatch_ir::id::{AppId, SigId};
+use autobatch_ir::id::{NodeId, SigId};
 use autobatch_ir::plan::Plan;
-use autobatch_planner::Nodes;
+use autobatch_planner::Jobs;
 use autobatch_planner::schedule::{Problem, Scratch, path_sum_bound};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,11 +29,11 @@ pub(super) struct Finding {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Cause {
-    /// The order: nodes equally far down their paths run in these steps; two values to ask about.
+    /// The order: jobs equally far down their paths run in these steps; two values to ask about.
     Schedule { place: u32, steps: Vec<u32>, values: [String; 2] },
     /// The signatures: what they are, and what tells them apart.
     Signatures { signatures: Vec<String>, part: String },
-    /// Applications that the model marked as batches of their own.
+    /// Nodes that the model marked as batches of their own.
     Alone { marked: u32 },
 }
 
@@ -53,7 +53,7 @@ impl Finding {
                 let more = if steps.len() > 4 { ", .." } else { "" };
                 let place = ordinal(*place);
                 format!(
-                    "{head}schedule - nodes that are the {place} {what} of their path run in steps {}{more} (--why {a} {b})",
+                    "{head}schedule - jobs that are the {place} {what} of their path run in steps {}{more} (--why {a} {b})",
                     shown.join(", ")
                 )
             }
@@ -65,7 +65,7 @@ impl Finding {
                 )
             }
             Cause::Alone { marked } => {
-                format!("{head}marked alone: {}", plural(u64::from(*marked), "application"))
+                format!("{head}marked alone: {}", plural(u64::from(*marked), "node"))
             }
         }
     }
@@ -84,20 +84,20 @@ fn ordinal(number: u32) -> String {
 
 /// Findings, the most extra steps first.
 pub(super) fn findings(graph: &GraphData, plan: &Plan) -> Vec<Finding> {
-    let nodes = Nodes::new(graph, &[]);
-    let problem = nodes.problem();
+    let jobs = Jobs::new(graph, &[]);
+    let problem = jobs.problem();
     let bound = path_sum_bound(&problem, &mut Scratch::default());
     let steps = spell::steps_of(graph, plan);
     let mut findings = Vec::new();
     let mut steps_of_type: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); problem.types() as usize];
-    for (node, &app) in nodes.apps().iter().enumerate() {
-        steps_of_type[problem.ty()[node] as usize].extend(steps[app.index()]);
+    for (job, &node) in jobs.nodes().iter().enumerate() {
+        steps_of_type[problem.ty()[job] as usize].extend(steps[node.index()]);
     }
     for ty in 0..problem.types() {
         let own = steps_of_type[ty as usize].len() as u32;
-        let marked = problem.alone().iter().filter(|&&node| problem.ty()[node as usize] == ty).count() as u32;
+        let marked = problem.alone().iter().filter(|&&job| problem.ty()[job as usize] == ty).count() as u32;
         let needed = bound.per_type[ty as usize];
-        let what = spell::callee(graph, nodes.signatures()[ty as usize]);
+        let what = spell::callee(graph, jobs.signatures()[ty as usize]);
         if marked > 0 && own > needed {
             findings.push(Finding {
                 what: what.clone(),
@@ -107,12 +107,12 @@ pub(super) fn findings(graph: &GraphData, plan: &Plan) -> Vec<Finding> {
             });
         }
         if own > needed + marked
-            && let Some(cause) = spread(graph, &nodes, &problem, &steps, ty)
+            && let Some(cause) = spread(graph, &jobs, &problem, &steps, ty)
         {
             findings.push(Finding { what, steps: own, needed: needed + marked, cause });
         }
     }
-    findings.extend(split_callees(graph, &nodes, &problem, &bound.per_type));
+    findings.extend(split_callees(graph, &jobs, &problem, &bound.per_type));
     findings.retain(|finding| finding.extra() > 0);
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.extra()));
     findings
@@ -121,35 +121,35 @@ pub(super) fn findings(graph: &GraphData, plan: &Plan) -> Vec<Finding> {
 /// The place in paths of a type that is spread over the most steps.
 fn spread(
     graph: &GraphData,
-    nodes: &Nodes,
+    jobs: &Jobs,
     problem: &Problem<'_>,
     steps: &[Option<u32>],
     ty: u32,
 ) -> Option<Cause> {
     let mut place = vec![0u32; problem.len()];
-    let mut by_place: BTreeMap<u32, BTreeMap<u32, AppId>> = BTreeMap::new();
-    for node in 0..problem.len() {
-        let below = problem.operands(node).iter().map(|&operand| place[operand as usize]).max().unwrap_or(0);
-        place[node] = below + u32::from(problem.ty()[node] == ty);
-        if problem.ty()[node] == ty {
-            let app = nodes.apps()[node];
-            if let Some(step) = steps[app.index()] {
-                by_place.entry(place[node]).or_default().entry(step).or_insert(app);
+    let mut by_place: BTreeMap<u32, BTreeMap<u32, NodeId>> = BTreeMap::new();
+    for job in 0..problem.len() {
+        let below = problem.operands(job).iter().map(|&operand| place[operand as usize]).max().unwrap_or(0);
+        place[job] = below + u32::from(problem.ty()[job] == ty);
+        if problem.ty()[job] == ty {
+            let node = jobs.nodes()[job];
+            if let Some(step) = steps[node.index()] {
+                by_place.entry(place[job]).or_default().entry(step).or_insert(node);
             }
         }
     }
     let (place, steps) =
         by_place.into_iter().max_by_key(|(place, steps)| (steps.len(), std::cmp::Reverse(*place)))?;
-    let mut apps = steps.values();
-    let (&a, &b) = (apps.next()?, apps.next()?);
+    let mut nodes = steps.values();
+    let (&a, &b) = (nodes.next()?, nodes.next()?);
     let values = [spell::first_value(graph, a), spell::first_value(graph, b)];
     Some(Cause::Schedule { place, steps: steps.into_keys().collect(), values })
 }
 
 /// Callees whose signatures would need fewer steps if they were one.
-fn split_callees(graph: &GraphData, nodes: &Nodes, problem: &Problem<'_>, per_type: &[u32]) -> Vec<Finding> {
+fn split_callees(graph: &GraphData, jobs: &Jobs, problem: &Problem<'_>, per_type: &[u32]) -> Vec<Finding> {
     let mut groups: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    for (ty, &sig) in nodes.signatures().iter().enumerate() {
+    for (ty, &sig) in jobs.signatures().iter().enumerate() {
         groups.entry(kind(graph, sig)).or_default().push(ty as u32);
     }
     let mut findings = Vec::new();
@@ -157,11 +157,11 @@ fn split_callees(graph: &GraphData, nodes: &Nodes, problem: &Problem<'_>, per_ty
         let needed = longest_path(problem, &types);
         let steps: u32 = types.iter().map(|&ty| per_type[ty as usize]).sum();
         if steps > needed {
-            let sigs: Vec<SigId> = types.iter().map(|&ty| nodes.signatures()[ty as usize]).collect();
+            let sigs: Vec<SigId> = types.iter().map(|&ty| jobs.signatures()[ty as usize]).collect();
             let part = super::why::signature_part(graph, sigs[0], sigs[1]);
             let example = |ty: u32| {
                 let first = problem.ty().iter().position(|&other| other == ty);
-                first.and_then(|node| spell::site(graph, nodes.apps()[node]))
+                first.and_then(|job| spell::site(graph, jobs.nodes()[job]))
             };
             let signatures = types.iter().zip(&sigs).map(|(&ty, &sig)| {
                 let site = example(ty).map_or_else(String::new, |site| format!("{site} "));
@@ -178,12 +178,12 @@ fn split_callees(graph: &GraphData, nodes: &Nodes, problem: &Problem<'_>, per_ty
     findings
 }
 
-/// The most nodes of these types on any path.
+/// The most jobs of these types on any path.
 fn longest_path(problem: &Problem<'_>, types: &[u32]) -> u32 {
     let mut place = vec![0u32; problem.len()];
-    for node in 0..problem.len() {
-        let below = problem.operands(node).iter().map(|&operand| place[operand as usize]).max().unwrap_or(0);
-        place[node] = below + u32::from(types.contains(&problem.ty()[node]));
+    for job in 0..problem.len() {
+        let below = problem.operands(job).iter().map(|&operand| place[operand as usize]).max().unwrap_or(0);
+        place[job] = below + u32::from(types.contains(&problem.ty()[job]));
     }
     place.into_iter().max().unwrap_or(0)
 }

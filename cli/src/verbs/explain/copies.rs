@@ -1,6 +1,6 @@
 //! Rows that a step only moves, and why they are not written where they are wanted.
 //!
-//! Between applications the pass `pieces` makes names of moves. What is left is what it refuses, so the
+//! Between nodes the pass `pieces` makes names of moves. What is left is what it refuses, so the
 //! reason is looked for in who reads the rows.
 
 use crate::facts::{for_each_place, for_each_row};

@@ -1,6 +1,6 @@
 //! Operands that are read through a table, and why.
 //!
-//! Read off the plan by playing it on the numbers of steps: each row remembers which step wrote it
+//! Read off the plan by executing it on the numbers of steps: each row remembers which step wrote it
 //! last. A table whose rows come from several steps could not be a range unless those steps wrote
 //! neighbouring blocks; one whose rows come from one step could, if nothing else reads them in
 //! another order.
@@ -186,7 +186,7 @@ pub(super) fn summary(plan: &Plan) -> String {
 pub(super) fn report(plan: &Plan) -> Report {
     let (gathers, copies) = (Gather::all(plan), Copies::all(plan));
     let json = json!({
-        "through_tables": gathers, "table_rows": plan.certificate.tabled,
+        "through_tables": gathers, "table_rows": plan.certificate.gathered,
         "direct_rows": plan.certificate.direct, "copies": copies, "copied_rows": plan.certificate.copied,
     });
     let mut text = String::new();

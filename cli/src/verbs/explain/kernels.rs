@@ -83,7 +83,7 @@ pub(super) fn report(subject: &Subject) -> Result<Report, Failure> {
     let json = json!({
         "file": subject.path, "batches": certificate.batches, "bound": certificate.bound, "gap": certificate.gap(),
         "rows": rows, "kernels": kernels, "not_batched": findings, "through_tables": gathers::Gather::all(plan),
-        "direct_rows": certificate.direct, "table_rows": certificate.tabled, "copied_rows": certificate.copied,
+        "direct_rows": certificate.direct, "table_rows": certificate.gathered, "copied_rows": certificate.copied,
         "fused": fused, "hint": hint,
     });
     Ok(Report { text, json })
@@ -171,7 +171,7 @@ pub(super) fn share_of_rows(plan: &Plan) -> String {
     let certificate = &plan.certificate;
     format!(
         "{} of {} operand rows",
-        count(certificate.tabled),
-        count(certificate.tabled + certificate.direct)
+        count(certificate.gathered),
+        count(certificate.gathered + certificate.direct)
     )
 }

@@ -9,7 +9,7 @@ use crate::facts::Kinds;
 use crate::failure::Failure;
 use crate::words::{count, plural, table};
 use autobatch_ir::graph::{GraphData, OperandKind};
-use autobatch_ir::id::AppId;
+use autobatch_ir::id::NodeId;
 use autobatch_ir::plan::Plan;
 use serde_json::{Value as Json, json};
 use std::cmp::Reverse;
@@ -30,14 +30,14 @@ pub(super) fn report(
     let steps: Vec<_> = kinds.steps(plan, chosen).map(|(_, step)| step).collect();
     let instances = instances(graph);
     // Of each instance its lanes in the columns that it has any in.
-    let mut lines: BTreeMap<Option<usize>, BTreeMap<usize, Vec<AppId>>> = BTreeMap::new();
+    let mut lines: BTreeMap<Option<usize>, BTreeMap<usize, Vec<NodeId>>> = BTreeMap::new();
     for (column, step) in steps.iter().enumerate() {
-        for &app in plan.lanes(step) {
-            lines.entry(instances[app.index()]).or_default().entry(column).or_default().push(app);
+        for &node in plan.lanes(step) {
+            lines.entry(instances[node.index()]).or_default().entry(column).or_default().push(node);
         }
     }
     let mut lines: Vec<_> = lines.into_iter().collect();
-    let lanes = |line: &BTreeMap<usize, Vec<AppId>>| line.values().map(Vec::len).sum::<usize>();
+    let lanes = |line: &BTreeMap<usize, Vec<NodeId>>| line.values().map(Vec::len).sum::<usize>();
     lines.sort_by_key(|(_, line)| Reverse((line.len(), lanes(line))));
 
     let columns = steps.len().min(COLUMNS);
@@ -52,8 +52,8 @@ pub(super) fn report(
         let name = instance.map_or_else(|| "common".to_owned(), |number| number.to_string());
         let cell = |column: usize| match (line.get(&column).map(Vec::as_slice), labels) {
             (None, _) => ".".to_owned(),
-            (Some([app]), true) => label(graph, *app).unwrap_or_else(|| "1".to_owned()),
-            (Some(apps), _) => apps.len().to_string(),
+            (Some([node]), true) => label(graph, *node).unwrap_or_else(|| "1".to_owned()),
+            (Some(nodes), _) => nodes.len().to_string(),
         };
         rows.push(std::iter::once(name).chain((0..columns).map(cell)).collect());
     }
@@ -79,9 +79,9 @@ pub(super) fn report(
         text += &format!(".. {}\n", plural(hidden as u64, "more instance"));
     }
     text += "\nlongest first; outputs come back in your order\n";
-    let cell = |(column, apps): (&usize, &Vec<AppId>)| {
-        let words: Vec<Option<String>> = apps.iter().map(|&app| label(graph, app)).collect();
-        json!({"step": column, "lanes": apps.len(), "labels": labels.then_some(words)})
+    let cell = |(column, nodes): (&usize, &Vec<NodeId>)| {
+        let words: Vec<Option<String>> = nodes.iter().map(|&node| label(graph, node)).collect();
+        json!({"step": column, "lanes": nodes.len(), "labels": labels.then_some(words)})
     };
     let lines: Vec<Json> = lines
         .iter()
@@ -123,7 +123,7 @@ fn choose(plan: &Plan, kinds: &Kinds, asked: Option<&str>) -> Result<usize, Fail
         .ok_or_else(|| Failure::usage("the plan computes nothing: it has no steps to show"))
 }
 
-/// The number of the instance of each application; none for common ones.
+/// The number of the instance of each node; none for common ones.
 fn instances(graph: &GraphData) -> Vec<Option<usize>> {
     let mut instances = vec![None; graph.arena.len()];
     for (instance, range) in graph.numbered_stretches() {
@@ -132,22 +132,22 @@ fn instances(graph: &GraphData) -> Vec<Option<usize>> {
     instances
 }
 
-/// The word that is bound where the application, or one that it reads, takes an index.
-fn label(graph: &GraphData, app: AppId) -> Option<String> {
-    let bound = |app: AppId| {
-        let slots = graph.arena.operands(app).iter().filter_map(|operand| match operand.kind() {
+/// The word that is bound where the node, or one that it reads, takes an index.
+fn label(graph: &GraphData, node: NodeId) -> Option<String> {
+    let bound = |node: NodeId| {
+        let slots = graph.arena.operands(node).iter().filter_map(|operand| match operand.kind() {
             Some(OperandKind::Index(slot)) => Some(slot),
             _ => None,
         });
         slots.filter_map(|slot| graph.bindings.words.get(slot as usize)).next()
     };
-    let own = bound(app);
+    let own = bound(node);
     let read = || {
-        let values = graph.arena.operands(app).iter().filter_map(|operand| operand.as_value());
+        let values = graph.arena.operands(node).iter().filter_map(|operand| operand.as_value());
         // What the same cell made is the state before, not this lane's own input.
-        let sig = graph.arena.app(app).sig;
+        let sig = graph.arena.node(node).sig;
         let mut producers =
-            values.map(|value| graph.arena.producer(value)).filter(|&made| graph.arena.app(made).sig != sig);
+            values.map(|value| graph.arena.producer(value)).filter(|&made| graph.arena.node(made).sig != sig);
         producers.find_map(bound)
     };
     own.or_else(read).map(|word| format!("#{word}"))
@@ -161,13 +161,13 @@ mod tests {
     use autobatch_ir::module::ModuleBuilder;
 
     #[test]
-    fn applications_before_the_first_instance_belong_to_none() {
+    fn nodes_before_the_first_instance_belong_to_none() {
         let g = Graph::new(&ModuleBuilder::new("m").build().expect("empty"));
         let x = g.zeros(2);
         g.instance(5);
         g.output("y", x.tanh());
         let graph = g.finish().expect("sound");
         assert_eq!(instances(&graph), [None, Some(0)]);
-        assert_eq!(spell::instance(&graph, AppId::new(1)), "instance 0 (key 5)");
+        assert_eq!(spell::instance(&graph, NodeId::new(1)), "instance 0 (key 5)");
     }
 }

@@ -1,4 +1,4 @@
-//! What became of a line of source: which applications it wrote, which steps play them, and the
+//! What became of a line of source: which nodes it wrote, which steps execute them, and the
 //! cells in whose bodies it stands.
 
 use super::Report;
@@ -17,18 +17,19 @@ pub(super) fn report(graph: &GraphData, plan: &Plan, site: &str) -> Result<Repor
     let is_here = |found: &Site| found.line == wanted.1 && found.file.ends_with(wanted.0);
     let steps = spell::steps_of(graph, plan);
     let mut uses: BTreeMap<SigId, (u64, u64, BTreeSet<u32>)> = BTreeMap::new();
-    for app in graph.arena.ids() {
-        if is_here(graph.site(graph.arena.app(app).site)) {
-            let (all, played, in_steps) = uses.entry(graph.arena.app(app).sig).or_default();
+    for node in graph.arena.ids() {
+        if is_here(graph.site(graph.arena.node(node).site)) {
+            let (all, executed, in_steps) = uses.entry(graph.arena.node(node).sig).or_default();
             *all += 1;
-            *played += u64::from(steps[app.index()].is_some());
-            in_steps.extend(steps[app.index()]);
+            *executed += u64::from(steps[node.index()].is_some());
+            in_steps.extend(steps[node.index()]);
         }
     }
     let mut text = String::new();
     let (mut rows, mut written, mut bodies) = (Vec::new(), Vec::new(), Vec::new());
-    for (sig, (all, played, in_steps)) in &uses {
-        let dead = if played < all { format!(", {} without a step", all - played) } else { String::new() };
+    for (sig, (all, executed, in_steps)) in &uses {
+        let dead =
+            if executed < all { format!(", {} without a step", all - executed) } else { String::new() };
         let span = match (in_steps.first(), in_steps.last()) {
             (Some(first), Some(last)) if first != last => {
                 format!("{} of {first}..{last}", plural(in_steps.len() as u64, "step"))
@@ -38,9 +39,9 @@ pub(super) fn report(graph: &GraphData, plan: &Plan, site: &str) -> Result<Repor
         };
         let signature = spell::signature(graph, *sig);
         written.push(json!({
-            "signature": signature, "applications": all, "without_step": all - played, "steps": in_steps,
+            "signature": signature, "nodes": all, "without_step": all - executed, "steps": in_steps,
         }));
-        rows.push(vec![format!("  {signature}"), format!("{}{dead}", plural(*all, "application")), span]);
+        rows.push(vec![format!("  {signature}"), format!("{}{dead}", plural(*all, "node")), span]);
     }
     if !rows.is_empty() {
         let _ = writeln!(text, "{site} wrote");
@@ -50,10 +51,10 @@ pub(super) fn report(graph: &GraphData, plan: &Plan, site: &str) -> Result<Repor
         let ops: Vec<String> = cell
             .body
             .arena
-            .apps()
+            .nodes()
             .iter()
-            .filter(|app| is_here(graph.module.sites.get(app.site)))
-            .map(|app| graph.module.callee_name(graph.module.sigs.get(app.sig).callee))
+            .filter(|node| is_here(graph.module.sites.get(node.site)))
+            .map(|node| graph.module.callee_name(graph.module.sigs.get(node.sig).callee))
             .collect();
         if !ops.is_empty() {
             bodies.push(json!({"cell": cell.name, "ops": ops}));

@@ -2,7 +2,7 @@
 
 use crate::spell;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{AppId, ValueId};
+use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_planner::schedule::Policy;
 use serde_json::{Value as Json, json};
 
@@ -11,28 +11,28 @@ const SHOWN: usize = 4;
 
 /// Why two values do or do not share a batch.
 ///
-/// Two of the reasons belong to questions of their own: that applications were merged into one, to a
+/// Two of the reasons belong to questions of their own: that nodes were merged into one, to a
 /// graph that passes rewrite first; and that one was planned in an earlier delta, to a graph that
 /// grew after a value was forced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// They share a step.
     SameStep { step: u32 },
-    /// One is computed from the other, along this path of applications.
-    Depends { path: Vec<AppId> },
+    /// One is computed from the other, along this path of nodes.
+    Depends { path: Vec<NodeId> },
     /// They have different signatures; the part in which they differ.
     Signature { part: String },
-    /// When the first ran, the second still waited for this application.
-    NotReady { waits_for: AppId, meeting: Meeting },
+    /// When the first ran, the second still waited for this node.
+    NotReady { waits_for: NodeId, meeting: Meeting },
     /// Both could have run together; the policy chose otherwise.
     PolicyChoice { meeting: Meeting },
     /// The model asked that this one be a batch of its own.
-    MarkedAlone { app: AppId },
+    MarkedAlone { node: NodeId },
     /// This one is in no batch: a list, what a pass computed, or a number that this step brings in.
-    Folded { app: AppId, what: &'static str, step: Option<u32> },
+    Folded { node: NodeId, what: &'static str, step: Option<u32> },
     /// Nothing wanted needs this one.
-    Dead { app: AppId },
-    /// A pass made them one application.
+    Dead { node: NodeId },
+    /// A pass made them one node.
     Merged,
     /// One is needed by a value that was forced before the other was planned.
     DifferentDelta { early: ValueId, late: ValueId, forced: ValueId },
@@ -83,7 +83,7 @@ impl Meeting {
 impl Verdict {
     /// The verdict for machines: its name, and what it speaks of.
     pub(super) fn json(&self, graph: &GraphData, judge: &Judge) -> Json {
-        let value = |app: &AppId| spell::first_value(graph, *app);
+        let value = |node: &NodeId| spell::first_value(graph, *node);
         match self {
             Self::SameStep { step } => json!({"name": "same-step", "step": step}),
             Self::Depends { path } => {
@@ -96,16 +96,16 @@ impl Verdict {
             Self::PolicyChoice { meeting } => {
                 json!({"name": "policy-choice", "meeting": meeting.json(judge)})
             }
-            Self::MarkedAlone { app } => json!({"name": "marked-alone", "value": value(app)}),
-            Self::Folded { app, what, step } => {
-                json!({"name": "folded", "value": value(app), "reason": what, "step": step})
+            Self::MarkedAlone { node } => json!({"name": "marked-alone", "value": value(node)}),
+            Self::Folded { node, what, step } => {
+                json!({"name": "folded", "value": value(node), "reason": what, "step": step})
             }
             Self::Merged => json!({"name": "merged"}),
             Self::DifferentDelta { early, late, forced } => {
                 let [early, late, forced] = [early, late, forced].map(ToString::to_string);
                 json!({"name": "different-delta", "early": early, "late": late, "forced": forced})
             }
-            Self::Dead { app } => json!({"name": "dead", "value": value(app)}),
+            Self::Dead { node } => json!({"name": "dead", "value": value(node)}),
         }
     }
 }
@@ -118,22 +118,22 @@ pub(super) fn words(
     verdict: &Verdict,
     judge: &Judge,
 ) -> String {
-    let value = |app: AppId| spell::first_value(graph, app);
-    let sig = |value: ValueId| graph.arena.app(graph.arena.producer(value)).sig;
-    let described = |app: AppId| {
-        let step = steps[app.index()].map_or_else(String::new, |step| format!(" (step {step})"));
-        format!("{} {}{step}", value(app), spell::callee(graph, graph.arena.app(app).sig))
+    let value = |node: NodeId| spell::first_value(graph, node);
+    let sig = |value: ValueId| graph.arena.node(graph.arena.producer(value)).sig;
+    let described = |node: NodeId| {
+        let step = steps[node.index()].map_or_else(String::new, |step| format!(" (step {step})"));
+        format!("{} {}{step}", value(node), spell::callee(graph, graph.arena.node(node).sig))
     };
     let same =
         format!("same signature {} = {}  -> may share a batch\n", sig(a), spell::signature(graph, sig(a)));
     let independent = "no path between them  -> independent\n";
     match verdict {
         Verdict::SameStep { step } if graph.arena.producer(a) == graph.arena.producer(b) => {
-            format!("same-step: both are results of one application, in step {step}\n")
+            format!("same-step: both are results of one node, in step {step}\n")
         }
         Verdict::SameStep { step } => format!("same-step: both are lanes of step {step}\n"),
         Verdict::Depends { path } => {
-            let names: Vec<String> = path.iter().map(|&app| described(app)).collect();
+            let names: Vec<String> = path.iter().map(|&node| described(node)).collect();
             let skipped = names.len().saturating_sub(2 * SHOWN);
             let shown: Vec<String> = if skipped > 1 {
                 let middle = format!(".. {skipped} more ..");
@@ -173,16 +173,16 @@ pub(super) fn words(
             "{same}{independent}policy-choice: both were ready when the first ran; the policy held one back  -> this is why\ncould they have met?  {}\n",
             meeting.words(judge),
         ),
-        Verdict::MarkedAlone { app } => {
-            format!("marked alone: the model asked that {} be a batch of its own\n", described(*app))
+        Verdict::MarkedAlone { node } => {
+            format!("marked alone: the model asked that {} be a batch of its own\n", described(*node))
         }
-        Verdict::Folded { app, what, step } => {
-            let callee = spell::callee(graph, graph.arena.app(*app).sig);
+        Verdict::Folded { node, what, step } => {
+            let callee = spell::callee(graph, graph.arena.node(*node).sig);
             let step = step.map_or_else(String::new, |step| format!(" (step {step} brings it in)"));
-            format!("folded: {} {callee} is in no batch; {what}{step}\n", value(*app))
+            format!("folded: {} {callee} is in no batch; {what}{step}\n", value(*node))
         }
         Verdict::Merged => format!(
-            "merged (CSE): {a} and {b} are equal, so one application computes both  -> the question does not arise\n"
+            "merged (CSE): {a} and {b} are equal, so one node computes both  -> the question does not arise\n"
         ),
         Verdict::DifferentDelta { early, late, forced } => {
             let place = spell::site(graph, graph.arena.producer(*forced));
@@ -191,8 +191,8 @@ pub(super) fn words(
                 "different delta: {early} was planned when {forced}{place} was forced; {late} came later  -> never in one batch\nforce values later, or emit {late} before, and they may meet\n"
             )
         }
-        Verdict::Dead { app } => {
-            format!("dead: no output needs {}, so no step computes it\n", described(*app))
+        Verdict::Dead { node } => {
+            format!("dead: no output needs {}, so no step computes it\n", described(*node))
         }
     }
 }

@@ -10,11 +10,11 @@ use crate::args::ExplainArgs;
 use crate::failure::Failure;
 use crate::{planning, spell};
 use autobatch_ir::graph::{Callee, GraphData, Op};
-use autobatch_ir::id::{AppId, SigId, ValueId};
+use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::plan::Mode;
 use autobatch_planner::passes;
 use autobatch_planner::schedule::{Policy, Problem, Scratch};
-use autobatch_planner::{Nodes, Selection};
+use autobatch_planner::{Jobs, Selection};
 use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,15 +30,15 @@ pub(super) fn report(subject: &Subject, args: &ExplainArgs, values: &[String]) -
     let steps = spell::steps_of(graph, plan);
     let (mut text, mut described) = (String::new(), Vec::new());
     for value in [a, b] {
-        let app = graph.arena.producer(value);
-        let site = spell::site(graph, app);
+        let node = graph.arena.producer(value);
+        let site = spell::site(graph, node);
         let (callee, instance) =
-            (spell::callee(graph, graph.arena.app(app).sig), spell::instance(graph, app));
+            (spell::callee(graph, graph.arena.node(node).sig), spell::instance(graph, node));
         described.push(json!({
-            "value": value.to_string(), "callee": callee, "step": steps[app.index()], "site": site,
+            "value": value.to_string(), "callee": callee, "step": steps[node.index()], "site": site,
             "instance": instance,
         }));
-        let step = steps[app.index()].map_or_else(|| "no step".to_owned(), |step| format!("step {step}"));
+        let step = steps[node.index()].map_or_else(|| "no step".to_owned(), |step| format!("step {step}"));
         let site = site.map_or_else(String::new, |site| format!("  {site}"));
         let _ = writeln!(text, "{value}  {callee}  {step}{site}   {instance}");
     }
@@ -58,7 +58,7 @@ pub(super) fn report(subject: &Subject, args: &ExplainArgs, values: &[String]) -
     Ok(Report { text: text + &words, json })
 }
 
-/// The verdict if the passes of the mode decide: one application was made of both, or one is gone.
+/// The verdict if the passes of the mode decide: one node was made of both, or one is gone.
 fn after_passes(graph: &GraphData, mode: Mode, a: ValueId, b: ValueId) -> Result<Option<Verdict>, Failure> {
     let optimized = passes::optimize(graph, &[], mode, &Selection::of_mode(mode), &mut passes::all)
         .map_err(|failure| Failure::input(failure.to_string()))?;
@@ -68,7 +68,7 @@ fn after_passes(graph: &GraphData, mode: Mode, a: ValueId, b: ValueId) -> Result
         return Ok(Some(Verdict::Merged));
     }
     let constant = |graph: &GraphData, value| {
-        let callee = graph.sigs.get(graph.arena.app(graph.arena.producer(value)).sig).callee;
+        let callee = graph.sigs.get(graph.arena.node(graph.arena.producer(value)).sig).callee;
         matches!(callee, Callee::Op(Op::Fill { .. }))
     };
     let folded = |&value: &ValueId| {
@@ -77,7 +77,7 @@ fn after_passes(graph: &GraphData, mode: Mode, a: ValueId, b: ValueId) -> Result
     };
     let what = "a pass computed it when planning: it depends on constants alone";
     Ok([a, b].into_iter().find(folded).map(|value| Verdict::Folded {
-        app: producer(value),
+        node: producer(value),
         what,
         step: None,
     }))
@@ -87,10 +87,10 @@ fn after_passes(graph: &GraphData, mode: Mode, a: ValueId, b: ValueId) -> Result
 fn in_deltas(graph: &GraphData, forced: ValueId, a: ValueId, b: ValueId) -> Option<Verdict> {
     let mut first = vec![false; graph.arena.len()];
     first[graph.arena.producer(forced).index()] = true;
-    let apps: Vec<AppId> = graph.arena.ids().collect();
-    for &app in apps.iter().rev() {
-        if first[app.index()] {
-            for value in graph.arena.operands(app).iter().filter_map(|operand| operand.as_value()) {
+    let nodes: Vec<NodeId> = graph.arena.ids().collect();
+    for &node in nodes.iter().rev() {
+        if first[node.index()] {
+            for value in graph.arena.operands(node).iter().filter_map(|operand| operand.as_value()) {
                 first[graph.arena.producer(value).index()] = true;
             }
         }
@@ -112,9 +112,9 @@ fn judge_by_plan(
     b: ValueId,
 ) -> Result<Verdict, Failure> {
     let (a, b) = (graph.arena.producer(a), graph.arena.producer(b));
-    let nodes = Nodes::new(graph, &[]);
-    for app in [a, b] {
-        if let Some(verdict) = without_step(graph, &nodes, steps, app) {
+    let jobs = Jobs::new(graph, &[]);
+    for node in [a, b] {
+        if let Some(verdict) = without_step(graph, &jobs, steps, node) {
             return Ok(verdict);
         }
     }
@@ -125,26 +125,26 @@ fn judge_by_plan(
     if step_a == step_b {
         return Ok(Verdict::SameStep { step: step_a });
     }
-    if let Some(&app) = [a, b].iter().find(|app| graph.alone.contains(app)) {
-        return Ok(Verdict::MarkedAlone { app });
+    if let Some(&node) = [a, b].iter().find(|node| graph.alone.contains(node)) {
+        return Ok(Verdict::MarkedAlone { node });
     }
-    let problem = nodes.problem();
-    let [node_a, node_b] =
-        [a, b].map(|app| nodes.node(app).expect("what has a step and is no source is a node"));
-    if problem.ty()[node_a as usize] != problem.ty()[node_b as usize] {
-        let part = signature_part(graph, graph.arena.app(a).sig, graph.arena.app(b).sig);
+    let problem = jobs.problem();
+    let [job_a, job_b] =
+        [a, b].map(|node| jobs.job(node).expect("what has a step and is no source is a job"));
+    if problem.ty()[job_a as usize] != problem.ty()[job_b as usize] {
+        let part = signature_part(graph, graph.arena.node(a).sig, graph.arena.node(b).sig);
         return Ok(Verdict::Signature { part });
     }
-    let (early, late) = if node_a < node_b { (node_a, node_b) } else { (node_b, node_a) };
+    let (early, late) = if job_a < job_b { (job_a, job_b) } else { (job_b, job_a) };
     if let Some(path) = path(&problem, early, late) {
         return Ok(Verdict::Depends {
-            path: path.into_iter().map(|node| nodes.apps()[node as usize]).collect(),
+            path: path.into_iter().map(|job| jobs.nodes()[job as usize]).collect(),
         });
     }
     let meeting = meet(&problem, policy, early, late)?;
-    let (first, second) = if step_a < step_b { (step_a, node_b) } else { (step_b, node_a) };
-    let blocking = problem.operands(second as usize).iter().map(|&operand| nodes.apps()[operand as usize]);
-    let last = blocking.filter_map(|app| steps[app.index()].map(|step| (step, Reverse(app)))).max();
+    let (first, second) = if step_a < step_b { (step_a, job_b) } else { (step_b, job_a) };
+    let blocking = problem.operands(second as usize).iter().map(|&operand| jobs.nodes()[operand as usize]);
+    let last = blocking.filter_map(|node| steps[node.index()].map(|step| (step, Reverse(node)))).max();
     Ok(match last {
         Some((step, Reverse(waits_for))) if step >= first => Verdict::NotReady { waits_for, meeting },
         _ => Verdict::PolicyChoice { meeting },
@@ -152,20 +152,20 @@ fn judge_by_plan(
 }
 
 /// The verdict on what has no step of its own, or is a source.
-fn without_step(graph: &GraphData, nodes: &Nodes, steps: &[Option<u32>], app: AppId) -> Option<Verdict> {
-    if nodes.node(app).is_some() {
+fn without_step(graph: &GraphData, jobs: &Jobs, steps: &[Option<u32>], node: NodeId) -> Option<Verdict> {
+    if jobs.job(node).is_some() {
         return None;
     }
-    let signature = graph.signature(app);
+    let signature = graph.signature(node);
     if signature.is_list() {
         let what = "a list is a name for other values and has no storage";
-        return Some(Verdict::Folded { app, what, step: None });
+        return Some(Verdict::Folded { node, what, step: None });
     }
-    if let Some(step) = steps[app.index()] {
+    if let Some(step) = steps[node.index()] {
         let what = "it is there before the first batch: a constant, an input or a parameter";
-        return Some(Verdict::Folded { app, what, step: Some(step) });
+        return Some(Verdict::Folded { node, what, step: Some(step) });
     }
-    Some(Verdict::Dead { app })
+    Some(Verdict::Dead { node })
 }
 
 /// The first part in which two signatures differ.
@@ -195,15 +195,15 @@ pub(super) fn signature_part(graph: &GraphData, a: SigId, b: SigId) -> String {
     "where indices come from: computed in one, bound in the other".to_owned()
 }
 
-/// A path from an earlier node to a later one.
+/// A path from an earlier job to a later one.
 fn path(problem: &Problem<'_>, from: u32, to: u32) -> Option<Vec<u32>> {
     const UNSEEN: u32 = u32::MAX;
     let mut next = vec![UNSEEN; problem.len()];
     let mut todo = vec![to];
-    while let Some(node) = todo.pop() {
-        for &operand in problem.operands(node as usize) {
+    while let Some(job) = todo.pop() {
+        for &operand in problem.operands(job as usize) {
             if operand >= from && next[operand as usize] == UNSEEN {
-                next[operand as usize] = node;
+                next[operand as usize] = job;
                 todo.push(operand);
             }
         }
@@ -215,20 +215,20 @@ fn path(problem: &Problem<'_>, from: u32, to: u32) -> Option<Vec<u32>> {
     (path.len() > 1).then_some(path)
 }
 
-/// Plans again with each of two independent nodes waiting for the operands of the other.
+/// Plans again with each of two independent jobs waiting for the operands of the other.
 fn meet(problem: &Problem<'_>, policy: &Policy, a: u32, b: u32) -> Result<Meeting, Failure> {
     let len = problem.len();
     let operands: Vec<Vec<u32>> = (0..len as u32)
-        .map(|node| {
-            let other = if node == a {
+        .map(|job| {
+            let other = if job == a {
                 b
-            } else if node == b {
+            } else if job == b {
                 a
             } else {
-                node
+                job
             };
-            let mut all = problem.operands(node as usize).to_vec();
-            if other != node {
+            let mut all = problem.operands(job as usize).to_vec();
+            if other != job {
                 all.extend_from_slice(problem.operands(other as usize));
             }
             all
@@ -236,13 +236,13 @@ fn meet(problem: &Problem<'_>, policy: &Policy, a: u32, b: u32) -> Result<Meetin
         .collect();
     let order = topological(&operands);
     let mut number = vec![0u32; len];
-    order.iter().enumerate().for_each(|(at, &node)| number[node as usize] = at as u32);
-    let ty: Vec<u32> = order.iter().map(|&node| problem.ty()[node as usize]).collect();
-    let mut alone: Vec<u32> = problem.alone().iter().map(|&node| number[node as usize]).collect();
+    order.iter().enumerate().for_each(|(at, &job)| number[job as usize] = at as u32);
+    let ty: Vec<u32> = order.iter().map(|&job| problem.ty()[job as usize]).collect();
+    let mut alone: Vec<u32> = problem.alone().iter().map(|&job| number[job as usize]).collect();
     alone.sort_unstable();
     let (mut start, mut flat) = (vec![0u32], Vec::new());
-    for &node in &order {
-        flat.extend(operands[node as usize].iter().map(|&operand| number[operand as usize]));
+    for &job in &order {
+        flat.extend(operands[job as usize].iter().map(|&operand| number[operand as usize]));
         start.push(flat.len() as u32);
     }
     let Ok(bound_together) = Problem::new(problem.types(), &ty, &alone, &start, &flat) else {
@@ -253,23 +253,23 @@ fn meet(problem: &Problem<'_>, policy: &Policy, a: u32, b: u32) -> Result<Meetin
     let before = policy.schedule(problem, &mut scratch).len() as i64;
     let batches = policy.schedule(&bound_together, &mut scratch);
     let together =
-        batches.iter().any(|batch| [a, b].iter().all(|&node| batch.contains(&number[node as usize])));
+        batches.iter().any(|batch| [a, b].iter().all(|&job| batch.contains(&number[job as usize])));
     Ok(if together { Meeting::Batches(batches.len() as i64 - before) } else { Meeting::Never })
 }
 
-/// Nodes in topological order, the smallest number first among those that are free.
+/// Jobs in topological order, the smallest number first among those that are free.
 fn topological(operands: &[Vec<u32>]) -> Vec<u32> {
     let mut waits: Vec<usize> = operands.iter().map(Vec::len).collect();
     let mut consumers: Vec<Vec<u32>> = vec![Vec::new(); operands.len()];
-    for (node, operands) in operands.iter().enumerate() {
-        operands.iter().for_each(|&operand| consumers[operand as usize].push(node as u32));
+    for (job, operands) in operands.iter().enumerate() {
+        operands.iter().for_each(|&operand| consumers[operand as usize].push(job as u32));
     }
     let mut free: BinaryHeap<Reverse<u32>> =
-        (0..operands.len() as u32).filter(|&node| waits[node as usize] == 0).map(Reverse).collect();
+        (0..operands.len() as u32).filter(|&job| waits[job as usize] == 0).map(Reverse).collect();
     let mut order = Vec::with_capacity(operands.len());
-    while let Some(Reverse(node)) = free.pop() {
-        order.push(node);
-        for &consumer in &consumers[node as usize] {
+    while let Some(Reverse(job)) = free.pop() {
+        order.push(job);
+        for &consumer in &consumers[job as usize] {
             waits[consumer as usize] -= 1;
             if waits[consumer as usize] == 0 {
                 free.push(Reverse(consumer));

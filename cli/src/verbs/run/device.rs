@@ -1,47 +1,48 @@
-//! The player of `run`, on the CPU or on a GPU.
+//! The executor of `run`, on the CPU or on a GPU.
 
 use crate::failure::Failure;
 use autobatch::ir::graph::GraphData;
 use autobatch::ir::plan::row_ops::Noise;
 use autobatch::ir::plan::{Plan, Verified};
 use autobatch::prelude::*;
-use autobatch::runtime_cpu::{Bound, Player, threads_meant};
+use autobatch::runtime_cpu::{Bound, Executor, threads_meant};
 
-/// A player on some device.
-pub(super) enum AnyPlayer {
+/// An executor on some device.
+pub(super) enum AnyExecutor {
     /// Of so many threads.
-    Cpu(Box<Player>, usize),
+    Cpu(Box<Executor>, usize),
     #[cfg(feature = "gpu")]
-    Gpu(Box<autobatch::runtime_wgpu::Player>),
+    Gpu(Box<autobatch::runtime_wgpu::Executor>),
 }
 
-impl AnyPlayer {
-    /// A player on a device; 0 threads are one a core.
+impl AnyExecutor {
+    /// An executor on a device; 0 threads are one a core.
     pub(super) fn new(device: &Device, threads: usize) -> Result<Self, Failure> {
         match device {
             Device::Cpu => {
                 let threads = threads_meant(threads);
-                Ok(Self::Cpu(Box::new(Player::new(threads).map_err(autobatch::Error::from)?), threads))
+                Ok(Self::Cpu(Box::new(Executor::new(threads).map_err(autobatch::Error::from)?), threads))
             }
             #[cfg(feature = "gpu")]
             Device::Gpu(selector) => {
                 use autobatch::runtime_wgpu::{Options, Terms};
                 let terms = Terms::from_env().map_err(autobatch::Error::from)?;
                 let options = Options { selector: selector.clone(), terms, ..Default::default() };
-                let player = autobatch::runtime_wgpu::Player::new(options).map_err(autobatch::Error::from)?;
-                Ok(Self::Gpu(Box::new(player)))
+                let executor =
+                    autobatch::runtime_wgpu::Executor::new(options).map_err(autobatch::Error::from)?;
+                Ok(Self::Gpu(Box::new(executor)))
             }
         }
     }
 
-    /// What it plays on, in words.
+    /// What it executes on, in words.
     pub(super) fn in_words(&self) -> String {
         match self {
-            Self::Cpu(player, threads) => {
-                format!("CPU  {}  {threads} of {} threads", player.isa(), threads_meant(0))
+            Self::Cpu(executor, threads) => {
+                format!("CPU  {}  {threads} of {} threads", executor.isa(), threads_meant(0))
             }
             #[cfg(feature = "gpu")]
-            Self::Gpu(player) => match player.gpu().map(|gpu| gpu.facts()) {
+            Self::Gpu(executor) => match executor.gpu().map(|gpu| gpu.facts()) {
                 Some(facts) => format!("{}  {}  {}", facts.name, facts.kind, facts.backend),
                 None => "a GPU that was lost".to_owned(),
             },
@@ -53,8 +54,8 @@ impl AnyPlayer {
         matches!(self, Self::Cpu(..))
     }
 
-    /// Plays a plan; its outputs, one behind the other.
-    pub(super) fn play(
+    /// Executes a plan; its outputs, one behind the other.
+    pub(super) fn execute(
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
@@ -63,15 +64,17 @@ impl AnyPlayer {
         let (words, floats, noise) = (&graph.bindings.words, &graph.bindings.floats, Noise::Off);
         let outputs = 0..plan.outputs.len();
         Ok(match self {
-            Self::Cpu(player, _) => {
-                player.play(plan, weights, Bound { words, floats, noise }).map_err(autobatch::Error::from)?;
-                outputs.flat_map(|number| player.output(plan, number)).copied().collect()
+            Self::Cpu(executor, _) => {
+                executor
+                    .execute(plan, weights, Bound { words, floats, noise })
+                    .map_err(autobatch::Error::from)?;
+                outputs.flat_map(|number| executor.output(plan, number)).copied().collect()
             }
             #[cfg(feature = "gpu")]
-            Self::Gpu(player) => {
+            Self::Gpu(executor) => {
                 let bound = autobatch::runtime_wgpu::Bound { words, floats, noise };
-                player.play(plan, weights, bound).map_err(autobatch::Error::from)?;
-                outputs.flat_map(|number| player.output(number)).copied().collect()
+                executor.execute(plan, weights, bound).map_err(autobatch::Error::from)?;
+                outputs.flat_map(|number| executor.output(number)).copied().collect()
             }
         })
     }

@@ -31,7 +31,7 @@ impl Taught {
         self.steps += 1;
         self.batches += u64::from(step.batches);
         self.bound += u64::from(step.bound);
-        let parts = [step.emit, step.plan, step.play, step.update];
+        let parts = [step.emit, step.plan, step.execute, step.update];
         self.times.iter_mut().zip(parts).for_each(|(time, part)| *time += part);
     }
 
@@ -62,11 +62,11 @@ impl Epoch {
         );
         let _ = write!(line, "   {:.1} batches (bound {:.1})", mean(*batches), mean(*bound));
         if console.millis(total).is_some() {
-            let [emit, plan, play, update] = times.map(|part| percent(part, total));
+            let [emit, plan, execute, update] = times.map(|part| percent(part, total));
             let rate = *instances as f64 / total.as_secs_f64().max(1e-9);
             let _ = write!(
                 line,
-                "  {rate:.0}/s  emit {emit:.0} plan {plan:.0} play {play:.0} update {update:.0} %"
+                "  {rate:.0}/s  emit {emit:.0} plan {plan:.0} execute {execute:.0} update {update:.0} %"
             );
         }
         line
@@ -180,7 +180,7 @@ impl Curve {
                 json!({
                     "epoch": epoch.number, "training_loss": epoch.taught.mean_loss(),
                     "held_out_loss": epoch.measured.loss, "scores": scores,
-                    "seconds_emit_plan_play_update": seconds,
+                    "seconds_emit_plan_execute_update": seconds,
                 })
             })
             .collect();

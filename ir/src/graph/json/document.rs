@@ -1,7 +1,7 @@
 //! What a JSON document says, field by field.
 
 use crate::graph::{Cut, Float, Output, Signature, Site};
-use crate::id::{AppId, SigId, SiteId, TypeId, ValueId};
+use crate::id::{NodeId, SigId, SiteId, TypeId, ValueId};
 use crate::module::ParamKind;
 use crate::types::Type;
 use serde::de::{SeqAccess, Visitor};
@@ -14,11 +14,11 @@ pub(super) struct Document {
     pub(super) version: u32,
     pub(super) module: ModuleDoc,
     pub(super) tables: Tables,
-    pub(super) applications: Vec<Application>,
+    pub(super) nodes: Vec<NodeDoc>,
     pub(super) cuts: Vec<Cut>,
     pub(super) outputs: Vec<Output>,
     pub(super) shared: Vec<ValueId>,
-    pub(super) alone: Vec<AppId>,
+    pub(super) alone: Vec<NodeId>,
     pub(super) words: Vec<u32>,
     pub(super) floats: Vec<Float>,
 }
@@ -82,7 +82,7 @@ pub(super) struct CellDoc {
     pub(super) ports: usize,
     pub(super) noise: bool,
     pub(super) param_types: Vec<TypeId>,
-    pub(super) applications: Vec<Application>,
+    pub(super) nodes: Vec<NodeDoc>,
     pub(super) results: Vec<ValueId>,
     pub(super) site: SiteId,
 }
@@ -94,7 +94,7 @@ pub(super) struct ExportDoc {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct Application {
+pub(super) struct NodeDoc {
     #[serde(skip_deserializing)]
     pub(super) name: String,
     pub(super) signature: SigId,
@@ -132,7 +132,7 @@ impl<'de> Deserialize<'de> for Numbers {
                     if numbers.count == 0 {
                         numbers.first = next;
                     } else if numbers.first.checked_add(numbers.count) != Some(next) {
-                        let message = format!("the results of an application are numbered on, found {next}");
+                        let message = format!("the results of a node are numbered on, found {next}");
                         return Err(serde::de::Error::custom(message));
                     }
                     numbers.count += 1;

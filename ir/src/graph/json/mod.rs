@@ -15,14 +15,14 @@ mod tests;
 
 use crate::codec::LoadError;
 use crate::graph::{
-    App, Arena, Bindings, Float, GraphData, Operand, OperandKind, Signature, Signatures, Site,
+    Arena, Bindings, Float, GraphData, Node, Operand, OperandKind, Signature, Signatures, Site,
 };
-use crate::id::{AppId, MAX_INDEX};
+use crate::id::{MAX_INDEX, NodeId};
 use crate::module::{Body, CellDecl, Export, Init, Module, ParamDecl};
 use crate::types::{Type, Types};
 use document::{
-    Application, CellDoc, Document, ExportDoc, InitDoc, ModuleDoc, Numbers, OperandDoc, ParamDoc,
-    SignatureDoc, Tables,
+    CellDoc, Document, ExportDoc, InitDoc, ModuleDoc, NodeDoc, Numbers, OperandDoc, ParamDoc, SignatureDoc,
+    Tables,
 };
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl GraphData {
             version: VERSION,
             module: ModuleDoc::of(module)?,
             tables: own,
-            applications: applications_of(module, &self.sigs, &self.arena)?,
+            nodes: nodes_of(module, &self.sigs, &self.arena)?,
             cuts: self.cuts.clone(),
             outputs: self.outputs.clone(),
             shared: self.shared.clone(),
@@ -76,7 +76,7 @@ impl GraphData {
         let mut data = Self::new(Arc::new(module));
         document.tables.append(&mut data.types, &mut data.sigs)?;
         data.sites.extend_exact(document.tables.sites);
-        data.arena = read_arena(&document.applications, &data.sigs)?;
+        data.arena = read_arena(&document.nodes, &data.sigs)?;
         (data.cuts, data.outputs) = (document.cuts, document.outputs);
         (data.shared, data.alone) = (document.shared, document.alone);
         let floats = document.floats.iter().map(|number| number.get()).collect();
@@ -139,7 +139,7 @@ impl ModuleDoc {
                 ports: *ports,
                 noise: *noise,
                 param_types: param_types.clone(),
-                applications: applications_of(module, sigs, arena)?,
+                nodes: nodes_of(module, sigs, arena)?,
                 results: results.clone(),
                 site: *site,
             })
@@ -162,8 +162,8 @@ impl ModuleDoc {
         self.tables.append(&mut module.types, &mut module.sigs)?;
         module.sites.extend_exact(self.tables.sites);
         module.params = self.params.into_iter().map(ParamDoc::read).collect();
-        for CellDoc { name, ports, noise, param_types, applications, results, site } in self.cells {
-            let arena = read_arena(&applications, &module.sigs)?;
+        for CellDoc { name, ports, noise, param_types, nodes, results, site } in self.cells {
+            let arena = read_arena(&nodes, &module.sigs)?;
             let body = Body { ports, noise, param_types, arena, results };
             module.cells.push(CellDecl { name, body, site });
         }
@@ -203,46 +203,41 @@ impl ParamDoc {
     }
 }
 
-fn applications_of(
-    module: &Module,
-    sigs: &Signatures,
-    arena: &Arena,
-) -> Result<Vec<Application>, serde_json::Error> {
+fn nodes_of(module: &Module, sigs: &Signatures, arena: &Arena) -> Result<Vec<NodeDoc>, serde_json::Error> {
     let operand = |operand: &Operand| match operand.kind() {
         Some(OperandKind::Value(value)) => Ok(OperandDoc::Value(value)),
         Some(OperandKind::Index(slot)) => Ok(OperandDoc::Words(slot)),
         Some(OperandKind::Data(slot)) => Ok(OperandDoc::Floats(slot)),
         None => Err(serde::ser::Error::custom("an operand is none; verify the graph first")),
     };
-    let application = |id: AppId| {
-        let app = arena.app(id);
-        Ok(Application {
-            name: module.callee_name(sigs.get(app.sig).callee),
-            signature: app.sig,
+    let node = |id: NodeId| {
+        let node = arena.node(id);
+        Ok(NodeDoc {
+            name: module.callee_name(sigs.get(node.sig).callee),
+            signature: node.sig,
             operands: arena.operands(id).iter().map(operand).collect::<Result<_, _>>()?,
             results: Numbers { first: arena.results(id).start as u32, count: arena.results(id).len() as u32 },
-            site: app.site,
+            site: node.site,
         })
     };
-    arena.ids().map(application).collect()
+    arena.ids().map(node).collect()
 }
 
-/// An arena from its applications: results are numbered on, their types are the signature's.
-fn read_arena(applications: &[Application], sigs: &Signatures) -> Result<Arena, LoadError> {
-    let (mut apps, mut operands, mut types) =
-        (Vec::with_capacity(applications.len()), Vec::new(), Vec::new());
-    for (number, application) in applications.iter().enumerate() {
-        let Some(signature) = sigs.items().get(application.signature.index()) else {
-            let message = format!("application {number} has {}, which is not there", application.signature);
+/// An arena from its nodes: results are numbered on, their types are the signature's.
+fn read_arena(documents: &[NodeDoc], sigs: &Signatures) -> Result<Arena, LoadError> {
+    let (mut nodes, mut operands, mut types) = (Vec::with_capacity(documents.len()), Vec::new(), Vec::new());
+    for (number, document) in documents.iter().enumerate() {
+        let Some(signature) = sigs.items().get(document.signature.index()) else {
+            let message = format!("node {number} has {}, which is not there", document.signature);
             return Err(LoadError::malformed(message));
         };
-        apps.push(App {
-            sig: application.signature,
+        nodes.push(Node {
+            sig: document.signature,
             operands: operands.len() as u32,
             results: types.len() as u32,
-            site: application.site,
+            site: document.site,
         });
-        for &operand in &application.operands {
+        for &operand in &document.operands {
             operands.push(match operand {
                 OperandDoc::Value(value) => Operand::value(value),
                 OperandDoc::Words(slot) if slot as usize <= MAX_INDEX => Operand::index(slot),
@@ -252,12 +247,11 @@ fn read_arena(applications: &[Application], sigs: &Signatures) -> Result<Arena, 
                 }
             });
         }
-        let Numbers { first, count } = application.results;
+        let Numbers { first, count } = document.results;
         let (next, wanted) = (types.len(), signature.results.len());
         if count as usize != wanted || (count > 0 && first as usize != next) {
-            let message = format!(
-                "application {number} makes {wanted} results from %{next}, found {count} from %{first}"
-            );
+            let message =
+                format!("node {number} makes {wanted} results from %{next}, found {count} from %{first}");
             return Err(LoadError::malformed(message));
         }
         types.extend_from_slice(&signature.results);
@@ -265,5 +259,5 @@ fn read_arena(applications: &[Application], sigs: &Signatures) -> Result<Arena, 
             return Err(LoadError::malformed("an arena has too many operands or values"));
         }
     }
-    Arena::from_parts(apps, operands, types).map_err(LoadError::malformed)
+    Arena::from_parts(nodes, operands, types).map_err(LoadError::malformed)
 }

@@ -43,8 +43,8 @@ fn documents_are_readable() {
     let document: serde_json::Value =
         serde_json::from_str(&g.finish().unwrap().to_json(false).unwrap()).unwrap();
     assert_eq!(document["module"]["tables"]["types"][1], "f32[2]");
-    assert_eq!(document["applications"][1]["name"], "@half");
-    assert_eq!(document["applications"][1]["operands"][0]["value"], 0);
+    assert_eq!(document["nodes"][1]["name"], "@half");
+    assert_eq!(document["nodes"][1]["operands"][0]["value"], 0);
     assert_eq!(document["floats"], serde_json::json!([0.5, "nan(0x7fc00000)"]));
     assert_eq!(document["outputs"][0], serde_json::json!({"name": "y", "value": 1, "kind": "value"}));
 }

@@ -17,7 +17,7 @@ use std::hash::{Hash, Hasher};
 pub enum Op {
     /// The value that enters a cell body here. Legal only at the head of a body.
     Port(Type),
-    /// Numbers bound when the graph is played; the operand names their place.
+    /// Numbers bound when the graph is executed; the operand names their place.
     Input(Type),
     /// A constant: every element has these bits.
     Fill {
@@ -143,8 +143,8 @@ pub enum Op {
     },
     /// A row of a table.
     Lookup {
-        /// Whether touched rows are enough of the table's gradient. A wish that goes along in files: the runtimes of today keep
-        /// lists of touched rows either way, and the numbers are the same.
+        /// Whether sparse rows are enough of the table's gradient. A wish that goes along in files: the runtimes of today keep
+        /// lists of sparse rows either way, and the numbers are the same.
         sparse: bool,
     },
     /// 1 at an index, 0 elsewhere; an index out of range takes the last.
@@ -188,7 +188,7 @@ pub enum Op {
     },
     /// A stretch of the chains of an affine: `x · W[row..]`, as many rows of the weight as `x` is wide.
     /// The chains begin at zero, at a bias row, or where a value left them, which is then the first
-    /// operand: so a product can be done in several applications with the bits of one.
+    /// operand: so a product can be done in several nodes with the bits of one.
     AffineRows {
         /// The first row of the weight that is met.
         row: u32,

@@ -2,15 +2,15 @@
 
 use super::{Caller, Made, Raw, Recorder};
 use crate::graph::arena::Operand;
-use crate::graph::data::hash_app;
+use crate::graph::data::hash_node;
 use crate::graph::{Bindings, GraphData};
 use crate::id::{MAX_INDEX, SigId};
 
-/// Below this length no pool is near [`MAX_INDEX`], whatever one application adds.
+/// Below this length no pool is near [`MAX_INDEX`], whatever one node adds.
 const ROOMY_BITS: u32 = MAX_INDEX.ilog2();
 
 impl Recorder {
-    /// Appends an application of a signature with `OUT` results. Inlined, so that the length of
+    /// Appends a node of a signature with `OUT` results. Inlined, so that the length of
     /// `operands` is known where the caller has an array.
     #[inline(always)]
     pub(super) fn append<const OUT: usize>(
@@ -25,11 +25,11 @@ impl Recorder {
         let data = &mut self.data;
         let site = data.sites.of(caller);
         let results = data.sigs.get(sig).results.as_array().expect("a handle's results are its signature's");
-        hash_app(&mut data.hash, data.sigs.hash(sig), operands);
+        hash_node(&mut data.hash, data.sigs.hash(sig), operands);
         Some((data.arena.push_whole(sig, operands, results, site), *results))
     }
 
-    /// Appends an application, and binds the numbers among its operands.
+    /// Appends a node, and binds the numbers among its operands.
     pub(super) fn append_raw(
         &mut self,
         sig: SigId,
@@ -56,7 +56,7 @@ impl Recorder {
         for operand in operands {
             arena.push_operand(bindings.bind(operand.expect("poison is not appended")));
         }
-        hash_app(hash, sigs.hash(sig), &arena.operand_pool()[mark as usize..]);
+        hash_node(hash, sigs.hash(sig), &arena.operand_pool()[mark as usize..]);
         let site = sites.of(caller);
         Some(match &*sigs.get(sig).results {
             // Nearly every op has one, and one is copied without a loop.

@@ -75,7 +75,7 @@ pub(crate) enum Raw<'a> {
     Floats(&'a [f32], Type),
 }
 
-/// The first result of an application and the types of all.
+/// The first result of a node and the types of all.
 pub(crate) type Made<const OUT: usize> = (u32, [TypeId; OUT]);
 
 /// A two-way cache of signatures in front of the interner.
@@ -172,7 +172,7 @@ impl Recorder {
     }
 
     /// Goes on with an instance that others interrupted, or begins it.
-    pub(crate) fn again(&mut self, key: u64, caller: Caller) {
+    pub(crate) fn resume_instance(&mut self, key: u64, caller: Caller) {
         if self.refuse_in_cell("again", caller) || self.instance == Some(key) {
             return;
         }

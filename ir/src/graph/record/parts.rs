@@ -9,9 +9,9 @@
 
 use super::{Caller, Recorder};
 use crate::graph::arena::{Operand, OperandKind};
-use crate::graph::data::{Cut, hash_app, hash_cut};
+use crate::graph::data::{Cut, hash_cut, hash_node};
 use crate::graph::error::{EmitError, Fault};
-use crate::id::{AppId, MAX_INDEX, SigId, SiteId, TypeId, ValueId};
+use crate::id::{MAX_INDEX, NodeId, SigId, SiteId, TypeId, ValueId};
 
 impl Recorder {
     /// Appends what `part` recorded; by how much the numbers of its values grow. Nothing is appended
@@ -33,12 +33,12 @@ impl Recorder {
             (own.bindings.floats.len(), other.bindings.floats.len()),
         ];
         if sizes.iter().any(|(own, other)| own + other > MAX_INDEX) {
-            let message = "the graph is full: it holds 2^30 applications, operands and numbers".to_owned();
+            let message = "the graph is full: it holds 2^30 nodes, operands and numbers".to_owned();
             return self.refuse("append", message, caller);
         }
         let shift = own.arena.values() as u32;
         let sigs = self.adopt_names(part);
-        self.append_applications(part, &sigs);
+        self.append_nodes(part, &sigs);
         self.append_rest(part, shift, caller);
         Some(shift)
     }
@@ -60,7 +60,7 @@ impl Recorder {
         Names { sigs, sites }
     }
 
-    fn append_applications(&mut self, part: &Self, names: &Names) {
+    fn append_nodes(&mut self, part: &Self, names: &Names) {
         let data = &mut self.data;
         let (values, words, floats) =
             (data.arena.values(), data.bindings.words.len() as u32, data.bindings.floats.len() as u32);
@@ -79,8 +79,8 @@ impl Recorder {
             hash_cut(&mut data.hash, cut);
             data.cuts.push(cut);
         }
-        for app in part.data.arena.ids() {
-            while let Some(cut) = cuts.next_if(|cut| cut.first as usize <= app.index()) {
+        for node in part.data.arena.ids() {
+            while let Some(cut) = cuts.next_if(|cut| cut.first as usize <= node.index()) {
                 let cut = Cut { first: base + cut.first, key: cut.key };
                 hash_cut(&mut data.hash, cut);
                 data.cuts.push(cut);
@@ -88,12 +88,12 @@ impl Recorder {
             let mark = data.arena.operand_mark();
             part.data
                 .arena
-                .operands(app)
+                .operands(node)
                 .iter()
                 .for_each(|operand| data.arena.push_operand(shifted(operand)));
-            let recorded = part.data.arena.app(app);
+            let recorded = part.data.arena.node(node);
             let (sig, site) = (names.sigs[recorded.sig.index()], names.sites[recorded.site.index()]);
-            hash_app(&mut data.hash, data.sigs.hash(sig), &data.arena.operand_pool()[mark as usize..]);
+            hash_node(&mut data.hash, data.sigs.hash(sig), &data.arena.operand_pool()[mark as usize..]);
             data.arena.push(sig, mark, &data.sigs.get(sig).results, site);
         }
         for cut in cuts {
@@ -108,12 +108,12 @@ impl Recorder {
     /// Outputs, marks, and where emitting goes on.
     fn append_rest(&mut self, part: &Self, shift: u32, caller: Caller) {
         let shifted = |value: ValueId| ValueId::new(value.index() + shift as usize);
-        let apps = self.data.arena.len() - part.data.arena.len();
+        let nodes = self.data.arena.len() - part.data.arena.len();
         for output in &part.data.outputs {
             self.want(&output.name, shifted(output.value), output.kind, caller);
         }
         self.data.shared.extend(part.data.shared.iter().map(|&value| shifted(value)));
-        self.data.alone.extend(part.data.alone.iter().map(|app| AppId::new(app.index() + apps)));
+        self.data.alone.extend(part.data.alone.iter().map(|node| NodeId::new(node.index() + nodes)));
         if !part.data.cuts.is_empty() || !part.data.arena.is_empty() {
             self.leave();
             self.left.extend(&part.left);

@@ -1,4 +1,4 @@
-//! Applications: `%3, %4 = call @node[@w, @b](%1, %2) !7` and `%2 = slice{axis=0 start=2 len=4}(%1)`.
+//! Nodes: `%3, %4 = call @node[@w, @b](%1, %2) !7` and `%2 = slice{axis=0 start=2 len=4}(%1)`.
 //!
 //! The result types come from the same [`infer`] as the emitter's and are compared with those that
 //! the text gives. Operands go straight into the arena; a refused text drops it as a whole.
@@ -7,7 +7,7 @@ use super::error::{Parsed, Problem, nearest};
 use super::lex::{Kind, Token, token};
 use super::parse::Parser;
 use super::vocabulary::{prototype, spellings};
-use crate::graph::data::hash_app;
+use crate::graph::data::hash_node;
 use crate::graph::infer::{InferError, infer};
 use crate::graph::op::Op;
 use crate::graph::{Callee, Operand, ParamArg, Signature};
@@ -20,9 +20,9 @@ use std::fmt::Write as _;
 pub(super) const SIG_CACHE: usize = 256;
 
 impl Parser<'_> {
-    /// One application with its results.
+    /// One node with its results.
     #[inline]
-    pub(super) fn application(&mut self) -> Parsed<()> {
+    pub(super) fn node(&mut self) -> Parsed<()> {
         self.results()?;
         let mark = self.arena.operand_mark();
         let callee = self.cursor.expect(Kind::Word, "an op or 'call'")?;
@@ -49,7 +49,7 @@ impl Parser<'_> {
             ));
         }
         if !self.in_cell {
-            hash_app(&mut self.hash, self.sigs.hash(sig), &self.arena.operand_pool()[mark as usize..]);
+            hash_node(&mut self.hash, self.sigs.hash(sig), &self.arena.operand_pool()[mark as usize..]);
         }
         let first = self.arena.push(sig, mark, &self.sigs.get(sig).results, site);
         let mut names = std::mem::take(&mut self.result_names);
@@ -102,14 +102,14 @@ impl Parser<'_> {
     #[cold]
     fn wrong_results(&self, callee: Token, results: usize) -> Box<Problem> {
         let named = self.result_names.len();
-        let message = format!("this application has {results} results, {named} are named");
+        let message = format!("this node has {results} results, {named} are named");
         self.cursor.at_token(callee, message, "name each result").help("write %a, %b = .. for two results")
     }
 
     fn op(&mut self, callee: Token, word: &str) -> Parsed<SigId> {
         let Some(mut op) = prototype(word) else { return Err(self.unknown_op(callee, word)) };
         if matches!(op, Op::Port(_)) {
-            let message = "a port is no application";
+            let message = "a port is no node";
             return Err(self
                 .cursor
                 .at_token(callee, message, "not here")
@@ -157,11 +157,11 @@ impl Parser<'_> {
         if self.operand_types.len() != pending {
             return Ok(());
         }
-        // The operands of the application at hand lie behind those of the last one in the arena,
+        // The operands of the node at hand lie behind those of the last one in the arena,
         // which does not know yet that its own have ended.
         let length = |operand: &Operand| {
             let producer = self.arena.producer(operand.as_value()?);
-            let is_list = self.sigs.get(self.arena.app(producer).sig).is_list();
+            let is_list = self.sigs.get(self.arena.node(producer).sig).is_list();
             let beyond = if producer.index() + 1 == self.arena.len() { pending } else { 0 };
             is_list.then(|| self.arena.operands(producer).len() - beyond)
         };

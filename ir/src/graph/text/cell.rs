@@ -1,4 +1,4 @@
-//! Cells: a head of ports, a body of applications, and what it returns.
+//! Cells: a head of ports, a body of nodes, and what it returns.
 
 use super::error::Parsed;
 use super::lex::{Kind, Token};
@@ -29,7 +29,7 @@ impl Parser<'_> {
         self.arena.set_sites(&port_sites, site);
         self.cursor.expect_mark(b'{')?;
         while self.cursor.at(Kind::Value) || self.cursor.at_word("call") {
-            self.application()?;
+            self.node()?;
         }
         let results = self.returned()?;
         let param_types = std::mem::take(&mut self.port_types);
@@ -122,7 +122,7 @@ impl Parser<'_> {
     /// `return %7, %4 }`
     fn returned(&mut self) -> Parsed<Vec<ValueId>> {
         if !self.cursor.eat_word("return") {
-            return Err(self.cursor.unexpected("an application or 'return'"));
+            return Err(self.cursor.unexpected("a node or 'return'"));
         }
         let mut results = Vec::new();
         while self.cursor.at(Kind::Value) {

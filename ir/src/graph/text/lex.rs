@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_is_cut_into_tokens_without_white_space() {
+    fn a_node_is_cut_into_tokens_without_white_space() {
         let expected = [
             (Kind::Value, "%a"),
             (Kind::Mark(b'='), "="),

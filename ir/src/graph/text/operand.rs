@@ -1,4 +1,4 @@
-//! What applications take: parameter arguments, values, bound numbers, the elements of lists.
+//! What nodes take: parameter arguments, values, bound numbers, the elements of lists.
 
 use super::error::{Parsed, Problem, nearest};
 use super::lex::{Kind, Token, token};
@@ -188,7 +188,7 @@ impl Parser<'_> {
         match nearest(name, self.values.recent(self.cursor.bytes())) {
             Some(near) => problem.help(format!("did you mean %{near}?")),
             None if self.in_cell => problem.help("a body names its ports and earlier values of its own only"),
-            None => problem.help("an application names only values of the lines above it"),
+            None => problem.help("a node names only values of the lines above it"),
         }
     }
 

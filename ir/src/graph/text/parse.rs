@@ -1,4 +1,4 @@
-//! Text to graphs and modules: the declarations and statements around the applications.
+//! Text to graphs and modules: the declarations and statements around the nodes.
 //!
 //! Recursive descent without recursion: no construct nests in itself. Sections come in one order
 //! (sites, parameters, cells, exports, then the graph), so that what is interned on the way gets the
@@ -13,7 +13,7 @@ use super::{HEADER, VERSION};
 use crate::graph::data::hash_cut;
 use crate::graph::{Arena, Bindings, Cut, GraphData, Output, OutputKind, ParamArg, Signatures, Sites};
 use crate::hash::StructureHash;
-use crate::id::{AppId, MAX_INDEX, SigId, SiteId, TypeId, ValueId};
+use crate::id::{MAX_INDEX, NodeId, SigId, SiteId, TypeId, ValueId};
 use crate::module::Module;
 use crate::types::{DType, Type, Types};
 use std::borrow::Cow;
@@ -88,7 +88,7 @@ pub(super) struct Parser<'t> {
     /// The names of the parameter ports of the cell at hand, and their types.
     pub(super) ports: Names,
     pub(super) port_types: Vec<TypeId>,
-    /// The application at hand.
+    /// The node at hand.
     pub(super) result_names: Vec<u32>,
     pub(super) annotations: Vec<(u32, Type)>,
     pub(super) operand_types: Vec<TypeId>,
@@ -187,7 +187,7 @@ impl<'t> Parser<'t> {
                 problem.help(format!("did you mean '{near}'?"))
             }
             None if self.cursor.at(Kind::Value) || self.cursor.at(Kind::Word) => {
-                problem.help("applications stand behind the line 'graph'")
+                problem.help("nodes stand behind the line 'graph'")
             }
             _ => problem.help(ORDER),
         }
@@ -206,16 +206,16 @@ impl<'t> Parser<'t> {
         self.module.sigs = self.sigs.clone();
         self.module.sites = self.sites.clone();
         let (mut cuts, mut outputs) = (Vec::new(), Outputs::default());
-        let (mut shared, mut alone): (Vec<ValueId>, Vec<AppId>) = (Vec::new(), Vec::new());
+        let (mut shared, mut alone): (Vec<ValueId>, Vec<NodeId>) = (Vec::new(), Vec::new());
         if self.cursor.eat_word("graph") {
             self.sites()?;
         }
         loop {
             match self.cursor.token.kind {
                 Kind::End => break,
-                Kind::Value => self.application()?,
+                Kind::Value => self.node()?,
                 Kind::Word => match self.cursor.spelling(self.cursor.token) {
-                    "call" => self.application()?,
+                    "call" => self.node()?,
                     "instance" | "common" => cuts.push(self.cut()?),
                     "output" => self.output(OutputKind::Value, &mut outputs)?,
                     "loss" => self.output(OutputKind::Loss, &mut outputs)?,

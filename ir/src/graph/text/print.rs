@@ -1,7 +1,7 @@
 //! Graphs and modules to text.
 //!
-//! What an application shares with all of its signature (word, attributes, parameters) is spelled
-//! once and copied afterwards, so printing costs a few dozen nanoseconds an application.
+//! What a node shares with all of its signature (word, attributes, parameters) is spelled
+//! once and copied afterwards, so printing costs a few dozen nanoseconds a node.
 
 use super::number::{push_element, push_float, push_number};
 use super::write::{init_words, push_op, push_text};
@@ -11,7 +11,7 @@ use crate::graph::{
     Arena, Bindings, Callee, Cut, GraphData, OperandKind, Output, OutputKind, ParamArg, Signatures, Site,
     Sites,
 };
-use crate::id::{AppId, SigId, SiteId, TypeId, ValueId};
+use crate::id::{NodeId, SigId, SiteId, TypeId, ValueId};
 use crate::module::{CellDecl, Export, Module, ParamDecl, ParamKind};
 use crate::types::{Type, Types};
 use std::fmt::{Display, Write as _};
@@ -46,14 +46,14 @@ pub(super) fn graph(graph: &GraphData) -> String {
     let own = module.sites.items().len()..sites.items().len();
     let silent = own.len() == 1
         && !module.sites.items().contains(&UNKNOWN)
-        && arena.apps().iter().any(|app| app.site.index() == own.start);
+        && arena.nodes().iter().any(|node| node.site.index() == own.start);
     printer.sites(own, silent);
     printer.stretches(arena, cuts, bindings);
     printer.wants(outputs, shared, alone, arena);
     printer.out
 }
 
-/// What the text of an application begins with, after its results.
+/// What the text of a node begins with, after its results.
 struct Head {
     text: String,
     /// Whether the types of the results stand behind their names: not where the text says them.
@@ -165,7 +165,7 @@ impl<'a> Printer<'a> {
             self.put(format_args!("{mark}@{place}: {}", self.types.get(*ty)));
         }
         self.out.push_str(if body.param_types.is_empty() { "(" } else { "](" });
-        for (place, port) in body.arena.apps().iter().take(body.ports).enumerate() {
+        for (place, port) in body.arena.nodes().iter().take(body.ports).enumerate() {
             let mark = if place == 0 { "" } else { ", " };
             let ty = body.arena.value_types()[place];
             self.put(format_args!("{mark}%{place}: {}", self.types.get(ty)));
@@ -176,8 +176,8 @@ impl<'a> Printer<'a> {
         self.out.push_str(if body.noise { ") noise" } else { ")" });
         self.at(*site);
         self.out.push_str(" {\n");
-        for app in body.arena.ids().skip(body.ports) {
-            self.app(&body.arena, app, None);
+        for node in body.arena.ids().skip(body.ports) {
+            self.node(&body.arena, node, None);
         }
         self.out.push_str("  return");
         for (place, result) in body.results.iter().enumerate() {
@@ -193,11 +193,11 @@ impl<'a> Printer<'a> {
 
     fn stretches(&mut self, arena: &Arena, cuts: &[Cut], bindings: &Bindings) {
         let mut cuts = cuts.iter().peekable();
-        for app in arena.ids() {
-            while let Some(cut) = cuts.next_if(|cut| cut.first as usize <= app.index()) {
+        for node in arena.ids() {
+            while let Some(cut) = cuts.next_if(|cut| cut.first as usize <= node.index()) {
                 self.cut(cut);
             }
-            self.app(arena, app, Some(bindings));
+            self.node(arena, node, Some(bindings));
         }
         cuts.for_each(|cut| self.cut(cut));
     }
@@ -209,7 +209,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn wants(&mut self, outputs: &[Output], shared: &[ValueId], alone: &[AppId], arena: &Arena) {
+    fn wants(&mut self, outputs: &[Output], shared: &[ValueId], alone: &[NodeId], arena: &Arena) {
         for Output { name, value, kind } in outputs {
             self.out.push_str(match kind {
                 OutputKind::Value => "output ",
@@ -221,14 +221,14 @@ impl<'a> Printer<'a> {
         for value in shared {
             self.put(format_args!("shared {value}\n"));
         }
-        for &app in alone {
-            self.put(format_args!("alone %{}\n", arena.results(app).start));
+        for &node in alone {
+            self.put(format_args!("alone %{}\n", arena.results(node).start));
         }
     }
 
-    fn app(&mut self, arena: &Arena, id: AppId, bindings: Option<&Bindings>) {
-        let app = arena.app(id);
-        let sig = app.sig;
+    fn node(&mut self, arena: &Arena, id: NodeId, bindings: Option<&Bindings>) {
+        let node = arena.node(id);
+        let sig = node.sig;
         if self.heads[sig.index()].is_none() {
             self.heads[sig.index()] = Some(self.head(sig));
         }
@@ -238,7 +238,7 @@ impl<'a> Printer<'a> {
         let empty_list = head.element.filter(|_| operands.is_empty());
         out.push_str("  ");
         for value in arena.results(id) {
-            out.push_str(if value == app.results as usize { "%" } else { ", %" });
+            out.push_str(if value == node.results as usize { "%" } else { ", %" });
             push_number(out, value as u64);
             if head.typed && empty_list.is_none() {
                 out.push_str(": ");
@@ -267,7 +267,7 @@ impl<'a> Printer<'a> {
             }
             out.push(')');
         }
-        self.at(app.site);
+        self.at(node.site);
         self.out.push('\n');
     }
 

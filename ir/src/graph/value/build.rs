@@ -142,7 +142,7 @@ impl Graph {
         self.apply_one(Op::Input(ty), &[Some(Raw::Words(words, ty))], &[], caller)
     }
 
-    /// A bound index as a value: one that several applications take, or that arithmetic is done on.
+    /// A bound index as a value: one that several nodes take, or that arithmetic is done on.
     #[track_caller]
     pub fn index(&self, index: u32) -> Value<'_> {
         self.apply_one(Op::Input(INDEX), &[Some(Raw::Index(index))], &[], Location::caller())
@@ -272,7 +272,7 @@ impl Graph {
     fn list_len(&self, list: Value<'_>) -> Option<usize> {
         let id = list.id().filter(|_| list.is_of(self))?;
         let data = self.data();
-        let app = data.arena.producer(id);
-        data.signature(app).is_list().then(|| data.arena.operands(app).len())
+        let node = data.arena.producer(id);
+        data.signature(node).is_list().then(|| data.arena.operands(node).len())
     }
 }

@@ -292,7 +292,7 @@ impl<'g> Value<'g> {
         self
     }
 
-    /// Makes the application of this value a batch of its own. Inputs, constants and lists are no batches, so
+    /// Makes the node of this value a batch of its own. Inputs, constants and lists are no batches, so
     /// for them it says nothing.
     #[track_caller]
     #[must_use]

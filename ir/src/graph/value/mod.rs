@@ -1,4 +1,4 @@
-//! [`Value`]: a result of an application, as a model holds it, and everything one can do with it.
+//! [`Value`]: a result of a node, as a model holds it, and everything one can do with it.
 //!
 //! Sixteen bytes and `Copy`. The same type stands for values of graphs and of cell bodies, so the
 //! body of a cell and plain model code read alike.
@@ -110,7 +110,7 @@ impl<'g> Value<'g> {
         self.ty().shape
     }
 
-    /// The value as an operand of an application of `graph`.
+    /// The value as an operand of a node of `graph`.
     #[inline]
     pub(crate) fn raw(self, graph: &Graph, caller: Caller) -> Option<Raw<'static>> {
         if !self.is_of(graph) {

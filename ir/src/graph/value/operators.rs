@@ -97,7 +97,7 @@ impl<'g> Neg for &Value<'g> {
 }
 
 impl<'g> Sum for Value<'g> {
-    /// The sum of the values, as one application over their list.
+    /// The sum of the values, as one node over their list.
     ///
     /// # Panics
     /// If there are none: a sum of nothing has no type. Use `g.empty_list(type).sum()`.

@@ -1,6 +1,6 @@
 //! Rules G1, G2 and G22 to G24 for graphs.
 
-use super::applications::Scope;
+use super::nodes::Scope;
 use super::{At, Rule, Verifier};
 use crate::findings::{MAX_FINDINGS, brief};
 use crate::graph::{GraphData, OutputKind};
@@ -25,7 +25,7 @@ impl Verifier<'_> {
         if self.is_full() {
             return;
         }
-        self.applications(&data.arena, Scope::Graph(&data.bindings));
+        self.nodes(&data.arena, Scope::Graph(&data.bindings));
         self.cuts(data);
         self.outputs(data);
         self.marks(data);
@@ -66,12 +66,12 @@ impl Verifier<'_> {
     }
 
     fn marks(&mut self, data: &GraphData) {
-        let (values, apps) = (data.arena.values(), data.arena.len());
+        let (values, nodes) = (data.arena.values(), data.arena.len());
         for value in data.shared.iter().filter(|value| value.index() >= values).take(MAX_FINDINGS) {
             self.report(Rule::Marks, At::Mark("shared"), format!("{value} is not among {values} values"));
         }
-        for app in data.alone.iter().filter(|app| app.index() >= apps).take(MAX_FINDINGS) {
-            self.report(Rule::Marks, At::Mark("alone"), format!("{app} is not among {apps} applications"));
+        for node in data.alone.iter().filter(|node| node.index() >= nodes).take(MAX_FINDINGS) {
+            self.report(Rule::Marks, At::Mark("alone"), format!("{node} is not among {nodes} nodes"));
         }
     }
 }

@@ -112,9 +112,9 @@ pub(super) fn length_of(arena: &Arena, sigs: &[Signature], ports: usize, value: 
     if value.index() >= arena.values() {
         return None;
     }
-    let app = arena.producer(value);
-    match sigs.get(arena.app(app).sig.index())?.callee {
-        Callee::Op(Op::List) => Some(Length::Known(arena.operands(app).len() as u32)),
+    let node = arena.producer(value);
+    match sigs.get(arena.node(node).sig.index())?.callee {
+        Callee::Op(Op::List) => Some(Length::Known(arena.operands(node).len() as u32)),
         Callee::Op(Op::Port(_)) if value.index() < ports => Some(Length::Port(value.index() as u32)),
         _ => None,
     }

@@ -1,6 +1,6 @@
 //! The verifier of graphs: what every later stage may rely on.
 //!
-//! Whatever passes can be summarised, planned and played without a panic, wherever it came from.
+//! Whatever passes can be summarised, planned and executed without a panic, wherever it came from.
 //! Emitted graphs keep these rules (the emitter refuses what breaks them, but for G16 through cells
 //! and G20, which it does not follow), so a finding in one is a fault of this crate.
 //!
@@ -12,16 +12,16 @@
 //! * **G3** A parameter is stored as f32, f16 or bf16 in an interned type; a table is a matrix;
 //!   given values are as many as its elements.
 //! * **G4** Ids lie inside the tables they point into: types, cells and parameters of signatures,
-//!   signatures and sites of applications and declarations.
+//!   signatures and sites of nodes and declarations.
 //! * **G5** The results of an op's signature are those that [`infer`](super::infer::infer) gives.
 //! * **G6** A cell's signature has the ports, parameter ports and results of its body.
 //! * **G7** A parameter argument has the declared type, and lookups read tables.
 //! * **G8** Bodies take parameters through their ports, graphs and exports from the module.
 //!
-//! Applications:
-//! * **G9** An application makes the results that its signature says.
+//! Nodes:
+//! * **G9** A node makes the results that its signature says.
 //! * **G10** It has as many operands as its signature; a list has any number.
-//! * **G11** Operands are results of earlier applications.
+//! * **G11** Operands are results of earlier nodes.
 //! * **G12** Operands have the types of the signature.
 //! * **G13** Numbers are bound in graphs only, and only where an index is read: inputs, labels,
 //!   picks, lookups, noise keys, index ports. Inputs take nothing else.
@@ -34,23 +34,23 @@
 //! * **G18** A body that draws noise ends its ports with two of type `u32`.
 //! * **G19** A body calls earlier cells only.
 //! * **G20** Calls nest at most [`MAX_NESTING`] deep, and the bodies of a module have at most
-//!   [`MAX_INLINED`] applications together after inlining: what planning and proving cost follows from that sum.
+//!   [`MAX_INLINED`] nodes together after inlining: what planning and proving cost follows from that sum.
 //! * **G21** The results of a body are its values, and no lists.
 //!
 //! Graphs:
 //! * **G22** Cuts ascend and lie inside the arena.
 //! * **G23** Outputs are values of the graph, and no lists; losses are scalar f32.
-//! * **G24** Marks name values and applications of the graph.
+//! * **G24** Marks name values and nodes of the graph.
 //!
 //! That operand and result ranges tile their pools is no rule: an arena cannot be built otherwise.
 //!
-//! One pass in arena order. Signatures are examined once each; an application then costs a few
+//! One pass in arena order. Signatures are examined once each; a node then costs a few
 //! word compares.
 
-mod applications;
 mod graphs;
 mod lists;
 mod modules;
+mod nodes;
 mod signatures;
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests;
 
 use crate::findings::{Findings, brief, rules};
 use crate::graph::{Callee, GraphData, Signature, Site};
-use crate::id::{AppId, CellId, SiteId};
+use crate::id::{CellId, NodeId, SiteId};
 use crate::module::Module;
 use crate::types::Type;
 use lists::ListNeed;
@@ -66,7 +66,7 @@ use signatures::Facts;
 
 /// How deep calls of cells by cells may nest.
 pub const MAX_NESTING: u32 = 64;
-/// How many applications the bodies of all cells of a module may have together after inlining.
+/// How many nodes the bodies of all cells of a module may have together after inlining.
 pub const MAX_INLINED: u64 = 1 << 20;
 
 rules! {
@@ -79,9 +79,9 @@ rules! {
     CellSignature = 6, "a cell's signature has the types of its body";
     ParamTypes = 7, "parameter arguments have their declared types, lookups read tables";
     ParamSource = 8, "bodies take parameters through ports, graphs from the module";
-    Results = 9, "an application makes the results of its signature";
-    OperandCount = 10, "an application has as many operands as its signature";
-    Order = 11, "operands are results of earlier applications";
+    Results = 9, "a node makes the results of its signature";
+    OperandCount = 10, "a node has as many operands as its signature";
+    Order = 11, "operands are results of earlier nodes";
     OperandTypes = 12, "operands have the types of the signature";
     Bound = 13, "numbers are bound in graphs only, where an index or input is read";
     Pools = 14, "bound runs lie inside their pools, truth values are 0 or 1";
@@ -94,7 +94,7 @@ rules! {
     BodyResults = 21, "results of a body are its values and no lists";
     Cuts = 22, "cuts ascend and lie inside the arena";
     Outputs = 23, "outputs are values of the graph, losses are scalar f32";
-    Marks = 24, "marks name values and applications of the graph";
+    Marks = 24, "marks name values and nodes of the graph";
 }
 
 /// The broken rules of a graph or module.
@@ -139,7 +139,7 @@ struct CellFacts {
     framed: bool,
     /// Levels of calls, its own included.
     depth: u32,
-    /// Applications after inlining.
+    /// Nodes after inlining.
     inlined: u64,
     /// What it demands of the lengths of lists.
     needs: Vec<ListNeed>,
@@ -155,7 +155,7 @@ struct Verifier<'a> {
     sites: &'a [Site],
     facts: Vec<Facts<'a>>,
     cells: Vec<CellFacts>,
-    /// Applications of the bodies so far, after inlining.
+    /// Nodes of the bodies so far, after inlining.
     inlined: u64,
     findings: VerifyErrors,
 }
@@ -168,7 +168,7 @@ enum At<'a> {
     Cell(CellId),
     Export(&'a str),
     Signature(usize),
-    App(Option<CellId>, AppId, SiteId),
+    Node(Option<CellId>, NodeId, SiteId),
     Cut(usize),
     Output(&'a str),
     Mark(&'static str),
@@ -209,14 +209,14 @@ impl<'a> Verifier<'a> {
             At::Signature(number) => {
                 format!("signature {number} ({})", self.callee_name(self.sigs[number].callee))
             }
-            At::App(cell, app, site) => {
+            At::Node(cell, node, site) => {
                 let site = self.sites.get(site.index()).map_or_else(
                     || "unknown line".to_owned(),
                     |site| format!("{}:{}:{}", brief(&site.file), site.line, site.column),
                 );
                 match cell {
-                    Some(cell) => format!("{app} of {} ({site})", self.cell_name(cell)),
-                    None => format!("{app} ({site})"),
+                    Some(cell) => format!("{node} of {} ({site})", self.cell_name(cell)),
+                    None => format!("{node} ({site})"),
                 }
             }
             At::Cut(number) => format!("cut {number}"),

@@ -1,6 +1,6 @@
 //! Rules G1 to G3 and G17 to G21: declarations and bodies.
 
-use super::applications::Scope;
+use super::nodes::Scope;
 use super::{At, CellFacts, MAX_INLINED, MAX_NESTING, Rule, Verifier, brief};
 use crate::graph::{Callee, ParamArg};
 use crate::id::{CellId, SiteId};
@@ -99,7 +99,7 @@ impl Verifier<'_> {
             let Body { ports, noise: _, param_types, arena, results } = &decl.body;
             let mut framed = *ports <= arena.len() && *ports <= arena.values();
             if !framed {
-                let message = format!("the body has {ports} ports and {} applications", arena.len());
+                let message = format!("the body has {ports} ports and {} nodes", arena.len());
                 self.report(Rule::Ports, at, message);
             }
             let outside = |id: &&crate::id::TypeId| id.index() >= self.types.len();
@@ -137,7 +137,7 @@ impl Verifier<'_> {
         for &(sig, _) in &calls.list_joining {
             self.facts[sig].joins_lists = true;
         }
-        let lengths = self.applications(&body.arena, Scope::Body(cell, body));
+        let lengths = self.nodes(&body.arena, Scope::Body(cell, body));
         let tables = self.looked_up(body);
         let facts = &mut self.cells[cell.index()];
         (facts.depth, facts.inlined) = (calls.depth, calls.inlined);
@@ -150,7 +150,7 @@ impl Verifier<'_> {
         self.inlined = before.saturating_add(calls.inlined);
         if before <= MAX_INLINED && self.inlined > MAX_INLINED {
             let message = format!(
-                "the bodies of a module have at most {MAX_INLINED} applications together after inlining, \
+                "the bodies of a module have at most {MAX_INLINED} nodes together after inlining, \
                  found {} up to this one, {} of them its own; call cells from the graph, or less often",
                 self.inlined, calls.inlined
             );
@@ -162,14 +162,14 @@ impl Verifier<'_> {
     fn called(&self, cell: CellId) -> Called {
         let body = &self.module.cell_decl(cell).body;
         let mut called = Called { depth: 1, inlined: 0, list_joining: Vec::new() };
-        for app in body.arena.apps() {
-            let callee = self.sigs.get(app.sig.index()).map(|signature| signature.callee);
+        for node in body.arena.nodes() {
+            let callee = self.sigs.get(node.sig.index()).map(|signature| signature.callee);
             let inlined = match callee {
                 Some(Callee::Cell(callee)) if callee < cell => {
                     let facts = &self.cells[callee.index()];
                     called.depth = called.depth.max(facts.depth.saturating_add(1));
                     if !facts.needs.is_empty() {
-                        called.list_joining.push((app.sig.index(), callee));
+                        called.list_joining.push((node.sig.index(), callee));
                     }
                     facts.inlined
                 }
@@ -183,8 +183,8 @@ impl Verifier<'_> {
     /// Which parameter ports of a body are looked up, directly or by the cells it calls.
     fn looked_up(&self, body: &Body) -> Vec<bool> {
         let mut tables = vec![false; body.param_types.len()];
-        for app in body.arena.apps() {
-            let Some(signature) = self.sigs.get(app.sig.index()) else { continue };
+        for node in body.arena.nodes() {
+            let Some(signature) = self.sigs.get(node.sig.index()) else { continue };
             for (place, &arg) in signature.params.iter().enumerate() {
                 if let ParamArg::Port(port) = arg
                     && let Some(table) = tables.get_mut(port as usize)
@@ -196,7 +196,7 @@ impl Verifier<'_> {
         tables
     }
 
-    /// Marks the signatures of cells with demands on lists, for the graph's applications.
+    /// Marks the signatures of cells with demands on lists, for the graph's nodes.
     fn calls_that_join_lists(&mut self) {
         for facts in &mut self.facts {
             if let Callee::Cell(cell) = facts.callee

@@ -1,4 +1,4 @@
-//! Rules G4 to G7: each signature once, so that applications compare words.
+//! Rules G4 to G7: each signature once, so that nodes compare words.
 
 use super::{At, Rule, Verifier};
 use crate::graph::infer::infer;
@@ -7,10 +7,10 @@ use crate::id::{CellId, TypeId};
 use crate::module::ParamKind;
 use crate::types::{DType, Type};
 
-/// What applications of a signature are held against.
+/// What nodes of a signature are held against.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts<'a> {
-    /// Whether the signature itself is sound; applications of others are not looked into.
+    /// Whether the signature itself is sound; nodes of others are not looked into.
     pub(super) sound: bool,
     /// Whether it may stand in a graph: no port, no parameter port.
     pub(super) in_graphs: bool,

@@ -237,13 +237,13 @@ impl<'t> Parser<'t> {
     fn slab(&mut self) -> Parsed<()> {
         let number = self.plan.slabs.len();
         self.next_id('s', number)?;
-        let word = self.cursor.expect(Kind::Word, "value, app or mirror")?;
+        let word = self.cursor.expect(Kind::Word, "value, node or mirror")?;
         let kind = match self.cursor.spelling(word) {
             "value" => SlabKind::Value,
-            "app" => SlabKind::App,
+            "node" => SlabKind::Node,
             "mirror" => SlabKind::Mirror(SlabId(self.id('s', "the slab that is mirrored, such as s0")?.0)),
             other => {
-                let message = format!("expected value, app or mirror, found '{other:.40}'");
+                let message = format!("expected value, node or mirror, found '{other:.40}'");
                 return Err(self.cursor.at_token(word, message, "no kind of slab"));
             }
         };
@@ -364,7 +364,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// `certificate batches 4 bound 4 | reverse 3 | rows copied 0 tabled 0 direct 14 | slabs 512 bytes`
+    /// `certificate batches 4 bound 4 | reverse 3 | rows copied 0 gathered 0 direct 14 | slabs 512 bytes`
     fn certificate(&mut self) -> Parsed<()> {
         self.keyword("certificate")?;
         self.keyword("batches")?;
@@ -380,8 +380,8 @@ impl<'t> Parser<'t> {
         self.keyword("rows")?;
         self.keyword("copied")?;
         let copied = self.cursor.long_number()?;
-        self.keyword("tabled")?;
-        let tabled = self.cursor.long_number()?;
+        self.keyword("gathered")?;
+        let gathered = self.cursor.long_number()?;
         self.keyword("direct")?;
         let direct = self.cursor.long_number()?;
         self.cursor.expect_mark(b'|')?;
@@ -389,7 +389,7 @@ impl<'t> Parser<'t> {
         let slab_bytes = self.cursor.long_number()?;
         self.keyword("bytes")?;
         self.plan.certificate =
-            Certificate { batches, reverse_batches, bound, copied, tabled, direct, slab_bytes };
+            Certificate { batches, reverse_batches, bound, copied, gathered, direct, slab_bytes };
         Ok(())
     }
 }

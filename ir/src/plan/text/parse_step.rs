@@ -5,8 +5,8 @@ use crate::graph::text::cursor::span;
 use crate::graph::text::error::{Parsed, Problem};
 use crate::graph::text::lex::{FROM, Kind, THROUGH, TO, Token};
 use crate::graph::text::number::unsigned;
-use crate::id::AppId;
-use crate::plan::{Final, FinalPart, FinalSum, Operand, Place, Step};
+use crate::id::NodeId;
+use crate::plan::{Operand, Place, Reduction, ReductionPart, ReductionSum, Step};
 
 /// What an operand or place reads or writes: rows of a field, or bound numbers.
 #[derive(Clone, Copy)]
@@ -91,10 +91,10 @@ impl Parser<'_> {
                     *number = self.cursor.number()?;
                 }
                 let [row, col, k, n] = block;
-                FinalSum::Wgrad { row, col, k, n }
+                ReductionSum::Wgrad { row, col, k, n }
             }
-            "colsum" => FinalSum::Colsum,
-            "tgrad" => FinalSum::Tgrad,
+            "colsum" => ReductionSum::Colsum,
+            "tgrad" => ReductionSum::Tgrad,
             other => {
                 let message = format!("expected wgrad, colsum or tgrad, found '{other:.40}'");
                 return Err(self.cursor.at_token(word, message, "no sum over rows"));
@@ -105,11 +105,11 @@ impl Parser<'_> {
             self.cursor.advance();
             self.keyword("each")?;
             let each = self.cursor.number()?;
-            let x = if sum == FinalSum::Colsum { None } else { Some(self.operand(lanes)?) };
-            parts.push(FinalPart { lanes, each, x, dy: self.operand(lanes)? });
+            let x = if sum == ReductionSum::Colsum { None } else { Some(self.operand(lanes)?) };
+            parts.push(ReductionPart { lanes, each, x, dy: self.operand(lanes)? });
         }
         parts.shrink_to_fit();
-        self.plan.finals.push(Final { store, sum, parts });
+        self.plan.reductions.push(Reduction { store, sum, parts });
         Ok(())
     }
 
@@ -275,12 +275,12 @@ impl Parser<'_> {
 
     /// `a3`, `a3..a9`, `a0..a12 by 4` or `a3 x4`, into the lanes.
     fn lane_run(&mut self) -> Parsed<()> {
-        let (start, token) = self.id('a', "an application such as a3")?;
+        let (start, token) = self.id('a', "a node such as a3")?;
         let (stride, count) = if self.cursor.eat(THROUGH) {
-            let end = self.cursor.expect(Kind::Word, "the application where the run ends, such as a9")?;
+            let end = self.cursor.expect(Kind::Word, "the node where the run ends, such as a9")?;
             let Ok(end) = unsigned(self.cursor.spelling(end).strip_prefix('a').unwrap_or("").as_bytes())
             else {
-                return Err(self.cursor.at_token(end, "expected an application such as a9", "not one"));
+                return Err(self.cursor.at_token(end, "expected a node such as a9", "not one"));
             };
             self.run_rest(token, start, end)?
         } else if let Some(count) = self.lettered(self.cursor.token, 'x') {
@@ -291,14 +291,10 @@ impl Parser<'_> {
             (1, 1)
         };
         let last = u64::from(start) + u64::from(stride) * u64::from(count.saturating_sub(1));
-        if AppId::try_new(last as usize).is_none() {
-            return Err(self.cursor.at_token(
-                token,
-                "the number of an application is too large",
-                "beyond 2^30",
-            ));
+        if NodeId::try_new(last as usize).is_none() {
+            return Err(self.cursor.at_token(token, "the number of a node is too large", "beyond 2^30"));
         }
-        self.plan.lanes.extend((0..count).map(|i| AppId::new((start + i * stride) as usize)));
+        self.plan.lanes.extend((0..count).map(|i| NodeId::new((start + i * stride) as usize)));
         Ok(())
     }
 

@@ -68,7 +68,7 @@ impl Printer<'_> {
             store_args: _,
             lanes: _,
             tables: _,
-            finals: _,
+            reductions: _,
             updates: _, // by their own file
             outputs,
             certificate,
@@ -117,7 +117,7 @@ impl Printer<'_> {
         put(&mut self.out, format_args!("slab s{number} "));
         match kind {
             SlabKind::Value => self.out.push_str("value {"),
-            SlabKind::App => self.out.push_str("app {"),
+            SlabKind::Node => self.out.push_str("node {"),
             SlabKind::Mirror(of) => put(&mut self.out, format_args!("mirror {of} {{")),
         }
         for (place, field) in crate::plan::normal::within(&self.plan.fields, fields).iter().enumerate() {
@@ -138,13 +138,14 @@ impl Printer<'_> {
     }
 
     fn certificate(&mut self, certificate: &Certificate) {
-        let Certificate { batches, reverse_batches, bound, copied, tabled, direct, slab_bytes } = certificate;
+        let Certificate { batches, reverse_batches, bound, copied, gathered, direct, slab_bytes } =
+            certificate;
         put(&mut self.out, format_args!("\ncertificate batches {batches} bound {bound}"));
         if *reverse_batches > 0 {
             put(&mut self.out, format_args!(" | reverse {reverse_batches}"));
         }
         put(&mut self.out, format_args!(" | rows copied {copied} "));
-        put(&mut self.out, format_args!("tabled {tabled} direct {direct} | slabs {slab_bytes} bytes\n"));
+        put(&mut self.out, format_args!("gathered {gathered} direct {direct} | slabs {slab_bytes} bytes\n"));
     }
 }
 

@@ -11,7 +11,7 @@ use super::print::{COLUMNS, push_field, put, store_name};
 use super::runs::runs;
 use crate::graph::text::number::push_number;
 use crate::plan::normal::{segments, table, within};
-use crate::plan::{Final, FinalPart, FinalSum, Operand, Place, Plan, Step};
+use crate::plan::{Operand, Place, Plan, Reduction, ReductionPart, ReductionSum, Step};
 
 pub(super) struct Steps<'a> {
     plan: &'a Plan,
@@ -68,8 +68,8 @@ impl<'a> Steps<'a> {
             }
             start = start.max(end);
         }
-        out.push_str(if self.plan.finals.is_empty() { "" } else { "\n" });
-        for sum in &self.plan.finals {
+        out.push_str(if self.plan.reductions.is_empty() { "" } else { "\n" });
+        for sum in &self.plan.reductions {
             self.sum(out, sum);
         }
         self.unspelled
@@ -170,17 +170,17 @@ impl<'a> Steps<'a> {
     }
 
     /// `sum @w.grad wgrad row 0 col 0 k 4 n 8` and its parts.
-    fn sum(&mut self, out: &mut String, sum: &Final) {
+    fn sum(&mut self, out: &mut String, sum: &Reduction) {
         put(out, format_args!("sum @{} ", store_name(self.plan, sum.store)));
         match sum.sum {
-            FinalSum::Wgrad { row, col, k, n } => {
+            ReductionSum::Wgrad { row, col, k, n } => {
                 put(out, format_args!("wgrad row {row} col {col} k {k} n {n}"));
             }
-            FinalSum::Colsum => out.push_str("colsum"),
-            FinalSum::Tgrad => out.push_str("tgrad"),
+            ReductionSum::Colsum => out.push_str("colsum"),
+            ReductionSum::Tgrad => out.push_str("tgrad"),
         }
         out.push('\n');
-        for FinalPart { lanes, each, x, dy } in &sum.parts {
+        for ReductionPart { lanes, each, x, dy } in &sum.parts {
             self.operands.clear();
             for operand in x.iter().chain([dy]) {
                 self.operand(*operand, *lanes);

@@ -70,7 +70,7 @@ fn begins(plan: &Plan, longer: &Plan) -> bool {
             plan.floats as usize,
         ]
     };
-    let others = |plan: &Plan| !plan.finals.is_empty() || !plan.updates.is_empty();
+    let others = |plan: &Plan| !plan.reductions.is_empty() || !plan.updates.is_empty();
     plan.mode == longer.mode
         && plan.module == longer.module
         && !others(plan)

@@ -1,7 +1,7 @@
-//! The verifier of plans: what players may rely on.
+//! The verifier of plans: what executors may rely on.
 //!
 //! Only [`Plan::verify`] makes a [`Verified<Plan>`], and [`Verified::grow`] a longer one of it, by the
-//! same rules. Players take nothing else: whatever passes can be played without reading or writing
+//! same rules. Executors take nothing else: whatever passes can be executed without reading or writing
 //! outside its memory, without reading a row that nobody wrote, and with the steps of a wave in any
 //! order. That a plan computes what a *graph* says is another question, which
 //! [`check`](super::check) answers.
@@ -24,7 +24,7 @@
 //! * **P10** The parts of a product lie inside their weights; widths and rows agree.
 //! * **P11** Elementwise instructions read earlier locals, views of the width of the line, single
 //!   elements or constants, of the element types that the code takes.
-//! * **P12** A row stage plays an op that no other template plays, with the types that
+//! * **P12** A row stage executes an op that no other template executes, with the types that
 //!   [`infer`](crate::graph::infer::infer) demands.
 //! * **P13** So does a fold; its lists are list ports or views as wide as one element.
 //! * **P14** A lookup takes one word and gives a row of a matrix.
@@ -49,7 +49,7 @@
 //! * **P27** The certificate says what the plan does. Its bound needs the graph and is left to
 //!   [`check`](super::check).
 //!
-//! Finals:
+//! Reductions:
 //! * **P28** A final adds to a gradient store, inside it, and its rows have the widths of its block:
 //!   `x` and `dy` are rows, the index of a table's row is one word. A part has no more lanes than all steps.
 //! * **P29** The rows that it takes lie inside their slabs and were written by a step.
@@ -64,18 +64,18 @@
 //! * **P33** All stores of an update belong to one parameter, no gradient is a target, no store twice.
 //!   Scalars are not made of stores, sums of squares of at least one.
 //! * **P34** Scalars are made before they are read, and bound floats lie inside their pool.
-//! * **P35** Only tables whose gradient the update reads have touched rows.
+//! * **P35** Only tables whose gradient the update reads have sparse rows.
 //!
 //! Order is examined only where memory, kernels and steps are sound: a step whose operands are no
 //! rows has no hazards to speak of. The work and the memory are linear in the plan and in the rows
 //! that its steps touch; declared sizes cost nothing.
 
-mod finals;
 mod grown;
 mod kernels;
 mod map;
 mod memory;
 mod order;
+mod reductions;
 mod spans;
 mod stages;
 mod steps;
@@ -121,14 +121,14 @@ rules! {
     Distinct = 25, "results of a wave are distinct";
     Hazards = 26, "no wave reads a row that it writes";
     Certificate = 27, "the certificate is true";
-    Finals = 28, "finals fit their gradient stores";
-    FinalRows = 29, "rows of finals exist and were written";
+    Reductions = 28, "reductions fit their gradient stores";
+    ReductionRows = 29, "rows of reductions exist and were written";
     Edges = 30, "gradients of folds fit their lists";
     Updates = 31, "a plan that updates stores does nothing else";
     UpdateKernels = 32, "kernels of updates compute on one element";
     UpdateStores = 33, "an update changes what belongs to one parameter";
     UpdateScalars = 34, "scalars are made before they are read";
-    UpdateRows = 35, "touched rows are those of a table's gradient";
+    UpdateRows = 35, "sparse rows are those of a table's gradient";
 }
 
 /// The broken rules of a plan.

@@ -1,4 +1,4 @@
-//! Rules P6 and P24 to P27 (and P28 and P29 by way of [`finals`](super::finals)): definition before use, hazards, and the certificate.
+//! Rules P6 and P24 to P27 (and P28 and P29 by way of [`reductions`](super::reductions)): definition before use, hazards, and the certificate.
 //!
 //! Per field a set of runs says which rows earlier waves wrote, and another which rows the current
 //! wave writes. Operands and places that are ranges cost one look each, tables one a row.
@@ -33,7 +33,7 @@ impl Order {
         }
         walk.outputs();
         walk.slabs();
-        super::finals::verify(plan, &self.written, findings);
+        super::reductions::verify(plan, &self.written, findings);
         if findings.is_clean() {
             self.certificate(plan, since.steps, findings);
         }
@@ -244,9 +244,9 @@ impl Order {
             for operand in plan.operands(step) {
                 match *operand {
                     Operand::Rows { .. } => own.direct += rows,
-                    Operand::Table { .. } => own.tabled += rows,
+                    Operand::Table { .. } => own.gathered += rows,
                     Operand::Segments { offsets, .. } => {
-                        own.tabled += u64::from(plan.tables[offsets as usize + step.rows as usize]);
+                        own.gathered += u64::from(plan.tables[offsets as usize + step.rows as usize]);
                     }
                     Operand::Words { .. }
                     | Operand::WordTable { .. }
@@ -268,14 +268,14 @@ impl Order {
     }
 }
 
-/// The numbers of a certificate that are wrong: `tabled must be 6, found 5`.
+/// The numbers of a certificate that are wrong: `gathered must be 6, found 5`.
 fn corrections(own: &Certificate, claimed: &Certificate) -> String {
     let numbers = |certificate: &Certificate| {
-        let Certificate { batches, reverse_batches, bound, copied, tabled, direct, slab_bytes } =
+        let Certificate { batches, reverse_batches, bound, copied, gathered, direct, slab_bytes } =
             *certificate;
-        [batches.into(), reverse_batches.into(), bound.into(), copied, tabled, direct, slab_bytes]
+        [batches.into(), reverse_batches.into(), bound.into(), copied, gathered, direct, slab_bytes]
     };
-    let names = ["batches", "batches in reverse", "bound", "copied", "tabled", "direct", "bytes of slabs"];
+    let names = ["batches", "batches in reverse", "bound", "copied", "gathered", "direct", "bytes of slabs"];
     let pairs: [(u64, u64); 7] = std::array::from_fn(|place| (numbers(own)[place], numbers(claimed)[place]));
     let wrong = names.iter().zip(pairs).filter(|(_, (own, claimed))| own != claimed);
     let words = wrong.map(|(name, (own, claimed))| format!("{name} must be {own}, found {claimed}"));

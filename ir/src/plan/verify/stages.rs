@@ -92,7 +92,7 @@ impl Walk<'_> {
             self.typed_read(Rule::RowOps, view, ty);
         }
         if template(op) != Template::Row {
-            self.report(Rule::RowOps, format!("{} is not played by a row stage", op.spelling()));
+            self.report(Rule::RowOps, format!("{} is not executed by a row stage", op.spelling()));
             return;
         }
         let types: Vec<Type> = sources.iter().map(|source| source.1).collect();
@@ -122,7 +122,7 @@ impl Walk<'_> {
         dst: View,
     ) {
         if template(op) != Template::Seg {
-            self.report(Rule::Folds, format!("{} is not played by a fold", op.spelling()));
+            self.report(Rule::Folds, format!("{} is not executed by a fold", op.spelling()));
             return;
         }
         if lists.len() != elements.len() || elements.is_empty() {

@@ -306,7 +306,7 @@ impl StepCheck<'_> {
             }
             if store.index() >= self.given {
                 let message =
-                    format!("parameter port {port} takes {store}, a gradient, which finals make later");
+                    format!("parameter port {port} takes {store}, a gradient, which reductions make later");
                 self.report(Rule::StoreTypes, message);
             }
         }

@@ -26,7 +26,7 @@ fn alone(plan: &Plan, findings: &mut Findings<Rule>) {
     let others = [
         ("steps", plan.steps.len()),
         ("slabs", plan.slabs.len()),
-        ("sums", plan.finals.len()),
+        ("sums", plan.reductions.len()),
         ("outputs", plan.outputs.len()),
         ("bound words", plan.words as usize),
     ];
@@ -157,7 +157,7 @@ impl Walk<'_> {
         }
         let is_gradient = |store: &StoreId| matches!(plan.stores[store.index()].kind, StoreKind::Grad(_));
         if targets.iter().any(is_gradient) {
-            self.report(Rule::UpdateStores, "a gradient is read, and only finals write it");
+            self.report(Rule::UpdateStores, "a gradient is read, and only reductions write it");
         }
         let mut distinct = targets.to_vec();
         distinct.sort_unstable();
@@ -166,7 +166,7 @@ impl Walk<'_> {
         }
         let table = matches!(plan.stores[param.index()].kind, StoreKind::Param(ParamKind::Table));
         if touched && !(table && read.clone().any(|store| is_gradient(&store))) {
-            let message = format!("touched rows are those of a table's gradient, {param} has none here");
+            let message = format!("sparse rows are those of a table's gradient, {param} has none here");
             self.report(Rule::UpdateRows, message);
         }
     }

@@ -48,7 +48,7 @@ pub fn sentences(seed: u64, count: usize, lengths: Sizes) -> Vec<Sentence> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::dependency::play;
+    use crate::data::dependency::execute;
     use crate::data::{Summary, conllu};
 
     #[test]
@@ -72,7 +72,7 @@ mod tests {
     fn every_tree_has_gold_transitions_that_rebuild_it() {
         for (index, sentence) in sentences(2, 500, LENGTHS).iter().enumerate() {
             let gold = sentence.heads.transitions();
-            let rebuilt = gold.and_then(|gold| play(sentence.words.len() as u32, &gold));
+            let rebuilt = gold.and_then(|gold| execute(sentence.words.len() as u32, &gold));
             assert_eq!(rebuilt.as_ref(), Some(&sentence.heads), "seed 2, sentence {index}");
         }
     }

@@ -206,7 +206,7 @@ fn random_actions(words: u32, random: &mut Random) -> Vec<u32> {
 }
 
 /// Whether actions shift all words and join them into one.
-fn plays(words: usize, actions: &[u32]) -> bool {
+fn executes(words: usize, actions: &[u32]) -> bool {
     let (mut stack, mut left) = (0_usize, words);
     for &action in actions {
         let possible = if action == 0 { left > 0 } else { action < 3 && stack > 1 };
@@ -249,7 +249,7 @@ impl Workload for Parses {
         check_all(&self.words, Self::WORDS, "words")?;
         self.instances().enumerate().try_for_each(|(index, (words, actions))| {
             let expected = "actions 0, 1 or 2 that shift every word and join all into one";
-            Mismatch::unless(plays(words.len(), actions), index, expected, "others")
+            Mismatch::unless(executes(words.len(), actions), index, expected, "others")
         })
     }
 }

@@ -10,15 +10,15 @@ mod moves;
 mod products;
 mod rows;
 
-use super::kernel::{Deriver, PendingFinal, Refused};
+use super::kernel::{Deriver, PendingReduction, Refused};
 use super::lists;
 use super::tape::Applied;
 use crate::compile::{Value, side_by_side, type_of};
 use autobatch_ir::graph::{Binary, Compare, Fold, Op, Over, Unary};
-use autobatch_ir::plan::{Code, FinalSum, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{Code, ReductionSum, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, INDEX, Shape, Type};
 
-/// What an application contributes to the gradient of one operand.
+/// What a node contributes to the gradient of one operand.
 #[derive(Clone, Debug)]
 pub(super) enum Partial {
     /// Nothing.
@@ -185,8 +185,8 @@ impl Deriver<'_> {
                     let index = self.b.one_view(at.operands[0].clone());
                     let dy = self.b.one_view(dy);
                     let dy = self.keep(dy);
-                    let (param, sum) = (at.args[0], FinalSum::Tgrad);
-                    self.finals.push(PendingFinal {
+                    let (param, sum) = (at.args[0], ReductionSum::Tgrad);
+                    self.reductions.push(PendingReduction {
                         param,
                         sum,
                         each: 1,

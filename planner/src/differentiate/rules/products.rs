@@ -2,10 +2,10 @@
 
 use super::{Partial, floats, shape, sub, value};
 use crate::compile::{Value, type_of};
-use crate::differentiate::kernel::{Deriver, PendingFinal};
+use crate::differentiate::kernel::{Deriver, PendingReduction};
 use crate::differentiate::tape::Applied;
 use autobatch_ir::graph::{Op, Permutation};
-use autobatch_ir::plan::{FinalSum, Part, ProdInit, Stage, View};
+use autobatch_ir::plan::{Part, ProdInit, ReductionSum, Stage, View};
 use autobatch_ir::types::{DType, Type};
 
 /// Columns that the widest register tiles compute together.
@@ -17,9 +17,9 @@ impl Deriver<'_> {
         if self.params[param as usize] {
             let dy = self.b.one_view(dy);
             let dy = self.keep(dy);
-            self.finals.push(PendingFinal {
+            self.reductions.push(PendingReduction {
                 param,
-                sum: FinalSum::Colsum,
+                sum: ReductionSum::Colsum,
                 each,
                 x: None,
                 dy,
@@ -45,11 +45,18 @@ impl Deriver<'_> {
             for part in &at.parts {
                 let k = part.source.width / rows;
                 let sum = match transposed {
-                    true => FinalSum::Wgrad { row: 0, col: part.row, k: n, n: k },
-                    false => FinalSum::Wgrad { row: part.row, col: 0, k, n },
+                    true => ReductionSum::Wgrad { row: 0, col: part.row, k: n, n: k },
+                    false => ReductionSum::Wgrad { row: part.row, col: 0, k, n },
                 };
                 let (param, x) = (at.args[0], Some(part.source));
-                self.finals.push(PendingFinal { param, sum, each: rows, x, dy: kept, swapped: transposed });
+                self.reductions.push(PendingReduction {
+                    param,
+                    sum,
+                    each: rows,
+                    x,
+                    dy: kept,
+                    swapped: transposed,
+                });
             }
         }
         let mut partials = Vec::new();

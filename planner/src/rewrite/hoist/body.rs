@@ -1,11 +1,11 @@
 //! The body of a cell, cut in two: what needs the free ports alone, and the rest.
 
 use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Signature};
-use autobatch_ir::id::{AppId, ValueId};
+use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::module::Body;
 use std::collections::BTreeSet;
 
-/// What becomes of an application of a body.
+/// What becomes of a node of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// It is a port, a constant or a parameter: whoever needs it has it.
@@ -27,7 +27,7 @@ pub(super) enum Part {
     },
 }
 
-/// A body with the parts of its applications.
+/// A body with the parts of its nodes.
 pub(super) struct Plan<'a> {
     pub(super) body: &'a Body,
     pub(super) parts: Vec<Part>,
@@ -55,12 +55,12 @@ impl Plan<'_> {
         }
     }
 
-    /// What an application reads in a half: of a cut product that half's factors.
-    pub(super) fn reads(&self, half: Half, app: AppId) -> Vec<ValueId> {
-        match (&self.parts[app.index()], half) {
+    /// What a node reads in a half: of a cut product that half's factors.
+    pub(super) fn reads(&self, half: Half, node: NodeId) -> Vec<ValueId> {
+        match (&self.parts[node.index()], half) {
             (Part::Cut { before, .. }, Half::Before) => before.clone(),
             (Part::Cut { behind, .. }, Half::Rest) => behind.clone(),
-            _ => values(&self.body.arena, app),
+            _ => values(&self.body.arena, node),
         }
     }
 
@@ -68,12 +68,12 @@ impl Plan<'_> {
     pub(super) fn shares_joined(&self, graph: &GraphData) -> bool {
         let arena = &self.body.arena;
         let mut readers = vec![0u32; arena.values()];
-        for app in arena.ids() {
-            values(arena, app).iter().for_each(|value| readers[value.index()] += 1);
+        for node in arena.ids() {
+            values(arena, node).iter().for_each(|value| readers[value.index()] += 1);
         }
         self.body.results.iter().for_each(|value| readers[value.index()] += 1);
-        arena.ids().filter(|app| matches!(self.parts[app.index()], Part::Cut { .. })).any(|app| {
-            let mut factors: Vec<ValueId> = values(arena, app);
+        arena.ids().filter(|node| matches!(self.parts[node.index()], Part::Cut { .. })).any(|node| {
+            let mut factors: Vec<ValueId> = values(arena, node);
             while let Some(value) = factors.pop() {
                 let Some(inner) = joined(graph, arena, value) else { continue };
                 if readers[value.index()] > 1 || inner.iter().any(|value| readers[value.index()] > 1) {
@@ -85,7 +85,7 @@ impl Plan<'_> {
         })
     }
 
-    /// The applications of the body, ports included, that a half needs.
+    /// The nodes of the body, ports included, that a half needs.
     pub(super) fn needed(&self, half: Half) -> Vec<bool> {
         let arena = &self.body.arena;
         let crosses =
@@ -97,9 +97,9 @@ impl Plan<'_> {
             }
         };
         need(&mut needed, self.results(half));
-        for app in arena.ids().rev() {
-            if needed[app.index()] {
-                need(&mut needed, &self.reads(half, app));
+        for node in arena.ids().rev() {
+            if needed[node.index()] {
+                need(&mut needed, &self.reads(half, node));
             }
         }
         needed
@@ -124,10 +124,10 @@ pub(super) fn cut<'a>(graph: &GraphData, body: &'a Body, free: &[bool]) -> Optio
         free.iter().map(|&free| if free { From::Free } else { From::Recurrence }).collect();
     let mut parts = vec![Part::Source; body.ports];
     let mut weights = 0;
-    let mut wanted: Vec<AppId> = Vec::new();
-    for app in arena.ids().skip(body.ports) {
-        let signature = graph.sigs.get(arena.app(app).sig);
-        let operands = values(arena, app);
+    let mut wanted: Vec<NodeId> = Vec::new();
+    for node in arena.ids().skip(body.ports) {
+        let signature = graph.sigs.get(arena.node(node).sig);
+        let operands = values(arena, node);
         let whole = operands.iter().map(|value| from[value.index()]).fold(From::Nothing, join);
         let part = match whole {
             From::Nothing => Part::Source,
@@ -135,21 +135,21 @@ pub(super) fn cut<'a>(graph: &GraphData, body: &'a Body, free: &[bool]) -> Optio
             From::Free => {
                 if is_product(signature) {
                     weights += products(graph, signature, None);
-                    wanted.push(app);
+                    wanted.push(node);
                 }
                 Part::Before
             }
-            From::Recurrence => match cut_product(graph, arena, app, &from) {
+            From::Recurrence => match cut_product(graph, arena, node, &from) {
                 Some((before, behind, row)) => {
                     weights += products(graph, signature, Some(row));
-                    wanted.push(app);
+                    wanted.push(node);
                     Part::Cut { before, behind, row }
                 }
                 None => Part::Stays,
             },
         };
         parts.push(part);
-        from.extend(arena.results(app).map(|_| whole));
+        from.extend(arena.results(node).map(|_| whole));
     }
     if wanted.is_empty() {
         return None;
@@ -167,8 +167,8 @@ fn join(a: From, b: From) -> From {
     }
 }
 
-fn values(arena: &Arena, app: AppId) -> Vec<ValueId> {
-    arena.operands(app).iter().filter_map(|operand| operand.as_value()).collect()
+fn values(arena: &Arena, node: NodeId) -> Vec<ValueId> {
+    arena.operands(node).iter().filter_map(|operand| operand.as_value()).collect()
 }
 
 fn is_product(signature: &Signature) -> bool {
@@ -188,13 +188,13 @@ fn products(graph: &GraphData, signature: &Signature, rows: Option<u32>) -> u64 
 fn cut_product(
     graph: &GraphData,
     arena: &Arena,
-    app: AppId,
+    node: NodeId,
     from: &[From],
 ) -> Option<(Vec<ValueId>, Vec<ValueId>, u32)> {
-    let signature = graph.sigs.get(arena.app(app).sig);
+    let signature = graph.sigs.get(arena.node(node).sig);
     let Callee::Op(Op::Affine { transposed: false, .. }) = signature.callee else { return None };
     let mut factors = Vec::new();
-    values(arena, app).into_iter().for_each(|value| flatten(graph, arena, value, &mut factors));
+    values(arena, node).into_iter().for_each(|value| flatten(graph, arena, value, &mut factors));
     let at = factors.iter().position(|value| from[value.index()] == From::Recurrence)?;
     let behind = factors.split_off(at);
     let width = |value: &ValueId| graph.ty(arena.type_of(*value)).shape.width() as u32;
@@ -215,21 +215,21 @@ fn flatten(graph: &GraphData, arena: &Arena, value: ValueId, factors: &mut Vec<V
 fn joined(graph: &GraphData, arena: &Arena, value: ValueId) -> Option<Vec<ValueId>> {
     let maker = arena.producer(value);
     let rank = graph.ty(arena.type_of(value)).shape.rank();
-    let callee = graph.sigs.get(arena.app(maker).sig).callee;
+    let callee = graph.sigs.get(arena.node(maker).sig).callee;
     (rank == 1 && callee == Callee::Op(Op::Concat { axis: 0 })).then(|| values(arena, maker))
 }
 
 /// Of what could be done before, leaves what products need; the rest stays where it is.
-fn keep_needed(arena: &Arena, parts: &mut [Part], wanted: &[AppId]) {
+fn keep_needed(arena: &Arena, parts: &mut [Part], wanted: &[NodeId]) {
     let mut needed = vec![false; parts.len()];
-    wanted.iter().for_each(|app| needed[app.index()] = true);
-    for app in arena.ids().rev().filter(|app| parts[app.index()] != Part::Source) {
-        if !needed[app.index()] {
+    wanted.iter().for_each(|node| needed[node.index()] = true);
+    for node in arena.ids().rev().filter(|node| parts[node.index()] != Part::Source) {
+        if !needed[node.index()] {
             continue;
         }
-        let operands = match &parts[app.index()] {
+        let operands = match &parts[node.index()] {
             Part::Cut { before, .. } => before.clone(),
-            _ => values(arena, app),
+            _ => values(arena, node),
         };
         operands.iter().for_each(|&value| needed[arena.producer(value).index()] = true);
     }
@@ -254,17 +254,17 @@ fn crossing(body: &Body, parts: &[Part]) -> Vec<ValueId> {
         }
     };
     body.results.iter().for_each(|&value| read(value, &mut listed));
-    for app in arena.ids().rev() {
-        match &parts[app.index()] {
-            Part::Stays => values(arena, app).into_iter().for_each(|value| read(value, &mut listed)),
+    for node in arena.ids().rev() {
+        match &parts[node.index()] {
+            Part::Stays => values(arena, node).into_iter().for_each(|value| read(value, &mut listed)),
             Part::Cut { behind, .. } => behind.iter().for_each(|&value| read(value, &mut listed)),
-            Part::Either if listed[app.index()] => {
-                values(arena, app).into_iter().for_each(|value| read(value, &mut listed));
+            Part::Either if listed[node.index()] => {
+                values(arena, node).into_iter().for_each(|value| read(value, &mut listed));
             }
             Part::Either | Part::Source | Part::Before => {}
         }
     }
-    let cut = arena.ids().filter(|app| matches!(parts[app.index()], Part::Cut { .. }));
-    crossing.extend(cut.map(|app| ValueId::new(arena.results(app).start)));
+    let cut = arena.ids().filter(|node| matches!(parts[node.index()], Part::Cut { .. }));
+    crossing.extend(cut.map(|node| ValueId::new(arena.results(node).start)));
     crossing.into_iter().collect()
 }

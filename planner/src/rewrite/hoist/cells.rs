@@ -58,7 +58,7 @@ struct Writer<'a> {
     params: Vec<u32>,
     /// What each value of the old body is in the new one.
     values: Vec<Option<ValueId>>,
-    /// Applications of the old body that the half needs.
+    /// Nodes of the old body that the half needs.
     needed: Vec<bool>,
     site: SiteId,
 }
@@ -102,17 +102,17 @@ impl<'a> Writer<'a> {
 
     fn write(&mut self) -> Vec<ValueId> {
         let body = self.plan.body;
-        for app in body.arena.ids().skip(body.ports) {
-            if !self.needed[app.index()] {
+        for node in body.arena.ids().skip(body.ports) {
+            if !self.needed[node.index()] {
                 continue;
             }
-            let old = body.arena.app(app);
+            let old = body.arena.node(node);
             let mut signature = self.graph.sigs.get(old.sig).clone();
-            let first = body.arena.results(app).start;
-            let mut operands: Vec<ValueId> = self.plan.reads(self.half, app);
+            let first = body.arena.results(node).start;
+            let mut operands: Vec<ValueId> = self.plan.reads(self.half, node);
             let begun = self.values[first];
             operands.iter_mut().for_each(|value| *value = self.known(*value));
-            if let Part::Cut { row, .. } = self.plan.parts[app.index()] {
+            if let Part::Cut { row, .. } = self.plan.parts[node.index()] {
                 self.half_product(&mut signature, row, &mut operands, begun);
             }
             self.lift(&mut signature);
@@ -120,7 +120,7 @@ impl<'a> Writer<'a> {
             let results = signature.results.clone();
             let sig = self.extension.sig(signature);
             let made = self.arena.append(sig, &operands, &results, old.site).index();
-            for (place, value) in body.arena.results(app).enumerate() {
+            for (place, value) in body.arena.results(node).enumerate() {
                 self.values[value] = Some(ValueId::new(made + place));
             }
         }

@@ -9,17 +9,17 @@
 //! from where they left the chains (`affine_rows{onto}`), which is the chain that it was.
 //!
 //! *How.* A place of a call is free if, in all of the graph, no value that arrives there depends on an
-//! application of the same signature. A call with free places and others is a recurrence. Its cell is
+//! node of the same signature. A call with free places and others is a recurrence. Its cell is
 //! cut: products that need free places alone, the first factors of others that do, and what these are
 //! computed from (a looked-up row, a dropout mask that was drawn outside) move to a cell of their
 //! own; what crosses are ports of the rest. All calls of a signature are cut, or none.
 //!
 //! *Price.* With the default [`CostTable`](crate::schedule::CostTable): the weights of the hoisted products are read in
-//! one batch instead of one for each application on the longest path; against that stands a row
-//! that is written and read for every value that crosses, in every application, and one more step.
+//! one batch instead of one for each node on the longest path; against that stands a row
+//! that is written and read for every value that crosses, in every node, and one more step.
 //! So it pays where steps have few rows, and not where they have hundreds.
 //!
-//! *Refuses* cells that draw noise and marked applications; the factors behind the first that is not
+//! *Refuses* cells that draw noise and marked nodes; the factors behind the first that is not
 //! free; in training all by which a sum of contributions would be taken in another order: cells in which the rest reads
 //! a hoisted port or what both halves need, since these contributions would meet outside; cells that use a parameter
 //! in the rest before they use it in what is hoisted; products of joined vectors that somebody else reads, joined or
@@ -92,12 +92,12 @@ fn keeps_sums(graph: &GraphData, sig: SigId, plan: &Plan<'_>) -> bool {
         return false;
     }
     let mut used_by_rest: Vec<ParamArg> = Vec::new();
-    for app in arena.ids() {
-        let [before, rest] = [before[app.index()], rest[app.index()]];
-        let signature = graph.sigs.get(arena.app(app).sig);
+    for node in arena.ids() {
+        let [before, rest] = [before[node.index()], rest[node.index()]];
+        let signature = graph.sigs.get(arena.node(node).sig);
         let is_constant = matches!(signature.callee, Callee::Op(Op::Fill { .. }));
-        let is_shared = before && rest && plan.parts[app.index()] == Part::Source && !is_constant;
-        let crosses = || plan.reads(Half::Before, app).iter().any(|value| plan.crossing.contains(value));
+        let is_shared = before && rest && plan.parts[node.index()] == Part::Source && !is_constant;
+        let crosses = || plan.reads(Half::Before, node).iter().any(|value| plan.crossing.contains(value));
         if is_shared || (before && crosses()) {
             return false;
         }
@@ -127,9 +127,9 @@ fn takes_one_value_twice(graph: &GraphData, sig: SigId, [before, rest]: [&[bool]
         false => &[],
     };
     let mut taken: Vec<ValueId> = Vec::new();
-    arena.ids().filter(|&app| arena.app(app).sig == sig).any(|app| {
+    arena.ids().filter(|&node| arena.node(node).sig == sig).any(|node| {
         let values = |half: &[bool], taken: &mut dyn FnMut(ValueId)| {
-            let places = arena.operands(app).iter().zip(half).filter(|(_, needed)| **needed);
+            let places = arena.operands(node).iter().zip(half).filter(|(_, needed)| **needed);
             for value in places.filter_map(|(operand, _)| operand.as_value()) {
                 let own = (!is_list(value)).then_some(value);
                 own.into_iter()
@@ -155,22 +155,22 @@ fn rewrite(graph: &GraphData, extension: Extension, calls: &[(SigId, [Call; 2])]
         sigs.push([0, 1].map(|half: usize| rebuild.sig(halves[half].signature.clone())));
     }
     let mut operands: Vec<Operand> = Vec::new();
-    for app in graph.arena.ids() {
-        let old = graph.arena.app(app);
+    for node in graph.arena.ids() {
+        let old = graph.arena.node(node);
         let Some(number) = of_sig[old.sig.index()] else {
-            rebuild.copy(app);
+            rebuild.copy(node);
             continue;
         };
-        let ([before, rest], given) = (&calls[number].1, graph.arena.operands(app));
+        let ([before, rest], given) = (&calls[number].1, graph.arena.operands(node));
         operands.clear();
         operands.extend(before.places.iter().map(|&place| given[place]));
-        let done = rebuild.apply(app, sigs[number][0], &operands, old.site).index();
+        let done = rebuild.apply(node, sigs[number][0], &operands, old.site).index();
         operands.clear();
         operands.extend(rest.places.iter().map(|&place| rebuild.renamed(given[place])));
         let crossing = before.signature.results.len();
         operands.extend((done..done + crossing).map(|value| Operand::value(ValueId::new(value))));
-        let first = rebuild.append(app, sigs[number][1], &operands, old.site).index();
-        for (place, value) in graph.arena.results(app).enumerate() {
+        let first = rebuild.append(node, sigs[number][1], &operands, old.site).index();
+        for (place, value) in graph.arena.results(node).enumerate() {
             rebuild.name(ValueId::new(value), ValueId::new(first + place));
         }
     }

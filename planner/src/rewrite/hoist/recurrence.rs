@@ -2,7 +2,7 @@
 
 use crate::rewrite::marked;
 use autobatch_ir::graph::{Callee, GraphData};
-use autobatch_ir::id::{AppId, SigId};
+use autobatch_ir::id::{NodeId, SigId};
 
 /// Signatures that are looked at; a graph with more calls of cells has them told apart no further.
 const MOST: usize = 64;
@@ -11,11 +11,11 @@ const MOST: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct Recurrent {
     pub(super) sig: SigId,
-    /// Per place whether no value that arrives there depends on an application of the signature.
+    /// Per place whether no value that arrives there depends on a node of the signature.
     pub(super) free: Vec<bool>,
     /// How often it is applied.
     pub(super) applied: usize,
-    /// The most applications on one path: a schedule has at least so many batches of them.
+    /// The most nodes on one path: a schedule has at least so many batches of them.
     pub(super) longest: usize,
 }
 
@@ -23,18 +23,18 @@ pub(super) struct Recurrent {
 pub(super) fn recurrent(graph: &GraphData) -> Vec<Recurrent> {
     let mut number: Vec<Option<usize>> = vec![None; graph.sigs.items().len()];
     let mut found: Vec<Recurrent> = Vec::new();
-    for app in graph.arena.apps() {
-        let signature = graph.sigs.get(app.sig);
+    for node in graph.arena.nodes() {
+        let signature = graph.sigs.get(node.sig);
         let Callee::Cell(_) = signature.callee else { continue };
         if graph.module.noise_ports(signature) > 0 {
             continue;
         }
-        match number[app.sig.index()] {
+        match number[node.sig.index()] {
             Some(known) => found[known].applied += 1,
             None if found.len() < MOST => {
-                number[app.sig.index()] = Some(found.len());
+                number[node.sig.index()] = Some(found.len());
                 let free = vec![true; signature.operands.len()];
-                found.push(Recurrent { sig: app.sig, free, applied: 1, longest: 0 });
+                found.push(Recurrent { sig: node.sig, free, applied: 1, longest: 0 });
             }
             None => {}
         }
@@ -44,10 +44,10 @@ pub(super) fn recurrent(graph: &GraphData) -> Vec<Recurrent> {
     }
     // Which of them each value depends on, and how many of its own maker's signature are on a path to it.
     let mut reached = vec![0u64; graph.arena.values()];
-    for app in graph.arena.ids() {
-        let own = number[graph.arena.app(app).sig.index()];
+    for node in graph.arena.ids() {
+        let own = number[graph.arena.node(node).sig.index()];
         let mut all = 0;
-        for (place, operand) in graph.arena.operands(app).iter().enumerate() {
+        for (place, operand) in graph.arena.operands(node).iter().enumerate() {
             let Some(value) = operand.as_value() else { continue };
             let from = reached[value.index()];
             all |= from;
@@ -58,11 +58,11 @@ pub(super) fn recurrent(graph: &GraphData) -> Vec<Recurrent> {
             }
         }
         let all = all | own.map_or(0, |own| 1 << own);
-        reached[graph.arena.results(app)].fill(all);
+        reached[graph.arena.results(node)].fill(all);
     }
     let mut keep = vec![true; graph.sigs.items().len()];
     for (at, _) in marked(graph).iter().enumerate().filter(|(_, marked)| **marked) {
-        keep[graph.arena.app(AppId::new(at)).sig.index()] = false;
+        keep[graph.arena.node(NodeId::new(at)).sig.index()] = false;
     }
     let wanted = |found: &Recurrent| {
         let mixed = found.free.contains(&true) && found.free.contains(&false);
@@ -73,16 +73,16 @@ pub(super) fn recurrent(graph: &GraphData) -> Vec<Recurrent> {
     found
 }
 
-/// The most applications of a signature on one path.
+/// The most nodes of a signature on one path.
 fn longest(graph: &GraphData, sig: SigId) -> usize {
     let mut depth = vec![0u32; graph.arena.values()];
     let mut most = 0;
-    for app in graph.arena.ids() {
-        let values = graph.arena.operands(app).iter().filter_map(|operand| operand.as_value());
+    for node in graph.arena.ids() {
+        let values = graph.arena.operands(node).iter().filter_map(|operand| operand.as_value());
         let before = values.map(|value| depth[value.index()]).max().unwrap_or(0);
-        let own = before + u32::from(graph.arena.app(app).sig == sig);
+        let own = before + u32::from(graph.arena.node(node).sig == sig);
         most = most.max(own);
-        depth[graph.arena.results(app)].fill(own);
+        depth[graph.arena.results(node)].fill(own);
     }
     most as usize
 }

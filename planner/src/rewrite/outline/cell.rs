@@ -3,7 +3,7 @@
 use super::find::{Origin, Run, result_of};
 use autobatch_ir::graph::rebuild::Extension;
 use autobatch_ir::graph::{Arena, Callee, GraphData, Operand, ParamArg, Signature};
-use autobatch_ir::id::{AppId, SigId, SiteId, TypeId, ValueId};
+use autobatch_ir::id::{NodeId, SigId, SiteId, TypeId, ValueId};
 use autobatch_ir::module::Body;
 
 /// A call of a run's cell.
@@ -13,7 +13,7 @@ pub(super) struct Call {
 
 /// Declares the cell of a run, or finds the one that is equal.
 pub(super) fn declare(extension: &mut Extension, graph: &GraphData, run: &Run) -> Call {
-    let site = graph.arena.app(AppId::new(run.members[0][0] as usize)).site;
+    let site = graph.arena.node(NodeId::new(run.members[0][0] as usize)).site;
     let (params, constants) = (Vec::new(), Vec::new());
     let mut writer = Writer { extension, graph, site, arena: Arena::default(), params, constants };
     let ports: Vec<TypeId> = run.ports.iter().map(|port| writer.port_type(run, port.first)).collect();
@@ -21,8 +21,8 @@ pub(super) fn declare(extension: &mut Extension, graph: &GraphData, run: &Run) -
     let mut firsts = Vec::with_capacity(run.members.len());
     for (member, origins) in run.members.iter().zip(&run.origins) {
         let operands: Vec<Operand> = origins.iter().map(|&origin| writer.operand(origin, &firsts)).collect();
-        let app = AppId::new(member[0] as usize);
-        firsts.push(writer.member(app, &operands));
+        let node = NodeId::new(member[0] as usize);
+        firsts.push(writer.member(node, &operands));
     }
     let results: Vec<ValueId> = run
         .results
@@ -35,7 +35,7 @@ pub(super) fn declare(extension: &mut Extension, graph: &GraphData, run: &Run) -
     let types: Box<[TypeId]> = types.collect();
     let Writer { extension, arena, params, .. } = writer;
     let (args, param_types): (Vec<ParamArg>, Vec<TypeId>) = params.into_iter().unzip();
-    let head = AppId::new(run.members[0][0] as usize);
+    let head = NodeId::new(run.members[0][0] as usize);
     let name = format!("run.{}", graph.module.callee_name(graph.signature(head).callee));
     let body = Body { ports: ports.len(), noise: false, param_types: param_types.clone(), arena, results };
     let cell = extension.cell(&name, body, site);
@@ -63,8 +63,8 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn port_type(&self, run: &Run, (member, place): (u32, u32)) -> TypeId {
-        let app = AppId::new(run.members[member as usize][0] as usize);
-        self.graph.signature(app).operands[place as usize]
+        let node = NodeId::new(run.members[member as usize][0] as usize);
+        self.graph.signature(node).operands[place as usize]
     }
 
     fn port(&mut self, ty: TypeId) {
@@ -92,8 +92,8 @@ impl Writer<'_> {
     }
 
     /// Appends a member; its parameter arguments become ports.
-    fn member(&mut self, app: AppId, operands: &[Operand]) -> ValueId {
-        let mut signature = self.graph.signature(app).clone();
+    fn member(&mut self, node: NodeId, operands: &[Operand]) -> ValueId {
+        let mut signature = self.graph.signature(node).clone();
         for (arg, &ty) in signature.params.iter_mut().zip(&signature.param_types) {
             let port = self.params.iter().position(|(known, _)| known == arg).unwrap_or(self.params.len());
             if port == self.params.len() {
@@ -103,6 +103,6 @@ impl Writer<'_> {
         }
         let results = signature.results.clone();
         let sig = self.extension.sig(signature);
-        self.arena.append(sig, operands, &results, self.graph.arena.app(app).site)
+        self.arena.append(sig, operands, &results, self.graph.arena.node(node).site)
     }
 }

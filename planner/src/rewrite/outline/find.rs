@@ -3,12 +3,12 @@
 use super::MAX_RUN;
 use crate::rewrite::{Context, marked, stretches};
 use autobatch_ir::graph::{Callee, GraphData, Op, Operand, OperandKind};
-use autobatch_ir::id::{AppId, SigId, ValueId};
+use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::types::INDEX;
 
 const NONE: u32 = u32::MAX;
 
-/// What an application is to a run.
+/// What a node is to a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// May be in a run.
@@ -45,7 +45,7 @@ pub(super) struct Port {
 /// A run and where it occurs.
 #[derive(Debug, Default)]
 pub(super) struct Run {
-    /// For each place in the run the application of each occurrence.
+    /// For each place in the run the node of each occurrence.
     pub(super) members: Vec<Vec<u32>>,
     /// For each place in the run where its operands come from.
     pub(super) origins: Vec<Vec<Origin>>,
@@ -60,15 +60,15 @@ impl Run {
         self.members[0].len()
     }
 
-    /// The last application of each occurrence.
+    /// The last node of each occurrence.
     pub(super) fn last(&self) -> &[u32] {
         self.members.last().map_or(&[], Vec::as_slice)
     }
 
     /// The operand in this place, in this occurrence.
     pub(super) fn operand(&self, graph: &GraphData, (member, place): Use, occurrence: usize) -> Operand {
-        let app = AppId::new(self.members[member as usize][occurrence] as usize);
-        graph.arena.operands(app)[place as usize]
+        let node = NodeId::new(self.members[member as usize][occurrence] as usize);
+        graph.arena.operands(node)[place as usize]
     }
 }
 
@@ -77,13 +77,13 @@ pub(super) struct Finder<'a> {
     graph: &'a GraphData,
     roles: Vec<Role>,
     stretch_of: Vec<u32>,
-    /// The last application that reads each value; [`NONE`] if it is read from outside.
+    /// The last node that reads each value; [`NONE`] if it is read from outside.
     last_use: Vec<u32>,
-    /// The number of the occurrence, over all heads, that an application is in; and its place.
+    /// The number of the occurrence, over all heads, that a node is in; and its place.
     owner: Vec<u32>,
     place: Vec<u32>,
     owners: u32,
-    /// Whether an application is in a run already.
+    /// Whether a node is in a run already.
     taken: Vec<bool>,
     /// For each signature how many members are in no run yet.
     free: Vec<u32>,
@@ -92,22 +92,22 @@ pub(super) struct Finder<'a> {
 impl<'a> Finder<'a> {
     pub(super) fn new(graph: &'a GraphData, context: &Context<'_>) -> Self {
         let mut last_use = vec![0; graph.arena.values()];
-        for app in graph.arena.ids() {
-            for value in graph.arena.operands(app).iter().filter_map(|operand| operand.as_value()) {
-                last_use[value.index()] = app.index() as u32;
+        for node in graph.arena.ids() {
+            for value in graph.arena.operands(node).iter().filter_map(|operand| operand.as_value()) {
+                last_use[value.index()] = node.index() as u32;
             }
         }
         context.kept(graph).for_each(|value| last_use[value.index()] = NONE);
-        let apps = graph.arena.len();
+        let nodes = graph.arena.len();
         Self {
             graph,
             roles: roles(graph),
             stretch_of: stretches(graph),
             last_use,
-            owner: vec![NONE; apps],
-            place: vec![0; apps],
+            owner: vec![NONE; nodes],
+            place: vec![0; nodes],
             owners: 0,
-            taken: vec![false; apps],
+            taken: vec![false; nodes],
             free: vec![0; graph.sigs.items().len()],
         }
     }
@@ -115,26 +115,28 @@ impl<'a> Finder<'a> {
     /// All runs worth a cell, by the place of their first head.
     pub(super) fn runs(mut self) -> Vec<Run> {
         let by_sig = self.by_signature();
-        self.free = by_sig.iter().map(|apps| apps.len() as u32).collect();
+        self.free = by_sig.iter().map(|nodes| nodes.len() as u32).collect();
         let mut tried = vec![false; by_sig.len()];
         let mut runs = Vec::new();
-        for app in 0..self.graph.arena.len() {
-            let sig = self.sig(app as u32).index();
-            if self.roles[app] != Role::Member || self.taken[app] || std::mem::replace(&mut tried[sig], true)
+        for node in 0..self.graph.arena.len() {
+            let sig = self.sig(node as u32).index();
+            if self.roles[node] != Role::Member
+                || self.taken[node]
+                || std::mem::replace(&mut tried[sig], true)
             {
                 continue;
             }
             let heads: Vec<u32> =
-                by_sig[sig].iter().copied().filter(|&app| !self.taken[app as usize]).collect();
+                by_sig[sig].iter().copied().filter(|&node| !self.taken[node as usize]).collect();
             if heads.len() < 2 {
                 continue;
             }
             let mut run = self.grow(heads);
             self.find_results(&mut run);
             if run.members.len() > 1 && !run.results.is_empty() {
-                for &app in run.members.iter().flatten() {
-                    self.taken[app as usize] = true;
-                    let sig = self.sig(app).index();
+                for &node in run.members.iter().flatten() {
+                    self.taken[node as usize] = true;
+                    let sig = self.sig(node).index();
                     self.free[sig] -= 1;
                 }
                 runs.push(run);
@@ -143,19 +145,19 @@ impl<'a> Finder<'a> {
         runs
     }
 
-    fn sig(&self, app: u32) -> SigId {
-        self.graph.arena.app(AppId::new(app as usize)).sig
+    fn sig(&self, node: u32) -> SigId {
+        self.graph.arena.node(NodeId::new(node as usize)).sig
     }
 
-    fn operands(&self, app: u32) -> &'a [Operand] {
-        self.graph.arena.operands(AppId::new(app as usize))
+    fn operands(&self, node: u32) -> &'a [Operand] {
+        self.graph.arena.operands(NodeId::new(node as usize))
     }
 
     fn by_signature(&self) -> Vec<Vec<u32>> {
         let mut by_sig = vec![Vec::new(); self.graph.sigs.items().len()];
-        for (app, &role) in self.roles.iter().enumerate() {
+        for (node, &role) in self.roles.iter().enumerate() {
             if role == Role::Member {
-                by_sig[self.sig(app as u32).index()].push(app as u32);
+                by_sig[self.sig(node as u32).index()].push(node as u32);
             }
         }
         by_sig
@@ -173,15 +175,15 @@ impl<'a> Finder<'a> {
         while run.members.len() < MAX_RUN {
             next.clear();
             for (occurrence, &from) in cursors.iter().enumerate() {
-                let Some(app) = self.following(from, base + occurrence as u32, head_sig) else { return run };
+                let Some(node) = self.following(from, base + occurrence as u32, head_sig) else { return run };
                 let agrees = match next.first() {
-                    None => self.continues(app, base),
-                    Some(&model) => self.alike(app, base + occurrence as u32, model, base),
+                    None => self.continues(node, base),
+                    Some(&model) => self.alike(node, base + occurrence as u32, model, base),
                 };
-                if !agrees || self.stands_apart(app, base + occurrence as u32, cursors.len()) {
+                if !agrees || self.stands_apart(node, base + occurrence as u32, cursors.len()) {
                     return run;
                 }
-                next.push(app);
+                next.push(node);
             }
             cursors.clone_from(&next);
             self.push(&mut run, next.clone(), base);
@@ -189,18 +191,20 @@ impl<'a> Finder<'a> {
         run
     }
 
-    /// The next application that could be in the run after `from`.
+    /// The next node that could be in the run after `from`.
     fn following(&self, from: u32, owner: u32, head_sig: SigId) -> Option<u32> {
-        let mut app = from + 1;
-        while self.stretch_of.get(app as usize)? == &self.stretch_of[from as usize] {
-            match self.roles[app as usize] {
+        let mut node = from + 1;
+        while self.stretch_of.get(node as usize)? == &self.stretch_of[from as usize] {
+            match self.roles[node as usize] {
                 Role::Source => {}
                 Role::List
-                    if self.operands(app).iter().all(|&operand| self.inside(operand, owner).is_none()) => {}
-                Role::Member if !self.taken[app as usize] && self.sig(app) != head_sig => return Some(app),
+                    if self.operands(node).iter().all(|&operand| self.inside(operand, owner).is_none()) => {}
+                Role::Member if !self.taken[node as usize] && self.sig(node) != head_sig => {
+                    return Some(node);
+                }
                 _ => return None,
             }
-            app += 1;
+            node += 1;
         }
         None
     }
@@ -213,34 +217,34 @@ impl<'a> Finder<'a> {
         (self.owner[producer.index()] == owner).then(|| (self.place[producer.index()], result as u32))
     }
 
-    /// Whether an application reads something of the run.
-    fn continues(&self, app: u32, owner: u32) -> bool {
-        self.operands(app).iter().any(|&operand| self.inside(operand, owner).is_some())
+    /// Whether a node reads something of the run.
+    fn continues(&self, node: u32, owner: u32) -> bool {
+        self.operands(node).iter().any(|&operand| self.inside(operand, owner).is_some())
     }
 
-    /// Whether two applications do the same in their occurrences.
-    fn alike(&self, app: u32, owner: u32, model: u32, model_owner: u32) -> bool {
-        let (ours, theirs) = (self.operands(app), self.operands(model));
-        self.sig(app) == self.sig(model)
+    /// Whether two nodes do the same in their occurrences.
+    fn alike(&self, node: u32, owner: u32, model: u32, model_owner: u32) -> bool {
+        let (ours, theirs) = (self.operands(node), self.operands(model));
+        self.sig(node) == self.sig(model)
             && ours.len() == theirs.len()
             && ours.iter().zip(theirs).all(|(&a, &b)| self.inside(a, owner) == self.inside(b, model_owner))
     }
 
-    /// Whether an application must not be tied to the run: it does much, and either others of its
+    /// Whether a node must not be tied to the run: it does much, and either others of its
     /// signature are elsewhere, with which it can share a batch, or it reads a value of the run that
     /// flows on.
-    fn stands_apart(&self, app: u32, owner: u32, occurrences: usize) -> bool {
-        let sig = self.sig(app);
+    fn stands_apart(&self, node: u32, owner: u32, occurrences: usize) -> bool {
+        let sig = self.sig(node);
         let Callee::Op(op) = self.graph.sigs.get(sig).callee else { return true };
         let flows_on = |&operand: &Operand| {
             let last = operand.as_value().map(|value| self.last_use[value.index()]);
-            self.inside(operand, owner).is_some() && last.is_some_and(|last| last > app)
+            self.inside(operand, owner).is_some() && last.is_some_and(|last| last > node)
         };
         is_heavy(op)
-            && (self.free[sig.index()] as usize != occurrences || self.operands(app).iter().any(flows_on))
+            && (self.free[sig.index()] as usize != occurrences || self.operands(node).iter().any(flows_on))
     }
 
-    /// Makes these applications the next member.
+    /// Makes these nodes the next member.
     fn push(&mut self, run: &mut Run, members: Vec<u32>, base: u32) {
         let number = run.members.len() as u32;
         run.members.push(members);
@@ -254,9 +258,9 @@ impl<'a> Finder<'a> {
             origins.push(origin);
         }
         run.origins.push(origins);
-        for (occurrence, &app) in run.members[number as usize].iter().enumerate() {
-            self.owner[app as usize] = base + occurrence as u32;
-            self.place[app as usize] = number;
+        for (occurrence, &node) in run.members[number as usize].iter().enumerate() {
+            self.owner[node as usize] = base + occurrence as u32;
+            self.place[node as usize] = number;
         }
     }
 
@@ -264,7 +268,7 @@ impl<'a> Finder<'a> {
     fn outside(&self, run: &mut Run, at: Use) -> Origin {
         let all = 0..run.occurrences();
         let constant = |operand: Operand| {
-            let sig = self.graph.arena.app(self.graph.arena.producer(operand.as_value()?)).sig;
+            let sig = self.graph.arena.node(self.graph.arena.producer(operand.as_value()?)).sig;
             matches!(self.graph.sigs.get(sig).callee, Callee::Op(Op::Fill { .. })).then_some(sig)
         };
         if let Some(sig) = constant(run.operand(self.graph, at, 0))
@@ -289,8 +293,8 @@ impl<'a> Finder<'a> {
         for (member, column) in run.members.iter().enumerate() {
             let results = self.graph.sigs.get(self.sig(column[0])).results.len();
             for result in 0..results {
-                let leaves = column.iter().zip(run.last()).any(|(&app, &last)| {
-                    let first = self.graph.arena.results(AppId::new(app as usize)).start;
+                let leaves = column.iter().zip(run.last()).any(|(&node, &last)| {
+                    let first = self.graph.arena.results(NodeId::new(node as usize)).start;
                     self.last_use[first + result] > last
                 });
                 if leaves {
@@ -319,10 +323,10 @@ const fn is_heavy(op: Op) -> bool {
 fn roles(graph: &GraphData) -> Vec<Role> {
     let marked = marked(graph);
     let of_sig: Vec<Role> = graph.sigs.items().iter().map(|signature| role(signature.callee)).collect();
-    let role = |app: AppId| {
-        let role = of_sig[graph.arena.app(app).sig.index()];
+    let role = |node: NodeId| {
+        let role = of_sig[graph.arena.node(node).sig.index()];
         let bound = || {
-            graph.arena.operands(app).iter().zip(&graph.signature(app).operands).any(|(operand, &ty)| {
+            graph.arena.operands(node).iter().zip(&graph.signature(node).operands).any(|(operand, &ty)| {
                 match operand.kind() {
                     Some(OperandKind::Value(_)) => false,
                     Some(OperandKind::Index(_)) => graph.ty(ty) != INDEX,
@@ -332,10 +336,10 @@ fn roles(graph: &GraphData) -> Vec<Role> {
         };
         // The reader of a value that is promised to be shared keeps its own batches.
         let promised = || {
-            let mut read = graph.arena.operands(app).iter().filter_map(|operand| operand.as_value());
+            let mut read = graph.arena.operands(node).iter().filter_map(|operand| operand.as_value());
             !graph.shared.is_empty() && read.any(|value| marked[graph.arena.producer(value).index()])
         };
-        let stays = role == Role::Member && (marked[app.index()] || bound() || promised());
+        let stays = role == Role::Member && (marked[node.index()] || bound() || promised());
         if stays { Role::Barrier } else { role }
     };
     graph.arena.ids().map(role).collect()
@@ -352,7 +356,7 @@ const fn role(callee: Callee) -> Role {
     }
 }
 
-/// A result of an application.
-pub(super) fn result_of(graph: &GraphData, app: u32, result: u32) -> ValueId {
-    ValueId::new(graph.arena.results(AppId::new(app as usize)).start + result as usize)
+/// A result of a node.
+pub(super) fn result_of(graph: &GraphData, node: u32, result: u32) -> ValueId {
+    ValueId::new(graph.arena.results(NodeId::new(node as usize)).start + result as usize)
 }

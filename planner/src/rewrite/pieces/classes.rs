@@ -10,7 +10,7 @@ use super::price::Price;
 use super::spans::{Span, spans};
 use crate::rewrite::marked;
 use autobatch_ir::graph::{Callee, GraphData, Op, Signature};
-use autobatch_ir::id::{AppId, SigId, ValueId};
+use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::types::{DType, Shape, Type};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +64,7 @@ impl<'a> Classes<'a> {
             spans(graph, signature).is_some() && !(training && changes_gradients(signature))
         };
         let is_move: Vec<bool> = sigs.iter().map(is_move).collect();
-        if !graph.arena.apps().iter().any(|app| is_move[app.sig.index()]) {
+        if !graph.arena.nodes().iter().any(|node| is_move[node.sig.index()]) {
             return None;
         }
         let mut base = Vec::with_capacity(sigs.len());
@@ -97,11 +97,11 @@ impl<'a> Classes<'a> {
     /// Unites what meets, in one walk.
     fn meet(&mut self) {
         let graph = self.graph;
-        for app in graph.arena.ids() {
-            let sig = graph.arena.app(app).sig;
+        for node in graph.arena.ids() {
+            let sig = graph.arena.node(node).sig;
             self.applied[sig.index()] += 1;
             let is_list = graph.sigs.get(sig).is_list();
-            for (place, operand) in graph.arena.operands(app).iter().enumerate() {
+            for (place, operand) in graph.arena.operands(node).iter().enumerate() {
                 let Some(value) = operand.as_value() else { continue };
                 let spot = self.spot(Spot::Place(sig, if is_list { 0 } else { place }));
                 let (maker, result) = self.made_by(value.index());
@@ -117,12 +117,12 @@ impl<'a> Classes<'a> {
 
     /// The signature and the number of the result that a value is.
     fn made_by(&self, value: usize) -> (SigId, usize) {
-        let app = self.graph.arena.app(self.graph.arena.producer(ValueId::new(value)));
-        (app.sig, value - app.results as usize)
+        let node = self.graph.arena.node(self.graph.arena.producer(ValueId::new(value)));
+        (node.sig, value - node.results as usize)
     }
 
     /// Says which values stay as they are: those that are read from outside or by marked
-    /// applications, elements of lists, and whatever is not a vector of floats.
+    /// nodes, elements of lists, and whatever is not a vector of floats.
     fn pin(&mut self, kept: impl Iterator<Item = ValueId>) {
         let graph = self.graph;
         let mut pins: Vec<Spot> = Vec::new();
@@ -133,7 +133,7 @@ impl<'a> Classes<'a> {
         let marked = marked(graph);
         let mut whole_sigs: BTreeSet<SigId> = BTreeSet::new();
         for (number, _) in marked.iter().enumerate().filter(|(_, marked)| **marked) {
-            whole_sigs.insert(graph.arena.app(AppId::new(number)).sig);
+            whole_sigs.insert(graph.arena.node(NodeId::new(number)).sig);
         }
         for (number, signature) in graph.sigs.items().iter().enumerate() {
             let sig = SigId::new(number);

@@ -1,7 +1,7 @@
 //! Pieces: values that are only put together or cut apart need no rows of their own.
 //!
 //! `concat`, `split`, `slice`, `stack`, `reshape` (and in inference `stop_gradient`) move elements and
-//! compute nothing. Inside a cell they are views. Between applications they were copies: rows read,
+//! compute nothing. Inside a cell they are views. Between nodes they were copies: rows read,
 //! rows written, a batch and a barrier. This pass makes them names there, too: whoever makes a value
 //! writes its pieces directly where those who read it want them.
 //!
@@ -9,7 +9,7 @@
 //! applied to the same numbers in the same order. A value that is read in pieces has no name
 //! afterwards, unless it is one piece of its own type.
 //!
-//! *How.* What is decided, is decided for signatures, so that applications which shared a batch
+//! *How.* What is decided, is decided for signatures, so that nodes which shared a batch
 //! still do. Results and operand places at which one value arrives are a class and are cut alike.
 //! A move links classes, and a cut in its result is a cut in its operand, until nothing changes;
 //! an op or cell that takes or gives pieces is called through a new cell, in whose body joining and
@@ -26,7 +26,7 @@
 //!
 //! *Gradients.* The sums of contributions associate otherwise, so it is off in training.
 //!
-//! *Cost.* Nothing but a look at each application where there is no move; otherwise the graph is
+//! *Cost.* Nothing but a look at each node where there is no move; otherwise the graph is
 //! copied once.
 //!
 //! ```text
@@ -43,7 +43,7 @@ mod spans;
 use super::{Change, Context, count};
 use autobatch_ir::graph::rebuild::{Extension, Rebuild, Renaming};
 use autobatch_ir::graph::{Callee, GraphData, Op, Operand, OperandKind, Signature};
-use autobatch_ir::id::{AppId, SigId, ValueId};
+use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::plan::Mode;
 use autobatch_ir::types::Type;
 use cells::{Pattern, plain, wrap};
@@ -73,7 +73,7 @@ pub(crate) fn pieces(graph: &GraphData, context: &Context<'_>) -> Option<Change>
     Some(Change { graph: rewritten, renaming, note })
 }
 
-/// What becomes of the applications of a signature.
+/// What becomes of the nodes of a signature.
 enum Fate {
     Stays,
     /// Its results are these ranges of its operands.
@@ -106,9 +106,9 @@ impl Fates {
     fn new(extension: &mut Extension, classes: &mut Classes<'_>, cuts: &Cuts) -> Self {
         let graph = classes.graph;
         let mut fates = Self { of: Vec::new(), places: Vec::new(), results: Vec::new() };
-        let mut first_site: Vec<Option<AppId>> = vec![None; graph.sigs.items().len()];
-        for app in graph.arena.ids().rev() {
-            first_site[graph.arena.app(app).sig.index()] = Some(app);
+        let mut first_site: Vec<Option<NodeId>> = vec![None; graph.sigs.items().len()];
+        for node in graph.arena.ids().rev() {
+            first_site[graph.arena.node(node).sig.index()] = Some(node);
         }
         for (number, signature) in graph.sigs.items().iter().enumerate() {
             let sig = SigId::new(number);
@@ -126,8 +126,8 @@ impl Fates {
                 _ if classes.moves.contains(&sig) => Fate::Vanishes(placed(classes, cuts, sig)),
                 _ if pattern.is_plain(graph, signature) => Fate::Stays,
                 (_, Callee::Op(Op::Input(_))) => Fate::Source(pattern.results[0].clone()),
-                (Some(app), _) => {
-                    Fate::Wrapped(wrap(extension, graph, sig, &pattern, graph.arena.app(app).site))
+                (Some(node), _) => {
+                    Fate::Wrapped(wrap(extension, graph, sig, &pattern, graph.arena.node(node).site))
                 }
             };
             fates.of.push(fate);
@@ -179,34 +179,34 @@ impl<'a> Writer<'a> {
     fn write(mut self) -> (GraphData, Renaming) {
         let mut wrapped: BTreeMap<SigId, SigId> = BTreeMap::new();
         let mut operands = Vec::new();
-        for app in self.graph.arena.ids() {
-            let old = *self.graph.arena.app(app);
+        for node in self.graph.arena.ids() {
+            let old = *self.graph.arena.node(node);
             let fates = std::mem::take(&mut self.fates.of);
             match &fates[old.sig.index()] {
                 Fate::Stays => {
-                    let first = self.rebuild.copy(app);
-                    self.give(app, first);
+                    let first = self.rebuild.copy(node);
+                    self.give(node, first);
                 }
-                Fate::Vanishes(spans) => self.vanish(app, spans),
-                Fate::Source(types) => self.source(app, types),
+                Fate::Vanishes(spans) => self.vanish(node, spans),
+                Fate::Source(types) => self.source(node, types),
                 Fate::Wrapped(signature) => {
-                    self.operands(app, &mut operands);
+                    self.operands(node, &mut operands);
                     let sig = *wrapped.entry(old.sig).or_insert_with(|| self.rebuild.sig(signature.clone()));
-                    let first = self.rebuild.append(app, sig, &operands, old.site);
-                    self.give(app, first);
+                    let first = self.rebuild.append(node, sig, &operands, old.site);
+                    self.give(node, first);
                 }
-                Fate::Unused => unreachable!("the application is one"),
+                Fate::Unused => unreachable!("the node is one"),
             }
             self.fates.of = fates;
         }
         self.rebuild.finish()
     }
 
-    /// The operands of an application in pieces.
-    fn operands(&self, app: AppId, operands: &mut Vec<Operand>) {
+    /// The operands of a node in pieces.
+    fn operands(&self, node: NodeId, operands: &mut Vec<Operand>) {
         operands.clear();
-        let sig = self.graph.arena.app(app).sig;
-        for (&operand, types) in self.graph.arena.operands(app).iter().zip(&self.fates.places[sig.index()]) {
+        let sig = self.graph.arena.node(node).sig;
+        for (&operand, types) in self.graph.arena.operands(node).iter().zip(&self.fates.places[sig.index()]) {
             match operand.as_value() {
                 Some(value) if self.is_constant(value) => {
                     operands.extend(types.iter().map(|&ty| Operand::value(self.constant(value, ty))));
@@ -235,12 +235,12 @@ impl<'a> Writer<'a> {
         known.expect("constants are brought in as all pieces that are wanted").0
     }
 
-    /// Notes the results of an application, from this new value on, as pieces.
-    fn give(&mut self, app: AppId, first: ValueId) {
+    /// Notes the results of a node, from this new value on, as pieces.
+    fn give(&mut self, node: NodeId, first: ValueId) {
         let graph = self.graph;
-        let sig = graph.arena.app(app).sig;
+        let sig = graph.arena.node(node).sig;
         let mut next = first.index();
-        for (place, value) in graph.arena.results(app).enumerate() {
+        for (place, value) in graph.arena.results(node).enumerate() {
             let types = &self.fates.results[sig.index()][place];
             self.pieces[value] = (self.pool.len() as u32, types.len() as u32);
             self.pool.extend((next..).map(ValueId::new).zip(types.iter().copied()));
@@ -258,14 +258,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn vanish(&mut self, app: AppId, spans: &[Placed]) {
+    fn vanish(&mut self, node: NodeId, spans: &[Placed]) {
         let graph = self.graph;
-        self.rebuild.reach(app);
-        let sig = graph.arena.app(app).sig;
-        for (result, value) in graph.arena.results(app).enumerate() {
+        self.rebuild.reach(node);
+        let sig = graph.arena.node(node).sig;
+        for (result, value) in graph.arena.results(node).enumerate() {
             let first = self.pool.len() as u32;
             for placed in spans.iter().filter(|placed| placed.span.result == result) {
-                let operand = graph.arena.operands(app)[placed.span.place];
+                let operand = graph.arena.operands(node)[placed.span.place];
                 let from = operand.as_value().expect("moves take values");
                 let range = placed.first as usize..(placed.first + placed.count) as usize;
                 if self.is_constant(from) {
@@ -284,33 +284,33 @@ impl<'a> Writer<'a> {
     }
 
     /// Brings an input or constant in, piece by piece.
-    fn source(&mut self, app: AppId, types: &[Type]) {
+    fn source(&mut self, node: NodeId, types: &[Type]) {
         let graph = self.graph;
-        let (site, value) = (graph.arena.app(app).site, graph.arena.results(app).start);
+        let (site, value) = (graph.arena.node(node).site, graph.arena.results(node).start);
         let begin = self.pool.len() as u32;
         let mut at = 0;
         for &ty in types {
             let id = self.rebuild.ty(ty);
-            let piece = match graph.signature(app).callee {
+            let piece = match graph.signature(node).callee {
                 Callee::Op(Op::Fill { bits, .. }) => {
                     let sig = self.rebuild.sig(plain(Op::Fill { ty, bits }, &[], id));
-                    self.rebuild.append(app, sig, &[], site)
+                    self.rebuild.append(node, sig, &[], site)
                 }
                 _ => {
                     let sig = self.rebuild.sig(plain(Op::Input(ty), &[id], id));
-                    let operand = match graph.arena.operands(app)[0].kind() {
+                    let operand = match graph.arena.operands(node)[0].kind() {
                         Some(OperandKind::Data(slot)) => Operand::data(slot + at),
                         Some(OperandKind::Index(slot)) => Operand::index(slot + at),
                         _ => unreachable!("an input takes bound numbers"),
                     };
-                    self.rebuild.append(app, sig, &[operand], site)
+                    self.rebuild.append(node, sig, &[operand], site)
                 }
             };
             at += ty.shape.elements() as u32;
             self.pool.push((piece, ty));
         }
         self.pieces[value] = (begin, types.len() as u32);
-        match self.graph.signature(app).callee {
+        match self.graph.signature(node).callee {
             Callee::Op(Op::Fill { ty, .. }) => {
                 let own = self.constant(ValueId::new(value), ty);
                 self.rebuild.name(ValueId::new(value), own);

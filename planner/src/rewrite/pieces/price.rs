@@ -41,7 +41,7 @@ impl Price {
                 let links = classes.links(sig);
                 let group = links.first().map_or(0, |link| price.group(link.0));
                 let copied: f64 = signature.results.iter().map(|&id| words(id) * map.unit_ns).sum();
-                let row = links.len() as f64 * (map.row_ns + table.tabled_row_ns) + copied;
+                let row = links.len() as f64 * (map.row_ns + table.gathered_row_ns) + copied;
                 *price.saved.entry(group).or_default() += times * row;
                 continue;
             }
@@ -61,7 +61,8 @@ impl Price {
                 };
                 let root = classes.find(number);
                 let group = price.group(root);
-                *price.cost.entry(group).or_default() += times * (more as f64 * table.tabled_row_ns + joins);
+                *price.cost.entry(group).or_default() +=
+                    times * (more as f64 * table.gathered_row_ns + joins);
             }
         }
         price
@@ -110,15 +111,15 @@ fn takes_parts(graph: &GraphData, signature: &Signature, place: usize) -> bool {
 
 /// Whether all readers of a value of a body take it in parts.
 fn parts_suffice(graph: &GraphData, arena: &Arena, value: ValueId) -> bool {
-    arena.ids().all(|app| {
-        let signature = graph.sigs.get(arena.app(app).sig);
-        let mut read = arena.operands(app).iter().enumerate();
+    arena.ids().all(|node| {
+        let signature = graph.sigs.get(arena.node(node).sig);
+        let mut read = arena.operands(node).iter().enumerate();
         read.all(|(place, operand)| {
             if operand.as_value() != Some(value) || signature.is_list() {
                 return operand.as_value() != Some(value);
             }
             if spans(graph, signature).is_some() {
-                return arena.results(app).all(|result| parts_suffice(graph, arena, ValueId::new(result)));
+                return arena.results(node).all(|result| parts_suffice(graph, arena, ValueId::new(result)));
             }
             takes_parts(graph, signature, place)
         })

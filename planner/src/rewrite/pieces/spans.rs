@@ -1,4 +1,4 @@
-//! Moves: applications whose results are ranges of their operands' elements.
+//! Moves: nodes whose results are ranges of their operands' elements.
 
 use autobatch_ir::graph::{Callee, GraphData, Op, Signature};
 

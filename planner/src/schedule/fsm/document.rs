@@ -24,7 +24,7 @@ pub(super) struct Document {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
-    /// Ready types by their places in the list, most ready nodes first.
+    /// Ready types by their places in the list, most ready jobs first.
     ready: Vec<u32>,
     /// Type and value in millionths of a batch, ascending by type.
     values: Vec<(u32, i64)>,

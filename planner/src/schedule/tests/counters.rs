@@ -9,12 +9,12 @@ use super::super::solve::Steps;
 use super::generate::{Graph, Random};
 use super::*;
 
-/// All nodes above each node, itself left out.
+/// All jobs above each job, itself left out.
 fn ancestors(graph: &Graph) -> Vec<Vec<bool>> {
     let mut above: Vec<Vec<bool>> = Vec::new();
-    for node in 0..graph.ty.len() {
+    for job in 0..graph.ty.len() {
         let mut own = vec![false; graph.ty.len()];
-        for &operand in graph.problem().operands(node) {
+        for &operand in graph.problem().operands(job) {
             own[operand as usize] = true;
             own.iter_mut().zip(&above[operand as usize]).for_each(|(own, &other)| *own |= other);
         }
@@ -36,13 +36,13 @@ fn source_and_ready_counts_match_their_definitions_in_every_state() {
         let mut random = Random(seed);
         front.reset(&part, &mut fired);
         loop {
-            fired.batch.iter().chain(&fired.alone).for_each(|&node| done[node as usize] = true);
+            fired.batch.iter().chain(&fired.alone).for_each(|&job| done[job as usize] = true);
             for ty in 0..graph.types {
-                let open = |node: &usize| part.ty[*node] == ty && !done[*node];
-                let held = |&node: &usize| (0..part.len()).any(|v| above[node][v] && open(&v));
-                let waits = |&node: &usize| part.operands(node).iter().any(|&v| !done[v as usize]);
-                let sources = (0..part.len()).filter(open).filter(|node| !held(node)).count();
-                let ready = (0..part.len()).filter(open).filter(|node| !waits(node)).count();
+                let open = |job: &usize| part.ty[*job] == ty && !done[*job];
+                let held = |&job: &usize| (0..part.len()).any(|v| above[job][v] && open(&v));
+                let waits = |&job: &usize| part.operands(job).iter().any(|&v| !done[v as usize]);
+                let sources = (0..part.len()).filter(open).filter(|job| !held(job)).count();
+                let ready = (0..part.len()).filter(open).filter(|job| !waits(job)).count();
                 assert_eq!(front.ready.count(ty) as usize, ready, "ready of type {ty}, seed {seed}");
                 if part.slot_of[ty as usize] == u32::MAX {
                     assert!(front.sources[ty as usize] as usize >= sources, "type {ty}, seed {seed}");
@@ -61,17 +61,17 @@ fn source_and_ready_counts_match_their_definitions_in_every_state() {
             let ty = ready[random.below(ready.len() as u64) as usize];
             front.fire(&part, ty, &mut fired);
         }
-        assert_eq!(front.left, 0, "seed {seed}: nodes are left though nothing is ready");
+        assert_eq!(front.left, 0, "seed {seed}: jobs are left though nothing is ready");
     }
 }
 
-/// The most nodes of `ty` on any path, alone nodes left out, straight from the definition.
+/// The most jobs of `ty` on any path, alone jobs left out, straight from the definition.
 fn longest(graph: &Graph, ty: u32) -> u32 {
     let mut most = vec![0u32; graph.ty.len()];
-    for node in 0..graph.ty.len() {
-        let before = graph.problem().operands(node).iter().map(|&v| most[v as usize]).max().unwrap_or(0);
-        let own = graph.ty[node] == ty && !graph.alone.contains(&(node as u32));
-        most[node] = before + u32::from(own);
+    for job in 0..graph.ty.len() {
+        let before = graph.problem().operands(job).iter().map(|&v| most[v as usize]).max().unwrap_or(0);
+        let own = graph.ty[job] == ty && !graph.alone.contains(&(job as u32));
+        most[job] = before + u32::from(own);
     }
     most.into_iter().max().unwrap_or(0)
 }
@@ -101,8 +101,8 @@ fn path_counts_agree_in_both_directions() {
         paths_below(&part, &mut lanes, &mut down, &mut below);
         assert_eq!(up, down, "seed {seed}");
         for (ty, &most) in up.iter().enumerate() {
-            let own = (0..part.len()).filter(|&node| part.ty[node] as usize == ty);
-            assert_eq!(own.map(|node| below[node]).max().unwrap_or(0), most, "seed {seed}");
+            let own = (0..part.len()).filter(|&job| part.ty[job] as usize == ty);
+            assert_eq!(own.map(|job| below[job]).max().unwrap_or(0), most, "seed {seed}");
         }
     }
 }

@@ -50,17 +50,17 @@ impl Graph {
         self.operands.iter().filter(|&&operand| self.ty[operand as usize] != 0).count() as u64
     }
 
-    /// Marks each node alone with one chance in `one_in`.
+    /// Marks each job alone with one chance in `one_in`.
     pub(super) fn mark_alone(&mut self, one_in: u64, random: &mut Random) {
         self.alone = (0..self.ty.len() as u32).filter(|_| random.below(one_in) == 0).collect();
     }
 
-    /// Any earlier nodes as operands, up to three, repeats allowed.
-    pub(super) fn random(nodes: u64, types: u32, random: &mut Random) -> Self {
+    /// Any earlier jobs as operands, up to three, repeats allowed.
+    pub(super) fn random(jobs: u64, types: u32, random: &mut Random) -> Self {
         let mut graph = Self::new(types);
-        for node in 0..nodes {
-            let degree = if node == 0 { 0 } else { random.below(4) };
-            let operands: Vec<u32> = (0..degree).map(|_| random.below(node) as u32).collect();
+        for job in 0..jobs {
+            let degree = if job == 0 { 0 } else { random.below(4) };
+            let operands: Vec<u32> = (0..degree).map(|_| random.below(job) as u32).collect();
             let ty = random.below(u64::from(types)) as u32;
             graph.add(ty, &operands);
         }
@@ -80,8 +80,8 @@ impl Graph {
         graph
     }
 
-    /// Binary trees over leaves of type 0 whose inner nodes have a random type from 1..=inner, and an `out` of the last type on
-    /// every node, as in a sentiment treebank.
+    /// Binary trees over leaves of type 0 whose inner jobs have a random type from 1..=inner, and an `out` of the last type on
+    /// every job, as in a sentiment treebank.
     pub(super) fn trees(trees: u64, leaves: u64, inner: u32, random: &mut Random) -> Self {
         let mut graph = Self::new(inner + 2);
         for _ in 0..trees {
@@ -91,12 +91,12 @@ impl Graph {
             while open.len() > 1 {
                 let at = random.below(open.len() as u64 - 1) as usize;
                 let ty = 1 + random.below(u64::from(inner)) as u32;
-                let node = graph.add(ty, &[open[at], open[at + 1]]);
-                open.splice(at..at + 2, [node]);
-                all.push(node);
+                let job = graph.add(ty, &[open[at], open[at + 1]]);
+                open.splice(at..at + 2, [job]);
+                all.push(job);
             }
-            for node in all {
-                graph.add(inner + 1, &[node]);
+            for job in all {
+                graph.add(inner + 1, &[job]);
             }
         }
         graph
@@ -130,7 +130,7 @@ impl Graph {
         graph
     }
 
-    /// Layers of one type each; a node takes up to three nodes of the layer before.
+    /// Layers of one type each; a job takes up to three jobs of the layer before.
     pub(super) fn layered(layers: u64, width: u64, types: u32, random: &mut Random) -> Self {
         let mut graph = Self::new(types);
         let mut before: Vec<u32> = Vec::new();
@@ -149,7 +149,7 @@ impl Graph {
         graph
     }
 
-    /// One of the shapes above, a few hundred nodes, sometimes with alone nodes.
+    /// One of the shapes above, a few hundred jobs, sometimes with alone jobs.
     pub(super) fn any(seed: u64) -> Self {
         let mut random = Random(seed);
         let types = 1 + random.below(7) as u32;

@@ -11,7 +11,7 @@ mod problems;
 mod validity;
 
 use super::*;
-use crate::trials::trials;
+use autobatch_testing::trials::trials;
 use generate::Graph;
 
 /// How many cases to run: `usual`, or ten times as many in long runs.

@@ -8,9 +8,9 @@ use super::*;
 
 fn small(seed: u64) -> Graph {
     let mut random = Random(seed);
-    let nodes = 1 + random.below(14);
+    let jobs = 1 + random.below(14);
     let types = 1 + random.below(4) as u32;
-    let mut graph = Graph::random(nodes, types, &mut random);
+    let mut graph = Graph::random(jobs, types, &mut random);
     if seed.is_multiple_of(4) {
         graph.mark_alone(6, &mut random);
     }
@@ -58,15 +58,15 @@ fn beam_of_sixteen_is_optimal_in_99_of_100_small_graphs_and_never_off_by_more_th
     assert!(missed * 100 <= total, "{missed} of {total} above the optimum");
 }
 
-/// The graph without some finished nodes.
+/// The graph without some finished jobs.
 fn rest(graph: &Graph, done: &[bool]) -> Graph {
     let mut left = Graph::new(graph.types);
     let mut number = vec![0; graph.ty.len()];
-    for node in (0..graph.ty.len()).filter(|&node| !done[node]) {
-        let operands = graph.problem().operands(node);
+    for job in (0..graph.ty.len()).filter(|&job| !done[job]) {
+        let operands = graph.problem().operands(job);
         let kept: Vec<u32> =
             operands.iter().filter(|&&v| !done[v as usize]).map(|&v| number[v as usize]).collect();
-        number[node] = left.add(graph.ty[node], &kept);
+        number[job] = left.add(graph.ty[job], &kept);
     }
     left
 }
@@ -86,7 +86,7 @@ fn firing_a_type_with_ratio_one_always_begins_an_optimal_order() {
         while let Some(ty) = safe_type(&front) {
             let before = optimum(&rest(&graph, &done));
             front.fire(&part, ty, &mut fired);
-            fired.batch.iter().for_each(|&node| done[node as usize] = true);
+            fired.batch.iter().for_each(|&job| done[job as usize] = true);
             let after = optimum(&rest(&graph, &done));
             assert_eq!(before, after + 1, "seed {seed}: firing type {ty} lost a batch\n{graph:?}");
             decisions += 1;
@@ -95,28 +95,28 @@ fn firing_a_type_with_ratio_one_always_begins_an_optimal_order() {
     assert!(decisions > 1000, "only {decisions} safe decisions were met");
 }
 
-/// Fewest batches when a batch may be any set of ready nodes of one type, not only the whole.
+/// Fewest batches when a batch may be any set of ready jobs of one type, not only the whole.
 fn optimum_with_partial_batches(graph: &Graph) -> usize {
     let problem = graph.problem();
-    let nodes = problem.len();
+    let jobs = problem.len();
     let mut layer = vec![0u32];
-    let mut seen = vec![false; 1 << nodes];
+    let mut seen = vec![false; 1 << jobs];
     for steps in 0.. {
-        if layer.contains(&((1 << nodes) - 1)) {
+        if layer.contains(&((1 << jobs) - 1)) {
             return steps;
         }
         let mut next = Vec::new();
         for &done in &layer {
             for ty in 0..graph.types {
-                let fits = |&node: &usize| {
-                    graph.ty[node] == ty
-                        && done >> node & 1 == 0
-                        && problem.operands(node).iter().all(|&v| done >> v & 1 == 1)
+                let fits = |&job: &usize| {
+                    graph.ty[job] == ty
+                        && done >> job & 1 == 0
+                        && problem.operands(job).iter().all(|&v| done >> v & 1 == 1)
                 };
-                let ready: Vec<usize> = (0..nodes).filter(fits).collect();
+                let ready: Vec<usize> = (0..jobs).filter(fits).collect();
                 for choice in 1..1u32 << ready.len() {
                     let fired = ready.iter().enumerate().filter(|(at, _)| choice >> at & 1 == 1);
-                    let reached = fired.fold(done, |set, (_, &node)| set | 1 << node);
+                    let reached = fired.fold(done, |set, (_, &job)| set | 1 << job);
                     if !std::mem::replace(&mut seen[reached as usize], true) {
                         next.push(reached);
                     }
@@ -129,11 +129,11 @@ fn optimum_with_partial_batches(graph: &Graph) -> usize {
 }
 
 #[test]
-fn holding_back_ready_nodes_never_saves_a_batch() {
+fn holding_back_ready_jobs_never_saves_a_batch() {
     for seed in 0..cases(150) {
         let mut random = Random(seed);
-        let nodes = 1 + random.below(9);
-        let graph = Graph::random(nodes, 3, &mut random);
+        let jobs = 1 + random.below(9);
+        let graph = Graph::random(jobs, 3, &mut random);
         assert_eq!(optimum(&graph), optimum_with_partial_batches(&graph), "seed {seed}\n{graph:?}");
     }
 }
@@ -153,12 +153,12 @@ fn beams_are_never_longer_than_the_ratio_and_often_shorter() {
 }
 
 #[test]
-fn exhaustive_search_refuses_more_nodes_than_its_limit() {
+fn exhaustive_search_refuses_more_jobs_than_its_limit() {
     let graph = Graph::chains(1, 1, 1, &mut Random(1));
     assert!(exact(&graph.problem()).is_ok());
     let mut long = Graph::new(1);
     for _ in 0..=EXACT_NODES {
         long.add(0, &[]);
     }
-    assert_eq!(exact(&long.problem()), Err(TooLarge { nodes: EXACT_NODES + 1 }));
+    assert_eq!(exact(&long.problem()), Err(TooLarge { jobs: EXACT_NODES + 1 }));
 }

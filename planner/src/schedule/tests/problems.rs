@@ -9,24 +9,24 @@ fn malformed_problems_are_refused() {
         Problem::new(types, ty, alone, start, operands).expect_err("malformed")
     };
     let huge = refused(u32::MAX, &[0], &[], &[0, 0], &[]);
-    assert_eq!(huge, ProblemError::TooManyTypes { types: u32::MAX, nodes: 1 });
+    assert_eq!(huge, ProblemError::TooManyTypes { types: u32::MAX, jobs: 1 });
     let ty = refused(2, &[0, 2], &[], &[0, 0, 0], &[]);
-    assert_eq!(ty, ProblemError::TypeOutOfRange { node: 1, ty: 2, types: 2 });
+    assert_eq!(ty, ProblemError::TypeOutOfRange { job: 1, ty: 2, types: 2 });
     let count = refused(1, &[0, 0], &[], &[0, 0], &[]);
     assert_eq!(count, ProblemError::OffsetCount { expected: 3, found: 2 });
     let ends = refused(1, &[0, 0], &[], &[0, 0, 2], &[0]);
     assert_eq!(ends, ProblemError::OffsetEnds { first: 0, last: 2, operands: 1 });
     let falls = refused(1, &[0, 0], &[], &[0, 2, 1], &[0]);
-    assert_eq!(falls, ProblemError::OffsetFalls { node: 0 });
+    assert_eq!(falls, ProblemError::OffsetFalls { job: 0 });
     let itself = refused(1, &[0, 0], &[], &[0, 0, 1], &[1]);
-    assert_eq!(itself, ProblemError::OperandNotEarlier { node: 1, operand: 1 });
+    assert_eq!(itself, ProblemError::OperandNotEarlier { job: 1, operand: 1 });
     for alone in [[2, 3], [1, 1], [1, 0]] {
         let error = refused(1, &[0, 0], &alone, &[0, 0, 0], &[]);
         assert!(matches!(error, ProblemError::AloneOutOfOrder { .. }), "{error}");
     }
 }
 
-/// Nodes 0 and 1 of type 0, node 2 of type 1 over both, node 3 of type 0, alone.
+/// Jobs 0 and 1 of type 0, job 2 of type 1 over both, job 3 of type 0, alone.
 fn example() -> Graph {
     let mut graph = Graph::new(2);
     graph.add(0, &[]);
@@ -53,13 +53,13 @@ fn check_accepts_valid_orders_and_names_the_rule_that_others_break() {
     assert_eq!(judge(&[&[0, 1], &[3], &[2]]), Ok(()));
     assert_eq!(judge(&[&[0], &[1], &[2], &[3]]), Ok(()));
     assert_eq!(judge(&[&[0, 1], &[], &[3], &[2]]), Err(ScheduleError::Offsets { items: 4 }));
-    assert_eq!(judge(&[&[0, 1], &[3], &[2], &[4]]), Err(ScheduleError::NoSuchNode { batch: 3, node: 4 }));
-    assert_eq!(judge(&[&[0, 1], &[1], &[2], &[3]]), Err(ScheduleError::Twice { batch: 1, node: 1 }));
-    assert_eq!(judge(&[&[0, 1], &[2]]), Err(ScheduleError::Missing { node: 3 }));
-    assert_eq!(judge(&[&[1, 0], &[3], &[2]]), Err(ScheduleError::NotAscending { batch: 0, node: 0 }));
-    assert_eq!(judge(&[&[0], &[1, 2], &[3]]), Err(ScheduleError::MixedTypes { batch: 1, first: 1, node: 2 }));
-    assert_eq!(judge(&[&[0, 1, 3], &[2]]), Err(ScheduleError::NotAlone { batch: 0, node: 3 }));
-    let late = ScheduleError::OperandTooLate { node: 2, operand: 1, batch: 1 };
+    assert_eq!(judge(&[&[0, 1], &[3], &[2], &[4]]), Err(ScheduleError::NoSuchJob { batch: 3, job: 4 }));
+    assert_eq!(judge(&[&[0, 1], &[1], &[2], &[3]]), Err(ScheduleError::Twice { batch: 1, job: 1 }));
+    assert_eq!(judge(&[&[0, 1], &[2]]), Err(ScheduleError::Missing { job: 3 }));
+    assert_eq!(judge(&[&[1, 0], &[3], &[2]]), Err(ScheduleError::NotAscending { batch: 0, job: 0 }));
+    assert_eq!(judge(&[&[0], &[1, 2], &[3]]), Err(ScheduleError::MixedTypes { batch: 1, first: 1, job: 2 }));
+    assert_eq!(judge(&[&[0, 1, 3], &[2]]), Err(ScheduleError::NotAlone { batch: 0, job: 3 }));
+    let late = ScheduleError::OperandTooLate { job: 2, operand: 1, batch: 1 };
     assert_eq!(judge(&[&[0], &[2], &[1], &[3]]), Err(late));
     let broken = Batches { start: vec![0, 9], ..order(&[&[0, 1], &[3], &[2]]) };
     assert_eq!(check(&graph.problem(), &broken), Err(ScheduleError::Offsets { items: 4 }));
@@ -68,11 +68,11 @@ fn check_accepts_valid_orders_and_names_the_rule_that_others_break() {
 }
 
 #[test]
-fn a_node_cannot_share_a_batch_with_its_operand() {
+fn a_job_cannot_share_a_batch_with_its_operand() {
     let mut graph = Graph::new(1);
     graph.add(0, &[]);
     graph.add(0, &[0]);
-    let late = ScheduleError::OperandTooLate { node: 1, operand: 0, batch: 0 };
+    let late = ScheduleError::OperandTooLate { job: 1, operand: 0, batch: 0 };
     assert_eq!(check(&graph.problem(), &order(&[&[0, 1]])), Err(late));
 }
 
@@ -83,9 +83,9 @@ fn reasons_and_errors_are_sentences() {
         why.to_string(),
         "batching does not pay: 1.0 µs one by one, 2.0 µs in batches, besides the rows"
     );
-    let error = ProblemError::OperandNotEarlier { node: 1, operand: 1 };
+    let error = ProblemError::OperandNotEarlier { job: 1, operand: 1 };
     assert_eq!(
         error.to_string(),
-        "node 1 has operand 1, expected an earlier node; number nodes in topological order"
+        "job 1 has operand 1, expected an earlier job; number jobs in topological order"
     );
 }

@@ -50,7 +50,7 @@ fn equal_problems_give_equal_batches_whatever_the_scratch_held() {
 }
 
 #[test]
-fn empty_and_single_node_problems_have_no_and_one_batch() {
+fn empty_and_single_job_problems_have_no_and_one_batch() {
     let mut scratch = Scratch::default();
     let empty = Graph::new(0);
     let mut single = Graph::new(3);
@@ -70,9 +70,9 @@ fn duplicate_operands_change_nothing() {
     for seed in 0..cases(60) {
         let graph = Graph::lattices(4, 20, &mut Random(seed));
         let mut doubled = Graph::new(graph.types);
-        for node in 0..graph.ty.len() {
-            let operands = graph.problem().operands(node);
-            doubled.add(graph.ty[node], &[operands, operands].concat());
+        for job in 0..graph.ty.len() {
+            let operands = graph.problem().operands(job);
+            doubled.add(graph.ty[job], &[operands, operands].concat());
         }
         // Searches stop by the number of edges, which duplicates are.
         for policy in policies().iter().filter(|policy| !["beam", "auto"].contains(&policy.name())) {
@@ -86,7 +86,7 @@ fn duplicate_operands_change_nothing() {
 }
 
 #[test]
-fn alone_nodes_cost_one_batch_each_and_no_more() {
+fn alone_jobs_cost_one_batch_each_and_no_more() {
     let mut scratch = Scratch::default();
     for seed in 0..cases(60) {
         let mut random = Random(seed);
@@ -163,7 +163,7 @@ fn prices(graph: &Graph, fixed: f64) -> Vec<Price> {
 }
 
 #[test]
-fn auto_runs_nodes_one_by_one_where_steps_cost_less_than_tables() {
+fn auto_runs_jobs_one_by_one_where_steps_cost_less_than_tables() {
     let (graph, mut scratch) = (Graph::trees(4, 10, 2, &mut Random(3)), Scratch::default());
     let auto = Auto::default();
     let free = auto.schedule(&graph.problem().with_prices(&prices(&graph, 0.0)), &mut scratch);
@@ -182,10 +182,10 @@ fn auto_searches_where_the_batches_saved_are_dearer_than_the_search() {
         let graph = Graph::lattices(8, 40, &mut Random(seed));
         let ratio = count(&Ratio, &graph, &mut scratch, seed);
         let bound = path_sum_bound(&graph.problem(), &mut scratch).total as usize;
-        let auto = |fixed: f64, plays: f64, scratch: &mut Scratch| {
+        let auto = |fixed: f64, executes: f64, scratch: &mut Scratch| {
             let problem = graph.problem();
             let prices = prices(&graph, fixed);
-            Auto { plays, ..Auto::default() }.schedule(&problem.with_prices(&prices), scratch)
+            Auto { executes, ..Auto::default() }.schedule(&problem.with_prices(&prices), scratch)
         };
         let cheap = auto(300.0, 1.0, &mut scratch);
         assert_eq!(cheap.len(), ratio, "seed {seed}");

@@ -4,7 +4,7 @@ use super::*;
 use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::row_ops::has_slope;
 
-fn play(isa: Isa, code: Code, sources: &[&[f32]], width: usize, rows: usize) -> Vec<u32> {
+fn execute(isa: Isa, code: Code, sources: &[&[f32]], width: usize, rows: usize) -> Vec<u32> {
     let mut out = vec![0.0f32; rows * (width + 3)];
     let elements: Vec<Elements> = sources
         .iter()
@@ -34,9 +34,9 @@ fn every_instruction_set_gives_the_bits_of_the_scalar_twin() {
         let s: Vec<f32> = y[..rows].to_vec();
         for &code in &codes {
             for operands in [[&x[..], &y], [&x, &s], [&s, &y], [&s, &s]] {
-                let expected = play(Isa::Scalar, code, &operands, width, rows);
+                let expected = execute(Isa::Scalar, code, &operands, width, rows);
                 for isa in Isa::available() {
-                    let found = play(isa, code, &operands, width, rows);
+                    let found = execute(isa, code, &operands, width, rows);
                     let same = |(&a, &b): (&u32, &u32)| same_bits(f32::from_bits(a), f32::from_bits(b));
                     assert!(found.iter().zip(&expected).all(same), "{code:?} {isa:?} {width}");
                 }
@@ -48,7 +48,7 @@ fn every_instruction_set_gives_the_bits_of_the_scalar_twin() {
 #[test]
 fn elements_between_rows_are_not_touched() {
     let x = [1.0f32; 14];
-    let out = play(Isa::best(), Code::Unary(Unary::Neg), &[&x], 7, 2);
+    let out = execute(Isa::best(), Code::Unary(Unary::Neg), &[&x], 7, 2);
     assert_eq!(out[7..10], [0, 0, 0]);
     assert_eq!(out[10], (-1.0f32).to_bits());
 }

@@ -35,18 +35,18 @@ pub(super) enum What {
     LessQuotient,
 }
 
-/// Plays one instruction on one block.
+/// Executes one instruction on one block.
 ///
 /// # Safety
 /// The instruction set that it was made for is available. The table has the places that the
 /// instruction names, a block each; operands are initialised, the output is touched by nobody else and
 /// overlaps an operand only where both are the same elements.
-type Play = unsafe fn(&Instr, *const *mut f32);
+type Execute = unsafe fn(&Instr, *const *mut f32);
 
-/// An instruction of a line: what plays it, and the places that it reads and writes.
+/// An instruction of a line: what executes it, and the places that it reads and writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Instr {
-    pub(super) play: Play,
+    pub(super) execute: Execute,
     isa: Isa,
     what: What,
     /// Below which magnitude a number is flushed.
@@ -65,13 +65,13 @@ impl Instr {
             What::ProductAndTerm(limit) | What::TwoProducts(limit) => limit,
             What::Plain(..) | What::RootProductAndTerm | What::LessQuotient => None,
         };
-        let (play, limit) = (player(isa, what), limit.unwrap_or(0.0));
-        Self { play, isa, what, limit, arity: operands.len() as u32, inputs, output }
+        let (execute, limit) = (executor(isa, what), limit.unwrap_or(0.0));
+        Self { execute, isa, what, limit, arity: operands.len() as u32, inputs, output }
     }
 }
 
-/// What plays an instruction.
-fn player(isa: Isa, what: What) -> Play {
+/// What executes an instruction.
+fn executor(isa: Isa, what: What) -> Execute {
     match what {
         What::Flush(_) => compiled::<Sum<0, true>>(isa),
         What::ProductAndTerm(None) => compiled::<Sum<1, false>>(isa),
@@ -141,7 +141,7 @@ impl<const PRODUCTS: usize, const FLUSH: bool> Function for Sum<PRODUCTS, FLUSH>
     }
 }
 
-fn compiled<F: Function>(isa: Isa) -> Play {
+fn compiled<F: Function>(isa: Isa) -> Execute {
     match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => avx512::<F>,
@@ -152,7 +152,7 @@ fn compiled<F: Function>(isa: Isa) -> Play {
 }
 
 /// # Safety
-/// As [`Play`] says.
+/// As [`Execute`] says.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")]
 unsafe fn avx512<F: Function>(instr: &Instr, table: *const *mut f32) {
@@ -161,7 +161,7 @@ unsafe fn avx512<F: Function>(instr: &Instr, table: *const *mut f32) {
 }
 
 /// # Safety
-/// As [`Play`] says.
+/// As [`Execute`] says.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2<F: Function>(instr: &Instr, table: *const *mut f32) {
@@ -170,14 +170,14 @@ unsafe fn avx2<F: Function>(instr: &Instr, table: *const *mut f32) {
 }
 
 /// # Safety
-/// As [`Play`] says.
+/// As [`Execute`] says.
 unsafe fn portable<F: Function>(instr: &Instr, table: *const *mut f32) {
     // SAFETY: as for this function.
     unsafe { block::<F>(instr, table) };
 }
 
 /// # Safety
-/// As [`Play`] says.
+/// As [`Execute`] says.
 #[inline(always)]
 unsafe fn block<F: Function>(instr: &Instr, table: *const *mut f32) {
     // SAFETY: the caller vouches for the places and for their blocks.
@@ -201,7 +201,7 @@ unsafe fn block<F: Function>(instr: &Instr, table: *const *mut f32) {
 }
 
 /// # Safety
-/// As [`Play`] says.
+/// As [`Execute`] says.
 unsafe fn elementwise(instr: &Instr, table: *const *mut f32) {
     let What::Plain(code, dtype) = instr.what else { unreachable!("sums have functions of their own") };
     // SAFETY: the caller vouches for the places and for their blocks.

@@ -6,7 +6,7 @@
 //! An instruction ([`instr`]) is a function and the numbers of the places that it reads and writes: a
 //! table says where these are, and only those that stream move from block to block. Constants and
 //! operands of one element are spread over a block first, so that all places look alike. What is left
-//! behind the last whole block is played on copies.
+//! behind the last whole block is executed on copies.
 //!
 //! An Adam update of arrays in cache takes 0.9 of the time with blocks of 128 that it takes with blocks of
 //! 64 or 256, which are told too often or leave the processor's window.
@@ -30,14 +30,14 @@ pub(crate) struct Line {
     targets: usize,
 }
 
-/// What a port reads while a line is played: an array, or one element for all.
+/// What a port reads while a line is executed: an array, or one element for all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Port {
     pub(crate) base: *const f32,
     pub(crate) single: bool,
 }
 
-/// Space in which lines are played. Keep one for each thread: it grows, and holds nothing between plays.
+/// Space in which lines are executed. Keep one for each thread: it grows, and holds nothing between runs.
 #[derive(Default)]
 pub(crate) struct LineScratch {
     /// A block for each place.
@@ -46,7 +46,7 @@ pub(crate) struct LineScratch {
     table: Vec<*mut f32>,
 }
 
-// SAFETY: the pointers are kept for their memory's sake only; every play begins with new ones.
+// SAFETY: the pointers are kept for their memory's sake only; every run begins with new ones.
 unsafe impl Send for LineScratch {}
 // SAFETY: as above; nothing reads them through a shared reference.
 unsafe impl Sync for LineScratch {}
@@ -70,7 +70,7 @@ impl Line {
         self.slots + self.constants.len() + self.ports + self.targets
     }
 
-    /// Plays some elements of the arrays.
+    /// Executes some elements of the arrays.
     ///
     /// # Safety
     /// The instruction set that the line was made for is available. There are as many ports and targets
@@ -78,7 +78,7 @@ impl Line {
     /// of `elements` or, where `single`, one; each target is as many writable floats that nobody else
     /// touches, apart from ports that were said to be aliases of it when the line was made, which begin
     /// where it begins.
-    pub(crate) unsafe fn play(
+    pub(crate) unsafe fn execute(
         &self,
         elements: Range<usize>,
         ports: &[Port],
@@ -138,15 +138,15 @@ impl Line {
         }
     }
 
-    /// Plays one block.
+    /// Executes one block.
     ///
     /// # Safety
     /// Each place of the table has a block, initialised unless it is a target; instruction set and
-    /// overlaps are as [`play`](Self::play) says.
+    /// overlaps are as [`execute`](Self::execute) says.
     unsafe fn block(&self, table: &[*mut f32]) {
         for instr in &self.instrs {
             // SAFETY: as for this function; the line was made for places of this table.
-            unsafe { (instr.play)(instr, table.as_ptr()) };
+            unsafe { (instr.execute)(instr, table.as_ptr()) };
         }
     }
 }

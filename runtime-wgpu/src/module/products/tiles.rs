@@ -136,7 +136,7 @@ impl Products {
                  \x20           let j = at % ACROSS;\n\
                  \x20           let column = min(first_column + {column}, columns - 1u);\n\
                  \x20           let start = r(b{number} + {BLOCK_HEAD}u + g) + column;\n\
-                 \x20           kept[{before}u + at] = sum_start(b{number}, play.first + row / each, row % each, start);\n\
+                 \x20           kept[{before}u + at] = sum_start(b{number}, execute.first + row / each, row % each, start);\n\
                  \x20       }}\n\
                  \x20   }}\n",
                 column = Self::COLUMN,
@@ -156,7 +156,7 @@ impl Products {
                  \x20       workgroupBarrier();\n\
                  \x20       if local < HIGH {{\n\
                  \x20           let row = min(first_row + local, rows - 1u);\n\
-                 \x20           starts[local] = row_of(at, play.first + row / each) + (row % each) * width;\n\
+                 \x20           starts[local] = row_of(at, execute.first + row / each) + (row % each) * width;\n\
                  \x20       }}\n\
                  \x20       workgroupBarrier();\n\
                  \x20       for (var k0 = 0u; k0 < width; k0 = k0 + DEEP) {{\n\
@@ -210,7 +210,7 @@ impl Products {
             "    for (var i = 0u; i < DOWN; i++) {{\n\
              \x20       let row = first_row + down + i;\n\
              \x20       if row < rows {{\n\
-             \x20           let lane = play.first + row / each;\n\
+             \x20           let lane = execute.first + row / each;\n\
              \x20           for (var j = 0u; j < ACROSS; j++) {{\n\
              \x20               let column = first_column + {column};\n\
              \x20               if column < columns {{\n\

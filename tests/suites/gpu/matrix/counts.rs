@@ -12,8 +12,8 @@ use autobatch_ir::types::f32;
 use autobatch_models::catalogue::ENTRIES;
 use autobatch_runtime_wgpu::compile::{Target, compile};
 use autobatch_runtime_wgpu::module::{Program, Squares};
-use autobatch_tests::random::{Options, Profile, check};
-use autobatch_tests::trials::trials;
+use autobatch_testing::random::{Options, Profile, check};
+use autobatch_testing::trials::trials;
 
 /// A device without matrix units, and those with the units that there are.
 fn targets() -> Vec<Target> {

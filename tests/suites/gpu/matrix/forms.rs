@@ -3,7 +3,7 @@
 
 use super::{off, with_units};
 use crate::batches::cells;
-use crate::common::{bound, inferring, player, training};
+use crate::common::{bound, executor, inferring, training};
 use autobatch::prelude::{Adam, Session, SessionOptions, Trainer};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData};
@@ -14,9 +14,9 @@ use autobatch_ir::types::{DType, f32};
 use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_wgpu::compile::{Target, compile};
 use autobatch_runtime_wgpu::module::{Blocks, Program, Squares};
-use autobatch_runtime_wgpu::{Budget, Options, Player, Terms};
-use autobatch_tests::random::Rng;
-use autobatch_tests::trials::trials;
+use autobatch_runtime_wgpu::{Budget, Executor, Options, Terms};
+use autobatch_testing::random::Rng;
+use autobatch_testing::trials::trials;
 use std::sync::Arc;
 
 /// A model of cells with products of every form, on so many instances.
@@ -97,13 +97,13 @@ impl Random {
     }
 
     /// Outputs, then gradients.
-    fn bits(&self, player: &mut Player, learns: bool) -> Vec<Vec<u32>> {
+    fn bits(&self, executor: &mut Executor, learns: bool) -> Vec<Vec<u32>> {
         let bits = |floats: &[f32]| floats.iter().map(|x| x.to_bits()).collect();
         let plan = if learns { &self.learns } else { &self.plan };
-        player.play(plan, &self.weights, bound(&self.graph, learns)).expect("plays");
-        let mut all: Vec<Vec<u32>> = (0..plan.outputs.len()).map(|at| bits(player.output(at))).collect();
+        executor.execute(plan, &self.weights, bound(&self.graph, learns)).expect("executes");
+        let mut all: Vec<Vec<u32>> = (0..plan.outputs.len()).map(|at| bits(executor.output(at))).collect();
         for store in (0..plan.stores.len() as u32).map(StoreId) {
-            all.extend(player.gradient(store).expect("reads").map(|gradient| bits(&gradient)));
+            all.extend(executor.gradient(store).expect("reads").map(|gradient| bits(&gradient)));
         }
         all
     }
@@ -111,13 +111,13 @@ impl Random {
 
 #[test]
 fn products_of_every_form_are_near_and_alike_in_pieces() {
-    let Some(mut whole) = player(Options::default()) else { return };
+    let Some(mut whole) = executor(Options::default()) else { return };
     for (terms, within) in [(Terms::Pairs, 1e-5), (Terms::Halves, 2e-2)] {
         let Some(mut units) = with_units(terms) else { return };
         let budget = Budget { scratch: Some(24 << 10), ..Budget::default() };
-        let Some(mut small) = player(Options { terms, budget, ..Options::default() }) else { return };
+        let Some(mut small) = executor(Options { terms, budget, ..Options::default() }) else { return };
         let binding = Budget { binding: Some(256 << 10), bindings: Some(12), ..Budget::default() };
-        let Some(mut narrow) = player(Options { terms, budget: binding, ..Options::default() }) else {
+        let Some(mut narrow) = executor(Options { terms, budget: binding, ..Options::default() }) else {
             return;
         };
         for seed in 0..trials(8, 60) {
@@ -132,14 +132,14 @@ fn products_of_every_form_are_near_and_alike_in_pieces() {
 }
 
 #[test]
-fn a_player_of_many_plans_plays_each_like_one_that_was_just_opened() {
+fn an_executor_of_many_plans_executes_each_like_one_that_was_just_opened() {
     for terms in [Terms::Whole, Terms::Halves] {
         let found = match terms {
-            Terms::Whole => player(Options::default()),
+            Terms::Whole => executor(Options::default()),
             _ => with_units(terms),
         };
-        let Some(mut played) = found else { return };
-        let mut anew = Player::new(Options { terms, ..Options::default() }).expect("opens");
+        let Some(mut executed) = found else { return };
+        let mut anew = Executor::new(Options { terms, ..Options::default() }).expect("opens");
         let mut models: Vec<Random> = (20..24).map(Random::new).collect();
         let mut rng = Rng::new(5);
         let mut last = 0;
@@ -154,13 +154,13 @@ fn a_player_of_many_plans_plays_each_like_one_that_was_just_opened() {
                 }
                 1 => model.weights = Weights::init(&model.graph.module, turn),
                 2 => model.graph.bindings.floats.iter_mut().for_each(|x| *x *= 0.875),
-                3 => drop(played.row(&model.plan, FieldId(0), 0).expect("reads")),
-                4 if turn > 26 => played.close(),
+                3 => drop(executed.row(&model.plan, FieldId(0), 0).expect("reads")),
+                4 if turn > 26 => executed.close(),
                 _ => {}
             }
             // Words in place of halves from the first gradients on.
             let learns = turn > 15 && rng.chance(40);
-            let found = model.bits(&mut played, learns);
+            let found = model.bits(&mut executed, learns);
             anew.close();
             assert!(found == model.bits(&mut anew, learns), "{terms:?}, turn {turn}, model {number}");
         }
@@ -206,10 +206,10 @@ fn gradients_of_values_are_made_of_whole_numbers() {
     let plan = planned(Some(gradients));
     assert_eq!(blocks(&plan, false), []);
     let Some(mut units) = with_units(Terms::Halves) else { return };
-    let Some(mut whole) = player(Options::default()) else { return };
-    let made = |player: &mut Player| {
-        player.play(&plan, &Weights::init(&module, 3), bound(&graph, false)).expect("plays");
-        player.output(plan.outputs.len() - 1).to_vec()
+    let Some(mut whole) = executor(Options::default()) else { return };
+    let made = |executor: &mut Executor| {
+        executor.execute(&plan, &Weights::init(&module, 3), bound(&graph, false)).expect("executes");
+        executor.output(plan.outputs.len() - 1).to_vec()
     };
     let expected = made(&mut whole);
     assert!(expected.iter().all(|x| *x != 0.0), "{expected:?}");
@@ -234,7 +234,7 @@ fn terms_and_sums_keep_to_a_binding_beside_those_of_weights() {
     let roomy = compile(&plan, target(false)).expect("fits");
     let binding = 64 << 10;
     let narrow = Target { binding, bindings: 64, ..target(false) };
-    let compiled = compile(&plan, narrow).expect("is played in pieces");
+    let compiled = compile(&plan, narrow).expect("is executed in pieces");
     assert!(compiled.dispatches.len() > roomy.dispatches.len());
     assert!(compiled.matrix.terms.max(compiled.matrix.sums) * 4 <= binding, "{:?}", compiled.matrix);
 }
@@ -259,7 +259,7 @@ fn what_is_not_finite_stays_so_and_touches_no_other_row() {
             let graph = g.finish().expect("sound");
             let plan = inferring(&graph, &[]);
             assert_eq!(blocks(&plan, false), [Blocks::largest(8)]);
-            units.play(&plan, &Weights::init(&module, 3), bound(&graph, false)).expect("plays");
+            units.execute(&plan, &Weights::init(&module, 3), bound(&graph, false)).expect("executes");
             (0..20).map(|at| units.output(at).to_vec()).collect::<Vec<_>>()
         };
         let usual = of(0.25);
@@ -302,7 +302,7 @@ fn halves_of_weights_are_those_of_the_last_update() {
                 let [y] = g.call(second, inner);
                 y
             });
-            rows.expect("plays").into_iter().map(|row| row.into_vec()).collect()
+            rows.expect("executes").into_iter().map(|row| row.into_vec()).collect()
         };
         let found = predicted(trainer.session());
         assert_ne!(found, before, "{turn}");

@@ -1,14 +1,14 @@
 //! One broken graph for each rule, and whole ones that pass.
 
-mod applications;
 mod modules;
+mod nodes;
 
 use super::{Rule, VerifyErrors};
 use crate::graph::{
-    App, Arena, Callee, Cut, Graph, GraphData, Op, Operand, Output, OutputKind, ParamArg, Signature,
+    Arena, Callee, Cut, Graph, GraphData, Node, Op, Operand, Output, OutputKind, ParamArg, Signature,
     Signatures,
 };
-use crate::id::{AppId, CellId, ParamId, SigId, SiteId, TypeId, ValueId};
+use crate::id::{CellId, NodeId, ParamId, SigId, SiteId, TypeId, ValueId};
 use crate::module::{Body, Init, Module, ModuleBuilder, ParamKind};
 use crate::types::{DType, INDEX, Shape, Type, Types, f32, list};
 use insta::assert_snapshot;
@@ -64,29 +64,29 @@ fn broken(rule: Rule, edit: impl FnOnce(&mut GraphData)) -> String {
 }
 
 /// An arena with its parts changed.
-fn changed(arena: &Arena, edit: impl FnOnce(&mut Vec<App>, &mut Vec<Operand>, &mut Vec<TypeId>)) -> Arena {
-    let (mut apps, mut operands, mut types) =
-        (arena.apps().to_vec(), arena.operand_pool().to_vec(), arena.value_types().to_vec());
-    edit(&mut apps, &mut operands, &mut types);
-    Arena::from_parts(apps, operands, types).expect("the parts still tile")
+fn changed(arena: &Arena, edit: impl FnOnce(&mut Vec<Node>, &mut Vec<Operand>, &mut Vec<TypeId>)) -> Arena {
+    let (mut nodes, mut operands, mut types) =
+        (arena.nodes().to_vec(), arena.operand_pool().to_vec(), arena.value_types().to_vec());
+    edit(&mut nodes, &mut operands, &mut types);
+    Arena::from_parts(nodes, operands, types).expect("the parts still tile")
 }
 
-/// The first application with such a callee.
-fn find(data: &GraphData, is: impl Fn(Callee) -> bool) -> AppId {
+/// The first node with such a callee.
+fn find(data: &GraphData, is: impl Fn(Callee) -> bool) -> NodeId {
     data.arena.ids().find(|&id| is(data.signature(id).callee)).expect("the sample has one")
 }
 
-fn find_op(data: &GraphData, word: &str) -> AppId {
+fn find_op(data: &GraphData, word: &str) -> NodeId {
     find(data, |callee| matches!(callee, Callee::Op(op) if op.spelling() == word))
 }
 
-fn find_cell(data: &GraphData, name: &str) -> AppId {
+fn find_cell(data: &GraphData, name: &str) -> NodeId {
     find(data, |callee| data.module.callee_name(callee) == name)
 }
 
-/// Replaces an operand of an application of the graph.
-fn set_operand(data: &mut GraphData, id: AppId, place: usize, operand: Operand) {
-    let at = data.arena.app(id).operands as usize + place;
+/// Replaces an operand of a node of the graph.
+fn set_operand(data: &mut GraphData, id: NodeId, place: usize, operand: Operand) {
+    let at = data.arena.node(id).operands as usize + place;
     data.arena = changed(&data.arena, |_, operands, _| operands[at] = operand);
 }
 

@@ -65,9 +65,9 @@ fn g3_parameters_are_stored_floats() {
 #[test]
 fn g4_ids_lie_inside_their_tables() {
     assert_snapshot!(broken(Rule::Ids, |data| {
-        data.arena = changed(&data.arena, |apps, _, _| {
-            apps[0].sig = SigId::new(999);
-            apps[1].site = SiteId::new(999);
+        data.arena = changed(&data.arena, |nodes, _, _| {
+            nodes[0].sig = SigId::new(999);
+            nodes[1].site = SiteId::new(999);
         });
         module(data).params[0].site = SiteId::new(999);
         module(data).exports[0].sig = SigId::new(999);
@@ -79,7 +79,7 @@ fn g4_ids_lie_inside_their_tables() {
        4. G4 a1 (unknown line): !999 is not among 28 sites
     ");
     assert_snapshot!(broken(Rule::Ids, |data| {
-        let [leaf, node] = ["@leaf", "@node"].map(|name| data.arena.app(find_cell(data, name)).sig);
+        let [leaf, node] = ["@leaf", "@node"].map(|name| data.arena.node(find_cell(data, name)).sig);
         set_sig(data, leaf, |sig| sig.callee = Callee::Cell(CellId::new(99)));
         set_sig(data, node, |sig| sig.params[0] = ParamArg::Module(ParamId::new(99)));
     }), @r"
@@ -114,11 +114,11 @@ fn g4_ids_lie_inside_their_tables() {
 fn g5_results_of_ops_are_inferred() {
     assert_snapshot!(broken(Rule::Inference, |data| {
         let scalar = type_id(data, f32([]));
-        let sig = data.arena.app(find_op(data, "list")).sig;
+        let sig = data.arena.node(find_op(data, "list")).sig;
         set_sig(data, sig, |sig| sig.results[0] = scalar);
-        let sig = data.arena.app(find_op(data, "select")).sig;
+        let sig = data.arena.node(find_op(data, "select")).sig;
         set_sig(data, sig, |sig| sig.operands[0] = scalar);
-        let sig = data.arena.app(find_op(data, "reduce")).sig;
+        let sig = data.arena.node(find_op(data, "reduce")).sig;
         set_sig(data, sig, |sig| sig.callee = Callee::Op(Op::Split { axis: 0, parts: 1 << 16 }));
     }), @r"
     the rules of graphs are broken in 3 places
@@ -131,7 +131,7 @@ fn g5_results_of_ops_are_inferred() {
 #[test]
 fn g6_signatures_of_cells_have_the_types_of_the_body() {
     assert_snapshot!(broken(Rule::CellSignature, |data| {
-        let sig = data.arena.app(find_cell(data, "@node")).sig;
+        let sig = data.arena.node(find_cell(data, "@node")).sig;
         set_sig(data, sig, |sig| sig.results = Box::default());
         module(data).exports[0].sig = SigId::new(0);
     }), @r"
@@ -144,7 +144,7 @@ fn g6_signatures_of_cells_have_the_types_of_the_body() {
 #[test]
 fn g7_parameter_arguments_have_their_declared_types() {
     assert_snapshot!(broken(Rule::ParamTypes, |data| {
-        let sig = data.arena.app(find_cell(data, "@node")).sig;
+        let sig = data.arena.node(find_cell(data, "@node")).sig;
         set_sig(data, sig, |sig| sig.params[1] = ParamArg::Module(ParamId::new(0)));
     }), @r"
     the rules of graphs are broken in 1 place
@@ -159,21 +159,21 @@ fn g7_parameter_arguments_have_their_declared_types() {
 #[test]
 fn g8_bodies_take_parameters_through_ports() {
     assert_snapshot!(broken(Rule::ParamSource, |data| {
-        let affine = body(data, "node").arena.app(AppId::new(2)).sig;
+        let affine = body(data, "node").arena.node(NodeId::new(2)).sig;
         set_sig(data, affine, |sig| sig.params[0] = ParamArg::Module(ParamId::new(1)));
     }), @r"
     the rules of graphs are broken in 1 place
        1. G8 a2 of cell @node: parameter argument 0 must be a port of the body, found one of the module
     ");
     assert_snapshot!(broken(Rule::ParamSource, |data| {
-        let affine = body(data, "node").arena.app(AppId::new(2)).sig;
+        let affine = body(data, "node").arena.node(NodeId::new(2)).sig;
         set_sig(data, affine, |sig| sig.params[0] = ParamArg::Port(7));
     }), @r"
     the rules of graphs are broken in 1 place
        1. G8 a2 of cell @node: the body has 2 parameter ports, found @7
     ");
     assert_snapshot!(broken(Rule::ParamSource, |data| {
-        let sig = data.arena.app(find_cell(data, "@node")).sig;
+        let sig = data.arena.node(find_cell(data, "@node")).sig;
         set_sig(data, sig, |sig| sig.params[0] = ParamArg::Port(0));
     }), @r"
     the rules of graphs are broken in 3 places
@@ -190,14 +190,14 @@ fn g17_ports_stand_at_the_head_of_bodies() {
     }), @r"
     the rules of graphs are broken in 2 places
        1. G6 signature 6 (cell @node): the operands must have the types of the body's
-       2. G17 a1 of cell @node: the first 1 applications are the ports, and no others
+       2. G17 a1 of cell @node: the first 1 nodes are the ports, and no others
     ");
     assert_snapshot!(broken(Rule::Ports, |data| {
-        let port = body(data, "node").arena.app(AppId::new(0)).sig;
-        data.arena = changed(&data.arena, |apps, operands, _| {
-            apps[0].sig = port;
+        let port = body(data, "node").arena.node(NodeId::new(0)).sig;
+        data.arena = changed(&data.arena, |nodes, operands, _| {
+            nodes[0].sig = port;
             operands.remove(0);
-            apps.iter_mut().skip(1).for_each(|app| app.operands -= 1);
+            nodes.iter_mut().skip(1).for_each(|node| node.operands -= 1);
         });
     }), @r"
     the rules of graphs are broken in 1 place
@@ -205,7 +205,7 @@ fn g17_ports_stand_at_the_head_of_bodies() {
     ");
     assert_snapshot!(broken(Rule::Ports, |data| body(data, "node").ports = 99), @r"
     the rules of graphs are broken in 2 places
-       1. G17 cell @node: the body has 99 ports and 4 applications
+       1. G17 cell @node: the body has 99 ports and 4 nodes
        2. G6 signature 6 (cell @node): the body of the cell is broken
     ");
 }
@@ -246,10 +246,10 @@ fn g20_bodies_nest_and_grow_within_limits() {
             g.call(inner, x)
         });
     }
-    let errors = m.build().unwrap().verify().expect_err("the last inlines to 2^70 applications");
+    let errors = m.build().unwrap().verify().expect_err("the last inlines to 2^70 nodes");
     let first = &errors.findings()[0];
     assert_eq!(first.rule, Rule::Nesting);
-    assert_snapshot!(first, @"G20 cell @c18: the bodies of a module have at most 1048576 applications together after inlining, found 2097129 up to this one, 1048575 of them its own; call cells from the graph, or less often");
+    assert_snapshot!(first, @"G20 cell @c18: the bodies of a module have at most 1048576 nodes together after inlining, found 2097129 up to this one, 1048575 of them its own; call cells from the graph, or less often");
     assert_snapshot!(errors.findings().last().unwrap(), @"G20 cell @c69: calls nest at most 64 deep, found 70");
 }
 
@@ -269,7 +269,7 @@ fn g20_bounds_the_sum_over_a_module_too() {
     }
     let errors = m.build().unwrap().verify().expect_err("no body is too large, and all together are");
     assert_eq!(errors.findings().len(), 1);
-    assert_snapshot!(errors.findings()[0], @"G20 cell @c2.3: the bodies of a module have at most 1048576 applications together after inlining, found 1048590 up to this one, 31 of them its own; call cells from the graph, or less often");
+    assert_snapshot!(errors.findings()[0], @"G20 cell @c2.3: the bodies of a module have at most 1048576 nodes together after inlining, found 1048590 up to this one, 31 of them its own; call cells from the graph, or less often");
 }
 
 #[test]

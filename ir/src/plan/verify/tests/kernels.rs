@@ -79,10 +79,10 @@ shows! {
     the plan breaks its rules in 1 place
        1. P12 kernel k2 (@node), stage 3: the stage reads f32[2], found 3 elements of f32
     "#;
-    row_stages_play_no_op_of_another_template:
+    row_stages_execute_no_op_of_another_template:
         refused_stage!(Rule::RowOps, 2, 3, Stage::Row { op, .. } => *op = Op::Unary(Unary::Exp)) => @r#"
     the plan breaks its rules in 2 places
-       1. P12 kernel k2 (@node), stage 3: exp is not played by a row stage
+       1. P12 kernel k2 (@node), stage 3: exp is not executed by a row stage
        2. P9 kernel k2 (@node): element 0 of register 6 is read before a stage wrote it
     "#;
     folds_have_the_types_of_their_op:

@@ -1,7 +1,7 @@
 //! Rules P1 to P6: pools, ids, waves, storage, sizes.
 
 use super::refused;
-use crate::AppId;
+use crate::NodeId;
 use crate::plan::verify::Rule;
 use crate::plan::{Field, FieldId, KernelId, Operand, Slab, SlabId, SlabKind, Store, StoreId, StoreKind};
 use crate::types::{DType, Shape, Type, f32};
@@ -11,7 +11,7 @@ shows! {
     the plan breaks its rules in 1 place
        1. P1 step f2 (k2 @node): its operands must begin at 2, where those of the step before end, and lie inside 0..5, found 3..5
     "#;
-    every_pool_entry_belongs_to_a_step: refused(Rule::Ranges, |plan| plan.lanes.push(AppId::new(9))) => @r#"
+    every_pool_entry_belongs_to_a_step: refused(Rule::Ranges, |plan| plan.lanes.push(NodeId::new(9))) => @r#"
     the plan breaks its rules in 1 place
        1. P1 the plan: every one of the 6 lanes must belong to a step, 5 do
     "#;

@@ -27,7 +27,7 @@ mod steps;
 mod updates;
 
 use super::Rule;
-use crate::AppId;
+use crate::NodeId;
 use crate::graph::{Binary, Fold, Op, Over, Unary};
 use crate::module::ParamKind;
 use crate::plan::{
@@ -170,9 +170,9 @@ fn good() -> Plan {
         ],
         places: vec![place(0, 0), place(0, 2), place(1, 0), place(2, 0)],
         store_args: vec![StoreId(0), StoreId(1), StoreId(2)],
-        lanes: (0..5).map(AppId::new).collect(),
+        lanes: (0..5).map(NodeId::new).collect(),
         tables: vec![0, 1, 3, 2, 0, 1, 1, 2, 2],
-        finals: Vec::new(),
+        reductions: Vec::new(),
         updates: Vec::new(),
         outputs: vec![output("h", 1, 1), output("total", 2, 0)],
         certificate: Certificate {
@@ -180,7 +180,7 @@ fn good() -> Plan {
             reverse_batches: 0,
             bound: 2,
             copied: 0,
-            tabled: 6,
+            gathered: 6,
             direct: 2,
             slab_bytes: 56,
         },

@@ -34,9 +34,9 @@ shows! {
        2. P26 step f2 (k2 @node): operand 1 reads row 1 of field0, which its own wave writes
        3. P26 step f2 (k2 @node): operand 2 reads row 1 of field0, which its own wave writes
     "#;
-    the_certificate_is_counted_anew: refused(Rule::Certificate, |plan| plan.certificate.tabled = 5) => @r#"
+    the_certificate_is_counted_anew: refused(Rule::Certificate, |plan| plan.certificate.gathered = 5) => @r#"
     the plan breaks its rules in 1 place
-       1. P27 the certificate: tabled must be 6, found 5
+       1. P27 the certificate: gathered must be 6, found 5
     "#;
     no_bound_is_above_the_batches: refused(Rule::Certificate, |plan| plan.certificate.bound = 3) => @r#"
     the plan breaks its rules in 1 place

@@ -25,7 +25,7 @@ sumsq -> c0 <- @w.grad @t.grad
 scalars k0 -> c1 <- c0 x[0]
 update k1 -> @w @w.m <- @w @w.grad @w.m c1
 update k2 touched -> @t <- @t @t.grad c1
-certificate batches 0 bound 0 | rows copied 0 tabled 0 direct 0 | slabs 0 bytes";
+certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes";
 
 fn good() -> Plan {
     Plan::from_text(TEXT).unwrap_or_else(|error| panic!("{error}"))
@@ -68,7 +68,7 @@ fn the_plan_of_these_tests_is_sound() {
 #[test]
 fn p31_a_plan_that_updates_stores_does_nothing_else() {
     let found = broken(|plan| {
-        plan.slabs.push(Slab { kind: SlabKind::App, rows: 1, fields: 0..0 });
+        plan.slabs.push(Slab { kind: SlabKind::Node, rows: 1, fields: 0..0 });
         plan.mode = Mode::Infer;
         plan.words = 3;
     });
@@ -125,7 +125,7 @@ fn p33_an_update_changes_what_belongs_to_one_parameter() {
     let other = broken(|plan| sources(plan, 2)[1] = UpdateSource::Store(StoreId(4)));
     assert_eq!(other, ["P33 update 2: it changes what belongs to store0, @t.grad belongs to another"]);
     let gradient = broken(|plan| targets(plan, 2)[1] = StoreId(3));
-    assert_eq!(gradient, ["P33 update 2: a gradient is read, and only finals write it"]);
+    assert_eq!(gradient, ["P33 update 2: a gradient is read, and only reductions write it"]);
     let twice = broken(|plan| targets(plan, 2)[1] = StoreId(0));
     assert_eq!(twice, ["P33 update 2: two results go to store0"]);
     let nothing = broken(|plan| plan.updates[0] = Update::Sumsq { stores: vec![] });
@@ -145,12 +145,12 @@ fn p34_scalars_are_made_before_they_are_read() {
 }
 
 #[test]
-fn p35_touched_rows_are_those_of_a_gradient_of_a_table() {
+fn p35_sparse_rows_are_those_of_a_gradient_of_a_table() {
     let weight = broken(|plan| match &mut plan.updates[2] {
         Update::Apply { touched, .. } => *touched = true,
         other => panic!("{other:?}"),
     });
-    assert_eq!(weight, ["P35 update 2: touched rows are those of a table's gradient, store0 has none here"]);
+    assert_eq!(weight, ["P35 update 2: sparse rows are those of a table's gradient, store0 has none here"]);
     let rule = broken(|plan| sources(plan, 3)[1] = UpdateSource::Store(StoreId(1)));
-    assert_eq!(rule, ["P35 update 3: touched rows are those of a table's gradient, store1 has none here"]);
+    assert_eq!(rule, ["P35 update 3: sparse rows are those of a table's gradient, store1 has none here"]);
 }

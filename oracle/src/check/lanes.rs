@@ -1,0 +1,409 @@
+//! The plan executed on the names of values. What is read in reverse is looked at in `reverse`.
+
+use super::report::{Disagreement, Disagreements, Held, Proof};
+use super::reverse::{Name, Reverse};
+use super::terms::Terms;
+use super::{body, bound, brings_constant, constant, constant_bits, kernel};
+use autobatch_ir::graph::{GraphData, OperandKind, ParamArg};
+use autobatch_ir::id::{NodeId, SigId, ValueId};
+use autobatch_ir::plan::{FieldId, KernelId, Operand, Place, Plan, Step, StepId};
+use autobatch_ir::types::Type;
+use std::collections::BTreeSet;
+
+/// No value.
+pub(super) const NOTHING: u32 = u32::MAX;
+
+pub(super) struct Lanes<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) graph: &'a GraphData,
+    pub(super) training: bool,
+    pub(super) report: &'a mut Disagreements,
+    /// Where the rows of each field begin in `held`.
+    pub(super) base: Vec<usize>,
+    /// The value that each row holds.
+    pub(super) held: Vec<u32>,
+    executed: Vec<bool>,
+    alone: Vec<bool>,
+    /// Values promised to be shared, or none at all.
+    shared: Vec<bool>,
+    compared: BTreeSet<(KernelId, SigId)>,
+}
+
+impl<'a> Lanes<'a> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        graph: &'a GraphData,
+        training: bool,
+        report: &'a mut Disagreements,
+    ) -> Self {
+        let mut base = Vec::with_capacity(plan.fields.len());
+        let mut total = 0;
+        for field in &plan.fields {
+            base.push(total);
+            total += plan.slabs[field.slab.index()].rows as usize;
+        }
+        let mut shared = Vec::new();
+        if !graph.shared.is_empty() {
+            shared.resize(graph.arena.values(), false);
+            graph.shared.iter().for_each(|value| shared[value.index()] = true);
+        }
+        Self {
+            plan,
+            graph,
+            training,
+            report,
+            base,
+            held: vec![NOTHING; total],
+            executed: vec![false; graph.arena.len()],
+            alone: bound::alone(graph),
+            shared,
+            compared: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn execute(
+        mut self,
+        outputs: &[(String, ValueId)],
+        losses: Option<&[(ValueId, f32)]>,
+    ) -> Proof {
+        let mut reverse = Reverse::of(self.plan, self.graph, self.training, losses);
+        if let Some(reverse) = &mut reverse {
+            reverse.names = vec![Name::Nothing; self.held.len()];
+        }
+        for &(sig, node) in reverse.iter().flat_map(|reverse| reverse.unknown()) {
+            self.report.push(Disagreement::Unknown { sig, node });
+        }
+        for (number, step) in self.plan.steps.iter().enumerate() {
+            if self.report.is_full() {
+                return Proof::default();
+            }
+            let id = StepId(number as u32);
+            let first = self.plan.lanes(step)[0];
+            match &mut reverse {
+                Some(reverse) if self.is_executed(first) && !brings_constant(self.plan, self.graph, step) => {
+                    self.reverse_step(id, step, reverse);
+                }
+                reverse => self.step(id, step, reverse.as_mut()),
+            }
+        }
+        let mut proof = Proof { kernels: self.compared.len(), ..Proof::default() };
+        if let Some(reverse) = &mut reverse {
+            proof.params = self.reductions(reverse);
+            proof.losses = reverse.losses().to_vec();
+            (proof.signatures, proof.derivatives, proof.reverse_rows) = reverse.counts();
+        } else if !self.plan.reductions.is_empty() {
+            self.report.push(Disagreement::Reduction { number: 0, part: 0, lane: 0, node: None });
+        }
+        proof.values = self.outputs(outputs, reverse.as_ref());
+        proof
+    }
+
+    fn step(&mut self, id: StepId, step: &Step, mut reverse: Option<&mut Reverse<'_>>) {
+        let Some(sig) = self.signature(id, step) else { return };
+        if !self.interface(id, step, sig) {
+            return;
+        }
+        for (number, &operand) in self.plan.operands(step).iter().enumerate() {
+            self.operand(id, step, number, operand);
+        }
+        let results = self.graph.sigs.get(sig).results.len();
+        // A constant that has the bits of a factor is the gradient of a loss as well.
+        let seed = constant_bits(self.plan.kernel(step)).map_or(Name::Nothing, Name::Seed);
+        for (number, &place) in self.plan.places(step).iter().enumerate() {
+            for lane in 0..step.rows {
+                let node = self.plan.lanes(step)[lane as usize];
+                let (field, row) = match place {
+                    Place::Rows { field, start } => (field, start + lane),
+                    Place::Table { field, at } => (field, self.plan.tables[(at + lane) as usize]),
+                    Place::Edges { field, start, offsets } => {
+                        let offset = |lane: u32| self.plan.tables[(offsets + lane) as usize];
+                        let first = self.base[field.index()] + start as usize;
+                        let rows = first + offset(lane) as usize..first + offset(lane + 1) as usize;
+                        // Gradients hold no value of the graph, and nothing in reverse asks for those.
+                        self.held[rows.clone()].fill(NOTHING);
+                        if let Some(reverse) = &mut reverse {
+                            reverse.names[rows].fill(Name::Nothing);
+                        }
+                        continue;
+                    }
+                };
+                let at = self.base[field.index()] + row as usize;
+                if number < results {
+                    self.held[at] = self.graph.arena.node(node).results + number as u32;
+                    if let Some(reverse) = &mut reverse {
+                        reverse.names[at] = seed;
+                    }
+                    continue;
+                }
+                // Results beyond those of the signature are kept for the reverse.
+                self.held[at] = NOTHING;
+                if let Some(reverse) = &mut reverse {
+                    let (node, number) = (node.index() as u32, (number - results) as u32);
+                    reverse.names[at] = Name::Save { node, number };
+                }
+            }
+        }
+        if let Some(reverse) = reverse {
+            self.plan.lanes(step).iter().for_each(|node| reverse.forward[node.index()] = id.0);
+        }
+    }
+
+    fn is_executed(&self, node: NodeId) -> bool {
+        self.executed.get(node.index()) == Some(&true)
+    }
+
+    /// The signature of all lanes, each of which is executed for the first time: but for constants, which
+    /// are brought into every field that they are read in.
+    fn signature(&mut self, id: StepId, step: &Step) -> Option<SigId> {
+        let lanes = self.plan.lanes(step);
+        let mut sig = None;
+        for &node in lanes {
+            if node.index() >= self.graph.arena.len() {
+                self.report.push(Disagreement::Node { step: id, node });
+                return None;
+            }
+            let own = self.graph.arena.node(node).sig;
+            if *sig.get_or_insert(own) != own {
+                self.report.push(Disagreement::Signature { step: id, node });
+                return None;
+            }
+            if std::mem::replace(&mut self.executed[node.index()], true)
+                && constant(self.graph, node).is_none()
+            {
+                self.report.push(Disagreement::Twice { step: id, node });
+            }
+            if self.alone[node.index()] && lanes.len() > 1 {
+                self.report.push(Disagreement::Alone { step: id, node });
+            }
+        }
+        sig
+    }
+
+    /// Whether the kernel has the ports, parameters and results of the signature; what it computes is
+    /// compared once.
+    fn interface(&mut self, id: StepId, step: &Step, sig: SigId) -> bool {
+        let (plan, graph) = (self.plan, self.graph);
+        let (signature, kernel) = (graph.sigs.get(sig), plan.kernel(step));
+        for (port, (&found, &arg)) in plan.stores(step).iter().zip(&signature.params).enumerate() {
+            let expected = match arg {
+                ParamArg::Module(param) => Some(Plan::store_of(param)),
+                ParamArg::Port(_) => None,
+            };
+            if expected != Some(found) {
+                self.report.push(Disagreement::Store { step: id, port, expected, found });
+            }
+        }
+        if !self.compared.insert((step.kernel, sig)) {
+            return true;
+        }
+        let what = if kernel.source != bound::is_source(signature) {
+            "marks of a source"
+        } else if !kernel.regs[..kernel.ports as usize]
+            .iter()
+            .map(|reg| reg.ty)
+            .eq(signature.operands.iter().map(|&ty| graph.ty(ty)))
+        {
+            "ports"
+        } else if !kernel.params.iter().copied().eq(signature.param_types.iter().map(|&ty| graph.ty(ty))) {
+            "parameter ports"
+        } else if !plan
+            .places(step)
+            .iter()
+            .map(|place| Some(self.place_type(*place)))
+            .chain(std::iter::repeat(None))
+            .zip(&signature.results)
+            .all(|(place, &ty)| place == Some(graph.ty(ty)))
+        {
+            "results"
+        } else {
+            self.compare(id, step.kernel, sig);
+            return true;
+        };
+        self.compared.remove(&(step.kernel, sig));
+        self.report.push(Disagreement::Interface { kernel: step.kernel, step: id, what });
+        false
+    }
+
+    fn place_type(&self, place: Place) -> Type {
+        self.plan.field(place.field()).ty
+    }
+
+    fn compare(&mut self, step: StepId, id: KernelId, sig: SigId) {
+        let mut terms = Terms::default();
+        let found = kernel::results(&mut terms, &self.plan.kernels[id.index()], self.training);
+        let expected = body::results(&mut terms, self.graph, self.graph.sigs.get(sig), self.training);
+        let Some(expected) = expected.filter(|_| !terms.is_exhausted()) else {
+            self.report.push(Disagreement::TooLarge { kernel: id });
+            return;
+        };
+        for (result, (expected, found)) in expected.iter().zip(&found).enumerate() {
+            if expected != found {
+                self.report.push(Disagreement::Kernel { kernel: id, step, result });
+            }
+        }
+    }
+
+    fn operand(&mut self, id: StepId, step: &Step, number: usize, operand: Operand) {
+        let lanes = self.plan.lanes(step);
+        for (lane, &node) in lanes.iter().enumerate() {
+            if !self.agrees(lane as u32, node, number, operand) {
+                let expected = self.expected(node, number);
+                let found = self.found(lane as u32, operand);
+                self.report.push(Disagreement::Operand {
+                    step: id,
+                    lane,
+                    node,
+                    operand: number,
+                    expected,
+                    found,
+                });
+            }
+        }
+        if !self.shared.is_empty() {
+            self.promises(id, lanes, number);
+        }
+    }
+
+    pub(super) fn at(&self, field: FieldId, row: u32) -> u32 {
+        self.held[self.base[field.index()] + row as usize]
+    }
+
+    /// Whether a lane reads what the graph says.
+    #[inline]
+    pub(super) fn agrees(&self, lane: u32, node: NodeId, number: usize, operand: Operand) -> bool {
+        let tables = &self.plan.tables;
+        let Some(kind) = self.graph.arena.operands(node).get(number).and_then(|operand| operand.kind())
+        else {
+            return false;
+        };
+        match (operand, kind) {
+            (Operand::Rows { field, start, stride }, OperandKind::Value(value)) => {
+                self.at(field, start + lane * stride) as usize == value.index()
+            }
+            (Operand::Table { field, at }, OperandKind::Value(value)) => {
+                self.at(field, tables[(at + lane) as usize]) as usize == value.index()
+            }
+            (Operand::Segments { .. }, OperandKind::Value(value)) => self.same_list(lane, operand, value),
+            (Operand::Words { start, stride }, OperandKind::Index(slot)) => start + lane * stride == slot,
+            (Operand::WordTable { at }, OperandKind::Index(slot)) => tables[(at + lane) as usize] == slot,
+            (Operand::Floats { start, stride }, OperandKind::Data(slot)) => start + lane * stride == slot,
+            (Operand::FloatTable { at }, OperandKind::Data(slot)) => tables[(at + lane) as usize] == slot,
+            _ => false,
+        }
+    }
+
+    fn same_list(&self, lane: u32, operand: Operand, list: ValueId) -> bool {
+        let producer = self.graph.arena.producer(list);
+        if !self.graph.signature(producer).is_list() {
+            return false;
+        }
+        let items = self.graph.arena.operands(producer);
+        let (field, rows) = self.segment(lane, operand);
+        rows.len() == items.len()
+            && rows.iter().zip(items).all(|(&row, item)| {
+                item.as_value().is_some_and(|value| self.at(field, row) as usize == value.index())
+            })
+    }
+
+    /// The rows of a lane's segment.
+    pub(super) fn segment(&self, lane: u32, operand: Operand) -> (FieldId, &[u32]) {
+        let tables = &self.plan.tables;
+        let Operand::Segments { field, offsets, items } = operand else { return (FieldId(0), &[]) };
+        let (from, to) = (tables[(offsets + lane) as usize], tables[(offsets + lane + 1) as usize]);
+        (field, &tables[(items + from) as usize..(items + to) as usize])
+    }
+
+    /// Where a value was promised to be shared, all lanes must take it.
+    fn promises(&mut self, id: StepId, lanes: &[NodeId], operand: usize) {
+        let taken =
+            |node: NodeId| self.graph.arena.operands(node).get(operand).and_then(|own| own.as_value());
+        let Some(value) = lanes
+            .iter()
+            .filter_map(|&node| taken(node))
+            .find(|value| self.shared.get(value.index()).is_some_and(|&shared| shared))
+        else {
+            return;
+        };
+        if let Some(&other) = lanes.iter().find(|&&node| taken(node) != Some(value)) {
+            let found = self.expected(other, operand);
+            self.report.push(Disagreement::Shared { step: id, operand, value, found });
+        }
+    }
+
+    fn expected(&self, node: NodeId, number: usize) -> Held {
+        match self.graph.arena.operands(node).get(number).and_then(|operand| operand.kind()) {
+            Some(OperandKind::Value(value)) => {
+                let producer = self.graph.arena.producer(value);
+                if !self.graph.signature(producer).is_list() {
+                    return Held::Value(value);
+                }
+                let items = self.graph.arena.operands(producer);
+                Held::List(items.iter().filter_map(|item| item.as_value()).collect())
+            }
+            Some(OperandKind::Index(slot)) => Held::Words(slot),
+            Some(OperandKind::Data(slot)) => Held::Floats(slot),
+            None => Held::Nothing,
+        }
+    }
+
+    fn found(&self, lane: u32, operand: Operand) -> Held {
+        let tables = &self.plan.tables;
+        match operand {
+            Operand::Rows { field, start, stride } => self.held_at(field, start + lane * stride),
+            Operand::Table { field, at } => self.held_at(field, tables[(at + lane) as usize]),
+            Operand::Segments { .. } => {
+                let (field, rows) = self.segment(lane, operand);
+                let known = |&row: &u32| ValueId::try_new(self.at(field, row) as usize);
+                Held::List(rows.iter().filter_map(known).collect())
+            }
+            Operand::Words { start, stride } => Held::Words(start + lane * stride),
+            Operand::WordTable { at } => Held::Words(tables[(at + lane) as usize]),
+            Operand::Floats { start, stride } => Held::Floats(start + lane * stride),
+            Operand::FloatTable { at } => Held::Floats(tables[(at + lane) as usize]),
+        }
+    }
+
+    fn held_at(&self, field: FieldId, row: u32) -> Held {
+        ValueId::try_new(self.at(field, row) as usize).map_or(Held::Nothing, Held::Value)
+    }
+
+    /// Outputs hold what is wanted; those after them are gradients. Gives the values that have one.
+    fn outputs(&mut self, wanted: &[(String, ValueId)], reverse: Option<&Reverse<'_>>) -> Vec<ValueId> {
+        let places = &self.plan.outputs;
+        let named = places.iter().map(|output| &output.name).take(wanted.len());
+        let gradients = places.get(wanted.len()..).unwrap_or(&[]);
+        let of = |name: &str| gradient_of(self.graph, name).filter(|_| reverse.is_some());
+        let values: Option<Vec<ValueId>> = gradients.iter().map(|output| of(&output.name)).collect();
+        let Some(values) = values.filter(|_| named.eq(wanted.iter().map(|output| &output.0))) else {
+            let expected = wanted.iter().map(|output| output.0.clone()).collect();
+            let found = places.iter().map(|output| output.name.to_string()).collect();
+            self.report.push(Disagreement::Outputs { expected, found });
+            return Vec::new();
+        };
+        for (output, (place, &(_, value))) in places.iter().zip(wanted).enumerate() {
+            let found = self.held_at(place.field, place.row);
+            let expected = Held::Value(value);
+            if found != expected {
+                self.report.push(Disagreement::Output { output, expected, found });
+            }
+        }
+        for (output, &value) in values.iter().enumerate() {
+            let place = &gradients[output];
+            let output = wanted.len() + output;
+            let is_it = reverse.is_some_and(|reverse| {
+                let width = self.plan.field(place.field).ty;
+                width == self.graph.type_of(value) && self.is_sum(reverse, place.field, place.row, value)
+            });
+            if !is_it {
+                self.report.push(Disagreement::GradientOutput { output, value });
+            }
+        }
+        values
+    }
+}
+
+/// The value whose gradient an output is, by its name.
+pub(super) fn gradient_of(graph: &GraphData, name: &str) -> Option<ValueId> {
+    let value = ValueId::try_new(name.strip_prefix("grad %")?.parse().ok()?)?;
+    (value.index() < graph.arena.values()).then_some(value)
+}

@@ -1,0 +1,306 @@
+//! One side of a proof: nodes become terms.
+
+use super::MAX_EXPANDED;
+use super::report::Unproved;
+use super::terms::{Arg, Piece, Term, Terms, ViewId, What};
+use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Operand, OperandKind, ParamArg, Signature};
+use autobatch_ir::id::{NodeId, ParamId, ValueId};
+use autobatch_ir::types::{INDEX, Shape, Type};
+use std::rc::Rc;
+
+/// What a value is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Image {
+    View(ViewId),
+    List(Rc<[ViewId]>),
+}
+
+pub(super) struct Expander<'a> {
+    graph: &'a GraphData,
+    terms: &'a mut Terms,
+    /// Cells below this number are not inlined.
+    common: usize,
+    expanded: u64,
+}
+
+impl<'a> Expander<'a> {
+    pub(super) fn new(graph: &'a GraphData, terms: &'a mut Terms, common: usize) -> Self {
+        Self { graph, terms, common, expanded: 0 }
+    }
+
+    /// What these values are.
+    pub(super) fn expand(mut self, wanted: &[ValueId]) -> Result<Vec<Image>, Unproved> {
+        let graph = self.graph;
+        let needed = needed(&graph.arena, wanted);
+        let images = self.arena(&graph.arena, Vec::new(), &[], |node| needed[node.index()])?;
+        let image = |value: &ValueId| images[value.index()].clone();
+        Ok(wanted.iter().map(|value| image(value).expect("what is wanted is needed")).collect())
+    }
+
+    /// What the values of an arena are, given those of its ports. Nodes that are not needed
+    /// leave holes.
+    fn arena(
+        &mut self,
+        arena: &Arena,
+        ports: Vec<Image>,
+        params: &[ParamId],
+        needed: impl Fn(NodeId) -> bool,
+    ) -> Result<Vec<Option<Image>>, Unproved> {
+        let first = ports.len();
+        let mut images: Vec<Option<Image>> = ports.into_iter().map(Some).collect();
+        images.resize(arena.values(), None);
+        for node in arena.ids().skip(first).filter(|&node| needed(node)) {
+            self.expanded += 1;
+            if self.expanded > MAX_EXPANDED {
+                return Err(Unproved::TooLarge);
+            }
+            let signature = self.graph.sigs.get(arena.node(node).sig);
+            let args: Vec<Image> =
+                arena.operands(node).iter().map(|&operand| self.operand(operand, &images)).collect();
+            let params: Vec<ParamId> = signature.params.iter().map(|&arg| resolve(arg, params)).collect();
+            let results = self.apply(signature, args, params)?;
+            for (slot, result) in images[arena.results(node)].iter_mut().zip(results) {
+                *slot = Some(result);
+            }
+        }
+        Ok(images)
+    }
+
+    fn operand(&mut self, operand: Operand, images: &[Option<Image>]) -> Image {
+        match operand.kind() {
+            Some(OperandKind::Value(value)) => {
+                images[value.index()].clone().expect("an operand is made and needed before its reader")
+            }
+            Some(OperandKind::Index(slot)) => Image::View(self.terms.whole(Term::Words(slot), INDEX)),
+            Some(OperandKind::Data(slot)) => Image::View(self.terms.whole(Term::Floats(slot), INDEX)),
+            None => unreachable!("verified graphs hold known operands"),
+        }
+    }
+
+    fn apply(
+        &mut self,
+        signature: &Signature,
+        args: Vec<Image>,
+        params: Vec<ParamId>,
+    ) -> Result<Vec<Image>, Unproved> {
+        match signature.callee {
+            Callee::Op(Op::List) => {
+                let items = args.into_iter().map(|arg| match arg {
+                    Image::View(view) => view,
+                    Image::List(_) => unreachable!("verified graphs hold no lists of lists"),
+                });
+                Ok(vec![Image::List(items.collect())])
+            }
+            Callee::Op(op) => Ok(self.op(op, signature, args, params)),
+            Callee::Cell(cell) if cell.index() < self.common => {
+                Ok(self.opaque(What::Cell(cell), signature, args, params))
+            }
+            Callee::Cell(cell) => {
+                let graph = self.graph;
+                let body = &graph.module.cell_decl(cell).body;
+                let images = self.arena(&body.arena, args, &params, |_| true)?;
+                let result = |value: &ValueId| images[value.index()].clone();
+                Ok(body.results.iter().map(|value| result(value).expect("bodies make results")).collect())
+            }
+        }
+    }
+
+    /// An op whose meaning the normal form does not look into.
+    fn opaque(
+        &mut self,
+        what: What,
+        signature: &Signature,
+        args: Vec<Image>,
+        params: Vec<ParamId>,
+    ) -> Vec<Image> {
+        let types: Box<[Type]> = signature.operands.iter().map(|&ty| self.graph.ty(ty)).collect();
+        let args: Box<[Arg]> = args
+            .into_iter()
+            .map(|arg| match arg {
+                Image::View(view) => Arg::View(view),
+                Image::List(items) => Arg::List(items.as_ref().into()),
+            })
+            .collect();
+        let term = self.terms.intern(Term::Apply { what, types, params: params.into(), args });
+        let results = signature.results.iter().enumerate();
+        results.map(|(place, &ty)| Image::View(self.terms.result(term, place, self.graph.ty(ty)))).collect()
+    }
+
+    fn op(&mut self, op: Op, signature: &Signature, args: Vec<Image>, params: Vec<ParamId>) -> Vec<Image> {
+        let types: Vec<Type> = signature.operands.iter().map(|&ty| self.graph.ty(ty)).collect();
+        let result = self.graph.ty(signature.results[0]);
+        let views: Option<Vec<ViewId>> = args
+            .iter()
+            .map(|arg| match arg {
+                Image::View(view) => Some(*view),
+                Image::List(_) => None,
+            })
+            .collect();
+        let Some(views) = views else { return self.opaque(What::Op(op), signature, args, params) };
+        let seen = match op {
+            Op::Input(ty) => return vec![Image::View(self.input(signature, &args, ty))],
+            Op::Fill { ty, bits } => Some(self.terms.fill(bits, ty)),
+            Op::Param => Some(self.terms.whole(Term::Param(params[0]), result)),
+            Op::StopGradient | Op::ScaleGradient { .. } | Op::Reshape(_) => Some(views[0]),
+            Op::Concat { axis } => self.concat(axis.into(), &views, &types),
+            Op::Stack => self.concat(0, &views, &types),
+            Op::Slice { axis, start, len } => self.terms.slice(axis.into(), start, len, (views[0], types[0])),
+            Op::Split { axis, parts } => {
+                let len = types[0].shape.dims()[usize::from(axis)] / parts;
+                let part = |part| self.terms.slice(axis.into(), part * len, len, (views[0], types[0]));
+                let views: Option<Vec<ViewId>> = (0..parts).map(part).collect();
+                match views {
+                    Some(views) => return views.into_iter().map(Image::View).collect(),
+                    None => None,
+                }
+            }
+            Op::Affine { .. } => return vec![Image::View(self.affine(op, &views, &types, params, result))],
+            Op::AffineRows { row, bias, onto } => {
+                let stretch = Stretch { row, bias, onto };
+                return vec![Image::View(self.stretch(stretch, &views, &types, params, result))];
+            }
+            _ => self.terms.known(op, &views, &types, result),
+        };
+        match seen {
+            Some(view) => vec![Image::View(view)],
+            None => self.opaque(What::Op(op), signature, args, params),
+        }
+    }
+
+    /// Bound numbers, as many as the type has.
+    fn input(&mut self, signature: &Signature, args: &[Image], ty: Type) -> ViewId {
+        let &[Image::View(view)] = args else {
+            unreachable!("an input has one operand, found {signature:?}")
+        };
+        let [super::terms::Piece::Part { term, .. }] = *self.terms.view(view) else {
+            unreachable!("a bound operand is a term of its own")
+        };
+        self.terms.result(term, 0, ty)
+    }
+
+    fn concat(&mut self, axis: usize, views: &[ViewId], types: &[Type]) -> Option<ViewId> {
+        let operands: Vec<(ViewId, Type)> = views.iter().copied().zip(types.iter().copied()).collect();
+        self.terms.concat(axis, &operands)
+    }
+
+    /// A chain over one row, however the row was cut.
+    fn affine(
+        &mut self,
+        op: Op,
+        views: &[ViewId],
+        types: &[Type],
+        params: Vec<ParamId>,
+        result: Type,
+    ) -> ViewId {
+        let rank = types[0].shape.rank();
+        let (views, types) = match self.concat(rank.saturating_sub(1), views, types) {
+            // The width of the row is that of the weight, which the parameter says.
+            Some(row) => (vec![row], vec![types[0].with_shape(types[0].shape.without_last())]),
+            None => (views.to_vec(), types.to_vec()),
+        };
+        let args = views.into_iter().map(Arg::View).collect();
+        let what = What::Op(op);
+        self.terms.whole(Term::Apply { what, types: types.into(), params: params.into(), args }, result)
+    }
+}
+
+/// The attributes of an affine's stretch.
+#[derive(Clone, Copy)]
+struct Stretch {
+    row: u32,
+    bias: bool,
+    onto: bool,
+}
+
+impl Expander<'_> {
+    /// A stretch of chains. One that goes on where another ended is one with it, and one over all rows
+    /// of the weight is the affine.
+    fn stretch(
+        &mut self,
+        stretch: Stretch,
+        views: &[ViewId],
+        types: &[Type],
+        params: Vec<ParamId>,
+        result: Type,
+    ) -> ViewId {
+        let (before, parts) = views.split_at(usize::from(stretch.onto));
+        let types = &types[before.len()..];
+        let lead = types[0].with_shape(types[0].shape.without_last());
+        let axis = types[0].shape.rank() - 1;
+        let Some(mut x) = self.concat(axis, parts, types) else {
+            let Stretch { row, bias, onto } = stretch;
+            let what = What::Op(Op::AffineRows { row, bias, onto });
+            let args = views.iter().copied().map(Arg::View).collect();
+            return self
+                .terms
+                .whole(Term::Apply { what, types: types.into(), params: params.into(), args }, result);
+        };
+        let rows = lead.shape.elements() as u32;
+        let (mut whole, mut params, mut before) = (stretch, params, before.to_vec());
+        if let Some((earlier, start, first, from)) = before.first().and_then(|&view| self.ended(view, result))
+            && from[0] == params[0]
+            && earlier.row + self.terms.elements(first) / rows == stretch.row
+        {
+            let ty = |terms: &Terms, view: ViewId| {
+                let width = terms.elements(view) / rows;
+                let dims: Vec<u32> = lead.shape.dims().iter().copied().chain([width]).collect();
+                Shape::new(&dims).ok().map(|shape| lead.with_shape(shape))
+            };
+            if let (Some(a), Some(b)) = (ty(self.terms, first), ty(self.terms, x))
+                && let Some(joined) = self.concat(axis, &[first, x], &[a, b])
+            {
+                (whole, params, before, x) = (earlier, from, start, joined);
+            }
+        }
+        let Stretch { row, bias, onto } = whole;
+        let inputs = self.graph.module.param_decl(params[0]).ty.shape.dims()[0];
+        let all = !onto && row == 0 && self.terms.elements(x) / rows == inputs;
+        let op =
+            if all { Op::Affine { bias, transposed: false } } else { Op::AffineRows { row, bias, onto } };
+        let args = before.into_iter().chain([x]).map(Arg::View).collect();
+        let (what, types) = (What::Op(op), [lead].into());
+        self.terms.whole(Term::Apply { what, types, params: params.into(), args }, result)
+    }
+
+    /// The stretch that a value is the end of: its attributes, what it began at, what it met, its parameters.
+    fn ended(&self, view: ViewId, result: Type) -> Option<(Stretch, Vec<ViewId>, ViewId, Vec<ParamId>)> {
+        let [Piece::Part { term, result: 0, start: 0, len }] = *self.terms.view(view) else { return None };
+        let Term::Apply { what: What::Op(op), params, args, types } = self.terms.term(term) else {
+            return None;
+        };
+        let Op::AffineRows { row, bias, onto } = *op else { return None };
+        let args: Option<Vec<ViewId>> = args
+            .iter()
+            .map(|arg| match arg {
+                Arg::View(view) => Some(*view),
+                Arg::List(_) => None,
+            })
+            .collect();
+        let mut start = args?;
+        let met = start.pop()?;
+        let normal = types.len() == 1 && start.len() == usize::from(onto);
+        let whole = u64::from(len) == result.shape.elements() as u64;
+        (normal && whole).then(|| (Stretch { row, bias, onto }, start, met, params.to_vec()))
+    }
+}
+
+fn resolve(arg: ParamArg, params: &[ParamId]) -> ParamId {
+    match arg {
+        ParamArg::Module(id) => id,
+        ParamArg::Port(port) => params[port as usize],
+    }
+}
+
+/// The nodes that wanted values depend on.
+fn needed(arena: &Arena, wanted: &[ValueId]) -> Vec<bool> {
+    let mut needed = vec![false; arena.len()];
+    wanted.iter().for_each(|&value| needed[arena.producer(value).index()] = true);
+    for node in arena.ids().rev() {
+        if needed[node.index()] {
+            for value in arena.operands(node).iter().filter_map(|operand| operand.as_value()) {
+                needed[arena.producer(value).index()] = true;
+            }
+        }
+    }
+    needed
+}

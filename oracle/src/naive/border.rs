@@ -1,0 +1,57 @@
+//! Bound numbers that are indices or truth values, checked before a step is executed.
+
+use super::{COMPUTED, Run, RunError, operand_row, slot};
+use autobatch_ir::plan::{LimitOf, Operand, Plan, Step, StepId, WordLimit};
+
+/// Per kernel what its ports are taken for.
+pub(super) struct Border {
+    limits: Vec<Vec<WordLimit>>,
+}
+
+impl Border {
+    pub(super) fn new(plan: &Plan) -> Self {
+        Self { limits: plan.kernels.iter().map(|kernel| kernel.word_limits()).collect() }
+    }
+
+    /// Whether what a step's lanes take from the pools may be taken so.
+    pub(super) fn check<S>(&self, run: &Run<'_, S>, number: usize, step: &Step) -> Result<(), RunError> {
+        let id = StepId(number as u32);
+        for limit in &self.limits[step.kernel.index()] {
+            let operand = run.plan.operands(step)[limit.view.reg as usize];
+            for at in 0..step.rows {
+                let Some(first) = bound_word(run, operand, at) else { continue };
+                for word in (first + limit.view.start..).take(limit.view.width as usize) {
+                    let found = run.words[word as usize];
+                    if found >= limit.below {
+                        return Err(misfit(run.plan, id, step, limit, word, found));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bound word that a lane's operand begins with, if it is what was bound.
+fn bound_word<S>(run: &Run<'_, S>, operand: Operand, at: u32) -> Option<u32> {
+    match operand {
+        Operand::Words { .. } | Operand::WordTable { .. } => Some(slot(run.plan, operand, at)),
+        _ => {
+            let (field, row) = operand_row(run.plan, operand, at)?;
+            let origin = *run.fields[field.index()].origin.get(row as usize)?;
+            (origin != COMPUTED).then_some(origin)
+        }
+    }
+}
+
+fn misfit(plan: &Plan, id: StepId, step: &Step, limit: &WordLimit, word: u32, found: u32) -> RunError {
+    let of = match limit.of {
+        LimitOf::Truth => return RunError::Truth { step: id, word, found },
+        LimitOf::Scores => "scores".to_owned(),
+        LimitOf::Table(param) => {
+            let store = plan.stores(step)[param as usize];
+            format!("@{}", plan.stores[store.index()].name)
+        }
+    };
+    RunError::Index { step: id, word, index: found, limit: limit.below, of }
+}

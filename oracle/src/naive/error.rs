@@ -1,0 +1,162 @@
+//! Why a plan could not be executed, and the checks of what is bound.
+
+use super::Plan;
+use autobatch_ir::plan::StepId;
+use std::fmt;
+
+/// Why a plan could not be executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// Too few or too many words are bound.
+    Words {
+        /// As many as the plan wants.
+        expected: usize,
+        /// As many as were given.
+        found: usize,
+    },
+    /// Too few or too many floats are bound.
+    Floats {
+        /// As many as the plan wants.
+        expected: usize,
+        /// As many as were given.
+        found: usize,
+    },
+    /// Too few or too many stores are given.
+    Stores {
+        /// As many as the plan wants.
+        expected: usize,
+        /// As many as were given.
+        found: usize,
+    },
+    /// A store has another size than the plan says.
+    Store {
+        /// The name of the store.
+        name: String,
+        /// Its elements in the plan.
+        expected: usize,
+        /// The elements that were given.
+        found: usize,
+    },
+    /// A bound index is out of range.
+    Index {
+        /// The step that takes it.
+        step: StepId,
+        /// The place of the bound word.
+        word: u32,
+        /// What is bound there.
+        index: u32,
+        /// What it must be below.
+        limit: u32,
+        /// What it is an index of: a table's `@name`, or `scores`.
+        of: String,
+    },
+    /// A bound truth value is neither 0 nor 1.
+    Truth {
+        /// The step that takes it.
+        step: StepId,
+        /// The place of the bound word.
+        word: u32,
+        /// What is bound there.
+        found: u32,
+    },
+    /// A plan that updates stores is executed by [`update`](super::update()).
+    IsUpdate,
+    /// A plan that updates no stores was given to be executed as one that does.
+    NoUpdate,
+    /// A touched row is none of the table's.
+    SparseRows {
+        /// The name of the gradient store.
+        name: String,
+        /// The row.
+        row: u32,
+        /// How many rows there are.
+        limit: u32,
+    },
+    /// There is not enough memory.
+    Memory,
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Words { expected, found } => write!(
+                f,
+                "the plan wants {expected} bound words, found {found}; bind those of the graph it was made for"
+            ),
+            Self::Floats { expected, found } => write!(
+                f,
+                "the plan wants {expected} bound floats, found {found}; bind those of the graph it was made for"
+            ),
+            Self::Stores { expected, found } => {
+                write!(f, "the plan wants {expected} stores, found {found}; give those of its module")
+            }
+            Self::Store { name, expected, found } => write!(
+                f,
+                "store @{name} has {expected} elements, found {found}; give the parameters of the plan's module"
+            ),
+            Self::Index { step, word, index, limit, of } => write!(
+                f,
+                "word {word} is bound to {index}, step {step} takes it as an index of {of} and wants it below {limit}"
+            ),
+            Self::Truth { step, word, found } => {
+                write!(f, "word {word} is bound to {found}, step {step} takes it as a truth value: 0 or 1")
+            }
+            Self::IsUpdate => f.write_str("the plan updates stores; execute it with update"),
+            Self::NoUpdate => f.write_str("the plan updates no stores; execute it with execute"),
+            Self::SparseRows { name, row, limit } => {
+                write!(f, "store @{name} has {limit} rows, row {row} was touched; list rows that exist")
+            }
+            Self::Memory => {
+                f.write_str("not enough memory for the plan's rows; execute fewer instances at once")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+pub(super) fn check_pools<S: AsRef<[f32]>>(
+    plan: &Plan,
+    stores: &[S],
+    words: &[u32],
+    floats: &[f32],
+) -> Result<(), RunError> {
+    let (expected, found) = (plan.words as usize, words.len());
+    if expected != found {
+        return Err(RunError::Words { expected, found });
+    }
+    if plan.is_update() {
+        return Err(RunError::IsUpdate);
+    }
+    check_floats(plan, floats)?;
+    let (expected, found) = (plan.given_stores(), stores.len());
+    if expected != found {
+        return Err(RunError::Stores { expected, found });
+    }
+    check_stores(plan, stores)
+}
+
+pub(super) fn check_floats(plan: &Plan, floats: &[f32]) -> Result<(), RunError> {
+    let (expected, found) = (plan.floats as usize, floats.len());
+    if expected == found { Ok(()) } else { Err(RunError::Floats { expected, found }) }
+}
+
+/// Whether the stores that are given have the sizes that the plan says.
+pub(super) fn check_stores<S: AsRef<[f32]>>(plan: &Plan, stores: &[S]) -> Result<(), RunError> {
+    for (store, given) in plan.stores.iter().zip(stores) {
+        let (expected, found) = (store.ty.shape.elements(), given.as_ref().len());
+        if expected != found {
+            return Err(RunError::Store { name: store.name.clone(), expected, found });
+        }
+    }
+    Ok(())
+}
+
+/// So many zeros, if there is memory for them.
+pub(super) fn zeros(len: Option<usize>) -> Result<Vec<u32>, RunError> {
+    let len = len.ok_or(RunError::Memory)?;
+    let mut words = Vec::new();
+    words.try_reserve_exact(len).map_err(|_| RunError::Memory)?;
+    words.resize(len, 0);
+    Ok(words)
+}

@@ -1,0 +1,280 @@
+//! The naive executor of plans: one step after the other, one lane at a time, by the definitions of
+//! [`numeric`](autobatch_ir::numeric).
+//!
+//! It is the oracle of the runtimes, so it is written to be read and does nothing clever. Rows stay
+//! after the run and can be looked at, which is how a runtime that differs is found out.
+//!
+//! # Indices and truth values
+//! A number that was bound and is looked up, or labels scores, as it was bound (directly, or from a
+//! row that a source brought in) must be in range: anything else is an error that names the word.
+//! An index that a kernel computed is clamped to the last, and counted. A bound truth value is 0 or 1, or an
+//! error likewise: what an op would make of another word is defined nowhere.
+
+mod border;
+mod error;
+pub(crate) mod lane;
+mod reductions;
+mod updates;
+
+pub use error::RunError;
+pub use updates::update;
+
+use autobatch_ir::plan::row_ops::{Noise, Scratch};
+use autobatch_ir::plan::{FieldId, Operand, Place, Plan, Step, StoreId, Verified};
+use border::Border;
+use lane::{Lane, Operands};
+use smol_str::SmolStr;
+
+/// No bound word.
+const COMPUTED: u32 = u32::MAX;
+
+/// What a run left behind.
+#[derive(Clone, Debug)]
+pub struct Executed {
+    fields: Vec<Rows>,
+    outputs: Vec<(SmolStr, FieldId, u32)>,
+    gradients: Vec<Vec<f32>>,
+    touched: Vec<Option<Vec<u32>>>,
+    /// How many computed indices were clamped.
+    pub clamped: u64,
+}
+
+/// The rows of a field.
+#[derive(Clone, Debug)]
+struct Rows {
+    width: usize,
+    words: Vec<u32>,
+    /// For fields of indices: the bound word that each row is, or [`COMPUTED`].
+    origin: Vec<u32>,
+}
+
+impl Rows {
+    fn row(&self, row: u32) -> &[u32] {
+        &self.words[row as usize * self.width..][..self.width]
+    }
+}
+
+impl Executed {
+    /// The words of a row; floats are their bits. `None` if there is no such row.
+    #[must_use]
+    pub fn row(&self, field: FieldId, row: u32) -> Option<&[u32]> {
+        let rows = self.fields.get(field.index())?;
+        rows.words.get((row as usize).checked_mul(rows.width)?..)?.get(..rows.width)
+    }
+
+    /// How many outputs there are.
+    #[must_use]
+    pub fn outputs(&self) -> usize {
+        self.outputs.len()
+    }
+
+    /// The words of an output, by its place in the plan's list.
+    #[must_use]
+    pub fn output(&self, number: usize) -> Option<&[u32]> {
+        let (_, field, row) = self.outputs.get(number)?;
+        self.row(*field, *row)
+    }
+
+    /// The elements of a gradient store; `None` for other stores.
+    #[must_use]
+    pub fn gradient(&self, store: StoreId) -> Option<&[f32]> {
+        self.gradients.get(store.index()).map(Vec::as_slice).filter(|gradient| !gradient.is_empty())
+    }
+
+    /// The rows of the gradient of a table that `tgrad` reductions added to, ascending; `None` for other
+    /// stores and where other reductions add to it as well: all rows count as touched then.
+    #[must_use]
+    pub fn touched(&self, store: StoreId) -> Option<&[u32]> {
+        self.touched.get(store.index())?.as_deref()
+    }
+
+    /// The words of the first output of this name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&[u32]> {
+        self.output(self.outputs.iter().position(|output| output.0 == name)?)
+    }
+}
+
+/// Executes a plan: `stores` are the values of the plan's stores in order (gradients, which the plan
+/// makes, left out), widened to `f32`, `words`
+/// and `floats` what is bound.
+///
+/// # Errors
+/// If something bound is missing or out of range, or memory is.
+pub fn execute<S: AsRef<[f32]>>(
+    plan: &Verified<Plan>,
+    stores: &[S],
+    words: &[u32],
+    floats: &[f32],
+    noise: Noise,
+) -> Result<Executed, RunError> {
+    error::check_pools(plan, stores, words, floats)?;
+    let fields = allocate(plan)?;
+    execute_from(Run { plan, stores, words, floats, noise, fields, clamped: 0 }, 0)
+}
+
+/// Executes the steps of a plan from `first` on, over the rows that a run of the steps before left.
+///
+/// Everything else is as for [`execute`]; a plan in mode `grow` that grew is executed so.
+///
+/// # Errors
+/// As for [`execute`].
+pub fn resume<S: AsRef<[f32]>>(
+    plan: &Verified<Plan>,
+    (before, first): (&Executed, usize),
+    stores: &[S],
+    words: &[u32],
+    floats: &[f32],
+    noise: Noise,
+) -> Result<Executed, RunError> {
+    error::check_pools(plan, stores, words, floats)?;
+    let mut fields = allocate(plan)?;
+    for (field, old) in fields.iter_mut().zip(&before.fields) {
+        let (kept, known) =
+            (field.words.len().min(old.words.len()), field.origin.len().min(old.origin.len()));
+        field.words[..kept].copy_from_slice(&old.words[..kept]);
+        field.origin[..known].copy_from_slice(&old.origin[..known]);
+    }
+    execute_from(Run { plan, stores, words, floats, noise, fields, clamped: 0 }, first)
+}
+
+/// Executes the steps from `first` on, and what comes after all steps.
+fn execute_from<S: AsRef<[f32]>>(mut run: Run<'_, S>, first: usize) -> Result<Executed, RunError> {
+    let plan = run.plan;
+    let border = Border::new(plan);
+    let mut lane = Lane::default();
+    let mut scratch = Scratch::default();
+    for (number, step) in plan.steps.iter().enumerate().skip(first) {
+        border.check(&run, number, step)?;
+        lane.fit(plan.kernel(step))?;
+        for at in 0..step.rows {
+            run.lane(step, at, &mut lane, &mut scratch);
+        }
+    }
+    let outputs = plan.outputs.iter().map(|output| (output.name.clone(), output.field, output.row));
+    let (outputs, gradients, touched) =
+        (outputs.collect(), reductions::execute(&run)?, reductions::touched(&run));
+    Ok(Executed { fields: run.fields, outputs, gradients, touched, clamped: run.clamped })
+}
+
+fn allocate(plan: &Plan) -> Result<Vec<Rows>, RunError> {
+    let mut fields = Vec::with_capacity(plan.fields.len());
+    for field in &plan.fields {
+        let rows = plan.slabs[field.slab.index()].rows as usize;
+        let width = field.width() as usize;
+        let words = error::zeros(rows.checked_mul(width))?;
+        let mut origin = Vec::new();
+        if field.ty.dtype == autobatch_ir::types::DType::U32 {
+            origin = error::zeros(Some(rows))?;
+            origin.fill(COMPUTED);
+        }
+        fields.push(Rows { width, words, origin });
+    }
+    Ok(fields)
+}
+
+/// A run in progress.
+struct Run<'a, S> {
+    plan: &'a Plan,
+    stores: &'a [S],
+    words: &'a [u32],
+    floats: &'a [f32],
+    noise: Noise,
+    fields: Vec<Rows>,
+    clamped: u64,
+}
+
+impl<S: AsRef<[f32]>> Run<'_, S> {
+    fn lane(&mut self, step: &Step, at: u32, lane: &mut Lane, scratch: &mut Scratch) {
+        let plan = self.plan;
+        let kernel = plan.kernel(step);
+        let params: Vec<&[f32]> =
+            plan.stores(step).iter().map(|store| self.stores[store.index()].as_ref()).collect();
+        for (port, &operand) in plan.operands(step).iter().enumerate() {
+            self.bring(kernel.regs[port].ty, port, operand, at, lane);
+        }
+        let operands = Operands { kernel, params: &params, noise: self.noise };
+        self.clamped += lane.execute(operands, scratch);
+        let origin = self.origin(step, at);
+        for (&place, &result) in plan.places(step).iter().zip(&kernel.results) {
+            let (field, row) = row_of(plan, place, at);
+            let rows = &mut self.fields[field.index()];
+            if matches!(place, Place::Edges { .. }) {
+                let edges = lane.edges(result.reg);
+                rows.words[row as usize * rows.width..][..edges.len()].copy_from_slice(edges);
+                continue;
+            }
+            rows.words[row as usize * rows.width..][..rows.width].copy_from_slice(lane.view(result));
+            if let Some(known) = rows.origin.get_mut(row as usize) {
+                *known = origin;
+            }
+        }
+    }
+
+    /// Copies the lane's operand into its port's register.
+    fn bring(&self, ty: autobatch_ir::types::Type, port: usize, operand: Operand, at: u32, lane: &mut Lane) {
+        let width = ty.shape.elements();
+        let tables = &self.plan.tables;
+        match operand {
+            Operand::Rows { .. } | Operand::Table { .. } => {
+                let (field, row) = operand_row(self.plan, operand, at).expect("the operand is a row");
+                lane.set_port(port, self.fields[field.index()].row(row));
+            }
+            Operand::Segments { field, offsets, items } => {
+                let (from, to) = (tables[(offsets + at) as usize], tables[(offsets + at + 1) as usize]);
+                let rows = &tables[(items + from) as usize..(items + to) as usize];
+                let fields = &self.fields[field.index()];
+                lane.set_list(port, rows.iter().map(|&row| fields.row(row)));
+            }
+            Operand::Words { .. } | Operand::WordTable { .. } => {
+                let slot = slot(self.plan, operand, at) as usize;
+                lane.set_port(port, &self.words[slot..slot + width]);
+            }
+            Operand::Floats { .. } | Operand::FloatTable { .. } => {
+                let slot = slot(self.plan, operand, at) as usize;
+                lane.set_port(port, bytemuck::cast_slice(&self.floats[slot..slot + width]));
+            }
+        }
+    }
+
+    /// The bound word that a source brings in.
+    fn origin(&self, step: &Step, at: u32) -> u32 {
+        match self.plan.operands(step) {
+            [operand @ (Operand::Words { .. } | Operand::WordTable { .. })]
+                if self.plan.kernel(step).source =>
+            {
+                slot(self.plan, *operand, at)
+            }
+            _ => COMPUTED,
+        }
+    }
+}
+
+/// The row that a lane's result goes to; of edges the first.
+fn row_of(plan: &Plan, place: Place, at: u32) -> (FieldId, u32) {
+    match place {
+        Place::Rows { field, start } => (field, start + at),
+        Place::Table { field, at: table } => (field, plan.tables[(table + at) as usize]),
+        Place::Edges { field, start, offsets } => (field, start + plan.tables[(offsets + at) as usize]),
+    }
+}
+
+/// The row that a lane's operand is, if it is one.
+fn operand_row(plan: &Plan, operand: Operand, at: u32) -> Option<(FieldId, u32)> {
+    match operand {
+        Operand::Rows { field, start, stride } => Some((field, start + at * stride)),
+        Operand::Table { field, at: table } => Some((field, plan.tables[(table + at) as usize])),
+        _ => None,
+    }
+}
+
+/// The first bound number of a lane's operand.
+fn slot(plan: &Plan, operand: Operand, at: u32) -> u32 {
+    match operand {
+        Operand::Words { start, stride } | Operand::Floats { start, stride } => start + at * stride,
+        Operand::WordTable { at: table } | Operand::FloatTable { at: table } => {
+            plan.tables[(table + at) as usize]
+        }
+        _ => unreachable!("only bound operands have slots"),
+    }
+}

@@ -1,0 +1,140 @@
+//! The naive executor of update plans: one element after the other.
+
+use super::lane::{Lane, Operands};
+use super::{RunError, error};
+use autobatch_ir::numeric::store;
+use autobatch_ir::plan::row_ops::{Noise, Scratch};
+use autobatch_ir::plan::{KernelId, Plan, StoreId, StoreKind, Update, UpdateSource, Verified};
+use autobatch_ir::weights::round;
+
+/// Executes an update plan on all its stores, gradients among them, widened to `f32`. `touched` lists by
+/// gradient store the rows that were touched, ascending; where it has no list, all were.
+///
+/// # Errors
+/// If the plan is no update plan, or what is given does not fit it. Then no store was changed.
+pub fn update(
+    plan: &Verified<Plan>,
+    stores: &mut [Vec<f32>],
+    floats: &[f32],
+    touched: &[Option<Vec<u32>>],
+) -> Result<(), RunError> {
+    if !plan.is_update() {
+        return Err(RunError::NoUpdate);
+    }
+    let (expected, found) = (plan.stores.len(), stores.len());
+    if expected != found {
+        return Err(RunError::Stores { expected, found });
+    }
+    error::check_floats(plan, floats)?;
+    error::check_stores(plan, stores)?;
+    for (store, rows) in plan.stores.iter().zip(touched) {
+        let limit = store.ty.shape.dims().first().copied().unwrap_or(1);
+        if let Some(&row) = rows.iter().flatten().find(|&&row| row >= limit) {
+            return Err(RunError::SparseRows { name: store.name.clone(), row, limit });
+        }
+    }
+    let mut run = Run { plan, floats, scalars: Vec::new(), lane: Lane::default() };
+    for update in &plan.updates {
+        run.update(update, stores, touched)?;
+    }
+    Ok(())
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    floats: &'a [f32],
+    scalars: Vec<f32>,
+    lane: Lane,
+}
+
+impl Run<'_> {
+    fn update(
+        &mut self,
+        update: &Update,
+        stores: &mut [Vec<f32>],
+        touched: &[Option<Vec<u32>>],
+    ) -> Result<(), RunError> {
+        match update {
+            Update::Sumsq { stores: of } => {
+                let sums = of.iter().map(|of| store::sum_of_squares(&stores[of.index()]));
+                self.scalars.push(store::sum_over_stores(sums));
+            }
+            Update::Scalars { kernel, sources } => {
+                self.lane.fit(&self.plan.kernels[kernel.index()])?;
+                let results = self.element(*kernel, sources, &[], 0);
+                self.scalars.extend(results);
+            }
+            Update::Apply { kernel, touched: only, sources, targets } => {
+                self.lane.fit(&self.plan.kernels[kernel.index()])?;
+                let shape = self.plan.stores[targets[0].index()].ty.shape;
+                let rows = only.then(|| sparse_rows(self.plan, sources, touched)).flatten();
+                match rows {
+                    None => (0..shape.elements()).for_each(|at| {
+                        self.apply(*kernel, sources, targets, stores, at);
+                    }),
+                    Some(rows) => {
+                        let width = shape.elements() / shape.dims()[0] as usize;
+                        for at in
+                            rows.iter().flat_map(|&row| (0..width).map(move |i| row as usize * width + i))
+                        {
+                            self.apply(*kernel, sources, targets, stores, at);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(
+        &mut self,
+        kernel: KernelId,
+        sources: &[UpdateSource],
+        targets: &[StoreId],
+        stores: &mut [Vec<f32>],
+        at: usize,
+    ) {
+        let results = self.element(kernel, sources, stores, at);
+        for (&target, result) in targets.iter().zip(results) {
+            let element = &mut stores[target.index()][at..=at];
+            element[0] = result;
+            round(self.plan.stores[target.index()].ty.dtype, element);
+        }
+    }
+
+    fn element(
+        &mut self,
+        kernel: KernelId,
+        sources: &[UpdateSource],
+        stores: &[Vec<f32>],
+        at: usize,
+    ) -> Vec<f32> {
+        let kernel = &self.plan.kernels[kernel.index()];
+        for (port, source) in sources.iter().enumerate() {
+            let number = match *source {
+                UpdateSource::Store(store) => stores[store.index()][at],
+                UpdateSource::Scalar(scalar) => self.scalars[scalar as usize],
+                UpdateSource::Float(float) => self.floats[float as usize],
+            };
+            self.lane.set_port(port, &[number.to_bits()]);
+        }
+        let operands = Operands { kernel, params: &[], noise: Noise::Off };
+        self.lane.execute(operands, &mut Scratch::default());
+        kernel.results.iter().map(|&view| f32::from_bits(self.lane.view(view)[0])).collect()
+    }
+}
+
+/// The rows that an update of sparse rows changes; all, if there is no list of them.
+fn sparse_rows<'a>(
+    plan: &Plan,
+    sources: &[UpdateSource],
+    touched: &'a [Option<Vec<u32>>],
+) -> Option<&'a [u32]> {
+    let gradient = sources.iter().find_map(|source| match source {
+        UpdateSource::Store(store) => {
+            matches!(plan.stores[store.index()].kind, StoreKind::Grad(_)).then_some(store.index())
+        }
+        UpdateSource::Scalar(_) | UpdateSource::Float(_) => None,
+    })?;
+    touched.get(gradient)?.as_deref()
+}

@@ -1,0 +1,98 @@
+//! Derivatives of folds over lists.
+
+use super::{Partial, Partials};
+use crate::reference::error::Checked;
+use crate::reference::frame::Call;
+use crate::reference::ops::{at, attention_scores};
+use autobatch_ir::graph::ListFold;
+use autobatch_ir::numeric::{Real, list, row};
+
+/// The rule of a fold of the values of a list.
+pub(super) fn fold<T: Real>(fold: ListFold, call: &Call<'_, T>, dy: &[T]) -> Checked<Partials<T>> {
+    let values = call.rows(0)?;
+    let share: Vec<Vec<T>> = match fold {
+        ListFold::Sum => values.iter().map(|_| dy.to_vec()).collect(),
+        ListFold::Mean => {
+            let count = T::from_f64(values.len() as f64);
+            values.iter().map(|_| dy.iter().map(|dy| dy.div(count)).collect()).collect()
+        }
+        ListFold::Max => {
+            let mut winners = vec![0; dy.len()];
+            list::argmax(&values, &mut winners);
+            let taken = |i: usize, e: usize| if winners[e] as usize == i { dy[e] } else { T::ZERO };
+            (0..values.len()).map(|i| (0..dy.len()).map(|e| taken(i, e)).collect()).collect()
+        }
+    };
+    Ok(vec![Partial::many(share)].into())
+}
+
+/// `dc_i = dot(dy, v_i)` for a coefficient of one element, else `dy * v_i`.
+fn to_coefficients<T: Real>(width: usize, values: &[&[T]], dy: &[T]) -> Vec<Vec<T>> {
+    let of = |value: &&[T]| -> Vec<T> {
+        if width == 1 {
+            return vec![row::dot(dy, value)];
+        }
+        dy.iter().zip(*value).map(|(dy, &v)| dy.mul(v)).collect()
+    };
+    values.iter().map(of).collect()
+}
+
+/// `dv_i = c_i * dy`.
+fn to_values<T: Real>(coefficients: &[&[T]], dy: &[T]) -> Vec<Vec<T>> {
+    let of = |c: &&[T]| -> Vec<T> { dy.iter().enumerate().map(|(e, &dy)| at(c, e).mul(dy)).collect() };
+    coefficients.iter().map(of).collect()
+}
+
+/// The softmax of scores over a list, a row for each.
+fn weights_of<T: Real>(scores: &[&[T]], width: usize) -> Vec<Vec<T>> {
+    let mut weights = vec![T::ZERO; scores.len() * width];
+    list::softmax(scores, &mut weights);
+    weights.chunks_exact(width).map(<[T]>::to_vec).collect()
+}
+
+/// `ds_i = w_i * (dw_i - t)` with `t = chain over i from +0 of w_i * dw_i`, element by element.
+fn through_softmax<T: Real>(weights: &[Vec<T>], dw: &[Vec<T>]) -> Vec<Vec<T>> {
+    let width = weights.first().map_or(0, Vec::len);
+    let mut common = vec![T::ZERO; width];
+    for (w, dw) in weights.iter().zip(dw) {
+        for (t, (w, &dw)) in common.iter_mut().zip(w.iter().zip(dw)) {
+            *t = w.fma(dw, *t);
+        }
+    }
+    let of = |(w, dw): (&Vec<T>, &Vec<T>)| -> Vec<T> {
+        (0..width).map(|e| w[e].mul(dw[e].sub(common[e]))).collect()
+    };
+    weights.iter().zip(dw).map(of).collect()
+}
+
+fn slices<T>(rows: &[Vec<T>]) -> Vec<&[T]> {
+    rows.iter().map(Vec::as_slice).collect()
+}
+
+/// The rule of a weighted sum, with or without a softmax of its scores.
+pub(super) fn weighted_sum<T: Real>(softmax: bool, call: &Call<'_, T>, dy: &[T]) -> Checked<Partials<T>> {
+    let (scores, values) = (call.rows(0)?, call.rows(1)?);
+    let width = call.types[0].shape.elements();
+    let dc = to_coefficients(width, &values, dy);
+    let partials = if softmax {
+        let weights = weights_of(&scores, width);
+        [through_softmax(&weights, &dc), to_values(&slices(&weights), dy)]
+    } else {
+        [dc, to_values(&scores, dy)]
+    };
+    Ok(partials.map(Partial::many).into_iter().collect::<Vec<_>>().into())
+}
+
+/// The rule of attention.
+pub(super) fn attend<T: Real>(scale: T, call: &Call<'_, T>, dy: &[T]) -> Checked<Partials<T>> {
+    let (query, keys, values) = (call.floats(0)?, call.rows(1)?, call.rows(2)?);
+    let scores = attention_scores(query, &keys, scale);
+    let weights = weights_of(&scores.chunks_exact(1).collect::<Vec<_>>(), 1);
+    let ds = through_softmax(&weights, &to_coefficients(1, &values, dy));
+    let scaled: Vec<Vec<T>> = ds.iter().map(|ds| vec![ds[0].mul(scale)]).collect();
+    let mut dq = vec![T::ZERO; query.len()];
+    list::weighted_sum(&slices(&scaled), &keys, &mut dq);
+    let dk = to_values(&slices(&scaled), query);
+    let dv = to_values(&slices(&weights), dy);
+    Ok(vec![Partial::one(dq), Partial::many(dk), Partial::many(dv)].into())
+}

@@ -1,0 +1,213 @@
+//! The derivative rule of every op: from the gradients `dy` of the results to those of the operands.
+//!
+//! The rules use nothing but [`Real`] and the folds of [`numeric`](autobatch_ir::numeric), so they are as
+//! exact a definition as the forward ones. Products are chains of `fma` from `+0`; a sum of what
+//! several result elements owe to one operand element is [`row::sum`]
+//! over them, ascending. `x` is an operand, `y` the result, a product of several factors is
+//! multiplied from left to right.
+//!
+//! | op | rule |
+//! |---|---|
+//! | `neg` `add` `sub` | `dx = -dy`; `da = dy, db = dy`; `da = dy, db = -dy` |
+//! | other functions of one operand | `dx = dy * slope`, see [`elementwise`] |
+//! | `mul` | `da = dy * b, db = dy * a` |
+//! | `div` | `da = dy / b, db = -(dy * y / b)` |
+//! | `pow` | `da = dy * (b * a^(b - 1))`, 0 where `b` is 0; `db = dy * (y * log a)`, 0 where `a` is 0, NaN below |
+//! | `min` `max` | `dy` to the operand taken, the first of ties; 0 to the other |
+//! | a scalar that met many | the sum of what each meeting contributes |
+//! | comparisons, `sign`, `argmax`, `one_hot`, `fork_noise`, integers | none |
+//! | `cast` | from `f32` to itself `dx = dy`, else none |
+//! | `select` | `dy` to the operand chosen, 0 to the other |
+//! | moves (`concat` .. `stack`, `broadcast`) | the sum of the gradients of its copies, 0 without any |
+//! | `affine` | `dx[k] = chain over n of dy[n] * W[k][n]`; `dW[k][n] = chain of x[k] * dy[n]`; `db = sum of dy` |
+//! | `affine_rows` | as `affine`, of the rows it meets; where its chains began at a value, `dy` to that |
+//! | `matmul` | `da[i][k] = chain over j of dc[i][j] * b[k][j]`; `db[k][j] = chain over i of a[i][k] * dc[i][j]` |
+//! | `outer` | as the matmul of a column and a row |
+//! | `dot` | `da = dy * b, db = dy * a` |
+//! | `reduce` sum, mean | `dx = dy`, `dx = dy / n` |
+//! | `reduce` max, min | `dy` to the first of ties (the first NaN), 0 elsewhere |
+//! | `top_k` | `dy` to the elements taken, 0 elsewhere |
+//! | `softmax` | `dx = y * (dy - dot(dy, y))` |
+//! | `log_softmax` | `dx = dy - exp(y) * sum(dy)` |
+//! | `logsumexp` | `dx = dy * softmax(x)` |
+//! | `norm` | `dx = dy * (x / y)`, 0 where `y` is 0 |
+//! | `layer_norm` | `dx = f * ((dy - mean(dy)) - y * (dot(dy, y) / n))`, `f` the factor of the row |
+//! | list `sum`, `mean`, `max` | `dv = dy`; `dv = dy / n`; `dy` to the first of ties |
+//! | `wsum` | `dv_i = c_i * dy`; `dc_i = dot(dy, v_i)` for a score of one element, else `dy * v_i` |
+//! | softmax `wsum` | the same with the weights `w`, then `ds_i = w_i * (dw_i - t)`, `t = chain over i of w_i * dw_i` |
+//! | `attend` | the same; with `g_i = ds_i * scale`: `dq = chain over i of g_i * k_i`, `dk_i = g_i * q` |
+//! | `lookup` | the row of the table; dense here, whether or not the op says sparse |
+//! | `pick_neg_log_softmax` | `dx = dy * (softmax(x) - 1 at the label)` |
+//! | `cross_entropy` | `dx = dy * (softmax(x) * sum(t) - t)`; `dt = dy * -log_softmax(x)` |
+//! | `kl_div` | `dx = -(dy * t)`; `dt = dy * ((log t + 1) - x)`, 0 where `t` is 0 |
+//! | `mse` | `da = (2 dy / n) * (a - b), db = -da` |
+//! | `bce` | `dx = (dy / n) * (sigmoid(x) - t)`; `dt = (dy / n) * -x` |
+//! | `hinge` | `dx_j = dy` where the margin is violated; `-(dy * violations)` at the label |
+//! | `dropout` | the dropout of `dy` by the same numbers |
+//! | `stop_gradient` | none |
+//! | `scale_gradient` | `dx = dy * by` |
+
+pub mod elementwise;
+mod lists;
+mod losses;
+mod product;
+mod rows;
+
+use super::datum::Datum;
+use super::error::{Checked, malformed};
+use super::frame::Call;
+use super::ops::{self, movement};
+use super::uses::{ParamUse, Share};
+use autobatch_ir::graph::Op;
+use autobatch_ir::numeric::{Real, row};
+use autobatch_ir::types::DType;
+use std::sync::Arc;
+
+/// What a node contributes to the gradient of one operand.
+pub(crate) enum Partial<T> {
+    /// Nothing: no derivative leads there.
+    None,
+    /// To a value.
+    One(Arc<[T]>),
+    /// To the values of a list: each gets its contributions in ascending order, perhaps none.
+    Many(Vec<Vec<Arc<[T]>>>),
+}
+
+impl<T> Partial<T> {
+    fn one(elements: Vec<T>) -> Self {
+        Self::One(elements.into())
+    }
+
+    fn many(elements: Vec<Vec<T>>) -> Self {
+        Self::Many(elements.into_iter().map(|elements| vec![elements.into()]).collect())
+    }
+}
+
+/// What a node contributes.
+pub(crate) struct Partials<T> {
+    /// One for each operand.
+    pub(crate) operands: Vec<Partial<T>>,
+    /// To parameters, in the order of the operands.
+    pub(crate) params: Vec<ParamUse<T>>,
+}
+
+impl<T> From<Vec<Partial<T>>> for Partials<T> {
+    fn from(operands: Vec<Partial<T>>) -> Self {
+        Self { operands, params: Vec::new() }
+    }
+}
+
+/// The rule of an op, for results `made` with gradients `grads`, of which at least one is there.
+pub(crate) fn derive<T: Real>(
+    op: &Op,
+    call: &Call<'_, T>,
+    made: &[Datum<T>],
+    grads: &[Option<Arc<[T]>>],
+) -> Checked<Partials<T>> {
+    let dy: Arc<[T]> = match &grads[0] {
+        Some(dy) => Arc::clone(dy),
+        None => vec![T::ZERO; call.results[0].shape.elements()].into(),
+    };
+    let one = |elements: Vec<T>| Ok(vec![Partial::one(elements)].into());
+    match op {
+        Op::Input(_) => Ok(vec![Partial::One(dy)].into()),
+        Op::Fill { .. } | Op::ArgMax | Op::OneHot { .. } | Op::ForkNoise { .. } | Op::Compare(_) => {
+            none(call)
+        }
+        Op::StopGradient => none(call),
+        Op::Port(_) | Op::List => malformed("a name has no derivative"),
+        Op::Param => use_of(call, 0, Share::Rows(dy)),
+        Op::Unary(unary) => elementwise::unary(*unary, call, y(made)?, &dy),
+        Op::LeakyRelu { slope } => {
+            one(elementwise::scaled(call, &dy, |x| x.leaky_relu_slope(T::from_f32(slope.get())))?)
+        }
+        Op::Elu { alpha } => one(elementwise::scaled(call, &dy, |x| x.elu_slope(T::from_f32(alpha.get())))?),
+        Op::Clamp { low, high } => {
+            let (low, high) = (T::from_f32(low.get()), T::from_f32(high.get()));
+            one(elementwise::scaled(call, &dy, |x| x.clamp_slope(low, high))?)
+        }
+        Op::Binary(binary) => elementwise::binary(*binary, call, made, &dy),
+        Op::Select => elementwise::select(call, &dy),
+        Op::Cast(to) if *to == DType::F32 && call.types[0].dtype == DType::F32 => {
+            Ok(vec![Partial::One(dy)].into())
+        }
+        Op::Cast(_) => none(call),
+        Op::Broadcast(_)
+        | Op::Concat { .. }
+        | Op::Split { .. }
+        | Op::Slice { .. }
+        | Op::Reshape(_)
+        | Op::Transpose(_)
+        | Op::Pick
+        | Op::Stack => moved(op, call, grads),
+        Op::Affine { bias, transposed } => product::affine(*bias, *transposed, (0, 0), call, &dy),
+        Op::AffineRows { row, bias, onto } => {
+            product::affine(*bias, false, (*row as usize, usize::from(*onto)), call, &dy)
+        }
+        Op::Matmul => product::matmul(call, &dy),
+        Op::Dot => product::dot(call, &dy),
+        Op::Outer => product::outer(call, &dy),
+        Op::Reduce { fold, over } => rows::reduce(*fold, *over, call, &dy),
+        Op::TopK { k } => rows::top_k(*k as usize, call, made, &dy),
+        Op::Softmax => rows::softmax(call, y(made)?, &dy),
+        Op::LogSoftmax => rows::log_softmax(call, y(made)?, &dy),
+        Op::LogSumExp => rows::logsumexp(call, &dy),
+        Op::Norm => rows::norm(call, y(made)?, &dy),
+        Op::LayerNorm { eps } => rows::layer_norm(T::from_f32(eps.get()), call, y(made)?, &dy),
+        Op::ListFold(fold) => lists::fold(*fold, call, &dy),
+        Op::WeightedSum { softmax } => lists::weighted_sum(*softmax, call, &dy),
+        Op::Attend { scale } => lists::attend(T::from_f32(scale.get()), call, &dy),
+        Op::Lookup { sparse: _ } => {
+            let share = Share::Row { index: ops::row_of(call)?, dy };
+            use_of(call, 1, share)
+        }
+        Op::PickNegLogSoftmax => losses::pick_neg_log_softmax(call, &dy),
+        Op::CrossEntropy => losses::cross_entropy(call, dy[0]),
+        Op::KlDiv => losses::kl_div(call, dy[0]),
+        Op::Mse => losses::mse(call, dy[0]),
+        Op::Bce => losses::bce(call, dy[0]),
+        Op::Hinge { margin } => losses::hinge(T::from_f32(margin.get()), call, &dy),
+        Op::Dropout { rate, ordinal } => {
+            let dx = ops::mask(rate.get(), *ordinal, call, &dy)?;
+            Ok(vec![Partial::one(dx), Partial::None, Partial::None].into())
+        }
+        Op::ScaleGradient { by } => one(dy.iter().map(|dy| dy.mul(T::from_f32(by.get()))).collect()),
+    }
+}
+
+/// The first result, a float.
+fn y<T>(made: &[Datum<T>]) -> Checked<&[T]> {
+    match made.first() {
+        Some(Datum::Floats(elements)) => Ok(elements),
+        _ => malformed("a result is no float value"),
+    }
+}
+
+fn none<T>(call: &Call<'_, T>) -> Checked<Partials<T>> {
+    Ok(call.args.iter().map(|_| Partial::None).collect::<Vec<_>>().into())
+}
+
+/// An op whose only derivative leads to its parameter.
+fn use_of<T>(call: &Call<'_, T>, operands: usize, share: Share<T>) -> Checked<Partials<T>> {
+    let params = vec![ParamUse { param: call.params[0].id, share }];
+    Ok(Partials { operands: (0..operands).map(|_| Partial::None).collect(), params })
+}
+
+/// Each operand element gets the sum of the gradients of its copies.
+fn moved<T: Real>(op: &Op, call: &Call<'_, T>, grads: &[Option<Arc<[T]>>]) -> Checked<Partials<T>> {
+    let operands = if *op == Op::Pick { 1 } else { call.args.len() };
+    let elements = |place: usize| call.types[place].shape.elements();
+    let mut copies: Vec<Vec<Vec<T>>> = (0..operands).map(|place| vec![Vec::new(); elements(place)]).collect();
+    for (sources, dy) in movement::sources(op, call)?.iter().zip(grads) {
+        for (number, source) in sources.iter().enumerate() {
+            if let Some(dy) = dy {
+                copies[source.place][source.element].push(dy[number]);
+            }
+        }
+    }
+    let sum = |copies: Vec<T>| if let [only] = copies[..] { only } else { row::sum(&copies) };
+    let mut partials: Vec<Partial<T>> =
+        copies.into_iter().map(|operand| Partial::one(operand.into_iter().map(sum).collect())).collect();
+    partials.resize_with(call.args.len(), || Partial::None);
+    Ok(partials.into())
+}

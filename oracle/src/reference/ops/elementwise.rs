@@ -1,0 +1,188 @@
+//! Elementwise ops: constants, functions of one operand, arithmetic, comparisons, choices, casts.
+//!
+//! Integers: `add`, `sub`, `mul` wrap; `min`, `max` and comparisons are signed for `i32`.
+//!
+//! Casts: a float becomes an integer by truncation towards zero, saturating at the ends of the
+//! type, NaN giving 0; an integer becomes the nearest float, ties to even; `i32` and `u32` exchange
+//! bits; a number becomes `true` where it is not zero (NaN is not); a bool becomes 0 or 1. A cast
+//! to the operand's own type is the identity.
+
+use super::{at, floats};
+use crate::reference::datum::{Argument, Datum};
+use crate::reference::error::{Checked, malformed};
+use crate::reference::frame::Call;
+use autobatch_ir::graph::{Binary, Compare, Unary};
+use autobatch_ir::numeric::{Real, int};
+use autobatch_ir::types::{DType, Type};
+
+/// Every element has these bits.
+pub(super) fn fill<T: Real>(ty: Type, bits: u32) -> Checked<Vec<Datum<T>>> {
+    let elements = ty.shape.elements();
+    match ty.dtype {
+        DType::F32 => Ok(floats(vec![T::from_f32(f32::from_bits(bits)); elements])),
+        DType::I32 | DType::U32 | DType::Bool => Ok(vec![Datum::computed(vec![bits; elements])]),
+        DType::F16 | DType::BF16 => malformed("a constant is no storage format"),
+    }
+}
+
+/// A function of each element.
+pub(super) fn map<T: Real>(call: &Call<'_, T>, function: impl Fn(T) -> T) -> Checked<Vec<Datum<T>>> {
+    Ok(floats(call.floats(0)?.iter().map(|&x| function(x)).collect()))
+}
+
+/// An elementwise function without attributes.
+pub(super) fn unary<T: Real>(unary: Unary, x: T) -> T {
+    match unary {
+        Unary::Neg => x.neg(),
+        Unary::Abs => x.abs(),
+        Unary::Exp => x.exp(),
+        Unary::Log => x.log(),
+        Unary::Sqrt => x.sqrt(),
+        Unary::Rsqrt => x.rsqrt(),
+        Unary::Square => x.square(),
+        Unary::Recip => x.recip(),
+        Unary::Tanh => x.tanh(),
+        Unary::Sigmoid => x.sigmoid(),
+        Unary::Relu => x.relu(),
+        Unary::Gelu => x.gelu(),
+        Unary::Silu => x.silu(),
+        Unary::Softplus => x.softplus(),
+        Unary::Sin => x.sin(),
+        Unary::Cos => x.cos(),
+        Unary::Erf => x.erf(),
+        Unary::Sign => x.sign(),
+    }
+}
+
+/// Two operands met element by element.
+fn meet<N: Copy, R>(a: &[N], b: &[N], elements: usize, function: impl Fn(N, N) -> R) -> Vec<R> {
+    (0..elements).map(|i| function(at(a, i), at(b, i))).collect()
+}
+
+/// Arithmetic of two operands.
+pub(super) fn binary<T: Real>(binary: Binary, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
+    let elements = call.results[0].shape.elements();
+    match call.types[0].dtype {
+        DType::F32 => {
+            let function = match binary {
+                Binary::Add => T::add,
+                Binary::Sub => T::sub,
+                Binary::Mul => T::mul,
+                Binary::Div => T::div,
+                Binary::Pow => T::pow,
+                Binary::Min => T::min,
+                Binary::Max => T::max,
+            };
+            Ok(floats(meet(call.floats(0)?, call.floats(1)?, elements, function)))
+        }
+        dtype => {
+            let function = integer(binary, dtype)?;
+            let (a, b) = (&call.words(0)?.words, &call.words(1)?.words);
+            Ok(vec![Datum::computed(meet(a, b, elements, function))])
+        }
+    }
+}
+
+fn integer(binary: Binary, dtype: DType) -> Checked<fn(u32, u32) -> u32> {
+    let signed = dtype == DType::I32;
+    match binary {
+        Binary::Add => Ok(int::add),
+        Binary::Sub => Ok(int::sub),
+        Binary::Mul => Ok(int::mul),
+        Binary::Min if signed => Ok(|a, b| (a as i32).min(b as i32) as u32),
+        Binary::Max if signed => Ok(|a, b| (a as i32).max(b as i32) as u32),
+        Binary::Min => Ok(int::min),
+        Binary::Max => Ok(int::max),
+        Binary::Div | Binary::Pow => malformed("integers have no division and no power"),
+    }
+}
+
+/// Whether `min` or `max` took its second operand: the first wins ties, a NaN wins over all.
+pub(crate) fn takes_second<T: Real>(max: bool, a: T, b: T) -> bool {
+    let better = if max { b > a } else { b < a };
+    better || b.is_nan()
+}
+
+/// A comparison of two operands.
+pub(super) fn compare<T: Real>(compare: Compare, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
+    let elements = call.results[0].shape.elements();
+    let words = match call.types[0].dtype {
+        DType::F32 => {
+            let function = match compare {
+                Compare::Eq => Real::eq,
+                Compare::Ne => Real::ne,
+                Compare::Lt => Real::lt,
+                Compare::Le => Real::le,
+                Compare::Gt => Real::gt,
+                Compare::Ge => Real::ge,
+            };
+            let flag = |a, b| u32::from(function(a, b) != T::ZERO);
+            meet(call.floats(0)?, call.floats(1)?, elements, flag)
+        }
+        dtype => {
+            // Flipping the sign bit makes the order of signed numbers that of unsigned ones.
+            let sign = if dtype == DType::I32 { 1 << 31 } else { 0 };
+            let flag = |a: u32, b: u32| {
+                let (a, b) = (a ^ sign, b ^ sign);
+                u32::from(match compare {
+                    Compare::Eq => a == b,
+                    Compare::Ne => a != b,
+                    Compare::Lt => a < b,
+                    Compare::Le => a <= b,
+                    Compare::Gt => a > b,
+                    Compare::Ge => a >= b,
+                })
+            };
+            meet(&call.words(0)?.words, &call.words(1)?.words, elements, flag)
+        }
+    };
+    Ok(vec![Datum::computed(words)])
+}
+
+/// The first of two operands where a condition holds, the second elsewhere.
+pub(super) fn select<T: Real>(call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
+    let condition = &call.words(0)?.words;
+    let elements = call.results[0].shape.elements();
+    if call.types[1].dtype == DType::F32 {
+        let (a, b) = (call.floats(1)?, call.floats(2)?);
+        Ok(floats(choose(condition, a, b, elements)))
+    } else {
+        let (a, b) = (&call.words(1)?.words, &call.words(2)?.words);
+        Ok(vec![Datum::computed(choose(condition, a, b, elements))])
+    }
+}
+
+fn choose<N: Copy>(condition: &[u32], a: &[N], b: &[N], elements: usize) -> Vec<N> {
+    (0..elements).map(|i| if at(condition, i) != 0 { at(a, i) } else { at(b, i) }).collect()
+}
+
+/// Conversion to another element type.
+pub(super) fn cast<T: Real>(to: DType, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
+    let from = call.types[0].dtype;
+    if from == DType::F32 {
+        let function: fn(T) -> u32 = match to {
+            DType::F32 => return Ok(vec![Datum::Floats(call.floats(0)?.clone())]),
+            DType::I32 => |x| (x.to_f64() as i32) as u32,
+            DType::U32 => |x| x.to_f64() as u32,
+            DType::Bool => |x| u32::from(x != T::ZERO),
+            DType::F16 | DType::BF16 => return malformed("values have no storage format"),
+        };
+        let words: Vec<u32> = call.floats(0)?.iter().map(|&x| function(x)).collect();
+        return Ok(vec![Datum::computed(words)]);
+    }
+    let words = &call.words(0)?.words;
+    match to {
+        DType::F32 if from == DType::I32 => {
+            Ok(floats(words.iter().map(|&word| T::from_f64(f64::from(word as i32))).collect()))
+        }
+        DType::F32 => Ok(floats(words.iter().map(|&word| T::from_f64(f64::from(word))).collect())),
+        DType::Bool => {
+            Ok(vec![Datum::computed(words.iter().map(|&w| u32::from(w != 0)).collect::<Vec<_>>())])
+        }
+        DType::I32 | DType::U32 => match &call.args[0] {
+            Argument::One(Datum::Words(words)) => Ok(vec![Datum::computed(words.words.clone())]),
+            _ => malformed("a list is no value"),
+        },
+        DType::F16 | DType::BF16 => malformed("values have no storage format"),
+    }
+}

@@ -1,0 +1,75 @@
+//! Ops that read indices and noise keys.
+
+use super::floats;
+use crate::reference::Noise;
+use crate::reference::datum::{Datum, Words};
+use crate::reference::error::{Checked, RunFault, malformed};
+use crate::reference::frame::Call;
+use autobatch_ir::hash::noise_key;
+use autobatch_ir::numeric::Real;
+use autobatch_ir::numeric::noise::{self, Stream};
+
+/// An index as a place among `bound`: a bound one must be one, a computed one is clamped.
+fn place_of(words: &Words, element: usize, bound: usize) -> Checked<usize> {
+    let Some(&index) = words.words.get(element) else { return malformed("an index is missing") };
+    if index as usize >= bound && words.is_bound() {
+        return Err(RunFault::Index { index, bound });
+    }
+    Ok((index as usize).min(bound - 1))
+}
+
+/// The row of the table that a lookup takes.
+pub(crate) fn row_of<T: Real>(call: &Call<'_, T>) -> Checked<usize> {
+    place_of(call.words(0)?, 0, call.params[0].ty.shape.rows())
+}
+
+/// The label of a row of scores.
+pub(crate) fn label<T: Real>(call: &Call<'_, T>, row: usize) -> Checked<usize> {
+    place_of(call.words(1)?, row, call.width(0))
+}
+
+/// A row of a table.
+pub(super) fn lookup<T: Real>(call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
+    let width = call.params[0].ty.shape.width();
+    Ok(vec![Datum::floats(&call.params[0].values[row_of(call)? * width..][..width])])
+}
+
+/// 1 at an index, or at the last place, and 0 elsewhere.
+pub(super) fn one_hot<T: Real>(width: usize, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
+    let Some(&index) = call.words(0)?.words.first() else { return malformed("an index is missing") };
+    let hot = (index as usize).min(width - 1);
+    Ok(floats((0..width).map(|place| if place == hot { T::ONE } else { T::ZERO }).collect()))
+}
+
+/// The noise key derived from the operands `low` and `low + 1`.
+fn forked<T: Real>(call: &Call<'_, T>, low: usize, ordinal: u32) -> Checked<[u32; 2]> {
+    match (&*call.words(low)?.words, &*call.words(low + 1)?.words) {
+        (&[low], &[high]) => Ok(noise_key([low, high], ordinal)),
+        _ => malformed("a noise key is two words"),
+    }
+}
+
+/// A noise key derived from another.
+pub(super) fn fork_noise<T: Real>(ordinal: u32, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
+    Ok(forked(call, 0, ordinal)?.map(|word| Datum::computed(vec![word])).into())
+}
+
+/// `elements` with the mask and the scale of a dropout, which serves its derivative too; the
+/// identity in evaluation.
+pub(crate) fn mask<T: Real>(rate: f32, ordinal: u32, call: &Call<'_, T>, elements: &[T]) -> Checked<Vec<T>> {
+    match call.noise {
+        Noise::Off => Ok(elements.to_vec()),
+        Noise::On { seed, step } => {
+            let [low, high] = forked(call, 1, ordinal)?;
+            let stream = Stream::new(seed, step, u64::from(high) << 32 | u64::from(low));
+            let mut result = vec![T::ZERO; elements.len()];
+            noise::dropout(elements, rate, stream, &mut result);
+            Ok(result)
+        }
+    }
+}
+
+/// Dropout of all elements as one row.
+pub(super) fn dropout<T: Real>(rate: f32, ordinal: u32, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
+    Ok(floats(mask(rate, ordinal, call, call.floats(0)?)?))
+}

@@ -1,0 +1,52 @@
+//! Folds over lists, from the first value to the last.
+
+use super::floats;
+use crate::reference::datum::Datum;
+use crate::reference::error::{Checked, RunFault};
+use crate::reference::frame::Call;
+use autobatch_ir::graph::ListFold;
+use autobatch_ir::numeric::{Real, list, row};
+
+/// A fold of the values of a list, element by element; zeros where the list is empty.
+pub(super) fn fold<T: Real>(fold: ListFold, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
+    let mut result = vec![T::ZERO; call.results[0].shape.elements()];
+    match fold {
+        ListFold::Sum => list::sum(&call.rows(0)?, &mut result),
+        ListFold::Mean => list::mean(&call.rows(0)?, &mut result),
+        ListFold::Max => list::max(&call.rows(0)?, &mut result),
+    }
+    Ok(floats(result))
+}
+
+/// Lists taken side by side are equally long.
+fn check_lengths<T: Real>(a: &[&[T]], b: &[&[T]]) -> Checked<()> {
+    let (expected, found) = (a.len(), b.len());
+    if expected == found { Ok(()) } else { Err(RunFault::Lengths { expected, found }) }
+}
+
+/// `sum of score_i * value_i`, with the scores as they are or made a softmax first.
+pub(super) fn weighted_sum<T: Real>(softmax: bool, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
+    let (scores, values) = (call.rows(0)?, call.rows(1)?);
+    check_lengths(&scores, &values)?;
+    let mut result = vec![T::ZERO; call.results[0].shape.elements()];
+    if softmax {
+        list::softmax_weighted_sum(&scores, &values, &mut result);
+    } else {
+        list::weighted_sum(&scores, &values, &mut result);
+    }
+    Ok(floats(result))
+}
+
+/// Attention of a query over keys and values.
+pub(super) fn attend<T: Real>(scale: T, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
+    let (keys, values) = (call.rows(1)?, call.rows(2)?);
+    check_lengths(&keys, &values)?;
+    let mut result = vec![T::ZERO; call.results[0].shape.elements()];
+    list::attend(call.floats(0)?, &keys, &values, scale, &mut result);
+    Ok(floats(result))
+}
+
+/// The scores of `attend` before their softmax, which its derivative needs again.
+pub(crate) fn attention_scores<T: Real>(query: &[T], keys: &[&[T]], scale: T) -> Vec<T> {
+    keys.iter().map(|key| row::dot(query, key).mul(scale)).collect()
+}

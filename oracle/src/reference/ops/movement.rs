@@ -1,0 +1,160 @@
+//! Ops that move elements: each result element is one operand element.
+//!
+//! One function, [`sources`], says which; the forward copies along it, the reverse adds back
+//! along it. So an op that moves is written once.
+
+use crate::reference::datum::{Datum, Words};
+use crate::reference::error::{Checked, malformed};
+use crate::reference::frame::Call;
+use autobatch_ir::graph::Op;
+use autobatch_ir::numeric::Real;
+use autobatch_ir::types::{DType, Shape, Type};
+use std::sync::Arc;
+
+/// Where a result element comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    /// The operand.
+    pub(crate) place: usize,
+    /// The element of that operand.
+    pub(crate) element: usize,
+}
+
+/// The results of an op that moves elements.
+pub(super) fn evaluate<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
+    let sources = sources(op, call)?;
+    let operands = if *op == Op::Pick { 1 } else { call.args.len() };
+    if call.types[0].dtype == DType::F32 {
+        let from = (0..operands).map(|place| call.floats(place)).collect::<Checked<Vec<_>>>()?;
+        Ok(sources.iter().map(|result| Datum::floats(copy(result, |s| from[s.place][s.element]))).collect())
+    } else {
+        let from = (0..operands).map(|place| call.words(place)).collect::<Checked<Vec<_>>>()?;
+        let word = |s: Source| from[s.place].words[s.element];
+        let bound = |s: Source| from[s.place].bound.get(s.element).copied().flatten();
+        let keeps = names(op) && from.iter().any(|words| !words.bound.is_empty());
+        let result = |sources: &Vec<Source>| {
+            let bound = if keeps { copy(sources, bound).into() } else { Arc::default() };
+            Datum::Words(Words { words: copy(sources, word).into(), bound })
+        };
+        Ok(sources.iter().map(result).collect())
+    }
+}
+
+/// Whether an op names ranges of elements and moves none, so that bound words are what they were bound as.
+fn names(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Reshape(_)
+            | Op::Stack
+            | Op::Concat { axis: 0 }
+            | Op::Slice { axis: 0, .. }
+            | Op::Split { axis: 0, .. }
+    )
+}
+
+fn copy<N>(sources: &[Source], element: impl Fn(Source) -> N) -> Vec<N> {
+    sources.iter().map(|&source| element(source)).collect()
+}
+
+/// For every result, where its elements come from.
+pub(crate) fn sources<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Vec<Source>>> {
+    let from = call.types[0].shape;
+    let elements = call.results[0].shape.elements();
+    let first = |element: usize| Source { place: 0, element };
+    let one = match op {
+        Op::Reshape(_) => (0..elements).map(first).collect(),
+        Op::Broadcast(shape) => broadcast(from, *shape).into_iter().map(first).collect(),
+        Op::Transpose(permutation) => {
+            let strides = strides(from);
+            let axes = permutation.0.iter().take(from.rank());
+            let moved: Vec<usize> = axes.map(|&axis| strides[axis as usize]).collect();
+            walk(call.results[0].shape, &moved).into_iter().map(first).collect()
+        }
+        Op::Pick => {
+            let rows = from.dims().first().map_or(1, |&rows| rows as usize);
+            let Some(&index) = call.words(1)?.words.first() else { return malformed("an index is missing") };
+            let start = (index as usize).min(rows - 1) * elements;
+            (start..start + elements).map(first).collect()
+        }
+        Op::Slice { axis, start, len } => {
+            let (outer, extent, inner) = cut(call.types[0], *axis)?;
+            block(outer, extent * inner, *start as usize * inner, *len as usize * inner)
+                .into_iter()
+                .map(first)
+                .collect()
+        }
+        Op::Split { axis, parts } => {
+            let (outer, extent, inner) = cut(call.types[0], *axis)?;
+            let part = extent / *parts as usize * inner;
+            let cut = |number| block(outer, extent * inner, number * part, part);
+            let parts = (0..*parts as usize).map(|number| cut(number).into_iter().map(first).collect());
+            return Ok(parts.collect());
+        }
+        Op::Concat { axis } => concat(call, *axis)?,
+        Op::Stack => (0..call.args.len())
+            .flat_map(|place| (0..from.elements()).map(move |element| Source { place, element }))
+            .collect(),
+        _ => return malformed(format!("{} does not move elements", op.spelling())),
+    };
+    Ok(vec![one])
+}
+
+/// Along an axis: how many blocks lie outside, its extent, and how many elements lie inside.
+fn cut(ty: Type, axis: u8) -> Checked<(usize, usize, usize)> {
+    let dims = ty.shape.dims();
+    let axis = axis as usize;
+    let Some(&extent) = dims.get(axis) else { return malformed(format!("{ty} has no axis {axis}")) };
+    let size = |dims: &[u32]| dims.iter().map(|&extent| extent as usize).product::<usize>();
+    Ok((size(&dims[..axis]), extent as usize, size(&dims[axis + 1..])))
+}
+
+/// The elements `start..start + len` of each of `outer` blocks of `size` elements.
+fn block(outer: usize, size: usize, start: usize, len: usize) -> Vec<usize> {
+    (0..outer).flat_map(|block| (0..len).map(move |i| block * size + start + i)).collect()
+}
+
+fn concat<T>(call: &Call<'_, T>, axis: u8) -> Checked<Vec<Source>> {
+    let cuts = call.types.iter().map(|&ty| cut(ty, axis)).collect::<Checked<Vec<_>>>()?;
+    let outer = cuts.first().map_or(0, |cut| cut.0);
+    let mut sources = Vec::new();
+    for block in 0..outer {
+        for (place, &(_, extent, inner)) in cuts.iter().enumerate() {
+            let size = extent * inner;
+            sources.extend((0..size).map(|i| Source { place, element: block * size + i }));
+        }
+    }
+    Ok(sources)
+}
+
+fn strides(shape: Shape) -> [usize; Shape::MAX_RANK] {
+    let mut strides = [0; Shape::MAX_RANK];
+    let mut stride = 1;
+    for (axis, &extent) in shape.dims().iter().enumerate().rev() {
+        strides[axis] = stride;
+        stride *= extent as usize;
+    }
+    strides
+}
+
+/// The operand element of each result element of a broadcast: repeated axes have stride 0.
+fn broadcast(from: Shape, to: Shape) -> Vec<usize> {
+    let new_axes = to.rank().saturating_sub(from.rank());
+    let own = strides(from);
+    let stride = |axis: usize| match axis.checked_sub(new_axes) {
+        Some(axis) if from.dims()[axis] > 1 => own[axis],
+        _ => 0,
+    };
+    walk(to, &(0..to.rank()).map(stride).collect::<Vec<_>>())
+}
+
+/// The positions met when a shape is walked in row-major order with these strides.
+fn walk(shape: Shape, strides: &[usize]) -> Vec<usize> {
+    let mut positions = vec![0];
+    for (&extent, &stride) in shape.dims().iter().zip(strides) {
+        positions = positions
+            .iter()
+            .flat_map(|&position| (0..extent as usize).map(move |i| position + i * stride))
+            .collect();
+    }
+    positions
+}

@@ -1,0 +1,170 @@
+//! What cannot be evaluated gives a typed error at the user's line.
+
+use super::{emit, no_params};
+use autobatch_ir::{GraphData, INDEX, Init, ModuleBuilder, ValueId, Weights, f32, list};
+use autobatch_oracle::reference::{Evaluation, Noise, RunError, RunFault, forward};
+
+fn error(graph: &GraphData, weights: &Weights) -> RunError {
+    match forward::<f32>(graph, weights, Noise::Off) {
+        Err(error) => error,
+        Ok(_) => panic!("the graph was evaluated"),
+    }
+}
+
+#[test]
+fn a_bound_index_beyond_the_table_is_refused_at_the_line_of_the_lookup() {
+    let mut m = ModuleBuilder::new("table");
+    let table = m.table("table", [4, 2], Init::Uniform(1.0));
+    let inner = m.cell("inner", [INDEX], |_, [word]| [table.row(word)]);
+    let outer = m.cell("outer", [INDEX], |g, [word]| g.call(inner, word));
+    let module = m.build().unwrap();
+    let weights = Weights::init(&module, 0);
+    let direct = emit(&module, |g| {
+        let _ = table.look(g, 4);
+    });
+    let input = emit(&module, |g| {
+        let _ = table.row(g.index(4));
+    });
+    let through_cells = emit(&module, |g| {
+        let _ = [g.call(outer, 0), g.call(outer, 4)];
+    });
+    for (graph, node) in [(direct, 0), (input, 1), (through_cells, 1)] {
+        let error = error(&graph, &weights);
+        assert_eq!(error.fault, RunFault::Index { index: 4, bound: 4 });
+        let place = error.place.as_ref().unwrap();
+        assert_eq!((place.node.index(), place.op.as_str()), (node, "lookup"));
+        assert!(place.site.file.ends_with("errors.rs"));
+        assert!(error.to_string().contains("expected an index below 4, found 4"), "{error}");
+    }
+}
+
+#[test]
+fn a_computed_index_is_clamped_to_the_last_row() {
+    let mut m = ModuleBuilder::new("table");
+    let table = m.table("table", [3, 1], Init::Values([5.0, 6.0, 7.0].into()));
+    let module = m.build().unwrap();
+    let graph = emit(&module, |g| {
+        let _ = table.row(g.index(9) + g.index(1));
+    });
+    let run = forward::<f32>(&graph, &Weights::init(&module, 0), Noise::Off).unwrap();
+    assert_eq!(run.floats(ValueId::new(3)), Some(&[7.0][..]));
+}
+
+#[test]
+fn a_bound_label_beyond_the_scores_is_refused() {
+    let graph = emit(&no_params(), |g| {
+        let _ = g.input(&[1.0, 2.0]).cross_entropy(2);
+    });
+    assert_eq!(error(&graph, &Weights::init(&graph.module, 0)).fault, RunFault::Index { index: 2, bound: 2 });
+}
+
+#[test]
+fn missing_bindings_are_named() {
+    let mut graph = emit(&no_params(), |g| {
+        let _ = (g.input(&[1.0, 2.0]), g.index(3));
+    });
+    let weights = Weights::init(&graph.module, 0);
+    graph.bindings.words.clear();
+    let missing = |pool, expected, found| RunFault::Binding { pool, expected, found };
+    assert_eq!(error(&graph, &weights).fault, missing("words", 1, 0));
+    graph.bindings.floats.pop();
+    assert_eq!(error(&graph, &weights).fault, missing("floats", 2, 1));
+}
+
+#[test]
+fn weights_of_another_module_are_refused() {
+    let weights = |name: &str| {
+        let mut m = ModuleBuilder::new("m");
+        let _ = m.param(name, [2], Init::ZEROS);
+        let module = m.build().unwrap();
+        (Weights::init(&module, 0), emit(&module, |_| ()))
+    };
+    let fault = error(&weights("a").1, &weights("b").0).fault;
+    assert_eq!(fault, RunFault::Weights { expected: "@a: f32[2]".into(), found: "@b: f32[2]".into() });
+}
+
+#[test]
+fn lists_of_different_lengths_are_refused_inside_a_cell() {
+    let mut m = ModuleBuilder::new("lists");
+    let pair = m.cell("pair", [list(f32([1])), list(f32([1]))], |g, [a, b]| [g.weighted_sum(a, b)]);
+    let module = m.build().unwrap();
+    let graph = emit(&module, |g| {
+        let x = g.input(&[1.0]);
+        let _ = g.call(pair, [g.list([x]), g.list([x, x])]);
+    });
+    let error = error(&graph, &Weights::init(&module, 0));
+    assert_eq!(error.fault, RunFault::Lengths { expected: 1, found: 2 });
+    assert_eq!(error.place.unwrap().op, "wsum");
+}
+
+#[test]
+fn cells_that_double_each_other_are_refused_before_they_run() {
+    let mut m = ModuleBuilder::new("bomb");
+    let mut cell = m.cell("c0", [f32([8])], |_, [x]| [x.tanh()]);
+    for level in 1..60 {
+        cell = m.cell(&format!("c{level}"), [f32([8])], |g, [x]| {
+            let [x] = g.call(cell, x);
+            g.call(cell, x)
+        });
+    }
+    let module = m.build().unwrap();
+    let graph = emit(&module, |g| {
+        let _ = g.call(cell, g.zeros([8]));
+    });
+    assert!(matches!(error(&graph, &Weights::init(&module, 0)).fault, RunFault::TooLarge { .. }));
+}
+
+#[test]
+fn cells_nested_too_deeply_are_refused_before_they_run() {
+    let mut m = ModuleBuilder::new("deep");
+    let mut cell = m.cell("c0", [f32([1])], |_, [x]| [x.tanh()]);
+    for level in 1..1000 {
+        cell = m.cell(&format!("c{level}"), [f32([1])], |g, [x]| g.call(cell, x));
+    }
+    let module = m.build().unwrap();
+    let graph = emit(&module, |g| {
+        let _ = g.call(cell, g.zeros([1]));
+    });
+    assert!(matches!(error(&graph, &Weights::init(&module, 0)).fault, RunFault::TooDeep { depth: 1000, .. }));
+}
+
+#[test]
+fn the_deepest_nesting_that_is_accepted_runs_on_a_small_stack() {
+    let mut m = ModuleBuilder::new("deep");
+    let mut cell = m.cell("c0", [f32([1])], |_, [x]| [x.tanh()]);
+    for level in 1..200 {
+        cell = m.cell(&format!("c{level}"), [f32([1])], |g, [x]| g.call(cell, x));
+    }
+    let module = m.build().unwrap();
+    let graph = emit(&module, |g| g.loss("loss", g.call(cell, g.input(&[0.0]))[0].sum()));
+    let weights = Weights::init(&module, 0);
+    let evaluation = Evaluation::<f32>::new(&graph, &weights, Noise::Off).unwrap();
+    let gradients = evaluation.reverse(&evaluation.forward().unwrap(), &super::losses(&graph)).unwrap();
+    assert_eq!(gradients.value(ValueId::new(0)), Some(&[1.0][..]));
+}
+
+#[test]
+fn only_float_values_are_differentiated() {
+    let graph = emit(&no_params(), |g| {
+        let _ = g.index(3);
+    });
+    let weights = Weights::init(&graph.module, 0);
+    let evaluation = Evaluation::<f32>::new(&graph, &weights, Noise::Off).unwrap();
+    let run = evaluation.forward().unwrap();
+    for (id, found) in [(0, "%0: u32"), (1, "%1, which is not there")] {
+        let fault = evaluation.reverse(&run, &[(ValueId::new(id), 1.0)]).unwrap_err().fault;
+        assert_eq!(fault, RunFault::Loss { found: found.to_owned() });
+    }
+}
+
+#[test]
+fn a_graph_that_lies_about_its_ops_is_refused_without_a_panic() {
+    let mut graph = emit(&no_params(), |g| {
+        let _ = g.input(&[1.0, 2.0]).tanh();
+    });
+    let weights = Weights::init(&graph.module, 0);
+    let mut signature = graph.sigs.items()[1].clone();
+    signature.operands = Box::new([]);
+    let _ = graph.sigs.intern(signature, &graph.types);
+    assert!(matches!(error(&graph, &weights).fault, RunFault::Malformed(_)));
+}

@@ -1,0 +1,159 @@
+//! Folds over lists on a tile, and what they hand back, lane by lane.
+//!
+//! A sum of a list that comes through a port is most of what steps in reverse read: the
+//! contributions to a gradient. It has a loop of its own, without a list in between.
+
+use super::program::Home;
+use super::ready::recycled;
+use super::tile::{Space, Tile};
+use crate::kernels::add_row_unchecked;
+use crate::kernels::list_gradients::{FoldGradient, run as run_gradient};
+use crate::kernels::lists::run as run_fold;
+use autobatch_ir::graph::{ListFold, Op};
+use autobatch_ir::plan::{ListSource, Operand, Stage, View};
+use autobatch_ir::types::Type;
+use std::ptr::NonNull;
+use std::slice::{from_raw_parts, from_raw_parts_mut};
+
+// Every unsafe function of this type needs what `StepContext::execute` needs.
+#[allow(clippy::missing_safety_doc, reason = "said once, above")]
+impl Tile<'_> {
+    pub(super) unsafe fn seg(
+        &self,
+        op: Op,
+        query: Option<View>,
+        lists: &[ListSource],
+        elements: &[Type],
+        dst: View,
+        space: &mut Space,
+    ) {
+        if let (Op::ListFold(ListFold::Sum), [ListSource::Port(port)]) = (op, lists) {
+            // SAFETY: as for this function.
+            return unsafe { self.sum(*port as usize, dst) };
+        }
+        let to = self.strip(dst);
+        let query = query.map(|view| (self.strip(view), view.width as usize));
+        let mut items = std::mem::take(&mut space.lists).map(recycled::<_, &[f32]>);
+        for row in 0..self.lanes.len() {
+            for ((list, element), items) in lists.iter().zip(elements).zip(&mut items) {
+                items.clear();
+                // SAFETY: as for this function.
+                unsafe { self.list_items(list, row, element.shape.elements(), items) };
+            }
+            // SAFETY: as for this function; the result of a lane is its own.
+            unsafe {
+                let query = query.map_or(&[][..], |(strip, width)| {
+                    from_raw_parts(strip.base.add(row * strip.stride), width)
+                });
+                let base = to.base.wrapping_add(row * to.stride);
+                let out = from_raw_parts_mut(base, dst.width as usize);
+                run_fold(self.step.isa, op, query, [&items[0], &items[1]], out, &mut space.weights);
+            }
+        }
+        space.lists = items.map(recycled);
+    }
+
+    /// The sums of lists that come through a port: the first value, then the others added to it.
+    unsafe fn sum(&self, port: usize, dst: View) {
+        let step = self.step;
+        let Operand::Segments { field, offsets, items } = step.operands[port] else {
+            unreachable!("list ports take segments (plan rule on operand kinds)")
+        };
+        let to = self.strip(dst);
+        let width = dst.width as usize;
+        let offsets = &step.tables[offsets as usize + self.lanes.start..][..=self.lanes.len()];
+        for (row, ends) in offsets.windows(2).enumerate() {
+            let numbers = &step.tables[(items + ends[0]) as usize..(items + ends[1]) as usize];
+            let out = to.base.wrapping_add(row * to.stride);
+            // SAFETY: as for this function; the result of a lane is its own, and no operand of its step.
+            unsafe {
+                let Some((&first, rest)) = numbers.split_first() else {
+                    out.write_bytes(0, width);
+                    continue;
+                };
+                out.copy_from_nonoverlapping(self.field_row(field.index(), first as usize), width);
+                for &number in rest {
+                    add_row_unchecked(step.isa, self.field_row(field.index(), number as usize), out, width);
+                }
+            }
+        }
+    }
+
+    pub(super) unsafe fn fold_gradient(&self, stage: &Stage, space: &mut Space) {
+        let Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } = stage else { return };
+        let strip = |view: &View| self.strip(*view);
+        let (query, dy_strip, query_to) =
+            (query.as_ref().map(strip), strip(dy), query_dst.as_ref().map(strip));
+        let mut items = std::mem::take(&mut space.lists).map(recycled::<_, &[f32]>);
+        for row in 0..self.lanes.len() {
+            for ((&list, element), items) in lists.iter().zip(elements).zip(&mut items) {
+                items.clear();
+                // SAFETY: as for this function.
+                unsafe { self.list_items(&ListSource::Port(list), row, element.shape.elements(), items) };
+            }
+            let (width, query_width) = (dy.width as usize, elements[0].shape.elements());
+            // SAFETY: as for this function: rows are read by nobody else, and results are the lane's own.
+            unsafe {
+                let dy = from_raw_parts(dy_strip.base.add(row * dy_strip.stride), width);
+                let query = query
+                    .map_or(&[][..], |strip| from_raw_parts(strip.base.add(row * strip.stride), query_width));
+                let query_out = query_to.map_or(&mut [][..], |strip| {
+                    from_raw_parts_mut(strip.base.add(row * strip.stride), query_width)
+                });
+                let edges = |list: usize| {
+                    let (Some(dst), Some(element)) = (dsts.get(list), elements.get(list)) else {
+                        return &mut [][..];
+                    };
+                    let floats = items[list].len() * element.shape.elements();
+                    let (base, floats) = self.edge_rows(*dst, row, floats);
+                    from_raw_parts_mut(base, floats)
+                };
+                let outs = [edges(0), edges(1)];
+                let fold = FoldGradient { op: *op, query, lists: [&items[0], &items[1]], dy };
+                run_gradient(self.step.isa, fold, query_out, outs, &mut space.fold);
+            }
+            items.iter_mut().for_each(Vec::clear);
+        }
+        space.lists = items.map(recycled);
+    }
+
+    /// Where a lane's edges go, and how many floats they are: none where they are not wanted.
+    fn edge_rows(&self, reg: Option<u32>, row: usize, floats: usize) -> (*mut f32, usize) {
+        let nowhere = (NonNull::dangling().as_ptr(), 0);
+        let Some(reg) = reg else { return nowhere };
+        match self.step.program.registers[reg as usize].home {
+            Home::Edges(result) if result != u32::MAX && floats > 0 => {
+                (self.result_row(result as usize, self.lanes.start + row), floats)
+            }
+            _ => nowhere,
+        }
+    }
+
+    unsafe fn list_items<'t>(
+        &'t self,
+        list: &ListSource,
+        row: usize,
+        width: usize,
+        items: &mut Vec<&'t [f32]>,
+    ) {
+        match list {
+            ListSource::Port(port) => {
+                let Operand::Segments { field, offsets, items: at } = self.step.operands[*port as usize]
+                else {
+                    unreachable!("list ports take segments (plan rule on operand kinds)")
+                };
+                let offsets = &self.step.tables[offsets as usize + self.lanes.start + row..];
+                for &number in &self.step.tables[(at + offsets[0]) as usize..(at + offsets[1]) as usize] {
+                    let base = self.field_row(field.index(), number as usize);
+                    // SAFETY: as for this function.
+                    items.push(unsafe { from_raw_parts(base, width) });
+                }
+            }
+            ListSource::Views(views) => items.extend(views.iter().map(|&view| {
+                let strip = self.strip(view);
+                // SAFETY: as for this function.
+                unsafe { from_raw_parts(strip.base.add(row * strip.stride), width) }
+            })),
+        }
+    }
+}

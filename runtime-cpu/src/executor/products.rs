@@ -1,0 +1,124 @@
+//! Products on a tile: rows of operands times packed weights, and the products of two values of a lane.
+//!
+//! Both are the chain that the language defines; operand rows are read where they are, and results go
+//! to their homes.
+
+use super::program::{Home, MOST_PARTS};
+use super::tile::{Strip, Tile};
+use crate::kernels::{Matrix, Part, Product, RowNumbers, Rows, RowsMut, Scratch, Start, multiply_unchecked};
+use autobatch_ir::plan::{Operand, Part as KernelPart, ProdInit, View};
+use autobatch_ir::types::Type;
+
+// Every unsafe function of this type needs what `StepContext::execute` needs.
+#[allow(clippy::missing_safety_doc, reason = "said once, above")]
+impl Tile<'_> {
+    pub(super) unsafe fn prod(
+        &self,
+        dst: View,
+        rows: usize,
+        init: ProdInit,
+        chains: &[(usize, Vec<KernelPart>)],
+        scratch: &mut Scratch,
+    ) {
+        let out = self.strip(dst);
+        let width = dst.width as usize / rows;
+        // The bias begins where the parts begin, all at one column (plan rule on products).
+        let first_column = chains[0].1[0].col as usize;
+        for (number, (weight, parts)) in chains.iter().enumerate() {
+            let weights = &*self.step.weights[*weight];
+            for row_of_value in 0..if rows == 1 { 1 } else { self.lanes.len() } {
+                // A vector value: all lanes at once. A matrix value: its rows, lane by lane.
+                let lanes = if rows == 1 { self.lanes.clone() } else { 0..rows };
+                let mut slots = [Part { rows: Rows::shared(&[]), k: 0 }; MOST_PARTS];
+                for (slot, part) in slots.iter_mut().zip(parts) {
+                    slot.k = part.source.width as usize / rows;
+                    // SAFETY: as for this function.
+                    slot.rows = unsafe { self.part_rows(part.source, rows, slot.k, row_of_value) };
+                }
+                let start = match (number, init) {
+                    (0, ProdInit::Zero) => Start::Zero,
+                    (0, ProdInit::Bias(port)) => {
+                        Start::Bias(&self.step.params[port as usize][first_column..][..width])
+                    }
+                    (0, ProdInit::View(view)) => {
+                        // SAFETY: as for this function.
+                        Start::Rows(unsafe { self.part_rows(view, rows, width, row_of_value) })
+                    }
+                    _ => Start::Output,
+                };
+                let first_k = chains[number].1[0].row as usize;
+                let product =
+                    Product { weights, first_k, columns: 0..width, parts: &slots[..parts.len()], start };
+                let (base, stride) = if rows == 1 {
+                    (out.base, out.stride)
+                } else {
+                    (out.base.wrapping_add(row_of_value * out.stride), width)
+                };
+                // SAFETY: as for this function: operand rows exist, results are this tile's alone and no
+                // operand of the stage (a register is written once, before it is read).
+                unsafe { product.run_unchecked(lanes, RowsMut::from_raw(base, usize::MAX, stride), scratch) };
+            }
+        }
+    }
+
+    /// The rows of one part of a product, numbered by the lanes that the product will ask for.
+    unsafe fn part_rows(&self, view: View, rows: usize, k: usize, lane: usize) -> Rows<'_> {
+        if rows == 1
+            && let Home::Port(port) = self.step.program.registers[view.reg as usize].home
+            && let Some((base, stride, at)) = self.gathered(self.step.operands[port as usize])
+        {
+            let base = base.wrapping_add(view.start as usize);
+            let table = &self.step.tables[at as usize..];
+            // SAFETY: as for this function.
+            return unsafe { Rows::from_raw(base, usize::MAX, stride, RowNumbers::Table(table)) };
+        }
+        let strip = self.strip(view);
+        let (base, stride, first) = if rows == 1 {
+            (strip.base, strip.stride, 0usize.wrapping_sub(self.lanes.start))
+        } else {
+            (strip.base.wrapping_add(lane * strip.stride), k, 0)
+        };
+        // SAFETY: as for this function; lane `l` of the step is row `l - lanes.start` of the strip.
+        unsafe { Rows::from_raw(base, usize::MAX, stride, RowNumbers::Stepped { first, step: 1 }) }
+    }
+
+    /// Where the rows of an operand begin that come through a table, how far they are apart, and where the table begins.
+    fn gathered(&self, operand: Operand) -> Option<(*const f32, usize, u32)> {
+        match operand {
+            Operand::Table { field, at } => {
+                let field = self.step.fields[field.index()];
+                Some((field.base.cast_const(), field.width, at))
+            }
+            Operand::FloatTable { at } => Some((self.step.floats.as_ptr(), 1, at)),
+            _ => None,
+        }
+    }
+
+    /// The product of two values of each lane. Where all lanes share the right one and the others lie
+    /// side by side, it is one product of all their rows.
+    pub(super) unsafe fn multiply(&self, (a, a_ty): (View, Type), b: View, dst: View, scratch: &mut Scratch) {
+        let k = a_ty.shape.width();
+        let rows = a.width as usize / k;
+        let columns = dst.width as usize / rows;
+        let (from, right, to) = (self.strip(a), self.strip(b), self.strip(dst));
+        let dense = |strip: Strip, view: View| strip.stride == view.width as usize;
+        let (lanes, rows) = match right.stride == 0 && dense(from, a) && dense(to, dst) {
+            true => (1, rows * self.lanes.len()),
+            false => (self.lanes.len(), rows),
+        };
+        for lane in 0..lanes {
+            // SAFETY: as for this function: the values of a lane are as wide as their types say, and the
+            // result, which overlaps neither, is the lane's own.
+            unsafe {
+                let value = |strip: Strip, floats: usize| {
+                    std::slice::from_raw_parts(strip.base.wrapping_add(lane * strip.stride), floats)
+                };
+                let left = Matrix::new(value(from, rows * k), k, rows, k);
+                let right = Matrix::new(value(right, k * columns), columns, k, columns);
+                let base = to.base.wrapping_add(lane * to.stride);
+                let out = RowsMut::from_raw(base, rows * columns, columns);
+                multiply_unchecked(self.step.isa, left, right, out, false, scratch);
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The watch: which step, lane and node first made NaN or an infinity of finite numbers.
+//!
+//! After each step its float results are looked at. A result that is not finite is a finding only
+//! where all that the lane read was finite: its operands, the step's parameters and the kernel's
+//! constants. So a mask of `-inf` passes, and a fault is named where it arises and not where it
+//! shows. What is not finite only between two instructions of one kernel is not seen. Sums of
+//! gradients over a whole plan are not watched.
+
+use super::RunError;
+use super::tile::ExecutionContext;
+use autobatch_ir::plan::{FieldId, Kernel, Operand, Place, RegKind, Source, Stage};
+use autobatch_ir::types::DType;
+
+/// Looks at what a step wrote.
+pub(super) fn check(context: &ExecutionContext<'_>, number: usize) -> Result<(), RunError> {
+    let plan = context.plan;
+    let step = &plan.steps[number];
+    for (result, place) in plan.places(step).iter().enumerate() {
+        for lane in 0..step.rows as usize {
+            let row = match *place {
+                Place::Rows { start, .. } => start as usize + lane,
+                Place::Table { at, .. } => plan.tables[at as usize + lane] as usize,
+                // Gradients of the values of a list: rows of their own, which later steps read.
+                Place::Edges { .. } => continue,
+            };
+            let Some(element) = strange(context, place.field(), row) else { continue };
+            if reads_finite(context, number, lane) {
+                return Err(RunError::NotFinite {
+                    step: number,
+                    kernel: plan.kernel(step).name.clone(),
+                    lane,
+                    node: plan.lanes(step).get(lane).copied(),
+                    result,
+                    element,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The first element of a row of floats that is not finite.
+fn strange(context: &ExecutionContext<'_>, field: FieldId, row: usize) -> Option<usize> {
+    if context.plan.field(field).ty.dtype != DType::F32 {
+        return None;
+    }
+    // SAFETY: plans name rows that exist; they were written before (plan rules on spans), and no step is being executed.
+    let row = unsafe { context.fields[field.index()].row(row) };
+    row.iter().position(|x| !x.is_finite())
+}
+
+fn reads_finite(context: &ExecutionContext<'_>, number: usize, lane: usize) -> bool {
+    let plan = context.plan;
+    let step = &plan.steps[number];
+    let (kernel, step_context) = (plan.kernel(step), context.step(&context.ready.turns()[number]));
+    let operands = plan.operands(step).iter().enumerate();
+    let finite = |(port, &operand): (usize, &Operand)| {
+        operand_is_finite(context, operand, kernel.whole(port as u32).width as usize, lane)
+    };
+    let params = &step_context.params[..kernel.params.len()];
+    operands.into_iter().all(finite)
+        && constants_are_finite(kernel)
+        && params.iter().all(|values| values.iter().all(|x| x.is_finite()))
+}
+
+fn operand_is_finite(context: &ExecutionContext<'_>, operand: Operand, width: usize, lane: usize) -> bool {
+    let table = |at: u32| context.plan.tables[at as usize + lane] as usize;
+    let floats = |start: usize| context.bound.floats[start..start + width].iter().all(|x| x.is_finite());
+    match operand {
+        Operand::Rows { field, start, stride } => {
+            strange(context, field, start as usize + lane * stride as usize).is_none()
+        }
+        Operand::Table { field, at } => strange(context, field, table(at)).is_none(),
+        Operand::Segments { field, offsets, items } => {
+            let rows = &context.plan.tables[items as usize..][table(offsets)..table(offsets + 1)];
+            rows.iter().all(|&row| strange(context, field, row as usize).is_none())
+        }
+        Operand::Floats { start, stride } => floats(start as usize + lane * stride as usize),
+        Operand::FloatTable { at } => floats(table(at)),
+        Operand::Words { .. } | Operand::WordTable { .. } => true,
+    }
+}
+
+fn constants_are_finite(kernel: &Kernel) -> bool {
+    let finite = |bits: u32| f32::from_bits(bits).is_finite();
+    let source = |source: &Source| !matches!(source, Source::Const(bits) if !finite(*bits));
+    let regs = kernel.regs.iter().filter(|reg| reg.ty.dtype == DType::F32);
+    regs.into_iter().all(|reg| !matches!(reg.kind, RegKind::Const(bits) if !finite(bits)))
+        && kernel.stages.iter().all(|stage| match stage {
+            Stage::Map { code, .. } => {
+                code.iter().all(|i| i.dtype != DType::F32 || i.sources.iter().all(source))
+            }
+            _ => true,
+        })
+}

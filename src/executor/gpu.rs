@@ -1,0 +1,161 @@
+//! A GPU executes and updates; only what is asked for comes back to the processor.
+
+use crate::error::Result;
+use crate::mirror::Trained;
+use autobatch_ir::Weights;
+use autobatch_ir::id::ParamId;
+use autobatch_ir::plan::{Mode, Plan, StoreId, StoreKind, Update, Verified};
+use autobatch_runtime_cpu::{Bound, RunError};
+use autobatch_runtime_wgpu::{
+    Executor, Gpu, GpuError, Kept, Next, Options, Selector, Terms, Trained as OnDevice,
+};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+
+/// An executor on a GPU.
+pub(super) struct GpuExecutor {
+    executor: Executor,
+    memory_limit: Option<u64>,
+    /// The parameters that updates changed.
+    changed: BTreeSet<u32>,
+    /// What went wrong when somebody read, who could not be told.
+    fault: OnceLock<GpuError>,
+}
+
+impl fmt::Debug for GpuExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.executor.fmt(f)
+    }
+}
+
+impl GpuExecutor {
+    /// What options leave at its default the environment may say.
+    pub(super) fn new(selector: &Selector, memory_limit: Option<u64>, terms: Terms) -> Result<Self> {
+        let pipelines = Kept::from_env();
+        let terms = if terms == Terms::default() { Terms::from_env()? } else { terms };
+        let options = Options { selector: selector.clone(), pipelines, terms, ..Options::default() };
+        let executor = Executor::new(options)?;
+        Ok(Self { executor, memory_limit, changed: BTreeSet::new(), fault: OnceLock::new() })
+    }
+
+    pub(super) fn gpu(&self) -> Option<&Gpu> {
+        self.executor.gpu()
+    }
+
+    /// A device that could not be read is given back: nobody knows what it holds.
+    fn check_fault(&mut self) -> Result<()> {
+        match self.fault.take() {
+            Some(error) => {
+                self.executor.close();
+                Err(error.into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn execute(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        bound: Bound<'_>,
+    ) -> Result<()> {
+        self.execute_and_prepare(plan, weights, bound, || Poll::Ready(None))
+    }
+
+    /// Executes, and makes ready for the plan that follows while the device works.
+    pub(super) fn execute_and_prepare(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        bound: Bound<'_>,
+        next: impl FnMut() -> Next,
+    ) -> Result<()> {
+        // Of a plan that may grow, rows are given room from the first run on.
+        if plan.mode == Mode::Grow {
+            return self.resume(plan, weights, bound);
+        }
+        self.check(plan)?;
+        Ok(self.executor.execute_and_prepare(plan, weights, bound, next)?)
+    }
+
+    /// Executes what a plan gained since it was executed last.
+    pub(super) fn resume(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        bound: Bound<'_>,
+    ) -> Result<()> {
+        self.check(plan)?;
+        Ok(self.executor.resume(plan, weights, bound)?)
+    }
+
+    /// What is looked at before any run.
+    fn check(&mut self, plan: &Plan) -> Result<()> {
+        self.check_fault()?;
+        let needs = plan.slab_bytes();
+        match self.memory_limit.filter(|&limit| needs > limit) {
+            Some(limit) => Err(RunError::Limit { needs, limit }.into()),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn output(&self, number: usize) -> &[f32] {
+        self.executor.output(number)
+    }
+
+    pub(super) fn set_accumulate_gradients(&mut self, keep: bool) {
+        self.executor.set_accumulate_gradients(keep);
+    }
+
+    /// Updates along the gradients on the device; here only versions change.
+    pub(super) fn update(
+        &mut self,
+        plan: &Verified<Plan>,
+        Trained { weights, states }: &mut Trained,
+        floats: &[f32],
+    ) -> Result<()> {
+        self.check_fault()?;
+        let weights = Arc::make_mut(weights);
+        self.executor.update(plan, &mut OnDevice { weights, states }, floats)?;
+        for target in plan.updates.iter().flat_map(Update::targets) {
+            self.changed.insert(match plan.stores[target.index()].kind {
+                StoreKind::Param(_) => target.0,
+                StoreKind::State(of) | StoreKind::Grad(of) => of.0,
+            });
+        }
+        Ok(())
+    }
+
+    /// Fills in what updates changed. Whoever reads may be unable to say what went wrong, so the next run
+    /// or update says it too.
+    pub(super) fn read(&self, trained: &mut Trained) -> Result<()> {
+        let read = self.read_all(trained);
+        if let Err(error) = &read {
+            let _ = self.fault.set(error.clone());
+        }
+        Ok(read?)
+    }
+
+    fn read_all(&self, Trained { weights, states }: &mut Trained) -> std::result::Result<(), GpuError> {
+        let weights = Arc::make_mut(weights);
+        let params = weights.len();
+        for &param in &self.changed {
+            for (store, values) in self.executor.updated(StoreId(param))? {
+                let fits = match store.index().checked_sub(params) {
+                    None => weights.receive(ParamId::new(store.index()), &values).is_ok(),
+                    Some(state) => {
+                        let state = states.as_mut_slice().get_mut(state);
+                        state.is_some_and(|state| state.receive(&values).is_ok())
+                    }
+                };
+                if !fits {
+                    let reason = format!("{store} came back with {} elements", values.len());
+                    return Err(GpuError::Rejected { reason });
+                }
+            }
+        }
+        Ok(())
+    }
+}

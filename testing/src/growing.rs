@@ -1,0 +1,55 @@
+//! A model for graphs that grow: all vectors have one width, so that any value may be read by whatever is
+//! appended later.
+
+use autobatch_ir::graph::{Graph, Value};
+use autobatch_ir::module::{Cell, Init, Module, ModuleBuilder, Param, Table};
+use autobatch_ir::types::{INDEX, f32};
+use std::sync::Arc;
+
+/// The width of all vectors: no multiple of a panel's.
+pub const H: usize = 9;
+const WORDS: usize = 11;
+
+pub struct Model {
+    pub words: Table,
+    weight: Param,
+    pub node: Cell<4, 2>,
+    pub leaf: Cell<1, 2>,
+}
+
+pub fn model() -> (Arc<Module>, Model) {
+    let mut m = ModuleBuilder::new("growing");
+    let words = m.table("words", [WORDS, H], Init::Uniform(1.0));
+    let weight = m.param("w", [2 * H, H], Init::Glorot(1.0));
+    let node = m.cell("node", [f32([H]); 4], |g, [lh, lc, rh, rc]| {
+        let c = g.affine([lh, rh], weight, None).tanh() + lc * rc;
+        [c.sigmoid(), c]
+    });
+    let leaf = m.cell("leaf", [INDEX], |g, [word]| [words.row(word), g.zeros([H])]);
+    (m.build().expect("the model is well typed"), Model { words, weight, node, leaf })
+}
+
+impl Model {
+    /// Appends a random node whose operands are any earlier values; its results join `known`.
+    /// `below` draws a number below another.
+    pub fn act<'g>(&self, g: &'g Graph, known: &mut Vec<Value<'g>>, below: &mut dyn FnMut(usize) -> usize) {
+        let any = |below: &mut dyn FnMut(usize) -> usize| match known.get(below(known.len().max(1))) {
+            Some(&value) if below(8) > 0 => value,
+            _ => g.zeros([H]),
+        };
+        let made: Vec<Value<'g>> = match below(8) {
+            0 => g.call(self.leaf, below(WORDS) as u32).to_vec(),
+            // The index is a row that a source brings in, perhaps earlier than the lookup.
+            1 => vec![self.words.row(g.index(below(WORDS) as u32))],
+            2 => vec![self.words.look(g, below(WORDS) as u32)],
+            3 => vec![g.input(&[(); H].map(|()| below(1 << 24) as f32 / (1 << 23) as f32 - 1.0))],
+            4 => vec![g.affine([any(below), any(below)], self.weight, None)],
+            5 => match below(4) {
+                0 => vec![any(below).tanh()],
+                items => vec![g.list((0..items).map(|_| any(below)).collect::<Vec<_>>()).sum()],
+            },
+            _ => g.call(self.node, [any(below), any(below), any(below), any(below)]).to_vec(),
+        };
+        known.extend(made);
+    }
+}

@@ -1,0 +1,24 @@
+//! What tests of hostile input share: an allocator that counts, and mutations of good samples.
+//!
+//! `AUTOBATCH_TEST=long` multiplies the number of mutations by ten; `AUTOBATCH_SEED=n` takes another
+//! seed.
+
+#![allow(clippy::print_stdout, reason = "a failing test shows the seed")]
+
+mod binaries;
+mod counting;
+mod mutation;
+
+use crate::trials::{asked_seed, trials};
+pub use binaries::read_mutated;
+pub use counting::{Counting, allocations, held, limit, measured};
+
+pub use mutation::{HEADER, SplitMix64, mutated_bytes, mutated_json, mutated_text, reseal};
+
+/// The seed, the number of mutations to try and their source; printed, so that a failure names them.
+pub fn campaign(seed: u64) -> (u64, usize, SplitMix64) {
+    let seed = asked_seed().unwrap_or(seed);
+    let rounds = trials(20_000, 200_000);
+    println!("AUTOBATCH_SEED={seed}, {rounds} mutations");
+    (seed, rounds, SplitMix64(seed))
+}

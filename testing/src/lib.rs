@@ -1,0 +1,20 @@
+//! The tools that the tests of all crates share.
+//!
+//! * [`random`]: random graphs as models emit them, with shrinking.
+//! * [`written`]: random graphs as texts, with what the emitter cannot express.
+//! * [`op_table`]: for every op its inference test, error test, numbers and gradient check. An op
+//!   without an entry does not compile.
+//! * [`growing`]: a model for graphs that grow.
+//! * [`tree_lstm`]: the model that the examples of several crates measure.
+//! * [`hostile`]: mutated files, and an allocator that counts.
+//! * [`trials`]: the number of cases and the seed of random tests.
+//!
+//! The crate depends on `autobatch-ir` alone, so every other crate can use it in its tests.
+
+pub mod growing;
+pub mod hostile;
+pub mod op_table;
+pub mod random;
+pub mod tree_lstm;
+pub mod trials;
+pub mod written;

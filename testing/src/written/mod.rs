@@ -1,0 +1,91 @@
+//! Random graphs written as text: all that the language can say and the emitter does not.
+//!
+//! A graph here is lines, not decisions of a model: parameters of any shape and storage format, cells with any ports
+//! and parameters, calls of a cell with other parameters, constants and bound numbers of every element type, losses
+//! along any way. So they are shrunk by lines as well. What a model can emit, and long graphs, are the business of
+//! [`random`](crate::random).
+//!
+//! ```
+//! use autobatch_testing::written::{self, Numbers};
+//! written::check("graphs have values", Numbers::Tame, 5, |graph| {
+//!     if graph.arena.values() > 0 { Ok(()) } else { Err("nothing is there".into()) }
+//! });
+//! ```
+
+mod blocks;
+mod calls;
+mod elements;
+mod page;
+mod products;
+mod scope;
+
+#[cfg(test)]
+mod tests;
+
+use crate::random::{complaint_of, seeds};
+use autobatch_ir::GraphData;
+
+/// Which numbers stand in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// Between -2 and 2.
+    Tame,
+    /// Of any size, infinities and NaN included.
+    Wild,
+}
+
+/// The text of a seed.
+#[must_use]
+pub fn text(seed: u64, numbers: Numbers) -> String {
+    page::write(seed, numbers)
+}
+
+/// Checks a property of written graphs; a panic inside it is a failure like any other.
+///
+/// # Panics
+/// With the seed, the complaint, and the shortest text found that still fails in some way; also if a text is not read
+/// or what it says is against the rules.
+#[track_caller]
+pub fn check(property: &str, numbers: Numbers, count: u64, holds: impl Fn(&GraphData) -> Result<(), String>) {
+    for seed in seeds(count) {
+        let text = text(seed, numbers);
+        let graph =
+            GraphData::from_text(&text).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));
+        graph.verify().unwrap_or_else(|errors| panic!("seed {seed}: {errors}\n{text}"));
+        let Some(first) = complaint_of(|| holds(&graph)) else { continue };
+        let small = shrink(&text, |graph| complaint_of(|| holds(graph)).is_some());
+        let last = GraphData::from_text(&small).ok().and_then(|graph| complaint_of(|| holds(&graph)));
+        panic!(
+            "{property}: fails for seed {seed}: {first}\nreplay with AUTOBATCH_SEED={seed}\nshrunk from {} to {} \
+             lines: {}\n{small}",
+            text.lines().count(),
+            small.lines().count(),
+            last.unwrap_or_default()
+        );
+    }
+}
+
+/// The text without lines that it fails without, runs of them first.
+fn shrink(text: &str, fails: impl Fn(&GraphData) -> bool) -> String {
+    let mut lines: Vec<&str> = text.lines().collect();
+    loop {
+        let before = lines.len();
+        for run in [8, 4, 2, 1] {
+            let mut end = lines.len();
+            while end >= run {
+                let mut fewer = lines.clone();
+                fewer.drain(end - run..end);
+                let graph =
+                    GraphData::from_text(fewer.join("\n")).ok().filter(|graph| graph.verify().is_ok());
+                let kept = graph.is_some_and(|graph| fails(&graph));
+                if kept {
+                    lines = fewer;
+                }
+                end -= if kept { run } else { 1 };
+            }
+        }
+        if lines.len() == before {
+            return lines.join("\n");
+        }
+    }
+}
