@@ -82,9 +82,9 @@ id!(
     "%"
 );
 id!(
-    /// A node of an op or a cell, by its place in the arena: `a12`.
+    /// A node of an op or a cell, by its place in the arena: `n12`.
     NodeId,
-    "a"
+    "n"
 );
 id!(
     /// An interned type: `type3`.

@@ -117,7 +117,7 @@ fn document(module: [&str; 6], tables: [&str; 3], nodes: &str, rest: [&str; 6]) 
     let [own_types, own_sigs, own_sites] = tables;
     let [cuts, outputs, shared, alone, words, floats] = rest;
     format!(
-        r#"{{"format":"autobatch graph","version":1,"module":{{"name":"m","tables":{{"types":["u32"{types}],"signatures":[{sigs}],"sites":[{{"file":"","line":0,"column":0}}{sites}]}},"params":[{params}],"cells":[{cells}],"exports":[{exports}]}},"tables":{{"types":[{own_types}],"signatures":[{own_sigs}],"sites":[{own_sites}]}},"nodes":[{nodes}],"cuts":[{cuts}],"outputs":[{outputs}],"shared":[{shared}],"alone":[{alone}],"words":[{words}],"floats":[{floats}]}}"#
+        r#"{{"format":"autobatch graph","version":2,"module":{{"name":"m","tables":{{"types":["u32"{types}],"signatures":[{sigs}],"sites":[{{"file":"","line":0,"column":0}}{sites}]}},"params":[{params}],"cells":[{cells}],"exports":[{exports}]}},"tables":{{"types":[{own_types}],"signatures":[{own_sigs}],"sites":[{own_sites}]}},"nodes":[{nodes}],"cuts":[{cuts}],"outputs":[{outputs}],"shared":[{shared}],"alone":[{alone}],"words":[{words}],"floats":[{floats}]}}"#
     )
 }
 

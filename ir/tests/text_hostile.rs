@@ -98,7 +98,7 @@ fn mutated_graphs_parse_or_are_refused_within_bounds() {
     assert!(parsed > rounds / 50 && parsed < rounds / 2, "{parsed} of {rounds} texts were graphs");
 }
 
-const HEAD: &str = "autobatch graph 1\n";
+const HEAD: &str = "autobatch graph 2\n";
 
 /// A text of many small pieces.
 fn repeated(head: &str, count: usize, mut piece: impl FnMut(&mut String, usize)) -> String {

@@ -119,7 +119,7 @@ fn a_canonical_file_prints_as_it_stands() {
 
 #[test]
 fn every_example_of_the_grammar_page_parses() {
-    const PRELUDE: &str = "autobatch graph 1 param @w f32[4,2] param @b f32[2] table @t f32[9,4] graph \
+    const PRELUDE: &str = "autobatch graph 2 param @w f32[4,2] param @b f32[2] table @t f32[9,4] graph \
         %x = input f32[4] (#[1, 2, 3, 4]) %m = input f32[2,4] (#[1, 2, 3, 4, 5, 6, 7, 8]) %i = input u32 (#1)\n";
     let page = include_str!("../GRAPH.md");
     let mut fences = page.split("\n```");
@@ -198,7 +198,7 @@ fn a_module_round_trips_alone() {
 
 #[test]
 fn names_of_ones_own_are_renumbered() {
-    let text = "autobatch graph 1 graph %b.x = fill f32 {value=1} %0 = exp(%b.x) %1 = add(%0, %b.x)";
+    let text = "autobatch graph 2 graph %b.x = fill f32 {value=1} %0 = exp(%b.x) %1 = add(%0, %b.x)";
     let printed = parsed("names", text).to_text();
     assert!(printed.ends_with("  %2: f32 = add(%1, %0)\n"), "{printed}");
 }
@@ -206,13 +206,13 @@ fn names_of_ones_own_are_renumbered() {
 #[test]
 fn marks_count_in_the_structure_wherever_they_were_set() {
     let text =
-        |marks: &str| format!("autobatch graph 1 graph %0 = fill f32 {{value=1}} %1 = exp(%0) {marks}");
+        |marks: &str| format!("autobatch graph 2 graph %0 = fill f32 {{value=1}} %1 = exp(%0) {marks}");
     let structure = |marks: &str| parsed("marks", &text(marks)).structure();
     let plain = structure("");
     assert_ne!(structure("shared %0"), plain);
     assert_ne!(structure("shared %0"), structure("shared %1"));
     assert_ne!(structure("alone %0"), structure("shared %0"));
-    let early = "autobatch graph 1 graph %0 = fill f32 {value=1} shared %0 %1 = exp(%0)";
+    let early = "autobatch graph 2 graph %0 = fill f32 {value=1} shared %0 %1 = exp(%0)";
     assert_eq!(parsed("marks", early).structure(), structure("shared %0"));
 }
 
@@ -222,6 +222,6 @@ fn parameter_ports_of_one_number_have_the_types_of_their_own_cells() {
         let body = format!("%y: f32[{width}] = affine[@0](%x) %w: f32[4,{width}] = param[@0] return %y, %w");
         format!("cell @{name}[@0: f32[4,{width}]](%x: f32[4]) {{ {body} }}\n")
     };
-    let text = format!("autobatch graph 1\n{}{}", cell("narrow", 2), cell("wide", 9));
+    let text = format!("autobatch graph 2\n{}{}", cell("narrow", 2), cell("wide", 9));
     assert_round_trip("ports", &parsed("ports", &text));
 }

@@ -143,7 +143,7 @@ enum OrderDoc {
     Named { batches: Vec<Vec<Named>> },
 }
 
-/// A node: its number in the graph, `"a12"`, or one of its results, `"%12"`.
+/// A node: its number in the graph, `"n12"`, or one of its results, `"%12"`.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Named {
@@ -168,7 +168,7 @@ impl Named {
                     let value = parse(value).filter(|&value| value < graph.arena.values());
                     value.map(|value| graph.arena.producer(ValueId::new(value)).index())
                 }
-                None => parse(text.strip_prefix('a').unwrap_or(text)),
+                None => parse(text.strip_prefix('n').unwrap_or(text)),
             },
         };
         node.filter(|&node| node < graph.arena.len()).map(NodeId::new)

@@ -52,7 +52,7 @@ fn attributes_and_declarations_are_spelled_out() {
     let said = changed(ORDER, "output \"y\" %8", "output \"y\" %7", "diff_output.graph");
     assert_eq!(line(&said, "first output that differs"), ["output \"y\" %8", "output \"y\" %7"]);
     let said = changed(ORDER, "instance 2:", "instance 9:", "diff_key.graph");
-    assert_eq!(line(&said, "first instance that differs"), ["instance 2 from a14", "instance 9 from a14"]);
+    assert_eq!(line(&said, "first instance that differs"), ["instance 2 from n14", "instance 9 from n14"]);
 }
 
 #[test]

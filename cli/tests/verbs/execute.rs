@@ -88,7 +88,7 @@ fn memory_and_weights_that_do_not_fit_are_refused() {
 #[test]
 fn what_json_has_no_number_for_is_a_text() {
     let (graph, json) = (scratch("infinite.graph"), scratch("infinite.json"));
-    let text = "autobatch graph 1\nmodule \"m\"\n\ngraph\n%0 = input f32[3] (#[-1.0, 0.0, 2.0])\n%1: f32[3] = log(%0)\noutput \"y\" %1\n";
+    let text = "autobatch graph 2\nmodule \"m\"\n\ngraph\n%0 = input f32[3] (#[-1.0, 0.0, 2.0])\n%1: f32[3] = log(%0)\noutput \"y\" %1\n";
     std::fs::write(&graph, text).expect("the scratch folder is there");
     let said = says(&["execute", &graph, "-o", &json]);
     assert!(said.contains("wrote "), "{said}");

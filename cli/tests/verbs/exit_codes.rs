@@ -180,7 +180,7 @@ fn variables_that_are_empty_say_nothing_and_wrong_ones_are_named() {
 #[test]
 fn three_is_a_file_that_is_not_what_it_should_be() {
     let bad = scratch("bad.graph");
-    std::fs::write(&bad, "autobatch graph 1\nmodule \"x\"\ngraph\n%0 = foo(%1)\n")
+    std::fs::write(&bad, "autobatch graph 2\nmodule \"x\"\ngraph\n%0 = foo(%1)\n")
         .expect("the scratch folder is there");
     let output = autobatch(&["plan", &bad]);
     assert_eq!(output.status.code(), Some(3));

@@ -40,7 +40,7 @@ impl GraphData {
         text
     }
 
-    /// `a3 @node(%0, #17)`, and below it the results with their types.
+    /// `n3 @node(%0, #17)`, and below it the results with their types.
     fn dot_label(&self, id: NodeId) -> String {
         let signature = self.signature(id);
         let operand = |operand: &Operand| match operand.kind() {
@@ -111,10 +111,10 @@ mod tests {
         node [shape=box, style=filled]
         subgraph cluster_0 { label="instance 0 (key 0)"; 0; 1 }
         subgraph cluster_1 { label="instance 1 (key 1)"; 2; 3 }
-        0 [ label="a0 @leaf[@embed](#17)\n%0: f32[4]\n%1: f32[4]", fillcolor="0.854 0.250 0.950"]
-        1 [ label="a1 @node(%0, %1)\n%2: f32[4]", fillcolor="0.326 0.250 0.950", peripheries=2]
-        2 [ label="a2 @leaf[@embed](#17)\n%3: f32[4]\n%4: f32[4]", fillcolor="0.854 0.250 0.950"]
-        3 [ label="a3 @node(%3, %4)\n%5: f32[4]", fillcolor="0.326 0.250 0.950", peripheries=2]
+        0 [ label="n0 @leaf[@embed](#17)\n%0: f32[4]\n%1: f32[4]", fillcolor="0.854 0.250 0.950"]
+        1 [ label="n1 @node(%0, %1)\n%2: f32[4]", fillcolor="0.326 0.250 0.950", peripheries=2]
+        2 [ label="n2 @leaf[@embed](#17)\n%3: f32[4]\n%4: f32[4]", fillcolor="0.854 0.250 0.950"]
+        3 [ label="n3 @node(%3, %4)\n%5: f32[4]", fillcolor="0.326 0.250 0.950", peripheries=2]
         0 -> 1 [ label="%0"]
         0 -> 1 [ label="%1"]
         2 -> 3 [ label="%3"]

@@ -5,6 +5,9 @@
 //! (tokens, labels, float inputs) are apart: the structural hash, grown while emitting, covers the
 //! former only, and equal structure means equal plans.
 
+/// The version of the graph format: text, JSON and binary files of graphs and modules.
+pub(crate) const FORMAT_VERSION: u32 = 2;
+
 mod arena;
 mod args;
 mod bindings;

@@ -8,7 +8,7 @@ mod words;
 use autobatch_ir::GraphData;
 
 /// The first line of a text.
-const HEAD: &str = "autobatch graph 1";
+const HEAD: &str = "autobatch graph 2";
 /// A cell, and parameters.
 const NODE: &str = "\
 param @w f32[4,4]

@@ -9,7 +9,7 @@ super::shows! {
       |
     1 | graph
       | ^^^^^ the text begins here
-      = help: begin the text with 'autobatch graph 1'
+      = help: begin the text with 'autobatch graph 2'
     "#;
     an_empty_text_is_explained: => @r#"
     error: the version line is missing
@@ -17,15 +17,23 @@ super::shows! {
       |
     1 |
       | ^ the text begins here
-      = help: begin the text with 'autobatch graph 1'
+      = help: begin the text with 'autobatch graph 2'
     "#;
-    a_newer_version_is_explained: "autobatch graph 2", "graph" => @r#"
-    error: this text has version 2, this reader knows version 1
+    a_newer_version_is_explained: "autobatch graph 3", "graph" => @r#"
+    error: the text has format version 3, this autobatch reads 2
      --> model.graph:1:17
       |
-    1 | autobatch graph 2
+    1 | autobatch graph 3
       |                 ^ the version of the text
-      = help: read it with a newer autobatch
+      = help: update autobatch
+    "#;
+    an_older_version_is_explained: "autobatch graph 1", "graph" => @r#"
+    error: the text has format version 1, this autobatch reads 2
+     --> model.graph:1:17
+      |
+    1 | autobatch graph 1
+      |                 ^ the version of the text
+      = help: remove every '{dense}' behind 'lookup' and write 'autobatch graph 2' in the first line
     "#;
     a_plan_is_explained: "autobatch plan 1" => @r#"
     error: this is a plan, not a graph

@@ -98,7 +98,7 @@ pub fn infer(op: &Op, operands: &[Type], params: &[Type]) -> Inferred {
         Op::ListFold(_) => float(operands[0].element()).map(|ty| vec![ty]),
         Op::WeightedSum { .. } => weighted_sum(operands[0].element(), operands[1].element()),
         Op::Attend { scale } => attend(*scale, operands),
-        Op::Lookup { .. } => lookup(operands[0], params[0]),
+        Op::Lookup => lookup(operands[0], params[0]),
         Op::OneHot { width } => one_hot(*width, operands[0]),
         Op::PickNegLogSoftmax => labelled_rows(operands[0], operands[1]),
         Op::Hinge { margin } => {

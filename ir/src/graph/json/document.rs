@@ -8,6 +8,14 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
+/// The fields that identify a document. They are read first, because the other fields of another
+/// version may have another shape.
+#[derive(Deserialize)]
+pub(super) struct Head {
+    pub(super) format: String,
+    pub(super) version: u32,
+}
+
 #[derive(Serialize, Deserialize)]
 pub(super) struct Document {
     pub(super) format: String,

@@ -15,19 +15,19 @@ mod tests;
 
 use crate::codec::LoadError;
 use crate::graph::{
-    Arena, Bindings, Float, GraphData, Node, Operand, OperandKind, Signature, Signatures, Site,
+    Arena, Bindings, FORMAT_VERSION, Float, GraphData, Node, Operand, OperandKind, Signature, Signatures,
+    Site,
 };
 use crate::id::{MAX_INDEX, NodeId};
 use crate::module::{Body, CellDecl, Export, Init, Module, ParamDecl};
 use crate::types::{Type, Types};
 use document::{
-    CellDoc, Document, ExportDoc, InitDoc, ModuleDoc, NodeDoc, Numbers, OperandDoc, ParamDoc, SignatureDoc,
-    Tables,
+    CellDoc, Document, ExportDoc, Head, InitDoc, ModuleDoc, NodeDoc, Numbers, OperandDoc, ParamDoc,
+    SignatureDoc, Tables,
 };
 use std::sync::Arc;
 
 const FORMAT: &str = "autobatch graph";
-const VERSION: u32 = 1;
 
 impl GraphData {
     /// The graph with its module as a JSON document, indented where `pretty`.
@@ -44,7 +44,7 @@ impl GraphData {
         );
         let document = Document {
             format: FORMAT.to_owned(),
-            version: VERSION,
+            version: FORMAT_VERSION,
             module: ModuleDoc::of(module)?,
             tables: own,
             nodes: nodes_of(module, &self.sigs, &self.arena)?,
@@ -63,14 +63,15 @@ impl GraphData {
     /// # Errors
     /// If the text is no such document or the graph breaks a rule.
     pub fn from_json(text: &str) -> Result<Self, LoadError> {
-        let document: Document =
-            serde_json::from_str(text).map_err(|error| LoadError::malformed(said(&error)))?;
-        if document.format != FORMAT {
+        let malformed = |error: serde_json::Error| LoadError::malformed(said(&error));
+        let Head { format, version } = serde_json::from_str(text).map_err(malformed)?;
+        if format != FORMAT {
             return Err(LoadError::malformed(format!("the field format must be {FORMAT:?}")));
         }
-        if document.version != VERSION {
-            return Err(LoadError::Version { found: document.version, known: VERSION });
+        if version != FORMAT_VERSION {
+            return Err(LoadError::Version { found: version, known: FORMAT_VERSION });
         }
+        let document: Document = serde_json::from_str(text).map_err(malformed)?;
         let module = document.module.read()?;
         module.verify()?;
         let mut data = Self::new(Arc::new(module));

@@ -87,7 +87,7 @@ fn edited_documents_are_refused() {
         GraphData::from_json(&text.replacen(from, to, 1)).expect_err("the edit is refused").to_string()
     };
     assert!(refusal("autobatch graph", "a poem").contains("the field format must be"));
-    assert!(refusal("\"version\":1", "\"version\":2").contains("format version 2"));
+    assert!(refusal("\"version\":2", "\"version\":1").contains("format version 1"));
     assert!(refusal("\"f32[3,2]\"", "\"f32[3,0]\"").contains("extent 1 of a shape is zero"));
     assert!(refusal("\"f32[3,2]\"", "\"f32[2]\"").contains("appears twice"));
     assert!(refusal("{\"words\":0}", "{\"words\":1000}").contains("G14"));

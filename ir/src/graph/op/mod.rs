@@ -142,11 +142,7 @@ pub enum Op {
         scale: Float,
     },
     /// A row of a table.
-    Lookup {
-        /// Whether sparse rows are enough of the table's gradient. A wish that goes along in files: the runtimes of today keep
-        /// lists of sparse rows either way, and the numbers are the same.
-        sparse: bool,
-    },
+    Lookup,
     /// 1 at an index, 0 elsewhere; an index out of range takes the last.
     OneHot {
         /// The width of the result.
@@ -286,7 +282,7 @@ impl Op {
             Self::ListFold(fold) => fold.spelling(),
             Self::WeightedSum { .. } => "wsum",
             Self::Attend { .. } => "attend",
-            Self::Lookup { .. } => "lookup",
+            Self::Lookup => "lookup",
             Self::OneHot { .. } => "one_hot",
             Self::PickNegLogSoftmax => "pick_neg_log_softmax",
             Self::CrossEntropy => "cross_entropy",
@@ -327,7 +323,7 @@ impl Op {
             | Self::Norm
             | Self::LayerNorm { .. }
             | Self::ListFold(_)
-            | Self::Lookup { .. }
+            | Self::Lookup
             | Self::OneHot { .. }
             | Self::StopGradient
             | Self::ScaleGradient { .. } => Arity::Exactly(1),
@@ -362,7 +358,7 @@ impl Op {
             Self::Affine { bias: true, .. } | Self::AffineRows { bias: true, .. } => 2,
             Self::Affine { bias: false, .. }
             | Self::AffineRows { bias: false, .. }
-            | Self::Lookup { .. }
+            | Self::Lookup
             | Self::Param => 1,
             _ => 0,
         }

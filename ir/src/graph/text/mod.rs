@@ -33,8 +33,7 @@ use crate::module::Module;
 use std::sync::Arc;
 
 /// The first line of every text; the number is the version of the grammar.
-const HEADER: &str = "autobatch graph 1";
-const VERSION: u64 = 1;
+const HEADER: &str = "autobatch graph 2";
 
 /// The site of what has none: text written by hand.
 const UNKNOWN: Site = Site { file: String::new(), line: 0, column: 0 };

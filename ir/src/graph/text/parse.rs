@@ -4,14 +4,16 @@
 //! (sites, parameters, cells, exports, then the graph), so that what is interned on the way gets the
 //! same numbers whenever a printed text is read again.
 
+use super::HEADER;
 use super::apply::SIG_CACHE;
 use super::cursor::Cursor;
 use super::error::{ParseError, Parsed, Problem, nearest};
 use super::lex::Kind;
 use super::names::Names;
-use super::{HEADER, VERSION};
 use crate::graph::data::hash_cut;
-use crate::graph::{Arena, Bindings, Cut, GraphData, Output, OutputKind, ParamArg, Signatures, Sites};
+use crate::graph::{
+    Arena, Bindings, Cut, FORMAT_VERSION, GraphData, Output, OutputKind, ParamArg, Signatures, Sites,
+};
 use crate::hash::StructureHash;
 use crate::id::{MAX_INDEX, NodeId, SigId, SiteId, TypeId, ValueId};
 use crate::module::Module;
@@ -144,11 +146,16 @@ impl<'t> Parser<'t> {
         }
         let token = self.cursor.token;
         let version = self.cursor.long_number()?;
-        if version == VERSION {
+        let known = u64::from(FORMAT_VERSION);
+        if version == known {
             return Ok(());
         }
-        let message = format!("this text has version {version}, this reader knows version {VERSION}");
-        let help = if version > VERSION { "read it with a newer autobatch" } else { "versions count from 1" };
+        let message = format!("the text has format version {version}, this autobatch reads {known}");
+        let help = match version {
+            1 => "remove every '{dense}' behind 'lookup' and write 'autobatch graph 2' in the first line",
+            0 => "begin the text with 'autobatch graph 2'",
+            _ => "update autobatch",
+        };
         Err(self.cursor.at_token(token, message, "the version of the text").help(help))
     }
 
@@ -318,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_graph_holds_no_more_than_ids_can_name() {
-        let text = "autobatch graph 1\ngraph\n%a = input f32[3] (#[1, 2, 3])\n%b = add(%a, %a)\n";
+        let text = "autobatch graph 2\ngraph\n%a = input f32[3] (#[1, 2, 3])\n%b = add(%a, %a)\n";
         assert!(graph_within(text.as_bytes(), 3).is_ok());
         let error = graph_within(text.as_bytes(), 2).expect_err("three floats are bound");
         assert_eq!(error.message, "the graph is full");

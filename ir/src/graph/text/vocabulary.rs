@@ -73,7 +73,7 @@ vocabulary! {
     families { Unary: Unary, Binary: Binary, Compare: Compare, ListFold: ListFold, }
     plain {
         Param, List, Select, Matmul, Dot, Outer, Pick, Stack, ArgMax, Softmax, LogSoftmax, LogSumExp,
-        Norm, PickNegLogSoftmax, CrossEntropy, KlDiv, Mse, Bce, StopGradient,
+        Norm, PickNegLogSoftmax, CrossEntropy, KlDiv, Mse, Bce, StopGradient, Lookup,
     }
     tuples {
         Cast(to: dtype = DType::F32),
@@ -113,13 +113,6 @@ vocabulary! {
         Op::AffineRows { row, bias: _, onto } = Op::AffineRows { row: 0, bias: false, onto: false } => {
             v.number("row", row)?;
             v.flag("onto", onto)
-        },
-        // Sparse gradients are the rule, so the exception is the word.
-        Op::Lookup { sparse } = Op::Lookup { sparse: true } => {
-            let mut dense = !*sparse;
-            v.flag("dense", &mut dense)?;
-            *sparse = !dense;
-            Ok(())
         },
     }
 }

@@ -39,7 +39,7 @@ impl Table {
 /// Values made from numbers, parameters and several values.
 impl Graph {
     fn lookup_at<'g>(&'g self, table: Table, index: Arg<'g>, caller: Caller) -> Value<'g> {
-        self.apply_one(Op::Lookup { sparse: true }, &[index.raw(self, caller)], &[table.as_param()], caller)
+        self.apply_one(Op::Lookup, &[index.raw(self, caller)], &[table.as_param()], caller)
     }
 
     /// `x · W (+ b)`, where the parts side by side make up `x`; nothing is copied.

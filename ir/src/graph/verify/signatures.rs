@@ -169,7 +169,7 @@ impl<'a> Verifier<'a> {
     /// Whether a callee looks rows up in its parameter argument at `place`.
     pub(super) fn reads_table(&self, callee: Callee, place: usize) -> bool {
         match callee {
-            Callee::Op(op) => matches!(op, Op::Lookup { .. }),
+            Callee::Op(op) => matches!(op, Op::Lookup),
             Callee::Cell(cell) => {
                 let tables = self.cells.get(cell.index()).map(|facts| &facts.tables);
                 tables.and_then(|tables| tables.get(place)).copied().unwrap_or(false)

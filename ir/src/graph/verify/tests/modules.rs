@@ -75,8 +75,8 @@ fn g4_ids_lie_inside_their_tables() {
     the rules of graphs are broken in 4 places
        1. G4 parameter @embed: !999 is not among 28 sites
        2. G4 export @leaf: sig999 is not among 16 signatures
-       3. G4 a0: sig999 is not among 27 signatures
-       4. G4 a1 (unknown line): !999 is not among 28 sites
+       3. G4 n0: sig999 is not among 27 signatures
+       4. G4 n1 (unknown line): !999 is not among 28 sites
     ");
     assert_snapshot!(broken(Rule::Ids, |data| {
         let [leaf, node] = ["@leaf", "@node"].map(|name| data.arena.node(find_cell(data, name)).sig);
@@ -163,14 +163,14 @@ fn g8_bodies_take_parameters_through_ports() {
         set_sig(data, affine, |sig| sig.params[0] = ParamArg::Module(ParamId::new(1)));
     }), @r"
     the rules of graphs are broken in 1 place
-       1. G8 a2 of cell @node: parameter argument 0 must be a port of the body, found one of the module
+       1. G8 n2 of cell @node: parameter argument 0 must be a port of the body, found one of the module
     ");
     assert_snapshot!(broken(Rule::ParamSource, |data| {
         let affine = body(data, "node").arena.node(NodeId::new(2)).sig;
         set_sig(data, affine, |sig| sig.params[0] = ParamArg::Port(7));
     }), @r"
     the rules of graphs are broken in 1 place
-       1. G8 a2 of cell @node: the body has 2 parameter ports, found @7
+       1. G8 n2 of cell @node: the body has 2 parameter ports, found @7
     ");
     assert_snapshot!(broken(Rule::ParamSource, |data| {
         let sig = data.arena.node(find_cell(data, "@node")).sig;
@@ -178,8 +178,8 @@ fn g8_bodies_take_parameters_through_ports() {
     }), @r"
     the rules of graphs are broken in 3 places
        1. G8 export @node: an export names parameters of the module, found a port
-       2. G8 a2: a graph names parameters of the module, found a port
-       3. G8 a17: a graph names parameters of the module, found a port
+       2. G8 n2: a graph names parameters of the module, found a port
+       3. G8 n17: a graph names parameters of the module, found a port
     ");
 }
 
@@ -190,7 +190,7 @@ fn g17_ports_stand_at_the_head_of_bodies() {
     }), @r"
     the rules of graphs are broken in 2 places
        1. G6 signature 6 (cell @node): the operands must have the types of the body's
-       2. G17 a1 of cell @node: the first 1 nodes are the ports, and no others
+       2. G17 n1 of cell @node: the first 1 nodes are the ports, and no others
     ");
     assert_snapshot!(broken(Rule::Ports, |data| {
         let port = body(data, "node").arena.node(NodeId::new(0)).sig;
@@ -201,7 +201,7 @@ fn g17_ports_stand_at_the_head_of_bodies() {
         });
     }), @r"
     the rules of graphs are broken in 1 place
-       1. G17 a0: a graph has no ports; numbers enter it through input
+       1. G17 n0: a graph has no ports; numbers enter it through input
     ");
     assert_snapshot!(broken(Rule::Ports, |data| body(data, "node").ports = 99), @r"
     the rules of graphs are broken in 2 places
@@ -215,10 +215,10 @@ fn g18_noise_ports_are_the_last_two() {
     assert_snapshot!(broken(Rule::NoisePorts, |data| body(data, "node").noise = true), @r"
     the rules of graphs are broken in 5 places
        1. G18 cell @node: a body that draws noise has two last ports of type u32 for the key
-       2. G15 a2: %1 is no half of a noise key
-       3. G15 a2: %0 is no half of a noise key
-       4. G15 a17: %16 is no half of a noise key
-       5. G15 a17: %0 is no half of a noise key
+       2. G15 n2: %1 is no half of a noise key
+       3. G15 n2: %0 is no half of a noise key
+       4. G15 n17: %16 is no half of a noise key
+       5. G15 n17: %0 is no half of a noise key
     ");
 }
 
@@ -230,8 +230,8 @@ fn g19_bodies_call_earlier_cells_only() {
         cells.swap(last, last - 1);
     }), @r"
     the rules of graphs are broken in 2 places
-       1. G19 a4 of cell @twice: cell @twice is not declared before
-       2. G19 a6 of cell @twice: cell @twice is not declared before
+       1. G19 n4 of cell @twice: cell @twice is not declared before
+       2. G19 n6 of cell @twice: cell @twice is not declared before
     ");
 }
 
