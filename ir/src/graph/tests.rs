@@ -245,13 +245,13 @@ fn a_key_outlives_the_borrow() {
 fn integers_and_truth_values_meet_numbers_that_they_can_be_and_no_others() {
     type Emit = fn(&Graph);
     let refused: [(Emit, &str); 7] = [
-        (|g| _ = g.index(7) * 0.5, "the number 0.5 is no u32"),
-        (|g| _ = g.index(7) + -1.0, "the number -1.0 is no u32"),
-        (|g| _ = 4_294_967_296.0 + g.index(7), "the number 4294967300.0 is no u32"),
-        (|g| _ = g.index(1).equal(f32::NAN), "the number NaN is no u32"),
-        (|g| _ = g.index(7).cast(DType::I32) - 2_147_483_648.0, "the number 2147483600.0 is no i32"),
-        (|g| _ = g.index(1).equal(1.0).equal(2.0), "the number 2.0 is no bool"),
-        (|g| _ = g.indices(&[1, 2]).mask(&[true, false]), "the number -inf is no u32"),
+        (|g| _ = g.index(7) * 0.5, "the number 0.5 is not a u32"),
+        (|g| _ = g.index(7) + -1.0, "the number -1.0 is not a u32"),
+        (|g| _ = 4_294_967_296.0 + g.index(7), "the number 4294967300.0 is not a u32"),
+        (|g| _ = g.index(1).equal(f32::NAN), "the number NaN is not a u32"),
+        (|g| _ = g.index(7).cast(DType::I32) - 2_147_483_648.0, "the number 2147483600.0 is not a i32"),
+        (|g| _ = g.index(1).equal(1.0).equal(2.0), "the number 2.0 is not a bool"),
+        (|g| _ = g.indices(&[1, 2]).mask(&[true, false]), "the number -inf is not a u32"),
     ];
     for (emit, wanted) in refused {
         let found = fault(|g, _| emit(g));
@@ -278,7 +278,7 @@ fn axes_that_no_value_has_are_refused_however_large_their_numbers_are() {
         fault(|g, _| emit(g.input_shaped([2, 2], &[0.0; 4])));
     }
     let error = fault(|g, _| _ = g.input_shaped([1, 2, 3], &[0.0; 6]).transpose([1, 0]));
-    assert_eq!(error.message, "[1, 0] is no order of the 3 axes of f32[1,2,3]");
+    assert_eq!(error.message, "[1, 0] is not an order of the 3 axes of f32[1,2,3]");
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn handles_of_another_module_are_refused_with_the_name_of_the_graphs_module() {
     let param = told(&|g| _ = g.input(&[1.0; 4]).affine(foreign.out, None));
     for (told, what) in [(cell, "cell"), (param, "parameter")] {
         assert!(told.contains(&format!("the {what} belongs to another module")), "{told}");
-        assert!(told.contains("help: the graph stands on module tree: take what its builder gave"), "{told}");
+        assert!(told.contains("help: the graph uses module tree: use a handle from its builder"), "{told}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Methods without attributes: elementwise functions, folds, row functions, comparisons.
+//! Methods of ops without attributes: elementwise functions, folds, row functions and comparisons.
 
 use super::Value;
 use crate::graph::op::{Binary, Compare, Fold, ListFold, Op, Over, Permutation, Unary};
@@ -107,7 +107,7 @@ macro_rules! binary_methods {
             pub fn $name(self, other: impl Into<Term<'g>>) -> Self {
                 let caller = Location::caller();
                 let other = other.into().value(self, caller);
-                self.meet($op, other, caller)
+                self.elementwise($op, other, caller)
             })*
         }
     };
