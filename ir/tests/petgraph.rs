@@ -76,7 +76,7 @@ fn both_directions_list_the_same_edges() {
     assert_eq!(edges, incoming);
     assert!(edges.len() > data.arena.len());
     let values = data.arena.operand_pool().iter().filter(|operand| operand.as_value().is_some());
-    assert!(view.edge_references().map(|edge| edge.weight()).eq(values));
+    assert!(view.edge_references().map(|(_, _, operand)| operand).eq(values));
     assert!(view.node_references().all(|(id, node)| data.arena.node(id) == node));
 }
 

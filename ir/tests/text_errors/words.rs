@@ -1,4 +1,4 @@
-//! Versions, strings, numbers, types and stray characters.
+//! Messages about versions, strings, numbers, types and stray characters.
 
 use super::{HEAD, X};
 
@@ -33,7 +33,7 @@ super::shows! {
       |
     1 | autobatch graph 1
       |                 ^ the version of the text
-      = help: remove every '{dense}' behind 'lookup' and write 'autobatch graph 2' in the first line
+      = help: remove every '{dense}' after 'lookup' and write 'autobatch graph 2' in the first line
     "#;
     a_plan_is_explained: "autobatch plan 1" => @r#"
     error: this is a plan, not a graph
@@ -57,7 +57,7 @@ super::shows! {
     3 | %x = fill f32 {value=1e39}
       |                      ^^^^ a float such as 0.5, -2e-3, inf or 0x7fc00000 goes here
     "#;
-    a_number_that_is_none_is_explained: HEAD, "graph", "%x = input f32[2] (#[1.0, 2.o])" => @r#"
+    a_malformed_number_is_explained: HEAD, "graph", "%x = input f32[2] (#[1.0, 2.o])" => @r#"
     error: expected a float such as 0.5, -2e-3, inf or 0x7fc00000, found '2.o'
      --> model.graph:3:27
       |

@@ -14,7 +14,7 @@ impl Recorder {
     pub(super) fn refuse_in_cell(&mut self, what: &str, caller: Caller) -> bool {
         if self.tracing.is_some() {
             let help = "call it where the graph calls the cell";
-            let message = format!("{what} has no meaning inside a cell");
+            let message = format!("{what} is not allowed inside a cell");
             self.fail(what, message, Some(help.to_owned()), &[], caller);
         }
         self.tracing.is_some()
@@ -91,8 +91,8 @@ impl Recorder {
     ) -> Option<T> {
         let signature = self.data.sigs.get(sig);
         let name = self.data.module.callee_name(signature.callee);
-        let (wanted, found) = (self.data.ty(signature.operands[place]), self.data.ty(found));
-        self.refuse("call", format!("port {place} of {name} takes {wanted}, found {found}"), caller)
+        let (expected, found) = (self.data.ty(signature.operands[place]), self.data.ty(found));
+        self.refuse("call", format!("port {place} of {name} takes {expected}, found {found}"), caller)
     }
 
     /// Stores a fault about a number bound inside a cell. Tracing runs once, so all calls would share

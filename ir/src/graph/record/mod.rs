@@ -193,7 +193,7 @@ impl Recorder {
         }
         let ty = self.data.type_of(value);
         if ty.is_list {
-            return self.fail("output", format!("a list is no output, found {ty}"), None, &[], caller);
+            return self.fail("output", format!("an output cannot be a list, found {ty}"), None, &[], caller);
         }
         if kind == OutputKind::Loss && ty != Type::scalar(DType::F32) {
             return self.fail("loss", format!("a loss is a scalar f32, found {ty}"), None, &[], caller);
@@ -268,8 +268,8 @@ impl Recorder {
             if let Raw::Value(_, ty) = (*item)?
                 && ty != element
             {
-                let (wanted, found) = (self.data.ty(element), self.data.ty(ty));
-                let message = format!("element {place} must be {wanted} like the first, found {found}");
+                let (expected, found) = (self.data.ty(element), self.data.ty(ty));
+                let message = format!("element {place} must be {expected} like the first, found {found}");
                 self.fail("list", message, None, items, caller);
                 return None;
             }

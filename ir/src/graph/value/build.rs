@@ -263,7 +263,7 @@ impl Graph {
         if let (Some(a), Some(b)) = (self.list_len(*a), self.list_len(*b))
             && a != b
         {
-            let message = format!("the lists must be equally long, found {a} and {b} values");
+            let message = format!("the lists must have equal lengths, found {a} and {b} values");
             return self.refuse(op.spelling(), &message, "give each value a score", caller);
         }
         self.many(op, operands, caller)

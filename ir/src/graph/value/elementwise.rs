@@ -59,7 +59,7 @@ methods! {
     norm => Op::Norm;
     /// The index of the largest element of each row.
     argmax => Op::ArgMax;
-    /// The identity, whose derivative is taken as zero.
+    /// The identity with derivative zero.
     stop_gradient => Op::StopGradient;
     /// The sum of each row.
     sum_rows => Op::Reduce { fold: Fold::Sum, over: Over::Last };

@@ -274,7 +274,7 @@ impl<'g> Value<'g> {
         self.graph.apply_one(Op::Dropout { rate: rate.into(), ordinal }, &operands, &[], caller)
     }
 
-    /// The identity, whose derivative is multiplied by `by`.
+    /// The identity; it multiplies the gradient by `by`.
     #[track_caller]
     #[must_use]
     pub fn scale_gradient(self, by: f32) -> Self {

@@ -166,7 +166,8 @@ impl<'g> Value<'g> {
             _ => Some(number.to_bits()),
         };
         let Some(bits) = bits else {
-            let message = format!("the number {number:?} is not a {dtype}, the element type of the value");
+            let message =
+                format!("the number {number:?} is not of type {dtype}, the element type of the value");
             let help = "convert the value to floats first: value.cast(DType::F32)";
             return self.graph.refuse("constant", &message, help, caller);
         };
