@@ -1,4 +1,4 @@
-//! What appending costs beside emitting, on graphs of cell calls: one graph, and two halves appended.
+//! Times appending against emitting, on graphs of cell calls: a whole graph, and two appended halves.
 //!
 //! ```text
 //! cargo run --release -p autobatch-ir --example append_speed

@@ -1,4 +1,4 @@
-//! How long it takes to verify, write and read a graph of a million nodes.
+//! Times verifying, writing and reading a graph of a million nodes.
 //!
 //! `cargo run --release -p autobatch-ir --example binary_speed`
 
@@ -11,8 +11,8 @@ use std::time::Instant;
 const APPLICATIONS: usize = 1_000_000;
 const REPETITIONS: usize = 7;
 
-/// Binary trees of 128 leaves: half of the nodes take a word, half take four values; each
-/// makes two.
+/// Binary trees of 128 leaves. Half of the nodes read a word and half read four values; each has two
+/// results.
 fn trees() -> GraphData {
     let mut m = ModuleBuilder::new("tree");
     let embed = m.table("embed", [1000, 64], Init::Uniform(0.1));
@@ -38,7 +38,7 @@ fn trees() -> GraphData {
     g.finish().expect("the graph is sound")
 }
 
-/// The result of the last of several runs and the milliseconds of the best.
+/// The result of the last run, and the milliseconds of the fastest.
 fn best<T>(mut f: impl FnMut() -> T) -> (T, f64) {
     let mut least = f64::INFINITY;
     let mut run = || {

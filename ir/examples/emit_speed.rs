@@ -1,4 +1,4 @@
-//! What emitting costs, through the public door: nanoseconds and bytes a node.
+//! Times emitting through the public interface: nanoseconds and bytes per node.
 //!
 //! `cargo run --release -p autobatch-ir --example emit_speed [nodes] [rounds] [cells|ops]`
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
@@ -12,8 +12,8 @@ fn main() {
     let wanted = arguments.next().unwrap_or(100_000);
     let rounds = arguments.next().unwrap_or(21);
     let (module, model) = TreeLstm::new(128);
-    // At most 10^5 nodes of trees, emitted again and again: larger ones would measure how fast the
-    // trees themselves are read from memory.
+    // At most 10^5 nodes of trees, emitted repeatedly. Larger trees would measure the time of reading
+    // the trees from memory.
     let distinct = wanted.div_ceil(39).min(100_000 / 39);
     let trees = Tree::many(distinct, 1);
     let mut graph = Graph::new(&module);

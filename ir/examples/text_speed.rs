@@ -1,4 +1,4 @@
-//! How fast graphs print and parse: a graph of a million tree-LSTM-like nodes.
+//! Times printing and parsing a graph of a million nodes, similar to a tree-LSTM.
 //!
 //! `cargo run --release -p autobatch-ir --example text_speed [nodes]`
 
@@ -29,7 +29,7 @@ fn model() -> Option<(Arc<Module>, Model)> {
     Some((m.build().ok()?, Model { leaf, node, out }))
 }
 
-/// Trees of random shapes, 20 leaves each, with some plain ops between the calls.
+/// Trees of random shapes with 20 leaves each, with some ops between the calls.
 fn emit(nodes: usize) -> Option<GraphData> {
     let (module, model) = model()?;
     let g = Graph::new(&module);
