@@ -21,7 +21,7 @@ use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Planner, Request, RowOrder};
-use autobatch_runtime_cpu::{Bound, threads_meant};
+use autobatch_runtime_cpu::{Bound, resolve_threads};
 pub use growing::Growing;
 pub(crate) use meanwhile::{Meanwhile, Prepared};
 pub(crate) use parts::{Together, in_parts};
@@ -46,7 +46,7 @@ pub struct SessionOptions {
     /// [`Selection::of_graph`]; plans with gradients are then made of the graph as it stands. A model that
     /// is written op by op trains faster with `outline`, which may change the last bits of gradients.
     pub passes: Option<Selection>,
-    /// How many threads execute; 0 means one a core, more than [`MOST_THREADS`](crate::runtime_cpu::MOST_THREADS) are refused.
+    /// How many threads execute; 0 means one a core, more than [`MAX_THREADS`](crate::runtime_cpu::MAX_THREADS) are refused.
     pub threads: usize,
     /// How many plans are kept for graphs of the same structure.
     pub cached_plans: usize,
@@ -134,7 +134,7 @@ impl Session {
     ) -> Result<Self> {
         let module = module.borrow();
         state::check_weights(module, &weights)?;
-        let threads = threads_meant(options.threads);
+        let threads = resolve_threads(options.threads);
         let executor = AnyExecutor::new(&options)?;
         let policy = if options.policy == Policy::default() { planning::policy()? } else { options.policy };
         Ok(Self {

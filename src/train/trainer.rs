@@ -20,7 +20,7 @@ use crate::train::report::{Evaluation, Step};
 use crate::train::update::Updater;
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_nn::optim::{Optimizer, Schedule};
-use autobatch_runtime_cpu::MOST_THREADS;
+use autobatch_runtime_cpu::MAX_THREADS;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -142,12 +142,12 @@ impl Trainer {
         Ok(self)
     }
 
-    /// Emits on exactly so many threads, [`MOST_THREADS`] at most, where it is normally as many as pay: results are the same.
+    /// Emits on exactly so many threads, [`MAX_THREADS`] at most, where it is normally as many as pay: results are the same.
     #[must_use]
     pub fn emit_threads(mut self, threads: usize) -> Self {
         self.emitter.set_threads(match threads {
             0 => Threads::UpTo(self.session.threads()),
-            threads => Threads::Exactly(threads.min(MOST_THREADS)),
+            threads => Threads::Exactly(threads.min(MAX_THREADS)),
         });
         self
     }
