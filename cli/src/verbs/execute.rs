@@ -8,7 +8,7 @@ use crate::files::{Form, bytes_in_words, form_of, load_graph, load_plan, one_sta
 use crate::places::apart;
 use crate::words::{count, plural, table};
 use crate::{npy, planning};
-use autobatch::runtime_cpu::{Bound, Executor, threads_meant};
+use autobatch::runtime_cpu::{Bound, Executor, resolve_threads};
 use autobatch::train::read_weights;
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
@@ -46,7 +46,7 @@ pub fn execute(args: &ExecuteArgs, console: &mut Console<'_>) -> Result<Answer, 
     };
     let refuse = |error: autobatch::runtime_cpu::RunError| Failure::input(format!("{}: {error}", args.graph));
     // Only the environment can be at fault here.
-    let executor = Executor::new(threads_meant(args.threads));
+    let executor = Executor::new(resolve_threads(args.threads));
     let mut executor = executor.map_err(|error| Failure::input(error.to_string()))?;
     executor.set_memory_limit(args.memory_limit);
     executor.set_watch(args.watch);

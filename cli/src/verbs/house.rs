@@ -6,7 +6,7 @@ use crate::failure::{Answer, Failure};
 use crate::files::{Form, bytes_in_words, form_to_keep, write};
 use crate::places::apart;
 use crate::words::{count, plural, table};
-use autobatch::runtime_cpu::threads_meant;
+use autobatch::runtime_cpu::resolve_threads;
 use autobatch_planner::Jobs;
 use autobatch_planner::passes::{PASSES, Pass};
 use autobatch_planner::stages::{STAGES, Stage};
@@ -93,7 +93,7 @@ pub fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<Answer, Failur
 
 /// Says what this machine has for executing plans.
 pub fn devices(console: &mut Console<'_>) -> Result<Answer, Failure> {
-    let threads = threads_meant(0);
+    let threads = resolve_threads(0);
     let features = cpu_features();
     let features = if features.is_empty() { "scalar".to_owned() } else { features.join(" ") };
     writeln!(console, "cpu  {}, {threads} threads, {features}", std::env::consts::ARCH)?;

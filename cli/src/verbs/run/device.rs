@@ -5,7 +5,7 @@ use autobatch::ir::graph::GraphData;
 use autobatch::ir::plan::row_ops::Noise;
 use autobatch::ir::plan::{Plan, Verified};
 use autobatch::prelude::*;
-use autobatch::runtime_cpu::{Bound, Executor, threads_meant};
+use autobatch::runtime_cpu::{Bound, Executor, resolve_threads};
 
 /// An executor on some device.
 pub(super) enum AnyExecutor {
@@ -20,7 +20,7 @@ impl AnyExecutor {
     pub(super) fn new(device: &Device, threads: usize) -> Result<Self, Failure> {
         match device {
             Device::Cpu => {
-                let threads = threads_meant(threads);
+                let threads = resolve_threads(threads);
                 Ok(Self::Cpu(Box::new(Executor::new(threads).map_err(autobatch::Error::from)?), threads))
             }
             #[cfg(feature = "gpu")]
@@ -39,7 +39,7 @@ impl AnyExecutor {
     pub(super) fn in_words(&self) -> String {
         match self {
             Self::Cpu(executor, threads) => {
-                format!("CPU  {}  {threads} of {} threads", executor.isa(), threads_meant(0))
+                format!("CPU  {}  {threads} of {} threads", executor.isa(), resolve_threads(0))
             }
             #[cfg(feature = "gpu")]
             Self::Gpu(executor) => match executor.gpu().map(|gpu| gpu.facts()) {

@@ -1,4 +1,4 @@
-//! What optimisers keep: flushed moments, averages, masters, sparse rows; and that it can be saved.
+//! Optimiser states: flushed moments, averages, master copies and sparse rows. States can be saved and restored.
 
 use crate::lab::{Lab, Random, every_rule, module};
 use autobatch_ir::module::ParamKind;
@@ -13,7 +13,7 @@ fn executor() -> Executor {
 }
 
 #[test]
-fn nothing_that_is_kept_is_ever_below_the_smallest_normal_number() {
+fn states_contain_no_subnormal_numbers() {
     for optimizer in every_rule() {
         let name = format!("{optimizer:?}");
         let mut lab = Lab::new(&module(), optimizer);
@@ -22,7 +22,7 @@ fn nothing_that_is_kept_is_ever_below_the_smallest_normal_number() {
         given.gradients.iter_mut().flatten().for_each(|g| *g *= 3e-19);
         lab.update(&mut executor(), &given, 1.0);
         given.gradients.iter_mut().for_each(|gradient| gradient.fill(0.0));
-        // The next decay of a moment goes below the smallest normal number.
+        // The next decay would make a moment subnormal.
         for state in lab.states.as_mut_slice() {
             state.values_mut().iter_mut().for_each(|x| *x = f32::MIN_POSITIVE);
         }
@@ -50,7 +50,7 @@ fn an_average_follows_its_parameter_and_can_be_evaluated() {
             average.iter_mut().zip(param.values()).for_each(|(a, &w)| *a = 0.9 * *a + 0.1 * f64::from(w));
         }
     }
-    let averages = lab.states.averages(&lab.weights).expect("averages are kept");
+    let averages = lab.states.averages(&lab.weights).expect("the optimiser has averages");
     for (found, expected) in averages.iter().zip(&expected) {
         let off = found.values().iter().zip(expected).map(|(&x, y)| (f64::from(x) - y).abs());
         assert!(off.fold(0.0, f64::max) < 1e-6);
@@ -59,7 +59,7 @@ fn an_average_follows_its_parameter_and_can_be_evaluated() {
 }
 
 #[test]
-fn a_parameter_of_sixteen_bits_is_the_rounded_copy_of_its_master() {
+fn a_parameter_of_sixteen_bits_is_its_rounded_master_copy() {
     let mut m = ModuleBuilder::new("halves");
     m.param_stored_as("h", ParamKind::Param, DType::F16, [9, 7], Init::Uniform(1.0));
     m.param_stored_as("g", ParamKind::Table, DType::BF16, [5, 3], Init::Uniform(1.0));
@@ -68,12 +68,12 @@ fn a_parameter_of_sixteen_bits_is_the_rounded_copy_of_its_master() {
     let mut lab = Lab::new(&module, Adam::new(1e-3).average(0.99));
     let names: Vec<&str> = lab.states.iter().map(|state| state.name()).collect();
     let all = ["master", "m", "v", "average"];
-    let wanted: Vec<String> =
+    let expected: Vec<String> =
         ["h", "g"].iter().flat_map(|of| all.map(|role| format!("{of}.{role}"))).collect();
-    assert_eq!(names[..8], wanted.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(names[..8], expected.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(names[8..], ["w.m", "w.v", "w.average"]);
     let mut random = Random(8);
-    let first = lab.states.get("g.master").expect("it has a master").values().to_vec();
+    let first = lab.states.get("g.master").expect("the parameter has a master copy").values().to_vec();
     for _ in 0..5 {
         let given = lab.gradients(&mut random);
         lab.update(&mut executor(), &given, 1.0);
@@ -81,17 +81,17 @@ fn a_parameter_of_sixteen_bits_is_the_rounded_copy_of_its_master() {
     let rounds: [fn(f32) -> f32; 2] =
         [|x| half::f16_to_f32(half::f32_to_f16(x)), |x| half::bf16_to_f32(half::f32_to_bf16(x))];
     for (number, (name, round)) in ["h.master", "g.master"].into_iter().zip(rounds).enumerate() {
-        let master = lab.states.get(name).expect("it has a master").values();
+        let master = lab.states.get(name).expect("the parameter has a master copy").values();
         let rounded: Vec<f32> = master.iter().map(|&x| round(x)).collect();
         assert_eq!(lab.weights.get(ParamId::new(number)), rounded, "{name}");
-        assert!(master.iter().zip(&rounded).any(|(x, y)| x != y), "{name} is finer");
+        assert!(master.iter().zip(&rounded).any(|(x, y)| x != y), "{name} has more precision");
     }
-    let moved = lab.states.get("g.master").expect("it has a master").values();
+    let moved = lab.states.get("g.master").expect("the parameter has a master copy").values();
     assert!(first.iter().zip(moved).all(|(a, b)| a != b), "steps below the resolution add up");
 }
 
 #[test]
-fn rows_that_were_not_touched_stay_as_they_are() {
+fn rows_without_gradient_stay_unchanged() {
     let module = module();
     let mut lab = Lab::new(&module, Adam::new(0.1).weight_decay(0.1).average(0.9).sparse_rows());
     let table = ParamId::new(2);
@@ -100,7 +100,7 @@ fn rows_that_were_not_touched_stay_as_they_are() {
     lab.update(&mut executor(), &given, 1.0);
     let before = (lab.weights.clone(), lab.states.clone());
     let mut given = lab.gradients(&mut random);
-    given.touched = vec![None, None, Some(vec![1, 2, 3, 10])];
+    given.sparse_rows = vec![None, None, Some(vec![1, 2, 3, 10])];
     lab.update(&mut executor(), &given, 1.0);
     let changed = |old: &[f32], new: &[f32]| -> Vec<usize> {
         let rows = old.chunks(6).zip(new.chunks(6)).enumerate();
@@ -109,21 +109,21 @@ fn rows_that_were_not_touched_stay_as_they_are() {
     assert_eq!(changed(before.0.get(table), lab.weights.get(table)), [1, 2, 3, 10]);
     for state in ["t.m", "t.v", "t.average"] {
         let [old, new] =
-            [&before.1, &lab.states].map(|states| states.get(state).expect("it is kept").values());
+            [&before.1, &lab.states].map(|states| states.get(state).expect("the state exists").values());
         assert_eq!(changed(old, new), [1, 2, 3, 10], "{state}");
     }
     assert!(before.0.get(ParamId::new(0)).iter().zip(lab.weights.get(ParamId::new(0))).all(|(a, b)| a != b));
-    let untouched = (lab.weights.clone(), lab.states.clone());
-    given.touched = vec![None, None, Some(vec![])];
+    let unchanged = (lab.weights.clone(), lab.states.clone());
+    given.sparse_rows = vec![None, None, Some(vec![])];
     lab.update(&mut executor(), &given, 1.0);
-    assert_eq!(untouched.0.get(table), lab.weights.get(table));
-    given.touched = Vec::new();
+    assert_eq!(unchanged.0.get(table), lab.weights.get(table));
+    given.sparse_rows = Vec::new();
     lab.update(&mut executor(), &given, 1.0);
-    assert_eq!(changed(untouched.0.get(table), lab.weights.get(table)).len(), 11, "without a list, all rows");
+    assert_eq!(changed(unchanged.0.get(table), lab.weights.get(table)).len(), 11, "a dense gradient changes all rows");
 }
 
 #[test]
-fn rules_without_memory_do_the_same_to_sparse_rows_as_to_all() {
+fn rules_without_momentum_give_equal_results_for_sparse_and_all_rows() {
     let module = module();
     for rule in [Optimizer::from(Sgd::new(0.1)), Optimizer::from(Adagrad::new(0.1))] {
         let mut all = Lab::new(&module, rule.clone());
@@ -137,7 +137,7 @@ fn rules_without_memory_do_the_same_to_sparse_rows_as_to_all() {
                     gradient.fill(0.0);
                 }
             }
-            given.touched = vec![None, None, Some(rows)];
+            given.sparse_rows = vec![None, None, Some(rows)];
             all.update(&mut executor(), &given, 1.0);
             some.update(&mut executor(), &given, 1.0);
         }
@@ -147,7 +147,7 @@ fn rules_without_memory_do_the_same_to_sparse_rows_as_to_all() {
 }
 
 #[test]
-fn training_goes_on_bit_for_bit_from_what_was_saved() {
+fn training_continues_bit_for_bit_from_saved_states() {
     let module = module();
     let mut whole = Lab::new(&module, RmsProp::new(0.01).momentum(0.9).clip_norm(1.0));
     let mut random = Random(12);
@@ -160,15 +160,15 @@ fn training_goes_on_bit_for_bit_from_what_was_saved() {
     let mut again = Lab::new(&module, RmsProp::new(0.01).momentum(0.9).clip_norm(1.0));
     again.weights = whole.weights.clone();
     for (name, values) in &saved {
-        again.states.set(name, values).expect("the same optimiser keeps the same");
+        again.states.set(name, values).expect("equal optimisers have equal states");
     }
     again.states.set_updates(whole.states.updates());
     let given = whole.gradients(&mut random);
     whole.update(&mut executor(), &given, 1.0);
     again.update(&mut executor(), &given, 1.0);
     assert_eq!((whole.weights, &whole.states), (again.weights, &again.states));
-    let refused = again.states.set("w.m", &[0.0]).unwrap_err();
-    assert_eq!(refused, StatesError::Unknown("w.m".to_owned()));
-    let refused = again.states.set("b.s", &[0.0]).unwrap_err();
-    assert_eq!(refused.to_string(), "b.s: expected 5 values, found 1; give one for each element");
+    let rejected = again.states.set("w.m", &[0.0]).unwrap_err();
+    assert_eq!(rejected, StatesError::Unknown("w.m".to_owned()));
+    let rejected = again.states.set("b.s", &[0.0]).unwrap_err();
+    assert_eq!(rejected.to_string(), "b.s: expected 5 values, found 1; give one for each element");
 }

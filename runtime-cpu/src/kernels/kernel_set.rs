@@ -1,64 +1,67 @@
-//! The twins of every kernel: one table of functions for each instruction set, all made from the same bodies.
+//! The product kernels of every instruction set: one table of functions each, all made from the same bodies.
 //!
-//! A shape `rows x panels` is in the table where its accumulators, the weights of one `k` and one broadcast fit the registers (32 with
-//! AVX-512 and NEON, 16 with AVX2) and where there are enough accumulators to hide the latency of the fused multiply-add: wide and low for few
-//! rows, one panel and tall for many.
+//! The table has a shape `rows x panels` if two conditions hold. Its accumulators, the weights of one `k` and one
+//! broadcast fit the registers (32 with AVX-512 and NEON, 16 with AVX2). And it has enough accumulators to hide the
+//! latency of the fused multiply-add: wide and low tiles for few rows, one panel and tall tiles for many.
 
 use super::isa::Isa;
 use super::tile::{RowSumFn, TileFn};
 
-/// The most rows a tile of any instruction set has.
-pub(super) const MOST_ROWS: usize = 14;
+/// The maximum number of rows of a tile on any instruction set.
+pub(super) const MAX_ROWS: usize = 14;
 /// Steps of `k` between two reloads of the accumulators.
 pub(super) const K_BLOCK: usize = 256;
-/// Floats between two rows of a gathered block of operand rows. Not a multiple of 1024 floats, so that the rows fall into different cache sets.
+/// Floats between two rows of a gathered block of operand rows. It is no multiple of 1024 floats, so the rows fall
+/// into different cache sets.
 pub(super) const GATHERED_ROW: usize = K_BLOCK + 16;
-/// Floats between two rows of a packed block of the first operand of a weight gradient, at most.
-pub(super) const MOST_STEP: usize = 16;
+/// The maximum of [`KernelSet::step`].
+pub(super) const MAX_STEP: usize = 16;
 
 /// The kernels of one instruction set.
-pub(super) struct Twin {
+pub(super) struct KernelSet {
     /// Columns of a panel of packed weights.
     pub(super) panel: usize,
-    /// The tallest tile.
+    /// Rows of the tallest tile.
     pub(super) rows: usize,
-    /// Most panels side by side, for `rows` rows.
+    /// The maximum number of panels side by side, for `rows` rows.
     pub(super) panels: fn(rows: usize) -> usize,
-    /// Operand rows gathered `GATHERED_ROW` apart.
+    /// Tiles whose operand rows are gathered `GATHERED_ROW` apart.
     pub(super) gathered: fn(rows: usize, panels: usize) -> TileFn,
-    /// Operand rows in place.
-    pub(super) in_place: fn(rows: usize, panels: usize) -> TileFn,
-    /// Gathered operand rows, one panel, columns of `b` read under the limit.
-    pub(super) cut: fn(rows: usize) -> TileFn,
-    /// Floats between two rows of a packed block of the first operand of a weight gradient: room for a tile's rows, and little more,
-    /// because the block should stay in the second-level cache.
+    /// Tiles whose operand rows are read through pointers.
+    pub(super) direct: fn(rows: usize, panels: usize) -> TileFn,
+    /// Tiles with gathered operand rows and one panel; they read columns of `b` up to a limit.
+    pub(super) limited: fn(rows: usize) -> TileFn,
+    /// Floats between two rows of the packed first operand of a weight gradient. It is little more than the rows of
+    /// a tile, because the packed block should stay in the L2 cache.
     pub(super) step: usize,
-    /// The first operand packed with one step of `k` every `step` floats; one panel.
+    /// Tiles of one panel whose first operand is packed with one step of `k` every `step` floats.
     pub(super) transposed: fn(rows: usize) -> TileFn,
-    /// Columns of a vector. Where a panel has no more of them left, the functions that follow compute those alone.
+    /// Columns of a vector. The `narrow` tiles compute panels with at most this many columns.
     pub(super) vector: usize,
     pub(super) narrow_gathered: fn(rows: usize) -> TileFn,
-    pub(super) narrow_in_place: fn(rows: usize) -> TileFn,
+    pub(super) narrow_direct: fn(rows: usize) -> TileFn,
     pub(super) narrow_transposed: fn(rows: usize) -> TileFn,
     pub(super) row_sum: RowSumFn,
 }
 
-impl Twin {
-    /// The kernels of `isa`; the portable ones for an instruction set of another architecture, which no machine of this one has.
-    pub(super) fn of(isa: Isa) -> &'static Twin {
+impl KernelSet {
+    /// The kernels of `isa`. An instruction set of another architecture, which is never available, maps to the
+    /// portable kernels.
+    pub(super) fn of(isa: Isa) -> &'static KernelSet {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => &avx512::TWIN,
+            Isa::Avx512 => &avx512::SET,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => &avx2::TWIN,
+            Isa::Avx2 => &avx2::SET,
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon => &neon::TWIN,
-            _ => &portable::TWIN,
+            Isa::Neon => &neon::SET,
+            _ => &portable::SET,
         }
     }
 }
 
-/// A function from a shape to its tile. Shapes outside of the table are never asked for: callers split by `Twin::rows` and `Twin::panels`.
+/// A function from a shape to its tile. Callers split work by `KernelSet::rows` and `KernelSet::panels`, so they
+/// never request a shape outside of the table.
 macro_rules! shapes {
     ($function:ident, $lanes:ty, $($rows:literal : $($panels:literal)+);+) => {
         |rows, panels| match (rows, panels) {
@@ -68,7 +71,7 @@ macro_rules! shapes {
     };
 }
 
-/// A function from a number of rows to its tile of so many vectors.
+/// A function from a number of rows to its tile of `$vectors` vectors.
 macro_rules! heights {
     ($function:ident, $vectors:expr, $($rows:literal)+) => {
         |rows| match rows {
@@ -78,34 +81,34 @@ macro_rules! heights {
     };
 }
 
-macro_rules! twin {
+macro_rules! kernel_set {
     (
         $(#[$meta:meta])* $module:ident, $lanes:ident, $($feature:literal)?,
-        panels [$($most:literal)+],
+        panels [$($max:literal)+],
         shapes { $($rows:literal : $($panels:literal)+);+ },
         heights [$($height:literal)+]
     ) => {
         $(#[$meta])*
         mod $module {
+            use crate::kernels::kernel_set::{GATHERED_ROW, KernelSet};
             use crate::kernels::lanes::{$lanes, Lanes};
-            use crate::kernels::tile::{self, IN_PLACE, RowSum, Tile};
-            use crate::kernels::twins::{GATHERED_ROW, Twin};
+            use crate::kernels::tile::{self, DIRECT, RowSum, Tile};
 
-            const MOST_PANELS: &[usize] = &[$($most),+];
-            const STEP: usize = MOST_PANELS.len().next_multiple_of(8);
+            const MAX_PANELS: &[usize] = &[$($max),+];
+            const STEP: usize = MAX_PANELS.len().next_multiple_of(8);
 
-            pub(super) static TWIN: Twin = Twin {
+            pub(super) static SET: KernelSet = KernelSet {
                 panel: <$lanes as Lanes>::PANEL,
-                rows: MOST_PANELS.len(),
-                panels: |rows| MOST_PANELS[rows - 1],
+                rows: MAX_PANELS.len(),
+                panels: |rows| MAX_PANELS[rows - 1],
                 gathered: shapes!(gathered, $lanes, $($rows : $($panels)+);+),
-                in_place: shapes!(in_place, $lanes, $($rows : $($panels)+);+),
-                cut: heights!(cut, <$lanes as Lanes>::VECTORS, $($height)+),
+                direct: shapes!(direct, $lanes, $($rows : $($panels)+);+),
+                limited: heights!(limited, <$lanes as Lanes>::VECTORS, $($height)+),
                 step: STEP,
                 transposed: heights!(transposed, <$lanes as Lanes>::VECTORS, $($height)+),
                 vector: <$lanes as Lanes>::WIDTH,
                 narrow_gathered: heights!(gathered, 1, $($height)+),
-                narrow_in_place: heights!(in_place, 1, $($height)+),
+                narrow_direct: heights!(direct, 1, $($height)+),
                 narrow_transposed: heights!(transposed, 1, $($height)+),
                 row_sum,
             };
@@ -121,15 +124,15 @@ macro_rules! twin {
             /// # Safety
             /// As for `TileFn`.
             $(#[target_feature(enable = $feature)])?
-            unsafe fn in_place<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+            unsafe fn direct<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
                 // SAFETY: the caller's contract is that of the body.
-                unsafe { tile::run::<$lanes, ROWS, VECTORS, IN_PLACE, 1, false>(t) }
+                unsafe { tile::run::<$lanes, ROWS, VECTORS, DIRECT, 1, false>(t) }
             }
 
             /// # Safety
-            /// As for `TileFn`, of the cut kind.
+            /// As for `TileFn` of a limited tile.
             $(#[target_feature(enable = $feature)])?
-            unsafe fn cut<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+            unsafe fn limited<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
                 // SAFETY: the caller's contract is that of the body.
                 unsafe { tile::run::<$lanes, ROWS, VECTORS, GATHERED_ROW, 1, true>(t) }
             }
@@ -153,7 +156,7 @@ macro_rules! twin {
     };
 }
 
-twin! {
+kernel_set! {
     #[cfg(target_arch = "x86_64")]
     avx512, Avx512, "avx512f",
     panels [8 6 4 3 2 2 1 1 1 1 1 1 1 1],
@@ -164,7 +167,7 @@ twin! {
     heights [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
 }
 
-twin! {
+kernel_set! {
     #[cfg(target_arch = "x86_64")]
     avx2, Avx2, "avx2,fma",
     panels [5 3 2 1 1 1],
@@ -172,7 +175,7 @@ twin! {
     heights [1 2 3 4 5 6]
 }
 
-twin! {
+kernel_set! {
     #[cfg(target_arch = "aarch64")]
     neon, Neon, "neon",
     panels [4 3 2 1 1 1],
@@ -180,7 +183,7 @@ twin! {
     heights [1 2 3 4 5 6]
 }
 
-twin! {
+kernel_set! {
     portable, Portable, ,
     panels [2 1 1 1],
     shapes { 1: 1 2; 2: 1; 3: 1; 4: 1 },

@@ -1,45 +1,43 @@
-//! What the memory of an executor holds, so that a plan which grew can be executed on from there.
+//! Remembers which steps of a plan were executed, so that an executor can resume a plan that has grown.
 //!
-//! Memory safety does not rest on this: rows always exist, and indices in rows are cut to the last.
-//! What rests on it is that values are right, so a plan must begin with the steps that were executed.
+//! Memory safety does not depend on this: rows always exist, and indices in rows are clamped to the last row. Correct
+//! values depend on it, because the plan to resume must begin with the executed steps.
 
 use autobatch_ir::hash::StructureHash;
 use autobatch_ir::plan::{Kernel, Mode, Operand, Place, Plan, Verified};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How far a plan was executed, and which.
+/// The executed steps of a growing plan.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct ExecutedPrefix {
     steps: usize,
     waves: usize,
-    /// The plan that was executed.
+    /// The identity of the executed plan.
     identity: u64,
-    /// What steps name by numbers: most plans share them with what they grew from, so they are soon compared.
+    /// The kernels of the plan. A grown plan usually shares them, so the comparison is fast.
     kernels: Vec<Arc<Kernel>>,
-    /// These steps, with all that they read and write.
+    /// A hash of the steps, with all that they read and write.
     hash: StructureHash,
 }
 
-impl Kept {
-    /// What is kept of a whole run: something, if the plan grows. It begins with what was kept `before`.
+impl ExecutedPrefix {
+    /// The prefix after a run, if the plan can grow. The plan begins with the prefix `before`.
     pub(super) fn of(plan: &Verified<Plan>, before: Option<Self>) -> Option<Self> {
-        let (steps, waves, identity) = (plan.steps.len(), plan.waves.len(), plan.identity());
-        let hash = || match before {
+        if plan.mode != Mode::Grow {
+            return None;
+        }
+        let steps = plan.steps.len();
+        let hash = match before {
             Some(Self { steps: executed, hash, .. }) => hashed(plan, executed..steps, hash),
             None => hashed(plan, 0..steps, StructureHash::default()),
         };
-        (plan.mode == Mode::Grow).then(|| Self {
-            steps,
-            waves,
-            identity,
-            kernels: plan.kernels.clone(),
-            hash: hash(),
-        })
+        let (waves, identity, kernels) = (plan.waves.len(), plan.identity(), plan.kernels.clone());
+        Some(Self { steps, waves, identity, kernels, hash })
     }
 
-    /// The first wave of a plan that was not executed, if the plan begins with what was.
-    pub(super) fn continues(&self, plan: &Verified<Plan>) -> Option<usize> {
+    /// The first wave of `plan` that was not executed, if the plan begins with this prefix.
+    pub(super) fn first_new_wave(&self, plan: &Verified<Plan>) -> Option<usize> {
         if plan.mode == Mode::Grow && plan.grew_from(self.identity) {
             return Some(self.waves);
         }

@@ -1,23 +1,29 @@
-//! Row ops and lookups on a tile, lane by lane.
+//! Executes row ops and lookups on a tile, lane by lane.
 //!
-//! A row op with a kernel of its own is executed by that; any other as the language defines it.
+//! A row op runs on its compiled kernel if there is one. Otherwise `plan::row_ops`, the definition, computes it.
 
-use super::ready::recycled;
-use super::tile::{Space, Strip, Tile};
+use super::prepared::recycled;
+use super::tile::{StageScratch, Strip, Tile};
 use crate::kernels::elementwise::{Elements, ElementsMut};
-use crate::kernels::rowwise::run as run_row;
+use crate::kernels::rowwise::{RowResult, run as run_row};
 use autobatch_ir::graph::Op;
 use autobatch_ir::plan::View;
 use autobatch_ir::plan::row_ops::row_op;
 use autobatch_ir::types::Type;
 
-// Every unsafe function of this type needs what `StepContext::execute` needs.
-#[allow(clippy::missing_safety_doc, reason = "said once, above")]
+// Every unsafe function of this type has the contract of `StepContext::execute`.
+#[allow(clippy::missing_safety_doc, reason = "the comment above states the contract")]
 impl Tile<'_> {
-    pub(super) unsafe fn row(&self, op: Op, sources: &[(View, Type)], dsts: &[View], space: &mut Space) {
+    pub(super) unsafe fn row(
+        &self,
+        op: Op,
+        sources: &[(View, Type)],
+        dsts: &[View],
+        space: &mut StageScratch,
+    ) {
         if let (Op::Matmul, [dst], [left, (right, _)]) = (op, dsts, sources) {
             // SAFETY: as for this function.
-            return unsafe { self.multiply(*left, *right, *dst, &mut space.scratch) };
+            return unsafe { self.multiply(left.0, left.1, *right, *dst, &mut space.scratch) };
         }
         if let ([dst], [(view, ty), rest @ ..]) = (dsts, sources) {
             let elements = |view: View, ty: Type| {
@@ -28,10 +34,10 @@ impl Tile<'_> {
             let second = rest.first().map_or(first, |(view, ty)| elements(*view, *ty));
             let operands = &[first, second][..sources.len().min(2)];
             let to = self.strip(*dst);
-            let to = (ElementsMut { base: to.base, stride: to.stride }, dst.width as usize);
-            // SAFETY: as for this function; results of a stage overlap none of its operands.
-            let is_executed = unsafe { run_row(self.step.isa, op, self.lanes.len(), operands, to) };
-            if is_executed {
+            let rows = ElementsMut { base: to.base, stride: to.stride };
+            let to = RowResult { rows, width: dst.width as usize };
+            // SAFETY: as for this function; a result overlaps no operand of its stage.
+            if unsafe { run_row(self.step.isa, op, self.lanes.len(), operands, to) } {
                 return;
             }
         }
@@ -39,8 +45,8 @@ impl Tile<'_> {
         unsafe { self.row_by_row(op, sources, dsts, space) };
     }
 
-    /// A row op without a kernel of its own: as the language defines it, lane by lane.
-    unsafe fn row_by_row(&self, op: Op, sources: &[(View, Type)], dsts: &[View], space: &mut Space) {
+    /// Computes a row op by its definition, lane by lane.
+    unsafe fn row_by_row(&self, op: Op, sources: &[(View, Type)], dsts: &[View], space: &mut StageScratch) {
         space.strips.clear();
         let views = sources.iter().map(|(view, _)| view).chain(dsts);
         space.strips.extend(views.map(|view| self.strip(*view)));
@@ -56,7 +62,7 @@ impl Tile<'_> {
             results.clear();
             results.extend(to.iter().zip(dsts).map(|(strip, view)| {
                 let base = strip.base.wrapping_add(row * strip.stride);
-                // SAFETY: as for this function: the results of a lane are its own and distinct.
+                // SAFETY: as for this function; the results of a lane do not overlap.
                 unsafe { std::slice::from_raw_parts_mut(base.cast::<u32>(), view.width as usize) }
             }));
             row_op(op, self.step.noise, &operands, &mut results);
@@ -70,7 +76,7 @@ impl Tile<'_> {
         let last = table.len() / width - 1;
         let (index, to) = (self.strip(index), self.strip(dst));
         for row in 0..self.lanes.len() {
-            // SAFETY: as for this function; an index is cut to the last row.
+            // SAFETY: as for this function; the index is clamped to the last row.
             unsafe {
                 let number = ((*index.base.add(row * index.stride)).to_bits() as usize).min(last);
                 let from = table[number * width..].as_ptr();
@@ -83,8 +89,8 @@ impl Tile<'_> {
 /// A row of words.
 ///
 /// # Safety
-/// The row exists and nobody writes it meanwhile.
+/// The row exists, and no one writes it while the result lives.
 unsafe fn slice<'a>(strip: Strip, row: usize, width: usize) -> &'a [u32] {
-    // SAFETY: the caller vouches for the row.
+    // SAFETY: the caller guarantees the row.
     unsafe { std::slice::from_raw_parts(strip.base.wrapping_add(row * strip.stride).cast(), width) }
 }

@@ -1,8 +1,12 @@
-//! Every instruction on every instruction set, and what lies between rows.
+//! Tests of elementwise instructions: every instruction set gives the bits of the portable variant.
 
-use super::*;
+use crate::kernels::Isa;
+use crate::kernels::elementwise::{Elements, ElementsMut, run};
+use autobatch_ir::graph::{Binary, Compare, Unary};
 use autobatch_ir::numeric::same_bits;
+use autobatch_ir::plan::Code;
 use autobatch_ir::plan::row_ops::has_slope;
+use autobatch_ir::types::DType;
 
 fn execute(isa: Isa, code: Code, sources: &[&[f32]], width: usize, rows: usize) -> Vec<u32> {
     let mut out = vec![0.0f32; rows * (width + 3)];
@@ -12,12 +16,12 @@ fn execute(isa: Isa, code: Code, sources: &[&[f32]], width: usize, rows: usize) 
         .collect();
     let to = ElementsMut { base: out.as_mut_ptr(), stride: width + 3 };
     // SAFETY: the operands have `rows` rows and the result is larger than they are.
-    unsafe { run(isa, code, DType::F32, (rows, width), &elements, to) };
+    unsafe { run(isa, code, DType::F32, rows, width, &elements, to) };
     out.iter().map(|x| x.to_bits()).collect()
 }
 
 #[test]
-fn every_instruction_set_gives_the_bits_of_the_scalar_twin() {
+fn every_instruction_set_gives_the_bits_of_the_portable_variant() {
     let mut codes: Vec<Code> = Unary::ALL.iter().map(|&u| Code::Unary(u)).collect();
     codes.extend(Unary::ALL.iter().filter(|&&u| has_slope(u)).map(|&u| Code::Slope(u)));
     codes.extend(Binary::ALL.iter().map(|&b| Code::Binary(b)));
@@ -46,7 +50,7 @@ fn every_instruction_set_gives_the_bits_of_the_scalar_twin() {
 }
 
 #[test]
-fn elements_between_rows_are_not_touched() {
+fn elements_between_rows_are_not_written() {
     let x = [1.0f32; 14];
     let out = execute(Isa::best(), Code::Unary(Unary::Neg), &[&x], 7, 2);
     assert_eq!(out[7..10], [0, 0, 0]);
