@@ -86,7 +86,7 @@ impl Default for Request<'_> {
 /// The second plan of a size allocates nothing but its output: the blocks of memory that the returned [`Plan`] owns, each
 /// of its lists and names one, of the size that it has. That holds for every policy of [`schedule`], for graphs of every kind and
 /// with the reverse of [`Request::gradients`], but not for what is made for keeps or for a while and asked for: kernels of
-/// signatures that were not met before, [`RowOrder::Planned`], and passes before planning. A plan that is not needed any more may
+/// signatures that were not met before, and passes before planning. A plan that is not needed any more may
 /// lend its memory to the next one: [`recycle`](Self::recycle).
 pub struct Planner {
     policy: Box<dyn Schedule + Send + Sync>,

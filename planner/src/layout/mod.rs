@@ -7,7 +7,6 @@
 //! * [`batch_order`]: rows in the order of the batches, lanes as they came. The measure of the others.
 //! * [`propagated`]: one pass from the last batch to the first lets producers lie in the order in which consumers read.
 //!   Linear but for sorting, the default.
-//! * [`planned`]: PQ-trees over all batches at once, bounded by a work budget. Slower, optional, never worse.
 //!
 //! ```
 //! use autobatch_planner::layout::{Access, Problem, Role, SlotSpec, batch_order, propagated};
@@ -29,13 +28,8 @@
 //!
 //! Whatever a planner believes, [`Access`] is measured on the finished orders, and [`check`] proves a layout on its own.
 
-mod broadcast;
 mod check;
-mod classes;
 mod error;
-mod order;
-mod orient;
-pub mod pqtree;
 mod problem;
 #[cfg(test)]
 mod properties;
@@ -47,7 +41,6 @@ mod tests;
 
 pub use check::check;
 pub use error::LayoutError;
-pub use order::{Budget, Outcome, planned};
 pub(crate) use problem::known::KnownSlot;
 pub use problem::{BatchId, Problem, Role, SlabId, SlotId, SlotSpec};
 pub(crate) use sequence::{Memory, propagated_with, widest};
@@ -148,19 +141,12 @@ pub struct Layout {
 
 impl Layout {
     /// Measures what the given orders make of every slot; `access` is memory. The lanes of every batch write their results one
-    /// behind the other as they run, if they are `in_lane_order`.
-    fn measured(
-        problem: &Problem,
-        places: Vec<u32>,
-        lanes: Vec<u32>,
-        mut access: Vec<Access>,
-        in_lane_order: bool,
-    ) -> Layout {
+    /// behind the other as they run.
+    fn measured(problem: &Problem, places: Vec<u32>, lanes: Vec<u32>, mut access: Vec<Access>) -> Layout {
         access.clear();
         access.reserve(problem.slot_count() as usize);
         let counts = count(problem, &mut access, |batch, slot, rows| {
-            let all = lanes_of(&lanes, batch);
-            let order = if in_lane_order { telling(slot, all) } else { all };
+            let order = telling(slot, lanes_of(&lanes, batch));
             measure(order.iter().map(|&lane| places[rows[lane as usize] as usize]))
         });
         Layout { places, lanes, access, counts }

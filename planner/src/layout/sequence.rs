@@ -74,7 +74,7 @@ pub(crate) fn batch_order_with(problem: &Problem, memory: &mut Memory) -> Layout
         lanes.extend(0..batch.lanes);
     }
     let places = place_in_lane_order(problem, &lanes, memory);
-    Layout::measured(problem, places, lanes, std::mem::take(&mut memory.access), true)
+    Layout::measured(problem, places, lanes, std::mem::take(&mut memory.access))
 }
 
 /// Lanes in the order of their first reader; the batch order where that is no worse.
@@ -87,7 +87,7 @@ pub(crate) fn propagated_with(problem: &Problem, memory: &mut Memory) -> Layout 
     let lanes = lanes_by_first_reader(problem, memory);
     let places = place_in_lane_order(problem, &lanes, memory);
     let (places, lanes) = follow_operands(problem, memory, places, lanes);
-    let layout = Layout::measured(problem, places, lanes, std::mem::take(&mut memory.access), true);
+    let layout = Layout::measured(problem, places, lanes, std::mem::take(&mut memory.access));
     if !problem.is_in_order() {
         return batch_order(problem).better(layout);
     }

@@ -19,7 +19,7 @@ fn rounds(trials: u64, mut round: impl FnMut(&str, Verified<Plan>, &Plan, &Exami
         let g = Graph::new(&module);
         let mut known = Vec::new();
         let mut planner = planner(["auto", "depth", "none"][random.below(3)]);
-        let rows = [RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned][random.below(3)];
+        let rows = [RowOrder::Batch, RowOrder::Propagated][random.below(2)];
         let mut examined = Examined::default();
         let mut kept: Option<(Grown, Verified<Plan>)> = None;
         for number in 0..2 + random.below(5) {
