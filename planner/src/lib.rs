@@ -330,8 +330,7 @@ impl Planner {
     /// The plan of a verified graph after these passes; after none where gradients of values are wanted.
     ///
     /// The plan is checked in two steps: it computes what the optimised graph says, and
-    /// [`equivalent`](autobatch_oracle::equivalent::equivalent) proves that this is what the
-    /// given graph says.
+    /// a [`Prover`](passes::Prover) proves that this is what the given graph says.
     ///
     /// # Errors
     /// If nothing is wanted, or what is wanted cannot be; or if a pass broke the graph.
