@@ -19,7 +19,7 @@ mod grow;
 mod heap;
 mod jobs;
 mod known_kernels;
-pub mod layout;
+mod layout;
 mod lower;
 mod order;
 pub mod passes;
