@@ -54,7 +54,7 @@ use differentiate::{Derivative, Reverse, Wanted};
 use grow::Placed;
 use lower::{Draft, Lowering};
 use order::Order;
-use schedule::{Auto, Schedule, Scratch, Why, path_sum_total};
+use schedule::{Auto, Schedule, Scratch, StopReason, path_sum_total};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ pub struct Planner {
     kernel_of_sig: Vec<Option<Arc<Kernel>>>,
     prices: Vec<Price>,
     names: Vec<u64>,
-    why: Why,
+    why: StopReason,
     /// The values that a plan makes for somebody: outputs, what was asked for, losses.
     wanted: Vec<ValueId>,
     /// Per value whether it was promised to be shared.
@@ -207,7 +207,7 @@ impl Planner {
             kernel_of_sig: Vec::new(),
             prices: Vec::new(),
             names: Vec::new(),
-            why: Why::Rule,
+            why: StopReason::Rule,
             wanted: Vec::new(),
             shared: Vec::new(),
             draft: Draft::default(),
@@ -224,7 +224,7 @@ impl Planner {
 
     /// Why the policy stopped searching when it planned last.
     #[must_use]
-    pub fn why(&self) -> &Why {
+    pub fn why(&self) -> &StopReason {
         &self.why
     }
 

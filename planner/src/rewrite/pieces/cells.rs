@@ -1,4 +1,4 @@
-//! Cells that take and give pieces: a known op or cell between what joins and what cuts.
+//! Declares the cells that take and return pieces around an op or cell.
 
 use super::classes::vector;
 use autobatch_ir::graph::rebuild::Extension;
@@ -7,14 +7,14 @@ use autobatch_ir::id::{SigId, SiteId, TypeId, ValueId};
 use autobatch_ir::module::Body;
 use autobatch_ir::types::Type;
 
-/// The pieces of each operand place and of each result.
+/// The pieces of each operand and each result.
 pub(super) struct Pattern {
     pub(super) places: Vec<Vec<Type>>,
     pub(super) results: Vec<Vec<Type>>,
 }
 
 impl Pattern {
-    /// Whether everything is one piece of its own type.
+    /// Whether every operand and result is one piece of its own type.
     pub(super) fn is_plain(&self, graph: &GraphData, signature: &Signature) -> bool {
         let plain = |pieces: &[Vec<Type>], types: &[TypeId]| {
             pieces.iter().zip(types).all(|(pieces, &ty)| pieces[..] == [graph.ty(ty)])
@@ -23,7 +23,7 @@ impl Pattern {
     }
 }
 
-/// Declares the cell that applies a signature to pieces; the signature of its calls.
+/// Declares the cell that applies a signature to pieces, and returns the signature of its calls.
 pub(super) fn wrap(
     extension: &mut Extension,
     graph: &GraphData,
@@ -95,7 +95,7 @@ impl Writer<'_> {
         if from == to { value } else { self.op(Op::Reshape(to.shape), &[(value, from)], to) }
     }
 
-    /// Pieces side by side as one value.
+    /// Joins pieces to one value.
     fn joined(&mut self, pieces: &[(ValueId, Type)], whole: Type) -> ValueId {
         if let [(value, ty)] = *pieces {
             return self.reshaped(value, ty, whole);
@@ -107,7 +107,7 @@ impl Writer<'_> {
         self.reshaped(joined, flat(whole), whole)
     }
 
-    /// A value as pieces.
+    /// Cuts a value into pieces.
     fn cut(&mut self, value: ValueId, whole: Type, pieces: &[Type], results: &mut Vec<ValueId>) {
         if let [ty] = *pieces {
             results.push(self.reshaped(value, whole, ty));

@@ -1,12 +1,11 @@
-//! Which results and operand places must be cut alike, and where.
+//! Classes of results and operands that must be cut alike, and their cuts.
 //!
-//! Every result and every operand place of every signature is a *spot*. Spots at which one value
-//! arrives are a class: whoever makes the value and all who read it must agree on its pieces. A
-//! move links classes: a range of its result is a range of its operand, so a cut in one is a cut in
-//! the other. Cuts spread until nothing changes; a piece and its images in other classes are one
-//! *unit*, which has one type everywhere.
+//! Every result and every operand of every signature is a *spot*. Spots with a common value form a class: the producer of the value
+//! and all readers must agree on its pieces. A move links classes: a range of its result is a range of its operand, so a cut in one
+//! is a cut in the other. Cuts spread until nothing changes. A piece and its images in other classes form one *unit*, which has the
+//! same type everywhere.
 
-use super::price::Price;
+use super::gains::Gains;
 use super::spans::{Span, spans};
 use crate::rewrite::marked;
 use autobatch_ir::graph::{Callee, GraphData, Op, Signature};
@@ -14,35 +13,35 @@ use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::types::{DType, Shape, Type};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most pieces that a value is cut into.
+/// Largest number of pieces of a value.
 const MAX_PIECES: usize = 8;
 
-/// A result or an operand place of a signature.
+/// A result or an operand of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spot {
     Result(SigId, usize),
     Place(SigId, usize),
 }
 
-/// Where values meet.
+/// The classes of all spots.
 pub(super) struct Classes<'a> {
     pub(super) graph: &'a GraphData,
-    /// Where the results of each signature begin among the spots, and where its places do.
+    /// The first result and the first operand of each signature among the spots.
     base: Vec<(u32, u32)>,
     up: Vec<u32>,
     ty: Vec<Type>,
-    /// Whether the values of a class must stay whole, and whether they must keep their type.
+    /// Whether the values of a class must stay whole, and whether they must keep their type; valid for roots.
     uncut: Vec<bool>,
     fixed: Vec<bool>,
-    /// Signatures that only name elements of their operands anew, and still may vanish.
+    /// The signatures of moves that may still be removed.
     pub(super) moves: Vec<SigId>,
-    /// How often each signature is applied.
+    /// Number of nodes of each signature.
     pub(super) applied: Vec<u32>,
-    /// The spots at which constants arrive, by the signature of the constant.
+    /// The spots that read constants, by the signature of the constant.
     pub(super) constants: BTreeSet<(SigId, u32)>,
 }
 
-/// Cuts of the classes, by root, and the unit of each piece.
+/// Cuts of the classes by root, and the type of each piece.
 #[derive(Default)]
 pub(super) struct Cuts {
     at: BTreeMap<u32, BTreeSet<u32>>,
@@ -50,7 +49,7 @@ pub(super) struct Cuts {
 }
 
 impl<'a> Classes<'a> {
-    /// The classes of a graph; `None` if nothing in it is a move.
+    /// The classes of a graph. `None` if it has no moves.
     pub(super) fn of(
         graph: &'a GraphData,
         kept: impl Iterator<Item = ValueId>,
@@ -87,15 +86,15 @@ impl<'a> Classes<'a> {
             applied: vec![0; sigs.len()],
             constants: BTreeSet::new(),
         };
-        classes.meet();
+        classes.unite_spots();
         let used = |sig: &usize| is_move[*sig] && classes.applied[*sig] > 0;
         classes.moves = (0..sigs.len()).filter(used).map(SigId::new).collect();
         classes.pin(kept);
         Some(classes)
     }
 
-    /// Unites what meets, in one walk.
-    fn meet(&mut self) {
+    /// Unites the spots of every value, in one walk.
+    fn unite_spots(&mut self) {
         let graph = self.graph;
         for node in graph.arena.ids() {
             let sig = graph.arena.node(node).sig;
@@ -121,8 +120,8 @@ impl<'a> Classes<'a> {
         (node.sig, value - node.results as usize)
     }
 
-    /// Says which values stay as they are: those that are read from outside or by marked
-    /// nodes, elements of lists, and whatever is not a vector of floats.
+    /// Marks the values that stay whole: requested values, operands and results of marked nodes, elements of lists, and types other
+    /// than floats.
     fn pin(&mut self, kept: impl Iterator<Item = ValueId>) {
         let graph = self.graph;
         let mut pins: Vec<Spot> = Vec::new();
@@ -184,8 +183,8 @@ impl<'a> Classes<'a> {
         spot
     }
 
-    /// Decides which moves vanish: those of which every class allows the cuts they ask for, and that
-    /// save more than the cuts cost, unless that does not matter. Gives the cuts that remain.
+    /// Decides which moves are removed, and returns their cuts. Every class of a removed move allows its cuts, and the move gains more
+    /// than it costs (without the second condition if `eager`).
     pub(super) fn decide(&mut self, eager: bool) -> Cuts {
         loop {
             let cuts = match self.cuts() {
@@ -195,7 +194,7 @@ impl<'a> Classes<'a> {
                     continue;
                 }
             };
-            let losing = if eager { BTreeSet::new() } else { Price::of(self, &cuts).losing(self) };
+            let losing = if eager { BTreeSet::new() } else { Gains::of(self, &cuts).losing(self) };
             if losing.is_empty() {
                 return cuts;
             }
@@ -203,7 +202,7 @@ impl<'a> Classes<'a> {
         }
     }
 
-    /// The links of a move: spans with the roots of the classes of result and operand.
+    /// The links of a move: its spans with the class roots of result and operand.
     pub(super) fn links(&mut self, sig: SigId) -> Vec<(u32, u32, Span)> {
         let all = spans(self.graph, self.graph.sigs.get(sig)).unwrap_or_default();
         let roots = all.into_iter().map(|span| {
@@ -214,7 +213,7 @@ impl<'a> Classes<'a> {
         roots.collect()
     }
 
-    /// The cuts that the moves ask for, or the moves that ask for too much.
+    /// The cuts of all moves, or the moves whose cuts are not allowed.
     fn cuts(&mut self) -> Result<Cuts, BTreeSet<SigId>> {
         let mut links = Vec::new();
         for sig in self.moves.clone() {
@@ -250,7 +249,7 @@ impl<'a> Classes<'a> {
         if blamed.is_empty() { Ok(cuts) } else { Err(blamed) }
     }
 
-    /// Gives every unit its type; or the moves that link pieces whose types are both fixed.
+    /// Chooses the type of every unit. Returns the moves that link pieces of different fixed types.
     fn name_units(&self, cuts: &mut Cuts, links: &[(SigId, u32, u32, Span)]) -> BTreeSet<SigId> {
         let mut keys: Vec<(u32, u32)> = Vec::new();
         for (&root, own) in &cuts.at {
@@ -274,7 +273,7 @@ impl<'a> Classes<'a> {
                 up[a.max(b)] = a.min(b);
             }
         }
-        // The type that is fixed, else that of a value which is whole, else a vector.
+        // A fixed type comes first, then the type of a whole value, then a vector.
         let mut chosen: BTreeMap<usize, (u8, Type)> = BTreeMap::new();
         for (unit, &(root, piece)) in keys.iter().enumerate() {
             let whole = cuts.at[&root].is_empty();

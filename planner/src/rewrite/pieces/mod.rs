@@ -1,33 +1,25 @@
-//! Pieces: values that are only put together or cut apart need no rows of their own.
+//! Pieces: values that are only joined or cut need no rows of their own.
 //!
-//! `concat`, `split`, `slice`, `stack`, `reshape` (and in inference `stop_gradient`) move elements and
-//! compute nothing. Inside a cell they are views. Between nodes they were copies: rows read,
-//! rows written, a batch and a barrier. This pass makes them names there, too: whoever makes a value
-//! writes its pieces directly where those who read it want them.
+//! The moves `concat`, `split`, `slice`, `stack`, `reshape` (and in inference `stop_gradient`) compute nothing. Inside a cell they
+//! are views. Between nodes they are copies: rows read, rows written, a batch and a barrier. This pass turns them into names there,
+//! too: the producer of a value writes its pieces where the readers expect them.
 //!
-//! *Needs* a verified graph. *Ensures* the same bits of every value that still has a name: ops are
-//! applied to the same numbers in the same order. A value that is read in pieces has no name
-//! afterwards, unless it is one piece of its own type.
+//! *Needs* a verified graph. *Ensures* the same bits of every value that keeps its name: ops see the same numbers in the same order.
+//! A value that is read in pieces loses its name, unless it is one piece of its own type.
 //!
-//! *How.* What is decided, is decided for signatures, so that nodes which shared a batch
-//! still do. Results and operand places at which one value arrives are a class and are cut alike.
-//! A move links classes, and a cut in its result is a cut in its operand, until nothing changes;
-//! an op or cell that takes or gives pieces is called through a new cell, in whose body joining and
-//! cutting are views. So a looked-up word meets the two halves that a spelling is made of as two
-//! halves, and the readers of both take halves. Constants are brought in as the pieces that are
-//! wanted.
+//! *How.* All decisions are made for signatures, so nodes that shared a batch still do. Results and operands with a common value form
+//! a class and are cut alike. A move links classes: a cut in its result is a cut in its operand, until nothing changes. An op or cell
+//! that takes or returns pieces is called through a new cell, in whose body joins and cuts are views. Constants are declared once per
+//! needed piece.
 //!
-//! *Refuses* to cut what is read from outside, what is an element of a list (a list names rows of
-//! one field), inputs, parameters as values, anything but floats, and whatever `.alone()`, `.shared()`
-//! and noise keys are about; a move that asks for such a cut stays a copy. So does one that costs
-//! more than it saves, by `price`, which knows nothing of the barrier that goes too: every piece is one more operand for its readers, and a reader
-//! that computes element by element puts its operand together itself. A reshape cuts nothing and
-//! costs nothing.
+//! *Not cut*: values that are requested, elements of lists (a list names rows of one field), inputs, parameters as values, types
+//! other than floats, and the operands and results of `alone` nodes, `shared` values and noise keys. A move that needs such a cut
+//! stays a copy. So does a move that costs more than it saves by `gains`, which ignores the saved barrier: every piece is one more
+//! operand for its readers, and an elementwise reader joins its operand itself. A reshape needs no cut and costs nothing.
 //!
-//! *Gradients.* The sums of contributions associate otherwise, so it is off in training.
+//! *Gradients.* Gradient sums associate differently, so the pass is off in training.
 //!
-//! *Cost.* Nothing but a look at each node where there is no move; otherwise the graph is
-//! copied once.
+//! *Cost.* One look at each node in graphs without moves; otherwise one copy of the graph.
 //!
 //! ```text
 //! %2 = concat{axis=0}(%0, %1)   %3 = lookup[@e](#5)     %4 = affine[@w](%2)  %5 = affine[@w](%3)
@@ -37,7 +29,7 @@
 
 mod cells;
 mod classes;
-mod price;
+mod gains;
 mod spans;
 
 use super::{Change, Context, count};
@@ -51,7 +43,7 @@ use classes::{Classes, Cuts, Spot};
 use spans::Span;
 use std::collections::BTreeMap;
 
-/// Lets moves vanish.
+/// Turns moves into names.
 pub(crate) fn pieces(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
     let mut classes = Classes::of(graph, context.kept(graph), context.mode == Mode::Train)?;
     let all = classes.moves.len();
@@ -67,38 +59,38 @@ pub(crate) fn pieces(graph: &GraphData, context: &Context<'_>) -> Option<Change>
     let (rewritten, renaming) = writer.write();
     let rest = match stay {
         0 => String::new(),
-        _ => format!(", other moves stay: {}", count(stay, "signature")),
+        _ => format!("; moves of {} stay", count(stay, "signature")),
     };
-    let note = format!("moves that are names now: {vanished}{rest}");
+    let note = format!("{} removed{rest}", count(vanished as usize, "move"));
     Some(Change { graph: rewritten, renaming, note })
 }
 
-/// What becomes of the nodes of a signature.
+/// The rewrite of the nodes of a signature.
 enum Fate {
     Stays,
-    /// Its results are these ranges of its operands.
+    /// The results are these ranges of the operands.
     Vanishes(Vec<Placed>),
-    /// It is brought in piece by piece.
+    /// An input or constant, declared piece by piece.
     Source(Vec<Type>),
-    /// It is called through this cell.
+    /// A call of a new cell.
     Wrapped(Signature),
-    /// It is not applied.
+    /// The signature has no nodes.
     Unused,
 }
 
-/// A span of a move, in pieces of its operand.
+/// A span of a move, as pieces of its operand.
 struct Placed {
     span: Span,
     first: u32,
     count: u32,
 }
 
-/// What becomes of every signature, and the types of the pieces of every place and result.
+/// The rewrite of every signature, and the types of the pieces of every operand and result.
 struct Fates {
     of: Vec<Fate>,
-    /// Per place of all signatures.
+    /// For each signature and operand.
     places: Vec<Vec<Vec<Type>>>,
-    /// Per result of all signatures.
+    /// For each signature and result.
     results: Vec<Vec<Vec<Type>>>,
 }
 
@@ -122,7 +114,7 @@ impl Fates {
             };
             let fate = match (first_site[number], signature.callee) {
                 (None, _) => Fate::Unused,
-                (_, Callee::Op(Op::Fill { .. })) => Fate::Source(wanted_constants(classes, cuts, sig)),
+                (_, Callee::Op(Op::Fill { .. })) => Fate::Source(constant_types(classes, cuts, sig)),
                 _ if classes.moves.contains(&sig) => Fate::Vanishes(placed(classes, cuts, sig)),
                 _ if pattern.is_plain(graph, signature) => Fate::Stays,
                 (_, Callee::Op(Op::Input(_))) => Fate::Source(pattern.results[0].clone()),
@@ -138,8 +130,8 @@ impl Fates {
     }
 }
 
-/// The types in which a constant is wanted: those of all pieces of the places where it arrives.
-fn wanted_constants(classes: &mut Classes<'_>, cuts: &Cuts, sig: SigId) -> Vec<Type> {
+/// The types of a constant: its own, and those of all pieces of the operands that read it.
+fn constant_types(classes: &mut Classes<'_>, cuts: &Cuts, sig: SigId) -> Vec<Type> {
     let graph = classes.graph;
     let mut wanted = vec![graph.ty(graph.sigs.get(sig).results[0])];
     let spots: Vec<u32> =
@@ -152,6 +144,7 @@ fn wanted_constants(classes: &mut Classes<'_>, cuts: &Cuts, sig: SigId) -> Vec<T
     wanted
 }
 
+/// The spans of a move, as pieces of its operands.
 fn placed(classes: &mut Classes<'_>, cuts: &Cuts, sig: SigId) -> Vec<Placed> {
     let links = classes.links(sig);
     let placed = |(_, place, span): (u32, u32, Span)| {
@@ -161,12 +154,12 @@ fn placed(classes: &mut Classes<'_>, cuts: &Cuts, sig: SigId) -> Vec<Placed> {
     links.into_iter().map(placed).collect()
 }
 
-/// Writes the new graph.
+/// The writer of the new graph.
 struct Writer<'a> {
     graph: &'a GraphData,
     rebuild: Rebuild<'a>,
     fates: Fates,
-    /// Where the pieces of each value begin, and how many there are.
+    /// The first piece of each value in `pool`, and the number of pieces.
     pieces: Vec<(u32, u32)>,
     pool: Vec<(ValueId, Type)>,
 }
@@ -195,7 +188,7 @@ impl<'a> Writer<'a> {
                     let first = self.rebuild.append(node, sig, &operands, old.site);
                     self.give(node, first);
                 }
-                Fate::Unused => unreachable!("the node is one"),
+                Fate::Unused => unreachable!("a node of the signature exists"),
             }
             self.fates.of = fates;
         }
@@ -232,10 +225,10 @@ impl<'a> Writer<'a> {
     /// A constant in the type of a piece.
     fn constant(&self, value: ValueId, ty: Type) -> ValueId {
         let known = self.pieces_of(value).iter().find(|piece| piece.1 == ty);
-        known.expect("constants are brought in as all pieces that are wanted").0
+        known.expect("constants are declared as all needed pieces").0
     }
 
-    /// Notes the results of a node, from this new value on, as pieces.
+    /// Records the results of a node, from this new value on, as pieces.
     fn give(&mut self, node: NodeId, first: ValueId) {
         let graph = self.graph;
         let sig = graph.arena.node(node).sig;
@@ -249,7 +242,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Gives a value its name, if it is one piece of its own type.
+    /// Names a value, if it is one piece of its own type.
     fn rename(&mut self, value: ValueId) {
         if let [(new, ty)] = *self.pieces_of(value)
             && ty == self.graph.type_of(value)
@@ -258,6 +251,7 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Names the results of a move by the pieces of its operands.
     fn vanish(&mut self, node: NodeId, spans: &[Placed]) {
         let graph = self.graph;
         self.rebuild.reach(node);
@@ -283,7 +277,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Brings an input or constant in, piece by piece.
+    /// Declares an input or constant piece by piece.
     fn source(&mut self, node: NodeId, types: &[Type]) {
         let graph = self.graph;
         let (site, value) = (graph.arena.node(node).site, graph.arena.results(node).start);
@@ -301,7 +295,7 @@ impl<'a> Writer<'a> {
                     let operand = match graph.arena.operands(node)[0].kind() {
                         Some(OperandKind::Data(slot)) => Operand::data(slot + at),
                         Some(OperandKind::Index(slot)) => Operand::index(slot + at),
-                        _ => unreachable!("an input takes bound numbers"),
+                        _ => unreachable!("an input takes bindings"),
                     };
                     self.rebuild.append(node, sig, &[operand], site)
                 }

@@ -1,4 +1,4 @@
-//! Moves: nodes whose results are ranges of their operands' elements.
+//! Moves: nodes whose results are ranges of their operands.
 
 use autobatch_ir::graph::{Callee, GraphData, Op, Signature};
 
@@ -12,7 +12,7 @@ pub(super) struct Span {
     pub(super) width: u32,
 }
 
-/// The spans of a move, in the order of its results' elements; `None` of what is none.
+/// The spans of a move, in the order of the result elements. `None` for other signatures.
 pub(super) fn spans(graph: &GraphData, signature: &Signature) -> Option<Vec<Span>> {
     let Callee::Op(op) = signature.callee else { return None };
     let width =

@@ -1,9 +1,8 @@
-//! What vanished moves save, and what the pieces cost.
+//! The gain of removing moves, by the default [`CostTable`].
 //!
-//! By the default [`CostTable`]: a row that is copied costs a stage and a table entry for each span of
-//! it, and its words; a piece more costs whoever reads or writes it one more table entry a lane; and a
-//! reader that needs its operand in one place, as elementwise ops do and products do not, puts it
-//! together itself. Moves that are linked stand or fall together.
+//! A copied row costs a stage and a table entry per span, and its elements. An additional piece costs each reader and writer one more
+//! table entry per lane. A reader that needs its operand in one piece joins it: elementwise ops do, products do not. Linked moves are
+//! removed together or not at all.
 
 use super::classes::{Classes, Cuts, Spot};
 use super::spans::spans;
@@ -12,20 +11,20 @@ use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Signature};
 use autobatch_ir::id::{SigId, TypeId, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What each group of linked classes saves and costs, by its first root.
-pub(super) struct Price {
+/// Saved and added costs of each group of linked classes, by its first root.
+pub(super) struct Gains {
     group: BTreeMap<u32, u32>,
     saved: BTreeMap<u32, f64>,
     cost: BTreeMap<u32, f64>,
 }
 
-impl Price {
+impl Gains {
     pub(super) fn of(classes: &mut Classes<'_>, cuts: &Cuts) -> Self {
         let (saved, cost) = (BTreeMap::new(), BTreeMap::new());
-        let mut price = Self { group: BTreeMap::new(), saved, cost };
+        let mut gains = Self { group: BTreeMap::new(), saved, cost };
         for sig in classes.moves.clone() {
             for (result, place, _) in classes.links(sig) {
-                price.link(result, place);
+                gains.link(result, place);
             }
         }
         let (graph, table) = (classes.graph, CostTable::default());
@@ -39,10 +38,10 @@ impl Price {
             let words = |id: TypeId| graph.ty(id).shape.elements() as f64;
             if classes.moves.contains(&sig) {
                 let links = classes.links(sig);
-                let group = links.first().map_or(0, |link| price.group(link.0));
+                let group = links.first().map_or(0, |link| gains.group(link.0));
                 let copied: f64 = signature.results.iter().map(|&id| words(id) * map.unit_ns).sum();
                 let row = links.len() as f64 * (map.row_ns + table.gathered_row_ns) + copied;
-                *price.saved.entry(group).or_default() += times * row;
+                *gains.saved.entry(group).or_default() += times * row;
                 continue;
             }
             let results = (0..signature.results.len()).map(|result| Spot::Result(sig, result));
@@ -60,12 +59,12 @@ impl Price {
                     _ => 0.0,
                 };
                 let root = classes.find(number);
-                let group = price.group(root);
-                *price.cost.entry(group).or_default() +=
+                let group = gains.group(root);
+                *gains.cost.entry(group).or_default() +=
                     times * (more as f64 * table.gathered_row_ns + joins);
             }
         }
-        price
+        gains
     }
 
     /// The moves that cost at least what they save.
@@ -97,7 +96,7 @@ impl Price {
     }
 }
 
-/// Whether an operand place takes its value in parts without putting them together.
+/// Whether an operand accepts its value in pieces without a join.
 fn takes_parts(graph: &GraphData, signature: &Signature, place: usize) -> bool {
     match signature.callee {
         Callee::Op(Op::Affine { .. }) => graph.ty(signature.operands[place]).shape.rank() == 1,
@@ -109,7 +108,7 @@ fn takes_parts(graph: &GraphData, signature: &Signature, place: usize) -> bool {
     }
 }
 
-/// Whether all readers of a value of a body take it in parts.
+/// Whether all readers of a value of a body accept it in pieces.
 fn parts_suffice(graph: &GraphData, arena: &Arena, value: ValueId) -> bool {
     arena.ids().all(|node| {
         let signature = graph.sigs.get(arena.node(node).sig);
