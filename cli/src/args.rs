@@ -184,7 +184,6 @@ impl WishArgs {
         let rows = match self.rows.unwrap_or_default() {
             Rows::Batch => RowOrder::Batch,
             Rows::Propagated => RowOrder::Propagated,
-            Rows::Planned => RowOrder::Planned,
         };
         let mode = match self.mode.unwrap_or_default() {
             ModeArg::Infer => Mode::Infer,
@@ -216,8 +215,6 @@ pub enum Rows {
     /// As the consumers read.
     #[default]
     Propagated,
-    /// By a search for the fewest rows through tables, for plans that are executed often.
-    Planned,
 }
 
 /// What a plan promises.

@@ -13,7 +13,7 @@ use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_oracle::check::{Disagreements, PROBES, Proof, Wanted, check as prove};
 use autobatch_planner::Jobs;
-use autobatch_planner::schedule::{self, Batches, Policy, Scratch, Why, path_sum_bound};
+use autobatch_planner::schedule::{self, Batches, Policy, Scratch, StopReason, path_sum_bound};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -243,5 +243,5 @@ fn read_order(graph: &GraphData, jobs: &Jobs, path: &str) -> Result<Batches, Fai
             start.push(items.len() as u32);
         }
     }
-    Ok(Batches { start, items, bound: None, why: Why::Rule })
+    Ok(Batches { start, items, bound: None, why: StopReason::Rule })
 }

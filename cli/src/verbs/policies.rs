@@ -6,7 +6,7 @@ use crate::failure::{Answer, Failure};
 use crate::files::{bytes_in_words, load_graph, one_standard_input};
 use crate::planning::{self, Planned, Wish};
 use crate::words::{count, mean_and_deviation, table};
-use autobatch_planner::schedule::{Mean, Policy, Why};
+use autobatch_planner::schedule::{Mean, Policy, StopReason};
 use serde::Serialize;
 use serde_json::json;
 use std::cmp::Reverse;
@@ -167,22 +167,22 @@ fn auto_picks(lines: &[Line], auto: &Line) -> String {
     let like =
         lines.iter().find(same).map_or_else(String::new, |line| format!(", the order of {}", line.policy));
     let batches = auto.batches().words(auto.plans.len());
-    let whys: Vec<&Why> = auto.plans.iter().map(|planned| &planned.batches.why).collect();
+    let whys: Vec<&StopReason> = auto.plans.iter().map(|planned| &planned.batches.why).collect();
     let batches = if batches == "1" { "1 batch".to_owned() } else { format!("{batches} batches") };
     format!("auto picks {batches}{like}: {}", reasons(&whys))
 }
 
 /// The reasons of one graph, or those of many, each kind once with how many graphs it holds for and how
 /// far its times reach.
-fn reasons(whys: &[&Why]) -> String {
+fn reasons(whys: &[&StopReason]) -> String {
     if let [why] = whys {
         return why.to_string();
     }
-    let mut kinds: Vec<(String, Vec<&Why>)> = Vec::new();
+    let mut kinds: Vec<(String, Vec<&StopReason>)> = Vec::new();
     for &why in whys {
         let kind = match why {
-            Why::SearchDoesNotPay { .. } => "searching further does not pay".to_owned(),
-            Why::BatchingDoesNotPay { .. } => "batching does not pay".to_owned(),
+            StopReason::SearchDoesNotPay { .. } => "searching further does not pay".to_owned(),
+            StopReason::BatchingDoesNotPay { .. } => "batching does not pay".to_owned(),
             other => other.to_string(),
         };
         match kinds.iter_mut().find(|(known, _)| *known == kind) {
@@ -193,11 +193,11 @@ fn reasons(whys: &[&Why]) -> String {
     kinds.sort_by_key(|(_, members)| Reverse(members.len()));
     let words = kinds.iter().map(|(kind, members)| {
         let times = match members[0] {
-            Why::SearchDoesNotPay { .. } => {
+            StopReason::SearchDoesNotPay { .. } => {
                 let [saved, spent] = ranges(members);
                 format!(", it would save {saved} of executing and cost {spent} of planning")
             }
-            Why::BatchingDoesNotPay { .. } => {
+            StopReason::BatchingDoesNotPay { .. } => {
                 let [one, many] = ranges(members);
                 format!(", {one} one by one, {many} in batches, besides the rows")
             }
@@ -209,16 +209,16 @@ fn reasons(whys: &[&Why]) -> String {
 }
 
 /// The two times that reasons of one kind weigh, as far as they reach.
-fn ranges(whys: &[&Why]) -> [String; 2] {
+fn ranges(whys: &[&StopReason]) -> [String; 2] {
     let times: Vec<[f64; 2]> = whys.iter().filter_map(|why| weighed(why)).collect();
     [0, 1].map(|number| range(times.iter().map(|pair| pair[number] / 1e3)))
 }
 
 /// The nanoseconds that a reason weighs against each other.
-fn weighed(why: &Why) -> Option<[f64; 2]> {
+fn weighed(why: &StopReason) -> Option<[f64; 2]> {
     match *why {
-        Why::SearchDoesNotPay { saves, costs } => Some([saves, costs]),
-        Why::BatchingDoesNotPay { alone, batched } => Some([alone, batched]),
+        StopReason::SearchDoesNotPay { saves, costs } => Some([saves, costs]),
+        StopReason::BatchingDoesNotPay { alone, batched } => Some([alone, batched]),
         _ => None,
     }
 }
@@ -260,8 +260,8 @@ mod tests {
 
     #[test]
     fn reasons_of_one_kind_are_told_once() {
-        let search = |saves, costs| Why::SearchDoesNotPay { saves, costs };
-        let all = [search(3e3, 31e3), Why::BoundMet, search(10e3, 26e3), search(4e3, 27e3)];
+        let search = |saves, costs| StopReason::SearchDoesNotPay { saves, costs };
+        let all = [search(3e3, 31e3), StopReason::BoundMet, search(10e3, 26e3), search(4e3, 27e3)];
         assert_eq!(
             reasons(&all.iter().collect::<Vec<_>>()),
             "searching further does not pay (3 of 4 graphs, it would save 3.0 to 10.0 µs of executing and cost \

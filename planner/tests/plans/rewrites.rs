@@ -4,6 +4,7 @@ use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
+use autobatch_oracle::equivalent::prove;
 use autobatch_oracle::reference;
 use autobatch_planner::Selection;
 use autobatch_planner::passes::{Optimized, Verify, all, optimize};
@@ -12,7 +13,7 @@ use autobatch_planner::passes::{Optimized, Verify, all, optimize};
 fn after<'g>(pass: &str, graph: &'g GraphData, mode: Mode) -> Optimized<'g> {
     graph.verify().unwrap_or_else(|errors| panic!("{errors}"));
     let mut selection = Selection::none().with(pass, true).expect("a pass");
-    (selection.eager, selection.verify) = (true, Verify::Prove);
+    (selection.eager, selection.verify) = (true, Verify::Prove(prove));
     optimize(graph, &[], mode, &selection, &mut all).unwrap_or_else(|failure| panic!("{failure}"))
 }
 

@@ -4,6 +4,7 @@ use crate::args::{PlanArgs, VerifyArg};
 use crate::failure::Failure;
 use crate::words::plural;
 use autobatch_ir::graph::GraphData;
+use autobatch_oracle::equivalent::prove;
 use autobatch_planner::Selection;
 use autobatch_planner::passes::{self, Step, UnknownPass, Verify};
 use serde::Serialize;
@@ -55,7 +56,7 @@ pub(super) fn rewritten<'g>(args: &PlanArgs, graph: &'g GraphData) -> Result<Rew
     match args.verify {
         Some(VerifyArg::Off) => selection.verify = Verify::Off,
         Some(VerifyArg::Each) => selection.verify = Verify::Each,
-        Some(VerifyArg::Prove) => selection.verify = Verify::Prove,
+        Some(VerifyArg::Prove) => selection.verify = Verify::Prove(prove),
         None => {}
     }
     let mut told = Vec::new();

@@ -1,11 +1,11 @@
 //! Policies by name.
 
-use super::*;
+use autobatch_planner::schedule::*;
 
 #[test]
 fn every_spelling_parses_and_prints_itself() {
     for spelling in Policy::SPELLINGS {
-        let policy: Policy = spelling.parse().expect("listed spellings are understood");
+        let policy: Policy = spelling.parse().expect("a listed spelling");
         assert_eq!(policy.to_string(), spelling);
     }
     assert_eq!("beam".parse(), Ok(Policy::Beam(8)));
@@ -21,14 +21,14 @@ fn unknown_names_list_the_known_ones() {
 }
 
 #[test]
-fn a_missing_table_is_an_error_that_names_the_file() {
+fn the_error_for_a_missing_table_names_the_file() {
     let policy: Policy = "fsm:no/such/table.json".parse().expect("a policy");
-    let Err(error) = policy.load() else { panic!("the file does not exist") };
+    let Err(error) = policy.load() else { panic!("the file must not exist") };
     assert!(error.to_string().contains("no/such/table.json"), "{error}");
 }
 
 #[test]
-fn policies_name_themselves_by_the_first_word_of_their_spelling() {
+fn the_name_of_a_policy_begins_its_spelling() {
     for spelling in Policy::SPELLINGS.iter().filter(|spelling| !spelling.starts_with("fsm")) {
         let policy = spelling.parse::<Policy>().expect("a policy").load().expect("needs no file");
         assert!(spelling.starts_with(policy.name()), "{spelling} is called {}", policy.name());

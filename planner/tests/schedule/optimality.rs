@@ -1,26 +1,24 @@
-//! Against exhaustive search: bounds below, beams near, the safe rule never wrong.
+//! Policies and bounds against exhaustive search.
 
-use super::super::front::{Fired, Front};
-use super::super::part::Part;
-use super::super::ratio::safe_type;
-use super::generate::{Graph, Random};
 use super::*;
+use autobatch_planner::schedule::*;
+use autobatch_testing::job_graphs::{JobGraph, Random};
 
-fn small(seed: u64) -> Graph {
+fn small(seed: u64) -> JobGraph {
     let mut random = Random(seed);
     let jobs = 1 + random.below(14);
     let types = 1 + random.below(4) as u32;
-    let mut graph = Graph::random(jobs, types, &mut random);
+    let mut graph = JobGraph::random(jobs, types, &mut random);
     if seed.is_multiple_of(4) {
         graph.mark_alone(6, &mut random);
     }
     graph
 }
 
-fn optimum(graph: &Graph) -> usize {
+fn optimum(graph: &JobGraph) -> usize {
     let problem = graph.problem();
     let batches = exact(&problem).expect("small enough");
-    check(&problem, &batches).expect("exhaustive search gives valid orders");
+    check(&problem, &batches).expect("exhaustive search returns valid orders");
     batches.len()
 }
 
@@ -39,7 +37,7 @@ fn bound_is_never_above_the_optimum_and_policies_never_below_it() {
         }
         let batches = Ratio.schedule(&graph.problem(), &mut scratch);
         assert_eq!(batches.bound, Some(bound.total), "seed {seed}: ratio reports another bound");
-        assert_eq!(batches.why == Why::BoundMet, batches.len() == bound.total as usize, "seed {seed}");
+        assert_eq!(batches.why == StopReason::BoundMet, batches.len() == bound.total as usize, "seed {seed}");
     }
 }
 
@@ -58,45 +56,8 @@ fn beam_of_sixteen_is_optimal_in_99_of_100_small_graphs_and_never_off_by_more_th
     assert!(missed * 100 <= total, "{missed} of {total} above the optimum");
 }
 
-/// The graph without some finished jobs.
-fn rest(graph: &Graph, done: &[bool]) -> Graph {
-    let mut left = Graph::new(graph.types);
-    let mut number = vec![0; graph.ty.len()];
-    for job in (0..graph.ty.len()).filter(|&job| !done[job]) {
-        let operands = graph.problem().operands(job);
-        let kept: Vec<u32> =
-            operands.iter().filter(|&&v| !done[v as usize]).map(|&v| number[v as usize]).collect();
-        number[job] = left.add(graph.ty[job], &kept);
-    }
-    left
-}
-
-#[test]
-fn firing_a_type_with_ratio_one_always_begins_an_optimal_order() {
-    let mut decisions = 0;
-    for seed in 0..cases(1000) {
-        let mut graph = small(seed);
-        graph.alone.clear();
-        let (mut part, mut front, mut fired) = (Part::default(), Front::default(), Fired::default());
-        part.whole(&graph.problem());
-        part.link();
-        part.track();
-        front.reset(&part, &mut fired);
-        let mut done = vec![false; part.len()];
-        while let Some(ty) = safe_type(&front) {
-            let before = optimum(&rest(&graph, &done));
-            front.fire(&part, ty, &mut fired);
-            fired.batch.iter().for_each(|&job| done[job as usize] = true);
-            let after = optimum(&rest(&graph, &done));
-            assert_eq!(before, after + 1, "seed {seed}: firing type {ty} lost a batch\n{graph:?}");
-            decisions += 1;
-        }
-    }
-    assert!(decisions > 1000, "only {decisions} safe decisions were met");
-}
-
-/// Fewest batches when a batch may be any set of ready jobs of one type, not only the whole.
-fn optimum_with_partial_batches(graph: &Graph) -> usize {
+/// The fewest batches if a batch may be any subset of the ready jobs of one type.
+fn optimum_with_partial_batches(graph: &JobGraph) -> usize {
     let problem = graph.problem();
     let jobs = problem.len();
     let mut layer = vec![0u32];
@@ -125,15 +86,15 @@ fn optimum_with_partial_batches(graph: &Graph) -> usize {
         }
         layer = next;
     }
-    unreachable!("a layer that is not the last leads to another")
+    unreachable!("every layer but the last leads to another")
 }
 
 #[test]
-fn holding_back_ready_jobs_never_saves_a_batch() {
+fn batches_of_some_ready_jobs_save_no_batch() {
     for seed in 0..cases(150) {
         let mut random = Random(seed);
         let jobs = 1 + random.below(9);
-        let graph = Graph::random(jobs, 3, &mut random);
+        let graph = JobGraph::random(jobs, 3, &mut random);
         assert_eq!(optimum(&graph), optimum_with_partial_batches(&graph), "seed {seed}\n{graph:?}");
     }
 }
@@ -142,23 +103,47 @@ fn holding_back_ready_jobs_never_saves_a_batch() {
 fn beams_are_never_longer_than_the_ratio_and_often_shorter() {
     let (mut scratch, mut shorter) = (Scratch::default(), 0);
     for seed in 0..cases(60) {
-        let graph = Graph::lattices(4, 20, &mut Random(seed));
+        let graph = JobGraph::lattices(4, 20, &mut Random(seed));
         let ratio = count(&Ratio, &graph, &mut scratch, seed);
         let narrow = count(&Beam { width: 1, ..Beam::default() }, &graph, &mut scratch, seed);
         let wide = count(&Beam::default(), &graph, &mut scratch, seed);
         assert!(narrow <= ratio && wide <= ratio, "seed {seed}: ratio {ratio}, beams {narrow} and {wide}");
         shorter += u64::from(wide < ratio);
     }
-    assert!(shorter * 2 > cases(60), "shorter in only {shorter} cases");
+    assert!(shorter * 2 > cases(60), "only {shorter} beams are shorter");
 }
 
 #[test]
-fn exhaustive_search_refuses_more_jobs_than_its_limit() {
-    let graph = Graph::chains(1, 1, 1, &mut Random(1));
+fn exhaustive_search_rejects_too_many_jobs() {
+    let graph = JobGraph::chains(1, 1, 1, &mut Random(1));
     assert!(exact(&graph.problem()).is_ok());
-    let mut long = Graph::new(1);
-    for _ in 0..=EXACT_NODES {
+    let mut long = JobGraph::new(1);
+    for _ in 0..=MAX_EXACT_JOBS {
         long.add(0, &[]);
     }
-    assert_eq!(exact(&long.problem()), Err(TooLarge { jobs: EXACT_NODES + 1 }));
+    assert_eq!(exact(&long.problem()), Err(TooLarge { jobs: MAX_EXACT_JOBS + 1 }));
+}
+
+/// The most jobs of `ty` on any path without alone jobs, by definition.
+fn longest(graph: &JobGraph, ty: u32) -> u32 {
+    let mut most = vec![0u32; graph.ty.len()];
+    for job in 0..graph.ty.len() {
+        let before = graph.problem().operands(job).iter().map(|&v| most[v as usize]).max().unwrap_or(0);
+        let own = graph.ty[job] == ty && !graph.alone.contains(&(job as u32));
+        most[job] = before + u32::from(own);
+    }
+    most.into_iter().max().unwrap_or(0)
+}
+
+#[test]
+fn the_bound_counts_the_longest_path_of_every_type() {
+    let mut scratch = Scratch::default();
+    for seed in 0..cases(300) {
+        let graph = JobGraph::any(seed);
+        let bound = path_sum_bound(&graph.problem(), &mut scratch);
+        let expected: Vec<u32> = (0..graph.types).map(|ty| longest(&graph, ty)).collect();
+        assert_eq!(bound.per_type, expected, "seed {seed}");
+        assert_eq!(bound.alone as usize, graph.alone.len(), "seed {seed}");
+        assert_eq!(bound.total, expected.iter().sum::<u32>() + bound.alone, "seed {seed}");
+    }
 }

@@ -1,62 +1,63 @@
-//! Random problems of many shapes.
+//! Random scheduling problems of many shapes: jobs with types and operands.
 
-use super::super::Problem;
 use autobatch_ir::hash::split_mix;
 
-/// SplitMix64.
-pub(super) struct Random(pub(super) u64);
+/// Seeded random numbers.
+pub struct Random(pub u64);
 
 impl Random {
-    pub(super) fn next(&mut self) -> u64 {
+    /// The next number.
+    pub fn next(&mut self) -> u64 {
         split_mix(&mut self.0)
     }
 
     /// A number below `end`, which is at least 1.
-    pub(super) fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 }
 
-/// An owned problem under construction.
+/// Jobs in topological order, in the form of the planner's `schedule::Problem`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Graph {
-    pub(super) types: u32,
-    pub(super) ty: Vec<u32>,
-    pub(super) alone: Vec<u32>,
-    pub(super) start: Vec<u32>,
-    pub(super) operands: Vec<u32>,
+pub struct JobGraph {
+    /// Number of types.
+    pub types: u32,
+    /// The type of every job.
+    pub ty: Vec<u32>,
+    /// The alone jobs, ascending.
+    pub alone: Vec<u32>,
+    /// Where the operands of every job begin, and the end of the last.
+    pub start: Vec<u32>,
+    /// The operands of all jobs.
+    pub operands: Vec<u32>,
 }
 
-impl Graph {
-    pub(super) fn new(types: u32) -> Self {
+impl JobGraph {
+    /// A graph without jobs.
+    pub fn new(types: u32) -> Self {
         Self { types, start: vec![0], ..Self::default() }
     }
 
-    pub(super) fn add(&mut self, ty: u32, operands: &[u32]) -> u32 {
+    /// Adds a job and returns its number.
+    pub fn add(&mut self, ty: u32, operands: &[u32]) -> u32 {
         self.ty.push(ty);
         self.operands.extend_from_slice(operands);
         self.start.push(self.operands.len() as u32);
         self.ty.len() as u32 - 1
     }
 
-    pub(super) fn problem(&self) -> Problem<'_> {
-        Problem::new(self.types, &self.ty, &self.alone, &self.start, &self.operands)
-            .expect("generators obey the rules")
-    }
-
-    /// The edges of a lattice that do not begin at an input: those of its hard part. A search of width 8 needs eight times as
-    /// many in its budget to begin, and more to end.
-    pub(super) fn hard_edges(&self) -> u64 {
+    /// Number of edges in the hard part of a lattice: all edges that do not begin at an input.
+    pub fn hard_edges(&self) -> u64 {
         self.operands.iter().filter(|&&operand| self.ty[operand as usize] != 0).count() as u64
     }
 
-    /// Marks each job alone with one chance in `one_in`.
-    pub(super) fn mark_alone(&mut self, one_in: u64, random: &mut Random) {
+    /// Marks each job alone with a chance of one in `one_in`.
+    pub fn mark_alone(&mut self, one_in: u64, random: &mut Random) {
         self.alone = (0..self.ty.len() as u32).filter(|_| random.below(one_in) == 0).collect();
     }
 
-    /// Any earlier jobs as operands, up to three, repeats allowed.
-    pub(super) fn random(jobs: u64, types: u32, random: &mut Random) -> Self {
+    /// Random jobs, with up to three earlier jobs as operands.
+    pub fn random(jobs: u64, types: u32, random: &mut Random) -> Self {
         let mut graph = Self::new(types);
         for job in 0..jobs {
             let degree = if job == 0 { 0 } else { random.below(4) };
@@ -68,7 +69,7 @@ impl Graph {
     }
 
     /// Separate chains of random types.
-    pub(super) fn chains(chains: u64, longest: u64, types: u32, random: &mut Random) -> Self {
+    pub fn chains(chains: u64, longest: u64, types: u32, random: &mut Random) -> Self {
         let mut graph = Self::new(types);
         for _ in 0..chains {
             let mut last = None;
@@ -80,9 +81,9 @@ impl Graph {
         graph
     }
 
-    /// Binary trees over leaves of type 0 whose inner jobs have a random type from 1..=inner, and an `out` of the last type on
-    /// every job, as in a sentiment treebank.
-    pub(super) fn trees(trees: u64, leaves: u64, inner: u32, random: &mut Random) -> Self {
+    /// Binary trees over leaves of type 0. Inner jobs have a random type of 1..=inner, and every job has an output of the last
+    /// type, as in a sentiment treebank.
+    pub fn trees(trees: u64, leaves: u64, inner: u32, random: &mut Random) -> Self {
         let mut graph = Self::new(inner + 2);
         for _ in 0..trees {
             let count = 1 + random.below(leaves);
@@ -102,9 +103,9 @@ impl Graph {
         graph
     }
 
-    /// Chains of character cells with word cells that jump ahead and are summed, as in a lattice tagger. Types: 0 input,
-    /// 1 character cell, 2 word cell, 3 sum.
-    pub(super) fn lattices(sentences: u64, longest: u64, random: &mut Random) -> Self {
+    /// Chains of character cells. Word cells skip ahead and are summed, as in a lattice tagger. Types: 0 input, 1 character cell,
+    /// 2 word cell, 3 sum.
+    pub fn lattices(sentences: u64, longest: u64, random: &mut Random) -> Self {
         let mut graph = Self::new(4);
         for _ in 0..sentences {
             let length = 1 + random.below(longest);
@@ -130,8 +131,8 @@ impl Graph {
         graph
     }
 
-    /// Layers of one type each; a job takes up to three jobs of the layer before.
-    pub(super) fn layered(layers: u64, width: u64, types: u32, random: &mut Random) -> Self {
+    /// Layers of one type each. A job has up to three operands in the previous layer.
+    pub fn layered(layers: u64, width: u64, types: u32, random: &mut Random) -> Self {
         let mut graph = Self::new(types);
         let mut before: Vec<u32> = Vec::new();
         for _ in 0..layers {
@@ -149,8 +150,8 @@ impl Graph {
         graph
     }
 
-    /// One of the shapes above, a few hundred jobs, sometimes with alone jobs.
-    pub(super) fn any(seed: u64) -> Self {
+    /// One of the shapes above with a few hundred jobs, sometimes with alone jobs.
+    pub fn any(seed: u64) -> Self {
         let mut random = Random(seed);
         let types = 1 + random.below(7) as u32;
         let mut graph = match seed % 7 {

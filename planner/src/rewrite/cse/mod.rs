@@ -1,27 +1,20 @@
-//! Common subexpressions: equal nodes of equal operands become one.
+//! Common subexpression elimination: equal nodes with equal operands become one.
 //!
-//! *Needs* a verified graph. *Ensures* the same bits of every value: a node goes only if an
-//! earlier one has the same signature (callee, attributes, types, parameter arguments) and the same
-//! operands, word by word, after earlier merges. Bound numbers are equal if their *slots* are: a
-//! plan is right for all bindings, so two slots that happen to hold one token stay two.
+//! *Needs* a verified graph. *Ensures* the same bits of every value. A node merges into an earlier one with the same signature
+//! (callee, attributes, types, parameter arguments) and the same operands after earlier merges. Bindings are equal if their
+//! *slots* are: a plan holds for all bindings, so two slots with equal numbers now stay two.
 //!
-//! *How.* Value numbering in arena order: one table from (signature, operands) to the first
-//! node that had them, compared in full; slots come from the process' own keys, so that a graph
-//! from elsewhere cannot make all meet in one. A call of a cell is one node like another.
-//! Most nodes never come near the table: who reads a bound number, or a value that nobody
-//! else reads, has no twin. (A value gets a second reader when another value merges into it; its
-//! first reader enters the table then.)
+//! *How.* Value numbering in arena order, with one table from (signature, operands) to the first such node. Entries are compared
+//! in full, and the hash has a secret key, so that a foreign graph cannot make all nodes collide. A call of a cell is one node.
+//! Most nodes never enter the table: a node that reads a binding, or a value without other readers, has no equal. A value gets a
+//! second reader when another value merges into it; its first reader enters the table then.
 //!
-//! *Scope.* Constants merge across instances always: they have no gradient. Everything else merges
-//! inside a stretch in inference, and across instances where the context says so (one sentence
-//! encoded for two pairs is encoded once). In training nothing else merges: two equal nodes
-//! with one gradient each and one node with the sum of both round differently, and the bits
-//! of gradients are promised.
+//! *Scope.* Constants always merge across instances, because they have no gradient. In inference, other nodes merge inside a
+//! stretch, and across instances if the context allows that (a sentence in two pairs is then encoded once). In training nothing
+//! else merges: the gradients of two equal nodes and the summed gradient of one node round differently, and the bits of gradients
+//! are promised. `alone` nodes, nodes of `shared` values and dropout never merge.
 //!
-//! *Refuses* nodes marked `.alone()`, and those that make a value marked `.shared()`.
-//! Dropout merges never, since every use has noise words of its own.
-//!
-//! *Cost.* Linear; a graph without duplicates is scanned, not copied.
+//! *Cost.* Linear. A graph without equal nodes is not copied.
 //!
 //! ```text
 //! %2 = tanh(%0)   %3 = tanh(%0)   %4 = mul(%2, %3)
@@ -36,7 +29,7 @@ use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::Mode;
 use std::hash::{BuildHasher, Hasher as _};
 
-/// Merges duplicates.
+/// Merges equal nodes.
 pub(crate) fn cse(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
     let twins = Numbering::new(graph, context, BuildMix::default()).twins();
     let merged = twins.iter().flatten().count();
@@ -51,7 +44,7 @@ pub(crate) fn cse(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
             continue;
         };
         for (old, kept) in arena.results(node).zip(arena.results(twin)) {
-            let name = rebuild.renaming(ValueId::new(kept)).expect("a twin is earlier, and is kept");
+            let name = rebuild.renaming(ValueId::new(kept)).expect("a twin is earlier and not removed");
             rebuild.name(ValueId::new(old), name);
         }
     }
@@ -64,15 +57,15 @@ struct Numbering<'a, S> {
     context: &'a Context<'a>,
     marked: Vec<bool>,
     stretch_of: Vec<u32>,
-    /// For each value the first one equal to it.
+    /// For each value the first equal value.
     first: Vec<ValueId>,
-    /// How often each value is read, by itself or under the names that merged into it.
+    /// Number of readers of each value, including those of merged values.
     readers: Vec<u32>,
-    /// The last node that reads each value.
+    /// The last reader of each value.
     reader: Vec<u32>,
-    /// Nodes by hash, plus one; 0 is free.
+    /// The hash table: node numbers plus one, or 0.
     slots: Vec<u32>,
-    /// How many slots are full.
+    /// Number of full slots.
     full: usize,
     hasher: S,
     #[cfg(test)]
@@ -105,11 +98,11 @@ impl<'a, S: BuildHasher> Numbering<'a, S> {
         }
     }
 
-    /// For each node the earlier one that it equals.
+    /// For each node the earlier node that it merges into.
     fn twins(mut self) -> Vec<Option<NodeId>> {
         let mut twins = vec![None; self.graph.arena.len()];
         for node in self.graph.arena.ids() {
-            if self.may_merge(node) && self.has_company(node) {
+            if self.may_merge(node) && self.may_have_twin(node) {
                 let twin = self.find_or_insert(node);
                 if let Some(twin) = twin {
                     self.merge(node, twin);
@@ -120,24 +113,24 @@ impl<'a, S: BuildHasher> Numbering<'a, S> {
         twins
     }
 
-    /// Whether another node may read the same.
-    fn has_company(&self, node: NodeId) -> bool {
+    /// Whether another node may have the same operands.
+    fn may_have_twin(&self, node: NodeId) -> bool {
         let mut operands = self.graph.arena.operands(node).iter();
         operands.all(|operand| {
             operand.as_value().is_some_and(|value| self.readers[self.first[value.index()].index()] > 1)
         })
     }
 
-    /// Makes the results of `node` names of those of `twin`.
+    /// Makes the results of `node` equal to those of `twin`.
     fn merge(&mut self, node: NodeId, twin: NodeId) {
         let arena = &self.graph.arena;
         for (old, kept) in arena.results(node).zip(arena.results(twin)) {
             self.first[old] = ValueId::new(kept);
-            let lonely = self.readers[kept] == 1;
+            let had_one_reader = self.readers[kept] == 1;
             self.readers[kept] += self.readers[old];
             let reader = NodeId::new(self.reader[kept] as usize);
-            // The only reader so far was passed over, since nothing could equal it until now.
-            if lonely && reader < node && self.may_merge(reader) {
+            // The only reader so far had no equal until now and is not in the table.
+            if had_one_reader && reader < node && self.may_merge(reader) {
                 self.find_or_insert(reader);
             }
         }
@@ -155,14 +148,14 @@ impl<'a, S: BuildHasher> Numbering<'a, S> {
         !self.marked[node.index()] && (self.context.mode != Mode::Train || self.is_constant(node))
     }
 
-    /// The stretch inside which a node may merge.
+    /// The stretch in which a node may merge; `u32::MAX` for all.
     fn scope(&self, node: NodeId) -> u32 {
         let free = self.context.across_instances
             || matches!(self.callee(node), Callee::Op(Op::Fill { .. } | Op::Param));
         if free { u32::MAX } else { self.stretch_of[node.index()] }
     }
 
-    /// An operand, after the merges so far.
+    /// An operand after the merges so far.
     fn operand(&self, operand: Operand) -> u32 {
         operand.as_value().map_or(operand.word(), |value| self.first[value.index()].index() as u32)
     }
@@ -212,8 +205,7 @@ impl<'a, S: BuildHasher> Numbering<'a, S> {
         }
     }
 
-    /// Doubles the table. Hashes change with every merge of what a node reads, but all of an
-    /// node's operands are merged before it comes here.
+    /// Doubles the table. The hash of a node changes when its operands merge, but they merge before the node enters the table.
     fn enlarge(&mut self) {
         let old = std::mem::take(&mut self.slots);
         self.slots = vec![0; old.len() * 2];
@@ -229,47 +221,4 @@ impl<'a, S: BuildHasher> Numbering<'a, S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use autobatch_ir::hash::Mix;
-    use autobatch_ir::{Graph, ModuleBuilder, Value};
-    use std::hash::BuildHasherDefault;
-
-    const INPUTS: u32 = 1024;
-
-    /// Sums of two inputs that meet in few slots if keys are fixed; inputs are the values below [`INPUTS`].
-    fn evil(sig: u32) -> (GraphData, usize) {
-        let g = Graph::new(&ModuleBuilder::new("evil").build().unwrap());
-        let inputs: Vec<Value<'_>> = (0..INPUTS).map(|_| g.input(&[0.0])).collect();
-        let meets = |&(a, b): &(u32, u32)| {
-            let mut mix = Mix::default();
-            [sig, u32::MAX, a, b].into_iter().for_each(|word| mix.write_u32(word));
-            mix.finish() & 0xffff < 64
-        };
-        let pairs = (0..INPUTS).flat_map(|a| (0..INPUTS).map(move |b| (a, b))).filter(meets);
-        let sums: Vec<Value<'_>> = pairs.map(|(a, b)| inputs[a as usize] + inputs[b as usize]).collect();
-        // Everything has company, so everything comes to the table.
-        for &x in &inputs {
-            let _ = (x.tanh(), x.sin());
-        }
-        let sums = sums.len();
-        (g.finish().unwrap(), sums)
-    }
-
-    #[test]
-    fn nodes_that_would_meet_in_a_slot_of_fixed_keys_are_spread() {
-        // The inputs have the first signature, the sums the second.
-        let (graph, sums) = evil(1);
-        let context = Context { wanted: &[], mode: Mode::Infer, across_instances: true, eager: false };
-        fn compared<S: BuildHasher>(graph: &GraphData, context: &Context<'_>, hasher: S) -> usize {
-            let numbering = Numbering::new(graph, context, hasher);
-            let compared = std::rc::Rc::clone(&numbering.compared);
-            assert!(numbering.twins().iter().all(Option::is_none));
-            compared.get()
-        }
-        let fixed = compared(&graph, &context, BuildHasherDefault::<Mix>::default());
-        let secret = compared(&graph, &context, BuildMix::default());
-        assert!(sums > 500 && fixed > sums * sums / 8, "{fixed} comparisons of {sums} sums by fixed keys");
-        assert!(secret < (sums + 2 * INPUTS as usize) * 20, "{secret} comparisons by secret keys");
-    }
-}
+mod tests;
