@@ -10,11 +10,9 @@
 //! [`run`] makes a [`Report`], which displays itself as a table and serialises as JSON whose
 //! `seconds_per_step`, `mode` and `threads` are what the scripts of other systems read, so that
 //! ours can be timed between theirs. [`sweep`] goes through batch sizes, [`effort`] measures against the
-//! peak of the processor, [`pairs`] measures several threads against one, and [`calibrate`] fits the cost
-//! table that policies predict with.
+//! peak of the processor, and [`pairs`] measures several threads against one.
 
 mod arguments;
-mod calibrate;
 mod dump;
 mod effort;
 mod error;
@@ -26,7 +24,6 @@ mod step;
 mod sweep;
 
 pub use arguments::{BenchArgs, parse_bytes};
-pub use calibrate::{Calibration, calibrate};
 pub use dump::dump;
 pub use effort::{Effort, effort};
 pub use error::BenchError;

@@ -1,6 +1,6 @@
 //! Reports say what was asked for, in words and as JSON, and what cannot be measured is refused.
 
-use autobatch_bench::{BenchError, Calibration, Mode, Options, calibrate, effort, pairs, run, sweep};
+use autobatch_bench::{BenchError, Mode, Options, effort, pairs, run, sweep};
 use autobatch_models::catalogue;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -117,16 +117,6 @@ fn pairs_of_runs_say_how_much_threads_gain_and_idle() {
 fn a_plan_over_the_memory_limit_is_not_measured() {
     let error = run("b", &Options { memory_limit: Some(100), ..quick() }).unwrap_err().to_string();
     assert!(error.contains("the memory limit is 100"), "{error}");
-}
-
-#[test]
-fn a_calibration_gives_a_table_that_reads_back() {
-    let quick = Calibration { turn: Duration::ZERO, rows: vec![1, 8], widths: vec![4, 32] };
-    let table = calibrate(&quick).unwrap();
-    assert_eq!(autobatch_planner::CostTable::from_json(&table.to_json()), Ok(table.clone()));
-    assert!(table.step_ns > 0.0 && table.planning.node_ns > 0.0, "{table:?}");
-    assert!(table.classes.product.unit_ns + table.classes.product.row_ns > 0.0, "{table:?}");
-    assert!(table.machine.ends_with("1 thread"), "{}", table.machine);
 }
 
 #[test]

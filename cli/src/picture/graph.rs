@@ -6,8 +6,8 @@
 
 use super::memory::pitch_of;
 use super::svg::{Anchor, HAIR, INK, SOFT, Svg, WASH, appears, colour, escaped, flashes, lighter, loop_of};
-use crate::facts::{Kinds, computing};
-use crate::words::{count, plural};
+use crate::steps::{Kinds, computing};
+use crate::text::{count, plural};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::Plan;

@@ -4,10 +4,9 @@
 //! between is free: rows that nothing alive holds.
 
 use super::svg::{Anchor, HAIR, INK, SOFT, Svg, colour, flashes, loop_of};
-use crate::facts::Kinds;
-use crate::files::bytes_in_words;
 use crate::lifetimes::Lifetimes;
-use crate::words::plural;
+use crate::steps::Kinds;
+use crate::text::{byte_size, plural};
 use autobatch_ir::plan::Plan;
 
 const LEFT: f64 = 92.0;
@@ -34,8 +33,8 @@ pub fn memory(plan: &Plan) -> String {
     let note = format!(
         "{}; slabs take {}, at most {} of it alive at once ({used:.0} %)",
         plural(plan.steps.len() as u64, "step"),
-        bytes_in_words(taken),
-        bytes_in_words(lifetimes.peak()),
+        byte_size(taken),
+        byte_size(lifetimes.peak()),
     );
     svg.text([24.0, 54.0], 12.0, SOFT, Anchor::Start, &note);
     grid(&mut svg, taken, scale, base);
@@ -47,7 +46,7 @@ pub fn memory(plan: &Plan) -> String {
         11.0,
         INK,
         Anchor::End,
-        &format!("taken by slabs: {}", bytes_in_words(taken)),
+        &format!("taken by slabs: {}", byte_size(taken)),
     );
     axis(&mut svg, steps, unit, base);
     let bottom = legend(&mut svg, plan, &lifetimes, base + 62.0);
@@ -63,7 +62,7 @@ fn grid(svg: &mut Svg, taken: u64, scale: f64, base: f64) {
         let bytes = tick * pitch;
         let y = base - bytes as f64 * scale;
         svg.line([LEFT, y, LEFT + PLOT_WIDTH, y], HAIR, r#"stroke-width="1""#);
-        svg.text([LEFT - 8.0, y + 4.0], 11.0, SOFT, Anchor::End, &bytes_in_words(bytes));
+        svg.text([LEFT - 8.0, y + 4.0], 11.0, SOFT, Anchor::End, &byte_size(bytes));
     }
 }
 
@@ -81,12 +80,8 @@ fn bars(svg: &mut Svg, plan: &Plan, lifetimes: &Lifetimes, unit: f64, scale: f64
         }
         let step = &plan.steps[number];
         let live: u64 = slabs.iter().sum();
-        let tip = format!(
-            "step {number}: {} x {}, {} alive",
-            kinds.step_name(number),
-            step.rows,
-            bytes_in_words(live)
-        );
+        let tip =
+            format!("step {number}: {} x {}, {} alive", kinds.step_name(number), step.rows, byte_size(live));
         let at = |number: usize| number as f64 / plan.steps.len() as f64 * share;
         svg.raw(&format!(
             "<rect x=\"{x:.1}\" y=\"{TOP:.1}\" width=\"{unit:.1}\" height=\"{PLOT_HEIGHT:.1}\" fill=\"{INK}\" fill-opacity=\"0.12\" opacity=\"0\"><title>{}</title>{}</rect>",
@@ -125,7 +120,7 @@ fn legend(svg: &mut Svg, plan: &Plan, lifetimes: &Lifetimes, top: f64) -> f64 {
     let most = |group: usize| lifetimes.live.iter().map(|groups| groups[group]).max().unwrap_or(0);
     let mut entry = |group: usize, what: String| {
         svg.rect([LEFT, y - 10.0, 12.0, 12.0], &colour(group), r#"rx="2""#);
-        let (size, most) = (bytes_in_words(lifetimes.size[group]), bytes_in_words(most(group)));
+        let (size, most) = (byte_size(lifetimes.size[group]), byte_size(most(group)));
         let text = format!("{what}: {size}, at most {most} alive");
         svg.text([LEFT + 20.0, y], 12.0, INK, Anchor::Start, &text);
         y += LEGEND_ROW;

@@ -1,15 +1,15 @@
-//! Rows that a step only moves, and why they are not written where they are wanted.
+//! Rows that a step only copies, each with its reason.
 //!
-//! Between nodes the pass `pieces` makes names of moves. What is left is what it refuses, so the
-//! reason is looked for in who reads the rows.
+//! The pass `pieces` removes copies between nodes. The remaining copies are those that the pass must
+//! keep, so the reason follows from the readers of the copied rows.
 
-use crate::facts::{for_each_place, for_each_row};
-use crate::words::{count, table};
+use crate::steps::{for_each_row, for_each_written_row};
+use crate::text::{count, table};
 use autobatch_ir::plan::{Mode, Operand, Plan};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Why rows are copied.
+/// Why a step copies rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
     Training,
@@ -19,19 +19,21 @@ enum Reason {
 }
 
 impl Reason {
-    const fn words(self) -> &'static str {
+    const fn text(self) -> &'static str {
         match self {
-            Self::Training => "a plan for training: in pieces, gradients would be summed in another order",
-            Self::Output => "an output is one value, in one place",
-            Self::List => "the elements of a list lie in one field, each in one row",
+            Self::Training => {
+                "the plan is for training: without the copy, gradients would be summed in another order"
+            }
+            Self::Output => "an output must be one contiguous value",
+            Self::List => "the elements of a list must be rows of one field",
             Self::Readers => {
-                "its readers would put it together again; or pass pieces did not run (plan --print-after=pieces)"
+                "the readers need the whole value, or pass pieces did not run (plan --print-after=pieces)"
             }
         }
     }
 }
 
-/// The rows that a step only moves.
+/// The rows that a step only copies.
 #[derive(Debug, Serialize)]
 pub(super) struct Copies {
     step: usize,
@@ -41,21 +43,21 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// Those of all steps that only move rows.
+    /// The copies of all steps that only copy rows.
     pub(super) fn all(plan: &Plan) -> Vec<Self> {
-        let moves = plan.steps.iter().enumerate().filter(|(_, step)| plan.kernel(step).only_moves());
-        moves
+        let copying = plan.steps.iter().enumerate().filter(|(_, step)| plan.kernel(step).only_moves());
+        copying
             .map(|(number, step)| Self {
                 step: number,
                 kernel: plan.kernel(step).name.clone(),
                 rows: u64::from(step.rows) * step.places.len() as u64,
-                reason: reason(plan, number).words(),
+                reason: reason(plan, number).text(),
             })
             .collect()
     }
 
-    /// A line a step; nothing if there are none.
-    pub(super) fn words(all: &[Self], plan: &Plan) -> String {
+    /// A table with a line per step; empty if there are no copies.
+    pub(super) fn text(all: &[Self], plan: &Plan) -> String {
         if all.is_empty() {
             return String::new();
         }
@@ -71,7 +73,7 @@ fn reason(plan: &Plan, number: usize) -> Reason {
     let step = &plan.steps[number];
     let mut written = BTreeSet::new();
     for &place in plan.places(step) {
-        for_each_place(plan, step, place, |_, row| {
+        for_each_written_row(plan, step, place, |_, row| {
             written.insert((place.field(), row));
         });
     }

@@ -1,20 +1,21 @@
-//! `run`: a model of the catalogue, batched against one by one, on the CPU or on a GPU.
+//! `run`: runs a model of the catalogue batched and unbatched, on the CPU or on a GPU.
 //!
-//! *One by one* is the same kernels on the same packed weights, one node after another (policy
-//! `none`), warm, its plan made beforehand at no cost; both take turns, so that a busy machine hurts
-//! them alike, and the medians stand beside each other. Results are compared as integers.
+//! The unbatched variant executes the same kernels with the same packed weights, one node at a time
+//! (policy `none`). It is warmed up and its plan is made in advance, outside the measured time. The
+//! variants alternate, so that other load on the machine affects both, and the report shows medians.
+//! Results are compared bit by bit.
 
 mod device;
 
-use super::plan::gap_in_words;
+use super::plan::gap_text;
 use crate::args::RunArgs;
 use crate::console::Console;
-use crate::facts::computing;
 use crate::failure::{Answer, Failure};
-use crate::files::{bytes_in_words, write_file};
+use crate::files::write_file;
 use crate::picture;
 use crate::planning;
-use crate::words::{count, plural, table};
+use crate::steps::computing;
+use crate::text::{byte_size, count, plural, table};
 use autobatch::ir::graph::GraphData;
 use autobatch::ir::id::ValueId;
 use autobatch::ir::plan::{Plan, Verified};
@@ -27,12 +28,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Pictures of graphs with more nodes than this are of their first instances.
-const DRAWN: usize = 3000;
+/// Maximum number of nodes of a picture. Pictures of larger graphs show the first instances only.
+const MAX_DRAWN_NODES: usize = 3000;
 
-/// Runs a model.
+/// Runs a model, compares both variants and writes graph, plan and picture.
 pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
-    console.work_on();
+    console.ignore_closed_pipe();
     let options = catalogue::Options {
         data: args.data.as_ref().map(Into::into),
         seed: args.model.seed,
@@ -44,17 +45,17 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     };
     let problem = catalogue::open(&args.model.name, &options)?;
     if problem.workload.instances() == 0 {
-        return Err(Failure::input("there are no instances to run"));
+        return Err(Failure::input("the data has no instances"));
     }
-    // What cannot be written is said before anything is measured.
+    // An unwritable folder is reported before the measurements.
     std::fs::create_dir_all(&args.output).map_err(|error| Failure::output(&args.output, &error))?;
     let mut runner = Runner::new(args, &problem)?;
     let batched = runner.step(None)?;
     let single_plan = runner.planned(&mut Planner::new(planning::policy(&Policy::Unbatched)?))?;
-    let expected = runner.step(Some(&single_plan))?;
-    let same = batched.outputs.iter().map(|x| x.to_bits()).eq(expected.outputs.iter().map(|x| x.to_bits()));
-    head(args, &problem, &runner, console)?;
-    let plan = runner.plan.take().ok_or_else(|| Failure::input("nothing was planned"))?;
+    let unbatched = runner.step(Some(&single_plan))?;
+    let same = batched.outputs.iter().map(|x| x.to_bits()).eq(unbatched.outputs.iter().map(|x| x.to_bits()));
+    header(args, &problem, &runner, console)?;
+    let plan = runner.plan.take().ok_or_else(|| Failure::input("the planner made no plan"))?;
     let nodes: u64 = computing(&plan).map(|(_, step)| u64::from(step.rows)).sum();
     let certificate = &plan.certificate;
     writeln!(
@@ -63,17 +64,17 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
         plural(nodes, "node"),
         plural(certificate.batches.into(), "batch"),
         certificate.bound,
-        gap_in_words(&plan),
+        gap_text(&plan),
         plural(certificate.copied, "row"),
-        bytes_in_words(certificate.slab_bytes),
+        byte_size(certificate.slab_bytes),
     )?;
     times(args, &mut runner, &single_plan, console)?;
-    let what = count(batched.outputs.len() as u64);
+    let numbers = count(batched.outputs.len() as u64);
     let verdict = if same { "yes" } else { "NO" };
-    writeln!(console, "same bits         {verdict}, all {what} numbers (compared as integers)")?;
+    writeln!(console, "same bits         {verdict}, {numbers} numbers compared bit by bit")?;
     if !runner.executor.is_cpu() {
-        let off = runner.off_the_cpu(&batched.outputs)?;
-        writeln!(console, "beside the cpu    off by {off:.1e} of the largest number, one by one")?;
+        let error = runner.error_against_cpu(&batched.outputs)?;
+        writeln!(console, "against the cpu   maximum error {error:.1e} of the largest number")?;
     }
     let named = runner.named()?;
     let proven = proof(&named, &runner.problem_plan(&named)?, console)?;
@@ -81,7 +82,7 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     Ok(if same && proven { Answer::Yes } else { Answer::No })
 }
 
-fn head(
+fn header(
     args: &RunArgs,
     problem: &Problem,
     runner: &Runner<'_>,
@@ -93,7 +94,7 @@ fn head(
     let instances = runner.instances;
     let source = match &args.data {
         Some(path) => path.clone(),
-        None => format!("generated (--data FILE for yours), seed {}", args.model.seed),
+        None => format!("generated (--data FILE reads a file), seed {}", args.model.seed),
     };
     writeln!(
         console,
@@ -104,39 +105,39 @@ fn head(
         count(instances as u64),
         entry.unit,
     )?;
-    writeln!(console, "device    {}    (autobatch devices)", runner.executor.in_words())?;
+    writeln!(console, "device    {}    (autobatch devices)", runner.executor.description())?;
     Ok(())
 }
 
-/// Lets both take turns and prints the medians.
+/// Measures both variants alternately and prints the medians.
 fn times(
     args: &RunArgs,
     runner: &mut Runner<'_>,
     single: &Verified<Plan>,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
-    let (mut fresh, mut known) = (Vec::new(), Vec::new());
+    let (mut batched, mut unbatched) = (Vec::new(), Vec::new());
     for _ in 0..args.rounds {
-        fresh.push(runner.step(None)?.times);
-        known.push(runner.step(Some(single))?.times);
+        batched.push(runner.step(None)?.times);
+        unbatched.push(runner.step(Some(single))?.times);
     }
-    let mut rows = vec![["", "one by one", "batched", ""].map(str::to_owned).to_vec()];
+    let mut rows = vec![["", "unbatched", "batched", ""].map(str::to_owned).to_vec()];
     for (part, name) in ["emit", "plan", "execute"].iter().enumerate() {
         let of = |times: &Times| times[part];
-        let alone = if *name == "plan" { "-".to_owned() } else { console.time(median(&known, of)) };
-        rows.push(vec![(*name).to_owned(), alone, console.time(median(&fresh, of)), String::new()]);
+        let single = if *name == "plan" { "-".to_owned() } else { console.time(median(&unbatched, of)) };
+        rows.push(vec![(*name).to_owned(), single, console.time(median(&batched, of)), String::new()]);
     }
     let total = |times: &Times| times.iter().sum();
-    let (alone, together) = (median(&known, total), median(&fresh, total));
-    let gain = match console.millis(together) {
+    let (unbatched, batched) = (median(&unbatched, total), median(&batched, total));
+    let gain = match console.millis(batched) {
         Some(_) => {
-            let faster = alone.as_secs_f64() / together.as_secs_f64().max(1e-9);
-            let rate = runner.instances as f64 / together.as_secs_f64().max(1e-9);
+            let faster = unbatched.as_secs_f64() / batched.as_secs_f64().max(1e-9);
+            let rate = runner.instances as f64 / batched.as_secs_f64().max(1e-9);
             format!("{faster:.1} x faster   {} {}/s", count(rate as u64), runner.problem.entry.unit)
         }
         None => ".. x faster".to_owned(),
     };
-    rows.push(vec!["total".to_owned(), console.time(alone), console.time(together), gain]);
+    rows.push(vec!["total".to_owned(), console.time(unbatched), console.time(batched), gain]);
     console.write_all(table(&rows, &[0, 3]).as_bytes())?;
     Ok(())
 }
@@ -147,7 +148,7 @@ fn median(rounds: &[Times], part: impl Fn(&Times) -> Duration) -> Duration {
     all[all.len() / 2]
 }
 
-/// Proves the plan of the graph whose outputs have names.
+/// Proves that the plan computes the graph and reports the result.
 fn proof(graph: &GraphData, plan: &Verified<Plan>, console: &mut Console<'_>) -> Result<bool, Failure> {
     let proof = prove(plan, graph, Wanted { values: &[], training: false });
     let nodes: u64 = computing(plan).map(|(_, step)| u64::from(step.rows)).sum();
@@ -178,21 +179,25 @@ fn write_files(
     let write = |extension: &str, bytes: &[u8]| write_file(&file(extension).display().to_string(), bytes);
     write("abg", &graph.to_bytes())?;
     write("plan", plan.to_text().as_bytes())?;
-    let mut few = runner.instances;
-    while few > 1 && graph.arena.len() * few / runner.instances > DRAWN {
-        few /= 2;
+    let mut drawn_instances = runner.instances;
+    while drawn_instances > 1 && graph.arena.len() * drawn_instances / runner.instances > MAX_DRAWN_NODES {
+        drawn_instances /= 2;
     }
-    let drawn = runner.named_first(few)?;
+    let drawn = runner.named_first(drawn_instances)?;
     let policy = args.model.policy.to_string();
     let drawn_plan = runner.problem_plan(&drawn)?;
     write("svg", picture::graph(&drawn, &drawn_plan, &policy).as_bytes())?;
-    let all = if few == runner.instances { String::new() } else { format!(" of the first {few}") };
+    let part = if drawn_instances == runner.instances {
+        String::new()
+    } else {
+        format!(" of the first {drawn_instances} instances")
+    };
     writeln!(
         console,
-        "wrote             {}  .abg  .svg  (open the SVG{all}: colours are batches)",
+        "wrote             {}  .abg  .svg  (the SVG{part} shows the batches)",
         file("plan").display()
     )?;
-    let why = apart(&plan, graph).map_or_else(String::new, |[a, b]| format!(" --why {a} {b}"));
+    let why = separated(&plan, graph).map_or_else(String::new, |[a, b]| format!(" --why {a} {b}"));
     writeln!(
         console,
         "try               autobatch explain {}{why}     autobatch train {alias}",
@@ -201,8 +206,8 @@ fn write_files(
     Ok(())
 }
 
-/// Two values of one kernel that different steps make: the question that people ask first.
-fn apart(plan: &Plan, graph: &GraphData) -> Option<[ValueId; 2]> {
+/// Two values of one kernel that different steps compute, as an example for `explain --why`.
+fn separated(plan: &Plan, graph: &GraphData) -> Option<[ValueId; 2]> {
     let first = |step: &autobatch::ir::plan::Step| {
         plan.lanes(step).first().map(|&node| ValueId::new(graph.arena.results(node).start))
     };
@@ -212,16 +217,16 @@ fn apart(plan: &Plan, graph: &GraphData) -> Option<[ValueId; 2]> {
     Some([first(steps[number])?, first(later(number)?)?])
 }
 
-/// How long emitting, planning and executing took.
+/// The times of emitting, planning and executing.
 type Times = [Duration; 3];
 
-/// What a step gave, and how long it took.
-struct Stepped {
+/// The outputs of a step and its times.
+struct StepResult {
     outputs: Vec<f32>,
     times: Times,
 }
 
-/// Emits, plans and executes all instances.
+/// Emits, plans and executes all instances of a model.
 struct Runner<'p> {
     problem: &'p Problem,
     graph: Graph,
@@ -229,7 +234,7 @@ struct Runner<'p> {
     planner: Planner,
     executor: AnyExecutor,
     instances: usize,
-    /// The last plan that was made.
+    /// The latest plan of `planner`.
     plan: Option<Verified<Plan>>,
 }
 
@@ -257,43 +262,43 @@ impl<'p> Runner<'p> {
         Ok(outputs.iter().filter_map(|output| output.id()).collect())
     }
 
-    /// A plan by another planner.
+    /// Emits the graph and plans it with another planner.
     fn planned(&mut self, planner: &mut Planner) -> Result<Verified<Plan>, Failure> {
         let wanted = self.emit()?;
-        made(planner, &self.graph.data(), &wanted)
+        make_plan(planner, &self.graph.data(), &wanted)
     }
 
-    /// Emits, plans unless a plan is given, executes and reads.
-    fn step(&mut self, known: Option<&Verified<Plan>>) -> Result<Stepped, Failure> {
+    /// Emits, plans unless a plan is given, executes and reads the outputs.
+    fn step(&mut self, plan: Option<&Verified<Plan>>) -> Result<StepResult, Failure> {
         let start = Instant::now();
         let wanted = self.emit()?;
         let emitted = Instant::now();
         let data = self.graph.data();
-        let fresh = match known {
+        let new_plan = match plan {
             Some(_) => None,
-            None => Some(made(&mut self.planner, &data, &wanted)?),
+            None => Some(make_plan(&mut self.planner, &data, &wanted)?),
         };
         let planned = Instant::now();
-        let plan = known.or(fresh.as_ref()).ok_or_else(|| Failure::input("nothing was planned"))?;
+        let plan = plan.or(new_plan.as_ref()).ok_or_else(|| Failure::input("the planner made no plan"))?;
         let outputs = self.executor.execute(plan, &self.weights, &data)?;
         let times = [emitted - start, planned - emitted, planned.elapsed()];
         drop(data);
-        self.plan = fresh.or(self.plan.take());
-        Ok(Stepped { outputs, times })
+        self.plan = new_plan.or(self.plan.take());
+        Ok(StepResult { outputs, times })
     }
 
-    /// How far numbers are from those that the CPU computes, as a share of the largest.
-    fn off_the_cpu(&mut self, found: &[f32]) -> Result<f32, Failure> {
+    /// The maximum error of outputs against those of the CPU, relative to the largest.
+    fn error_against_cpu(&mut self, found: &[f32]) -> Result<f32, Failure> {
         let wanted = self.emit()?;
         let data = self.graph.data();
-        let plan = made(&mut self.planner, &data, &wanted)?;
+        let plan = make_plan(&mut self.planner, &data, &wanted)?;
         let expected = AnyExecutor::new(&Device::Cpu, 0)?.execute(&plan, &self.weights, &data)?;
         let largest = expected.iter().fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));
-        let off = found.iter().zip(&expected).map(|(a, b)| (a - b).abs() / largest);
-        Ok(off.fold(0.0, |most, off| if off.is_nan() { f32::INFINITY } else { most.max(off) }))
+        let errors = found.iter().zip(&expected).map(|(a, b)| (a - b).abs() / largest);
+        Ok(errors.fold(0.0, |most, error| if error.is_nan() { f32::INFINITY } else { most.max(error) }))
     }
 
-    /// The graph of the first instances with a name for every output, as a file holds it.
+    /// The graph of the first instances, with a name for every output.
     fn named_first(&self, instances: usize) -> Result<GraphData, Failure> {
         let graph = Graph::new(&self.problem.module);
         for instance in 0..instances {
@@ -311,13 +316,17 @@ impl<'p> Runner<'p> {
         self.named_first(self.instances)
     }
 
-    /// The plan of a graph with named outputs.
+    /// Plans a graph with named outputs.
     fn problem_plan(&mut self, graph: &GraphData) -> Result<Verified<Plan>, Failure> {
-        made(&mut self.planner, graph, &[])
+        make_plan(&mut self.planner, graph, &[])
     }
 }
 
-fn made(planner: &mut Planner, graph: &GraphData, wanted: &[ValueId]) -> Result<Verified<Plan>, Failure> {
+fn make_plan(
+    planner: &mut Planner,
+    graph: &GraphData,
+    wanted: &[ValueId],
+) -> Result<Verified<Plan>, Failure> {
     let request = Request { wanted, ..Request::default() };
     let plan = planner.plan(graph, &request).map_err(autobatch::Error::from)?;
     Ok(plan.verify().map_err(autobatch::Error::from)?)

@@ -1,14 +1,17 @@
-//! Fits prices to measured times: least squares of relative errors, with no price below zero.
+//! Fits costs to measured times: least squares of relative errors, with no negative cost.
 
-/// A measured time and how often each price is in it.
+/// A measured time and the number of times that each cost occurs in it.
 pub(super) struct Sample {
     pub(super) counts: Vec<f64>,
     pub(super) nanos: f64,
 }
 
-/// Prices, none negative, for which the sum over samples of `((counts . prices - nanos) / nanos)^2` is small: a price that
-/// would be negative is taken to be zero, and the others are fitted again.
-pub(super) fn prices(samples: &[Sample]) -> Vec<f64> {
+/// Fits one cost per column, such that the sum over samples of
+/// `((counts . costs - nanos) / nanos)^2` is small and no cost is negative.
+///
+/// If the fit gives negative costs, the most negative one is fixed at zero and the others are
+/// fitted again.
+pub(super) fn costs(samples: &[Sample]) -> Vec<f64> {
     let columns = samples.first().map_or(0, |sample| sample.counts.len());
     let mut free: Vec<usize> = (0..columns).collect();
     loop {
@@ -20,15 +23,16 @@ pub(super) fn prices(samples: &[Sample]) -> Vec<f64> {
                 free.remove(at);
             }
             None => {
-                let mut prices = vec![0.0; columns];
-                free.iter().zip(fitted).for_each(|(&column, price)| prices[column] = price);
-                return prices;
+                let mut costs = vec![0.0; columns];
+                free.iter().zip(fitted).for_each(|(&column, cost)| costs[column] = cost);
+                return costs;
             }
         }
     }
 }
 
-/// Solves the normal equations for some of the prices, by elimination with pivots; a price that nothing decides is zero.
+/// Solves the normal equations for some of the columns, by elimination with pivots. The cost of a
+/// column that the samples do not determine is zero.
 fn solve(samples: &[Sample], columns: &[usize]) -> Vec<f64> {
     let size = columns.len();
     let mut rows = vec![vec![0.0; size + 1]; size];
@@ -74,28 +78,28 @@ fn solve(samples: &[Sample], columns: &[usize]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn samples(price: impl Fn(f64, f64) -> f64) -> Vec<Sample> {
+    fn samples(time: impl Fn(f64, f64) -> f64) -> Vec<Sample> {
         let sizes = [(1.0, 3.0), (4.0, 3.0), (16.0, 9.0), (64.0, 5.0), (256.0, 9.0)];
         sizes
-            .map(|(rows, units)| Sample { counts: vec![1.0, rows, rows * units], nanos: price(rows, units) })
+            .map(|(rows, units)| Sample { counts: vec![1.0, rows, rows * units], nanos: time(rows, units) })
             .into()
     }
 
     #[test]
-    fn prices_that_made_the_times_are_found_again() {
-        let found = prices(&samples(|rows, units| 300.0 + 4.0 * rows + 0.25 * rows * units));
+    fn the_fit_recovers_the_costs_behind_exact_times() {
+        let found = costs(&samples(|rows, units| 300.0 + 4.0 * rows + 0.25 * rows * units));
         for (found, expected) in found.iter().zip([300.0, 4.0, 0.25]) {
             assert!((found - expected).abs() < 1e-6, "{found} {expected}");
         }
     }
 
     #[test]
-    fn no_price_is_negative_and_one_that_nothing_decides_is_zero() {
-        let found = prices(&samples(|rows, _| 50.0 * rows - 20.0));
-        assert!(found[0] == 0.0 && found.iter().all(|price| *price >= 0.0), "{found:?}");
+    fn no_cost_is_negative_and_undetermined_costs_are_zero() {
+        let found = costs(&samples(|rows, _| 50.0 * rows - 20.0));
+        assert!(found[0] == 0.0 && found.iter().all(|cost| *cost >= 0.0), "{found:?}");
         let same: Vec<Sample> = (0..3).map(|_| Sample { counts: vec![1.0, 2.0], nanos: 8.0 }).collect();
-        let found = prices(&same);
+        let found = costs(&same);
         assert!((found[0] + 2.0 * found[1] - 8.0).abs() < 1e-9, "{found:?}");
-        assert!(prices(&[]).is_empty());
+        assert!(costs(&[]).is_empty());
     }
 }

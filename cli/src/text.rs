@@ -1,12 +1,12 @@
-//! Numbers, tables and bars as people read them on a terminal.
+//! Formatting for terminals: numbers, plurals, byte sizes, tables and bar charts.
 
-/// A number with commas between thousands.
+/// A number with commas between groups of three digits.
 #[must_use]
 pub(crate) fn count(number: impl Into<u64>) -> String {
     let digits = number.into().to_string();
     let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
             text.push(',');
         }
         text.push(digit);
@@ -25,8 +25,21 @@ pub(crate) fn plural(number: u64, what: &str) -> String {
     format!("{} {what}{ending}", count(number))
 }
 
-/// A bar chart of one line: neighbours are merged until at most `width` bars are left, each as high
-/// as its highest member.
+/// A number of bytes with its unit.
+#[must_use]
+pub(crate) fn byte_size(bytes: u64) -> String {
+    const KIB: f64 = 1024.0;
+    let size = bytes as f64;
+    match size {
+        ..KIB => format!("{bytes} B"),
+        _ if size < KIB * KIB => format!("{:.1} KiB", size / KIB),
+        _ if size < KIB * KIB * KIB => format!("{:.1} MiB", size / KIB / KIB),
+        _ => format!("{:.1} GiB", size / KIB / KIB / KIB),
+    }
+}
+
+/// A bar chart of one line with at most `width` bars. Each bar stands for one or several neighbouring
+/// numbers and is as high as the largest of them.
 #[must_use]
 pub(crate) fn sparkline(numbers: &[u32], width: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -41,8 +54,8 @@ pub(crate) fn sparkline(numbers: &[u32], width: usize) -> String {
         .collect()
 }
 
-/// A table with columns as wide as their widest cell; the first column and those in `left` stand
-/// left, the others right. Trailing blanks are cut.
+/// A table whose columns are as wide as their widest cell. The columns in `left` are aligned left, all
+/// others right. Lines have no trailing blanks.
 #[must_use]
 pub(crate) fn table(rows: &[Vec<String>], left: &[usize]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -66,7 +79,7 @@ pub(crate) fn table(rows: &[Vec<String>], left: &[usize]) -> String {
     text
 }
 
-/// Mean and standard deviation.
+/// The mean and the standard deviation of a sample.
 #[must_use]
 pub(crate) fn mean_and_deviation(numbers: &[f64]) -> (f64, f64) {
     let count = numbers.len().max(1) as f64;
@@ -81,26 +94,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_are_parted_by_commas() {
+    fn commas_separate_groups_of_three_digits() {
         assert_eq!([7u64, 999, 1000, 1_234_567].map(count), ["7", "999", "1,000", "1,234,567"]);
     }
 
     #[test]
-    fn words_take_the_ending_that_they_have_in_english() {
+    fn plurals_have_english_endings() {
         let words = ["step", "batch", "pass", "epoch"];
         assert_eq!(words.map(|word| plural(2, word)), ["2 steps", "2 batches", "2 passes", "2 epochs"]);
         assert_eq!(plural(1, "epoch"), "1 epoch");
     }
 
     #[test]
-    fn a_sparkline_keeps_the_highest_of_the_bars_that_it_merges() {
+    fn a_sparkline_shows_the_maximum_of_merged_numbers() {
         assert_eq!(sparkline(&[1, 8], 10), "▂█");
         assert_eq!(sparkline(&[1, 1, 8, 1], 2), "▂█");
         assert_eq!(sparkline(&[], 5), "");
     }
 
     #[test]
-    fn the_deviation_is_that_of_a_sample() {
+    fn the_deviation_is_the_sample_deviation() {
         let (mean, deviation) = mean_and_deviation(&[1.0, 3.0]);
         assert_eq!((mean, deviation), (2.0, 2.0f64.sqrt()));
         assert_eq!(mean_and_deviation(&[5.0]), (5.0, 0.0));

@@ -1,4 +1,4 @@
-//! Values, nodes and signatures of a graph in words.
+//! Text for values, nodes and signatures of a graph.
 
 use crate::failure::Failure;
 use autobatch_ir::graph::{Callee, GraphData, ParamArg};
@@ -6,34 +6,34 @@ use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::plan::Plan;
 use std::collections::BTreeMap;
 
-/// The step that computes each node, where one does.
+/// The step of each node; `None` for nodes without a step.
 pub(crate) fn steps_of(graph: &GraphData, plan: &Plan) -> Vec<Option<u32>> {
     let mut steps = vec![None; graph.arena.len()];
     for (number, step) in plan.steps.iter().enumerate() {
         for node in plan.lanes(step) {
-            if let Some(place) = steps.get_mut(node.index()) {
-                *place = Some(number as u32);
+            if let Some(step) = steps.get_mut(node.index()) {
+                *step = Some(number as u32);
             }
         }
     }
     steps
 }
 
-/// The value that a text names: `%12`.
-pub(crate) fn value(graph: &GraphData, text: &str) -> Result<ValueId, Failure> {
+/// Parses a value, such as `%12`.
+pub(crate) fn parse_value(graph: &GraphData, text: &str) -> Result<ValueId, Failure> {
     let number = text.strip_prefix('%').unwrap_or(text).parse::<usize>().ok();
-    let there = graph.arena.values();
+    let count = graph.arena.values();
     match number.and_then(ValueId::try_new) {
-        Some(value) if value.index() < there => Ok(value),
+        Some(value) if value.index() < count => Ok(value),
         Some(value) => {
-            Err(Failure::usage(format!("the graph has no value {value}: it has {there}, from %0 on")))
+            Err(Failure::usage(format!("the graph has no value {value}: its {count} values start at %0")))
         }
-        None => Err(Failure::usage(format!("{text:?} is no value"))
-            .help("values are spelled %12, as in the text form")),
+        None => Err(Failure::usage(format!("{text:?} is not a value"))
+            .help("write values as in the text form, such as %12")),
     }
 }
 
-/// The value's name or, of a node, that of its first result.
+/// The name of the node's first result, or of the node if it has no results.
 pub(crate) fn first_value(graph: &GraphData, node: NodeId) -> String {
     match graph.arena.results(node).next() {
         Some(value) => ValueId::new(value).to_string(),
@@ -60,7 +60,8 @@ fn arguments(graph: &GraphData, sig: SigId) -> String {
     format!("({}{separator}{})", operands.join(", "), params.join(", "))
 }
 
-/// How many nodes have each signature, attributes apart: `@word(f32[100], u32; @w, @b)`.
+/// The number of nodes of each signature. Signatures that differ in attributes only count as one:
+/// `@word(f32[100], u32; @w, @b)`.
 pub(crate) fn nodes_by_signature(graph: &GraphData) -> BTreeMap<String, u64> {
     let mut of_sig = vec![0u64; graph.sigs.items().len()];
     graph.arena.nodes().iter().for_each(|node| of_sig[node.sig.index()] += 1);
@@ -72,11 +73,11 @@ pub(crate) fn nodes_by_signature(graph: &GraphData) -> BTreeMap<String, u64> {
     all
 }
 
-/// ` { slope: 0.1 }`, or nothing for cells and for ops without attributes.
+/// ` { slope: 0.1 }`; empty for cells and for ops without attributes.
 fn attributes(graph: &GraphData, sig: SigId) -> String {
     let Callee::Op(op) = graph.sigs.get(sig).callee else { return String::new() };
-    let all = format!("{op:?}");
-    all.find(" {").map_or_else(String::new, |at| all[at..].to_owned())
+    let debug = format!("{op:?}");
+    debug.find(" {").map_or_else(String::new, |at| debug[at..].to_owned())
 }
 
 /// `@w`
@@ -84,13 +85,13 @@ pub(crate) fn param(graph: &GraphData, arg: ParamArg) -> String {
     graph.module.param_name(arg)
 }
 
-/// `src/lattice.rs:71`, or nothing for what was written by hand.
+/// `src/lattice.rs:71`; `None` if the graph does not record the line.
 pub(crate) fn site(graph: &GraphData, node: NodeId) -> Option<String> {
     let site = graph.site(graph.arena.node(node).site);
     (!site.file.is_empty()).then(|| format!("{}:{}", site.file, site.line))
 }
 
-/// `instance 3`, with its key where that is another number.
+/// `instance 3`, with its key if that is another number.
 pub(crate) fn instance(graph: &GraphData, node: NodeId) -> String {
     let own = graph.numbered_stretches().find(|(_, range)| range.contains(&node.index()));
     match own.and_then(|(instance, _)| instance) {

@@ -1,4 +1,4 @@
-//! What a plan's steps do, in words and numbers that reports and pictures share.
+//! Descriptions of a plan's steps, shared by reports and pictures.
 
 use autobatch_ir::graph::{Binary, Op};
 use autobatch_ir::plan::{
@@ -7,16 +7,16 @@ use autobatch_ir::plan::{
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many operand rows of a step are read in which way.
+/// The numbers of operands of a step by kind of access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Reads {
-    /// Operands whose rows are neighbours or a constant distance apart.
-    pub in_place: u32,
-    /// Operands that are one row for all lanes.
+    /// Operands whose rows are a constant distance apart.
+    pub direct: u32,
+    /// Operands with one row for all lanes.
     pub shared: u32,
-    /// Operands read through a table of rows.
-    pub by_table: u32,
-    /// Lists.
+    /// Operands read through a table of row numbers.
+    pub gathered: u32,
+    /// Operands that are lists.
     pub lists: u32,
     /// Rows of all lists.
     pub list_rows: u32,
@@ -34,8 +34,8 @@ impl Reads {
         for &operand in plan.operands(step) {
             match operand {
                 Operand::Rows { stride: 0, .. } if step.rows > 1 => reads.shared += 1,
-                Operand::Rows { .. } => reads.in_place += 1,
-                Operand::Table { .. } => reads.by_table += 1,
+                Operand::Rows { .. } => reads.direct += 1,
+                Operand::Table { .. } => reads.gathered += 1,
                 Operand::Segments { offsets, .. } => {
                     reads.lists += 1;
                     reads.list_rows +=
@@ -48,22 +48,22 @@ impl Reads {
         reads
     }
 
-    /// `2 in place, 1 by table`
+    /// `2 direct, 1 gathered`
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn text(&self) -> String {
         let lists = match self.lists {
             0 => String::new(),
             1 => format!("list of {} rows", self.list_rows),
             many => format!("{many} lists of {} rows", self.list_rows),
         };
-        let counted = |number: u32, what: &str| match number {
+        let counted = |number: u32, kind: &str| match number {
             0 => String::new(),
-            _ => format!("{number} {what}"),
+            _ => format!("{number} {kind}"),
         };
         let parts = [
-            counted(self.in_place, "in place"),
+            counted(self.direct, "direct"),
             counted(self.shared, "shared"),
-            counted(self.by_table, "by table"),
+            counted(self.gathered, "gathered"),
             lists,
             counted(self.indices, "index"),
             counted(self.inputs, "input"),
@@ -73,21 +73,23 @@ impl Reads {
     }
 }
 
-/// What steps execute: a kernel with the stores that it is given. Two directions of an LSTM are one
-/// kernel and two kinds, because their weights keep them apart.
+/// The kinds of steps of a plan. Steps of one kind execute the same kernel with the same stores.
+///
+/// The two directions of a bidirectional LSTM share a kernel but have different weights, so they are
+/// two kinds.
 #[derive(Clone, Debug)]
 pub struct Kinds {
     /// The kind of each step.
     of_step: Vec<usize>,
     /// The steps of each kind.
     steps: Vec<Vec<usize>>,
-    /// The kernel of each kind, in the order in which steps first run them.
+    /// The kernel of each kind, in order of first execution.
     kernels: Vec<KernelId>,
     names: Vec<String>,
 }
 
 impl Kinds {
-    /// The kinds of a verified plan.
+    /// Finds the kinds of a verified plan.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
         let mut known: BTreeMap<(KernelId, &[StoreId]), usize> = BTreeMap::new();
@@ -114,13 +116,13 @@ impl Kinds {
         self.of_step[step]
     }
 
-    /// The name of what a step executes.
+    /// The name of the kind of a step.
     #[must_use]
     pub fn step_name(&self, step: usize) -> &str {
         &self.names[self.of_step[step]]
     }
 
-    /// The names of all kinds, each another.
+    /// The names of all kinds; they are distinct.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
@@ -138,11 +140,11 @@ impl Kinds {
     }
 }
 
-/// The names of kinds: the kernel's name, and what tells a kind from others of the same name: the first weight that
-/// differs, or the kernel's number.
+/// The names of kinds. Kinds of one kernel are distinguished by the first weight that differs, kernels
+/// of one name by the kernel's number.
 fn kind_names(plan: &Plan, all: &[(KernelId, &[StoreId])]) -> Vec<String> {
     let name_of = |kernel: KernelId| plan.kernels[kernel.index()].name.as_str();
-    // The first two kinds of each kernel, and the kernels of each name.
+    // The stores of the first two kinds of each kernel, and the kernels of each name.
     let mut twins: BTreeMap<KernelId, Vec<&[StoreId]>> = BTreeMap::new();
     let mut namesakes: BTreeMap<&str, BTreeSet<KernelId>> = BTreeMap::new();
     for &(kernel, stores) in all {
@@ -164,7 +166,7 @@ fn kind_names(plan: &Plan, all: &[(KernelId, &[StoreId])]) -> Vec<String> {
     all.iter().map(name).collect()
 }
 
-/// `211x256x640`: rows, inner width and columns of each product of a step.
+/// `211x256x640`: rows, inner dimension and columns of each matrix product of a step.
 #[must_use]
 pub fn products(kernel: &Kernel, rows: u32) -> String {
     let product = |stage: &Stage| match stage {
@@ -179,7 +181,7 @@ pub fn products(kernel: &Kernel, rows: u32) -> String {
     if all.is_empty() { "-".to_owned() } else { all.join(" + ") }
 }
 
-/// Multiply-adds of one lane's products.
+/// Multiply-adds of the matrix products of one lane.
 #[must_use]
 pub fn multiply_adds(kernel: &Kernel) -> u64 {
     let one = |stage: &Stage| match stage {
@@ -192,9 +194,9 @@ pub fn multiply_adds(kernel: &Kernel) -> u64 {
     kernel.stages.iter().map(one).sum()
 }
 
-/// What a kernel does besides products: `@b, 5 act., 4 mul, 3 add`.
+/// The work of a step other than matrix products: `@b, 5 act., 4 mul, 3 add`.
 #[must_use]
-pub fn besides_products(plan: &Plan, step: &Step) -> String {
+pub fn other_work(plan: &Plan, step: &Step) -> String {
     let kernel = plan.kernel(step);
     let mut parts: Vec<String> = Vec::new();
     let mut counts: BTreeMap<&'static str, u32> = BTreeMap::new();
@@ -246,8 +248,8 @@ fn binary_name(binary: Binary) -> &'static str {
     Op::Binary(binary).spelling()
 }
 
-/// Calls `read` with the lane and row of everything that an operand reads from a slab; gives the
-/// field, or none for bound numbers.
+/// Calls `read` with the lane and row of each slab row that an operand reads. Returns the field, or
+/// `None` for operands that are bindings.
 pub fn for_each_row(
     plan: &Plan,
     step: &Step,
@@ -278,8 +280,8 @@ pub fn for_each_row(
     }
 }
 
-/// Calls `write` with the lane and row of everything that a place holds afterwards.
-pub fn for_each_place(plan: &Plan, step: &Step, place: Place, mut write: impl FnMut(u32, u32)) {
+/// Calls `write` with the lane and row of each row that a result writes.
+pub fn for_each_written_row(plan: &Plan, step: &Step, place: Place, mut write: impl FnMut(u32, u32)) {
     match place {
         Place::Rows { start, .. } => (0..step.rows).for_each(|lane| write(lane, start + lane)),
         Place::Table { at, .. } => {
@@ -294,14 +296,14 @@ pub fn for_each_place(plan: &Plan, step: &Step, place: Place, mut write: impl Fn
     }
 }
 
-/// Steps that compute nodes.
+/// The steps that compute nodes, with their numbers. Steps that copy constants and inputs are left out.
 pub fn computing(plan: &Plan) -> impl Iterator<Item = (usize, &Step)> {
     plan.steps.iter().enumerate().filter(|(_, step)| !plan.kernel(step).source)
 }
 
-/// `9f3c..41`: enough of a structure to tell it from others by eye.
+/// `9f3c..41`: an abbreviated structure hash.
 #[must_use]
-pub fn brief(structure: u128) -> String {
+pub fn short_hash(structure: u128) -> String {
     let all = format!("{structure:032x}");
     format!("{}..{}", &all[..4], &all[30..])
 }

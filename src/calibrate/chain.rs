@@ -1,6 +1,6 @@
-//! Plans of one kind of step, to be timed: the same cell, or another of its kind, many times in a row over so many instances.
+//! Plans that repeat one kind of step many times, for timing that step.
 
-use crate::BenchError;
+use crate::Result;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Graph, INDEX, Init, Module, ModuleBuilder, Value, Weights, f32};
@@ -10,39 +10,40 @@ use autobatch_runtime_cpu::{Bound, Executor};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Steps of a chain.
+/// Number of steps in a chain.
 pub(super) const STEPS: usize = 24;
-/// Tables that look-ups go to, and how many rows they have.
+/// Number of rows of each table that lookups read.
 const TABLE_ROWS: usize = 512;
-/// Values of each list that is folded.
-const LISTED: usize = 2;
+/// Number of values in each list that a fold reads.
+const LIST_LENGTH: usize = 2;
 
-/// A chain of steps of one class, ready to be executed.
+/// A chain of steps of one class, ready for execution.
 pub(super) struct Chain {
     plan: Verified<Plan>,
     words: Vec<u32>,
     floats: Vec<f32>,
     weights: Weights,
     executor: Executor,
-    /// How many nodes were planned, and how long that took at best.
+    /// The number of nodes of the graph.
     pub(super) nodes: usize,
+    /// The shortest time in which the planner planned them.
     pub(super) planning: Duration,
 }
 
-/// What steps read.
+/// The operands of the steps of a chain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
-    /// The rows that the step before wrote, in order.
-    InPlace,
-    /// Two of them, one in order.
-    Both,
-    /// Two of them, one in order and one through a table.
+    /// One operand, the rows of the previous step in order.
+    Direct,
+    /// Two operands, both direct.
+    TwoDirect,
+    /// Two operands, one direct and one gathered.
     Gathered,
 }
 
 impl Chain {
-    /// So many rows, so wide.
-    pub(super) fn new(class: Class, rows: usize, width: usize, reads: Reads) -> Result<Self, BenchError> {
+    /// Plans a chain whose steps have `rows` rows of `width` elements.
+    pub(super) fn new(class: Class, rows: usize, width: usize, reads: Reads) -> Result<Self> {
         let (module, emit) = model(class, width, reads);
         let graph = Graph::new(&module);
         let mut values: Vec<Value<'_>> = (0..rows)
@@ -55,7 +56,7 @@ impl Chain {
         let mut wanted = Vec::new();
         for step in 0..STEPS {
             values = (0..rows).map(|row| emit(&graph, step, row, &values)).collect();
-            // Look-ups read nothing that another step wrote, so all of them are asked for.
+            // Lookups read no row of an earlier step, so each of them must be an output.
             if class == Class::Lookup || step + 1 == STEPS {
                 wanted.extend(values.iter().filter_map(|value| value.id()));
             }
@@ -77,7 +78,7 @@ impl Chain {
         Ok(Self { plan, words, floats, weights, executor, nodes: data.arena.len(), planning })
     }
 
-    /// What the steps of the chain do.
+    /// The work of the step that occurs most often in the chain.
     pub(super) fn work(&self) -> Work {
         let busiest = self.plan.steps.iter().max_by_key(|step| {
             let same = self.plan.steps.iter().filter(|other| other.kernel == step.kernel).count();
@@ -86,19 +87,20 @@ impl Chain {
         busiest.map_or_else(Work::default, |step| Work::of(self.plan.kernel(step)))
     }
 
-    /// Nanoseconds a step, the best of the executes that fit into a time, two at least.
-    pub(super) fn time(&mut self, turn: Duration) -> Result<f64, BenchError> {
+    /// Executes the chain repeatedly for the time `duration`, at least twice, and returns the
+    /// nanoseconds a step of the fastest run.
+    pub(super) fn time(&mut self, duration: Duration) -> Result<f64> {
         let begin = Instant::now();
         let mut best = f64::INFINITY;
-        for execute in 0.. {
+        for run in 0.. {
             let start = Instant::now();
             let bound = Bound { words: &self.words, floats: &self.floats, noise: Noise::Off };
             self.executor.execute(&self.plan, &self.weights, bound)?;
-            // The first packs weights and touches memory.
-            if execute > 0 {
+            // The first run packs weights and touches memory.
+            if run > 0 {
                 best = best.min(start.elapsed().as_secs_f64());
             }
-            if execute > 1 && begin.elapsed() >= turn {
+            if run > 1 && begin.elapsed() >= duration {
                 break;
             }
         }
@@ -106,18 +108,19 @@ impl Chain {
     }
 }
 
-/// Emits the value of a row after a step, from those of the step before.
+/// Emits the value of one row of a step: arguments are the step, the row and the values of the
+/// previous step.
 type Emit = Box<dyn for<'g> Fn(&'g Graph, usize, usize, &[Value<'g>]) -> Value<'g>>;
 
 fn model(class: Class, width: usize, reads: Reads) -> (Arc<Module>, Emit) {
     let mut m = ModuleBuilder::new("calibration");
     let one = f32([width]);
     let emit: Emit = match class {
-        _ if reads != Reads::InPlace => {
+        _ if reads != Reads::Direct => {
             let cell = m.cell("step", [one; 2], |_, [x, y]| [x + y]);
             Box::new(move |g, _, row, values| {
                 let other = match reads {
-                    // An odd factor has an inverse modulo a power of two: every row is read once.
+                    // An odd factor is invertible modulo a power of two, so each row is read once.
                     Reads::Gathered => (row * 1_234_567 + 5) % values.len(),
                     _ => row,
                 };
@@ -143,7 +146,7 @@ fn model(class: Class, width: usize, reads: Reads) -> (Arc<Module>, Emit) {
             Box::new(move |g, _, row, values| g.call(cell, values[row])[0])
         }
         Class::Fold => Box::new(move |g, _, row, values| {
-            let near = (0..LISTED).map(|i| values[(row + i) % values.len()]);
+            let near = (0..LIST_LENGTH).map(|i| values[(row + i) % values.len()]);
             g.list(near).sum()
         }),
         Class::Lookup => {
