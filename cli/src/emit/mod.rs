@@ -65,7 +65,7 @@ fn minibatch<T>(args: &EmitArgs, all: Vec<T>) -> Result<Vec<T>, Failure> {
         args.batch
     );
     Err(Failure::usage(message)
-        .help(format!("--batch starts at 0; the data has {whole} complete minibatches")))
+        .help(format!("--batch starts at 0; the number of complete minibatches is {whole}")))
 }
 
 /// Maximum number of generated instances. The generator makes all instances up to the requested
