@@ -35,7 +35,7 @@ pub use sweep::{Sweep, SweepRow, sweep};
 
 use autobatch_models::catalogue::{self, Problem};
 use autobatch_planner::schedule::Policy;
-use autobatch_runtime_cpu::MOST_THREADS;
+use autobatch_runtime_cpu::MAX_THREADS;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -103,8 +103,8 @@ impl Options {
         if !(1..=MAX_ROUNDS).contains(&self.rounds) {
             return Err(BenchError::Rounds { max: MAX_ROUNDS, found: self.rounds });
         }
-        if self.threads > MOST_THREADS {
-            return Err(BenchError::Threads { max: MOST_THREADS, found: self.threads });
+        if self.threads > MAX_THREADS {
+            return Err(BenchError::Threads { max: MAX_THREADS, found: self.threads });
         }
         Ok(())
     }

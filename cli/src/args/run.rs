@@ -1,7 +1,7 @@
 //! Options of the verb `run`, and the options of models that `train` shares.
 
 use super::path;
-use autobatch::runtime_cpu::MOST_THREADS;
+use autobatch::runtime_cpu::MAX_THREADS;
 use autobatch_planner::schedule::Policy;
 use clap::Args;
 
@@ -55,7 +55,7 @@ pub struct RunArgs {
 /// Parses a number of threads.
 pub(super) fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(threads @ 0..=MOST_THREADS) => Ok(threads),
-        _ => Err(format!("expected a number from 0 to {MOST_THREADS}")),
+        Ok(threads @ 0..=MAX_THREADS) => Ok(threads),
+        _ => Err(format!("expected a number from 0 to {MAX_THREADS}")),
     }
 }

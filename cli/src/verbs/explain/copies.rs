@@ -1,33 +1,29 @@
 //! Rows that a step only copies, each with its reason.
 //!
-//! The pass `pieces` removes copies between nodes. The remaining copies are those that the pass must
-//! keep, so the reason follows from the readers of the copied rows.
+//! Inside a cell, concatenations and slices are views. Between nodes they copy rows, and the reason
+//! follows from the steps that read those rows.
 
 use crate::steps::{for_each_row, for_each_written_row};
 use crate::text::{count, table};
-use autobatch_ir::plan::{Mode, Operand, Plan};
+use autobatch_ir::plan::{Operand, Plan};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// Why a step copies rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
-    Training,
     Output,
     List,
-    Readers,
+    BetweenCells,
 }
 
 impl Reason {
     const fn text(self) -> &'static str {
         match self {
-            Self::Training => {
-                "the plan is for training: without the copy, gradients would be summed in another order"
-            }
             Self::Output => "an output must be one contiguous value",
             Self::List => "the elements of a list must be rows of one field",
-            Self::Readers => {
-                "the readers need the whole value, or pass pieces did not run (plan --print-after=pieces)"
+            Self::BetweenCells => {
+                "the concatenation or slice is between two cells; inside a cell it is a view without a copy"
             }
         }
     }
@@ -87,12 +83,11 @@ fn reason(plan: &Plan, number: usize) -> Reason {
         let field = for_each_row(plan, reader, operand, |_, row| rows.push(row));
         field.is_some_and(|field| rows.iter().any(|&row| written.contains(&(field, row))))
     };
-    match plan.mode {
-        Mode::Train => Reason::Training,
-        _ if plan.outputs.iter().any(|output| written.contains(&(output.field, output.row))) => {
-            Reason::Output
-        }
-        _ if readers.any(reads) => Reason::List,
-        _ => Reason::Readers,
+    if plan.outputs.iter().any(|output| written.contains(&(output.field, output.row))) {
+        Reason::Output
+    } else if readers.any(reads) {
+        Reason::List
+    } else {
+        Reason::BetweenCells
     }
 }
