@@ -238,7 +238,7 @@ pub fn load_plan(path: &str) -> Result<Verified<Plan>, Failure> {
 }
 
 /// Loads the graph next to a plan: a file with the same stem that `fits` accepts.
-pub fn graph_beside(plan_path: &str, fits: impl Fn(&str, &GraphData) -> bool) -> Option<GraphData> {
+pub fn adjacent_graph(plan_path: &str, fits: impl Fn(&str, &GraphData) -> bool) -> Option<GraphData> {
     ["abg", "graph", "json", AFTER_PASSES[0], AFTER_PASSES[1]].into_iter().find_map(|extension| {
         let path: PathBuf = Path::new(plan_path).with_extension(extension);
         let path = path.to_str()?.to_owned();

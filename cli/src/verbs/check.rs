@@ -109,25 +109,34 @@ fn proof(plan: &Verified<Plan>, graph: &GraphData) -> Result<Proof, Disagreement
     prove(plan, graph, Wanted { values: &[], training: plan.mode == Mode::Train })
 }
 
-/// That a plan from a file computes a graph. The structure alone would not do: it says nothing of what cells compute.
-pub(super) fn computes(
-    (path, plan): (&str, &Verified<Plan>),
-    (graph_path, graph): (&str, &GraphData),
+/// A graph or plan with the path of its file.
+pub(super) struct InFile<'a, T> {
+    pub(super) path: &'a str,
+    pub(super) content: &'a T,
+}
+
+/// Proves that a plan computes a graph. Equal structure hashes are not enough, because the structure
+/// does not cover the bodies of cells.
+pub(super) fn check_computes(
+    plan: &InFile<'_, Verified<Plan>>,
+    graph: &InFile<'_, GraphData>,
 ) -> Result<(), Failure> {
-    let refused = |message: String| {
-        Failure::input(message).help(format!("plan it: autobatch plan {graph_path} -o {path}"))
+    let InFile { path, content: plan } = plan;
+    let InFile { path: graph_path, content: graph } = graph;
+    let mismatch = |message: String| {
+        Failure::input(message).help(format!("make a new plan: autobatch plan {graph_path} -o {path}"))
     };
     if plan.structure != graph.structure() {
-        return Err(refused(format!("{path} is a plan of another structure than {graph_path}")));
+        return Err(mismatch(format!("{path} is a plan of another structure than {graph_path}")));
     }
-    let disagree = |disagreements: Disagreements| {
+    let not_proven = |disagreements: Disagreements| {
         let found = disagreements.found();
         let first = found.first().map(ToString::to_string).unwrap_or_default();
         let more = found.len().saturating_sub(1);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        refused(format!("{path} does not compute {graph_path}: {first}{more}"))
+        mismatch(format!("{path} does not compute {graph_path}: {first}{more}"))
     };
-    proof(plan, graph).map(drop).map_err(disagree)
+    proof(plan, graph).map(drop).map_err(not_proven)
 }
 
 /// The JSON form of an order: a list of batches, or an object with the list as `batches`.

@@ -1,6 +1,6 @@
 //! `execute`: executes a graph with a new or stored plan and shows its outputs.
 
-use super::check::computes;
+use super::check::{InFile, check_computes};
 use crate::args::ExecuteArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
@@ -125,7 +125,7 @@ fn plan_of(args: &ExecuteArgs, graph: &GraphData) -> Result<Verified<Plan>, Fail
         return planned.plan.verify().map_err(broken);
     };
     let plan = load_plan(path)?;
-    computes((path, &plan), (&args.graph, graph))?;
+    check_computes(&InFile { path, content: &plan }, &InFile { path: &args.graph, content: graph })?;
     Ok(plan)
 }
 

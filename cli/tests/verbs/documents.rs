@@ -28,11 +28,9 @@ fn fact_text(fact: &Json) -> String {
 /// A command line, its exit code, and the pointers to facts that text and document share.
 type Case<'a> = (Vec<&'a str>, i32, &'a [&'a str]);
 
-#[test]
-fn documents_and_texts_contain_the_same_facts() {
-    let (plan, table) = (planned(ORDER, "documents.plan", &[]), scratch("documents.json"));
-    let other = planned(NAMES, "documents-other.plan", &[]);
-    let cases: Vec<Case<'_>> = vec![
+/// All command lines. `plan` is a plan of `ORDER`, `other` is a plan of `NAMES`, `table` is an output path.
+fn cases<'a>(plan: &'a str, other: &'a str, table: &'a str) -> Vec<Case<'a>> {
+    vec![
         (
             vec!["plan", ORDER],
             0,
@@ -96,28 +94,34 @@ fn documents_and_texts_contain_the_same_facts() {
                 "/differences/3/a",
             ],
         ),
-        (vec!["diff", &plan, &other], 1, &["/a", "/b", "/differences/0/property"]),
-        (vec!["check", ORDER, &plan], 0, &[]),
-        (vec!["check", NAMES, &plan], 1, &[]),
+        (vec!["diff", plan, other], 1, &["/a", "/b", "/differences/0/property"]),
+        (vec!["check", ORDER, plan], 0, &[]),
+        (vec!["check", NAMES, plan], 1, &[]),
         (
-            vec!["fsm-train", ORDER, "-o", &table, "--episodes", "8"],
+            vec!["fsm-train", ORDER, "-o", table, "--episodes", "8"],
             0,
             &["/table", "/states", "/bound", "/batches/ratio"],
         ),
         (vec!["passes"], 0, &[]),
         // Both forms print errors on standard error.
         (vec!["plan", "no-such.graph"], 3, &[]),
-        (vec!["plan", &plan], 3, &[]),
+        (vec!["plan", plan], 3, &[]),
         (vec!["explain", "no-such.graph"], 3, &[]),
         (vec!["policies", "no-such.graph"], 3, &[]),
         (vec!["diff", ORDER, "no-such.graph"], 3, &[]),
         (vec!["check", ORDER, ORDER], 3, &[]),
-        (vec!["fsm-train", "no-such.graph", "-o", &table], 3, &[]),
+        (vec!["fsm-train", "no-such.graph", "-o", table], 3, &[]),
         (vec!["plan", ORDER, "--policy", "best"], 2, &[]),
         (vec!["bench", "no-such"], 2, &[]),
         (vec!["sweep", "no-such"], 2, &[]),
-    ];
-    for (words, code, facts) in cases {
+    ]
+}
+
+#[test]
+fn documents_and_texts_contain_the_same_facts() {
+    let (plan, table) = (planned(ORDER, "documents.plan", &[]), scratch("documents.json"));
+    let other = planned(NAMES, "documents-other.plan", &[]);
+    for (words, code, facts) in cases(&plan, &other, &table) {
         let (printed, document) = (autobatch(&words), autobatch(&[&words[..], &["--json"]].concat()));
         for (output, form) in [(&printed, "text"), (&document, "JSON")] {
             assert_eq!(output.status.code(), Some(code), "{words:?} as {form}: {}", text(&output.stderr));

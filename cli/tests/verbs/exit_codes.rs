@@ -112,12 +112,12 @@ fn invalid_options_are_rejected_before_any_work() {
 
 #[test]
 fn outputs_never_overwrite_inputs() {
-    let graph = scratch("kept.json");
+    let graph = scratch("input.json");
     autobatch(&["emit", "random", "--instances", "2", "--hidden", "2", "--nodes", "4", "-o", &graph]);
     let before = std::fs::read(&graph).expect("the graph was emitted");
     for words in [
         &["plan", &graph, "-o", &graph][..],
-        &["plan", &graph, "-o", &scratch("./kept.json")],
+        &["plan", &graph, "-o", &scratch("./input.json")],
         &["execute", &graph, "-o", &graph],
         &["execute", &graph, "--trace", &graph],
         &["show", &graph, "-o", &graph],

@@ -51,7 +51,7 @@ fn a_resumed_run_equals_an_uninterrupted_run() {
     let parts: Vec<&str> = epochs(&first).into_iter().chain(epochs(&rest)).collect();
     assert_eq!(parts, epochs(&whole));
     let other = train("names", 3, &["--resume", &path]);
-    assert!(other.contains("it is of another model") && other.contains("[exit 3]"), "{other}");
+    assert!(other.contains("belongs to another model") && other.contains("[exit 3]"), "{other}");
 }
 
 #[test]

@@ -51,9 +51,9 @@ fn gathered_operands_are_listed_with_reasons() {
 
 #[test]
 fn the_graph_is_searched_next_to_the_plan() {
-    let graph = scratch("beside.graph");
+    let graph = scratch("adjacent.graph");
     std::fs::copy(NAMES, &graph).expect("the scratch folder exists");
-    let plan = planned(NAMES, "beside.abp", &[]);
+    let plan = planned(NAMES, "adjacent.abp", &[]);
     assert!(transcript(&["explain", &plan, "--why", "%1", "%8"]).contains("same-step"));
     let lonely = planned(NAMES, "lonely.plan", &[]);
     insta::assert_snapshot!(without_folder(&transcript(&["explain", &lonely, "--why", "%1", "%8"])));

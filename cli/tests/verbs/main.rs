@@ -42,8 +42,8 @@ fn transcript(words: &[&str]) -> String {
 /// Masks short structure hashes such as `3671..20`. Reports do not guarantee a hash function.
 fn mask_structures(text: &str) -> String {
     let is_structure = |bytes: &[u8]| {
-        let (head, tail) = (&bytes[..4], &bytes[6..]);
-        head.iter().chain(tail).all(u8::is_ascii_hexdigit) && &bytes[4..6] == b".."
+        let (start, end) = (&bytes[..4], &bytes[6..]);
+        start.iter().chain(end).all(u8::is_ascii_hexdigit) && &bytes[4..6] == b".."
     };
     let mut bytes = text.as_bytes().to_vec();
     for at in 0..bytes.len().saturating_sub(7) {

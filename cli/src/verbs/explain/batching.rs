@@ -130,11 +130,11 @@ fn spread(
 ) -> Option<Cause> {
     let depth = depths(problem, &[ty]);
     let mut by_depth: BTreeMap<u32, BTreeMap<u32, NodeId>> = BTreeMap::new();
-    for job in 0..problem.len() {
+    for (job, depth) in depth.into_iter().enumerate() {
         if problem.ty()[job] == ty {
             let node = jobs.nodes()[job];
             if let Some(step) = steps[node.index()] {
-                by_depth.entry(depth[job]).or_default().entry(step).or_insert(node);
+                by_depth.entry(depth).or_default().entry(step).or_insert(node);
             }
         }
     }

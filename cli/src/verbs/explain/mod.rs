@@ -12,11 +12,11 @@ mod site;
 mod verdict;
 mod why;
 
-use super::check::computes;
+use super::check::{InFile, check_computes};
 use crate::args::{ExplainArgs, PlanningArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-use crate::files::{Loaded, graph_beside, load, load_graph, one_standard_input};
+use crate::files::{Loaded, adjacent_graph, load, load_graph, one_standard_input};
 use crate::planning;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::Plan;
@@ -53,15 +53,17 @@ impl Subject {
         let policy = args.planning.policy.clone().filter(|_| args.why.is_none());
         let unused = PlanningArgs { policy, rows: args.planning.rows, mode: args.planning.mode };
         unused.reject_if_given(&format!("{path} is already a plan"))?;
+        let check = |graph_path: &str, graph: &GraphData| {
+            let plan = InFile { path: &path, content: &plan };
+            check_computes(&plan, &InFile { path: graph_path, content: graph })
+        };
         let graph = match &args.graph {
             Some(graph_path) => {
                 let graph = load_graph(graph_path)?;
-                computes((&path, &plan), (graph_path, &graph))?;
+                check(graph_path, &graph)?;
                 Some(graph)
             }
-            None => {
-                graph_beside(&path, |graph_path, graph| computes((&path, &plan), (graph_path, graph)).is_ok())
-            }
+            None => adjacent_graph(&path, |graph_path, graph| check(graph_path, graph).is_ok()),
         };
         let plan = plan.into_inner();
         Ok(Self { path, plan, graph, from_file: true })

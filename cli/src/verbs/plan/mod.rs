@@ -12,7 +12,7 @@ use crate::planning::{self, Planned};
 use crate::steps::{Kinds, Reads, computing, other_work, products, short_hash};
 use crate::text::{byte_size, count, plural, table};
 use autobatch_ir::graph::{Callee, GraphData};
-use autobatch_ir::plan::Plan;
+use autobatch_ir::plan::{Plan, Step};
 use passes::Rewritten;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -192,61 +192,79 @@ fn print_header(
     Ok(())
 }
 
+/// A line of the table of steps.
+enum Line {
+    Step(Vec<String>),
+    /// A remark on lines that are left out.
+    Remark(String),
+}
+
+impl Line {
+    fn cells(&self) -> Vec<String> {
+        match self {
+            Self::Step(cells) => cells.clone(),
+            // A remark must not widen the column of kernel names, so it is appended to the formatted line.
+            Self::Remark(_) => vec!["..".to_owned()],
+        }
+    }
+
+    fn remark(&self) -> String {
+        match self {
+            Self::Step(_) => String::new(),
+            Self::Remark(text) => format!("  {text}"),
+        }
+    }
+}
+
 /// The table of steps. Without `all`, it leaves out the middle of long runs of one kernel.
 fn step_table(plan: &Plan, all: bool) -> String {
     let kinds = Kinds::of(plan);
-    let mut rows =
-        vec![["step", "kernel", "rows", "operands", "product", "other work"].map(str::to_owned).to_vec()];
     let mut previous: Vec<Option<String>> = vec![None; kinds.names().len()];
-    let mut lines: Vec<Vec<String>> = Vec::new();
+    let mut lines: Vec<Line> = Vec::new();
     let mut number = 0;
     for run in plan.steps.chunk_by(|a, b| (a.kernel, plan.stores(a)) == (b.kernel, plan.stores(b))) {
         let kind = kinds.of_step(number);
         let name = &kinds.names()[kind];
+        let hidden = if all || run.len() <= MAX_RUN { 0..0 } else { 2..run.len() - 1 };
         for (at, step) in run.iter().enumerate() {
-            let skipped = run.len().saturating_sub(3);
-            if !all && run.len() > MAX_RUN && at >= 2 && at < run.len() - 1 {
-                if at == 2 {
-                    let (first, last) = (run[2].rows, run[run.len() - 2].rows);
-                    let text = format!("{skipped} more {name} steps, {first} down to {last} rows");
-                    let text = if first < last { text.replace(" down to ", " up to ") } else { text };
-                    lines.push(vec!["..".to_owned(), text]);
-                }
+            if at == hidden.start && !hidden.is_empty() {
+                lines.push(Line::Remark(hidden_steps(name, &run[hidden.clone()])));
+            }
+            if hidden.contains(&at) {
                 continue;
             }
             let other = other_work(plan, step);
             let repeats = previous[kind].as_ref() == Some(&other);
             let shown = if repeats { "\"".to_owned() } else { other.clone() };
             previous[kind] = Some(other);
-            lines.push(vec![
+            lines.push(Line::Step(vec![
                 (number + at).to_string(),
                 name.clone(),
                 count(step.rows),
                 Reads::of(plan, step).text(),
                 products(plan.kernel(step), step.rows),
                 shown,
-            ]);
+            ]));
         }
         number += run.len();
     }
     if !all && lines.len() > MAX_LINES {
         let skipped = lines.len() - MAX_LINES;
-        let text = format!("{skipped} more lines  (--all shows every step)");
-        lines.splice(MAX_LINES - LAST_LINES..MAX_LINES - LAST_LINES + skipped, [vec!["..".to_owned(), text]]);
+        let remark = Line::Remark(format!("{skipped} more lines  (--all shows every step)"));
+        lines.splice(MAX_LINES - LAST_LINES..MAX_LINES - LAST_LINES + skipped, [remark]);
     }
-    // A remark on left-out lines must not widen the column of kernel names.
-    let remarks: Vec<Option<String>> =
-        lines.iter().map(|line| (line.len() == 2).then(|| line[1].clone())).collect();
-    rows.extend(lines.into_iter().map(|line| if line.len() == 2 { vec![line[0].clone()] } else { line }));
-    let text = table(&rows, &[1, 3, 4, 5]);
-    let remarks = std::iter::once(None).chain(remarks);
-    text.lines()
-        .zip(remarks)
-        .map(|(line, remark)| match remark {
-            Some(remark) => format!("{line}  {remark}\n"),
-            None => format!("{line}\n"),
-        })
-        .collect()
+    let head = ["step", "kernel", "rows", "operands", "product", "other work"].map(str::to_owned).to_vec();
+    lines.insert(0, Line::Step(head));
+    let cells: Vec<Vec<String>> = lines.iter().map(Line::cells).collect();
+    let text = table(&cells, &[1, 3, 4, 5]);
+    text.lines().zip(&lines).map(|(cells, line)| format!("{cells}{}\n", line.remark())).collect()
+}
+
+/// The remark on steps of one kernel that the table leaves out.
+fn hidden_steps(name: &str, steps: &[Step]) -> String {
+    let [first, last] = [steps.first(), steps.last()].map(|step| step.map_or(0, |step| step.rows));
+    let direction = if first < last { "up" } else { "down" };
+    format!("{} more {name} steps, {first} {direction} to {last} rows", steps.len())
 }
 
 fn encoded(args: &PlanArgs, form: Form, graph: &GraphData, plan: &Plan) -> Result<Vec<u8>, Failure> {

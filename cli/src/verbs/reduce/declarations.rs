@@ -12,7 +12,7 @@ pub(super) fn without_unused(graph: &GraphData) -> Option<GraphData> {
     let (module, rest) = text.split_once("\ngraph\n")?;
     let mut used: BTreeSet<&str> = names(rest).collect();
     // Bodies call earlier cells only, so users of a declaration come after it.
-    let mut kept: Vec<&str> = Vec::new();
+    let mut remaining: Vec<&str> = Vec::new();
     for declaration in declarations(module).into_iter().rev() {
         let mut own = names(declaration);
         let keeps = match declaration.split(' ').next() {
@@ -24,11 +24,11 @@ pub(super) fn without_unused(graph: &GraphData) -> Option<GraphData> {
         };
         if keeps {
             used.extend(own);
-            kept.push(declaration);
+            remaining.push(declaration);
         }
     }
-    kept.reverse();
-    let smaller = format!("{}\ngraph\n{rest}", kept.join("\n"));
+    remaining.reverse();
+    let smaller = format!("{}\ngraph\n{rest}", remaining.join("\n"));
     let graph = GraphData::from_text(&smaller).ok().filter(|_| smaller.len() < text.len())?;
     graph.verify().is_ok().then_some(graph)
 }

@@ -222,40 +222,45 @@ fn with_outputs(graph: &GraphData, outputs: &[Wanted]) -> Result<Option<GraphDat
     if outputs.is_empty() {
         return Ok(None);
     }
-    let kept = Kept::of(graph, outputs);
+    let renumbering = Renumbering::of(graph, outputs);
     let mut document: Json = serde_json::from_slice(&graph_json(graph)?)
         .map_err(|error| Failure::input(format!("the JSON of the graph does not read back: {error}")))?;
     if let Some(nodes) = document["nodes"].as_array_mut() {
-        let mut needed = kept.needed.iter();
+        let mut needed = renumbering.needed.iter();
         nodes.retain(|_| needed.next().copied().unwrap_or(false));
-        nodes.iter_mut().for_each(|node| kept.renumber(node));
+        nodes.iter_mut().for_each(|node| renumbering.renumber(node));
     }
     let ends = graph.cuts.iter().skip(1).map(|cut| cut.first as usize).chain([graph.arena.len()]);
-    let cuts =
-        graph.cuts.iter().zip(ends).filter(|(cut, end)| kept.nodes[cut.first as usize] < kept.nodes[*end]);
-    document["cuts"] =
-        cuts.map(|(cut, _)| json!({"first": kept.nodes[cut.first as usize], "key": cut.key})).collect();
+    let cuts = graph
+        .cuts
+        .iter()
+        .zip(ends)
+        .filter(|(cut, end)| renumbering.nodes[cut.first as usize] < renumbering.nodes[*end]);
+    document["cuts"] = cuts
+        .map(|(cut, _)| json!({"first": renumbering.nodes[cut.first as usize], "key": cut.key}))
+        .collect();
     let outputs = outputs.iter().enumerate().map(|(number, Wanted { value, is_loss })| {
         let kind = if *is_loss { "loss" } else { "value" };
-        json!({"name": format!("output{number}"), "value": kept.values[value.index()], "kind": kind})
+        json!({"name": format!("output{number}"), "value": renumbering.values[value.index()], "kind": kind})
     });
     document["outputs"] = outputs.collect();
-    let shared = graph.shared.iter().filter(|value| kept.needed[graph.arena.producer(**value).index()]);
-    document["shared"] = shared.map(|value| json!(kept.values[value.index()])).collect();
-    let alone = graph.alone.iter().filter(|node| kept.needed[node.index()]);
-    document["alone"] = alone.map(|node| json!(kept.nodes[node.index()])).collect();
+    let shared =
+        graph.shared.iter().filter(|value| renumbering.needed[graph.arena.producer(**value).index()]);
+    document["shared"] = shared.map(|value| json!(renumbering.values[value.index()])).collect();
+    let alone = graph.alone.iter().filter(|node| renumbering.needed[node.index()]);
+    document["alone"] = alone.map(|node| json!(renumbering.nodes[node.index()])).collect();
     Ok(GraphData::from_json(&document.to_string()).ok())
 }
 
-/// The nodes that a candidate keeps, and the new numbers of nodes and values.
-struct Kept {
+/// The nodes that a candidate needs, and the new numbers of nodes and values.
+struct Renumbering {
     needed: Vec<bool>,
-    /// The new number of each node, or of the next node that is kept; one more entry than nodes.
+    /// The new number of each node, or of the next node that remains; one more entry than nodes.
     nodes: Vec<u64>,
     values: Vec<u64>,
 }
 
-impl Kept {
+impl Renumbering {
     fn of(graph: &GraphData, outputs: &[Wanted]) -> Self {
         let mut needed = vec![false; graph.arena.len()];
         outputs.iter().for_each(|output| needed[graph.arena.producer(output.value).index()] = true);
