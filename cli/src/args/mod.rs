@@ -72,7 +72,7 @@ pub enum Verb {
     },
     /// Reduce a graph on which a command fails.
     #[command(
-        after_help = "Example:  autobatch reduce bad.abg -o small.graph -- autobatch check {} bad.plan\n\nThe command fails if its exit code is not 0; {} is replaced by the path of the candidate graph.\nReduction removes outputs, instances and unused nodes, and moves outputs towards the leaves."
+        after_help = "Example:  autobatch reduce bad.abg -o small.graph -- sh -c '! autobatch execute {} | grep -q NaN'\n\nThe command fails if its exit code is not 0; {} is replaced by the path of the candidate graph.\nReduction removes outputs, instances and unused nodes, and moves outputs towards the leaves."
     )]
     Reduce(ReduceArgs),
     /// Train a table for policy fsm on sample graphs.

@@ -10,10 +10,10 @@ use clap::{Args, ValueEnum};
 /// Options of planning. `None` means that the option was not given.
 #[derive(Args, Debug, Default)]
 pub struct PlanningArgs {
-    /// The batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:table.json, auto [default: auto].
+    /// Batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:table.json, auto [default: auto].
     #[arg(long)]
     pub policy: Option<Policy>,
-    /// The order of rows in memory [default: propagated].
+    /// Order of rows in memory [default: propagated].
     #[arg(long, value_enum)]
     pub rows: Option<Rows>,
     /// Whether the plan is for inference or for training [default: infer].

@@ -76,10 +76,14 @@ pub fn execute(args: &ExecuteArgs, console: &mut Console<'_>) -> Result<Answer, 
     show(&outputs, console)?;
     writeln!(
         console,
-        "{} in {}, rows {}",
+        "{} in {}, slabs of {}, {}",
         plural(plan.certificate.batches.into(), "batch"),
         plural(plan.waves.len() as u64, "wave"),
-        byte_size(plan.certificate.slab_bytes)
+        byte_size(plan.certificate.slab_bytes),
+        match &args.weights {
+            Some(path) => format!("weights of {path}"),
+            None => format!("random weights (seed {})", args.seed),
+        }
     )?;
     if args.counters {
         counters(&executor, &plan, console)?;
