@@ -17,7 +17,7 @@ fn plan(stages: &str, operand: &str) -> Verified<Plan> {
         bind words 0 floats 12
         slab s0 value {{y: f32[4]}} x3
         kernel k0 @cell (%0: f32[3]) [@0: f32[3,8], @1: f32[8]] {{ temp %1: f32[4] {stages} return %1 }}
-        wave 0 f0 k0[@w, @b] x3 -> s0.y[0..3] <- {operand} = a0 a1 a2
+        wave 0 f0 k0[@w, @b] x3 -> s0.y[0..3] <- {operand} = n0 n1 n2
         output \"0\" s0.y[0] output \"1\" s0.y[1] output \"2\" s0.y[2]
         certificate batches 1 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 48 bytes"
     );

@@ -142,7 +142,7 @@ fn all_executors_refuse_the_indices_that_the_reference_refuses() {
         ("u32", "#9", "%j = cast{to=u32}(%i)", "%j", [false, false]),
     ];
     for (ty, bound, ops, index, [in_cell, in_graph]) in ways {
-        let head = "autobatch graph 1\ntable @t f32[4,2] = normal(1.0)\n";
+        let head = "autobatch graph 2\ntable @t f32[4,2] = normal(1.0)\n";
         let cell = format!(
             "{head}cell @c[@0: f32[4,2]](%i: {ty}) {{ {ops} %r = lookup[@0]({index}) return %r }}\ngraph\ninstance 0:\n\
              %i = input {ty} ({bound}) %x = call @c[@t](%i)\noutput \"x\" %x\n"
@@ -153,7 +153,7 @@ fn all_executors_refuse_the_indices_that_the_reference_refuses() {
         );
         assert_eq!(refusals(&plain), [in_graph; 3], "{plain}");
     }
-    let handed_on = "autobatch graph 1\ntable @t f32[4,2] = normal(1.0)\ncell @c(%i: u32) { return %i }\ngraph\n\
+    let handed_on = "autobatch graph 2\ntable @t f32[4,2] = normal(1.0)\ncell @c(%i: u32) { return %i }\ngraph\n\
                      instance 0:\n%i = input u32 (#9) %j = call @c(%i) %x = lookup[@t](%j)\noutput \"x\" %x\n";
     assert_eq!(refusals(handed_on), [false; 3]);
 }

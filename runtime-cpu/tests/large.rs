@@ -24,7 +24,7 @@ fn in_time<T>(what: &str, run: impl FnOnce() -> T) -> T {
 
 /// A cell of this text, called with all `params` in instances 0 and 1 on `x`, and the losses of what comes first.
 fn graph(params: &str, count: usize, cell: &str, operands: &str, results: &str) -> GraphData {
-    let mut text = "autobatch graph 1\nparam @first f32[2,2] = uniform(1.0)\n".to_owned();
+    let mut text = "autobatch graph 2\nparam @first f32[2,2] = uniform(1.0)\n".to_owned();
     let names: Vec<String> = (0..count).map(|number| format!("@w{number}")).collect();
     names.iter().for_each(|name| writeln!(text, "param {name} {params} = uniform(0.5)").expect("a text"));
     let args = if count > 0 { format!("[{}]", names.join(", ")) } else { String::new() };
@@ -95,10 +95,10 @@ fn a_cell_may_take_many_parameters() {
 #[test]
 fn many_weights_may_take_turns_in_one_cell() {
     const PARAMS: usize = 1 << 16;
-    let mut text = "autobatch graph 1\ncell @c[@0: f32[2,2]](%x: f32[2]) {\n  %y = affine[@0](%x)\n  return %y\n}\ngraph\n".to_owned();
+    let mut text = "autobatch graph 2\ncell @c[@0: f32[2,2]](%x: f32[2]) {\n  %y = affine[@0](%x)\n  return %y\n}\ngraph\n".to_owned();
     let params: String =
         (0..PARAMS).map(|number| format!("param @w{number} f32[2,2] = uniform(1.0)\n")).collect();
-    text.insert_str("autobatch graph 1\n".len(), &params);
+    text.insert_str("autobatch graph 2\n".len(), &params);
     text += "instance 0:\n  %a = input f32[2] (#[1, 2])\n  %0 = tanh(%a)\n";
     for number in 0..PARAMS {
         writeln!(text, "  %{} = call @c[@w{number}](%{number})", number + 1).expect("a text");

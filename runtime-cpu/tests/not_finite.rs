@@ -12,7 +12,7 @@ use autobatch_runtime_cpu::{Bound, Executor};
 #[test]
 fn results_without_a_gradient_have_one_of_zeros() {
     // In instance 0 nothing follows from the logarithm: its slope at 0 is infinite, and 0 times that is no number.
-    let text = "autobatch graph 1\ncell @c(%x: f32[2]) { %t = tanh(%x) %l = log(%x) return %t, %l }\ngraph\n\
+    let text = "autobatch graph 2\ncell @c(%x: f32[2]) { %t = tanh(%x) %l = log(%x) return %t, %l }\ngraph\n\
         instance 0:\n%x = input f32[2] (#[0, 2]) %t, %l = call @c(%x) %s = reduce{fold=sum over=all}(%t)\nloss \"a\" %s\n\
         instance 1:\n%y = input f32[2] (#[1, 2]) %u, %m = call @c(%y) %v = add(%u, %m) %w = reduce{fold=sum over=all}(%v)\n\
         loss \"b\" %w\n";

@@ -147,7 +147,7 @@ enum OrderDocument {
     Object { batches: Vec<Vec<NodeName>> },
 }
 
-/// A node: its number, `"a12"`, or one of its results, `"%12"`.
+/// A node: its number, `"n12"`, or one of its results, `"%12"`.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum NodeName {
@@ -172,7 +172,7 @@ impl NodeName {
                     let value = parse(value).filter(|&value| value < graph.arena.values());
                     value.map(|value| graph.arena.producer(ValueId::new(value)).index())
                 }
-                None => parse(text.strip_prefix('a').unwrap_or(text)),
+                None => parse(text.strip_prefix('n').unwrap_or(text)),
             },
         };
         node.filter(|&node| node < graph.arena.len()).map(NodeId::new)

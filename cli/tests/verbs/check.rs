@@ -86,7 +86,7 @@ fn a_modified_plan_is_not_proven() {
 
 #[test]
 fn an_external_order_is_scored() {
-    let text = r#"{"batches": [["%1"], ["%5", "%14"], ["%6", "%15"], ["%2", "%7"], ["a16"], [3], [4, 9], [8], [10], [11], [13]]}"#;
+    let text = r#"{"batches": [["%1"], ["%5", "%14"], ["%6", "%15"], ["%2", "%7"], ["n16"], [3], [4, 9], [8], [10], [11], [13]]}"#;
     let order = order_file("order.json", text);
     insta::assert_snapshot!(transcript(&["check", ORDER, "--batches", &order]));
 }

@@ -62,7 +62,7 @@ fn changed_attributes_and_declarations_are_shown() {
     let printed = diff_after_replacement(ORDER, "output \"y\" %8", "output \"y\" %7", "diff_output.graph");
     assert_eq!(line(&printed, "first output that differs"), ["output \"y\" %8", "output \"y\" %7"]);
     let printed = diff_after_replacement(ORDER, "instance 2:", "instance 9:", "diff_key.graph");
-    assert_eq!(line(&printed, "first instance that differs"), ["instance 2 from a14", "instance 9 from a14"]);
+    assert_eq!(line(&printed, "first instance that differs"), ["instance 2 from n14", "instance 9 from n14"]);
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn memory_limits_and_malformed_weights_are_errors() {
 #[test]
 fn values_without_a_json_number_are_strings() {
     let (graph, json) = (scratch("infinite.graph"), scratch("infinite.json"));
-    let text = "autobatch graph 1\nmodule \"m\"\n\ngraph\n%0 = input f32[3] (#[-1.0, 0.0, 2.0])\n%1: f32[3] = log(%0)\noutput \"y\" %1\n";
+    let text = "autobatch graph 2\nmodule \"m\"\n\ngraph\n%0 = input f32[3] (#[-1.0, 0.0, 2.0])\n%1: f32[3] = log(%0)\noutput \"y\" %1\n";
     std::fs::write(&graph, text).expect("the scratch folder exists");
     let printed = transcript(&["execute", &graph, "-o", &json]);
     assert!(printed.contains("wrote "), "{printed}");

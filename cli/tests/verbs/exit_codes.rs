@@ -183,7 +183,7 @@ fn empty_variables_are_ignored_and_invalid_ones_are_named() {
 #[test]
 fn code_3_is_a_malformed_file() {
     let bad = scratch("bad.graph");
-    std::fs::write(&bad, "autobatch graph 1\nmodule \"x\"\ngraph\n%0 = foo(%1)\n")
+    std::fs::write(&bad, "autobatch graph 2\nmodule \"x\"\ngraph\n%0 = foo(%1)\n")
         .expect("the scratch folder exists");
     let output = autobatch(&["plan", &bad]);
     assert_eq!(output.status.code(), Some(3));
