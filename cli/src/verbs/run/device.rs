@@ -7,16 +7,16 @@ use autobatch::ir::plan::{Plan, Verified};
 use autobatch::prelude::*;
 use autobatch::runtime_cpu::{Bound, Executor, resolve_threads};
 
-/// An executor on some device.
+/// An executor on the CPU or on a GPU.
 pub(super) enum AnyExecutor {
-    /// Of so many threads.
+    /// With its number of threads.
     Cpu(Box<Executor>, usize),
     #[cfg(feature = "gpu")]
     Gpu(Box<autobatch::runtime_wgpu::Executor>),
 }
 
 impl AnyExecutor {
-    /// An executor on a device; 0 threads are one a core.
+    /// Creates an executor on a device; 0 threads means one per core.
     pub(super) fn new(device: &Device, threads: usize) -> Result<Self, Failure> {
         match device {
             Device::Cpu => {
@@ -25,9 +25,8 @@ impl AnyExecutor {
             }
             #[cfg(feature = "gpu")]
             Device::Gpu(selector) => {
-                use autobatch::runtime_wgpu::{Options, Terms};
-                let terms = Terms::from_env().map_err(autobatch::Error::from)?;
-                let options = Options { selector: selector.clone(), terms, ..Default::default() };
+                use autobatch::runtime_wgpu::Options;
+                let options = Options { selector: selector.clone(), ..Default::default() };
                 let executor =
                     autobatch::runtime_wgpu::Executor::new(options).map_err(autobatch::Error::from)?;
                 Ok(Self::Gpu(Box::new(executor)))
@@ -35,8 +34,8 @@ impl AnyExecutor {
         }
     }
 
-    /// What it executes on, in words.
-    pub(super) fn in_words(&self) -> String {
+    /// A description of the device.
+    pub(super) fn description(&self) -> String {
         match self {
             Self::Cpu(executor, threads) => {
                 format!("CPU  {}  {threads} of {} threads", executor.isa(), resolve_threads(0))
@@ -49,12 +48,12 @@ impl AnyExecutor {
         }
     }
 
-    /// Whether results are those of the CPU by definition.
+    /// Whether this is the CPU, whose results define the correct bits.
     pub(super) fn is_cpu(&self) -> bool {
         matches!(self, Self::Cpu(..))
     }
 
-    /// Executes a plan; its outputs, one behind the other.
+    /// Executes a plan and returns the concatenated outputs.
     pub(super) fn execute(
         &mut self,
         plan: &Verified<Plan>,
