@@ -3,7 +3,7 @@
 use crate::step::Runner;
 use crate::{BenchError, Options};
 use autobatch_models::catalogue;
-use autobatch_runtime_cpu::threads_meant;
+use autobatch_runtime_cpu::resolve_threads;
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub fn pairs(name: &str, options: &Options) -> Result<Pairs, BenchError> {
     options.check()?;
     let problem = catalogue::open(name, &options.sizes)?;
     let threads = match options.threads {
-        0 | 1 => threads_meant(0),
+        0 | 1 => resolve_threads(0),
         threads => threads,
     };
     let runner = |threads| Runner::new(&problem, &options.policy, &Options { threads, ..options.clone() });

@@ -12,7 +12,7 @@ use autobatch_models::catalogue::Problem;
 use autobatch_nn::optim::{Adagrad, Adam, Optimize as _, Optimizer};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request, Selection, update_plan};
-use autobatch_runtime_cpu::{Bound, Executor, threads_meant};
+use autobatch_runtime_cpu::{Bound, Executor, resolve_threads};
 use std::ops::{AddAssign, Range};
 use std::time::{Duration, Instant};
 
@@ -115,7 +115,7 @@ pub(crate) struct Runner<'p> {
 
 impl<'p> Runner<'p> {
     pub(crate) fn new(problem: &'p Problem, policy: &Policy, options: &Options) -> Result<Self, BenchError> {
-        let threads = threads_meant(options.threads);
+        let threads = resolve_threads(options.threads);
         let mut executor = Executor::new(threads)?;
         executor.set_memory_limit(options.memory_limit);
         executor.set_counting(options.phases);
