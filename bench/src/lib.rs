@@ -104,11 +104,7 @@ impl Options {
             return Err(BenchError::Rounds { max: MAX_ROUNDS, found: self.rounds });
         }
         if self.threads > MAX_THREADS {
-<<<<<<< HEAD
             return Err(BenchError::Threads { max: MAX_THREADS, found: self.threads });
-=======
-            return Err(BenchError::Threads { most: MAX_THREADS, found: self.threads });
->>>>>>> w-cpu
         }
         Ok(())
     }
