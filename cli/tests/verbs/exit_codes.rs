@@ -303,7 +303,7 @@ fn a_binary_file_under_any_name_is_what_its_header_says() {
         *last ^= 1;
     }
     for (name, bytes, expected) in [
-        ("cut.bin", &bytes[..bytes.len() - 5], "the file is cut off"),
+        ("cut.bin", &bytes[..bytes.len() - 5], "the file is truncated"),
         ("damaged.bin", &damaged[..], "its checksum differs"),
         ("foreign.bin", b"\xff\xd8\xff", "neither a graph nor a plan in any form"),
         ("empty.json", b"[]", "no field \"format\" that says what the document is"),

@@ -12,6 +12,7 @@ mod lists;
 mod noise;
 mod real;
 mod special;
+mod store;
 mod vector;
 
 use autobatch_ir::hash::split_mix;

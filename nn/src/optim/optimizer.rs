@@ -223,7 +223,7 @@ impl Optimizer {
                 cell,
                 states: self.states(),
                 numbers: self.numbers(self.rate_of(decl), self.decay.filter(|_| decays)),
-                touched: self.sparse_rows && decl.kind == ParamKind::Table,
+                sparse_rows: self.sparse_rows && decl.kind == ParamKind::Table,
             });
         }
         Ok(UpdateRecipe { cells: m.build()?, floats, norm: shared.is_some(), shared, params })
