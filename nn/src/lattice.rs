@@ -8,6 +8,7 @@ use std::panic::Location;
 /// later character `e` adds a path from the memory of `b` to `e`. The new memory of `e` is a weighted
 /// sum over the character and all words that end there. With `h_b`, `c_b` the state
 /// *after* character `b`:
+/// ```text
 /// word       [i f u] = xw · W + h_b · U + b             gates i, f, u
 ///            c_w = sigmoid(f) * c_b + sigmoid(i) * tanh(u)
 ///            l_w = sigmoid(x_e · V + c_w · V' + bl)

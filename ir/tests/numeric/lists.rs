@@ -1,4 +1,4 @@
-//! Products and list folds against their written definition, spelled out a second time.
+//! Products and list folds against a second implementation of their definition.
 
 use autobatch_ir::numeric::product::{Part, outer, prod_chain};
 use autobatch_ir::numeric::{list, row, scalar};
@@ -9,7 +9,7 @@ use crate::folds::assert_same;
 const NAN: f32 = f32::NAN;
 
 #[test]
-fn a_product_is_one_chain_however_its_operands_are_cut() {
+fn a_product_is_one_chain_for_any_split_of_its_operands() {
     let seed = 25;
     println!("seed {seed}");
     let mut random = Random(seed);
@@ -62,7 +62,7 @@ fn list_folds_go_left_to_right() {
 }
 
 #[test]
-fn empty_lists_give_zeros() {
+fn folds_of_empty_lists_are_zero() {
     type Fold = fn(&mut [f32]);
     let folds: [(&str, Fold); 6] = [
         ("sum", |out| list::sum(&[], out)),
@@ -115,5 +115,5 @@ fn attention_is_dot_scale_softmax_weighted_sum() {
     assert_eq!(out.map(f32::to_bits), want.map(f32::to_bits));
     let one = [values[0]];
     list::attend(&query, &keys[..1], &one, 0.5, &mut out);
-    assert_eq!(out, [1.0, 2.0], "a single value is returned as it is");
+    assert_eq!(out, [1.0, 2.0], "a single value must be returned unchanged");
 }

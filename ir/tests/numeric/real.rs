@@ -1,11 +1,11 @@
-//! The f64 twin against known values, its agreement with f32, and the slopes against finite
+//! The f64 functions against known values, their agreement with f32, and the slopes against finite
 //! differences.
 
 use autobatch_ir::numeric::Real;
 
 #[test]
-fn the_error_function_in_f64_has_its_known_values() {
-    // Computed with 40 digits.
+fn the_error_function_in_f64_matches_known_values() {
+    // Values computed with 40 digits.
     let table = [
         (1e-8, 1.128_379_167_095_512_6e-8),
         (0.1, 0.112_462_916_018_284_9),

@@ -1,4 +1,4 @@
-//! Special values: NaN, infinities, signed zeros, denormals, borders.
+//! Special values: NaN, infinities, signed zeros, denormals, interval ends.
 
 use autobatch_ir::numeric::{same_bits, scalar};
 
@@ -15,7 +15,7 @@ fn check(name: &str, function: fn(f32) -> f32, table: &[(f32, f32)]) {
 }
 
 #[test]
-fn unary_functions_have_their_documented_special_values() {
+fn unary_functions_return_their_documented_special_values() {
     check(
         "exp",
         scalar::exp,
@@ -162,7 +162,7 @@ fn unary_functions_have_their_documented_special_values() {
 }
 
 #[test]
-fn piecewise_functions_keep_nan_and_signed_zeros() {
+fn piecewise_functions_preserve_nan_and_signed_zeros() {
     for (x, want) in [(-0.0, -0.0), (NAN, NAN), (-2.0, -0.5), (3.0, 3.0), (-INF, -INF)] {
         assert!(same_bits(scalar::leaky_relu(x, 0.25), want), "leaky_relu({x:e})");
     }
@@ -247,7 +247,7 @@ fn pow_follows_ieee_754() {
 }
 
 #[test]
-fn integer_powers_that_f32_can_hold_are_exact() {
+fn integer_powers_representable_in_f32_are_exact() {
     for base in -9i32..=9 {
         for exponent in 0..=7u32 {
             let want = base.pow(exponent);
@@ -271,14 +271,14 @@ fn odd_functions_are_odd_in_every_bit() {
 }
 
 #[test]
-fn multiply_then_add_is_two_roundings() {
+fn multiply_then_add_rounds_twice() {
     let (a, c) = (1.0 + f32::EPSILON, -(1.0 + 2.0 * f32::EPSILON));
     assert_eq!(scalar::add(scalar::mul(a, a), c), 0.0);
     assert_eq!(scalar::fma(a, a, c), f32::EPSILON * f32::EPSILON);
 }
 
 #[test]
-fn comparisons_with_nan_are_false_but_for_not_equal() {
+fn comparisons_with_nan_are_false_except_not_equal() {
     for compare in [scalar::lt, scalar::le, scalar::gt, scalar::ge, scalar::eq] {
         assert_eq!(compare(NAN, 1.0), 0.0);
         assert_eq!(compare(1.0, NAN), 0.0);

@@ -44,7 +44,7 @@ super::shows! {
       = help: did you mean 'glorot'?
     "#;
     an_initialiser_of_the_wrong_size_is_explained: HEAD, "param @w f32[3] = values(1, 2)" => @r#"
-    error: the shape [3] wants 3 values, found 2
+    error: the shape [3] has 3 elements, found 2 values
      --> model.graph:2:7
       |
     2 | param @w f32[3] = values(1, 2)

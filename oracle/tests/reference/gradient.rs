@@ -10,7 +10,7 @@ type Build = for<'g> fn(&'g Graph, &[Value<'g>]) -> Value<'g>;
 
 struct Case {
     name: &'static str,
-    /// Shape and range of each input.
+    /// The shape and range of each input.
     inputs: &'static [(&'static [usize], f32, f32)],
     build: Build,
 }
@@ -19,7 +19,7 @@ const A: (&[usize], f32, f32) = (&[5], -1.5, 1.5);
 const P: (&[usize], f32, f32) = (&[5], 0.3, 2.5);
 const M: (&[usize], f32, f32) = (&[3, 4], -1.5, 1.5);
 const S: (&[usize], f32, f32) = (&[], 0.4, 1.6);
-/// More than sixteen lanes, with a part left over.
+/// More than sixteen lanes, with a partial group.
 const W: (&[usize], f32, f32) = (&[37], -1.5, 1.5);
 
 macro_rules! cases {
@@ -146,7 +146,7 @@ fn every_rule_agrees_with_finite_differences() {
         }
         check_gradients(case.name, &graph, &weights, Noise::On { seed: 3, step: 5 });
     }
-    // What has parameters, or no derivative to compare with differences, is tested elsewhere.
+    // Other tests cover ops with parameters and ops without derivatives.
     let elsewhere = [
         "port",
         "param",
