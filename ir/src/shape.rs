@@ -77,8 +77,8 @@ impl Shape {
     /// The shape without its innermost extent; a scalar stays a scalar.
     #[must_use]
     pub fn without_last(&self) -> Self {
-        let kept = self.rank().saturating_sub(1);
-        Self::new(&self.dims[..kept]).expect("a part of a valid shape is valid")
+        let rank = self.rank().saturating_sub(1);
+        Self::new(&self.dims[..rank]).expect("a part of a valid shape is valid")
     }
 }
 

@@ -10,20 +10,20 @@ use autobatch_testing::trials::trials;
 /// 2^128, the first number beyond f32.
 const LIMIT: f64 = f64::from_bits((1023 + 128) << 52);
 
-/// The error of `got` in units in the last place of f32 at `want`. It is 0 for two NaN or equal infinities;
+/// The error of `got` in units in the last place of f32 at `expected`. It is 0 for two NaN or equal infinities;
 /// an overflow to infinity counts as 2^128.
-fn ulps(got: f32, want: f64) -> f64 {
-    if want.is_nan() || got.is_nan() {
-        return if want.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
+fn ulps(got: f32, expected: f64) -> f64 {
+    if expected.is_nan() || got.is_nan() {
+        return if expected.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
     }
-    if f64::from(got) == want {
+    if f64::from(got) == expected {
         return 0.0;
     }
     let got = f64::from(got).clamp(-LIMIT, LIMIT);
-    let want = want.clamp(-LIMIT, LIMIT);
-    // The exponent field of `want`, bounded to that of normal f32 numbers; then 1 / 2^(exponent - 23).
-    let exponent = (want.abs().to_bits() >> 52).clamp(1023 - 126, 1023 + 127);
-    (got - want).abs() * f64::from_bits((2 * 1023 + 23 - exponent) << 52)
+    let expected = expected.clamp(-LIMIT, LIMIT);
+    // The exponent field of `expected`, bounded to that of normal f32 numbers; then 1 / 2^(exponent - 23).
+    let exponent = (expected.abs().to_bits() >> 52).clamp(1023 - 126, 1023 + 127);
+    (got - expected).abs() * f64::from_bits((2 * 1023 + 23 - exponent) << 52)
 }
 
 /// The largest error of the function `name` over the inputs, and its input.

@@ -21,12 +21,12 @@ fn lanes_by_definition(
     op(op(four(0), four(2)), op(four(1), four(3)))
 }
 
-pub(crate) fn assert_same(what: &str, got: f32, want: f32) {
+pub(crate) fn assert_same(what: &str, got: f32, expected: f32) {
     assert!(
-        same_bits(got, want),
-        "{what}: {got:e} ({:#x}), expected {want:e} ({:#x})",
+        same_bits(got, expected),
+        "{what}: {got:e} ({:#x}), expected {expected:e} ({:#x})",
         got.to_bits(),
-        want.to_bits()
+        expected.to_bits()
     );
 }
 
@@ -90,8 +90,8 @@ fn softmax_and_its_logarithm_match_their_definition() {
             assert_same("pick", picked, scalar::log(total) - (x[i] - top));
         }
         assert_same("logsumexp", row::logsumexp(&x), top + scalar::log(total));
-        let truth: Vec<f64> = x.iter().map(|&v| f64::from(v)).collect();
-        assert!((row::logsumexp(&truth) - f64::from(row::logsumexp(&x))).abs() < 1e-5);
+        let wide: Vec<f64> = x.iter().map(|&v| f64::from(v)).collect();
+        assert!((row::logsumexp(&wide) - f64::from(row::logsumexp(&x))).abs() < 1e-5);
     }
     assert_same("logsumexp of an empty row", row::logsumexp::<f32>(&[]), -INF);
     assert_same("logsumexp of zeros' logarithms", row::logsumexp(&[-INF, -INF]), -INF);
@@ -155,8 +155,8 @@ fn argmax_returns_the_first_of_ties_and_the_first_nan() {
         (&[-3.0, -1.0, -2.0], 1),
         (&[1.0, INF], 1),
     ];
-    for (x, want) in table {
-        assert_eq!(row::argmax(x), want, "{x:?}");
+    for (x, expected) in table {
+        assert_eq!(row::argmax(x), expected, "{x:?}");
     }
 }
 
@@ -178,13 +178,13 @@ fn top_k_is_a_stable_descending_sort() {
             let v = x[i as usize];
             if v.is_nan() { INF } else { v + 0.0 }
         };
-        let mut want: Vec<u32> = (0..length as u32).collect();
-        want.sort_by(|&a, &b| key(b).partial_cmp(&key(a)).expect("the keys contain no nan"));
+        let mut expected: Vec<u32> = (0..length as u32).collect();
+        expected.sort_by(|&a, &b| key(b).partial_cmp(&key(a)).expect("the keys contain no nan"));
         let k = (random.bits() % 24) as usize;
         let mut got = vec![u32::MAX; k];
         let filled = row::top_k(&x, &mut got);
         assert_eq!(filled, k.min(length));
-        assert_eq!(got[..filled], want[..filled], "top {k} of {x:?}");
+        assert_eq!(got[..filled], expected[..filled], "top {k} of {x:?}");
     }
 }
 
@@ -194,8 +194,8 @@ fn losses_compute_the_expected_values() {
     let wide: Vec<f64> = logits.iter().map(|&x| f64::from(x)).collect();
     let total = wide.iter().map(|x| x.exp()).sum::<f64>().ln();
     let target = [0.1f32, 0.0, 0.3, 0.6];
-    let close = |what: &str, got: f32, want: f64| {
-        assert!((f64::from(got) - want).abs() < 1e-6, "{what}: {got}, expected {want}")
+    let close = |what: &str, got: f32, expected: f64| {
+        assert!((f64::from(got) - expected).abs() < 1e-6, "{what}: {got}, expected {expected}")
     };
 
     let cross: f64 = target.iter().zip(&wide).map(|(&t, x)| f64::from(t) * (total - x)).sum();

@@ -50,9 +50,9 @@ fn every_bf16_pattern_round_trips() {
 /// to the upper one, and at the middle to the even one.
 fn check_border(lower: u16, middle: f32, narrow: fn(f32) -> u16) {
     let even = if lower & 1 == 0 { lower } else { lower + 1 };
-    for (x, want) in [(middle.next_down(), lower), (middle, even), (middle.next_up(), lower + 1)] {
-        assert_eq!(narrow(x), want, "{x:e} near the middle {middle:e} above {lower:#06x}");
-        assert_eq!(narrow(-x), want | 0x8000, "{x:e} negated");
+    for (x, expected) in [(middle.next_down(), lower), (middle, even), (middle.next_up(), lower + 1)] {
+        assert_eq!(narrow(x), expected, "{x:e} near the middle {middle:e} above {lower:#06x}");
+        assert_eq!(narrow(-x), expected | 0x8000, "{x:e} negated");
     }
 }
 

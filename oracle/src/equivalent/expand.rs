@@ -38,8 +38,6 @@ impl<'a> Expander<'a> {
     }
 
     /// Expands the values of an arena, given those of its ports. Nodes that are not needed are skipped.
-    /// What the values of an arena are, given those of its ports. Nodes that are not needed
-    /// leave holes.
     fn arena(
         &mut self,
         arena: &Arena,

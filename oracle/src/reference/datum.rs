@@ -109,7 +109,7 @@ impl<T> Argument<T> {
     }
 }
 
-/// What an evaluation found: the elements of every value.
+/// The result of an evaluation: the elements of every value.
 #[derive(Clone, Debug)]
 pub struct Run<T> {
     /// By slot: the values of the graph, then bound elements of lists.

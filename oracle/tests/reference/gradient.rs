@@ -60,7 +60,7 @@ const CASES: &[Case] = cases! {
     "maximum" [W, W] |_, x| x[0].maximum(x[1]);
     "a scalar on the left" [S, W] |_, x| x[0] / (x[1] + 4.0);
     "a scalar on the right" [W, S] |_, x| x[0].maximum(x[1]) - x[1] * x[0];
-    "a value met with itself" [A] |_, x| x[0] * x[0] + x[0];
+    "a value combined with itself" [A] |_, x| x[0] * x[0] + x[0];
     "select" [W, W] |_, x| x[0].less(x[1]).select(x[0].square(), x[1]);
     "select of a scalar" [W, S] |_, x| x[0].greater(0.0).select(x[1], x[0]);
     "cast to its own type" [A] |_, x| x[0].cast(DType::F32).square();
