@@ -1,6 +1,7 @@
 //! Attention of one query over a list of any length.
 
 use crate::any_cell::vector;
+use crate::values::Values;
 use autobatch_ir::{Cell, Graph, Init, ModuleBuilder, Value};
 use std::borrow::Borrow;
 use std::panic::Location;
@@ -39,11 +40,7 @@ impl AdditiveAttention {
     /// The projected keys, for any number of queries.
     #[track_caller]
     #[must_use]
-    pub fn keys<'g>(
-        &self,
-        g: &'g Graph,
-        keys: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
+    pub fn keys<'g>(&self, g: &'g Graph, keys: impl Values<'g>) -> Vec<Value<'g>> {
         let mut projected = Vec::new();
         for key in keys {
             let [key] = g.call(self.key, *key.borrow());
@@ -73,7 +70,7 @@ impl AdditiveAttention {
         g: &'g Graph,
         query: Value<'g>,
         keys: &[Value<'g>],
-        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        values: impl Values<'g>,
     ) -> Value<'g> {
         let Some(values) = list(g, values) else { return no_values(g) };
         let scores = self.scores(g, query, keys);
@@ -103,8 +100,8 @@ impl DotAttention {
         &self,
         g: &'g Graph,
         query: Value<'g>,
-        keys: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        keys: impl Values<'g>,
+        values: impl Values<'g>,
     ) -> Value<'g> {
         let Some(values) = list(g, values) else { return no_values(g) };
         g.attend(query, g.list(keys), values, self.scale)
@@ -113,7 +110,7 @@ impl DotAttention {
 
 /// The list of the values; `None` if there are none, because their type is then unknown.
 #[track_caller]
-fn list<'g>(g: &'g Graph, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Option<Value<'g>> {
+fn list<'g>(g: &'g Graph, values: impl Values<'g>) -> Option<Value<'g>> {
     let mut values = values.into_iter().peekable();
     values.peek()?;
     Some(g.list(values))

@@ -2,8 +2,8 @@
 
 use crate::activation::Activation;
 use crate::any_cell::{AnyCell, vector};
+use crate::values::Values;
 use autobatch_ir::{Graph, Init, ModuleBuilder, Value};
-use std::borrow::Borrow;
 
 /// `y = max over t of act([x_{t-k} .. x_t .. x_{t+l}] · W + b)` with windows of `window`
 /// characters, `k = (window - 1) / 2` of them before the middle one. Positions outside the word are
@@ -43,8 +43,8 @@ impl CharCnn {
     /// The maximum of each filter over a word.
     #[track_caller]
     #[must_use]
-    pub fn on<'g>(&self, g: &'g Graph, chars: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
-        let chars: Vec<Value<'g>> = chars.into_iter().map(|x| *x.borrow()).collect();
+    pub fn on<'g>(&self, g: &'g Graph, chars: impl Values<'g>) -> Value<'g> {
+        let chars = chars.into_vec();
         if chars.is_empty() {
             return g.zeros([self.filters]);
         }

@@ -80,6 +80,7 @@ pub mod recurrent;
 mod sequences;
 mod transformer;
 mod tree;
+mod values;
 
 pub use activation::{Activation, PRelu};
 pub use attention::{AdditiveAttention, DotAttention};
@@ -104,3 +105,4 @@ pub use transformer::{
 pub use tree::{
     ChildSumTreeLstm, MvRnn, TreeGru, TreeGruOptions, TreeLstm, TreeLstmOptions, TreeRnn, TreeRnnOptions,
 };
+pub use values::Values;

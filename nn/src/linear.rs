@@ -1,7 +1,7 @@
 //! [`Linear`]: `y = x · W + b`, and [`Bilinear`], a bilinear form of two vectors.
 
+use crate::values::Values;
 use autobatch_ir::{Graph, Init, ModuleBuilder, Param, Value};
-use std::borrow::Borrow;
 
 /// `y = x · W + b` with `W: [inputs, outputs]` named `name.w` and `b: [outputs]` named `name.b`.
 ///
@@ -55,11 +55,7 @@ impl Linear {
     /// `[x_1 x_2 ..] · W + b`: the same bits as for the concatenated parts.
     #[track_caller]
     #[must_use]
-    pub fn on_parts<'g>(
-        &self,
-        g: &'g Graph,
-        parts: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Value<'g> {
+    pub fn on_parts<'g>(&self, g: &'g Graph, parts: impl Values<'g>) -> Value<'g> {
         g.affine(parts, self.weight, self.bias)
     }
 

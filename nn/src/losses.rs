@@ -5,8 +5,8 @@
 //!
 //! Two functions combine several losses: [`total`] sums them, and [`weighted_mean`] divides by the weights.
 
+use crate::values::Values;
 use autobatch_ir::{DType, Graph, Type, Value};
-use std::borrow::Borrow;
 use std::panic::Location;
 
 /// The sum over a sequence of the cross-entropies of logits and labels; 0 for an empty sequence. A label is a number, or
@@ -28,10 +28,10 @@ use std::panic::Location;
 #[must_use]
 pub fn sequence_cross_entropy<'g>(
     g: &'g Graph,
-    logits: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    logits: impl Values<'g>,
     labels: impl IntoIterator<Item = impl Into<Option<u32>>>,
 ) -> Value<'g> {
-    let logits: Vec<Value<'g>> = logits.into_iter().map(|x| *x.borrow()).collect();
+    let logits = logits.into_vec();
     let labels: Vec<Option<u32>> = labels.into_iter().map(Into::into).collect();
     if logits.len() != labels.len() {
         let message = format!("{} logits need {} labels, found {}", logits.len(), logits.len(), labels.len());

@@ -3,8 +3,8 @@
 use crate::any_cell::{list_of, vector};
 use crate::attention::no_values;
 use crate::linear::Linear;
+use crate::values::Values;
 use autobatch_ir::{Cell, CellOfAny, Graph, Init, ModuleBuilder, Type, Value};
-use std::borrow::Borrow;
 use std::panic::Location;
 
 /// Attention with several heads (Vaswani et al. 2017), as in `torch.nn.MultiheadAttention`. With `d = width /
@@ -122,11 +122,7 @@ impl MultiHeadAttention {
     /// The attention of each position over all positions.
     #[track_caller]
     #[must_use]
-    pub fn run<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
+    pub fn run<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
         let (queries, columns) = self.projected(g, xs);
         let lists = whole(g, &columns);
         let mut read = Vec::with_capacity(queries.len());
@@ -139,11 +135,7 @@ impl MultiHeadAttention {
     /// The attention of each position over itself and earlier positions.
     #[track_caller]
     #[must_use]
-    pub fn run_causal<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
+    pub fn run_causal<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
         let (queries, columns) = self.projected(g, xs);
         let mut read = Vec::with_capacity(queries.len());
         for (place, query) in queries.into_iter().enumerate() {
@@ -159,11 +151,11 @@ impl MultiHeadAttention {
     pub fn memory<'g>(
         &self,
         g: &'g Graph,
-        keys: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        keys: impl Values<'g>,
+        values: impl Values<'g>,
     ) -> AttentionMemory<'g> {
-        let keys: Vec<Value<'g>> = keys.into_iter().map(|key| *key.borrow()).collect();
-        let values: Vec<Value<'g>> = values.into_iter().map(|value| *value.borrow()).collect();
+        let keys = keys.into_vec();
+        let values = values.into_vec();
         if keys.len() != values.len() {
             let message = format!("{} keys need {} values, found {}", keys.len(), keys.len(), values.len());
             let refused = g.refuse("attention", &message, "give one value for each key", Location::caller());
@@ -200,11 +192,7 @@ impl MultiHeadAttention {
 
     /// The queries of the positions, and the columns of their keys and values.
     #[track_caller]
-    fn projected<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> (Vec<Value<'g>>, Vec<Vec<Value<'g>>>) {
+    fn projected<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> (Vec<Value<'g>>, Vec<Vec<Value<'g>>>) {
         let Some(itself) = self.itself else {
             let message = "self-attention needs keys and values of the width of queries";
             let help = "use memory(..) and read(..) for different widths";
@@ -227,7 +215,7 @@ pub(crate) fn project_all<'g>(
     g: &'g Graph,
     project: CellOfAny,
     heads: usize,
-    xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    xs: impl Values<'g>,
 ) -> (Vec<Value<'g>>, Vec<Vec<Value<'g>>>) {
     let mut columns = columns_of(g, project, 1 + 2 * heads, xs);
     let queries = columns.remove(0);
@@ -240,7 +228,7 @@ pub(crate) fn columns_of<'g>(
     g: &'g Graph,
     cell: CellOfAny,
     results: usize,
-    xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    xs: impl Values<'g>,
 ) -> Vec<Vec<Value<'g>>> {
     let mut columns = vec![Vec::new(); results];
     for x in xs {

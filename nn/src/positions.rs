@@ -1,6 +1,7 @@
 //! [`Positions`]: position vectors for the elements of a sequence.
 
 use crate::any_cell::vector;
+use crate::values::Values;
 use autobatch_ir::{Cell, Graph, INDEX, Init, ModuleBuilder, Value};
 use std::borrow::Borrow;
 use std::panic::Location;
@@ -41,11 +42,7 @@ impl Positions {
     /// Each element with its position vector added.
     #[track_caller]
     #[must_use]
-    pub fn add<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
+    pub fn add<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
         let mut placed = Vec::new();
         for (place, x) in xs.into_iter().enumerate() {
             placed.push(self.add_at(g, *x.borrow(), place));

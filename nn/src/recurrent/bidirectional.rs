@@ -1,8 +1,8 @@
 //! [`Bidirectional`]: one layer in each direction.
 
 use super::{Gru, Lstm, Rnn, Sequence};
+use crate::values::Values;
 use autobatch_ir::{Graph, ModuleBuilder, Value};
-use std::borrow::Borrow;
 
 /// A layer named `name.fw` from the first input to the last, and one named `name.bw` in the opposite
 /// direction. Both are one cell with different parameters and run independently.
@@ -39,11 +39,7 @@ impl<R: Sequence> Bidirectional<R> {
     /// For each input, `[f b]`: the output of each layer at that input.
     #[track_caller]
     #[must_use]
-    pub fn run<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
+    pub fn run<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
         let pairs = self.run_pairs(g, xs);
         let mut outputs = Vec::with_capacity(pairs.len());
         for pair in pairs {
@@ -55,12 +51,8 @@ impl<R: Sequence> Bidirectional<R> {
     /// As [`run`](Self::run), with the two outputs separate, for a consumer that takes parts.
     #[track_caller]
     #[must_use]
-    pub fn run_pairs<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<[Value<'g>; 2]> {
-        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+    pub fn run_pairs<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<[Value<'g>; 2]> {
+        let mut xs = xs.into_vec();
         let forward = self.forward.outputs(g, &xs);
         xs.reverse();
         let backward = self.backward.outputs(g, &xs);
@@ -70,8 +62,8 @@ impl<R: Sequence> Bidirectional<R> {
     /// `[f b]`: the last output of each layer in its direction; zeros if there are no inputs.
     #[track_caller]
     #[must_use]
-    pub fn last<'g>(&self, g: &'g Graph, xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
-        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+    pub fn last<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Value<'g> {
+        let mut xs = xs.into_vec();
         let forward = self.forward.summary(g, &xs);
         xs.reverse();
         let backward = self.backward.summary(g, &xs);

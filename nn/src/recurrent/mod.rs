@@ -47,9 +47,9 @@ pub use unroll::unroll;
 
 use crate::any_cell::{AnyCell, vector};
 use crate::mask::dropout_mask;
+use crate::values::Values;
 use autobatch_ir::{Graph, ModuleBuilder, Value};
 use gates::Gates;
-use std::borrow::Borrow;
 use std::marker::PhantomData;
 
 /// Whether the products of the inputs are computed outside the recurrence.
@@ -146,12 +146,8 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
     /// The hidden value after each input.
     #[track_caller]
     #[must_use]
-    pub fn run<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
-        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+    pub fn run<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
+        let mut xs = xs.into_vec();
         let (mut state, masks) = (self.zeros(g), self.masks(g));
         self.project_all(g, &masks, &mut xs);
         for x in &mut xs {
@@ -164,8 +160,8 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
     /// The hidden value after the last input; zeros if there are none.
     #[track_caller]
     #[must_use]
-    pub fn last<'g>(&self, g: &'g Graph, xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
-        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+    pub fn last<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Value<'g> {
+        let mut xs = xs.into_vec();
         let (mut state, masks) = (self.zeros(g), self.masks(g));
         self.project_all(g, &masks, &mut xs);
         for &x in &xs {

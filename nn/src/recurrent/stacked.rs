@@ -2,8 +2,8 @@
 
 use super::{Recurrent, Sequence, State};
 use crate::mask::dropped;
+use crate::values::Values;
 use autobatch_ir::{Graph, ModuleBuilder, Value};
-use std::borrow::Borrow;
 
 /// `LAYERS` layers named `name.0`, `name.1` and so on. Each takes the outputs of the layer below. If a
 /// rate is set, ordinary dropout (a new mask at each step) is applied between layers.
@@ -49,12 +49,8 @@ impl<R: Sequence, const LAYERS: usize> Stacked<R, LAYERS> {
     /// The output of the top layer at each input.
     #[track_caller]
     #[must_use]
-    pub fn run<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
-        let xs = xs.into_iter().map(|x| *x.borrow()).collect();
+    pub fn run<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
+        let xs = xs.into_vec();
         let xs = self.below_top(g, xs);
         self.layers[LAYERS - 1].outputs(g, &xs)
     }
@@ -62,8 +58,8 @@ impl<R: Sequence, const LAYERS: usize> Stacked<R, LAYERS> {
     /// The output of the top layer after all inputs.
     #[track_caller]
     #[must_use]
-    pub fn last<'g>(&self, g: &'g Graph, xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
-        let xs = xs.into_iter().map(|x| *x.borrow()).collect();
+    pub fn last<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Value<'g> {
+        let xs = xs.into_vec();
         let xs = self.below_top(g, xs);
         self.layers[LAYERS - 1].summary(g, &xs)
     }

@@ -5,8 +5,8 @@ use super::{Around, FeedForward, LastNorm, TransformerOptions, TransformerState}
 use crate::any_cell::vector;
 use crate::attention::no_values;
 use crate::multi_head::{HeadWeights, columns_of, whole};
+use crate::values::Values;
 use autobatch_ir::{CellOfAny, Graph, ModuleBuilder, Value};
-use std::borrow::Borrow;
 use std::panic::Location;
 
 /// A decoder of `LAYERS` layers (Vaswani et al. 2017), as `torch.nn.TransformerDecoder`. `S` is a causal
@@ -133,12 +133,8 @@ impl<const LAYERS: usize> TransformerDecoder<LAYERS> {
     /// The projected keys and values of an encoded sequence for each layer, for [`run`](Self::run) and [`start`](Self::start).
     #[track_caller]
     #[must_use]
-    pub fn memory<'g>(
-        &self,
-        g: &'g Graph,
-        encoded: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> DecoderMemory<'g, LAYERS> {
-        let encoded: Vec<Value<'g>> = encoded.into_iter().map(|x| *x.borrow()).collect();
+    pub fn memory<'g>(&self, g: &'g Graph, encoded: impl Values<'g>) -> DecoderMemory<'g, LAYERS> {
+        let encoded = encoded.into_vec();
         let mut lists = Vec::with_capacity(LAYERS);
         for layer in &self.layers {
             lists.push(layer.lists(g, &encoded));
@@ -152,7 +148,7 @@ impl<const LAYERS: usize> TransformerDecoder<LAYERS> {
     pub fn run<'g>(
         &self,
         g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        xs: impl Values<'g>,
         memory: &DecoderMemory<'g, LAYERS>,
     ) -> Vec<Value<'g>> {
         self.start(g, memory).push_all(xs)

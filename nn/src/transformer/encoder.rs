@@ -4,8 +4,8 @@ use super::state::LayerState;
 use super::{Around, FeedForward, LastNorm, TransformerOptions, TransformerState};
 use crate::any_cell::vector;
 use crate::multi_head::{HeadWeights, project_all, whole};
+use crate::values::Values;
 use autobatch_ir::{CellOfAny, Graph, ModuleBuilder, Value};
-use std::borrow::Borrow;
 
 /// An encoder layer (Vaswani et al. 2017), as `torch.nn.TransformerEncoderLayer`. With `A` a
 /// [multi-head attention](crate::MultiHeadAttention), `N1` and `N2` [`LayerNorm`](crate::LayerNorm)s, `D` dropout and
@@ -66,12 +66,8 @@ impl TransformerEncoderLayer {
     /// The output at each position, given all positions.
     #[track_caller]
     #[must_use]
-    pub fn run<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
-        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+    pub fn run<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
+        let mut xs = xs.into_vec();
         let (queries, columns) = project_all(g, self.enter, self.heads, &xs);
         let all = whole(g, &columns);
         for (x, query) in xs.iter_mut().zip(queries) {
@@ -83,11 +79,7 @@ impl TransformerEncoderLayer {
     /// The output at each position, given itself and earlier positions.
     #[track_caller]
     #[must_use]
-    pub fn run_causal<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
+    pub fn run_causal<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
         self.start(g).push_all(xs)
     }
 
@@ -157,12 +149,8 @@ impl<const LAYERS: usize> TransformerEncoder<LAYERS> {
     /// The output at each position, given all positions.
     #[track_caller]
     #[must_use]
-    pub fn run<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
-        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+    pub fn run<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
+        let mut xs = xs.into_vec();
         for layer in &self.layers {
             xs = layer.run(g, xs);
         }
@@ -175,11 +163,7 @@ impl<const LAYERS: usize> TransformerEncoder<LAYERS> {
     /// The output at each position, given itself and earlier positions.
     #[track_caller]
     #[must_use]
-    pub fn run_causal<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
+    pub fn run_causal<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
         self.start(g).push_all(xs)
     }
 

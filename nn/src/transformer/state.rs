@@ -2,6 +2,7 @@
 
 use super::LastNorm;
 use crate::multi_head::whole;
+use crate::values::Values;
 use autobatch_ir::{CellOfAny, Graph, Value};
 use std::borrow::Borrow;
 
@@ -36,7 +37,7 @@ impl<'g> TransformerState<'g> {
     }
 
     #[track_caller]
-    pub(super) fn push_all(mut self, xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Vec<Value<'g>> {
+    pub(super) fn push_all(mut self, xs: impl Values<'g>) -> Vec<Value<'g>> {
         let mut read = Vec::new();
         for x in xs {
             read.push(self.push(*x.borrow()));
