@@ -246,7 +246,7 @@ pub(crate) fn check_declaration(kind: ParamKind, ty: Type, init: &Init) -> Resul
         && values.len() != shape.elements()
     {
         let (found, expected) = (values.len(), shape.elements());
-        return Err(format!("the shape {shape} has {expected} elements, found {found} values"));
+        return Err(format!("the shape {shape} needs {expected} values, found {found}"));
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_ir::{ParamId, Value, Weights};
 use autobatch_nn::{BiLstm, Embedding, Gru, GruOptions, Linear, Lstm};
 use autobatch_oracle::check::{Wanted, check_losses};
+use autobatch_oracle::equivalent::prove;
 use autobatch_planner::passes::{Verify, all, optimize};
 use autobatch_planner::{Gradients, Planner, Request, Selection};
 use autobatch_runtime_cpu::kernels::Isa;
@@ -51,7 +52,7 @@ fn tagger(sentences: usize) -> GraphData {
 fn selection(passes: &[&str], eager: bool) -> Selection {
     let with = |selection: Selection, pass: &&str| selection.with(pass, true).expect("a pass");
     let mut selection = passes.iter().fold(Selection::none(), with);
-    (selection.eager, selection.verify) = (eager, Verify::Prove);
+    (selection.eager, selection.verify) = (eager, Verify::Prove(prove));
     selection
 }
 

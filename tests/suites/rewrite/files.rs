@@ -4,6 +4,7 @@
 use crate::agrees;
 use autobatch_ir::GraphData;
 use autobatch_ir::plan::Mode;
+use autobatch_oracle::equivalent::prove;
 use autobatch_planner::Selection;
 use autobatch_planner::passes::{PASSES, Verify, all, optimize};
 
@@ -19,7 +20,7 @@ fn every_file_is_rewritten_as_its_snapshot_says() {
         let mode = if asks("; training") { Mode::Train } else { Mode::Infer };
         let mut selection = Selection::none().with(pass, true).expect("the folder is named after a pass");
         selection.across_instances = asks("; across instances");
-        selection.verify = Verify::Prove;
+        selection.verify = Verify::Prove(prove);
         let optimized =
             optimize(&graph, &[], mode, &selection, &mut all).unwrap_or_else(|failure| panic!("{failure}"));
         agrees(&graph, &optimized.graph, &optimized.renaming).unwrap_or_else(|error| panic!("{error}"));

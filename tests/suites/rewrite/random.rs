@@ -7,7 +7,7 @@ use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
 use autobatch_ir::{GraphData, ParamId};
 use autobatch_oracle::check::{self as proof, Wanted};
-use autobatch_oracle::equivalent::{Unproved, equivalent};
+use autobatch_oracle::equivalent::{Unproved, equivalent, prove};
 use autobatch_oracle::reference;
 use autobatch_oracle::reference::Datum;
 use autobatch_planner::passes::{PASSES, Verify, all, optimize};
@@ -44,7 +44,7 @@ fn selections() -> Vec<Selection> {
     let mut everything = everything.expect("passes");
     everything.across_instances = true;
     selections.push(everything);
-    selections.iter_mut().for_each(|selection| selection.verify = Verify::Prove);
+    selections.iter_mut().for_each(|selection| selection.verify = Verify::Prove(prove));
     selections
 }
 
