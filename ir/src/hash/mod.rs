@@ -1,10 +1,10 @@
-//! Hashing: one mixer, with fixed keys where a hash is an identity, with the process' own where it is
-//! a place in a table.
+//! Hash functions: fixed keys for identities, per-process random keys for hash tables.
 //!
 //! [`hash_of`], [`StructureHash`] and [`hash_bytes`] give the same bits on every machine and in every
-//! process. They are no defence against chosen input, so nothing is decided by one but the plan
-//! cache, which uses 128 bits. Tables ([`BuildMix`]) draw keys when a process starts: a file cannot be
-//! made whose entries all meet in one slot. No table is iterated, so nothing depends on those keys.
+//! process. They do not resist chosen input. Only the plan cache relies on one of them, and it uses
+//! 128 bits. Tables use [`BuildMix`], which draws its keys when a process starts, so an attacker
+//! cannot build a file whose entries all collide. No code iterates over a table, so results do not
+//! depend on those keys.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::OnceLock;
@@ -18,8 +18,8 @@ const fn fold(a: u64, b: u64) -> u64 {
     (wide as u64) ^ ((wide >> 64) as u64)
 }
 
-/// A bijection of 64 bits with full avalanche: the finaliser of SplitMix64 (Steele, Lea, Flood, 2014;
-/// constants by Stafford).
+/// A bijection of 64-bit words with full avalanche: the finaliser of SplitMix64 (Steele, Lea, Flood,
+/// 2014; constants by Stafford).
 #[inline(always)]
 #[must_use]
 pub const fn avalanche(word: u64) -> u64 {
@@ -28,8 +28,8 @@ pub const fn avalanche(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// SplitMix64: the next 64 bits of a stream, whose state is one word. Small enough to be read, so that a
-/// seed means the same for ever.
+/// SplitMix64: returns the next 64 bits of a stream with one word of state. The algorithm never
+/// changes, so a seed keeps its meaning.
 #[inline]
 pub const fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(K0);
@@ -43,7 +43,7 @@ pub struct Mix {
     key: u64,
 }
 
-/// The mixer with fixed keys.
+/// Uses fixed keys.
 impl Default for Mix {
     #[inline]
     fn default() -> Self {
@@ -77,7 +77,7 @@ impl Hasher for Mix {
         self.write_u64(word as u64);
     }
 
-    /// Discriminants of enums arrive here.
+    /// Hashes the discriminant of an enum.
     #[inline]
     fn write_isize(&mut self, word: isize) {
         self.write_u64(word as u64);
@@ -93,7 +93,7 @@ impl Hasher for Mix {
     }
 }
 
-/// Builds the hashers of tables; the keys are secret and the process' own.
+/// Builds hashers for tables, with random keys that the process draws once.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildMix(Mix);
 
@@ -109,7 +109,7 @@ impl Default for BuildMix {
 }
 
 impl BuildMix {
-    /// Fixed keys, to show in tests what they let an enemy do.
+    /// Fixed keys, for tests of the attack that secret keys prevent.
     #[cfg(test)]
     pub(crate) fn fixed() -> Self {
         Self(Mix::default())
@@ -125,7 +125,7 @@ impl BuildHasher for BuildMix {
     }
 }
 
-/// The 64-bit hash of one value, by fixed keys.
+/// The 64-bit hash of one value, with fixed keys.
 #[inline]
 pub fn hash_of<T: Hash + ?Sized>(value: &T) -> u64 {
     let mut mix = Mix::default();
@@ -147,15 +147,16 @@ impl Default for StructureHash {
 }
 
 impl StructureHash {
-    /// Appends one word. Order matters, and so does the number of words.
+    /// Appends one word. The hash depends on the order and number of words.
     #[inline]
     pub fn push(&mut self, word: u64) {
         self.push_pair(word, u64::MAX);
     }
 
-    /// Appends two words for the price of one: two multiplications, each of both words. A factor of
-    /// all zeros or ones makes a product say nothing, so what was there and what is new are added
-    /// back: no word erases another, in neither half.
+    /// Appends two words at the cost of one: two multiplications, each of both words.
+    ///
+    /// A factor of all zeros or ones makes a product independent of the other factor. So the update
+    /// adds the old state and the new words back, and no word erases another in either half.
     #[inline]
     pub fn push_pair(&mut self, a: u64, b: u64) {
         let (low, high) = (self.low, self.high);
@@ -164,7 +165,7 @@ impl StructureHash {
         self.high = fold(high.rotate_left(23) ^ b, a ^ K1).wrapping_add(high ^ both);
     }
 
-    /// The hash of everything pushed so far.
+    /// The hash of all words so far.
     #[inline]
     #[must_use]
     pub fn value(&self) -> u128 {
@@ -172,8 +173,8 @@ impl StructureHash {
     }
 }
 
-/// A hash of bytes for integrity: it finds accidents, not intent. Four independent lanes, so that a
-/// file is hashed about as fast as it is read.
+/// A hash of bytes that detects damage, not forgery. Four independent lanes hash a file about as
+/// fast as it is read.
 #[must_use]
 pub fn hash_bytes(bytes: &[u8]) -> u64 {
     let word = |chunk: &[u8]| chunk.iter().rev().fold(0u64, |word, &byte| word << 8 | u64::from(byte));
@@ -192,7 +193,7 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
     mix.finish()
 }
 
-/// A noise key derived from another: 32-bit arithmetic only, so that a shader can say the same.
+/// Derives a noise key from another, in 32-bit arithmetic that a shader can repeat.
 #[must_use]
 pub const fn noise_key(key: [u32; 2], ordinal: u32) -> [u32; 2] {
     let mut low = key[0] ^ ordinal.wrapping_mul(0x9e37_79b1);
@@ -207,90 +208,4 @@ pub const fn noise_key(key: [u32; 2], ordinal: u32) -> [u32; 2] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn structure(words: &[u64]) -> u128 {
-        let mut hash = StructureHash::default();
-        words.iter().for_each(|&word| hash.push(word));
-        hash.value()
-    }
-
-    #[test]
-    fn order_and_count_of_words_change_the_structure_hash() {
-        assert_ne!(structure(&[1, 2]), structure(&[2, 1]));
-        assert_ne!(structure(&[0]), structure(&[0, 0]));
-        assert_ne!(structure(&[]), structure(&[0]));
-    }
-
-    #[test]
-    fn every_flipped_bit_changes_the_hash_of_bytes() {
-        let mut bytes: Vec<u8> = (0..77).collect();
-        let whole = hash_bytes(&bytes);
-        for bit in 0..77 * 8 {
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_ne!(hash_bytes(&bytes), whole, "bit {bit}");
-            bytes[bit / 8] ^= 1 << (bit % 8);
-        }
-        assert_ne!(hash_bytes(&bytes[..76]), whole);
-    }
-
-    #[test]
-    fn close_words_give_distant_hashes() {
-        let mut seen = std::collections::BTreeSet::new();
-        for a in 0..300 {
-            for b in 0..300 {
-                assert!(seen.insert(structure(&[a, b])), "collision at {a} {b}");
-            }
-        }
-    }
-
-    fn pairs(words: &[u64]) -> impl Iterator<Item = (u64, u64, u128)> {
-        words.iter().flat_map(|&a| {
-            words.iter().map(move |&b| {
-                let mut hash = StructureHash::default();
-                hash.push_pair(a, b);
-                hash.push_pair(b, a);
-                (a, b, hash.value())
-            })
-        })
-    }
-
-    /// Both halves on their own, so that a half that forgets is not hidden by the other.
-    #[test]
-    fn close_pairs_give_distant_hashes_in_either_half() {
-        let [mut lows, mut highs] = [(); 2].map(|()| std::collections::BTreeSet::new());
-        let shifts = [0, 1, 17, 31, 32, 48];
-        let words = shifts.iter().flat_map(|&shift| (1..40u64).map(move |n| n << shift));
-        let words: std::collections::BTreeSet<u64> = words.chain([0, u64::MAX]).collect();
-        for (a, b, hash) in pairs(&Vec::from_iter(words)) {
-            assert!(lows.insert(hash as u64), "low collision at {a:#x} {b:#x}");
-            assert!(highs.insert((hash >> 64) as u64), "high collision at {a:#x} {b:#x}");
-        }
-    }
-
-    /// Words chosen to make factors zeros or ones may blind one half, never both.
-    #[test]
-    fn words_made_to_blind_a_half_are_told_apart() {
-        let mut seen = std::collections::BTreeSet::new();
-        let evil = [0, K0, K1, K1.rotate_left(23)].into_iter().flat_map(|word| [word, !word]);
-        let words: std::collections::BTreeSet<u64> = evil.chain(0..100).collect();
-        for (a, b, hash) in pairs(&Vec::from_iter(words)) {
-            assert!(seen.insert(hash), "collision at {a:#x} {b:#x}");
-        }
-    }
-
-    #[test]
-    fn no_pair_erases_what_was_hashed_before() {
-        let [mut one, mut other] = [1, 2].map(|word| {
-            let mut hash = StructureHash::default();
-            hash.push(word);
-            hash
-        });
-        for (a, b) in [(one.low, K0), (K1, one.high.rotate_left(23)), (one.low, one.high.rotate_left(23))] {
-            one.push_pair(a, b);
-            other.push_pair(a, b);
-            assert!(one.low != other.low && one.high != other.high);
-        }
-    }
-}
+mod tests;

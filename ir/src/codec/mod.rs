@@ -1,13 +1,13 @@
-//! Binary files: one envelope for all kinds, and the only place that knows their bytes.
+//! Binary files: one envelope for all kinds. Only this module knows the byte format.
 //!
 //! ```text
 //! magic 8 | kind u32 | version u32 | payload length u64 | payload hash u64 | payload
 //! ```
-//! All numbers are little endian. The payload is `bincode` of a flat record whose fields are byte
-//! blobs, read in place: words end to end, no recursion, no element without a size, no count that
-//! memory is taken for before as many bytes were seen. So a forged file costs a small multiple of
-//! its size. The hash finds damage, it is no ground for trust: whatever is read is verified, and
-//! what can be derived (producers, the structural hash) is derived anew.
+//! All numbers are little endian. The payload is the `bincode` encoding of a flat record whose
+//! fields are byte blobs, read without copying. A blob contains words: no recursion, no element of
+//! size zero, and memory is allocated only for counts that the blob's length confirms. So a forged
+//! file costs a small multiple of its size. The hash detects damage but establishes no trust: the
+//! loader verifies everything it reads, and recomputes derived data (producers, the structural hash).
 
 mod graphs;
 mod kernels;
@@ -29,7 +29,7 @@ use std::path::Path;
 const MAGIC: [u8; 8] = *b"\x89abatch\n";
 const HEADER: usize = 32;
 
-/// What a file holds.
+/// The kind of content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A graph with its module, `.abg`.
@@ -41,10 +41,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind, by its number in files.
+    /// Every kind, indexed by its number in files.
     pub const ALL: [Self; 3] = [Self::Graph, Self::Plan, Self::Module];
 
-    /// The newest version of the kind's format that is known here.
+    /// The newest version of the kind's format.
     #[must_use]
     pub const fn version(self) -> u32 {
         match self {
@@ -53,7 +53,7 @@ impl Kind {
         }
     }
 
-    /// The usual ending of file names.
+    /// The usual file name extension.
     #[must_use]
     pub const fn extension(self) -> &'static str {
         match self {
@@ -74,50 +74,50 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Why bytes were not read.
+/// Why bytes were not loaded.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// What was read of a file was refused.
+    /// The content of a file was rejected.
     File {
         /// Its path.
         path: String,
-        /// Why.
+        /// The reason.
         error: Box<LoadError>,
     },
     /// The file could not be opened or read.
     Io {
         /// Its path.
         path: String,
-        /// What the system said.
+        /// The error that the system reported.
         error: std::io::Error,
     },
-    /// The bytes do not begin as a file of ours.
+    /// The bytes do not start with the magic of this format.
     Foreign,
-    /// Another kind of file than asked for.
+    /// The file has another kind than expected.
     Kind {
-        /// What was asked for.
-        wanted: Kind,
-        /// What it is; `None` for a kind unknown here.
+        /// The expected kind.
+        expected: Kind,
+        /// The found kind; `None` if unknown.
         found: Option<Kind>,
     },
-    /// A version of the format that is not known here.
+    /// The format version is unknown.
     Version {
-        /// The file's.
+        /// The version of the file.
         found: u32,
-        /// The newest known.
+        /// The newest known version.
         known: u32,
     },
-    /// The file has not the length that its header says.
+    /// The length of the file differs from its header.
     Length {
-        /// Bytes that the header promises.
-        wanted: u64,
-        /// Bytes there are.
+        /// The number of bytes in the header.
+        expected: u64,
+        /// The number of bytes found.
         found: u64,
     },
-    /// The payload is not what was written.
+    /// The hash of the payload differs from the header.
     Checksum,
-    /// The payload cannot be taken apart.
+    /// The payload does not have the format of its kind.
     Malformed(String),
     /// The content breaks rules of graphs.
     Verify(VerifyErrors),
@@ -136,15 +136,15 @@ impl fmt::Display for LoadError {
         match self {
             Self::File { path, error } => write!(f, "{path}: {error}"),
             Self::Io { path, error } => write!(f, "{path} cannot be read: {error}; check the path"),
-            Self::Foreign => {
-                f.write_str("this is no binary file of autobatch: the first bytes differ; is it a text file?")
+            Self::Foreign => f.write_str(
+                "this is not a binary file of autobatch: the first bytes differ; is it a text file?",
+            ),
+            Self::Kind { expected, found: Some(found) } => {
+                write!(f, "expected a {expected} (.{}), found a {found}", expected.extension())?;
+                write!(f, " (.{}); name a file of the expected kind", found.extension())
             }
-            Self::Kind { wanted, found: Some(found) } => {
-                write!(f, "expected a {wanted} (.{}), found a {found}", wanted.extension())?;
-                write!(f, " (.{}): give the right file", found.extension())
-            }
-            Self::Kind { wanted, found: None } => {
-                write!(f, "expected a {wanted}, found a kind of file unknown here: update autobatch")
+            Self::Kind { expected, found: None } => {
+                write!(f, "expected a {expected}, found an unknown kind of file; update autobatch")
             }
             Self::Version { found, known } if found > known => {
                 write!(
@@ -158,15 +158,15 @@ impl fmt::Display for LoadError {
                     "the file has format version {found}, this autobatch reads {known}: write the file again with this autobatch"
                 )
             }
-            Self::Length { wanted, found } if found < wanted => {
-                write!(f, "the file is cut off: expected {wanted} bytes, found {found}; copy it again")
+            Self::Length { expected, found } if found < expected => {
+                write!(f, "the file is truncated: expected {expected} bytes, found {found}; copy it again")
             }
-            Self::Length { wanted, found } => {
-                write!(f, "the file goes on after its end: expected {wanted} bytes, found {found}")
+            Self::Length { expected, found } => {
+                write!(f, "the file has trailing bytes: expected {expected} bytes, found {found}")
             }
             Self::Checksum => f.write_str("the file is damaged: its checksum differs; copy it again"),
             Self::Malformed(message) => {
-                write!(f, "the file is malformed: {message}; it was not written by autobatch, save it anew")
+                write!(f, "the file is malformed: {message}; autobatch did not write it, save it again")
             }
             Self::Verify(errors) => errors.fmt(f),
             Self::VerifyPlan(errors) => errors.fmt(f),
@@ -200,7 +200,7 @@ impl From<crate::plan::VerifyErrors> for LoadError {
 
 const FORMAT: Configuration<LittleEndian, Fixint> = standard().with_fixed_int_encoding();
 
-/// A record in its envelope.
+/// Encodes a record and puts it into an envelope.
 pub(crate) fn seal<T: Serialize>(kind: Kind, record: &T, size_hint: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER + size_hint);
     bytes.resize(HEADER, 0);
@@ -215,10 +215,10 @@ pub(crate) fn seal<T: Serialize>(kind: Kind, record: &T, size_hint: usize) -> Ve
     bytes
 }
 
-/// The record in an envelope, borrowing from it.
+/// Decodes the record in an envelope, borrowing from the bytes.
 ///
 /// # Errors
-/// If the envelope is not sound or the payload is no such record.
+/// If the envelope is invalid or the payload is not such a record.
 pub(crate) fn open<'a, T: Deserialize<'a>>(kind: Kind, bytes: &'a [u8]) -> Result<T, LoadError> {
     let payload = unwrap(kind, bytes)?;
     let (record, used) = decode(payload).map_err(|error| LoadError::malformed(error.to_string()))?;
@@ -235,24 +235,24 @@ fn unwrap(kind: Kind, bytes: &[u8]) -> Result<&[u8], LoadError> {
         return Err(LoadError::Foreign);
     }
     let Some((header, payload)) = bytes.split_first_chunk::<HEADER>() else {
-        return Err(LoadError::Length { wanted: HEADER as u64, found: bytes.len() as u64 });
+        return Err(LoadError::Length { expected: HEADER as u64, found: bytes.len() as u64 });
     };
     let number = |at: usize, len: usize| {
         header[at..at + len].iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte))
     };
     let found = Kind::ALL.into_iter().find(|kind| *kind as u64 == number(8, 4));
     if found != Some(kind) {
-        return Err(LoadError::Kind { wanted: kind, found });
+        return Err(LoadError::Kind { expected: kind, found });
     }
     let version = number(12, 4) as u32;
     if version != kind.version() {
         return Err(LoadError::Version { found: version, known: kind.version() });
     }
-    let wanted = number(16, 8);
-    if wanted != payload.len() as u64 {
+    let expected = number(16, 8);
+    if expected != payload.len() as u64 {
         let header = HEADER as u64;
-        let wanted = wanted.saturating_add(header);
-        return Err(LoadError::Length { wanted, found: bytes.len() as u64 });
+        let expected = expected.saturating_add(header);
+        return Err(LoadError::Length { expected, found: bytes.len() as u64 });
     }
     if number(24, 8) != hash_bytes(payload) {
         return Err(LoadError::Checksum);
@@ -260,8 +260,8 @@ fn unwrap(kind: Kind, bytes: &[u8]) -> Result<&[u8], LoadError> {
     Ok(payload)
 }
 
-/// Blobs are borrowed, so decoding takes no memory; the limit, which must be a constant, is the
-/// second wall: the next power of 16 above the size of the payload.
+/// Decodes a payload. Blobs are borrowed, so decoding allocates nothing. The limit is a second
+/// safeguard. It must be a constant: the next power of 16 above the payload size.
 fn decode<'a, T: Deserialize<'a>>(payload: &'a [u8]) -> Result<(T, usize), bincode::error::DecodeError> {
     use bincode::serde::borrow_decode_from_slice as read;
     match payload.len() {
@@ -274,7 +274,7 @@ fn decode<'a, T: Deserialize<'a>>(payload: &'a [u8]) -> Result<(T, usize), binco
     }
 }
 
-/// What a file's bytes are read as; errors name the file.
+/// Reads and decodes a file; errors name the file.
 pub(crate) fn read_file<T>(
     path: &Path,
     read: impl FnOnce(&[u8]) -> Result<T, LoadError>,
@@ -284,7 +284,7 @@ pub(crate) fn read_file<T>(
     read(&bytes).map_err(|error| LoadError::File { path: named(), error: Box::new(error) })
 }
 
-/// Bytes that are read in place.
+/// Bytes that are read without copying.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Blob<'a>(Cow<'a, [u8]>);
 
@@ -301,7 +301,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Blob<'a> {
 }
 
 impl<'a> Blob<'a> {
-    /// Plain data whose every member is made of 32-bit words.
+    /// Items that consist of 32-bit words only.
     fn plain<T: bytemuck::NoUninit>(items: &'a [T]) -> Self {
         const { assert!(size_of::<T>().is_multiple_of(4)) };
         let bytes: &[u8] = bytemuck::cast_slice(items);
@@ -320,16 +320,16 @@ impl<'a> Blob<'a> {
         self.0.len()
     }
 
-    /// A reader of the words, named for messages.
+    /// A reader of the words; `what` names them in messages.
     fn reader(&'a self, what: &'static str) -> Result<Words<'a>, LoadError> {
         match self.0.as_chunks::<4>() {
             (words, []) => Ok(Words { words, what }),
-            _ => Err(LoadError::malformed(format!("{what} are no whole number of words"))),
+            _ => Err(LoadError::malformed(format!("the length of the {what} is not a multiple of 4 bytes"))),
         }
     }
 }
 
-/// Words that are still to be read.
+/// A reader of words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words<'a> {
     words: &'a [[u8; 4]],
@@ -352,7 +352,7 @@ impl<'a> Words<'a> {
         Ok(head.map(u32::from_le_bytes))
     }
 
-    /// The next `count` words, all of which are there.
+    /// Splits off a reader of the next `count` words.
     fn take(&mut self, count: u32) -> Result<Words<'a>, LoadError> {
         match self.words.split_at_checked(count as usize) {
             Some((words, rest)) => {
@@ -363,7 +363,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// All of them, each as a member of something; `None` refuses a word.
+    /// Converts each word to an item; `None` rejects a word.
     fn members<T>(self, member: impl Fn(u32) -> Option<T>) -> Result<Vec<T>, LoadError> {
         let mut members = Vec::with_capacity(self.words.len());
         for word in self.words {
@@ -373,19 +373,19 @@ impl<'a> Words<'a> {
         Ok(members)
     }
 
-    /// How many records of `size` words there are.
+    /// The number of records of `size` words.
     fn records(&self, size: usize) -> Result<usize, LoadError> {
         if self.len().is_multiple_of(size) {
             return Ok(self.len() / size);
         }
-        Err(LoadError::malformed(format!("{} are no whole number of records", self.what)))
+        Err(LoadError::malformed(format!("the {} are not a multiple of the record size", self.what)))
     }
 
     fn end(&self) -> Result<(), LoadError> {
         if self.words.is_empty() {
             return Ok(());
         }
-        Err(LoadError::malformed(format!("{} of the {} are left over", self.len(), self.what)))
+        Err(LoadError::malformed(format!("{} of the {} are unused", self.len(), self.what)))
     }
 
     #[cold]
@@ -395,18 +395,18 @@ impl<'a> Words<'a> {
 
     #[cold]
     fn refused(&self, word: u32) -> LoadError {
-        LoadError::malformed(format!("{word:#x} does not belong into the {}", self.what))
+        LoadError::malformed(format!("{word:#x} is not valid in the {}", self.what))
     }
 }
 
-/// Names that are still to be read: one text, cut by lengths stored elsewhere. Each letter is used
-/// once, so that no name can be multiplied by naming it often.
+/// A reader of names: one text, split by lengths that other blobs store. Each byte is used once, so
+/// a forged file cannot multiply a name by repeating its position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'a>(&'a str);
 
 impl<'a> Text<'a> {
     fn new(blob: &'a Blob<'_>) -> Result<Self, LoadError> {
-        std::str::from_utf8(&blob.0).map(Self).map_err(|_| LoadError::malformed("names must be utf-8"))
+        std::str::from_utf8(&blob.0).map(Self).map_err(|_| LoadError::malformed("names must be UTF-8"))
     }
 
     fn take(&mut self, len: u32) -> Result<String, LoadError> {
@@ -418,6 +418,6 @@ impl<'a> Text<'a> {
     }
 
     fn end(self) -> Result<(), LoadError> {
-        if self.0.is_empty() { Ok(()) } else { Err(LoadError::malformed("text is left over")) }
+        if self.0.is_empty() { Ok(()) } else { Err(LoadError::malformed("the text has unused bytes")) }
     }
 }
