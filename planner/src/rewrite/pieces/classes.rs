@@ -48,6 +48,13 @@ pub(super) struct Cuts {
     units: BTreeMap<(u32, u32), Type>,
 }
 
+/// One side of a link: elements of a class from one on.
+#[derive(Clone, Copy)]
+struct Side {
+    class: u32,
+    from: u32,
+}
+
 impl<'a> Classes<'a> {
     /// The classes of a graph. `None` if it has no moves.
     pub(super) fn of(
@@ -225,20 +232,12 @@ impl<'a> Classes<'a> {
         while changed && blamed.is_empty() {
             changed = false;
             for &(sig, result, place, span) in &links {
-                let sides = [(result, span.from, place, span.at), (place, span.at, result, span.from)];
-                for (own, own_from, other, other_from) in sides {
-                    let mut wanted: Vec<u32> = vec![own_from, own_from + span.width];
-                    let inside = cuts.at.get(&other).into_iter().flatten();
-                    let inside = inside.filter(|&&cut| cut > other_from && cut < other_from + span.width);
-                    wanted.extend(inside.map(|cut| own_from + (cut - other_from)));
-                    let width = self.ty[own as usize].shape.elements() as u32;
-                    wanted.retain(|&cut| cut > 0 && cut < width);
-                    let own_cuts = cuts.at.entry(own).or_default();
-                    let before = own_cuts.len();
-                    own_cuts.extend(wanted);
-                    changed |= own_cuts.len() > before;
-                    if own_cuts.len() >= MAX_PIECES || (self.uncut[own as usize] && !own_cuts.is_empty()) {
-                        blamed.insert(sig);
+                let result = Side { class: result, from: span.from };
+                let place = Side { class: place, from: span.at };
+                for (own, other) in [(result, place), (place, result)] {
+                    match self.spread(&mut cuts, own, other, span.width) {
+                        Some(grown) => changed |= grown,
+                        None => _ = blamed.insert(sig),
                     }
                 }
             }
@@ -247,6 +246,23 @@ impl<'a> Classes<'a> {
             blamed = self.name_units(&mut cuts, &links);
         }
         if blamed.is_empty() { Ok(cuts) } else { Err(blamed) }
+    }
+
+    /// Copies the cuts inside `other`, and the ends of both, to `own`. Returns whether cuts were added, or `None` if `own` may not be
+    /// cut that way.
+    fn spread(&self, cuts: &mut Cuts, own: Side, other: Side, width: u32) -> Option<bool> {
+        let mut new: Vec<u32> = vec![own.from, own.from + width];
+        let inside = cuts.at.get(&other.class).into_iter().flatten();
+        let inside = inside.filter(|&&cut| cut > other.from && cut < other.from + width);
+        new.extend(inside.map(|cut| own.from + (cut - other.from)));
+        let whole = self.ty[own.class as usize].shape.elements() as u32;
+        new.retain(|&cut| cut > 0 && cut < whole);
+        let own_cuts = cuts.at.entry(own.class).or_default();
+        let before = own_cuts.len();
+        own_cuts.extend(new);
+        let is_allowed =
+            own_cuts.len() < MAX_PIECES && (own_cuts.is_empty() || !self.uncut[own.class as usize]);
+        is_allowed.then(|| own_cuts.len() > before)
     }
 
     /// Chooses the type of every unit. Returns the moves that link pieces of different fixed types.
