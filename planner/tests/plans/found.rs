@@ -75,7 +75,7 @@ fn the_reverse_reads_a_result_that_the_cell_also_returns_in_another_shape() {
     for results in results {
         let names = ["%1", "%1, %2", "%1, %2, %3"][results.matches(',').count()];
         let text = format!(
-            "autobatch graph 1 module \"m\"
+            "autobatch graph 2 module \"m\"
              cell @c(%0: f32[2]) {{
                %1: f32[2] = tanh(%0)  %2: f32[1,2] = stack(%1)  %3: f32[2,1] = reshape{{shape=[2,1]}}(%1)
                return {results}

@@ -20,7 +20,7 @@ fn after<'g>(pass: &str, graph: &'g GraphData, mode: Mode) -> Optimized<'g> {
 /// Three steps of a recurrence with this body.
 fn recurrence(body: &str) -> GraphData {
     let text = format!(
-        "autobatch graph 1 module \"m\"
+        "autobatch graph 2 module \"m\"
          param @w f32[4,4] = glorot(1.0)
          cell @step[@0: f32[4,4]](%0: f32[4], %1: f32[4]) {{ {body} }}
          graph
@@ -78,7 +78,7 @@ fn gradient_of_first(graph: &GraphData) -> Vec<u32> {
 fn training_does_not_reorder_gradient_sums_of_repeated_or_joined_operands() {
     let text = |state: &str, body: &str| {
         format!(
-            "autobatch graph 1 module \"m\"
+            "autobatch graph 2 module \"m\"
              param @w f32[4,4] = glorot(1.0) param @u f32[8,4] = glorot(1.0)
              cell @step[@0: f32[4,4], @1: f32[8,4]](%0: f32[4], %1: f32[4]) {{ {body} }}
              graph
@@ -133,7 +133,7 @@ fn a_computed_index_is_not_replaced_by_the_bound_index() {
     let computed = ["cast{to=u32}(%0)", "add(%0, %1)", "mul(%2, %0)"];
     for op in computed {
         let text = format!(
-            "autobatch graph 1 module \"m\" table @t f32[3,2] = uniform(1.0) graph
+            "autobatch graph 2 module \"m\" table @t f32[3,2] = uniform(1.0) graph
              %0 = input u32 (#7) %1 = fill u32 {{value=0}} %2 = fill u32 {{value=1}}
              %3: u32 = {op} %4: f32[2] = lookup[@t](%3) output \"row\" %4"
         );

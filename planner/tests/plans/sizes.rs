@@ -114,7 +114,7 @@ fn wide(width: usize) -> GraphData {
     let (ports, names) = (join(&|n| format!("%p{n}: f32[1]")), join(&|n| format!("%p{n}")));
     let inputs: String = (0..width).map(|n| format!("  %p{n} = input f32[1] (#[{n}])\n")).collect();
     let text = format!(
-        "autobatch graph 1\ncell @sum({ports}) {{\n  %row = concat{{axis=0}}({names})\n  %list = list({names})\n  \
+        "autobatch graph 2\ncell @sum({ports}) {{\n  %row = concat{{axis=0}}({names})\n  %list = list({names})\n  \
          %all = reduce{{fold=sum over=all}}(%row)\n  %one = reshape{{shape=[1]}}(%all)\n  %two = list_sum(%list)\n  %three = concat{{axis=0}}(%one, %two)\n  \
          return %three\n}}\ngraph\n{inputs}  %x = call @sum({names})\n  %list = list({names})\n  %mean = list_mean(%list)\n  \
          %y = concat{{axis=0}}(%mean, %mean)\n  %loss = mse(%x, %y)\nloss \"loss\" %loss\n"
@@ -195,7 +195,7 @@ fn a_cell_uses_a_parameter_thousands_of_times() {
 #[test]
 fn a_large_cell_with_many_parameters_is_compiled_once() {
     let (levels, params) = (14, 1000);
-    let mut text = String::from("autobatch graph 1\n");
+    let mut text = String::from("autobatch graph 2\n");
     for number in 0..params {
         text += &format!("param @w{number} f32[1]\n");
     }

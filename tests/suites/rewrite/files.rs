@@ -78,5 +78,5 @@ fn an_observer_sees_each_pass_and_may_stop_the_run() {
 #[test]
 fn the_error_for_an_unknown_pass_lists_all_passes() {
     let error = Selection::none().with("inline", true).expect_err("no such pass").to_string();
-    assert_eq!(error, "there is no pass \"inline\"; the passes are fold, cse, outline, hoist, pieces, dead");
+    assert_eq!(error, "there is no pass \"inline\"; the passes are fold, cse, outline, hoist, dead");
 }

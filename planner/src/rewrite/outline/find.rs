@@ -312,7 +312,7 @@ const fn is_heavy(op: Op) -> bool {
             | Op::AffineRows { .. }
             | Op::Matmul
             | Op::Outer
-            | Op::Lookup { .. }
+            | Op::Lookup
             | Op::ListFold(_)
             | Op::WeightedSum { .. }
             | Op::Attend { .. }
