@@ -104,7 +104,7 @@ impl Part {
     ) {
         let kinds = parts.kinds(problem);
         renumbering.job.resize(problem.len().max(renumbering.job.len()), NONE);
-        renumbering.ty.resize(parts.part_of.len().max(renumbering.ty.len()), NONE);
+        renumbering.ty.resize(parts.kind_count().max(renumbering.ty.len()), NONE);
         self.types.clear();
         self.types.extend(parts.members(number).iter().filter(|&&kind| kind < problem.types()));
         for &kind in parts.members(number) {

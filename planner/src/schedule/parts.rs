@@ -32,26 +32,45 @@ pub(super) struct Parts {
     pub(super) level: Vec<u32>,
     /// Highest level + 1 of every kind; 0 for unused kinds.
     pub(super) levels: Vec<u32>,
+    found: Components,
+    matrix: Vec<u64>,
+    before: Edges,
+    walk: Walk,
+}
+
+/// The type graph: the predecessors of every kind.
+#[derive(Default)]
+struct Edges {
+    /// Where the list of every kind begins, and the end of the last.
+    start: Vec<u32>,
+    items: Vec<u32>,
+}
+
+/// The strongly connected components of the type graph.
+#[derive(Default)]
+struct Components {
     /// Part of every kind.
-    pub(super) part_of: Vec<u32>,
+    part_of: Vec<u32>,
     /// Kinds grouped by part, ascending inside a part.
     members: Vec<u32>,
     member_start: Vec<u32>,
-    matrix: Vec<u64>,
-    before_start: Vec<u32>,
-    before: Vec<u32>,
-    walk: Walk,
 }
 
 impl Parts {
     /// Number of parts.
     pub(super) fn len(&self) -> usize {
-        self.member_start.len() - 1
+        self.found.member_start.len() - 1
+    }
+
+    /// Number of kinds: types and alone jobs.
+    pub(super) fn kind_count(&self) -> usize {
+        self.found.part_of.len()
     }
 
     /// The kinds of a part, ascending.
     pub(super) fn members(&self, part: usize) -> &[u32] {
-        &self.members[self.member_start[part] as usize..self.member_start[part + 1] as usize]
+        let Components { members, member_start, .. } = &self.found;
+        &members[member_start[part] as usize..member_start[part + 1] as usize]
     }
 
     /// The kind of every job: its type, or for an alone job a number of its own from `types` on.
@@ -83,13 +102,7 @@ impl Parts {
         } else {
             self.sort_edges(problem, kinds);
         }
-        self.walk.run(
-            &self.before_start,
-            &self.before,
-            &mut self.part_of,
-            &mut self.members,
-            &mut self.member_start,
-        );
+        self.walk.run(&self.before, &mut self.found);
     }
 
     /// Computes levels, and the type graph as one word per kind.
@@ -138,43 +151,44 @@ impl Parts {
     /// Makes the predecessor lists of the type graph from the bit matrix.
     fn unpack_matrix(&mut self, kinds: usize) {
         let words = kinds.div_ceil(64);
-        self.before_start.clear();
-        self.before.clear();
-        self.before_start.push(0);
+        let Edges { start, items } = &mut self.before;
+        items.clear();
+        start.clear();
+        start.push(0);
         for own in 0..kinds {
             for word in 0..words {
                 let mut bits = self.matrix[own * words + word];
                 while bits != 0 {
-                    self.before.push((word * 64) as u32 + bits.trailing_zeros());
+                    items.push((word * 64) as u32 + bits.trailing_zeros());
                     bits &= bits - 1;
                 }
             }
-            self.before_start.push(self.before.len() as u32);
+            start.push(items.len() as u32);
         }
     }
 
     /// Makes the predecessor lists of the type graph by a counting sort of all operand edges.
     fn sort_edges(&mut self, problem: &Problem<'_>, kinds: usize) {
-        let Self { kind, before_start, before, .. } = self;
+        let Self { kind, before: Edges { start, items }, .. } = self;
         let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
-        before_start.clear();
-        before_start.resize(kinds + 2, 0);
+        start.clear();
+        start.resize(kinds + 2, 0);
         for (job, &own) in kind.iter().enumerate() {
-            before_start[own as usize + 2] += problem.operands(job).len() as u32;
+            start[own as usize + 2] += problem.operands(job).len() as u32;
         }
-        for at in 2..before_start.len() {
-            before_start[at] += before_start[at - 1];
+        for at in 2..start.len() {
+            start[at] += start[at - 1];
         }
-        before.clear();
-        before.resize(problem.operand_count(), 0);
+        items.clear();
+        items.resize(problem.operand_count(), 0);
         for (job, &own) in kind.iter().enumerate() {
             for &operand in problem.operands(job) {
-                let at = &mut before_start[own as usize + 1];
-                before[*at as usize] = kind[operand as usize];
+                let at = &mut start[own as usize + 1];
+                items[*at as usize] = kind[operand as usize];
                 *at += 1;
             }
         }
-        before_start.pop();
+        start.pop();
     }
 }
 
@@ -185,75 +199,72 @@ struct Walk {
     index: Vec<u32>,
     low: Vec<u32>,
     open: Vec<u32>,
+    /// Kinds whose predecessors are being visited, each with its next edge.
     calls: Vec<(u32, u32)>,
 }
 
 impl Walk {
-    fn run(
-        &mut self,
-        before_start: &[u32],
-        before: &[u32],
-        part_of: &mut Vec<u32>,
-        members: &mut Vec<u32>,
-        member_start: &mut Vec<u32>,
-    ) {
-        let kinds = before_start.len() - 1;
-        for list in [&mut self.index, &mut self.low, &mut *part_of] {
+    fn run(&mut self, before: &Edges, found: &mut Components) {
+        let kinds = before.start.len() - 1;
+        for list in [&mut self.index, &mut self.low, &mut found.part_of] {
             list.clear();
             list.resize(kinds, NONE);
         }
-        members.clear();
-        member_start.clear();
-        member_start.push(0);
+        found.members.clear();
+        found.member_start.clear();
+        found.member_start.push(0);
         let mut next = 0u32;
         for root in 0..kinds as u32 {
-            if self.index[root as usize] != NONE {
-                continue;
-            }
-            self.enter(root, before_start, &mut next);
-            while let Some(&(kind, edge)) = self.calls.last() {
-                if edge < before_start[kind as usize + 1] {
-                    if let Some(top) = self.calls.last_mut() {
-                        top.1 += 1;
-                    }
-                    let other = before[edge as usize];
-                    if self.index[other as usize] == NONE {
-                        self.enter(other, before_start, &mut next);
-                    } else if part_of[other as usize] == NONE {
-                        self.low[kind as usize] = self.low[kind as usize].min(self.index[other as usize]);
-                    }
-                    continue;
-                }
-                self.calls.pop();
-                if let Some(&(caller, _)) = self.calls.last() {
-                    self.low[caller as usize] = self.low[caller as usize].min(self.low[kind as usize]);
-                }
-                if self.low[kind as usize] == self.index[kind as usize] {
-                    self.close(kind, part_of, members, member_start);
-                }
+            if self.index[root as usize] == NONE {
+                self.enter(root, before, &mut next);
+                while self.advance(before, found, &mut next) {}
             }
         }
     }
 
-    fn enter(&mut self, kind: u32, before_start: &[u32], next: &mut u32) {
+    fn enter(&mut self, kind: u32, before: &Edges, next: &mut u32) {
         self.index[kind as usize] = *next;
         self.low[kind as usize] = *next;
         *next += 1;
         self.open.push(kind);
-        self.calls.push((kind, before_start[kind as usize]));
+        self.calls.push((kind, before.start[kind as usize]));
+    }
+
+    /// Follows the next edge of the innermost call, or returns from it. Returns false after the last call.
+    fn advance(&mut self, before: &Edges, found: &mut Components, next: &mut u32) -> bool {
+        let Some((kind, edge)) = self.calls.last_mut() else { return false };
+        let at = *kind as usize;
+        if *edge < before.start[at + 1] {
+            let other = before.items[*edge as usize];
+            *edge += 1;
+            if self.index[other as usize] == NONE {
+                self.enter(other, before, next);
+            } else if found.part_of[other as usize] == NONE {
+                self.low[at] = self.low[at].min(self.index[other as usize]);
+            }
+            return true;
+        }
+        self.calls.pop();
+        if let Some(&(caller, _)) = self.calls.last() {
+            self.low[caller as usize] = self.low[caller as usize].min(self.low[at]);
+        }
+        if self.low[at] == self.index[at] {
+            self.close(at as u32, found);
+        }
+        true
     }
 
     /// Pops a finished component from the stack of open kinds.
-    fn close(&mut self, kind: u32, part_of: &mut [u32], members: &mut Vec<u32>, member_start: &mut Vec<u32>) {
-        let (part, from) = (member_start.len() as u32 - 1, members.len());
+    fn close(&mut self, kind: u32, found: &mut Components) {
+        let (part, from) = (found.member_start.len() as u32 - 1, found.members.len());
         while let Some(member) = self.open.pop() {
-            part_of[member as usize] = part;
-            members.push(member);
+            found.part_of[member as usize] = part;
+            found.members.push(member);
             if member == kind {
                 break;
             }
         }
-        members[from..].sort_unstable();
-        member_start.push(members.len() as u32);
+        found.members[from..].sort_unstable();
+        found.member_start.push(found.members.len() as u32);
     }
 }

@@ -156,7 +156,7 @@ impl Scratch {
         hard.start.resize(parts.len() + 2, 0);
         let kinds = parts.kinds(problem);
         hard.part_of.clear();
-        hard.part_of.resize(parts.part_of.len(), NONE);
+        hard.part_of.resize(parts.kind_count(), NONE);
         let (mut parts_found, mut only) = (0, 0);
         for part in (0..parts.len()).filter(|&part| parts.members(part).len() > 1) {
             parts.members(part).iter().for_each(|&kind| hard.part_of[kind as usize] = part as u32);
@@ -200,7 +200,7 @@ pub(super) fn solve(
     // Jobs of hard parts get their batch from the search, all others from their level.
     batch_of.resize(problem.len(), 0);
     base.clear();
-    base.resize(parts.part_of.len(), NONE);
+    base.resize(parts.kind_count(), NONE);
     for number in 0..parts.len() {
         if let &[kind] = parts.members(number) {
             base[kind as usize] = count;

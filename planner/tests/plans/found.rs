@@ -12,14 +12,14 @@ use autobatch_testing::hostile::measured;
 
 #[test]
 fn an_alone_source_shares_a_batch_with_other_sources() {
-    let module = ModuleBuilder::new("sources").build().expect("sound");
+    let module = ModuleBuilder::new("sources").build().expect("valid");
     let g = Graph::new(&module);
     let (x, y) = (g.input(&[1.0]), g.input(&[2.0]).alone());
     let wanted: Vec<_> = (x + y).id().into_iter().collect();
-    let graph = g.finish().expect("sound");
+    let graph = g.finish().expect("valid");
     for policy in ["none", "auto"] {
         let plan = planner(policy).plan(&graph, &Request { wanted: &wanted, ..Request::default() });
-        let plan = plan.expect("the request has a value").verify().expect("sound");
+        let plan = plan.expect("the request has a value").verify().expect("valid");
         check(&plan, &graph, Wanted { values: &wanted, training: false }).expect("a correct plan");
     }
 }
@@ -28,15 +28,15 @@ fn an_alone_source_shares_a_batch_with_other_sources() {
 fn a_loss_over_a_large_vocabulary_is_proved_on_few_lanes() {
     let mut m = ModuleBuilder::new("vocabulary");
     let scores = m.param("scores", [60_000], Init::Uniform(1.0));
-    let module = m.build().expect("sound");
+    let module = m.build().expect("valid");
     let g = Graph::new(&module);
     let loss = g.param(scores).cross_entropy(59_999).id();
     let losses: Vec<_> = loss.into_iter().map(|id| (id, 1.0)).collect();
-    let graph = g.finish().expect("sound");
+    let graph = g.finish().expect("valid");
     let gradients = Some(Gradients { losses: &losses, params: None, values: &[] });
     let request = Request { mode: Mode::Train, gradients, ..Request::default() };
     let plan =
-        planner("auto").plan(&graph, &request).expect("a parameter is trained").verify().expect("sound");
+        planner("auto").plan(&graph, &request).expect("a parameter is trained").verify().expect("valid");
     let wanted = Wanted { values: &[], training: false };
     let (proof, peak) = measured(|| check_losses(&plan, &graph, wanted, &losses));
     assert_eq!(proof.expect("a correct plan").params.len(), 1);
@@ -46,7 +46,7 @@ fn a_loss_over_a_large_vocabulary_is_proved_on_few_lanes() {
 
 #[test]
 fn one_slot_reads_several_results_of_a_lane_and_those_of_a_neighbour_batch() {
-    let module = ModuleBuilder::new("halves").build().expect("sound");
+    let module = ModuleBuilder::new("halves").build().expect("valid");
     for (halves, before, after) in [(1, 1, 0), (1, 0, 1), (2, 3, 0), (3, 0, 2), (2, 1, 1)] {
         let g = Graph::new(&module);
         let single = |count: u32| -> Vec<Value<'_>> { (0..count).map(|_| g.input(&[0.5]).tanh()).collect() };
@@ -57,12 +57,12 @@ fn one_slot_reads_several_results_of_a_lane_and_those_of_a_neighbour_batch() {
         }
         read.extend(single(after));
         let wanted: Vec<_> = read.into_iter().filter_map(|value| value.square().id()).collect();
-        let graph = g.finish().expect("sound");
+        let graph = g.finish().expect("valid");
         for policy in ["depth", "agenda", "auto", "none"] {
             for rows in [RowOrder::Batch, RowOrder::Propagated] {
                 let request = Request { wanted: &wanted, rows, ..Request::default() };
                 let plan = planner(policy).plan(&graph, &request).expect("the request has values");
-                let plan = plan.verify().expect("sound");
+                let plan = plan.verify().expect("valid");
                 check(&plan, &graph, Wanted { values: &wanted, training: false }).expect("a correct plan");
             }
         }

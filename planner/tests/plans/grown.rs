@@ -32,13 +32,13 @@ fn rounds(trials: u64, mut round: impl FnMut(&str, Verified<Plan>, &Plan, &Exami
             kept = Some(match kept.take() {
                 None => {
                     let grown = planner.begin(&g.data(), &request).expect("the request has values");
-                    let plan = grown.plan().clone().verify_to_grow(&mut examined).expect("sound");
+                    let plan = grown.plan().clone().verify_to_grow(&mut examined).expect("valid");
                     (grown, plan)
                 }
                 Some((mut grown, plan)) => {
                     planner.grow(&g.data(), &request, &mut grown).expect("the request has values");
                     round(&what, plan.clone(), grown.plan(), &examined);
-                    let plan = plan.grow(grown.plan(), &mut examined).expect("sound");
+                    let plan = plan.grow(grown.plan(), &mut examined).expect("valid");
                     (grown, plan)
                 }
             });
@@ -50,11 +50,11 @@ fn rounds(trials: u64, mut round: impl FnMut(&str, Verified<Plan>, &Plan, &Exami
 fn a_plan_grown_in_rounds_equals_the_whole_and_names_its_predecessor() {
     rounds(trials(150, 5_000), |what, plan, longer, examined| {
         let before = plan.identity();
-        let grown = plan.clone().grow(longer, &mut examined.clone()).expect("sound");
+        let grown = plan.clone().grow(longer, &mut examined.clone()).expect("valid");
         assert_eq!(grown, verified(longer.clone(), what), "{what}");
         assert!(grown.grew_from(before) && grown.identity() != before && !plan.grew_from(before), "{what}");
         // The verdict is the same without the record.
-        let anew = plan.grow(longer, &mut Examined::default()).expect("sound");
+        let anew = plan.grow(longer, &mut Examined::default()).expect("valid");
         assert!(anew == grown && !anew.grew_from(before), "{what}");
     });
 }

@@ -31,7 +31,7 @@ fn graph() -> GraphData {
     let w = m.param("w", [4, 4], Init::Glorot(1.0));
     let one = m.cell("one", [f32(4)], |g, [x]| [g.affine([x], w, None)]);
     let two = m.cell("two", [f32(4)], |_, [x]| [x.tanh()]);
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     for name in ["a", "b"] {
         let mut x = g.input(&[0.5; 4]);
         for cell in [one, two, one, two] {
@@ -39,7 +39,7 @@ fn graph() -> GraphData {
         }
         g.output(name, x);
     }
-    g.finish().expect("sound")
+    g.finish().expect("valid")
 }
 
 fn planned(change: fn(&mut Batches)) -> Result<u32, String> {

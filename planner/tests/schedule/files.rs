@@ -28,10 +28,6 @@ fn batches(graph: &GraphData, policy: &str) -> String {
 
 #[test]
 fn every_file_is_scheduled_as_its_snapshot_says() {
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path("../../../tests/files/schedule");
-    settings.set_prepend_module_to_snapshot(false);
-    let _bound = settings.bind_to_scope();
     insta::glob!("../../../tests/files/schedule", "*.graph", |path| {
         let text = std::fs::read_to_string(path).expect("the file is readable");
         let graph = GraphData::from_text(&text).unwrap_or_else(|error| panic!("{}", error.in_file("input")));
@@ -39,6 +35,13 @@ fn every_file_is_scheduled_as_its_snapshot_says() {
         let policies = text.lines().filter_map(|line| line.strip_prefix("; policy "));
         let shown: Vec<String> = policies.map(|policy| batches(&graph, policy)).collect();
         assert!(!shown.is_empty(), "the file has no line `; policy NAME`");
-        insta::assert_snapshot!("batches", shown.join("\n"));
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path(path.parent().expect("a file has a folder"));
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        settings.remove_snapshot_suffix();
+        settings.remove_input_file();
+        let name = path.file_stem().and_then(|name| name.to_str()).expect("the name is text");
+        settings.bind(|| insta::assert_snapshot!(name, shown.join("\n")));
     });
 }
