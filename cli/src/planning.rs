@@ -83,7 +83,7 @@ pub fn plan(path: &str, graph: &GraphData, wish: &Wish) -> Result<Planned, Failu
 pub fn schedule(graph: &GraphData, name: &Policy) -> Result<Batches, Failure> {
     let (policy, mut nodes) = (policy(name)?, Jobs::new(graph, &[]));
     if let Some(table) = policy.costs() {
-        nodes.price(graph, false, table);
+        nodes.set_costs(graph, false, table);
     }
     Ok(policy.schedule(&nodes.problem(), &mut Scratch::default()))
 }

@@ -3,15 +3,15 @@
 //! **What.** The order with the least expected time of planning *and* executing, by a [`CostTable`]:
 //! 1. The ratio orders every hard part. A part that meets its bound is done.
 //! 2. Elsewhere the most that a search can save is known exactly, because the bound is a sum over types:
-//!    `most = sum over types of (batches - bound of the type) * fixed price of the type`. A beam of width `w` is expected to win
+//!    `most = sum over types of (batches - bound of the type) * fixed cost of the type`. A beam of width `w` is expected to win
 //!    `share(w) * most` of it each time the plan is executed ([`BeamGain`](super::BeamGain)), and to cost
 //!    `2 * w * edges of the part * beam_ns` once. The width with the greatest difference is searched, if any is above zero, with
 //!    `most / beam_ns` as its budget: a search never spends more than it could win. If none pays, the ratio's order stays and
 //!    [`Why::SearchDoesNotPay`] says by how much.
-//! 3. The whole is compared with running every job alone: batches save fixed prices, but operand rows are then read through
+//! 3. The whole is compared with running every job alone: batches save fixed costs, but operand rows are then read through
 //!    tables. If alone is not slower, every job runs alone and [`Why::BatchingDoesNotPay`] says so.
 //!
-//! Prices are those of the problem's types ([`Problem::with_prices`]); without any, every type is taken to be
+//! Costs are those of the problem's types ([`Problem::with_costs`]); without any, every type is taken to be
 //! [`CostTable::typical`].
 //!
 //! **Needs** a checked problem. **Ensures** a valid order, never with more batches than the ratio's unless all run alone.
@@ -20,7 +20,7 @@
 use super::part::Part;
 use super::ratio::ratio_part;
 use super::solve::{Tools, solve};
-use super::{Batches, Beam, CostTable, Price, Problem, Schedule, Scratch, Unbatched, Why};
+use super::{Batches, Beam, CostTable, StepCost, Problem, Schedule, Scratch, Unbatched, Why};
 
 /// Chooses between ratio, beams and no batching.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,13 +58,13 @@ impl Schedule for Auto {
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let typical = self.costs.typical();
-        let prices = Prices { of_types: problem.prices(), typical };
+        let costs = Costs { of_types: problem.costs(), typical };
         let mut memory = std::mem::take(&mut scratch.beam);
         let batches = solve(problem, scratch, |part, tools| {
             if ratio_part(part, tools) == Why::BoundMet || tools.steps.count == tools.bound {
                 return Why::BoundMet;
             }
-            let most = self.executes * most_saved(part, tools, prices);
+            let most = self.executes * most_saved(part, tools, costs);
             match self.width(part, most) {
                 Ok(width) => {
                     let budget = (most / self.costs.planning.beam_ns) as u64;
@@ -74,28 +74,28 @@ impl Schedule for Auto {
             }
         });
         scratch.beam = memory;
-        self.unless_alone_is_as_fast(problem, batches, prices, scratch)
+        self.unless_alone_is_as_fast(problem, batches, costs, scratch)
     }
 }
 
-/// The price of every type.
+/// The cost of every type.
 #[derive(Clone, Copy)]
-struct Prices<'a> {
-    of_types: &'a [Price],
-    typical: Price,
+struct Costs<'a> {
+    of_types: &'a [StepCost],
+    typical: StepCost,
 }
 
-impl Prices<'_> {
-    fn of(self, ty: u32) -> Price {
+impl Costs<'_> {
+    fn of(self, ty: u32) -> StepCost {
         self.of_types.get(ty as usize).copied().unwrap_or(self.typical)
     }
 }
 
 /// What the batches above the bound cost, of the order that the steps hold.
-fn most_saved(part: &Part, tools: &Tools<'_>, prices: Prices<'_>) -> f64 {
+fn most_saved(part: &Part, tools: &Tools<'_>, costs: Costs<'_>) -> f64 {
     let types = part.types.iter().zip(tools.longest.iter()).zip(&tools.steps.of_type);
     let excess = |((&ty, &least), &found): ((&u32, &u32), &u32)| {
-        f64::from(found.saturating_sub(least)) * prices.of(ty).fixed
+        f64::from(found.saturating_sub(least)) * costs.of(ty).fixed
     };
     types.map(excess).sum()
 }
@@ -122,7 +122,7 @@ impl Auto {
         &self,
         problem: &Problem<'_>,
         batches: Batches,
-        prices: Prices<'_>,
+        costs: Costs<'_>,
         scratch: &mut Scratch,
     ) -> Batches {
         if batches.len() == problem.len() {
@@ -134,8 +134,8 @@ impl Auto {
         let ty_of = |jobs: &[u32]| problem.ty()[jobs[0] as usize];
         batches.iter().for_each(|jobs| counts[ty_of(jobs) as usize] += jobs.len() as u32);
         // Rows cost the same either way; only what differs is added up.
-        let alone: f64 = (0..).zip(&*counts).map(|(ty, &jobs)| f64::from(jobs) * prices.of(ty).fixed).sum();
-        let fixed: f64 = batches.iter().map(|jobs| prices.of(ty_of(jobs)).fixed).sum();
+        let alone: f64 = (0..).zip(&*counts).map(|(ty, &jobs)| f64::from(jobs) * costs.of(ty).fixed).sum();
+        let fixed: f64 = batches.iter().map(|jobs| costs.of(ty_of(jobs)).fixed).sum();
         let batched = fixed + problem.operand_count() as f64 * self.costs.gathered_row_ns;
         if alone > batched {
             return batches;

@@ -1,7 +1,7 @@
 //! What steps and planning cost on a machine: data, so that policies predict instead of believing.
 //!
 //! A [`CostTable`] is measured once per machine, kept as JSON, and read by policy `auto`. Its model is linear on purpose: a step
-//! of `n` rows costs a fixed price and `n` times a price per row, so what a schedule changes is the *number* of steps, weighted
+//! of `n` rows costs a fixed cost and `n` times a cost per row, so what a schedule changes is the *number* of steps, weighted
 //! by what each kind of step costs before its first row; and whoever calibrates fits a line.
 //!
 //! ```text
@@ -25,7 +25,7 @@ pub const COSTS_VARIABLE: &str = "AUTOBATCH_COSTS";
 /// Largest file that is read as a table.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// What a stage of a kernel does, as far as its price goes.
+/// What a stage of a kernel does, as far as its cost goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// A product with parameters; a unit is a multiply-add.
@@ -48,7 +48,7 @@ impl Class {
         [Class::Product, Class::Map, Class::Function, Class::Row, Class::Fold, Class::Lookup];
 }
 
-/// Prices of one class of stages, in nanoseconds.
+/// Costs of one class of stages, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClassCost {
@@ -62,7 +62,7 @@ pub struct ClassCost {
     pub unit_ns: f64,
 }
 
-/// Prices of all classes.
+/// Costs of all classes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClassCosts {
@@ -81,7 +81,7 @@ pub struct ClassCosts {
 }
 
 impl ClassCosts {
-    /// The prices of a class.
+    /// The costs of a class.
     #[must_use]
     pub fn of(&self, class: Class) -> ClassCost {
         match class {
@@ -94,7 +94,7 @@ impl ClassCosts {
         }
     }
 
-    /// The prices of a class, to be set.
+    /// The costs of a class, to be set.
     pub fn of_mut(&mut self, class: Class) -> &mut ClassCost {
         match class {
             Class::Product => &mut self.product,
@@ -185,7 +185,7 @@ impl CostTable {
     /// Reads a table from JSON.
     ///
     /// # Errors
-    /// If the text is no table, or holds a price that is no finite number of at least zero.
+    /// If the text is no table, or holds a cost that is no finite number of at least zero.
     pub fn from_json(text: &str) -> Result<Self, CostError> {
         let table: Self =
             serde_json::from_str(text).map_err(|error| CostError::Form { message: error.to_string() })?;
@@ -221,16 +221,16 @@ impl CostTable {
         }
     }
 
-    /// The price of a step where nothing is known of its kernel: that of a product with 2^16 weights.
+    /// The cost of a step where nothing is known of its kernel: that of a product with 2^16 weights.
     #[must_use]
-    pub fn typical(&self) -> Price {
+    pub fn typical(&self) -> StepCost {
         let ClassCost { fixed_ns, weight_ns, row_ns, unit_ns } = self.classes.product;
         let weights = f64::from(1 << 16);
-        Price { fixed: self.step_ns + fixed_ns + weights * weight_ns, row: row_ns + weights * unit_ns }
+        StepCost { fixed: self.step_ns + fixed_ns + weights * weight_ns, row: row_ns + weights * unit_ns }
     }
 
-    /// Every price with its name.
-    fn prices(&self) -> impl Iterator<Item = (String, f64)> {
+    /// Every cost with its name.
+    fn costs(&self) -> impl Iterator<Item = (String, f64)> {
         let Self { version: _, machine: _, step_ns, gathered_row_ns, gathered_byte_ns, classes, planning } =
             self;
         let PlanningCost { node_ns, ratio_ns, beam_ns, gains } = planning;
@@ -245,10 +245,10 @@ impl CostTable {
         let of_classes = Class::ALL.map(|class| {
             let ClassCost { fixed_ns, weight_ns, row_ns, unit_ns } = classes.of(class);
             [("fixed_ns", fixed_ns), ("weight_ns", weight_ns), ("row_ns", row_ns), ("unit_ns", unit_ns)]
-                .map(|(name, price)| (format!("classes.{class:?}.{name}").to_lowercase(), price))
+                .map(|(name, cost)| (format!("classes.{class:?}.{name}").to_lowercase(), cost))
         });
         let shares = gains.iter().map(|gain| (format!("planning.gains of width {}", gain.width), gain.share));
-        let plain = plain.into_iter().map(|(name, price)| (name.to_owned(), price));
+        let plain = plain.into_iter().map(|(name, cost)| (name.to_owned(), cost));
         plain.chain(of_classes.into_iter().flatten()).chain(shares)
     }
 
@@ -256,8 +256,8 @@ impl CostTable {
         if self.version != Self::VERSION {
             return Err(CostError::Version { found: self.version });
         }
-        if let Some((name, found)) = self.prices().find(|(_, price)| !price.is_finite() || *price < 0.0) {
-            return Err(CostError::Price { name, found });
+        if let Some((name, found)) = self.costs().find(|(_, cost)| !cost.is_finite() || *cost < 0.0) {
+            return Err(CostError::Cost { name, found });
         }
         let gains = &self.planning.gains;
         let ascending = gains.windows(2).all(|pair| pair[0].width < pair[1].width);
@@ -297,8 +297,8 @@ pub enum CostError {
         /// The number of the form.
         found: u32,
     },
-    /// A price is no finite number of at least zero.
-    Price {
+    /// A cost is no finite number of at least zero.
+    Cost {
         /// Which.
         name: String,
         /// What it is.
@@ -323,7 +323,7 @@ impl fmt::Display for CostError {
                 "cost table: expected version {}, found {found}; write a new one with `autobatch calibrate`",
                 CostTable::VERSION
             ),
-            Self::Price { name, found } => {
+            Self::Cost { name, found } => {
                 write!(f, "cost table: {name} is {found}, expected a finite number of at least 0")
             }
             Self::Gains => write!(
@@ -339,14 +339,14 @@ impl std::error::Error for CostError {}
 
 /// What a step of one type costs: `fixed + rows * row`, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Price {
+pub struct StepCost {
     /// Before its first row: what one batch less saves.
     pub fixed: f64,
     /// Each row.
     pub row: f64,
 }
 
-impl Price {
+impl StepCost {
     /// Of a step of `rows` rows.
     #[must_use]
     pub fn of_step(&self, rows: u32) -> f64 {

@@ -47,6 +47,7 @@ mod problem;
 mod ratio;
 mod ready;
 mod solve;
+mod stage;
 #[cfg(test)]
 mod tests;
 
@@ -54,11 +55,11 @@ pub use agenda::{Agenda, Mean};
 pub use auto::Auto;
 pub use batches::{Batches, Why};
 pub use beam::Beam;
-pub(crate) use bound::path_sum_total;
+use bound::path_sum_total;
 pub use bound::{Bound, path_sum_bound};
 pub use check::{ScheduleError, check};
 pub use costs::{
-    BeamGain, COSTS_VARIABLE, Class, ClassCost, ClassCosts, CostError, CostTable, PlanningCost, Price,
+    BeamGain, COSTS_VARIABLE, Class, ClassCost, ClassCosts, CostError, CostTable, PlanningCost, StepCost,
 };
 pub use depth::Depth;
 pub use exact::{EXACT_NODES, TooLarge, exact};
@@ -68,6 +69,7 @@ pub use policy::{LoadError, ParsePolicyError, Policy};
 pub use problem::{Problem, ProblemError, SPARE_TYPES};
 pub use ratio::Ratio;
 pub use solve::Scratch;
+pub(crate) use stage::{Memory, schedule_jobs};
 
 /// A batching policy: turns a problem into an ordered list of batches.
 ///
@@ -81,7 +83,7 @@ pub trait Schedule {
     /// differently say different things.
     fn options(&self) -> String;
 
-    /// The table by which the policy wants the types of problems [priced](Problem::with_prices), if it looks at prices.
+    /// The table by which the policy wants the types of problems [costed](Problem::with_costs), if it looks at costs.
     fn costs(&self) -> Option<&CostTable> {
         None
     }

@@ -10,7 +10,7 @@
 //! 4. an operand is an earlier job (the same operand may be named more than once);
 //! 5. `alone` is strictly ascending and names jobs.
 
-use super::Price;
+use super::StepCost;
 use std::fmt;
 
 /// How far the type count may exceed the job count: a delta of a large graph may use few of its types.
@@ -27,7 +27,7 @@ pub struct Problem<'a> {
     alone: &'a [u32],
     operand_start: &'a [u32],
     operands: &'a [u32],
-    prices: &'a [Price],
+    costs: &'a [StepCost],
     names: &'a [u64],
 }
 
@@ -59,7 +59,7 @@ impl<'a> Problem<'a> {
                 return Err(ProblemError::AloneOutOfOrder { at, job });
             }
         }
-        Ok(Self { types, ty, alone, operand_start, operands, prices: &[], names: &[] })
+        Ok(Self { types, ty, alone, operand_start, operands, costs: &[], names: &[] })
     }
 
     /// [`Problem::new`] for slices that are known to keep the rules; builds with debug assertions look nevertheless.
@@ -71,18 +71,18 @@ impl<'a> Problem<'a> {
         operands: &'a [u32],
     ) -> Self {
         debug_assert_eq!(Self::new(types, ty, alone, operand_start, operands).map(drop), Ok(()));
-        Self { types, ty, alone, operand_start, operands, prices: &[], names: &[] }
+        Self { types, ty, alone, operand_start, operands, costs: &[], names: &[] }
     }
 
-    /// The problem with what a batch of every type costs. Types beyond the end of `prices` have none.
+    /// The problem with what a batch of every type costs. Types beyond the end of `costs` have none.
     #[must_use]
-    pub fn with_prices(self, prices: &'a [Price]) -> Self {
-        Self { prices, ..self }
+    pub fn with_costs(self, costs: &'a [StepCost]) -> Self {
+        Self { costs, ..self }
     }
 
     /// What a batch of each of the first types costs; empty if nobody said.
-    pub fn prices(&self) -> &'a [Price] {
-        self.prices
+    pub fn costs(&self) -> &'a [StepCost] {
+        self.costs
     }
 
     /// The problem with a name for every type, which means the same in every problem whose types have names. Types beyond the

@@ -1,18 +1,26 @@
-//! Names that are a sign and a number: formatting those of all outputs would be a tenth of planning.
+//! Names of a letter and a number. Formatting the names of all outputs with `format!` would take a tenth of planning.
 
 use autobatch_ir::id::ValueId;
 
-/// A letter of the alphabet or a sign, and a number, in a string that is no longer than it must be.
+/// A letter or a sign, followed by a number, in a string of exactly that length.
 pub(crate) fn numbered<T: for<'a> From<&'a str>>(letter: u8, number: u32) -> T {
-    let mut bytes = [letter; LONGEST];
+    let mut bytes = [letter; MAX_LEN];
     spell(&mut bytes, number).into()
 }
 
-/// The length of a sign and ten digits.
-const LONGEST: usize = 11;
+/// The name of a slab's field by its position: `a`, `b`, .., `z`, `f26`, ..
+pub(crate) fn field_name(number: usize) -> String {
+    match u8::try_from(number) {
+        Ok(letter @ 0..26) => char::from(b'a' + letter).to_string(),
+        _ => numbered(b'f', number as u32),
+    }
+}
 
-/// A number with one of the signs that are there before it.
-fn spell(signs: &mut [u8; LONGEST], number: u32) -> &str {
+/// The length of a sign and ten digits.
+const MAX_LEN: usize = 11;
+
+/// Writes a number behind the last sign before it.
+fn spell(signs: &mut [u8; MAX_LEN], number: u32) -> &str {
     let (mut at, mut rest) = (signs.len(), number);
     loop {
         at -= 1;
@@ -25,17 +33,18 @@ fn spell(signs: &mut [u8; LONGEST], number: u32) -> &str {
     std::str::from_utf8(&signs[at - 1..]).expect("a letter and digits are text")
 }
 
-/// Names of values as they are displayed, one after the other. Those of values that are asked for together seldom differ in more
-/// than the last two digits, so these are exchanged.
+/// Names of values, as they display, one after the other. Consecutive names seldom differ in more than the last two digits, so
+/// only these are rewritten.
 #[derive(Debug, Default)]
 pub(super) struct ValueNames {
-    /// The name given last.
+    /// The last name.
     name: String,
-    /// What its number is without the last two digits.
+    /// Its number without the last two digits.
     hundreds: usize,
 }
 
 impl ValueNames {
+    /// The name of a value.
     pub(super) fn of(&mut self, value: ValueId) -> &str {
         let (hundreds, rest) = (value.index() / 100, value.index() % 100);
         if hundreds > 0 && hundreds == self.hundreds {
@@ -43,14 +52,14 @@ impl ValueNames {
             self.name.push_str(&TWO_DIGITS[2 * rest..2 * rest + 2]);
         } else {
             self.name.clear();
-            self.name.push_str(spell(&mut [b'%'; LONGEST], value.index() as u32));
+            self.name.push_str(spell(&mut [b'%'; MAX_LEN], value.index() as u32));
             self.hundreds = hundreds;
         }
         &self.name
     }
 }
 
-/// 00 to 99.
+/// The digits 00 to 99.
 const TWO_DIGITS: &str = match std::str::from_utf8(&BYTES) {
     Ok(digits) => digits,
     Err(_) => unreachable!(),
@@ -72,28 +81,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_spelled_as_they_display() {
+    fn names_equal_the_display_of_values() {
         let mut names = ValueNames::default();
-        for number in [
-            0,
-            7,
-            10,
-            99,
-            100,
-            109,
-            110,
-            199,
-            200,
-            99,
-            205,
-            123_456,
-            123_400,
-            123_399,
-            12_399,
-            0,
-            123_456_789,
-            1_000_000_000,
-        ] {
+        let ends = [0, 7, 10, 99, 100, 109, 110, 199, 200, 99, 205];
+        let carries = [123_456, 123_400, 123_399, 12_399, 0, 123_456_789, 1_000_000_000];
+        for number in ends.into_iter().chain(carries) {
             let value = ValueId::new(number);
             assert_eq!(numbered::<String>(b'%', value.index() as u32), value.to_string());
             assert_eq!(names.of(value), value.to_string());

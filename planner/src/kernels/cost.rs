@@ -1,20 +1,20 @@
-//! What a kernel has to do, counted, and what that costs by a table.
+//! Counts the work of a kernel and computes its cost from a table.
 //!
-//! *Needs* a compiled kernel. *Ensures* counts that depend on the kernel alone: per class of stage how
-//! many stages there are, how many parameter elements they read whatever the rows, and how many units
-//! of work a row is. A calibration measures kernels and fits the prices of a [`CostTable`] to these
-//! counts; policies multiply them back. A list counts as one value, because its length is in no kernel.
+//! *Needs* a compiled kernel. *Ensures* counts that depend on the kernel alone: for each class of stages the number of stages, the
+//! parameter elements that a step reads for any number of rows, and the units of work of a row. A calibration measures kernels and
+//! fits the costs of a [`CostTable`] to these counts; policies multiply them back. A list counts as one value, because a kernel
+//! does not know its length.
 
-use crate::schedule::{Class, CostTable, Price};
+use crate::schedule::{Class, CostTable, StepCost};
 use autobatch_ir::graph::{Binary, Unary};
 use autobatch_ir::plan::{Code, Instr, Kernel, Stage};
 
 /// The work of a kernel in one class of stages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassWork {
-    /// Stages.
+    /// The number of stages.
     pub stages: u64,
-    /// Parameter elements read by a step, however many rows it has.
+    /// Parameter elements that a step reads, for any number of rows.
     pub weights: u64,
     /// Units of work of a row; see [`Class`].
     pub units: u64,
@@ -28,7 +28,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// What a kernel does.
+    /// Counts the work of a kernel.
     #[must_use]
     pub fn of(kernel: &Kernel) -> Self {
         let mut work = Self::default();
@@ -66,7 +66,7 @@ impl Work {
         own.units += units;
     }
 
-    /// A map is a stage of plain instructions, and one more of functions if it has any.
+    /// Adds a map: a stage of plain instructions, and a stage of functions if it has any.
     fn add_map(&mut self, width: u64, code: &[Instr]) {
         let functions = code.iter().filter(|instr| is_function(instr.code)).count() as u64;
         self.add(Class::Map, 0, width * (code.len() as u64 - functions));
@@ -75,20 +75,20 @@ impl Work {
         }
     }
 
-    /// What a step of this work costs.
+    /// The cost of a step with this work.
     #[must_use]
-    pub fn price(&self, table: &CostTable) -> Price {
-        let mut price = Price { fixed: table.step_ns, row: 0.0 };
+    pub fn cost(&self, table: &CostTable) -> StepCost {
+        let mut cost = StepCost { fixed: table.step_ns, row: 0.0 };
         for class in Class::ALL {
-            let (work, cost) = (self.class(class), table.classes.of(class));
-            price.fixed += work.stages as f64 * cost.fixed_ns + work.weights as f64 * cost.weight_ns;
-            price.row += work.stages as f64 * cost.row_ns + work.units as f64 * cost.unit_ns;
+            let (work, of) = (self.class(class), table.classes.of(class));
+            cost.fixed += work.stages as f64 * of.fixed_ns + work.weights as f64 * of.weight_ns;
+            cost.row += work.stages as f64 * of.row_ns + work.units as f64 * of.unit_ns;
         }
-        price
+        cost
     }
 }
 
-/// Whether an instruction is a polynomial of many steps rather than an operation of the processor.
+/// Whether an instruction evaluates a polynomial instead of one operation of the processor.
 fn is_function(code: Code) -> bool {
     match code {
         Code::Unary(op) | Code::Slope(op) => match op {
@@ -100,42 +100,5 @@ fn is_function(code: Code) -> bool {
         Code::Elu(_) | Code::Binary(Binary::Pow) => true,
         Code::Copy | Code::LeakyRelu(_) | Code::Clamp(..) | Code::Binary(_) => false,
         Code::Compare(_) | Code::Select | Code::Cast(_) => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Planner;
-    use crate::schedule::ClassCost;
-    use autobatch_ir::{Graph, Init, ModuleBuilder};
-
-    #[test]
-    fn a_product_a_bias_and_a_function_are_counted_and_priced() {
-        let mut m = ModuleBuilder::new("m");
-        let weight = m.param("w", [8, 16], Init::ZEROS);
-        let cell = m.cell("cell", [autobatch_ir::f32([8])], |g, [x]| {
-            let y = g.affine([x], weight, None);
-            [y.tanh() * y]
-        });
-        let g = Graph::new(&m.build().unwrap());
-        let [y] = g.call(cell, [g.input(&[1.0; 8])]);
-        g.output("y", y);
-        let plan = Planner::default().plan(&g.data(), &crate::Request::default()).unwrap();
-        let work = Work::of(plan.kernels.iter().find(|kernel| kernel.name.contains("cell")).unwrap());
-        assert_eq!(work.class(Class::Product), ClassWork { stages: 1, weights: 128, units: 128 });
-        assert_eq!(work.class(Class::Map), ClassWork { stages: 1, weights: 0, units: 16 });
-        assert_eq!(work.class(Class::Function), ClassWork { stages: 1, weights: 0, units: 16 });
-        assert_eq!(work.class(Class::Fold), ClassWork::default());
-
-        let mut table = CostTable { step_ns: 100.0, ..CostTable::default() };
-        for class in Class::ALL {
-            *table.classes.of_mut(class) = ClassCost::default();
-        }
-        table.classes.product = ClassCost { fixed_ns: 10.0, weight_ns: 0.5, row_ns: 2.0, unit_ns: 0.25 };
-        table.classes.function = ClassCost { fixed_ns: 0.0, weight_ns: 0.0, row_ns: 0.0, unit_ns: 1.0 };
-        let price = work.price(&table);
-        assert_eq!(price, Price { fixed: 174.0, row: 50.0 });
-        assert_eq!(price.of_step(3), 324.0);
     }
 }

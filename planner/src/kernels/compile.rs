@@ -1,19 +1,18 @@
-//! Cell compilation: the body of a cell, or a single op, becomes a kernel.
+//! Cell compilation: turns the body of a cell, or a single op, into a kernel.
 //!
-//! *Needs* a verified body. *Ensures* a kernel that computes the same bits for every lane: each op
-//! of the body becomes a stage or, where it only renames elements, a view.
+//! *Needs* a verified body. *Ensures* a kernel that computes the same bits for every lane: each op of the body becomes a stage or,
+//! if it only renames elements, a view.
 //!
-//! *How.* The body is walked once. A value is a list of views side by side, so `concat`, `split`,
-//! `slice`, `stack` and `reshape` cost nothing: a product takes the pieces of its operand as parts,
-//! and everything else asks for one view, which copies only if there are several pieces. Cells
-//! called inside the body are inlined. Elementwise ops become one-instruction map stages, which
+//! *How.* One walk over the body. A value is a list of adjacent views, so `concat`, `split`, `slice`, `stack` and `reshape` cost
+//! nothing: a product takes the pieces of its operand as parts, and every other op asks for one view, which copies only if there
+//! are several pieces. The walk inlines cells that the body calls. Elementwise ops become map stages of one instruction, which
 //! [`fuse`] then joins into straight lines.
 //!
-//! *Cost.* Linear in the body after inlining, once a cell: signatures that differ in their parameters alone have one kernel.
+//! *Cost.* Linear in the body after inlining. Signatures that differ only in their parameters share one kernel.
 
-pub(crate) mod fuse;
+use super::fuse;
 
-use autobatch_ir::graph::{Arena, Callee, Op, OperandKind, ParamArg, Signature, Signatures};
+use autobatch_ir::graph::{Arena, Callee, GraphData, Op, OperandKind, ParamArg, Signature, Signatures};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::module::Module;
 use autobatch_ir::plan::row_ops::{Template, template};
@@ -23,19 +22,26 @@ use autobatch_ir::plan::{
 use autobatch_ir::types::{Type, Types};
 use std::collections::HashMap;
 
-/// What a kernel is compiled for.
+/// Options of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CompileOptions {
     /// Whether dropout draws noise; otherwise it is the identity.
     pub training: bool,
 }
 
-/// The tables that signature ids of a body speak of.
+/// The tables that resolve the ids of a signature.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tables<'a> {
     pub(crate) module: &'a Module,
     pub(crate) types: &'a Types,
     pub(crate) sigs: &'a Signatures,
+}
+
+impl<'a> Tables<'a> {
+    /// The tables of a graph.
+    pub(crate) fn of(graph: &'a GraphData) -> Self {
+        Self { module: &graph.module, types: &graph.types, sigs: &graph.sigs }
+    }
 }
 
 /// The kernel of all nodes with this signature.
@@ -63,16 +69,23 @@ pub(crate) fn compile(tables: Tables<'_>, sig: SigId, options: CompileOptions) -
     kernel
 }
 
-/// What a value of the body is, seen from the kernel.
+/// A value of the body inside the kernel.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    /// Views side by side, and the type of the whole.
+    /// Adjacent views, and the type of the whole.
     Pieces(Vec<View>, Type),
     /// A list, and the type of its elements.
     List(ListSource, Type),
 }
 
-/// A kernel in the making.
+/// The rows of a weight that a product reads.
+#[derive(Clone, Copy, Debug)]
+struct WeightRows {
+    first: u32,
+    transposed: bool,
+}
+
+/// A kernel under construction.
 pub(crate) struct Builder<'a> {
     pub(crate) tables: Tables<'a>,
     pub(crate) options: CompileOptions,
@@ -80,7 +93,7 @@ pub(crate) struct Builder<'a> {
     pub(crate) params: Vec<Type>,
     pub(crate) regs: Vec<Reg>,
     pub(crate) stages: Vec<Stage>,
-    /// Pieces that were put together before, and where.
+    /// Copies of several pieces into one view, by the pieces.
     joined: HashMap<Vec<View>, View>,
 }
 
@@ -107,8 +120,8 @@ impl<'a> Builder<'a> {
         self.reg(RegKind::Temp, ty)
     }
 
-    /// The results of a node: of an op, or of a cell whose body is inlined here. `args`
-    /// are the kernel's parameter ports that stand for the signature's parameter arguments.
+    /// Inlines a node, an op or a call of a cell, and returns its results. `args` are the kernel's parameter ports for the
+    /// signature's parameter arguments.
     fn apply(&mut self, signature: &Signature, operands: &[Value], args: &[u32]) -> Vec<Value> {
         match signature.callee {
             Callee::Op(op) => {
@@ -172,21 +185,21 @@ impl<'a> Builder<'a> {
             (Template::Map, _) => self.elementwise(op, operands, results[0]),
             (Template::Prod, Op::Affine { bias, transposed }) => {
                 let init = if bias { ProdInit::Bias(args[1]) } else { ProdInit::Zero };
-                self.affine(init, (0, transposed), operands, args, results[0])
+                self.affine(init, WeightRows { first: 0, transposed }, operands, args, results[0])
             }
             (Template::Prod, Op::AffineRows { row, bias, onto }) => {
                 let mut parts = operands.into_iter();
                 let init = match (bias, onto) {
                     (true, _) => ProdInit::Bias(args[1]),
                     (_, true) => {
-                        let chains = parts.next().expect("chains that go on have a value to begin at");
+                        let chains = parts.next().expect("a continued product has a first operand");
                         ProdInit::View(self.one_view(chains))
                     }
                     _ => ProdInit::Zero,
                 };
-                self.affine(init, (row, false), parts.collect(), args, results[0])
+                self.affine(init, WeightRows { first: row, transposed: false }, parts.collect(), args, results[0])
             }
-            (Template::Prod, _) => unreachable!("these alone are products"),
+            (Template::Prod, _) => unreachable!("all products have a rule above"),
             (Template::Seg, _) => self.fold(op, operands, results[0]),
             (Template::Lookup, _) => {
                 let index = self.one_view(operands[0].clone());
@@ -194,7 +207,7 @@ impl<'a> Builder<'a> {
                 self.stages.push(Stage::Lookup { param: args[0], index, dst });
                 vec![Value::Pieces(vec![dst], results[0])]
             }
-            // Some of the ops that a row stage could execute are ranges of elements here.
+            // Some row ops are ranges of elements here.
             (Template::Row, Op::Dropout { .. }) if !self.options.training => {
                 operands.into_iter().take(1).collect()
             }
@@ -208,7 +221,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A stage that looks at its operands as a whole.
+    /// Adds a stage that reads its operands as a whole.
     fn row(&mut self, op: Op, operands: Vec<Value>, results: Vec<Type>) -> Vec<Value> {
         let sources = operands
             .into_iter()
@@ -238,21 +251,21 @@ impl<'a> Builder<'a> {
         vec![Value::Pieces(vec![dst], result)]
     }
 
-    /// The product of operands side by side, which meet the rows of the weight from `row` on.
+    /// Adds the product of adjacent operands with the weight's rows.
     fn affine(
         &mut self,
         init: ProdInit,
-        (mut row, transposed): (u32, bool),
+        weight: WeightRows,
         operands: Vec<Value>,
         args: &[u32],
         result: Type,
     ) -> Vec<Value> {
         let rows = result.shape.rows() as u32;
+        let WeightRows { first: mut row, transposed } = weight;
         let mut parts = Vec::new();
         for operand in operands {
             let width = type_of(&operand).shape.width() as u32;
-            // The pieces of a vector are parts of the product; those of a matrix are not, because
-            // they would cut it along rows.
+            // The pieces of a vector are parts of the product. Those of a matrix are not: they would cut it along rows.
             let sources = match &operand {
                 Value::Pieces(views, _) if rows == 1 => views.clone(),
                 _ => vec![self.one_view(operand)],
@@ -292,9 +305,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The value as one view: a copy puts several pieces together.
+    /// The value as one view, copied there if it has several pieces.
     pub(crate) fn one_view(&mut self, value: Value) -> View {
-        let Value::Pieces(views, ty) = value else { unreachable!("lists are read by folds only") };
+        let Value::Pieces(views, ty) = value else { unreachable!("only folds read lists") };
         if let [view] = views[..] {
             return view;
         }
@@ -318,7 +331,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The parameters that a node of a body takes, of those that the body is given.
+/// The parameters of a node in a body, given the parameters of the body.
 pub(crate) fn arguments(signature: &Signature, args: &[u32]) -> Vec<u32> {
     let of = |arg: &ParamArg| match *arg {
         ParamArg::Port(port) => args[port as usize],
@@ -337,7 +350,7 @@ pub(crate) fn type_of(value: &Value) -> Type {
 pub(crate) fn pieces(value: &Value) -> &[View] {
     match value {
         Value::Pieces(views, _) => views,
-        Value::List(..) => unreachable!("lists are read by folds only"),
+        Value::List(..) => unreachable!("only folds read lists"),
     }
 }
 
@@ -364,7 +377,7 @@ fn split(whole: &Value, results: &[Type]) -> Vec<Value> {
     parts
 }
 
-/// The elements of a value from `start` on, as many as `ty` has.
+/// The elements of a value from `start` on, in the number of `ty`.
 pub(crate) fn range(views: &[View], start: u32, ty: Type) -> Vec<View> {
     let (mut skip, mut left) = (start, ty.shape.elements() as u32);
     let mut taken = Vec::new();

@@ -1,10 +1,8 @@
 //! Joins elementwise stages into straight lines.
 //!
-//! *Needs* map stages of one instruction each, in program order. *Ensures* the same values: an
-//! instruction moves up into an earlier map stage of its width, never across a stage that makes
-//! something it reads, and keeps reading what it read. A result that only its own stage reads loses
-//! its register, and a copy of one that has none is made in place. Nothing is reassociated, so the
-//! bits stay.
+//! *Needs* map stages of one instruction each, in program order. *Ensures* the same values: an instruction moves up into an earlier
+//! map stage of its width, never across a stage that writes one of its operands. A result that only its own stage reads loses its
+//! register. A copy of a result without a register becomes that result's register. Fusion reassociates nothing, so bits stay.
 //!
 //! ```text
 //! map 4 { t1 = tanh v0 }   map 4 { t2 = sigmoid v1 }   map 4 { r = mul t1 t2 }
@@ -14,6 +12,7 @@
 use autobatch_ir::plan::{Code, Instr, Kernel, ListSource, ProdInit, RegKind, Source, Stage, View};
 use std::collections::HashMap;
 
+/// Joins the map stages of a kernel and drops the registers that this makes unused.
 pub(crate) fn fuse(kernel: &mut Kernel) {
     let mut fused = Fused::new(kernel.regs.len(), kernel.stages.len());
     for stage in kernel.stages.drain(..) {
@@ -28,17 +27,17 @@ pub(crate) fn fuse(kernel: &mut Kernel) {
     drop_unused_registers(kernel);
 }
 
-/// What writes a view of a register.
+/// A write to a view of a register.
 #[derive(Clone, Copy)]
 struct Write {
     view: View,
     stage: usize,
-    /// The instruction of a map stage; of others nothing counts as one.
+    /// The instruction of a map stage; `None` for other stages.
     local: Option<u32>,
 }
 
-/// Stages so far, with what is asked of them: who writes a register, and where lines of a width are. A kernel may have
-/// a million instructions, so nobody goes through them all for each.
+/// The stages so far, with indices of the writes to each register and of the map stages of each width. A kernel may have a million
+/// instructions, so no search visits all of them.
 struct Fused {
     stages: Vec<Stage>,
     /// Per register.
@@ -52,7 +51,7 @@ impl Fused {
         Self { stages: Vec::with_capacity(stages), writes: vec![Vec::new(); regs], lines: HashMap::new() }
     }
 
-    /// Appends a stage, which is no map.
+    /// Appends a stage that is not a map.
     fn push(&mut self, stage: Stage) {
         let number = self.stages.len();
         for view in stage_writes(&stage) {
@@ -61,19 +60,19 @@ impl Fused {
         self.stages.push(stage);
     }
 
-    /// Appends instructions to the earliest stage of their width that comes after all they read.
+    /// Appends instructions to the earliest stage of their width that comes after all writes to their operands.
     fn place(&mut self, width: u32, code: Vec<Instr>) {
         let mut reads = Vec::new();
         code.iter().for_each(|instr| instr_reads(instr, &mut reads));
-        let makers = reads.iter().flat_map(|read| self.makers(read)).map(|write| write.stage).max();
-        // The maker itself will do if it is a map of this width and every read is of whole results.
-        let from = match makers {
+        let last = reads.iter().flat_map(|read| self.writers(read)).map(|write| write.stage).max();
+        // The last writer itself serves if it is a map of this width and every read takes a whole result.
+        let from = match last {
             None => 0,
             Some(at) if self.joins(at, width, &reads) => at,
             Some(at) => at + 1,
         };
         let lines = self.lines.entry(width).or_default();
-        let home = lines.get(lines.partition_point(|&line| line < from)).copied().unwrap_or_else(|| {
+        let target = lines.get(lines.partition_point(|&line| line < from)).copied().unwrap_or_else(|| {
             lines.push(self.stages.len());
             self.stages.push(Stage::Map { width, code: Vec::new() });
             self.stages.len() - 1
@@ -81,39 +80,39 @@ impl Fused {
         for mut instr in code {
             for source in &mut instr.sources {
                 if let Source::View(view) = source
-                    && let Some(local) = self.local(home, *view)
+                    && let Some(local) = self.local(target, *view)
                 {
                     *source = Source::Local(local);
                 }
             }
-            let Stage::Map { code: line, .. } = &mut self.stages[home] else {
-                unreachable!("a line is a map")
+            let Stage::Map { code: line, .. } = &mut self.stages[target] else {
+                unreachable!("`lines` lists map stages")
             };
             if let Some(view) = instr.store {
-                let write = Write { view, stage: home, local: Some(line.len() as u32) };
+                let write = Write { view, stage: target, local: Some(line.len() as u32) };
                 self.writes[view.reg as usize].push(write);
             }
             line.push(instr);
         }
     }
 
-    /// What writes of a view that is read.
-    fn makers<'f>(&'f self, read: &'f (View, bool)) -> impl Iterator<Item = &'f Write> {
+    /// The writes that overlap a read.
+    fn writers<'f>(&'f self, read: &'f (View, bool)) -> impl Iterator<Item = &'f Write> {
         self.writes[read.0.reg as usize].iter().filter(|write| overlaps(&write.view, read))
     }
 
-    /// The instruction of a map stage that makes a view.
+    /// The instruction of a map stage that writes a view.
     fn local(&self, stage: usize, view: View) -> Option<u32> {
         let made = |write: &&Write| write.stage == stage && write.view == view;
         self.writes[view.reg as usize].iter().find(made)?.local
     }
 
-    /// Whether an instruction that reads these views may join this stage: it reads results of the
-    /// stage whole and element by element, or not at all.
+    /// Whether an instruction with these reads may join a stage: it reads each result of the stage whole and element by element, or
+    /// not at all.
     fn joins(&self, at: usize, width: u32, reads: &[(View, bool)]) -> bool {
         let Stage::Map { width: own, .. } = &self.stages[at] else { return false };
         let whole = |read: &(View, bool)| {
-            self.makers(read).filter(|write| write.stage == at).all(|write| read.0 == write.view && !read.1)
+            self.writers(read).filter(|write| write.stage == at).all(|write| read.0 == write.view && !read.1)
         };
         *own == width && reads.iter().all(whole)
     }
@@ -125,7 +124,7 @@ fn overlaps(write: &View, read: &(View, bool)) -> bool {
     write.reg == read.reg && u64::from(write.start) < end(read) && u64::from(read.start) < end(write)
 }
 
-/// The views that an instruction reads, and whether as a scalar.
+/// Lists the views that an instruction reads, and whether it reads them as scalars.
 fn instr_reads(instr: &Instr, reads: &mut Vec<(View, bool)>) {
     for source in &instr.sources {
         match source {
@@ -136,6 +135,7 @@ fn instr_reads(instr: &Instr, reads: &mut Vec<(View, bool)>) {
     }
 }
 
+/// The views that a stage writes.
 pub(crate) fn stage_writes(stage: &Stage) -> Vec<View> {
     match stage {
         Stage::Prod { dst, .. } | Stage::Seg { dst, .. } | Stage::Lookup { dst, .. } => vec![*dst],
@@ -148,6 +148,7 @@ pub(crate) fn stage_writes(stage: &Stage) -> Vec<View> {
     }
 }
 
+/// The views that a stage reads. Lists that arrive through ports count as empty views of their registers.
 pub(crate) fn stage_reads(stage: &Stage) -> Vec<View> {
     let mut views = Vec::new();
     match stage {
@@ -182,7 +183,7 @@ pub(crate) fn stage_reads(stage: &Stage) -> Vec<View> {
     views
 }
 
-/// Results that no other stage and no caller reads need no register.
+/// Drops the registers of results that no other stage and no caller reads.
 fn drop_private_results(kernel: &mut Kernel) {
     let mut reads: Vec<Vec<View>> = vec![Vec::new(); kernel.regs.len()];
     for &read in &kernel.results {
@@ -201,7 +202,7 @@ fn drop_private_results(kernel: &mut Kernel) {
     }
 }
 
-/// A copy of a result that has no register: the result goes there itself.
+/// Drops copies of results without a register: the result takes the register of the copy.
 fn drop_copies(kernel: &mut Kernel) {
     for stage in &mut kernel.stages {
         let Stage::Map { code, .. } = stage else { continue };
@@ -228,7 +229,7 @@ fn drop_copies(kernel: &mut Kernel) {
     }
 }
 
-/// Numbers the registers that are still used anew, ports first as before.
+/// Renumbers the used registers. Ports stay first.
 fn drop_unused_registers(kernel: &mut Kernel) {
     let mut used = vec![false; kernel.regs.len()];
     used[..kernel.ports as usize].fill(true);
@@ -254,6 +255,7 @@ fn drop_unused_registers(kernel: &mut Kernel) {
     kernel.stages.iter_mut().for_each(|stage| rename(stage, &renumber));
 }
 
+/// Renumbers the registers of a stage.
 pub(crate) fn rename(stage: &mut Stage, renumber: &impl Fn(&mut View)) {
     match stage {
         Stage::Prod { dst, init, parts, .. } => {

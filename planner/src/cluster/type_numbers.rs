@@ -6,27 +6,24 @@ use autobatch_ir::hash::BuildMix;
 use autobatch_ir::id::SigId;
 use std::collections::HashMap;
 
-/// The type numbers of jobs.
+/// Numbers the types of jobs.
 #[derive(Debug, Default)]
 pub(super) struct TypeNumbers {
     /// The signature of each type.
     types: Vec<SigId>,
-    /// The type of the jobs of a signature that take no bound numbers, or [`NONE`].
+    /// Per signature the type of its jobs that take no bound numbers, or [`NONE`].
     of_sig: Vec<u32>,
-    /// The last places of bound numbers seen with each signature, and the type they have.
+    /// Per signature the set of bound operands seen last, and its type.
     last_mixed: Vec<(u64, u32)>,
-    /// The types of jobs some of whose indices are bound, by their bound places: a word of 64 places leads from a signature's
-    /// number to another number, and so on, the last word to the type.
+    /// The types of jobs with bound operands, as a trie. A key is a signature number or the number of an inner node, with a word
+    /// of 64 operands; the value of the last word is the type.
     mixed: HashMap<(u32, u64), u32, BuildMix>,
 }
 
 impl TypeNumbers {
-    /// The signature of each type.
-    pub(super) fn types(&self) -> &[SigId] {
-        &self.types
-    }
-
-    pub(super) fn clear(&mut self, sigs: usize) {
+    /// Starts again, for `sigs` signatures, in the memory of a list of types.
+    pub(super) fn clear(&mut self, sigs: usize, types: &mut Vec<SigId>) {
+        self.types = std::mem::take(types);
         self.types.clear();
         self.of_sig.clear();
         self.of_sig.resize(sigs, NONE);
@@ -35,8 +32,12 @@ impl TypeNumbers {
         self.mixed.clear();
     }
 
-    /// The type of a job: its signature, unless some of its indices are computed and some bound, as `bound` says of the first
-    /// 64 operands.
+    /// Hands over the signature of each type.
+    pub(super) fn give_types(&mut self, types: &mut Vec<SigId>) {
+        *types = std::mem::take(&mut self.types);
+    }
+
+    /// The type of a job. `bound` has a bit for each of the first 64 operands that are bound numbers.
     #[inline]
     pub(super) fn of(&mut self, sig: SigId, operands: &[Operand], bound: u64) -> u32 {
         if operands.len() > 64 {
@@ -76,11 +77,11 @@ impl TypeNumbers {
         let bound = |operand: &Operand| u64::from(operand.as_value().is_none());
         let words = operands
             .chunks(64)
-            .map(|places| (0..).zip(places).fold(0, |mask, (bit, operand)| mask | bound(operand) << bit));
+            .map(|chunk| (0..).zip(chunk).fold(0, |mask, (bit, operand)| mask | bound(operand) << bit));
         let mut from = sig.index() as u32;
         let last = operands.len().div_ceil(64) - 1;
         for (at, word) in words.enumerate() {
-            // Numbers on the way are those of no signature.
+            // Numbers of inner nodes start behind those of signatures.
             let fresh = (of_sig.len() + mixed.len()) as u32;
             from = *mixed.entry((from, word)).or_insert_with(|| {
                 if at < last {

@@ -1,36 +1,34 @@
-//! The identity of a kernel: what a signature says, with the bodies of the cells it calls.
+//! The content of a signature: a hash of the signature and of the bodies of the cells that it calls.
 //!
-//! Passes make modules of their own, which come and go, so neither a module's address nor a cell's
-//! number names a kernel for longer than one plan. Like the identity of a graph's structure this is
-//! a hash of 128 bits that nothing else decides, and like it, it says the same in every process.
+//! Passes create and drop modules, so neither a module's address nor a cell's number identifies a kernel beyond one plan. Like the
+//! structure of a graph, the content is a hash of 128 bits that is the same in every process.
 
-use crate::compile::Tables;
+use super::Tables;
 use autobatch_ir::graph::Callee;
 use autobatch_ir::hash::StructureHash;
 use autobatch_ir::id::{CellId, SigId, TypeId};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
-/// The identity of a signature: of its kernel, and the parameters that it names.
+/// The content of a signature: that of its kernel, and the parameters that it names.
 pub(crate) fn of_signature(tables: Tables<'_>, sig: SigId) -> u128 {
     let mut content = Content::default();
     content.types_of(tables, sig);
     content.callee(tables, sig)
 }
 
-/// The identity of the kernel of a signature, which takes its parameters through ports: many signatures may have one.
+/// The content of a signature's kernel. A kernel takes parameters through ports, so signatures that differ in parameters share it.
 pub(crate) fn of_kernel(tables: Tables<'_>, sig: SigId) -> u128 {
     let mut content = Content::default();
     content.port_types(tables, sig);
     content.callee(tables, sig)
 }
 
-/// The structural hash as a hasher of anything.
+/// The structure hash as a [`Hasher`].
 #[derive(Default)]
 struct Content {
     hash: StructureHash,
-    /// The identities of cells that bodies call: cells that call cells double what a kernel is made of with each level, and
-    /// only their own bodies are read here.
+    /// The contents of cells that bodies call. Each body is hashed once; inlining could double the work at each level of calls.
     called: HashMap<CellId, u128>,
 }
 
@@ -67,7 +65,7 @@ impl Content {
         ids.iter().for_each(|&id| tables.types.get(id).hash(self));
     }
 
-    /// What a signature says besides whom it calls.
+    /// Hashes a signature without its callee.
     fn types_of(&mut self, tables: Tables<'_>, sig: SigId) {
         self.port_types(tables, sig);
         tables.sigs.get(sig).params.hash(self);
@@ -104,7 +102,7 @@ impl Content {
         body.results.iter().for_each(|value| self.write_usize(value.index()));
     }
 
-    /// The identity of a cell that a body calls.
+    /// The content of a cell that a body calls.
     fn called(&mut self, tables: Tables<'_>, cell: CellId) -> u128 {
         if let Some(&known) = self.called.get(&cell) {
             return known;
