@@ -303,6 +303,9 @@ pub struct ExplainArgs {
     /// Every operand that is read through a table, with the reason.
     #[arg(long)]
     pub gathers: bool,
+    /// The product of each stage of planning a graph.
+    #[arg(long, conflicts_with_all = ["why", "lanes", "site", "gathers"])]
+    pub stages: bool,
     /// Answer in JSON.
     #[arg(long)]
     pub json: bool,

@@ -120,8 +120,7 @@ fn begin(graph: &GraphData, memory: &mut Memory, clusters: &mut Clusters) {
             false if is_source(signature.callee) => Kind::Source,
             false => Kind::Job,
         };
-        let (result_count, operand_count) =
-            (signature.results.len() as u32, signature.operands.len() as u32);
+        let (result_count, operand_count) = (signature.results.len() as u32, signature.operands.len() as u32);
         memory.sigs.push(SigFacts { kind, results, result_count, ports, operand_count });
         results += result_count;
         ports += operand_count;

@@ -197,7 +197,13 @@ impl<'a> Builder<'a> {
                     }
                     _ => ProdInit::Zero,
                 };
-                self.affine(init, WeightRows { first: row, transposed: false }, parts.collect(), args, results[0])
+                self.affine(
+                    init,
+                    WeightRows { first: row, transposed: false },
+                    parts.collect(),
+                    args,
+                    results[0],
+                )
             }
             (Template::Prod, _) => unreachable!("all products have a rule above"),
             (Template::Seg, _) => self.fold(op, operands, results[0]),

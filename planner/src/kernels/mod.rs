@@ -13,8 +13,8 @@ pub(crate) mod fuse;
 mod print;
 
 pub(crate) use cache::KernelCache;
-pub(crate) use compile::Tables;
 pub use compile::CompileOptions;
+pub(crate) use compile::Tables;
 pub use cost::{ClassWork, Work};
 
 use crate::cluster::Clusters;

@@ -219,7 +219,9 @@ impl Writer<'_> {
                 let run = progression(&mut self.plan.tables, self.rows.bound(batch, cursor.bound));
                 cursor.bound += 1;
                 match (kind, run) {
-                    (OperandKind::Data(_), Run::Steady { start, stride }) => Operand::Floats { start, stride },
+                    (OperandKind::Data(_), Run::Steady { start, stride }) => {
+                        Operand::Floats { start, stride }
+                    }
                     (OperandKind::Data(_), Run::Table(at)) => Operand::FloatTable { at },
                     (_, Run::Steady { start, stride }) => Operand::Words { start, stride },
                     (_, Run::Table(at)) => Operand::WordTable { at },

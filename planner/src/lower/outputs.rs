@@ -31,8 +31,7 @@ pub(super) fn add_outputs(
     found.clear();
     found.extend(context.request.wanted.iter().map(|&value| places.of(value)));
     let wanted = context.request.wanted.iter().zip(&*found);
-    plan.outputs
-        .extend(wanted.map(|(&value, &place)| output(SmolStr::new_inline(names.of(value)), place)));
+    plan.outputs.extend(wanted.map(|(&value, &place)| output(SmolStr::new_inline(names.of(value)), place)));
 }
 
 /// Adds the steps from one on to the certificate.

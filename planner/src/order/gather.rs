@@ -184,7 +184,14 @@ impl Gatherer<'_> {
     /// Writes the rows that nodes read at a port; `operands` are their first operands. A function of its own, so that the loop has
     /// all registers.
     #[inline(never)]
-    fn read(&self, column: &mut [u32], operands: &[u32], port: u32, slab: Range<u32>, rows: ProvisionalRows<'_>) {
+    fn read(
+        &self,
+        column: &mut [u32],
+        operands: &[u32],
+        port: u32,
+        slab: Range<u32>,
+        rows: ProvisionalRows<'_>,
+    ) {
         let pool = self.graph.arena.operand_pool();
         for (row, operands) in column.iter_mut().zip(operands) {
             let value = pool[(operands + port) as usize].as_value();

@@ -73,7 +73,8 @@ pub(super) fn build_layout_problem(
     rows.row_of.resize(context.graph.arena.values(), NONE);
     input.number_reused(&mut rows.row_of);
     let builder = Builder { graph: context.graph, storage, nodes };
-    builder.find_targets(rows, input, |batch| clusters.jobs[batches.items[batch.jobs.start as usize] as usize]);
+    builder
+        .find_targets(rows, input, |batch| clusters.jobs[batches.items[batch.jobs.start as usize] as usize]);
     let gatherer = Gatherer {
         graph: context.graph,
         jobs: &clusters.jobs,
@@ -159,12 +160,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     /// Gives rows to the results of all batches and columns to their operands, and writes those of sources.
-    fn find_targets(
-        &self,
-        rows: &mut Rows,
-        input: &mut LayoutInput,
-        first_job: impl Fn(&Batch) -> NodeId,
-    ) {
+    fn find_targets(&self, rows: &mut Rows, input: &mut LayoutInput, first_job: impl Fn(&Batch) -> NodeId) {
         input.clear_batches();
         let (mut bound_columns, mut list_columns) = (0, 0);
         for number in 0..rows.batches.len() {

@@ -194,11 +194,7 @@ impl Rows {
     }
 
     /// The rows that the lanes of a batch, in execution order, read at the `nth` of its operands that are lists.
-    pub(crate) fn lists(
-        &self,
-        batch: &Batch,
-        nth: usize,
-    ) -> impl Iterator<Item = impl Iterator<Item = u32>> {
+    pub(crate) fn lists(&self, batch: &Batch, nth: usize) -> impl Iterator<Item = impl Iterator<Item = u32>> {
         let lanes = &self.lane_order[batch.span()];
         let column = batch.lists as usize + nth * lanes.len();
         let items = lanes.iter().map(move |&lane| self.lists.items(column + lane as usize));

@@ -1,6 +1,7 @@
 //! The text form of rows.
 
 use super::Rows;
+use crate::layout::Role;
 use crate::stages::callee;
 use autobatch_ir::graph::GraphData;
 use std::fmt::{self, Write};
@@ -14,13 +15,14 @@ impl Rows {
             out.push('\n');
             for slot in self.slots(number) {
                 let of = self.problem.slot(slot);
-                write!(out, "  {:?} slab {}:", of.role, of.slab.0)?;
+                let verb = if of.role == Role::Result { "writes" } else { "reads" };
+                write!(out, "  {verb} {}:", of.slab)?;
                 self.slot_rows(batch, slot).try_for_each(|row| write!(out, " {row}"))?;
                 out.push('\n');
             }
         }
         for (slab, rows) in self.slab_rows.iter().enumerate() {
-            writeln!(out, "slab {slab} has {rows} rows")?;
+            writeln!(out, "slab s{slab} has {rows} rows")?;
         }
         Ok(())
     }

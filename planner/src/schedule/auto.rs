@@ -20,7 +20,7 @@
 use super::part::Part;
 use super::ratio::ratio_part;
 use super::solve::{Tools, solve};
-use super::{Batches, Beam, CostTable, StepCost, Problem, Schedule, Scratch, Unbatched, Why};
+use super::{Batches, Beam, CostTable, Problem, Schedule, Scratch, StepCost, Unbatched, Why};
 
 /// Chooses between ratio, beams and no batching.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,7 +12,7 @@ impl Storage {
     /// Slabs with their fields, then the fields of each signature's results and operands.
     pub(crate) fn print(&self, graph: &GraphData, out: &mut String) -> fmt::Result {
         for (slab, number) in self.slabs.iter().zip(0..) {
-            write!(out, "slab {number}:")?;
+            write!(out, "slab s{number}:")?;
             slab.fields.clone().try_for_each(|field| {
                 write!(out, " {} {}", self.spelling(FieldId(field)), self.fields[field as usize].ty)
             })?;
@@ -40,6 +40,6 @@ impl Storage {
     fn spelling(&self, field: FieldId) -> String {
         let Some(own) = self.fields.get(field.index()) else { return "-".to_owned() };
         let first = self.slabs[own.slab.index()].fields.start;
-        format!("{}.{}", own.slab.0, field_name(field.index() - first as usize))
+        format!("s{}.{}", own.slab.0, field_name(field.index() - first as usize))
     }
 }

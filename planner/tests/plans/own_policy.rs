@@ -68,6 +68,9 @@ fn an_order_that_breaks_a_rule_is_refused() {
     ];
     for (number, change) in changes.into_iter().enumerate() {
         let message = planned(change).expect_err("the order is unsound");
-        assert!(message.starts_with("the order of policy own: "), "change {number}: {message}");
+        assert!(
+            message.starts_with("policy own returned an invalid schedule: "),
+            "change {number}: {message}"
+        );
     }
 }

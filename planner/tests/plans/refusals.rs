@@ -191,8 +191,8 @@ fn a_promise_to_share_is_kept_or_refused() {
     let plan = verified(plan(&kept), "shared");
     check(&plan, &kept, Wanted { values: &[], training: false }).expect("the promise holds");
     let error = planner("depth").plan(&promised(2), &Request::default()).expect_err("there are two contexts");
-    let wanted = "%1 was promised to be shared, but a batch of @cell takes %3 as well; \
-        drop .shared(), or keep the others apart with .alone()";
+    let wanted = "%1 is shared, but a batch of @cell also reads %3; \
+        remove .shared(), or separate the others with .alone()";
     assert_eq!(error.to_string(), wanted);
     // Batches of one keep every promise.
     planner("none").plan(&promised(2), &Request::default()).expect("nothing is batched");

@@ -14,9 +14,7 @@ fn high(heaps: &Heaps) -> u32 {
 fn rows_become_free_after_the_last_wave_that_reads_them() {
     let mut heap = heaps(4);
     assert_eq!(heap.take(0, 0, 3), 0);
-    [(0, 1), (1, 2), (2, 1)]
-        .into_iter()
-        .for_each(|(row, wave)| heap.release_after(wave, 0, row..row + 1));
+    [(0, 1), (1, 2), (2, 1)].into_iter().for_each(|(row, wave)| heap.release_after(wave, 0, row..row + 1));
     assert_eq!(heap.take(1, 0, 2), 3, "nothing is free while wave 1 reads");
     assert_eq!(heap.take(2, 0, 1), 0);
     assert_eq!(heap.take(3, 0, 2), 1, "rows 1 and 2 are one run");
