@@ -9,7 +9,7 @@
 //! new a line over all models says what a run takes and what a dispatch.
 
 use crate::error::BenchError;
-use autobatch::runtime_wgpu::{Bound, Executor, Options, Terms};
+use autobatch::runtime_wgpu::{Bound, Executor, Options};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
@@ -40,8 +40,7 @@ const SMALL: [(&str, usize); 7] =
 /// If there is no such device or no such model, or it does not execute.
 pub fn report(device: &str, size: Option<usize>, names: &[String]) -> Result<String, BenchError> {
     let selector = device.parse().map_err(|error| BenchError::Gpu(format!("{error}")))?;
-    let terms = Terms::from_env().map_err(gpu)?;
-    let options = Options { selector, terms, ..Options::default() };
+    let options = Options { selector, ..Options::default() };
     let mut executor = Executor::new(options.clone()).map_err(gpu)?;
     let facts = executor.gpu().map(|gpu| gpu.facts().clone());
     let software = facts.as_ref().is_some_and(|facts| facts.kind == "software");

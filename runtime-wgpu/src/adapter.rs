@@ -78,9 +78,6 @@ pub struct AdapterFacts {
     pub bindings: u32,
     /// Threads of a subgroup, at least and at most; nothing where they cannot read from one another.
     pub subgroups: Option<(u32, u32)>,
-    /// Rows and columns of the squares of halves that it multiplies at once and adds to floats, 8 or 16, if it does.
-    /// [`Terms`](crate::Terms) makes use of it.
-    pub matrix_units: Option<u32>,
 }
 
 /// The adapters of this machine, best first by [`Selector::Best`]'s rule within the system's order.
@@ -131,25 +128,7 @@ pub(crate) fn facts(number: usize, adapter: &wgpu::Adapter) -> AdapterFacts {
         subgroups: features
             .contains(wgpu::Features::SUBGROUP)
             .then_some((info.subgroup_min_size, info.subgroup_max_size)),
-        matrix_units: features.contains(MATRIX).then(|| squares(adapter)).flatten(),
     }
-}
-
-/// What modules of matrix units ask for.
-pub(crate) const MATRIX: wgpu::Features = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX
-    .union(wgpu::Features::SHADER_F16)
-    .union(wgpu::Features::SUBGROUP);
-
-/// The largest squares of halves that an adapter adds to floats.
-fn squares(adapter: &wgpu::Adapter) -> Option<u32> {
-    use wgpu::CooperativeScalarType::{F16, F32};
-    let kinds = adapter.cooperative_matrix_properties();
-    let adds = |size: &u32| {
-        let square =
-            |kind: &wgpu::CooperativeMatrixProperties| [kind.m_size, kind.n_size, kind.k_size] == [*size; 3];
-        kinds.iter().any(|kind| square(kind) && (kind.ab_type, kind.cr_type) == (F16, F32))
-    };
-    [16, 8].into_iter().find(adds)
 }
 
 pub(crate) fn choose(adapters: &[wgpu::Adapter], selector: &Selector) -> Result<usize, GpuError> {

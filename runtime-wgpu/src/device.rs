@@ -1,10 +1,9 @@
 //! An open device: what it can hold, and what it said.
 
-use crate::adapter::{AdapterFacts, MATRIX, choose, enough, facts, list};
+use crate::adapter::{AdapterFacts, choose, enough, facts, list};
 use crate::compile::Rounds;
 use crate::error::GpuError;
-use crate::module::Squares;
-use crate::options::{Options, Terms};
+use crate::options::Options;
 use autobatch_shaders::{Joins, Numbers};
 use pollster::block_on;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,14 +14,6 @@ pub(crate) const NUMBERS: u32 = 12;
 
 /// Rounds of loops that Mesa's software drivers take; other software adapters may take more, but none says.
 const SOFTWARE_ROUNDS: u64 = 65_535;
-
-/// What asks wgpu for a feature that it calls experimental: it wants to be told that one knows of possible faults.
-fn experimental() -> wgpu::ExperimentalFeatures {
-    // SAFETY: the feature is asked for only where a user wants halves. The modules that use it read and write
-    // within the buffers whose sizes the compilation of the plan counts (`compile::matrix`), from subgroups as a
-    // whole, and exchange nothing among threads.
-    unsafe { wgpu::ExperimentalFeatures::enabled() }
-}
 
 /// What a device said outside of a call: that it is lost, or an error nobody waited for.
 #[derive(Debug, Default)]
@@ -53,18 +44,12 @@ impl Gpu {
         let (adapter, facts) = (&adapters[number], facts(number, &adapters[number]));
         let limits = adapter.limits();
         enough(&facts, &limits)?;
-        let mut features =
-            wgpu::Features::PIPELINE_CACHE | wgpu::Features::SUBGROUP | wgpu::Features::IMMEDIATES;
-        let mut experimental_features = wgpu::ExperimentalFeatures::disabled();
-        if options.terms != Terms::Whole && facts.matrix_units.is_some() {
-            features |= MATRIX;
-            experimental_features = experimental();
-        }
+        let features = wgpu::Features::PIPELINE_CACHE | wgpu::Features::SUBGROUP | wgpu::Features::IMMEDIATES;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("autobatch"),
             required_features: adapter.features() & features,
             required_limits: limits.clone(),
-            experimental_features,
+            experimental_features: wgpu::ExperimentalFeatures::disabled(),
             memory_hints: wgpu::MemoryHints::Performance,
             trace: wgpu::Trace::Off,
         };
@@ -108,13 +93,6 @@ impl Gpu {
         let has = self.device.features().contains(wgpu::Features::IMMEDIATES)
             && self.limits.max_immediate_size >= NUMBERS;
         if self.options.immediates && has { Numbers::Immediate } else { Numbers::Uniform }
-    }
-
-    /// What products are made of, if they are made on matrix units.
-    #[must_use]
-    pub fn matrix(&self) -> Option<Squares> {
-        let size = self.facts.matrix_units.filter(|_| self.options.terms != Terms::Whole)?;
-        Some(Squares { size, pairs: self.options.terms == Terms::Pairs })
     }
 
     /// Bytes of one binding: a power of two, so that a shift finds the binding of a word.

@@ -85,11 +85,6 @@ pub enum GpuError {
     NoUpdate,
     /// Gradients are kept and the next plan makes those of other parameters.
     OtherGradients,
-    /// A word names no kind of terms.
-    Terms {
-        /// The word.
-        found: String,
-    },
     /// What is given does not fit the plan.
     Bound(BindError),
 }
@@ -168,10 +163,6 @@ impl fmt::Display for GpuError {
             ),
             Self::OtherGradients => f.write_str(
                 "gradients are kept, but this plan makes those of other parameters; ask every plan for the same ones",
-            ),
-            Self::Terms { found } => write!(
-                f,
-                "{found:?} says nothing of how products are made; write whole, pairs or halves, also as AUTOBATCH_TERMS"
             ),
             Self::Bound(error) => error.fmt(f),
         }

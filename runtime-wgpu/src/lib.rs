@@ -20,10 +20,6 @@
 //! compilation. wgpu validates every module with naga before a driver sees it, and its bounds checks stay
 //! on: no plan, stored or hostile, reads outside of its buffers.
 //!
-//! **Matrix units.** Where a user allows fewer digits ([`Terms`]) and the adapter has units that multiply squares of
-//! halves, products of plans that are not for training are made there, where that takes no more dispatches than a step
-//! has stages and one.
-//!
 //! **Bits.** A result is a function of its own lane: the number and order of rows decide which thread
 //! computes it and nothing else, and all product kernels are one chain in ascending `k`. So on one device
 //! the bits of a row do not depend on its batch. Between devices, and against the CPU, they differ where
@@ -46,5 +42,5 @@ pub use counters::{Counters, UpdateCounters};
 pub use device::Gpu;
 pub use error::GpuError;
 pub use executor::{Executor, Next, StoresMut, Times, Trained};
-pub use options::{Arithmetic, Budget, Kept, Options, Terms};
+pub use options::{Arithmetic, Budget, Kept, Options};
 pub use self_test::{SelfTest, self_test};

@@ -1,17 +1,15 @@
 //! Modules: what a dispatch runs, by its content, and the text of each.
 
 mod gradients;
-mod matrix;
 mod products;
 
 pub use gradients::Patch;
-pub use matrix::{Blocks, PADDED, Squares, Sums};
 pub use products::{BLOCK_HEAD, MOST_GROUPS, PART, Products, Reach, Tile};
 
 use autobatch_shaders::{
     ATTEND, ATTEND_GRAD, COLLECT, COLSUM, DROPOUT, FORK_NOISE, LOOKUP, Library, MAP, MATMUL, MOVE, ONE_HOT,
-    PICK, PROD_FEW, PROD_FOUR, PROD_MATRIX, PROD_SUMS, PROD_TILE, ROW, SEG_FOLD, SEG_FOLD_GRAD, TERMS, TGRAD,
-    TOP_K, TOUCH, Template, WEIGHT_TERMS, WEIGHTED_SUM, WEIGHTED_SUM_GRAD, WGRAD, WGRAD_TILE,
+    PICK, PROD_FEW, PROD_FOUR, PROD_TILE, ROW, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, TOUCH, Template,
+    WEIGHTED_SUM, WEIGHTED_SUM_GRAD, WGRAD, WGRAD_TILE,
 };
 use std::fmt::Write as _;
 
@@ -29,10 +27,6 @@ pub enum Program {
     Row(&'static str),
     /// Products, with the generated tail that takes their sums.
     Products(Products),
-    /// Products on matrix units.
-    Matrix(Blocks),
-    /// What takes the sums of products on matrix units.
-    Sums(Sums),
     /// The gradient of a weight.
     Wgrad(Patch),
 }
@@ -48,8 +42,6 @@ impl Program {
             Self::Products(Products { tile: Tile::Few, .. }) => PROD_FEW,
             Self::Products(Products { tile: Tile::Four, .. }) => PROD_FOUR,
             Self::Products(_) => PROD_TILE,
-            Self::Matrix(_) => PROD_MATRIX,
-            Self::Sums(_) => PROD_SUMS,
             Self::Wgrad(Patch::Element) => WGRAD,
             Self::Wgrad(_) => WGRAD_TILE,
         }
@@ -58,10 +50,8 @@ impl Program {
     /// Letters of what was generated for it.
     pub(crate) const fn letters(&self) -> usize {
         match self {
-            Self::Map(text)
-            | Self::Products(Products { tail: text, .. })
-            | Self::Sums(Sums { tail: text, .. }) => text.len(),
-            Self::Fixed(_) | Self::Row(_) | Self::Matrix(_) | Self::Wgrad(_) => 0,
+            Self::Map(text) | Self::Products(Products { tail: text, .. }) => text.len(),
+            Self::Fixed(_) | Self::Row(_) | Self::Wgrad(_) => 0,
         }
     }
 
@@ -70,18 +60,17 @@ impl Program {
     pub fn groups(&self, threads: u64, columns: u64) -> u64 {
         match self {
             Self::Products(products) => products.workgroups(threads, columns),
-            Self::Matrix(blocks) => blocks.workgroups(threads, columns),
             Self::Fixed(ATTEND | ATTEND_GRAD | WEIGHTED_SUM_GRAD) => threads,
             Self::Row(_) => threads.div_ceil(GROUP / 16),
             Self::Wgrad(patch) if *patch != Patch::Element => patch.tiles(threads, columns),
-            Self::Fixed(_) | Self::Map(_) | Self::Sums(_) | Self::Wgrad(_) => threads.div_ceil(GROUP),
+            Self::Fixed(_) | Self::Map(_) | Self::Wgrad(_) => threads.div_ceil(GROUP),
         }
     }
 
     /// The text of the module.
     #[must_use]
     pub fn text(&self, library: &Library, cuts: Cuts) -> String {
-        let memory = cuts.memory(if matches!(self, Self::Matrix(_)) { "f16" } else { "u32" });
+        let memory = cuts.memory();
         let module = |holes: &[(&str, &str)]| library.module(self.template(), &memory, holes);
         match self {
             Self::Fixed(_) | Self::Wgrad(Patch::Element) => module(&[]),
@@ -93,22 +82,10 @@ impl Program {
                 ("tail", &products.tail_text()),
                 ("body", &products.body()),
             ]),
-            Self::Matrix(blocks) => {
-                let text = module(&[("shape", &blocks.shape()), ("body", &blocks.body())]);
-                format!("{}{text}", matrix::ENABLED)
-            }
-            Self::Sums(sums) => module(&[("tail", &sums.tail_text()), ("body", &sums.body())]),
         }
     }
 
-    /// Every program without a generated body that reads or writes what products on matrix units do.
-    #[must_use]
-    pub fn of_matrix_units() -> Vec<Self> {
-        let blocks = [8, 16].into_iter().flat_map(|size| [Blocks::of(size, 1), Blocks::largest(size)]);
-        [TERMS, WEIGHT_TERMS].map(Self::Fixed).into_iter().chain(blocks.map(Self::Matrix)).collect()
-    }
-
-    /// Every other program without a generated body.
+    /// Every program without a generated body.
     #[must_use]
     pub fn fixed() -> Vec<Self> {
         let templates = [
@@ -166,25 +143,22 @@ pub struct Cuts {
     pub params: u32,
     /// Words of one binding, as a power of two.
     pub shift: u32,
-    /// Whether there are two more, for the terms and the sums of products on matrix units.
-    pub matrix: bool,
 }
 
 impl Cuts {
     /// One binding each, as most plans need.
-    pub const ONE: Self = Self { arena: 1, params: 1, shift: 25, matrix: false };
+    pub const ONE: Self = Self { arena: 1, params: 1, shift: 25 };
 
-    /// The storage bindings of a module: the tables, the arena's, the parameters', those of matrix units.
+    /// The storage bindings of a module: the tables, the arena's and the parameters'.
     #[must_use]
     pub const fn bindings(self) -> u32 {
-        1 + self.arena + self.params + if self.matrix { 2 } else { 0 }
+        1 + self.arena + self.params
     }
 
     /// The hole `memory`: the bindings, and the functions that reach them. Groups read a word of one
     /// binding without a look at its number; of several, by its upper bits. Parameters are vectors, because
-    /// stages only read them; threads write single words of the arena, so it has no vectors. Terms are halves to
-    /// matrix units, and words to who brings them there.
-    fn memory(self, terms: &str) -> String {
+    /// stages only read them; threads write single words of the arena, so it has no vectors.
+    fn memory(self) -> String {
         let mut text = String::new();
         let arrays =
             [("arena", self.arena, "read_write", "u32"), ("params", self.params, "read", "vec4<u32>")];
@@ -197,11 +171,6 @@ impl Cuts {
                 );
                 binding += 1;
             }
-        }
-        for (name, of) in [("terms", terms), ("sums", "f32")].into_iter().filter(|_| self.matrix) {
-            let _ =
-                writeln!(text, "@group(0) @binding({binding}) var<storage, read_write> {name}: array<{of}>;");
-            binding += 1;
         }
         self.function(&mut text, "fn ld(at: u32) -> u32", ("arena", self.arena), "return {}[@];");
         self.function(&mut text, "fn st(at: u32, x: u32)", ("arena", self.arena), "{}[@] = x;");

@@ -3,7 +3,7 @@
 use crate::adapter::AdapterFacts;
 use crate::error::GpuError;
 use crate::executor::Executor;
-use crate::options::{Options, Terms};
+use crate::options::Options;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Bound, Plan, StoreId, Stores, Verified};
 use autobatch_oracle::naive;
@@ -35,13 +35,7 @@ certificate batches 1 bound 1 | rows copied 0 gathered 0 direct 0 | slabs 2000 b
 "#;
 
 /// The largest share of a row's largest element that a healthy device is off by.
-const fn healthy(terms: Terms) -> f32 {
-    match terms {
-        Terms::Whole => 1e-5,
-        Terms::Pairs => 2e-5,
-        Terms::Halves => 1e-2,
-    }
-}
+const HEALTHY: f32 = 1e-5;
 
 /// What a look at an adapter found.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,8 +46,6 @@ pub struct SelfTest {
     pub same_bits: bool,
     /// The largest difference, as a share of the largest element of its row.
     pub off: f32,
-    /// How products were made, if the adapter has matrix units.
-    pub terms: Terms,
     /// How long opening, compiling and the first run took.
     pub first: Duration,
     /// How long the second run took.
@@ -64,7 +56,7 @@ impl SelfTest {
     /// Whether the device computes what it should.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
-        self.off <= healthy(self.terms)
+        self.off <= HEALTHY
     }
 }
 
@@ -99,7 +91,6 @@ pub fn self_test(options: Options) -> Result<SelfTest, GpuError> {
     let bound = Bound { words: &[], floats: &floats, noise: Noise::Off };
     let naive = naive::execute(&plan, &stores.0, bound.words, bound.floats, bound.noise)
         .expect("the self-test binds what its plan reads");
-    let terms = options.terms;
     let start = Instant::now();
     let mut executor = Executor::new(options)?;
     executor.execute(&plan, &stores, bound)?;
@@ -120,7 +111,7 @@ pub fn self_test(options: Options) -> Result<SelfTest, GpuError> {
     }
     let adapter = executor.gpu().map(|gpu| gpu.facts().clone());
     let adapter = adapter.ok_or_else(|| GpuError::Lost { reason: "during the self-test".to_owned() })?;
-    Ok(SelfTest { adapter, same_bits, off, terms, first, again })
+    Ok(SelfTest { adapter, same_bits, off, first, again })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! and only then: what a driver compiles is what a dispatch needs.
 //!
 //! The text is plain WGSL without extensions, but for subgroups where [`Joins`] and immediates where [`Numbers`]
-//! asks for them, and cooperative matrices in [`PROD_MATRIX`]. Every template keeps to 8 storage buffers, 256 threads a
+//! asks for them. Every template keeps to 8 storage buffers, 256 threads a
 //! group and 16 KiB of group memory, which all devices have.
 
 mod library;
@@ -81,14 +81,6 @@ templates! {
     PROD_FOUR = "prod_four" on Plan;
     /// Products of many rows, tile by tile.
     PROD_TILE = "prod_tile" on Plan;
-    /// Terms of products for matrix units.
-    TERMS = "terms" on Plan;
-    /// Weights of products for matrix units.
-    WEIGHT_TERMS = "weight_terms" on Plan;
-    /// Products on matrix units.
-    PROD_MATRIX = "prod_matrix" on Plan;
-    /// What takes the sums of products on matrix units.
-    PROD_SUMS = "prod_sums" on Plan;
     /// Rows of tables.
     LOOKUP = "lookup" on Plan;
     /// Products of two values.

@@ -63,22 +63,3 @@ fn sum_start(block: u32, lane: u32, row: u32, column: u32) -> f32 {
     }
     return 0.0;
 }
-
-// What a half can hold of a number: one beyond the largest half counts as that. What is not finite stays so; of it
-// minimum and maximum would make any number.
-fn within_half(x: f32) -> f32 {
-    if (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u {
-        return x;
-    }
-    return clamp(x, -65504.0, 65504.0);
-}
-
-// Two numbers as halves of a word, or what these leave of them.
-fn two_halves(x: vec2<f32>, lower: bool) -> u32 {
-    let upper = pack2x16float(vec2<f32>(within_half(x.x), within_half(x.y)));
-    if lower {
-        let rest = x - unpack2x16float(upper);
-        return pack2x16float(vec2<f32>(within_half(rest.x), within_half(rest.y)));
-    }
-    return upper;
-}

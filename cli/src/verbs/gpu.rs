@@ -6,7 +6,7 @@ use crate::failure::{Answer, Failure};
 use crate::files::bytes_in_words;
 use autobatch::Device;
 #[cfg(feature = "gpu")]
-use autobatch::runtime_wgpu::{Options, Selector, SelfTest, Terms, adapters, self_test};
+use autobatch::runtime_wgpu::{Options, Selector, SelfTest, adapters, self_test};
 use std::io::Write;
 
 /// Lists the adapters, and says which device is the best and by what rule.
@@ -17,7 +17,7 @@ pub(super) fn list(console: &mut Console<'_>) -> Result<(), Failure> {
         let (buffer, binding) = (bytes_in_words(adapter.buffer), bytes_in_words(adapter.binding));
         writeln!(
             console,
-            "gpu:{number}  {}, {kind}, {backend}, {} bindings of {binding}, buffers of {buffer}, {}{}",
+            "gpu:{number}  {}, {kind}, {backend}, {} bindings of {binding}, buffers of {buffer}, {}",
             adapter.name,
             adapter.bindings,
             match adapter.subgroups {
@@ -25,11 +25,6 @@ pub(super) fn list(console: &mut Console<'_>) -> Result<(), Failure> {
                 Some((size, _)) => format!("subgroups of {size}"),
                 None => "no subgroups".to_owned(),
             },
-            match adapter.matrix_units {
-                Some(size) =>
-                    format!(", matrix units of {size} by {size} (with AUTOBATCH_TERMS=pairs or halves)"),
-                None => String::new(),
-            }
         )?;
     }
     let (best, why) = Device::best_and_why();
@@ -46,35 +41,17 @@ pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure
     console.work_on();
     let selector: Selector = device.parse().map_err(|error| Failure::usage(format!("{error}")))?;
     super::devices(console)?;
-    let mut is_healthy = true;
-    for terms in [Terms::Whole, Terms::Pairs, Terms::Halves] {
-        let found = match self_test(Options { selector: selector.clone(), terms, ..Options::default() }) {
-            Ok(found) => found,
-            Err(error) => {
-                writeln!(console, "self-test: not executed; {error}")?;
-                return Ok(Answer::No);
-            }
-        };
-        is_healthy &= found.is_healthy();
-        if terms == Terms::Whole {
-            for line in findings(&found) {
-                writeln!(console, "{line}")?;
-            }
-        } else {
-            let right = if found.is_healthy() { "right" } else { "WRONG" };
-            let again = found.again.as_micros();
-            writeln!(
-                console,
-                "matrix units, {terms}: {right}, off by {:.1e} of the largest element, second run {again} µs",
-                found.off
-            )?;
+    let found = match self_test(Options { selector, ..Options::default() }) {
+        Ok(found) => found,
+        Err(error) => {
+            writeln!(console, "self-test: not executed; {error}")?;
+            return Ok(Answer::No);
         }
-        if found.adapter.matrix_units.is_none() {
-            // Others would be the same run.
-            break;
-        }
+    };
+    for line in findings(&found) {
+        writeln!(console, "{line}")?;
     }
-    Ok(if is_healthy { Answer::Yes } else { Answer::No })
+    Ok(if found.is_healthy() { Answer::Yes } else { Answer::No })
 }
 
 /// Says that there is nothing to look at, of a word that names a GPU.

@@ -4,7 +4,6 @@
 use super::map::{Cut, Recipe};
 use super::product::recipe;
 use super::units::{Fused, Unit, reads, units, writes};
-use super::worth::chosen;
 use crate::module::Program;
 use autobatch_ir::plan::{Kernel, Reg, RegKind, Stage, View};
 use std::collections::{HashMap, HashSet};
@@ -73,8 +72,8 @@ pub(super) struct Lowered {
 /// What is kept from plan to plan.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    /// By the address of a kernel that `kernels` keeps alive, and whether matrix units multiply.
-    numbers: HashMap<(usize, bool), u32>,
+    /// By the address of a kernel that `kernels` keeps alive.
+    numbers: HashMap<usize, u32>,
     kernels: Vec<(Arc<Kernel>, Arc<Lowered>)>,
     /// Equal programs are one, so that their addresses name them.
     programs: HashSet<Arc<Program>>,
@@ -93,12 +92,12 @@ impl Known {
     }
 
     /// What steps of a kernel have in common.
-    pub(super) fn kernel(&mut self, kernel: &Arc<Kernel>, on_matrix: bool) -> Arc<Lowered> {
-        let key = (Arc::as_ptr(kernel) as usize, on_matrix);
+    pub(super) fn kernel(&mut self, kernel: &Arc<Kernel>) -> Arc<Lowered> {
+        let key = Arc::as_ptr(kernel) as usize;
         let next = self.kernels.len() as u32;
         let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
-            let lowered = Arc::new(Lowered::new(kernel, next, on_matrix));
+            let lowered = Arc::new(Lowered::new(kernel, next));
             self.kernels.push((Arc::clone(kernel), lowered));
             self.kept += KERNEL + STAGE * size(kernel);
         }
@@ -129,9 +128,8 @@ impl Known {
 }
 
 impl Lowered {
-    fn new(kernel: &Kernel, number: u32, on_matrix: bool) -> Self {
+    fn new(kernel: &Kernel, number: u32) -> Self {
         let units = units(kernel);
-        let units = if on_matrix { chosen(kernel, units) } else { units };
         let (homes, scratch) = homes(kernel, &units);
         let widest = kernel.regs.iter().map(|reg| reg.ty.shape.elements() as u64).max().unwrap_or(1).max(1);
         let results = results(kernel);
@@ -143,7 +141,7 @@ impl Lowered {
             let level = read.map(|view| ready[view.reg as usize]).max().unwrap_or(0);
             for view in stages.iter().flat_map(|stage| writes(stage)) {
                 let ready = &mut ready[view.reg as usize];
-                *ready = (*ready).max(level + unit.depth());
+                *ready = (*ready).max(level + 1);
             }
             let recipe = recipe(kernel, &unit, &homes);
             let products = unit.products(kernel);
@@ -233,11 +231,6 @@ fn moved(kernel: &Kernel, homes: &[Home]) -> Vec<u32> {
     (0..).zip(&kernel.results).filter(|&result| is_moved(result)).map(|(number, _)| number).collect()
 }
 
-/// Whether a result has to be moved to where it is wanted.
-pub(super) fn has_moves(kernel: &Kernel) -> bool {
-    !moved(kernel, &homes(kernel, &[]).0).is_empty()
-}
-
 /// Per register whether a unit writes any of it to memory.
 fn in_memory(kernel: &Kernel, units: &[Unit]) -> Vec<bool> {
     let mut written = vec![false; kernel.regs.len()];
@@ -249,8 +242,8 @@ fn in_memory(kernel: &Kernel, units: &[Unit]) -> Vec<bool> {
     for unit in units {
         match unit {
             Unit::Stage(stage) => note(*stage),
-            Unit::Fused { products, .. } | Unit::OnMatrix { products, .. } => {
-                unit.tail().into_iter().for_each(&mut note);
+            Unit::Fused { products, tail } => {
+                note(*tail);
                 products.iter().filter(|product| product.kept).for_each(|product| note(product.stage));
             }
         }

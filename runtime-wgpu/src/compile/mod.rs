@@ -9,7 +9,6 @@ mod fold;
 mod kernels;
 mod layout;
 mod map;
-mod matrix;
 mod product;
 mod record;
 mod reductions;
@@ -20,25 +19,22 @@ mod step;
 mod units;
 mod update;
 mod wave;
-mod worth;
 
 pub(crate) use kernels::Known;
 pub(crate) use layout::Space;
 pub(crate) use layout::VECTOR;
 pub use layout::{Layout, Packing, Stored, Want};
-pub use matrix::Room;
 pub use record::Record;
 pub use rounds::Rounds;
 pub use sparse_rows::{Touches, touches};
 pub use update::{Deed, SUM_OF_SQUARES, TILE_ELEMENTS, UpdateProgram, Updates, compile_update};
 
 use crate::error::GpuError;
-use crate::module::{Cuts, Program, Squares};
+use crate::module::{Cuts, Program};
 use autobatch_ir::plan::{FieldId, KernelId, Plan, PlanOutput, Step, Verified};
 use autobatch_shaders::{COLLECT, LOOKUP};
 use kernels::Lowered;
 use map::Cut;
-use matrix::Matrix;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -93,7 +89,7 @@ pub struct Compiled {
     pub programs: Vec<Arc<Program>>,
     /// The dispatches, in order.
     pub dispatches: Vec<Dispatch>,
-    /// How many of the first dispatches bring parameters to where kernels take them whole, or matrix units in pieces.
+    /// How many of the first dispatches bring parameters to where kernels take them whole.
     pub prologue: u32,
     /// What these and the constants leave behind, and where: it stays for all plans that say the same while no parameter
     /// changes.
@@ -106,8 +102,6 @@ pub struct Compiled {
     pub back: Vec<Stretch>,
     /// Per output where its words begin among those that come back.
     pub outputs: Vec<u32>,
-    /// Words of terms and of sums of products on matrix units.
-    pub matrix: Room,
 }
 
 /// What compiling needs to know of a device.
@@ -126,8 +120,6 @@ pub struct Target {
     pub packing: Packing,
     /// Rounds of loops that a thread may take; nothing where it may take any.
     pub rounds: Option<Rounds>,
-    /// What products are made of on its matrix units, if they are made there.
-    pub matrix: Option<Squares>,
 }
 
 impl Compiled {
@@ -147,7 +139,6 @@ impl Target {
         strict: false,
         packing: Packing::Halves,
         rounds: None,
-        matrix: None,
     };
 
     /// Into how many bindings so many words are cut.
@@ -157,7 +148,7 @@ impl Target {
     pub fn cuts(&self, arena: u64, params: u64) -> Result<Cuts, GpuError> {
         let bindings = |words: u64| (words * 4).div_ceil(self.binding).max(1);
         let (of_arena, of_params) = (bindings(arena), bindings(params));
-        let free = u64::from(self.bindings.saturating_sub(if self.matrix.is_some() { 3 } else { 1 }));
+        let free = u64::from(self.bindings.saturating_sub(1));
         if of_arena + of_params > free {
             return Err(GpuError::TooLarge {
                 what: "the rows and parameters of the plan",
@@ -166,8 +157,7 @@ impl Target {
             });
         }
         let shift = self.binding.ilog2() - 2;
-        let matrix = self.matrix.is_some();
-        Ok(Cuts { arena: of_arena as u32, params: of_params as u32, shift, matrix })
+        Ok(Cuts { arena: of_arena as u32, params: of_params as u32, shift })
     }
 }
 
@@ -198,8 +188,6 @@ pub(crate) fn compile_from(
     known.make_room();
     let mut build = Build::new(plan, target, layout, known);
     build.parameters()?;
-    let before = first.checked_sub(1).and_then(|last| plan.waves.get(last)).copied();
-    matrix::weights(&mut build, before.unwrap_or(0) as usize)?;
     let prologue = build.dispatches.len() as u32;
     for wave in plan.waves_from(first) {
         for number in wave {
@@ -223,8 +211,6 @@ struct Build<'a> {
     strict: bool,
     /// See [`Target::rounds`].
     rounds: Option<Rounds>,
-    /// What products on matrix units take.
-    matrix: Matrix,
     /// Words of scratch that the greediest wave takes.
     scratch: u64,
     /// Records and segments, and where the first is.
@@ -267,7 +253,6 @@ impl<'a> Build<'a> {
             scratch_budget: target.scratch.max(1),
             strict: target.strict,
             rounds: target.rounds,
-            matrix: Matrix::new(plan, target),
             scratch: 0,
             records: (Vec::new(), records_at),
             known,
@@ -293,7 +278,7 @@ impl<'a> Build<'a> {
     fn lowered(&mut self, kernel: KernelId) -> Arc<Lowered> {
         let met = &mut self.met[kernel.index()];
         let lowered = met.lowered.get_or_insert_with(|| {
-            let lowered = self.known.kernel(&self.plan.kernels[kernel.index()], self.matrix.multiplies());
+            let lowered = self.known.kernel(&self.plan.kernels[kernel.index()]);
             met.last.resize(lowered.pieces.len(), None);
             lowered
         });
@@ -399,7 +384,6 @@ impl<'a> Build<'a> {
             of_steps: self.of_steps.into_iter().map(|(count, _)| count).collect(),
             back: self.back,
             outputs: self.outputs,
-            matrix: self.matrix.room(),
         })
     }
 }

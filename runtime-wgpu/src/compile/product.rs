@@ -112,7 +112,7 @@ pub(super) fn recipe(kernel: &Kernel, unit: &Unit, homes: &[Home]) -> Recipe {
             Stage::Prod { .. } => tail(kernel, unit, homes).into_recipe(),
             _ => Recipe::default(),
         },
-        Unit::Fused { .. } | Unit::OnMatrix { .. } => tail(kernel, unit, homes).into_recipe(),
+        Unit::Fused { .. } => tail(kernel, unit, homes).into_recipe(),
     }
 }
 

@@ -9,8 +9,8 @@
 use super::record::TABLED;
 use crate::module::{Patch, Program};
 use autobatch_shaders::{
-    ATTEND, ATTEND_GRAD, COLSUM, MATMUL, MOVE, SEG_FOLD, SEG_FOLD_GRAD, TERMS, TGRAD, TOP_K, Template,
-    WEIGHT_TERMS, WEIGHTED_SUM, WEIGHTED_SUM_GRAD, WGRAD,
+    ATTEND, ATTEND_GRAD, COLSUM, MATMUL, MOVE, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, Template, WEIGHTED_SUM,
+    WEIGHTED_SUM_GRAD, WGRAD,
 };
 
 /// What the search for the segment, joins of lanes and other loops of a few rounds take at most.
@@ -52,10 +52,9 @@ impl Loops<'_> {
     pub(super) fn of(&self, program: &Program) -> u64 {
         let rounds = match program {
             Program::Fixed(template) => self.of_fixed(*template),
-            Program::Map(_) | Program::Sums(_) => 0,
+            Program::Map(_) => 0,
             Program::Row(function) => passes(function) * (self.lanes_of(1) + 1 + JOIN),
             Program::Products(products) => products.rounds(self.record),
-            Program::Matrix(blocks) => blocks.rounds(self.record),
             Program::Wgrad(Patch::Element) => self.of_fixed(WGRAD),
             Program::Wgrad(_) => self.parts(5, 10, |lanes, each| (lanes * each).div_ceil(16) * 18 + 2),
         };
@@ -78,8 +77,6 @@ impl Loops<'_> {
             MATMUL => self.word(2) + 1,
             TOP_K => self.word(2) * (self.word(1) + 2) + 1,
             MOVE => self.word(1) + 6,
-            TERMS => 2 * (self.word(3) + 1),
-            WEIGHT_TERMS => 2 * (self.word(7) + 1),
             SEG_FOLD => self.longest(2) + 1,
             SEG_FOLD_GRAD => 2 * (self.longest(2) + 1),
             WEIGHTED_SUM => 3 * (self.longest(3) + 1),

@@ -11,7 +11,7 @@ use super::layout::Want;
 use super::map::Cut;
 use super::record::{Record, Spot, TABLED};
 use super::units::Unit;
-use super::{Build, MOST_THREADS, fold, map, matrix, product, row};
+use super::{Build, MOST_THREADS, fold, map, product, row};
 use crate::error::GpuError;
 use crate::module::Program;
 use autobatch_ir::plan::{Kernel, Operand, Place, Stage, Step, View};
@@ -38,18 +38,13 @@ pub(super) fn lower<'a>(build: &mut Build<'a>, step: &'a Step) -> Result<(), Gpu
     let lowered = build.lowered(step.kernel);
     // Whole steps, unless the scratch rows or the threads of a dispatch would be too many.
     let by_scratch = build.scratch_budget.checked_div(lowered.scratch).unwrap_or(u64::MAX);
-    let room = matrix::room(build, kernel, &lowered);
-    let room_budget = build.matrix.budget(build.scratch_budget);
-    let by_room = room.lanes(room_budget);
-    let most =
-        by_scratch.min(by_room).min(MOST_THREADS / lowered.widest).clamp(1, u64::from(u32::MAX)) as u32;
+    let most = by_scratch.min(MOST_THREADS / lowered.widest).clamp(1, u64::from(u32::MAX)) as u32;
     let mut first = 0;
     while first < step.rows {
         let count = most.min(step.rows - first);
         let words = lowered.scratch * u64::from(count);
         // Lanes wait for nothing of the wave, so it may be executed in pieces.
-        let full = build.wave.scratch + words > build.scratch_budget
-            || room.of(count).with(build.wave.matrix).is_more_than(room_budget);
+        let full = build.wave.scratch + words > build.scratch_budget;
         if !build.wave.is_empty() && full {
             build.end_wave()?;
         }
@@ -157,7 +152,6 @@ impl Lanes<'_, '_> {
         match &piece.unit {
             Unit::Stage(number) => self.stage(piece, &self.kernel.stages[*number]),
             Unit::Fused { .. } => product::lower(self, piece),
-            Unit::OnMatrix { .. } => matrix::lower(self, piece),
         }
     }
 

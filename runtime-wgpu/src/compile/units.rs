@@ -1,4 +1,4 @@
-//! Units: what of a kernel is one dispatch, or three of them on matrix units.
+//! Units: what of a kernel is one dispatch.
 //!
 //! A unit is a stage, or a line of elementwise instructions together with the products before it whose
 //! results it takes column by column: those are computed where the line reads them, in the registers of one
@@ -10,7 +10,7 @@ use autobatch_ir::plan::{Kernel, ListSource, ProdInit, Source, Stage, View};
 /// Readers of a register up to which its products are looked at.
 const MOST_READERS: usize = 256;
 
-/// What is one dispatch, unless matrix units multiply.
+/// What is one dispatch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     /// A stage of its own.
@@ -22,20 +22,13 @@ pub(super) enum Unit {
         /// The line.
         tail: usize,
     },
-    /// Products on matrix units, which are three dispatches.
-    OnMatrix {
-        /// The products, in order.
-        products: Vec<Fused>,
-        /// The line that takes their sums, if one does.
-        tail: Option<usize>,
-    },
 }
 
 impl Unit {
     /// Its products; one that no line takes is its own tail.
     pub(super) fn products(&self, kernel: &Kernel) -> Vec<Fused> {
         match self {
-            Self::Fused { products, .. } | Self::OnMatrix { products, .. } => products.clone(),
+            Self::Fused { products, .. } => products.clone(),
             Self::Stage(stage) => Fused::alone(kernel, *stage).into_iter().collect(),
         }
     }
@@ -45,15 +38,6 @@ impl Unit {
         match self {
             Self::Stage(_) => None,
             Self::Fused { tail, .. } => Some(*tail),
-            Self::OnMatrix { tail, .. } => *tail,
-        }
-    }
-
-    /// How many dispatches it is, one after another.
-    pub(super) const fn depth(&self) -> u32 {
-        match self {
-            Self::Stage(_) | Self::Fused { .. } => 1,
-            Self::OnMatrix { .. } => 3,
         }
     }
 
@@ -61,8 +45,8 @@ impl Unit {
     pub(super) fn stages<'k>(&self, kernel: &'k Kernel) -> Vec<&'k Stage> {
         let numbers: Vec<usize> = match self {
             Self::Stage(stage) => vec![*stage],
-            Self::Fused { products, .. } | Self::OnMatrix { products, .. } => {
-                products.iter().map(|product| product.stage).chain(self.tail()).collect()
+            Self::Fused { products, tail } => {
+                products.iter().map(|product| product.stage).chain([*tail]).collect()
             }
         };
         numbers.into_iter().map(|number| &kernel.stages[number]).collect()

@@ -6,7 +6,6 @@
 //! that run one program are the segments of one dispatch. A wave is then as many dispatches as its deepest
 //! step has units, unless its steps run different programs.
 
-use super::matrix::Room;
 use super::record::Record;
 use super::rounds::Loops;
 use super::{Build, Dispatch, MOST_THREADS};
@@ -38,8 +37,6 @@ pub(super) struct Wave {
     entries: Vec<Entry>,
     /// Scratch words that the wave has taken so far.
     pub(super) scratch: u64,
-    /// Words of terms and of sums of products on matrix units that the wave has taken so far.
-    pub(super) matrix: Room,
 }
 
 impl Wave {
@@ -141,7 +138,6 @@ impl Build<'_> {
     pub(super) fn end_wave(&mut self) -> Result<(), GpuError> {
         self.scratch = self.scratch.max(self.wave.scratch);
         self.wave.scratch = 0;
-        self.matrix.end_wave(std::mem::take(&mut self.wave.matrix));
         let mut entries = std::mem::take(&mut self.wave.entries);
         // Sorting is stable: segments stay in the order of their steps.
         entries.sort_by_key(|entry| (entry.level, entry.program));

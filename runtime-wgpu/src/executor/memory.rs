@@ -4,7 +4,7 @@
 use super::cut::{Cut, Growing};
 use super::fetch::{mapped, submitted};
 use super::{Bound, Stores};
-use crate::compile::{Compiled, HEAD, Packing, Room, Stretch, Target};
+use crate::compile::{Compiled, HEAD, Packing, Stretch, Target};
 use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::module::Cuts;
@@ -24,8 +24,6 @@ const MOST_BETWEEN: u64 = 256;
 pub(super) struct Memory {
     pub(super) arena: Cut,
     pub(super) params: Cut,
-    /// Terms and sums of products on matrix units, where the device has them.
-    matrix: [Growing; 2],
     cuts: Option<Cuts>,
     /// Counts the buffers that arena and parameters have had.
     generation: u64,
@@ -50,8 +48,7 @@ impl Memory {
         let (own_arena, own_params) = (compiled.layout.total(), compiled.layout.params());
         let params = own_params.max(self.params.words);
         let sizes = [(own_arena.max(self.arena.words), params), (own_arena, params), (own_arena, own_params)];
-        let bytes =
-            |(arena, params): (u64, u64)| (arena + params + compiled.matrix.terms + compiled.matrix.sums) * 4;
+        let bytes = |(arena, params): (u64, u64)| (arena + params) * 4;
         let affordable = |sizes| gpu.options().budget.memory.is_none_or(|budget| bytes(sizes) <= budget);
         let fits = |&sizes: &(u64, u64)| target.cuts(sizes.0, sizes.1).is_ok() && affordable(sizes);
         let (arena, params) = sizes.into_iter().find(fits).unwrap_or((own_arena, own_params));
@@ -69,14 +66,8 @@ impl Memory {
         let same = |cut: &Cut, words| {
             !cut.buffers.is_empty() && cut.words >= words && cut.words <= Cut::room(words, size)
         };
-        let wanted = [compiled.matrix.terms, compiled.matrix.sums];
-        let has_matrix = target.matrix.is_none()
-            || wanted
-                .iter()
-                .zip(&self.matrix)
-                .all(|(&words, held)| held.buffer.is_some() && held.words >= words);
         let fits = |(arena, params, _)| same(&self.arena, arena) && same(&self.params, params);
-        has_matrix && self.packing == target.packing && self.sizes(gpu, target, compiled).is_ok_and(fits)
+        self.packing == target.packing && self.sizes(gpu, target, compiled).is_ok_and(fits)
     }
 
     /// Makes room for a plan.
@@ -105,16 +96,6 @@ impl Memory {
             self.held.clear();
             self.generation += 1;
         }
-        if cuts.matrix {
-            let Room { terms, sums } = compiled.matrix;
-            let whats = ["the terms of products", "the sums of products"];
-            for (number, words) in [terms, sums].into_iter().enumerate() {
-                if self.matrix[number].fit(gpu, whats[number], words, Usage::STORAGE)? {
-                    self.standing = None;
-                    self.generation += 1;
-                }
-            }
-        }
         if self.packing != target.packing {
             // Nothing is lost: halves that share words were never updated here.
             self.held.clear();
@@ -128,10 +109,9 @@ impl Memory {
         self.cuts.is_some()
     }
 
-    /// Bytes of the arena, the parameters and what matrix units take.
+    /// Bytes of the arena and the parameters.
     pub(super) fn bytes(&self) -> u64 {
-        let matrix: u64 = self.matrix.iter().map(|growing| growing.words).sum();
-        (self.arena.words + self.params.words + matrix) * 4
+        (self.arena.words + self.params.words) * 4
     }
 
     /// A number that changes when arena or parameters get other buffers.
@@ -139,10 +119,9 @@ impl Memory {
         self.generation
     }
 
-    /// The buffers of the arena, then those of the parameters, then those of matrix units.
+    /// The buffers of the arena, then those of the parameters.
     pub(super) fn bindings(&self) -> impl Iterator<Item = &wgpu::Buffer> {
-        let matrix = self.matrix.iter().filter(|_| self.cuts().matrix).map(Growing::get);
-        self.arena.buffers.iter().chain(&self.params.buffers).chain(matrix)
+        self.arena.buffers.iter().chain(&self.params.buffers)
     }
 
     /// Per parameter that is there its first word, and how many it takes.

@@ -140,7 +140,7 @@ impl Executor {
         let (strict, packing) = (self.options.strict, self.packing);
         let gpu = &self.open()?.gpu;
         let (binding, bindings, rounds) = (gpu.binding(), gpu.bindings(), gpu.rounds());
-        Ok(Target { binding, bindings, scratch, strict, packing, rounds, matrix: gpu.matrix() })
+        Ok(Target { binding, bindings, scratch, strict, packing, rounds })
     }
 
     fn open(&mut self) -> Result<&mut Resident, GpuError> {

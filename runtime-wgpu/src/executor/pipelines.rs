@@ -110,9 +110,6 @@ fn layouts(gpu: &Gpu, cuts: Cuts) -> Layouts {
     };
     entries.extend((0..cuts.arena).map(|number| storage(2 + number, false)));
     entries.extend((0..cuts.params).map(|number| vectors(2 + cuts.arena + number)));
-    // The last two are the terms and the sums of products on matrix units.
-    let before = 2 + cuts.arena + cuts.params;
-    entries.extend((before..1 + cuts.bindings()).map(|number| storage(number, false)));
     let (group, pipeline) = build::layouts(gpu, &entries, immediates);
     Layouts { group, pipeline }
 }

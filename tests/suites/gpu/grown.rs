@@ -8,7 +8,7 @@ use autobatch_ir::types::{INDEX, f32};
 use autobatch_ir::{ParamId, ValueId, Weights};
 use autobatch_planner::{Grown, Planner, Request};
 use autobatch_runtime_wgpu::compile::compile;
-use autobatch_runtime_wgpu::{Budget, Executor, GpuError, Options, Terms};
+use autobatch_runtime_wgpu::{Budget, Executor, GpuError, Options};
 use autobatch_testing::growing;
 use autobatch_testing::random::Rng;
 use autobatch_testing::trials::trials;
@@ -280,27 +280,5 @@ fn a_device_with_room_for_the_plan_alone_executes_all_of_it() {
             small.resume(&plan, &weights, bound(&graph, true)).expect("executes without room");
             assert_eq!(outputs(&small, &plan), expected, "round {round}");
         }
-    }
-}
-
-#[test]
-fn products_on_matrix_units_go_on_as_well() {
-    for terms in [Terms::Halves, Terms::Pairs] {
-        let Some(mut kept) = crate::matrix::with_units(terms) else { return };
-        let mut anew = executor(Options { terms, ..Options::default() }).expect("opens");
-        let (module, model) = words(24);
-        let weights = Weights::init(&module, 3);
-        let g = Graph::new(&module);
-        let (mut h, mut chain, mut resumed) = (g.zeros([model.width]), Chain::default(), 0);
-        for round in 0..9 {
-            h = model.go_on(&g, h, 1 + round);
-            let graph = g.data();
-            let plan = chain.grow(&graph, &[h.id().expect("sound")]);
-            kept.resume(&plan, &weights, bound(&graph, true)).expect("executes");
-            let expected = whole(&mut anew, &plan, &weights, &graph);
-            assert_eq!(outputs(&kept, &plan), expected, "{terms:?}, round {round}");
-            resumed += u32::from(kept.counters().dispatches < anew.counters().dispatches);
-        }
-        assert!(resumed > 2, "{resumed} of 8 were executed over rows");
     }
 }

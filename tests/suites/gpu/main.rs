@@ -21,7 +21,6 @@ mod grown;
 mod lab;
 mod limits;
 mod loops;
-mod matrix;
 mod models;
 mod parts;
 mod session;

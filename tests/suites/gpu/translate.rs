@@ -1,14 +1,13 @@
 //! Every module translates to SPIR-V, MSL and HLSL and keeps to the limits that all devices have. It is a
 //! statement about texts: nothing here says that a driver runs them.
 
-use crate::common::{inferring, skipped, training};
+use crate::common::{skipped, training};
 use crate::lab::Lab;
-use crate::models::{graph, sized};
+use crate::models::graph;
 use crate::updates::every_rule;
-use autobatch_ir::id::ValueId;
 use autobatch_models::catalogue::ENTRIES;
 use autobatch_runtime_wgpu::compile::{Deed, Target, UpdateProgram, compile, compile_update};
-use autobatch_runtime_wgpu::module::{Cuts, Products, Program, Reach, Squares, Tile};
+use autobatch_runtime_wgpu::module::{Cuts, Products, Program, Reach, Tile};
 use autobatch_shaders::{Joins, Library, Numbers};
 use naga::back::{hlsl, msl, spv};
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
@@ -24,14 +23,7 @@ fn capabilities(text: &str) -> Capabilities {
     let mut wanted = Capabilities::empty();
     wanted.set(Capabilities::SUBGROUP, text.contains("@builtin(subgroup_id)"));
     wanted.set(Capabilities::IMMEDIATES, text.contains("var<immediate>"));
-    wanted.set(Capabilities::COOPERATIVE_MATRIX | Capabilities::SHADER_FLOAT16, is_of_matrix_units(text));
-    wanted.set(Capabilities::SHADER_FLOAT16_IN_FLOAT32, text.contains("pack2x16float"));
     wanted
-}
-
-/// Whether a module multiplies squares. Such devices have more than the least, and none is of Direct3D.
-fn is_of_matrix_units(text: &str) -> bool {
-    text.contains("enable wgpu_cooperative_matrix;")
 }
 
 fn validated(name: &str, text: &str) -> Result<(naga::Module, ModuleInfo), String> {
@@ -62,20 +54,15 @@ fn keeps_to_limits(module: &naga::Module) -> Result<(), String> {
     }
 }
 
-fn translated(module: &naga::Module, info: &ModuleInfo, text: &str) -> Result<Vec<u32>, String> {
+fn translated(module: &naga::Module, info: &ModuleInfo) -> Result<Vec<u32>, String> {
     // Lanes of subgroups have been read from one another since SPIR-V 1.3 (Vulkan 1.1), Metal 2.1 and shader
-    // model 6. Metal multiplies squares since 2.3, of 8 by 8.
+    // model 6.
     let options = spv::Options { lang_version: (1, 3), ..spv::Options::default() };
     let words = spv::write_vec(module, info, &options, None).map_err(|error| error.to_string())?;
-    let lang_version = if is_of_matrix_units(text) { (2, 3) } else { (2, 1) };
-    let options = msl::Options { fake_missing_bindings: true, lang_version, ..msl::Options::default() };
-    if !text.contains("coop_mat16x16") {
-        msl::write_string(module, info, &options, &msl::PipelineOptions::default())
-            .map_err(|error| error.to_string())?;
-    }
-    if is_of_matrix_units(text) {
-        return Ok(words);
-    }
+    let options =
+        msl::Options { fake_missing_bindings: true, lang_version: (2, 1), ..msl::Options::default() };
+    msl::write_string(module, info, &options, &msl::PipelineOptions::default())
+        .map_err(|error| error.to_string())?;
     let mut text = String::new();
     let options = hlsl::Options {
         shader_model: hlsl::ShaderModel::V6_0,
@@ -94,9 +81,9 @@ const STRIDE_OF_GROUP: [&str; 2] = ["VUID-StandaloneSpirv-None-10684", "the Work
 
 /// Whether `spirv-val` accepts the words but for [`STRIDE_OF_GROUP`]; nothing where it is not installed, or older
 /// than what they ask for.
-fn accepted(words: &[u32], environment: &str) -> Option<Result<(), String>> {
+fn accepted(words: &[u32]) -> Option<Result<(), String>> {
     let mut child = Command::new("spirv-val")
-        .args(["--target-env", environment, "-"])
+        .args(["--target-env", "vulkan1.1", "-"])
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .stdout(Stdio::null())
@@ -144,7 +131,7 @@ fn every_module_translates_and_keeps_to_the_least_limits() {
     assert!(kinds[0] >= 5 && kinds[1] >= 10 * 2 * (2 + 1 + 3 * 3), "{kinds:?}");
     let updates = updates();
     assert!(updates.len() >= 12, "{}", updates.len());
-    let cut = Cuts { arena: 4, params: 3, shift: 20, matrix: false };
+    let cut = Cuts { arena: 4, params: 3, shift: 20 };
     for exact in [false, true] {
         let library = Library::new(exact, Joins::Memory);
         for joins in [Joins::Eight, Joins::Sixteen] {
@@ -173,30 +160,6 @@ fn every_module_translates_and_keeps_to_the_least_limits() {
     }
 }
 
-#[test]
-fn modules_of_matrix_units_translate() {
-    let mut programs: BTreeSet<Program> = Program::of_matrix_units().into_iter().collect();
-    let fixed = programs.len();
-    let target = Target { matrix: Some(Squares { size: 8, pairs: true }), ..Target::LEAST };
-    for entry in &ENTRIES {
-        let (graph, losses) = sized(entry, 20);
-        let wanted: Vec<ValueId> = losses.iter().map(|loss| loss.0).collect();
-        let plan = inferring(&graph, &wanted);
-        let compiled = compile(&plan, target).expect("fits the least device");
-        let of = compiled.programs.iter().filter(|program| matches!(***program, Program::Sums(_)));
-        programs.extend(of.map(|program| Program::clone(program)));
-    }
-    assert!(programs.len() >= fixed + 10, "{}", programs.len() - fixed);
-    let library = Library::new(false, Joins::Memory);
-    for numbers in [Numbers::Uniform, Numbers::Immediate] {
-        let library = library.clone().with(numbers);
-        for program in &programs {
-            let cuts = Cuts { matrix: true, ..Cuts::ONE };
-            translates(program.template().name, &program.text(&library, cuts), numbers == Numbers::Uniform);
-        }
-    }
-}
-
 /// What every optimiser executes.
 fn updates() -> BTreeSet<UpdateProgram> {
     let mut programs = BTreeSet::new();
@@ -212,9 +175,8 @@ fn updates() -> BTreeSet<UpdateProgram> {
 fn translates(name: &str, text: &str, is_accepted: bool) {
     let checked = validated(name, text).and_then(|(module, info)| {
         keeps_to_limits(&module)?;
-        let words = translated(&module, &info, text)?;
-        let environment = if is_of_matrix_units(text) { "vulkan1.3" } else { "vulkan1.1" };
-        let known = if is_accepted { accepted(&words, environment) } else { None };
+        let words = translated(&module, &info)?;
+        let known = if is_accepted { accepted(&words) } else { None };
         known.unwrap_or(Ok(()))
     });
     if let Err(error) = checked {

@@ -25,9 +25,8 @@ impl AnyExecutor {
             }
             #[cfg(feature = "gpu")]
             Device::Gpu(selector) => {
-                use autobatch::runtime_wgpu::{Options, Terms};
-                let terms = Terms::from_env().map_err(autobatch::Error::from)?;
-                let options = Options { selector: selector.clone(), terms, ..Default::default() };
+                use autobatch::runtime_wgpu::Options;
+                let options = Options { selector: selector.clone(), ..Default::default() };
                 let executor =
                     autobatch::runtime_wgpu::Executor::new(options).map_err(autobatch::Error::from)?;
                 Ok(Self::Gpu(Box::new(executor)))
