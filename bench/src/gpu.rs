@@ -298,7 +298,7 @@ fn executed(
             best = best.best(&Executed {
                 whole,
                 encode: times.encode,
-                ahead: times.ahead,
+                ahead: times.prerecord,
                 upload: times.upload,
                 anew: most,
                 in_turns: most,

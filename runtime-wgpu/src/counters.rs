@@ -19,7 +19,7 @@ pub struct Counters {
     /// Pipelines made.
     pub pipelines: u32,
     /// Whether its commands were written before it came.
-    pub was_written: bool,
+    pub was_prerecorded: bool,
 }
 
 /// What the last update did.

@@ -1,7 +1,7 @@
 //! An open device: what it can hold, and what it said.
 
 use crate::adapter::{AdapterFacts, choose, enough, facts, list};
-use crate::compile::Rounds;
+use crate::compile::LoopLimit;
 use crate::error::GpuError;
 use crate::options::Options;
 use autobatch_shaders::{Joins, Numbers};
@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 /// Bytes of the numbers of a dispatch.
 pub(crate) const NUMBERS: u32 = 12;
 
-/// Rounds of loops that Mesa's software drivers take; other software adapters may take more, but none says.
-const SOFTWARE_ROUNDS: u64 = 65_535;
+/// LoopLimit of loops that Mesa's software drivers take; other software adapters may take more, but none says.
+const SOFTWARE_ITERATIONS: u64 = 65_535;
 
 /// What a device said outside of a call: that it is lost, or an error nobody waited for.
 #[derive(Debug, Default)]
-struct Said {
+struct Reported {
     lost: Option<String>,
     error: Option<String>,
 }
@@ -30,7 +30,7 @@ pub struct Gpu {
     pub(crate) limits: wgpu::Limits,
     facts: AdapterFacts,
     options: Options,
-    said: Arc<Mutex<Said>>,
+    said: Arc<Mutex<Reported>>,
 }
 
 impl Gpu {
@@ -55,7 +55,7 @@ impl Gpu {
         };
         let (device, queue) = block_on(adapter.request_device(&descriptor))
             .map_err(|error| GpuError::Refused { adapter: facts.name.clone(), reason: error.to_string() })?;
-        let said = Arc::new(Mutex::new(Said::default()));
+        let said = Arc::new(Mutex::new(Reported::default()));
         let (on_error, on_loss) = (Arc::clone(&said), Arc::clone(&said));
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
             let mut said = on_error.lock().unwrap_or_else(PoisonError::into_inner);
@@ -112,13 +112,13 @@ impl Gpu {
         self.limits.max_storage_buffers_per_shader_stage.min(allowed)
     }
 
-    /// Rounds of loops after which the device stops without a word, or that it was told to keep to; nothing for
+    /// LoopLimit of loops after which the device stops without a word, or that it was told to keep to; nothing for
     /// hardware.
     #[must_use]
-    pub fn rounds(&self) -> Option<Rounds> {
-        let of_device = (self.facts.kind == "software").then_some(Rounds::OfDevice(SOFTWARE_ROUNDS));
-        let of_budget = self.options.budget.rounds.map(Rounds::OfBudget);
-        of_device.into_iter().chain(of_budget).min_by_key(|rounds| rounds.most())
+    pub fn iterations(&self) -> Option<LoopLimit> {
+        let of_device = (self.facts.kind == "software").then_some(LoopLimit::Device(SOFTWARE_ITERATIONS));
+        let of_budget = self.options.budget.iterations.map(LoopLimit::Budget);
+        of_device.into_iter().chain(of_budget).min_by_key(|limit| limit.max())
     }
 
     /// Gives the device back at once; whoever executes on it next finds it lost.
@@ -135,7 +135,7 @@ impl Gpu {
     }
 
     /// The error that a call left behind, or the loss of the device.
-    pub(crate) fn heard(&self) -> Result<(), GpuError> {
+    pub(crate) fn take_error(&self) -> Result<(), GpuError> {
         let said = || self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let error = said().error.take();
         match error {
@@ -148,14 +148,14 @@ impl Gpu {
     }
 
     /// How much longer to wait for what was submitted at some time.
-    pub(crate) fn patience_left(&self, since: Instant) -> Duration {
-        Duration::from_secs(self.options.patience.max(1)).saturating_sub(since.elapsed())
+    pub(crate) fn time_left(&self, since: Instant) -> Duration {
+        Duration::from_secs(self.options.timeout.max(1)).saturating_sub(since.elapsed())
     }
 
     /// The loss of the device, if that is why a call failed, else the error. A device says that it is lost
     /// only when all its work is over, so that is waited for.
     pub(crate) fn lost_or(&self, error: GpuError) -> GpuError {
-        let timeout = Some(Duration::from_secs(self.options.patience.max(1)));
+        let timeout = Some(Duration::from_secs(self.options.timeout.max(1)));
         let _ = self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout });
         match &self.said.lock().unwrap_or_else(PoisonError::into_inner).lost {
             Some(reason) => GpuError::Lost { reason: reason.clone() },
@@ -180,7 +180,7 @@ impl Gpu {
             wgpu::BufferDescriptor { label: Some(what), size: bytes, usage, mapped_at_creation: false };
         let buffer = self.device.create_buffer(&descriptor);
         let (rejected, exhausted) = (block_on(validation.pop()), block_on(memory.pop()));
-        self.heard()?;
+        self.take_error()?;
         if exhausted.is_some() {
             return Err(GpuError::Memory { what, bytes });
         }

@@ -1,6 +1,6 @@
 //! Why a plan was not executed on a GPU, and what to do about it.
 
-use crate::compile::Rounds;
+use crate::compile::LoopLimit;
 use autobatch_ir::plan::BindError;
 use std::fmt;
 
@@ -55,7 +55,7 @@ pub enum GpuError {
         /// How many rounds its loops take, counted from above.
         needed: u64,
         /// How many there may be.
-        limit: Rounds,
+        limit: LoopLimit,
     },
     /// The device was lost: taken away, reset, or destroyed. The executor opens it again at the next run.
     Lost {
@@ -70,7 +70,7 @@ pub enum GpuError {
         reason: String,
     },
     /// The device did not answer in time.
-    Silent {
+    Timeout {
         /// How many seconds were waited.
         seconds: u64,
     },
@@ -128,12 +128,12 @@ impl fmt::Display for GpuError {
                 }
                 write!(f, " takes up to {needed} rounds of loops, ")?;
                 match limit {
-                    Rounds::OfDevice(most) => write!(
+                    LoopLimit::Device(most) => write!(
                         f,
                         "the software adapter leaves them after {most} and says nothing; execute on the cpu or on a hardware adapter"
                     ),
-                    Rounds::OfBudget(most) => {
-                        write!(f, "the budget allows {most}; raise Budget::rounds, or execute on the cpu")
+                    LoopLimit::Budget(most) => {
+                        write!(f, "the budget allows {most}; raise Budget::iterations, or execute on the cpu")
                     }
                 }
             }
@@ -145,9 +145,9 @@ impl fmt::Display for GpuError {
                 f,
                 "the module of {template} was rejected: {reason}; execute on the cpu, and report this with the adapter's name"
             ),
-            Self::Silent { seconds } => write!(
+            Self::Timeout { seconds } => write!(
                 f,
-                "the device did not answer for {seconds} seconds; plan fewer instances at once, or set a longer patience"
+                "the device did not answer for {seconds} seconds; plan fewer instances at once, or set a longer timeout"
             ),
             Self::Rejected { reason } => {
                 write!(

@@ -26,7 +26,7 @@
 //! devices round differently: see [`Arithmetic`].
 
 mod adapter;
-mod border;
+mod precheck;
 pub mod compile;
 mod counters;
 mod device;
@@ -42,5 +42,5 @@ pub use counters::{Counters, UpdateCounters};
 pub use device::Gpu;
 pub use error::GpuError;
 pub use executor::{Executor, Next, StoresMut, Times, Trained};
-pub use options::{Arithmetic, Budget, Kept, Options};
+pub use options::{Arithmetic, Budget, PipelineCacheDir, Options};
 pub use self_test::{SelfTest, self_test};

@@ -1,4 +1,4 @@
-//! How a device is opened: which one, how it rounds, what it may take.
+//! How a device is opened: which one, how it iterations, what it may take.
 
 use crate::adapter::Selector;
 use std::path::PathBuf;
@@ -27,29 +27,29 @@ pub struct Budget {
     pub scratch: Option<u64>,
     /// Bytes of rows and parameters together.
     pub memory: Option<u64>,
-    /// Rounds of the loops of a thread; plans that need more are refused.
-    pub rounds: Option<u64>,
+    /// LoopLimit of the loops of a thread; plans that need more are refused.
+    pub iterations: Option<u64>,
 }
 
 /// Where what the driver makes of pipelines is kept from process to process, if the adapter has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Kept {
-    /// Nowhere. Most drivers keep a cache of their own as well.
+pub enum PipelineCacheDir {
+    /// Disabled. Most drivers keep a cache of their own as well.
     #[default]
-    Nowhere,
+    Disabled,
     /// In the folder `autobatch` of the user's caches.
-    OfUser,
+    User,
     /// In this folder.
     Folder(PathBuf),
 }
 
-impl Kept {
+impl PipelineCacheDir {
     /// As `AUTOBATCH_PIPELINES` says: `off`, or a folder. Without it, among the user's caches.
     #[must_use]
     pub fn from_env() -> Self {
         match std::env::var_os("AUTOBATCH_PIPELINES") {
-            None => Self::OfUser,
-            Some(word) if word == "off" || word.is_empty() => Self::Nowhere,
+            None => Self::User,
+            Some(word) if word == "off" || word.is_empty() => Self::Disabled,
             Some(folder) => Self::Folder(folder.into()),
         }
     }
@@ -60,17 +60,17 @@ impl Kept {
 pub struct Options {
     /// Which adapter.
     pub selector: Selector,
-    /// How it rounds.
+    /// How it iterations.
     pub arithmetic: Arithmetic,
     /// Bounds below those of the device.
     pub budget: Budget,
-    /// How many seconds a run may take before [`GpuError::Silent`].
-    pub patience: u64,
+    /// How many seconds a run may take before [`GpuError::Timeout`].
+    pub timeout: u64,
     /// Whether all products are cut alike, whatever their rows. Tiles of different shapes compute the same
     /// chains, but a driver's compiler is free to round what follows them differently in each.
     pub strict: bool,
     /// Where pipelines are kept.
-    pub pipelines: Kept,
+    pub pipelines: PipelineCacheDir,
     /// Whether threads of a subgroup may read from one another, where the adapter has it. Bits are the same.
     pub subgroups: bool,
     /// Whether the numbers of a dispatch go among the commands, where the adapter has it; else they are bound
@@ -84,9 +84,9 @@ impl Default for Options {
             selector: Selector::Best,
             arithmetic: Arithmetic::Native,
             budget: Budget::default(),
-            patience: 120,
+            timeout: 120,
             strict: false,
-            pipelines: Kept::Nowhere,
+            pipelines: PipelineCacheDir::Disabled,
             subgroups: true,
             immediates: true,
         }

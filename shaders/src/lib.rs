@@ -2,7 +2,7 @@
 //!
 //! A template has marked lines, `//~ name`, which are holes: `memory` (bindings and the functions that
 //! reach them), `numbers` (how those of a dispatch arrive), `thread` (threads that are elements), `body` (what a stage computes), `shape` (the
-//! constants of a tile), `tail` (a function of what products computed), `thread_of_group` and
+//! constants of a tile), `epilogue` (a function of what products computed), `thread_of_group` and
 //! `number_of_thread` (what a module asks about a thread of a row). Functions of the library
 //! (elementwise functions, products, folds of rows, noise, lists) are put in where a template calls them,
 //! and only then: what a driver compiles is what a dispatch needs.
@@ -130,7 +130,7 @@ templates! {
     /// Sums of squares of whole arrays.
     SUMSQ_JOIN = "sumsq_join" on Update;
     /// Rows of tables that lookups named.
-    TOUCH = "touch" on Own;
+    SPARSE_ROWS = "sparse_rows" on Own;
 }
 
 /// What every module of a plan's stages begins with; its hole `memory` says how memory is reached.

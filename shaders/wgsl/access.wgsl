@@ -19,7 +19,7 @@ struct Dispatch {
     zero: u32,
 }
 
-struct Execute {
+struct Segment {
     // Where the record of the segment begins in the tables.
     record: u32,
     // How many threads have work (of templates that are executed by groups: how many groups).
@@ -33,7 +33,7 @@ struct Execute {
 //~ memory
 
 // What the group of this thread executes.
-var<private> execute: Execute;
+var<private> segment: Segment;
 
 const TABLED: u32 = 0xffffffffu;
 
@@ -50,12 +50,12 @@ fn enter(group: u32) -> u32 {
         }
     }
     let at = dispatch.segments + 4u * low;
-    execute = Execute(tables[at + 1u], tables[at + 2u], tables[at + 3u]);
+    segment = Segment(tables[at + 1u], tables[at + 2u], tables[at + 3u]);
     return group - tables[at];
 }
 
 fn r(at: u32) -> u32 {
-    return tables[execute.record + at];
+    return tables[segment.record + at];
 }
 
 fn row_of(at: u32, lane: u32) -> u32 {

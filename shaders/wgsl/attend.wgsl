@@ -11,10 +11,10 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
     let number_of_lane = enter(group.y * groups.x + group.x);
-    if number_of_lane >= execute.threads {
+    if number_of_lane >= segment.threads {
         return;
     }
-    let lane = execute.first + number_of_lane;
+    let lane = segment.first + number_of_lane;
     let count = list_len(9u, lane);
     let scores = r(4u) + list_before(9u, lane);
     for (var first = 0u; first < count; first = first + 4u) {

@@ -14,10 +14,10 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
     let number_of_lane = enter(group.y * groups.x + group.x);
-    if number_of_lane >= execute.threads {
+    if number_of_lane >= segment.threads {
         return;
     }
-    let lane = execute.first + number_of_lane;
+    let lane = segment.first + number_of_lane;
     let count = list_len(10u, lane);
     let before = list_before(10u, lane);
     let weights = r(4u) + before;

@@ -10,7 +10,7 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
     let thread = enter(group.y * groups.x + group.x) * 64u + local;
-    if thread >= execute.threads {
+    if thread >= segment.threads {
         return;
     }
     var low = 0u;

@@ -21,9 +21,9 @@ fn list_item(at: u32, lane: u32, number: u32) -> u32 {
 fn list_before(at: u32, lane: u32) -> u32 {
     if r(at) == TABLED {
         let offsets = r(at + 2u);
-        return tables[offsets + lane] - tables[offsets + execute.first];
+        return tables[offsets + lane] - tables[offsets + segment.first];
     }
-    return (lane - execute.first) * r(at);
+    return (lane - segment.first) * r(at);
 }
 
 // The dot of two rows, by sixteen threads of a group that holds four such dots; all sixteen get it.

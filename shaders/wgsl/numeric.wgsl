@@ -504,10 +504,10 @@ fn unsigned_of(x: f32) -> u32 {
     return u32(x);
 }
 
-fn least_signed(a: u32, b: u32) -> u32 {
+fn min_signed(a: u32, b: u32) -> u32 {
     return bitcast<u32>(min(bitcast<i32>(a), bitcast<i32>(b)));
 }
 
-fn most_signed(a: u32, b: u32) -> u32 {
+fn max_signed(a: u32, b: u32) -> u32 {
     return bitcast<u32>(max(bitcast<i32>(a), bitcast<i32>(b)));
 }

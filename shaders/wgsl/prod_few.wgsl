@@ -1,9 +1,9 @@
 // Products, a thread an element: of few rows, where reading the weights is the work and neighbouring
-// threads read neighbouring columns. What is put in computes the sums of all groups and calls the tail.
+// threads read neighbouring columns. What is put in computes the sums of all groups and calls the epilogue.
 //
 // Record: see `products.wgsl`.
 
-//~ tail
+//~ epilogue
 
 @compute @workgroup_size(64)
 fn main(

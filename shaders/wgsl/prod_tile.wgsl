@@ -8,7 +8,7 @@
 
 //~ shape
 
-//~ tail
+//~ epilogue
 
 var<workgroup> starts: array<u32, HIGH>;
 
@@ -22,7 +22,7 @@ fn main(
     let columns = r(1u);
     let each = r(2u);
     // The rows of all lanes of the segment.
-    let rows = execute.threads;
+    let rows = segment.threads;
     let across = (columns + WIDE - 1u) / WIDE;
     let first_row = (number / across) * HIGH;
     let first_column = (number % across) * WIDE;

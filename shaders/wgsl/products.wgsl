@@ -1,6 +1,6 @@
 // Products. The record of a product is 0 elements a lane, 1 columns, 2 rows a lane; from 3 on where the
-// block of each product begins; then what the tail wants. The products of a dispatch are as wide as one
-// another: each computes `columns` columns at every place of its groups, so that what the tail of a row
+// block of each product begins; then what the epilogue wants. The products of a dispatch are as wide as one
+// another: each computes `columns` columns at every place of its groups, so that what the epilogue of a row
 // and column needs of all of them is in one thread.
 //
 // A block is 0 parts, 1 what sums start from (0 zero, 1 a bias, 2 a place), 2..6 the place, or in 2 the

@@ -13,8 +13,8 @@ fn main(
 //~ number_of_thread
     let wanted = enter(group.y * groups.x + group.x) * 4u + local / 16u;
     // Threads past the end execute the last row again and keep nothing, so that all meet at barriers.
-    let index = min(wanted, execute.threads - 1u);
-    let lane = execute.first + index / r(0u);
+    let index = min(wanted, segment.threads - 1u);
+    let lane = segment.first + index / r(0u);
     let of_lane = index % r(0u);
     let x = row_of(6u, lane) + of_lane * r(1u);
     var y = row_of(10u, lane) + of_lane * r(4u);
@@ -22,6 +22,6 @@ fn main(
         y = ld(y);
     }
     let result = row_of(14u, lane) + of_lane * r(2u);
-    let row = Row(x, y, result, r(1u), local % 16u, local, wanted < execute.threads);
+    let row = Row(x, y, result, r(1u), local % 16u, local, wanted < segment.threads);
 //~ body
 }

@@ -68,23 +68,23 @@ fn number(row: Row, x: f32) {
     }
 }
 
-fn execute_sum(row: Row) {
+fn store_sum(row: Row) {
     number(row, row_sum(row));
 }
 
-fn execute_mean(row: Row) {
+fn store_mean(row: Row) {
     number(row, quotient(row_sum(row), f32(row.width)));
 }
 
-fn execute_max(row: Row) {
+fn store_max(row: Row) {
     number(row, row_max(row));
 }
 
-fn execute_min(row: Row) {
+fn store_min(row: Row) {
     number(row, row_min(row));
 }
 
-fn execute_argmax(row: Row) {
+fn store_argmax(row: Row) {
     var best = 0.0;
     var place = TABLED;
     for (var i = row.v; i < row.width; i = i + 16u) {
@@ -115,7 +115,7 @@ fn execute_argmax(row: Row) {
     }
 }
 
-fn execute_softmax(row: Row) {
+fn store_softmax(row: Row) {
     let top = row_max(row);
     var mine = 0.0;
     for (var i = row.v; i < row.width; i = i + 16u) {
@@ -129,7 +129,7 @@ fn execute_softmax(row: Row) {
     }
 }
 
-fn execute_log_softmax(row: Row) {
+fn store_log_softmax(row: Row) {
     let top = row_max(row);
     let total = row_log_sum(row, top);
     if row.live {
@@ -139,7 +139,7 @@ fn execute_log_softmax(row: Row) {
     }
 }
 
-fn execute_logsumexp(row: Row) {
+fn store_logsumexp(row: Row) {
     let top = row_max(row);
     let total = row_log_sum(row, top);
     if magnitude(top) == infinity() {
@@ -149,7 +149,7 @@ fn execute_logsumexp(row: Row) {
     }
 }
 
-fn execute_norm(row: Row) {
+fn store_norm(row: Row) {
     var mine = 0.0;
     for (var i = row.v; i < row.width; i = i + 16u) {
         let x = ldf(row.x + i);
@@ -158,7 +158,7 @@ fn execute_norm(row: Row) {
     number(row, root(joined_sum(row, mine)));
 }
 
-fn execute_layer_norm(row: Row) {
+fn store_layer_norm(row: Row) {
     let count = f32(row.width);
     let centre = quotient(row_sum(row), count);
     var mine = 0.0;
@@ -175,14 +175,14 @@ fn execute_layer_norm(row: Row) {
     }
 }
 
-fn execute_pick_neg_log_softmax(row: Row) {
+fn store_pick_neg_log_softmax(row: Row) {
     let top = row_max(row);
     let total = row_log_sum(row, top);
     let picked = ldf(row.x + min(row.y, row.width - 1u));
     number(row, total - (picked - top));
 }
 
-fn execute_hinge(row: Row) {
+fn store_hinge(row: Row) {
     let index = min(row.y, row.width - 1u);
     let offset = bitcast<f32>(r(3u)) - ldf(row.x + index);
     var mine = 0.0;
@@ -196,7 +196,7 @@ fn execute_hinge(row: Row) {
     number(row, joined_sum(row, mine));
 }
 
-fn execute_dot(row: Row) {
+fn store_dot(row: Row) {
     number(row, row_dot(row));
 }
 
@@ -205,7 +205,7 @@ fn counts(t: f32) -> bool {
     return t != 0.0 || is_nan(t);
 }
 
-fn execute_cross_entropy(row: Row) {
+fn store_cross_entropy(row: Row) {
     let top = row_max(row);
     let total = row_log_sum(row, top);
     var mine = 0.0;
@@ -218,7 +218,7 @@ fn execute_cross_entropy(row: Row) {
     number(row, joined_sum(row, mine));
 }
 
-fn execute_kl_div(row: Row) {
+fn store_kl_div(row: Row) {
     var mine = 0.0;
     for (var i = row.v; i < row.width; i = i + 16u) {
         let t = ldf(row.y + i);
@@ -229,7 +229,7 @@ fn execute_kl_div(row: Row) {
     number(row, joined_sum(row, mine));
 }
 
-fn execute_mse(row: Row) {
+fn store_mse(row: Row) {
     var mine = 0.0;
     for (var i = row.v; i < row.width; i = i + 16u) {
         let d = ldf(row.x + i) - ldf(row.y + i);
@@ -238,7 +238,7 @@ fn execute_mse(row: Row) {
     number(row, quotient(joined_sum(row, mine), f32(row.width)));
 }
 
-fn execute_bce(row: Row) {
+fn store_bce(row: Row) {
     var mine = 0.0;
     for (var i = row.v; i < row.width; i = i + 16u) {
         let x = ldf(row.x + i);

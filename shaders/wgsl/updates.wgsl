@@ -37,7 +37,7 @@ fn places_of(stretch: u32, element: u32) -> Places {
 }
 
 // The nearest number of half precision, ties to even.
-fn half_rounded(x: f32) -> f32 {
+fn f16_rounded(x: f32) -> f32 {
     let bits = bitcast<u32>(x) & 0x7fffffffu;
     if bits > 0x7f800000u {
         return x;
@@ -55,7 +55,7 @@ fn half_rounded(x: f32) -> f32 {
 }
 
 // The nearest number of the upper half of a word, ties to even.
-fn upper_rounded(x: f32) -> f32 {
+fn bf16_rounded(x: f32) -> f32 {
     let bits = bitcast<u32>(x);
     if is_nan(x) {
         return x;

@@ -6,7 +6,7 @@ use autobatch_ir::Weights;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::plan::{Mode, Plan, StoreId, StoreKind, Update, Verified};
 use autobatch_runtime_cpu::{Bound, RunError};
-use autobatch_runtime_wgpu::{Executor, Gpu, GpuError, Kept, Next, Options, Selector, Trained as OnDevice};
+use autobatch_runtime_wgpu::{Executor, Gpu, GpuError, PipelineCacheDir, Next, Options, Selector, Trained as OnDevice};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -30,7 +30,7 @@ impl fmt::Debug for GpuExecutor {
 
 impl GpuExecutor {
     pub(super) fn new(selector: &Selector, memory_limit: Option<u64>) -> Result<Self> {
-        let pipelines = Kept::from_env();
+        let pipelines = PipelineCacheDir::from_env();
         let options = Options { selector: selector.clone(), pipelines, ..Options::default() };
         let executor = Executor::new(options)?;
         Ok(Self { executor, memory_limit, changed: BTreeSet::new(), fault: OnceLock::new() })

@@ -4,14 +4,14 @@ use super::build::{self, Build, storage, uniform, vectors};
 use super::cache::PipelineFile;
 use crate::device::{Gpu, NUMBERS};
 use crate::error::GpuError;
-use crate::module::{Cuts, Program};
+use crate::module::{Split, Program};
 use crate::options::Arithmetic;
 use autobatch_shaders::{Library, Numbers};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// So many pipelines are kept; those that plans hold stay with them.
-const MOST_PIPELINES: usize = 4096;
+const MAX_PIPELINES: usize = 4096;
 
 /// The layouts of one kind of cut.
 pub(super) struct Layouts {
@@ -22,10 +22,10 @@ pub(super) struct Layouts {
 /// Pipelines and layouts made so far. When they go, what the driver made of them is kept.
 pub(super) struct Pipelines {
     library: Library,
-    layouts: HashMap<Cuts, Layouts>,
-    kept: HashMap<Cuts, HashMap<Arc<Program>, wgpu::ComputePipeline>>,
+    layouts: HashMap<Split, Layouts>,
+    kept: HashMap<Split, HashMap<Arc<Program>, wgpu::ComputePipeline>>,
     /// Those that were asked for, by the addresses of the programs that are kept alive here: texts are long.
-    asked: HashMap<(usize, Cuts), (Arc<Program>, wgpu::ComputePipeline)>,
+    asked: HashMap<(usize, Split), (Arc<Program>, wgpu::ComputePipeline)>,
     made: u32,
     file: PipelineFile,
 }
@@ -55,8 +55,8 @@ impl Pipelines {
     }
 
     /// The layouts of a kind of cut.
-    pub(super) fn layouts(&mut self, gpu: &Gpu, cuts: Cuts) -> &Layouts {
-        self.layouts.entry(cuts).or_insert_with(|| layouts(gpu, cuts))
+    pub(super) fn layouts(&mut self, gpu: &Gpu, split: Split) -> &Layouts {
+        self.layouts.entry(split).or_insert_with(|| layouts(gpu, split))
     }
 
     /// The pipeline of a program, made unless it is there.
@@ -64,19 +64,19 @@ impl Pipelines {
         &mut self,
         gpu: &Gpu,
         program: &Arc<Program>,
-        cuts: Cuts,
+        split: Split,
     ) -> Result<wgpu::ComputePipeline, GpuError> {
-        let name = (Arc::as_ptr(program) as usize, cuts);
+        let name = (Arc::as_ptr(program) as usize, split);
         if let Some((_, pipeline)) = self.asked.get(&name) {
             return Ok(pipeline.clone());
         }
-        let known = self.kept.get(&cuts).and_then(|kept| kept.get(program)).cloned();
+        let known = self.kept.get(&split).and_then(|kept| kept.get(program)).cloned();
         let pipeline = match known {
             Some(pipeline) => pipeline,
             None => {
-                let pipeline = self.make(gpu, program, cuts)?;
-                let kept = self.kept.entry(cuts).or_default();
-                if kept.len() >= MOST_PIPELINES {
+                let pipeline = self.make(gpu, program, split)?;
+                let kept = self.kept.entry(split).or_default();
+                if kept.len() >= MAX_PIPELINES {
                     kept.clear();
                 }
                 kept.insert(Arc::clone(program), pipeline.clone());
@@ -84,22 +84,22 @@ impl Pipelines {
                 pipeline
             }
         };
-        if self.asked.len() >= MOST_PIPELINES {
+        if self.asked.len() >= MAX_PIPELINES {
             self.asked.clear();
         }
         self.asked.insert(name, (Arc::clone(program), pipeline.clone()));
         Ok(pipeline)
     }
 
-    fn make(&mut self, gpu: &Gpu, program: &Program, cuts: Cuts) -> Result<wgpu::ComputePipeline, GpuError> {
-        let text = program.text(&self.library, cuts);
+    fn make(&mut self, gpu: &Gpu, program: &Program, split: Split) -> Result<wgpu::ComputePipeline, GpuError> {
+        let text = program.text(&self.library, split);
         let name = program.template().name;
-        self.layouts(gpu, cuts);
-        Build { gpu, name, text, cache: self.file.cache() }.on(&self.layouts[&cuts].pipeline)
+        self.layouts(gpu, split);
+        Build { gpu, name, text, cache: self.file.cache() }.on(&self.layouts[&split].pipeline)
     }
 }
 
-fn layouts(gpu: &Gpu, cuts: Cuts) -> Layouts {
+fn layouts(gpu: &Gpu, split: Split) -> Layouts {
     let mut entries = vec![storage(1, true)];
     let immediates = match gpu.numbers() {
         Numbers::Immediate => NUMBERS,
@@ -108,8 +108,8 @@ fn layouts(gpu: &Gpu, cuts: Cuts) -> Layouts {
             0
         }
     };
-    entries.extend((0..cuts.arena).map(|number| storage(2 + number, false)));
-    entries.extend((0..cuts.params).map(|number| vectors(2 + cuts.arena + number)));
+    entries.extend((0..split.arena).map(|number| storage(2 + number, false)));
+    entries.extend((0..split.params).map(|number| vectors(2 + split.arena + number)));
     let (group, pipeline) = build::layouts(gpu, &entries, immediates);
     Layouts { group, pipeline }
 }

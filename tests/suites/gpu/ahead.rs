@@ -91,15 +91,15 @@ fn plans_that_take_turns_unannounced_have_their_commands_from_the_third_run_on()
     for turn in 0..12 {
         let (graph, plan, expected) = &all[turn % 3];
         assert_eq!(&executed(&mut executor, (graph, plan), || Poll::Ready(None)), expected, "{turn}");
-        assert_eq!(executor.counters().was_written, turn >= 6, "{turn}");
+        assert_eq!(executor.counters().was_prerecorded, turn >= 6, "{turn}");
     }
     // Where memory grows, commands name buffers that are gone.
     let (graph, plan, expected) = made(4000);
     assert_eq!(executed(&mut executor, (&graph, &plan), || Poll::Ready(None)), expected);
-    for (turn, was_written) in [(0, false), (1, false), (0, true), (1, true)] {
+    for (turn, was_prerecorded) in [(0, false), (1, false), (0, true), (1, true)] {
         let (graph, plan, expected) = &all[turn];
         assert_eq!(&executed(&mut executor, (graph, plan), || Poll::Ready(None)), expected);
-        assert_eq!(executor.counters().was_written, was_written);
+        assert_eq!(executor.counters().was_prerecorded, was_prerecorded);
     }
 }
 
@@ -118,8 +118,8 @@ fn a_plan_that_is_trained_over_and_over_has_its_commands_and_the_bits_of_one_tha
             executor.execute(plan, weights, bound(&graph, false)).expect("executes");
             executor.update(&update, &mut Trained { weights, states }, &floats).expect("updates");
         }
-        assert_eq!(kept.counters().was_written, step >= 2, "{step}");
-        assert!(!anew.counters().was_written, "{step}");
+        assert_eq!(kept.counters().was_prerecorded, step >= 2, "{step}");
+        assert!(!anew.counters().was_prerecorded, "{step}");
         assert_eq!(labs[0].table(&kept), labs[1].table(&anew), "{step}");
     }
 }

@@ -11,13 +11,13 @@ use autobatch_ir::types::{DType, INDEX, f32};
 use autobatch_ir::{ValueId, Weights};
 use autobatch_models::catalogue::{ENTRIES, Entry};
 use autobatch_runtime_wgpu::compile::{Compiled, Target, compile};
-use autobatch_runtime_wgpu::{Kept, Options};
+use autobatch_runtime_wgpu::{PipelineCacheDir, Options};
 use std::fs;
 
 fn of_model(entry: &Entry) -> (Verified<Plan>, Compiled) {
     let (graph, losses) = graph(entry);
     let plan = training(&graph, &losses);
-    let compiled = compile(&plan, Target::LEAST).expect("fits");
+    let compiled = compile(&plan, Target::MINIMUM).expect("fits");
     (plan, compiled)
 }
 
@@ -65,7 +65,7 @@ fn a_cell_of_products_and_a_tail_is_one_dispatch_and_a_wave_of_equal_cells_too()
     }
     let graph = g.finish().expect("sound");
     let plan = inferring(&graph, &[]);
-    let compiled = compile(&plan, Target::LEAST).expect("fits");
+    let compiled = compile(&plan, Target::MINIMUM).expect("fits");
     let product = |stage: &Stage| matches!(stage, Stage::Prod { .. });
     let mut steps = 0;
     for (step, &dispatches) in plan.steps.iter().zip(&compiled.of_steps) {
@@ -97,7 +97,7 @@ fn parts_of_a_row_of_a_table_are_looked_up_where_they_are_wanted() {
     }
     let (graph, weights) = (g.finish().expect("sound"), Weights::init(&module, 3));
     let plan = inferring(&graph, &[]);
-    let compiled = compile(&plan, Target::LEAST).expect("fits");
+    let compiled = compile(&plan, Target::MINIMUM).expect("fits");
     assert_eq!(compiled.of_steps, [1, 1], "parts of rows are moved nowhere behind their lookup");
     let Some(mut executor) = executor(Options::default()) else { return };
     executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
@@ -126,7 +126,7 @@ fn a_wave_begins_with_the_program_that_the_one_before_ended_with() {
         g.output(&format!("h{number}"), h);
     }
     let graph = g.finish().expect("sound");
-    let compiled = compile(&inferring(&graph, &[]), Target::LEAST).expect("fits");
+    let compiled = compile(&inferring(&graph, &[]), Target::MINIMUM).expect("fits");
     let programs: Vec<u32> = compiled.dispatches.iter().map(|dispatch| dispatch.program).collect();
     let set = 1 + programs.windows(2).filter(|two| two[0] != two[1]).count();
     // Each wave is two dispatches of two programs; the others bring inputs in and outputs out.
@@ -164,9 +164,9 @@ fn outputs_that_lie_side_by_side_are_copied_from_where_they_are() {
         let mut plan = whole.clone().into_inner();
         plan.outputs = rows.iter().map(|&row| whole.outputs[row].clone()).collect();
         let plan = plan.verify().expect("sound");
-        let compiled = compile(&plan, Target::LEAST).expect("fits");
+        let compiled = compile(&plan, Target::MINIMUM).expect("fits");
         let collects = compiled.programs.iter().any(|program| program.template().name == "collect");
-        assert_eq!(collects, !together, "{rows:?}: {:?}", compiled.back);
+        assert_eq!(collects, !together, "{rows:?}: {:?}", compiled.readback);
         let Some(executor) = &mut executor else { continue };
         executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
         let found: Vec<Vec<f32>> = (0..rows.len()).map(|at| executor.output(at).to_vec()).collect();
@@ -287,7 +287,7 @@ fn halves_stay_halves_on_the_device_and_count_as_what_they_hold() {
 #[test]
 fn pipelines_are_kept_where_they_are_wanted_and_a_broken_file_is_none() {
     let folder = std::env::temp_dir().join(format!("autobatch-kept-{}", std::process::id()));
-    let options = Options { pipelines: Kept::Folder(folder.clone()), ..Options::default() };
+    let options = Options { pipelines: PipelineCacheDir::Folder(folder.clone()), ..Options::default() };
     let (graph, values) = cells(3, 5);
     let mut seen = Vec::new();
     for turn in 0..3 {

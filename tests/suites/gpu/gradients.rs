@@ -10,7 +10,7 @@ use autobatch_ir::types::DType;
 use autobatch_oracle::naive;
 use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_wgpu::Executor;
-use autobatch_runtime_wgpu::module::Patch;
+use autobatch_runtime_wgpu::module::WgradTile;
 use autobatch_testing::random::{Options, Profile, check};
 use std::cell::RefCell;
 
@@ -146,13 +146,13 @@ fn products(k: usize, n: usize, rows: usize) -> (GraphData, Verified<Plan>) {
 fn gradients_of_weights_have_the_bits_of_one_chain_however_they_are_cut() {
     let Some(mut executor) = executor(exact()) else { return };
     for (k, n, patch) in [
-        (5, 40, Patch::Element),
-        (40, 15, Patch::Element),
-        (16, 16, Patch::Two),
-        (33, 70, Patch::Two),
-        (520, 517, Patch::Four),
+        (5, 40, WgradTile::Element),
+        (40, 15, WgradTile::Element),
+        (16, 16, WgradTile::Two),
+        (33, 70, WgradTile::Two),
+        (520, 517, WgradTile::Four),
     ] {
-        assert_eq!(Patch::of(k as u64, n as u64), patch);
+        assert_eq!(WgradTile::of(k as u64, n as u64), patch);
         for rows in [1, 24, 53] {
             let (graph, plan) = products(k, n, rows);
             let weights = weights(&graph);

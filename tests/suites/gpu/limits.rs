@@ -76,7 +76,7 @@ fn rows_of_one_plan_make_way_for_the_parameters_of_another() {
     let Some(mut roomy) = executor(Options::default()) else { return };
     let made = [cells(400, 20), cells(1, 200)];
     let bytes = |(graph, wanted): &(GraphData, Vec<ValueId>)| {
-        let layout = compile(&inferring(graph, wanted), Target::LEAST).expect("fits").layout;
+        let layout = compile(&inferring(graph, wanted), Target::MINIMUM).expect("fits").layout;
         (layout.total() + layout.params()) * 4
     };
     // Each fits alone.

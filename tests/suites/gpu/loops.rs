@@ -8,7 +8,7 @@ use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::{Plan, StoreId, Verified};
 use autobatch_ir::types::f32;
 use autobatch_ir::{Param, Value, Weights};
-use autobatch_runtime_wgpu::compile::Rounds;
+use autobatch_runtime_wgpu::compile::LoopLimit;
 use autobatch_runtime_wgpu::{Budget, Executor, GpuError, Options};
 
 type Planned = (GraphData, Verified<Plan>);
@@ -17,7 +17,7 @@ type Planned = (GraphData, Verified<Plan>);
 fn software() -> Option<Executor> {
     let executor = executor(Options::default())?;
     let gpu = executor.gpu().expect("open");
-    if gpu.rounds().is_none() {
+    if gpu.iterations().is_none() {
         skipped(&format!("{} is no software adapter", gpu.facts().name));
         return None;
     }
@@ -132,9 +132,9 @@ fn refused(executor: &mut Executor, (graph, plan): &Planned) -> (Option<u32>, &'
     assert!(said.contains("execute on the cpu"), "{said}");
     match error {
         GpuError::Loops { step, what, limit, .. } => {
-            let of_device = matches!(limit, Rounds::OfDevice(_));
+            let of_device = matches!(limit, LoopLimit::Device(_));
             assert_eq!(said.contains("software adapter"), of_device, "{said}");
-            assert_eq!(said.contains("raise Budget::rounds"), !of_device, "{said}");
+            assert_eq!(said.contains("raise Budget::iterations"), !of_device, "{said}");
             (step, what)
         }
         other => panic!("{other}"),
@@ -194,7 +194,7 @@ fn the_longest_sums_of_gradients_that_a_software_adapter_executes_are_right() {
 
 #[test]
 fn a_budget_of_rounds_is_kept_to_on_any_device() {
-    let budget = Budget { rounds: Some(100), ..Budget::default() };
+    let budget = Budget { iterations: Some(100), ..Budget::default() };
     let Some(mut executor) = executor(Options { budget, ..Options::default() }) else { return };
     assert_eq!(executes(&mut executor, &product(1, 31, 1)), [31.0]);
     assert_eq!(refused(&mut executor, &product(1, 32, 1)), (Some(1), "prod_few"));

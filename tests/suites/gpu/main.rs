@@ -24,7 +24,7 @@ mod loops;
 mod models;
 mod parts;
 mod session;
-mod standing;
+mod persistent;
 mod together;
 mod training;
 mod translate;

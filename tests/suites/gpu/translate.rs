@@ -6,8 +6,8 @@ use crate::lab::Lab;
 use crate::models::graph;
 use crate::updates::every_rule;
 use autobatch_models::catalogue::ENTRIES;
-use autobatch_runtime_wgpu::compile::{Deed, Target, UpdateProgram, compile, compile_update};
-use autobatch_runtime_wgpu::module::{Cuts, Products, Program, Reach, Tile};
+use autobatch_runtime_wgpu::compile::{UpdateOp, Target, UpdateProgram, compile, compile_update};
+use autobatch_runtime_wgpu::module::{Split, Products, Program, LoadWidth, Tile};
 use autobatch_shaders::{Joins, Library, Numbers};
 use naga::back::{hlsl, msl, spv};
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
@@ -106,10 +106,10 @@ fn in_every_shape(program: &Program) -> Vec<Program> {
     let Program::Products(products) = program else { return vec![program.clone()] };
     let mut shapes = BTreeSet::new();
     for tile in Tile::ALL {
-        for reach in Reach::ALL {
+        for load in LoadWidth::ALL {
             for packed in [false, true] {
-                let reach = tile.reach(reach);
-                shapes.insert(Program::Products(Products { tile, reach, packed, ..products.clone() }));
+                let load = tile.load(load);
+                shapes.insert(Program::Products(Products { tile, load, packed, ..products.clone() }));
             }
         }
     }
@@ -121,7 +121,7 @@ fn every_module_translates_and_keeps_to_the_least_limits() {
     let mut programs: BTreeSet<Program> = Program::fixed().into_iter().collect();
     for entry in &ENTRIES {
         let (graph, losses) = graph(entry);
-        let compiled = compile(&training(&graph, &losses), Target::LEAST).expect("fits the least device");
+        let compiled = compile(&training(&graph, &losses), Target::MINIMUM).expect("fits the least device");
         programs.extend(compiled.programs.iter().flat_map(|program| in_every_shape(program)));
     }
     let kinds = [
@@ -131,31 +131,31 @@ fn every_module_translates_and_keeps_to_the_least_limits() {
     assert!(kinds[0] >= 5 && kinds[1] >= 10 * 2 * (2 + 1 + 3 * 3), "{kinds:?}");
     let updates = updates();
     assert!(updates.len() >= 12, "{}", updates.len());
-    let cut = Cuts { arena: 4, params: 3, shift: 20 };
+    let cut = Split { arena: 4, params: 3, shift: 20 };
     for exact in [false, true] {
         let library = Library::new(exact, Joins::Memory);
         for joins in [Joins::Eight, Joins::Sixteen] {
             let library = Library::new(exact, joins);
             for program in programs.iter().filter(|program| matches!(program, Program::Row(_))) {
-                translates("row", &program.text(&library, Cuts::ONE), !exact);
+                translates("row", &program.text(&library, Split::ONE), !exact);
             }
         }
         let immediate = library.clone().with(Numbers::Immediate);
         for program in &programs {
-            translates(program.template().name, &program.text(&immediate, Cuts::ONE), false);
-            for cuts in [Cuts::ONE, cut] {
+            translates(program.template().name, &program.text(&immediate, Split::ONE), false);
+            for split in [Split::ONE, cut] {
                 let name = program.template().name;
-                translates(name, &program.text(&library, cuts), !exact && cuts == Cuts::ONE);
+                translates(name, &program.text(&library, split), !exact && split == Split::ONE);
             }
         }
         for program in Program::fixed() {
-            translates(program.template().name, &program.text(&immediate, Cuts::ONE), !exact);
+            translates(program.template().name, &program.text(&immediate, Split::ONE), !exact);
         }
         for program in &updates {
             translates(program.template.name, &program.text(&library), !exact);
         }
-        for cuts in [Cuts::ONE, cut] {
-            translates("touch", &cuts.touch(&library), !exact);
+        for split in [Split::ONE, cut] {
+            translates("sparse_rows", &split.sparse_rows(&library), !exact);
         }
     }
 }
@@ -165,7 +165,7 @@ fn updates() -> BTreeSet<UpdateProgram> {
     let mut programs = BTreeSet::new();
     for optimizer in every_rule() {
         let updates = compile_update(Lab::new(optimizer).plan()).expect("an update plan");
-        programs.extend(updates.deeds.iter().flat_map(Deed::programs).cloned());
+        programs.extend(updates.ops.iter().flat_map(UpdateOp::programs).cloned());
     }
     programs
 }

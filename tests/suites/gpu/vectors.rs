@@ -6,7 +6,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Bound, Plan, StoreId, Stores, Verified};
 use autobatch_oracle::naive;
 use autobatch_runtime_wgpu::compile::compile;
-use autobatch_runtime_wgpu::module::{Program, Reach, Tile};
+use autobatch_runtime_wgpu::module::{Program, LoadWidth, Tile};
 use autobatch_runtime_wgpu::{Budget, Executor, Options};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -160,7 +160,7 @@ impl Stores for Drawn {
 struct Bench {
     executor: Executor,
     version: u64,
-    executed: BTreeMap<Tile, BTreeSet<Reach>>,
+    executed: BTreeMap<Tile, BTreeSet<LoadWidth>>,
 }
 
 impl Bench {
@@ -176,7 +176,7 @@ impl Bench {
             if let Program::Products(products) = &**program {
                 let sums: u32 = products.groups.iter().sum();
                 assert_eq!(sums, case.groups + u32::from(case.twice), "one dispatch");
-                self.executed.entry(products.tile).or_default().insert(products.reach);
+                self.executed.entry(products.tile).or_default().insert(products.load);
             }
         }
         self.version += 1;
@@ -200,8 +200,8 @@ impl Bench {
 
     /// Says that these tiles were executed and no others, each with all that its threads may read at once.
     fn executed(&self, tiles: &[Tile]) {
-        let expected: BTreeMap<Tile, BTreeSet<Reach>> =
-            tiles.iter().map(|&tile| (tile, Reach::ALL.map(|most| tile.reach(most)).into())).collect();
+        let expected: BTreeMap<Tile, BTreeSet<LoadWidth>> =
+            tiles.iter().map(|&tile| (tile, LoadWidth::ALL.map(|most| tile.load(most)).into())).collect();
         assert_eq!(self.executed, expected);
     }
 

@@ -1,6 +1,6 @@
 //! Texts of products of many rows: operands are gathered in the memory of a group.
 
-use super::{BLOCK_HEAD, PART, Products, Reach, word};
+use super::{BLOCK_HEAD, PART, Products, LoadWidth, word};
 use std::fmt::Write as _;
 
 /// Bytes of group memory that a tile may take: what devices of the least limits have, with room to spare.
@@ -54,10 +54,10 @@ impl Products {
 
     /// How many `k` and columns of a weight a thread gathers at once: whole words of the group's memory.
     pub(super) fn at_once(&self) -> (u32, u32) {
-        match self.reach {
-            Reach::One => (1, word(self.across())),
-            Reach::Columns => (1, 4),
-            Reach::Depth => (4, word(self.across())),
+        match self.load {
+            LoadWidth::One => (1, word(self.across())),
+            LoadWidth::Columns => (1, 4),
+            LoadWidth::Depth => (4, word(self.across())),
         }
     }
 
@@ -68,13 +68,13 @@ impl Products {
         let (ks, columns) = self.at_once();
         let (along, across) = (format!("(DEEP / {ks}u)"), format!("({band} / {columns}u)"));
         // Neighbours read along a row of the weight as it is stored.
-        let (k, c) = match self.reach {
-            Reach::One => (
+        let (k, c) = match self.load {
+            LoadWidth::One => (
                 format!("select(place / {across}, place % {along}, step == 1u)"),
                 format!("select(place % {across}, place / {along}, step == 1u)"),
             ),
-            Reach::Columns => (format!("place / {across}"), format!("place % {across}")),
-            Reach::Depth => (format!("place % {along}"), format!("place / {along}")),
+            LoadWidth::Columns => (format!("place / {across}"), format!("place % {across}")),
+            LoadWidth::Depth => (format!("place % {along}"), format!("place / {along}")),
         };
         let mut text = format!(
             "            for (var place = local; place < {along} * {across}; place = place + 256u) {{\n\
@@ -91,11 +91,11 @@ impl Products {
         };
         let broad = word(self.across());
         let column = |i| format!("begin + min(column + {i}u, columns - 1u) * next");
-        match self.reach {
-            Reach::One => {
+        match self.load {
+            LoadWidth::One => {
                 line(format!("ws[word] = {}", filled(broad, |i| self.weight(&column(i)))));
             }
-            Reach::Columns => {
+            LoadWidth::Columns => {
                 let four = self.weights("begin + min(column, (columns - 1u) / 4u * 4u)");
                 line(format!("let four = {four}"));
                 for at in 0..4 / broad {
@@ -105,7 +105,7 @@ impl Products {
                     ));
                 }
             }
-            Reach::Depth => {
+            LoadWidth::Depth => {
                 for i in 0..broad {
                     line(format!("let four{i} = {}", self.weights(&column(i))));
                 }
@@ -136,7 +136,7 @@ impl Products {
                  \x20           let j = at % ACROSS;\n\
                  \x20           let column = min(first_column + {column}, columns - 1u);\n\
                  \x20           let start = r(b{number} + {BLOCK_HEAD}u + g) + column;\n\
-                 \x20           kept[{before}u + at] = sum_start(b{number}, execute.first + row / each, row % each, start);\n\
+                 \x20           kept[{before}u + at] = sum_start(b{number}, segment.first + row / each, row % each, start);\n\
                  \x20       }}\n\
                  \x20   }}\n",
                 column = Self::COLUMN,
@@ -156,7 +156,7 @@ impl Products {
                  \x20       workgroupBarrier();\n\
                  \x20       if local < HIGH {{\n\
                  \x20           let row = min(first_row + local, rows - 1u);\n\
-                 \x20           starts[local] = row_of(at, execute.first + row / each) + (row % each) * width;\n\
+                 \x20           starts[local] = row_of(at, segment.first + row / each) + (row % each) * width;\n\
                  \x20       }}\n\
                  \x20       workgroupBarrier();\n\
                  \x20       for (var k0 = 0u; k0 < width; k0 = k0 + DEEP) {{\n\
@@ -193,12 +193,12 @@ impl Products {
             });
             text.push_str("            }\n            workgroupBarrier();\n        }\n    }\n");
         }
-        self.tails(&mut text);
+        self.epilogues(&mut text);
         text
     }
 
-    /// The calls of the tail, a loop over the sums of a thread: its text is there once.
-    fn tails(&self, text: &mut String) {
+    /// The calls of the epilogue, a loop over the sums of a thread: its text is there once.
+    fn epilogues(&self, text: &mut String) {
         let each = self.tile.down() * self.across();
         *text += &self.lines(0..self.all(), |s, i, j| {
             format!("    kept[{}] = s{s}_{i}_{j};", s * each + i * self.across() + j)
@@ -210,11 +210,11 @@ impl Products {
             "    for (var i = 0u; i < DOWN; i++) {{\n\
              \x20       let row = first_row + down + i;\n\
              \x20       if row < rows {{\n\
-             \x20           let lane = execute.first + row / each;\n\
+             \x20           let lane = segment.first + row / each;\n\
              \x20           for (var j = 0u; j < ACROSS; j++) {{\n\
              \x20               let column = first_column + {column};\n\
              \x20               if column < columns {{\n\
-             \x20                   tail(lane, (row % each) * columns + column{kept});\n\
+             \x20                   epilogue(lane, (row % each) * columns + column{kept});\n\
              \x20               }}\n\
              \x20           }}\n\
              \x20       }}\n\

@@ -6,7 +6,7 @@
 //! are made anew.
 
 use crate::device::Gpu;
-use crate::options::Kept;
+use crate::options::PipelineCacheDir;
 use autobatch_ir::files;
 use autobatch_ir::hash::hash_bytes;
 use pollster::block_on;
@@ -19,7 +19,7 @@ const MAGIC: &[u8; 8] = b"abpipes1";
 /// Bytes before what the driver gave: magic, length, hash.
 const HEAD: usize = 24;
 /// Larger files are not looked at.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// A driver's cache, and the file that it is kept in.
 #[derive(Default)]
@@ -79,11 +79,11 @@ fn made(gpu: &Gpu, data: Option<&[u8]>) -> Option<wgpu::PipelineCache> {
 }
 
 /// The folder of the file, if one is wanted.
-fn folder(kept: &Kept) -> Option<PathBuf> {
+fn folder(kept: &PipelineCacheDir) -> Option<PathBuf> {
     match kept {
-        Kept::Nowhere => None,
-        Kept::Folder(folder) => Some(folder.clone()),
-        Kept::OfUser => {
+        PipelineCacheDir::Disabled => None,
+        PipelineCacheDir::Folder(folder) => Some(folder.clone()),
+        PipelineCacheDir::User => {
             let set =
                 |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
             let cache = set("XDG_CACHE_HOME")
@@ -100,7 +100,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     if !fs::metadata(path).ok()?.is_file() {
         return None;
     }
-    let bytes = files::read_at_most(path, MOST_BYTES).ok()?;
+    let bytes = files::read_at_most(path, MAX_BYTES).ok()?;
     let (head, data) = bytes.split_at_checked(HEAD)?;
     (head == head_of(data)).then(|| data.to_vec())
 }
@@ -131,99 +131,4 @@ fn head_of(data: &[u8]) -> [u8; HEAD] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::options::Options;
-
-    #[test]
-    fn a_whole_file_is_read_and_no_other() {
-        let folder = std::env::temp_dir().join(format!("autobatch-pipelines-{}", std::process::id()));
-        let path = folder.join("file");
-        assert_eq!(read(&path), None);
-        write(&path, b"what a driver gave").expect("a folder to write to");
-        assert_eq!(read(&path).as_deref(), Some(b"what a driver gave".as_slice()));
-        let whole = fs::read(&path).expect("there");
-        for at in [0, 9, 20, HEAD, whole.len() - 1] {
-            let mut changed = whole.clone();
-            changed[at] ^= 1;
-            fs::write(&path, changed).expect("a file to write to");
-            assert_eq!(read(&path), None, "byte {at} was changed");
-        }
-        for len in [0, 5, HEAD, whole.len() - 1] {
-            fs::write(&path, &whole[..len]).expect("a file to write to");
-            assert_eq!(read(&path), None, "cut at {len}");
-        }
-        fs::remove_dir_all(&folder).expect("it was made here");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn what_has_no_end_is_none_and_is_let_go_of() {
-        let folder = std::env::temp_dir().join(format!("autobatch-endless-pipelines-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder to write to");
-        let path = folder.join("file");
-        std::os::unix::fs::symlink("/dev/zero", &path).expect("a link to write");
-        assert_eq!(read(&path), None);
-        // What is written takes the place of the link.
-        write(&path, b"what a driver gave").expect("a folder to write to");
-        assert_eq!(read(&path).as_deref(), Some(b"what a driver gave".as_slice()));
-        fs::File::create(&path).and_then(|file| file.set_len(MOST_BYTES + 1)).expect("a file to write to");
-        assert_eq!(read(&path), None, "more than is looked at");
-        fs::remove_file(&path).expect("it was written here");
-        let made = std::process::Command::new("mkfifo").arg(&path).status();
-        if made.is_ok_and(|status| status.success()) {
-            assert_eq!(read(&path), None, "nobody writes to it");
-        }
-        fs::remove_dir_all(&folder).expect("it was made here");
-    }
-
-    #[test]
-    fn what_another_adapter_gave_is_none_and_is_not_spoken_of() {
-        let folder = std::env::temp_dir().join(format!("autobatch-other-pipelines-{}", std::process::id()));
-        let pipelines = Kept::Folder(folder.clone());
-        let Some(gpu) = Gpu::of_tests(Options { pipelines, ..Options::default() }) else { return };
-        let mut file = PipelineFile::open(&gpu);
-        let Some(path) = file.path.clone() else { return };
-        file.save(1);
-        let own = read(&path).expect("it was written");
-        // wgpu's head: eight bytes of magic, its version, the size of an address, the backend, the adapter.
-        for at in [16, 17, 24] {
-            let mut other = own.clone();
-            other[at] ^= 1;
-            write(&path, &other).expect("a folder to write to");
-            assert!(PipelineFile::open(&gpu).cache().is_some(), "byte {at} was changed");
-            gpu.heard().expect("nothing is said");
-        }
-        fs::remove_dir_all(&folder).expect("it was made here");
-    }
-
-    #[test]
-    fn threads_that_write_at_once_leave_a_whole_file_and_nothing_beside_it() {
-        let folder = std::env::temp_dir().join(format!("autobatch-many-pipelines-{}", std::process::id()));
-        let path = folder.join("file");
-        std::thread::scope(|scope| {
-            for length in 1..9usize {
-                let path = &path;
-                scope.spawn(move || {
-                    for _ in 0..50 {
-                        write(path, &vec![length as u8; length << 12]).expect("a folder to write to");
-                        let found = read(path).expect("a whole file at every moment");
-                        assert!(found.len() == usize::from(found[0]) << 12);
-                    }
-                });
-            }
-        });
-        assert_eq!(fs::read_dir(&folder).expect("it was made here").count(), 1);
-        fs::remove_dir_all(&folder).expect("it was made here");
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_put_in_its_place_leaves_nothing_beside_it() {
-        let folder = std::env::temp_dir().join(format!("autobatch-no-pipelines-{}", std::process::id()));
-        let path = folder.join("file");
-        fs::create_dir_all(path.join("taken")).expect("a folder to write to");
-        assert!(write(&path, b"what a driver gave").is_err());
-        assert_eq!(fs::read_dir(&folder).expect("it was made here").count(), 1);
-        fs::remove_dir_all(&folder).expect("it was made here");
-    }
-}
+mod tests;

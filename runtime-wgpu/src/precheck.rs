@@ -17,9 +17,9 @@ struct Run {
 }
 
 /// Which bound words of a plan are indices or truth values.
-pub(crate) struct Limited(Vec<Run>);
+pub(crate) struct WordChecks(Vec<Run>);
 
-impl Limited {
+impl WordChecks {
     /// Checks them all.
     pub(crate) fn check(&self, plan: &Plan, words: &[u32]) -> Result<(), GpuError> {
         for run in &self.0 {
@@ -47,10 +47,10 @@ pub(crate) fn check(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) -> Resul
 
 /// Per field and row of indices the bound word that it is, as far as a plan was looked at.
 #[derive(Default)]
-pub(crate) struct Origins(Vec<Vec<u32>>);
+pub(crate) struct WordOrigins(Vec<Vec<u32>>);
 
 /// Finds the bound words that steps from one on take as indices or truth values, behind those that `origins` knows.
-pub(crate) fn limited(plan: &Plan, first: usize, Origins(origins): &mut Origins) -> Limited {
+pub(crate) fn word_checks(plan: &Plan, first: usize, WordOrigins(origins): &mut WordOrigins) -> WordChecks {
     let mut runs: Vec<Run> = Vec::new();
     let limits: Vec<Vec<WordLimit>> = plan.kernels.iter().map(|kernel| kernel.word_limits()).collect();
     origins.resize(plan.fields.len(), Vec::new());
@@ -75,7 +75,7 @@ pub(crate) fn limited(plan: &Plan, first: usize, Origins(origins): &mut Origins)
         }
         remember(plan, step, origins);
     }
-    Limited(runs)
+    WordChecks(runs)
 }
 
 /// The bound word that a lane's operand begins with, if it is what was bound.

@@ -10,7 +10,7 @@ const MANY_TILES: u64 = 64;
 /// How the gradient of a weight is cut among threads. All of them compute every element as one chain over the
 /// rows, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Patch {
+pub enum WgradTile {
     /// A thread an element.
     Element,
     /// Tiles of 32 by 32 elements, a thread two by two.
@@ -19,7 +19,7 @@ pub enum Patch {
     Four,
 }
 
-impl Patch {
+impl WgradTile {
     /// Every cut.
     pub const ALL: [Self; 3] = [Self::Element, Self::Two, Self::Four];
 

@@ -1,38 +1,39 @@
-//! Buffers that grow, and arrays of words that are cut into as many buffers as bindings ask for.
+//! Growable buffers, and arrays of words that are split across buffers where one binding cannot hold them.
 
 use crate::device::Gpu;
 use crate::error::GpuError;
 use std::ops::Range;
 use wgpu::BufferUsages as Usage;
 
-/// Buffers grow to a multiple of so many words.
+/// Buffer sizes are multiples of this many words.
 const GRAIN: u64 = 1 << 14;
 
-/// A buffer that grows.
+/// A buffer that grows on demand.
 #[derive(Default)]
-pub(super) struct Growing {
+pub(super) struct GrowableBuffer {
     pub(super) buffer: Option<wgpu::Buffer>,
-    pub(super) words: u64,
+    words: u64,
 }
 
-impl Growing {
-    /// Makes room; says whether the buffer is another one now.
+impl GrowableBuffer {
+    /// Replaces the buffer if it is smaller than `words` words. Its contents are lost then.
     pub(super) fn fit(
         &mut self,
         gpu: &Gpu,
         what: &'static str,
         words: u64,
         usage: Usage,
-    ) -> Result<bool, GpuError> {
+    ) -> Result<(), GpuError> {
         if self.buffer.is_some() && self.words >= words {
-            return Ok(false);
+            return Ok(());
         }
         let limit = gpu.limits.max_buffer_size / 4;
         let words = words.max(1).next_multiple_of(GRAIN).min(limit.max(words));
+        // The old buffer is freed before the new one is created.
         self.buffer = None;
         self.buffer = Some(gpu.buffer(what, words * 4, usage)?);
         self.words = words;
-        Ok(true)
+        Ok(())
     }
 
     pub(super) fn get(&self) -> &wgpu::Buffer {
@@ -40,26 +41,28 @@ impl Growing {
     }
 }
 
-/// An array of words cut into bindings.
+/// An array of words that is split across buffers of one binding each.
 #[derive(Default)]
-pub(super) struct Cut {
+pub(super) struct SplitArray {
     pub(super) buffers: Vec<wgpu::Buffer>,
     pub(super) words: u64,
-    /// Words of a binding.
+    /// Words of a full binding.
     pub(super) size: u64,
 }
 
-impl Cut {
+impl SplitArray {
+    /// Replaces the array unless it has at least `words` words in bindings of `size` words. Says whether it did.
     pub(super) fn fit(
         &mut self,
         gpu: &Gpu,
         what: &'static str,
-        (words, size): (u64, u64),
+        words: u64,
+        size: u64,
     ) -> Result<bool, GpuError> {
         if !self.buffers.is_empty() && self.words >= words && self.size == size {
             return Ok(false);
         }
-        let words = Self::room(words, size);
+        let words = Self::allocated(words, size);
         *self = Self::default();
         let mut buffers = Vec::new();
         for start in (0..words).step_by(size as usize) {
@@ -71,12 +74,12 @@ impl Cut {
         Ok(true)
     }
 
-    /// How many words so many get, within the bindings that they take anyway.
-    pub(super) fn room(words: u64, size: u64) -> u64 {
+    /// Words that [`fit`](Self::fit) allocates for `words` words: more, but in no more bindings.
+    pub(super) fn allocated(words: u64, size: u64) -> u64 {
         words.max(1).next_multiple_of(GRAIN).min(words.max(1).div_ceil(size) * size)
     }
 
-    /// The pieces of a run of words: the buffer, the first byte in it, and which words of the run.
+    /// The parts of a range of words: the buffer, the first byte in it, and the words of the range that it holds.
     pub(super) fn pieces(
         &self,
         at: u64,
@@ -100,11 +103,18 @@ impl Cut {
         }
     }
 
-    /// Copies words from one array to another.
-    pub(super) fn copy(&self, encoder: &mut wgpu::CommandEncoder, at: u64, to: (&Self, u64), words: u64) {
+    /// Copies `words` words from `at` on to `to_at` of another array.
+    pub(super) fn copy(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        at: u64,
+        to: &Self,
+        to_at: u64,
+        words: u64,
+    ) {
         for (from, byte, range) in self.pieces(at, words) {
             let mut done = 0;
-            for (buffer, at, piece) in to.0.pieces(to.1 + range.start, range.end - range.start) {
+            for (buffer, at, piece) in to.pieces(to_at + range.start, range.end - range.start) {
                 let bytes = (piece.end - piece.start) * 4;
                 encoder.copy_buffer_to_buffer(from, byte + done, buffer, at, bytes);
                 done += bytes;

@@ -1,47 +1,47 @@
-//! Where everything is in the arena: noise, constants, parameters that kernels take whole, bound numbers, the fields of
-//! all slabs, gradients, scratch rows, outputs; in this order, in words. What comes before the bound numbers depends on
-//! no sizes of the plan, so plans of a model have it in one place and leave it to one another.
+//! Addresses in the arena. It holds, in this order: the noise generator, constants, parameters that kernels read whole,
+//! bound inputs, the fields of all slabs, gradients, scratch rows, outputs. Addresses before the bound inputs do not
+//! depend on sizes of the plan, so the plans of a model share these words.
 
 use super::HEAD;
-use super::record::{Spot, TABLED};
+use super::record::{RowAddress, TABLED};
 use crate::error::GpuError;
 use autobatch_ir::plan::{FieldId, Kernel, Operand, Plan, RegKind, StoreId, StoreKind};
 use autobatch_ir::types::{DType, Type};
 use std::collections::BTreeMap;
 
-/// Words of the vectors that parameters are read in. Bindings are cut at multiples of it.
+/// Words of the vectors in which parameters are read. Bindings are split at multiples of it.
 pub(crate) const VECTOR: u64 = 4;
 
-/// What a register wants a run of words for.
+/// The contents of a run of words that registers read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Want {
+pub enum WordSource {
     /// Elements with these bits.
     Const(u32),
     /// The elements of a store.
     Store(StoreId),
 }
 
-/// Where a parameter is.
+/// The address of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// The number of its first element, counted in elements as large as its own; a multiple of four.
+    /// The number of its first element, in elements of its own size; a multiple of four.
     pub at: u32,
-    /// 0 a word each, 1 halves, 2 the upper halves of words.
+    /// The storage of an element: 0 a word, 1 `f16`, 2 `bf16`.
     pub kind: u32,
 }
 
-/// How parameters lie in memory.
+/// How the device stores parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Packing {
-    /// Halves two a word, for those that are only read.
+    /// Two 16-bit elements per word, for parameters that are only read.
     #[default]
     Halves,
-    /// Every element a word, so that threads that update neighbours do not write the same one.
+    /// One element per word, so that threads which update neighbouring elements write different words.
     Words,
 }
 
 impl Packing {
-    /// How a storage type is stored; see [`Stored::kind`].
+    /// The storage of an element type; see [`Stored::kind`].
     const fn kind_of(self, dtype: DType) -> u32 {
         match (self, dtype) {
             (Self::Halves, DType::F16) => 1,
@@ -50,52 +50,50 @@ impl Packing {
         }
     }
 
-    /// The words that a parameter takes.
+    /// The words of a parameter.
     pub(crate) fn words_of(self, ty: Type) -> u64 {
         let elements = ty.shape.elements() as u64;
         if self.kind_of(ty.dtype) == 0 { elements } else { elements.div_ceil(2) }
     }
 
-    /// The words from where a parameter begins to where the next one does: whole vectors, so that neighbours
-    /// can be read at once, and never past the end.
-    pub(crate) fn room_of(self, ty: Type) -> u64 {
+    /// The words from one parameter to the next: whole vectors, so that vector reads stay within the parameter.
+    pub(crate) fn padded_words_of(self, ty: Type) -> u64 {
         self.words_of(ty).next_multiple_of(VECTOR)
     }
 }
 
-/// Rows or words that a plan which grows has room for at least.
-const LEAST_ROOM: u64 = 16;
+/// The smallest reservation of a growing plan, in rows or words.
+const MIN_CAPACITY: u64 = 16;
 
-/// How much room a layout has.
+/// How many rows and words a layout reserves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Space {
-    /// What the plan takes.
+pub(crate) enum Capacity {
+    /// Those of the plan.
     Exact,
-    /// Up to twice that, the same for plans that are nearly alike: what a plan has when it grew lies where it lay
-    /// before, until the room is used up.
-    Roomy,
+    /// Up to twice as many. A plan that grows keeps its addresses until they are used up.
+    Growable,
 }
 
-impl Space {
-    /// The room for so many rows or words.
+impl Capacity {
+    /// The reservation for `count` rows or words.
     pub(super) const fn of(self, count: u64) -> u64 {
         match self {
             Self::Exact => count,
-            Self::Roomy if count <= LEAST_ROOM => LEAST_ROOM,
-            Self::Roomy => count.next_power_of_two(),
+            Self::Growable if count <= MIN_CAPACITY => MIN_CAPACITY,
+            Self::Growable => count.next_power_of_two(),
         }
     }
 }
 
-/// Where everything is.
+/// The addresses of everything in the arena.
 #[derive(Debug)]
 pub struct Layout {
-    space: Space,
-    /// How many words are bound, and how many floats.
+    capacity: Capacity,
+    /// The number of bound words, and of bound floats.
     bound: [u64; 2],
     words: u64,
     floats: u64,
-    runs: BTreeMap<Want, (u64, u64)>,
+    runs: BTreeMap<WordSource, (u64, u64)>,
     constants_end: u64,
     fields: Vec<u64>,
     widths: Vec<u32>,
@@ -107,7 +105,7 @@ pub struct Layout {
     params: u64,
 }
 
-/// The end of a run of words, if 32 bits count it.
+/// The end of a run of words, if 32 bits can address it.
 fn past(at: u64, words: u64) -> Result<u64, GpuError> {
     let end = at.saturating_add(words);
     let limit = u64::from(u32::MAX);
@@ -122,26 +120,26 @@ fn past(at: u64, words: u64) -> Result<u64, GpuError> {
 }
 
 impl Layout {
-    pub(crate) fn new(plan: &Plan, packing: Packing, space: Space) -> Result<Self, GpuError> {
-        let mut runs = wanted(plan);
+    pub(crate) fn new(plan: &Plan, packing: Packing, capacity: Capacity) -> Result<Self, GpuError> {
+        let mut runs = word_runs(plan);
         let mut end = HEAD;
         for (at, len) in runs.values_mut() {
             *at = end;
             end = past(end, *len)?;
         }
-        let constants = |(want, run): (&Want, &(u64, u64))| match want {
-            Want::Const(_) => Some(run.0 + run.1),
-            Want::Store(_) => None,
+        let constants = |(source, run): (&WordSource, &(u64, u64))| match source {
+            WordSource::Const(_) => Some(run.0 + run.1),
+            WordSource::Store(_) => None,
         };
         let constants_end = runs.iter().filter_map(constants).max().unwrap_or(HEAD);
         let bound = [plan.words, plan.floats].map(u64::from);
-        let words = past(HEAD, space.of(end - HEAD))?;
-        let floats = past(words, space.of(bound[0]))?;
-        end = past(floats, space.of(bound[1]))?;
+        let words = past(HEAD, capacity.of(end - HEAD))?;
+        let floats = past(words, capacity.of(bound[0]))?;
+        end = past(floats, capacity.of(bound[1]))?;
         let mut fields = Vec::with_capacity(plan.fields.len());
         for field in &plan.fields {
             fields.push(end);
-            let rows = space.of(plan.slabs[field.slab.index()].rows.into());
+            let rows = capacity.of(plan.slabs[field.slab.index()].rows.into());
             end = past(end, rows.saturating_mul(field.ty.shape.elements() as u64))?;
         }
         let (mut stores, mut params) = (Vec::new(), 0);
@@ -154,15 +152,15 @@ impl Layout {
                 gradients.insert(StoreId(number as u32), (end, elements));
                 end = past(end, elements)?;
             } else {
-                params = past(params, packing.room_of(store.ty))?;
-                // Halves are counted in 32 bits as well.
+                params = past(params, packing.padded_words_of(store.ty))?;
+                // Addresses of 16-bit elements must fit 32 bits as well.
                 past(if kind == 0 { 0 } else { params * 2 }, 0)?;
             }
         }
         let widths = plan.fields.iter().map(|field| field.width()).collect();
         let (scratch, outputs) = (end, end);
         Ok(Self {
-            space,
+            capacity,
             bound,
             words,
             floats,
@@ -179,71 +177,72 @@ impl Layout {
         })
     }
 
-    /// Where scratch rows begin.
+    /// The first word of the scratch rows.
     pub(super) fn scratch(&self) -> u32 {
         self.scratch as u32
     }
 
-    /// Makes room for the scratch rows; gives where outputs begin.
+    /// Places the outputs behind `scratch` words of scratch rows. Returns their first word.
     pub(super) fn reserve_outputs(&mut self, scratch: u64) -> Result<u32, GpuError> {
         self.outputs = past(self.scratch, scratch)?;
         Ok(self.outputs as u32)
     }
 
+    /// Ends the arena behind `words` words of outputs.
     pub(super) fn fit_outputs(&mut self, words: u64) -> Result<(), GpuError> {
         self.end = past(self.outputs, words)?;
         past(self.total(), 0)?;
         Ok(())
     }
 
-    /// How much room there is.
-    pub(crate) const fn space(&self) -> Space {
-        self.space
+    /// How many rows and words it reserves.
+    pub(crate) const fn capacity(&self) -> Capacity {
+        self.capacity
     }
 
-    /// Room for so many words of a plan's tables.
+    /// The reservation for `words` words of tables.
     pub(super) const fn tables(&self, words: u64) -> u64 {
-        self.space.of(words)
+        self.capacity.of(words)
     }
 
-    /// Whether rows and bound numbers of another layout of the same kind, with the parameters, are where they are in it.
-    pub(crate) fn goes_on_from(&self, before: &Self) -> bool {
-        self.space == before.space
+    /// Whether it keeps the addresses of an earlier layout: inputs, fields and parameters.
+    pub(crate) fn extends(&self, before: &Self) -> bool {
+        self.capacity == before.capacity
             && (self.words, self.floats) == (before.words, before.floats)
             && self.fields.starts_with(&before.fields)
             && self.widths.starts_with(&before.widths)
             && self.stores == before.stores
     }
 
-    /// Where bound words begin.
+    /// The address of the bound words.
     #[must_use]
     pub fn bound_words(&self) -> u32 {
         self.words as u32
     }
 
-    /// Where bound floats begin.
+    /// The address of the bound floats.
     #[must_use]
     pub fn bound_floats(&self) -> u32 {
         self.floats as u32
     }
 
-    /// How many words are bound, and how many floats.
+    /// The number of bound words, and of bound floats.
     pub(crate) const fn bound(&self) -> [u64; 2] {
         self.bound
     }
 
-    /// Where a field begins, and the words of a row.
+    /// The address of a field, and the words of a row.
     #[must_use]
     pub fn field(&self, field: FieldId) -> (u32, u32) {
         (self.fields[field.index()] as u32, self.widths[field.index()])
     }
 
-    /// Where an operand's words are, lane by lane; of lists, nothing.
-    pub(super) fn operand(&self, operand: Operand) -> Spot {
+    /// The address of an operand. Lists have none.
+    pub(super) fn operand(&self, operand: Operand) -> RowAddress {
         match operand {
             Operand::Rows { field, start, stride } => {
                 let (base, width) = self.field(field);
-                // A stride of all ones can only be that of a single row (rule P20), and means tables here.
+                // Such a stride belongs to a single row (rule P20), and would mean a table here.
                 [base, start, if stride == TABLED { 0 } else { stride }, width]
             }
             Operand::Table { field, at } => {
@@ -262,34 +261,34 @@ impl Layout {
         }
     }
 
-    /// Where a store begins among the parameters.
+    /// The address of a store among the parameters.
     pub(super) fn store(&self, store: StoreId) -> Stored {
         let (word, kind) = self.stores[store.index()];
         Stored { at: (if kind == 0 { word } else { word * 2 }) as u32, kind }
     }
 
-    /// Where a gradient is, and how many elements it has; nothing for other stores.
+    /// The range of a gradient, or `None` for other stores.
     #[must_use]
     pub fn gradient(&self, store: StoreId) -> Option<(u64, u64)> {
         self.gradients.get(&store).copied()
     }
 
-    /// All gradients together: where they begin and how many words they are.
+    /// The range of all gradients.
     #[must_use]
     pub fn gradients(&self) -> (u64, u64) {
         let start = self.gradients.values().map(|run| run.0).min().unwrap_or(self.scratch);
         (start, self.scratch - start)
     }
 
-    /// Where the run of words is that a register wants.
-    pub(super) fn run(&self, want: Want) -> u32 {
-        self.runs.get(&want).map_or(0, |run| run.0 as u32)
+    /// The address of a run of words.
+    pub(super) fn run(&self, source: WordSource) -> u32 {
+        self.runs.get(&source).map_or(0, |run| run.0 as u32)
     }
 
     /// Words of the arena.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.scratch.saturating_add(self.space.of(self.end - self.scratch))
+        self.scratch.saturating_add(self.capacity.of(self.end - self.scratch))
     }
 
     /// Words of the parameters.
@@ -298,19 +297,20 @@ impl Layout {
         self.params
     }
 
-    /// The stores that kernels take whole, where in the arena they go, and how many elements they have.
-    pub(super) fn taken_whole(&self) -> Vec<(StoreId, u32, u64)> {
-        let run = |(want, &(to, elements)): (&Want, &(u64, u64))| match want {
-            Want::Const(_) => None,
-            Want::Store(store) => Some((*store, to as u32, elements)),
+    /// The stores that kernels read whole, with their addresses in the arena and their elements.
+    pub(super) fn whole_parameters(&self) -> Vec<(StoreId, u32, u64)> {
+        let run = |(source, &(to, elements)): (&WordSource, &(u64, u64))| match source {
+            WordSource::Const(_) => None,
+            WordSource::Store(store) => Some((*store, to as u32, elements)),
         };
         self.runs.iter().filter_map(run).collect()
     }
 
+    /// The words of all constants.
     pub(super) fn constants(&self) -> Vec<u32> {
         let mut words = vec![0; (self.constants_end - HEAD) as usize];
-        for (want, &(at, len)) in &self.runs {
-            if let Want::Const(bits) = want {
+        for (source, &(at, len)) in &self.runs {
+            if let WordSource::Const(bits) = source {
                 words[(at - HEAD) as usize..][..len as usize].fill(*bits);
             }
         }
@@ -318,14 +318,14 @@ impl Layout {
     }
 }
 
-/// Per distinct constant and per store taken whole how many words are wanted: as many as the widest
-/// register has. Constants come first, as `Want` orders them.
-fn wanted(plan: &Plan) -> BTreeMap<Want, (u64, u64)> {
-    let mut runs: BTreeMap<Want, (u64, u64)> = BTreeMap::new();
+/// The runs of words that registers read: each distinct constant as wide as its widest register, then each store that a
+/// kernel reads whole. `WordSource` orders constants first.
+fn word_runs(plan: &Plan) -> BTreeMap<WordSource, (u64, u64)> {
+    let mut runs: BTreeMap<WordSource, (u64, u64)> = BTreeMap::new();
     for kernel in &plan.kernels {
         for reg in &kernel.regs {
             if let RegKind::Const(bits) = reg.kind {
-                let run = runs.entry(Want::Const(bits)).or_default();
+                let run = runs.entry(WordSource::Const(bits)).or_default();
                 run.1 = run.1.max(reg.ty.shape.elements() as u64);
             }
         }
@@ -337,7 +337,7 @@ fn wanted(plan: &Plan) -> BTreeMap<Want, (u64, u64)> {
             if let RegKind::Param(param) = reg.kind {
                 let store = plan.stores(step)[param as usize];
                 let elements = plan.stores[store.index()].ty.shape.elements() as u64;
-                runs.insert(Want::Store(store), (0, elements));
+                runs.insert(WordSource::Store(store), (0, elements));
             }
         }
     }
@@ -345,23 +345,4 @@ fn wanted(plan: &Plan) -> BTreeMap<Want, (u64, u64)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parameters_begin_and_end_at_whole_vectors() {
-        let text = "autobatch plan 1 module \"m\" structure 0x00000000000000000000000000000001 mode infer
-             store @a param f32[5] store @b param f16[3,3] store @c param bf16[2] store @d param f32[4]
-             bind words 0 floats 0
-             certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes";
-        let plan = Plan::from_text(text).expect("parses");
-        let starts = |packing| {
-            let layout = Layout::new(&plan, packing, Space::Exact).expect("fits");
-            let at: Vec<u32> = (0..4).map(|store| layout.store(StoreId(store)).at).collect();
-            (at, layout.params())
-        };
-        // Halves are counted by themselves: two a word.
-        assert_eq!(starts(Packing::Halves), (vec![0, 16, 32, 20], 24));
-        assert_eq!(starts(Packing::Words), (vec![0, 8, 20, 24], 28));
-    }
-}
+mod tests;

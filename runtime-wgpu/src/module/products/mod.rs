@@ -1,14 +1,14 @@
-//! Texts of products: the sums of all groups, and a tail that takes them.
+//! Texts of products: the sums of all groups, and a epilogue that takes them.
 //!
-//! A *group* is a stretch of columns of a product as wide as its tail. What computes column `j` of one
+//! A *group* is a stretch of columns of a product as wide as its epilogue. What computes column `j` of one
 //! group computes column `j` of all of them, so that a cell whose gates lie side by side in one product, or
-//! in several, is one dispatch: the tail finds all gates of an element in one thread.
+//! in several, is one dispatch: the epilogue finds all gates of an element in one thread.
 
 mod few;
 mod tiles;
 
 /// Groups of all products of a dispatch at most: each is a sum, or sixteen, in the registers of a thread.
-pub const MOST_GROUPS: usize = 8;
+pub const MAX_GROUPS: usize = 8;
 /// Words of a block before its groups, and of a part.
 pub const BLOCK_HEAD: u32 = 7;
 /// Words of a part of a product.
@@ -39,8 +39,8 @@ impl Tile {
     /// them, a quarter of the reads for as many words, if that leaves threads enough (16,384 elements) and every
     /// weight can be read so.
     #[must_use]
-    pub const fn of(rows: u64, columns: u64, reach: Reach) -> Self {
-        let fours = matches!(reach, Reach::Columns) && columns.is_multiple_of(4);
+    pub const fn of(rows: u64, columns: u64, load: LoadWidth) -> Self {
+        let fours = matches!(load, LoadWidth::Columns) && columns.is_multiple_of(4);
         match rows {
             0..16 if fours && rows * columns >= 4 * MANY_GROUPS * super::GROUP => Self::Four,
             0..16 => Self::Few,
@@ -54,10 +54,10 @@ impl Tile {
     /// What its threads read at once of weights of which so much may be: a thread with one element has no use
     /// for other columns, one with four reads nothing else.
     #[must_use]
-    pub const fn reach(self, most: Reach) -> Reach {
+    pub const fn load(self, most: LoadWidth) -> LoadWidth {
         match (self, most) {
-            (Self::Four, _) => Reach::Columns,
-            (Self::Few, Reach::Columns) => Reach::One,
+            (Self::Four, _) => LoadWidth::Columns,
+            (Self::Few, LoadWidth::Columns) => LoadWidth::One,
             _ => most,
         }
     }
@@ -75,7 +75,7 @@ impl Tile {
 /// What may be read of a weight at once. It is known when a plan is compiled and part of the module: a branch on a
 /// word of the record would save a pipeline a model, and no dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Reach {
+pub enum LoadWidth {
     /// An element.
     One,
     /// Four columns, from any multiple of four on.
@@ -84,8 +84,8 @@ pub enum Reach {
     Depth,
 }
 
-impl Reach {
-    /// Every reach.
+impl LoadWidth {
+    /// Every load.
     pub const ALL: [Self; 3] = [Self::One, Self::Columns, Self::Depth];
 
     /// Of a weight whose first element has this number, and whose stored rows are so long, with groups at these
@@ -109,19 +109,19 @@ impl Reach {
     }
 }
 
-/// Products of one width, and the tail that takes their sums.
+/// Products of one width, and the epilogue that takes their sums.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Products {
     /// How they are cut among threads.
     pub tile: Tile,
     /// What is read of every weight at once.
-    pub reach: Reach,
+    pub load: LoadWidth,
     /// Whether a weight is stored in halves of words.
     pub packed: bool,
     /// The groups of each product.
     pub groups: Vec<u32>,
-    /// The body of `tail(lane, element, s0, s1, ..)`, which takes a sum a group.
-    pub tail: String,
+    /// The body of `epilogue(lane, element, s0, s1, ..)`, which takes a sum a group.
+    pub epilogue: String,
 }
 
 impl Products {
@@ -150,9 +150,9 @@ impl Products {
         }
     }
 
-    /// The hole `tail`.
-    pub(super) fn tail_text(&self) -> String {
-        tail_text(self.all(), &self.tail)
+    /// The hole `epilogue`.
+    pub(super) fn epilogue_text(&self) -> String {
+        epilogue_text(self.all(), &self.epilogue)
     }
 
     /// The hole `body`.
@@ -165,18 +165,18 @@ impl Products {
     }
 
     /// How many rounds the loops of a thread take with this record, those of [`body`](Self::body).
-    pub(crate) fn rounds(&self, record: &[u32]) -> u64 {
+    pub(crate) fn iterations(&self, record: &[u32]) -> u64 {
         let (down, across) = (u64::from(self.tile.down()), u64::from(self.across()));
         let (high, wide) = self.extents();
         let deep = self.deep();
-        let mut rounds = match self.tile {
+        let mut iterations = match self.tile {
             Tile::Few => 0,
             Tile::Four => 5,
             _ => down * (across + 2) + 1,
         };
         for (number, &groups) in self.groups.iter().enumerate() {
             let block = record[3 + number] as usize;
-            rounds += match self.tile {
+            iterations += match self.tile {
                 Tile::Few => u64::from(groups) + 2,
                 Tile::Four => 4 * u64::from(groups) + 2,
                 _ => u64::from(groups) * down * across + 2,
@@ -188,14 +188,14 @@ impl Products {
             for part in 0..record[block] {
                 let at = block + (BLOCK_HEAD + groups + PART * part) as usize;
                 let width = u64::from(record[at + 4]);
-                rounds += match self.tile {
-                    Tile::Few if self.reach == Reach::Depth => width / 4 + width % 4 + 3,
+                iterations += match self.tile {
+                    Tile::Few if self.load == LoadWidth::Depth => width / 4 + width % 4 + 3,
                     Tile::Few | Tile::Four => width + 2,
                     _ => width + width.div_ceil(deep.into()) * (each + 1) + 2,
                 };
             }
         }
-        rounds
+        iterations
     }
 
     /// What reads an element of the weight of the part at `at`.
@@ -219,9 +219,9 @@ impl Products {
 }
 
 /// A function that takes so many sums.
-pub(super) fn tail_text(sums: u32, body: &str) -> String {
+pub(super) fn epilogue_text(sums: u32, body: &str) -> String {
     let sums: String = (0..sums).map(|sum| format!(", s{sum}: f32")).collect();
-    format!("fn tail(lane: u32, element: u32{sums}) {{\n{body}}}\n")
+    format!("fn epilogue(lane: u32, element: u32{sums}) {{\n{body}}}\n")
 }
 
 /// How many of so many neighbours a word of the group's memory holds.
@@ -230,34 +230,4 @@ const fn word(neighbours: u32) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn neighbours_are_read_at_once_where_all_begin_at_multiples_of_four() {
-        let of = |first, stored_width, transposed, groups: &[u32]| {
-            Reach::of(first, stored_width, transposed, groups.iter().copied())
-        };
-        assert_eq!(of(16, 12, false, &[0, 4, 8]), Reach::Columns);
-        assert_eq!(of(16, 12, false, &[0, 6]), Reach::One);
-        assert_eq!(of(16, 12, true, &[0, 6]), Reach::Depth);
-        for (first, stored_width) in [(2, 12), (16, 10), (17, 12), (16, 13)] {
-            for transposed in [false, true] {
-                assert_eq!(of(first, stored_width, transposed, &[0]), Reach::One, "{first} {stored_width}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_thread_has_four_elements_of_few_rows_if_there_are_threads_enough() {
-        let many = 4 * MANY_GROUPS * crate::module::GROUP;
-        assert_eq!(Tile::of(1, many, Reach::Columns), Tile::Four);
-        assert_eq!(Tile::of(1, many - 4, Reach::Columns), Tile::Few);
-        assert_eq!(Tile::of(15, many / 8, Reach::Columns), Tile::Four);
-        assert_eq!(Tile::of(15, many / 8 + 1, Reach::Columns), Tile::Few);
-        assert_eq!(Tile::of(16, many, Reach::Columns), Tile::Rows16);
-        for reach in [Reach::One, Reach::Depth] {
-            assert_eq!(Tile::of(1, many, reach), Tile::Few);
-        }
-    }
-}
+mod tests;

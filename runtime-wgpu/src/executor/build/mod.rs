@@ -39,7 +39,7 @@ impl Build<'_> {
             cache,
         });
         let said = (block_on(validation.pop()), block_on(internal.pop()));
-        gpu.heard()?;
+        gpu.take_error()?;
         if let (Some(error), _) | (_, Some(error)) = said {
             return Err(GpuError::Shader {
                 template: name.to_owned(),
@@ -116,26 +116,4 @@ pub(super) fn binding(number: u32, buffer: &wgpu::Buffer, bytes: Option<u64>) ->
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::options::Options;
-
-    #[test]
-    fn a_module_that_is_rejected_is_named_and_the_next_one_is_built() {
-        let Some(gpu) = Gpu::of_tests(Options::default()) else { return };
-        let build = |body: &str| {
-            let text = format!("@compute @workgroup_size(1)\nfn main() {{\n{body}}}\n");
-            Build { gpu: &gpu, name: "map", text, cache: None }.with_entries(&[]).map(|_| ())
-        };
-        for wrong in ["    let t0 = nowhere;\n", "    let t0: u32 = 1.5;\n", "    loop {"] {
-            let error = build(wrong).expect_err("it is no module");
-            assert!(matches!(&error, GpuError::Shader { template, .. } if template == "map"), "{error:?}");
-            let said = error.to_string();
-            assert!(
-                said.contains("the module of map was rejected") && said.contains("execute on the cpu"),
-                "{said}"
-            );
-        }
-        build("").expect("an empty module is one");
-    }
-}
+mod tests;

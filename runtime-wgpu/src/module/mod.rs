@@ -1,14 +1,14 @@
 //! Modules: what a dispatch runs, by its content, and the text of each.
 
-mod gradients;
+mod wgrad;
 mod products;
 
-pub use gradients::Patch;
-pub use products::{BLOCK_HEAD, MOST_GROUPS, PART, Products, Reach, Tile};
+pub use wgrad::WgradTile;
+pub use products::{BLOCK_HEAD, MAX_GROUPS, PART, Products, LoadWidth, Tile};
 
 use autobatch_shaders::{
     ATTEND, ATTEND_GRAD, COLLECT, COLSUM, DROPOUT, FORK_NOISE, LOOKUP, Library, MAP, MATMUL, MOVE, ONE_HOT,
-    PICK, PROD_FEW, PROD_FOUR, PROD_TILE, ROW, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, TOUCH, Template,
+    PICK, PROD_FEW, PROD_FOUR, PROD_TILE, ROW, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, SPARSE_ROWS, Template,
     WEIGHTED_SUM, WEIGHTED_SUM_GRAD, WGRAD, WGRAD_TILE,
 };
 use std::fmt::Write as _;
@@ -25,10 +25,10 @@ pub enum Program {
     Map(String),
     /// An op that sees rows as a whole: a function of the library.
     Row(&'static str),
-    /// Products, with the generated tail that takes their sums.
+    /// Products, with the generated epilogue that takes their sums.
     Products(Products),
     /// The gradient of a weight.
-    Wgrad(Patch),
+    Wgrad(WgradTile),
 }
 
 impl Program {
@@ -42,15 +42,15 @@ impl Program {
             Self::Products(Products { tile: Tile::Few, .. }) => PROD_FEW,
             Self::Products(Products { tile: Tile::Four, .. }) => PROD_FOUR,
             Self::Products(_) => PROD_TILE,
-            Self::Wgrad(Patch::Element) => WGRAD,
+            Self::Wgrad(WgradTile::Element) => WGRAD,
             Self::Wgrad(_) => WGRAD_TILE,
         }
     }
 
-    /// Letters of what was generated for it.
-    pub(crate) const fn letters(&self) -> usize {
+    /// The length of its generated code.
+    pub(crate) const fn generated_len(&self) -> usize {
         match self {
-            Self::Map(text) | Self::Products(Products { tail: text, .. }) => text.len(),
+            Self::Map(text) | Self::Products(Products { epilogue: text, .. }) => text.len(),
             Self::Fixed(_) | Self::Row(_) | Self::Wgrad(_) => 0,
         }
     }
@@ -62,24 +62,24 @@ impl Program {
             Self::Products(products) => products.workgroups(threads, columns),
             Self::Fixed(ATTEND | ATTEND_GRAD | WEIGHTED_SUM_GRAD) => threads,
             Self::Row(_) => threads.div_ceil(GROUP / 16),
-            Self::Wgrad(patch) if *patch != Patch::Element => patch.tiles(threads, columns),
+            Self::Wgrad(patch) if *patch != WgradTile::Element => patch.tiles(threads, columns),
             Self::Fixed(_) | Self::Map(_) | Self::Wgrad(_) => threads.div_ceil(GROUP),
         }
     }
 
     /// The text of the module.
     #[must_use]
-    pub fn text(&self, library: &Library, cuts: Cuts) -> String {
-        let memory = cuts.memory();
+    pub fn text(&self, library: &Library, split: Split) -> String {
+        let memory = split.memory();
         let module = |holes: &[(&str, &str)]| library.module(self.template(), &memory, holes);
         match self {
-            Self::Fixed(_) | Self::Wgrad(Patch::Element) => module(&[]),
+            Self::Fixed(_) | Self::Wgrad(WgradTile::Element) => module(&[]),
             Self::Wgrad(patch) => module(&[("shape", &patch.shape()), ("body", &patch.body())]),
             Self::Map(body) => module(&[("body", body)]),
             Self::Row(function) => module(&[("body", &format!("    {function}(row);\n"))]),
             Self::Products(products) => module(&[
                 ("shape", &products.shape()),
-                ("tail", &products.tail_text()),
+                ("epilogue", &products.epilogue_text()),
                 ("body", &products.body()),
             ]),
         }
@@ -107,7 +107,7 @@ impl Program {
             TGRAD,
             COLLECT,
         ];
-        let gradients = Patch::ALL.map(Self::Wgrad);
+        let gradients = WgradTile::ALL.map(Self::Wgrad);
         let rows = ROW_FUNCTIONS.into_iter().map(Self::Row);
         templates.into_iter().map(Self::Fixed).chain(rows).chain(gradients).collect()
     }
@@ -115,28 +115,28 @@ impl Program {
 
 /// The functions that see rows as a whole.
 pub(crate) const ROW_FUNCTIONS: [&str; 17] = [
-    "execute_sum",
-    "execute_mean",
-    "execute_max",
-    "execute_min",
-    "execute_argmax",
-    "execute_softmax",
-    "execute_log_softmax",
-    "execute_logsumexp",
-    "execute_norm",
-    "execute_layer_norm",
-    "execute_pick_neg_log_softmax",
-    "execute_hinge",
-    "execute_dot",
-    "execute_cross_entropy",
-    "execute_kl_div",
-    "execute_mse",
-    "execute_bce",
+    "store_sum",
+    "store_mean",
+    "store_max",
+    "store_min",
+    "store_argmax",
+    "store_softmax",
+    "store_log_softmax",
+    "store_logsumexp",
+    "store_norm",
+    "store_layer_norm",
+    "store_pick_neg_log_softmax",
+    "store_hinge",
+    "store_dot",
+    "store_cross_entropy",
+    "store_kl_div",
+    "store_mse",
+    "store_bce",
 ];
 
 /// Into how many bindings the arena and the parameters are cut, and how large a binding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Cuts {
+pub struct Split {
     /// Bindings of the arena.
     pub arena: u32,
     /// Bindings of the parameters.
@@ -145,7 +145,7 @@ pub struct Cuts {
     pub shift: u32,
 }
 
-impl Cuts {
+impl Split {
     /// One binding each, as most plans need.
     pub const ONE: Self = Self { arena: 1, params: 1, shift: 25 };
 
@@ -155,7 +155,7 @@ impl Cuts {
         1 + self.arena + self.params
     }
 
-    /// The hole `memory`: the bindings, and the functions that reach them. Groups read a word of one
+    /// The hole `memory`: the bindings, and the functions that load them. Groups read a word of one
     /// binding without a look at its number; of several, by its upper bits. Parameters are vectors, because
     /// stages only read them; threads write single words of the arena, so it has no vectors.
     fn memory(self) -> String {
@@ -183,7 +183,7 @@ impl Cuts {
 
     /// The text of the module that lists sparse rows: it reads the arena.
     #[must_use]
-    pub fn touch(self, library: &Library) -> String {
+    pub fn sparse_rows(self, library: &Library) -> String {
         let mut text = String::new();
         for number in 0..self.arena {
             let binding = 3 + number;
@@ -191,7 +191,7 @@ impl Cuts {
                 writeln!(text, "@group(0) @binding({binding}) var<storage, read> arena{number}: array<u32>;");
         }
         self.function(&mut text, "fn ld(at: u32) -> u32", ("arena", self.arena), "return {}[@];");
-        library.module(TOUCH, &text, &[])
+        library.module(SPARSE_ROWS, &text, &[])
     }
 
     /// A function that reaches a word: `{}` stands for the binding, `@` for the place in it.
