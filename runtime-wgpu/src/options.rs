@@ -1,50 +1,49 @@
-//! How a device is opened: which one, how it iterations, what it may take.
+//! Options of a device: which adapter, how it rounds, which limits apply.
 
 use crate::adapter::Selector;
 use std::path::PathBuf;
 
-/// How products, quotients and roots are rounded.
+/// How products, quotients and square roots are rounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Arithmetic {
-    /// As the device does. Where it fuses a multiply-add and divides with one rounding, products and
-    /// elementwise functions have the bits of the CPU; where it does not (software Vulkan does not), they
-    /// are within bounds.
+    /// As the device rounds. With fused multiply-add and correctly rounded division, products and elementwise
+    /// functions have the bits of the CPU. Otherwise, as on software Vulkan, they are within bounds.
     #[default]
     Native,
-    /// As the definition says, by error-free transformations where the device rounds twice: twenty times
-    /// slower, and for checks. Denormals stay as the device has them.
+    /// As the language defines, by error-free transformations where the device rounds twice. This is twenty times
+    /// slower and meant for checks. Denormals stay as the device handles them.
     Exact,
 }
 
-/// Bounds below those of the device, for tests and for sharing it.
+/// Limits below those of the device, for tests and for sharing the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
     /// Bytes of one binding.
     pub binding: Option<u64>,
-    /// Storage bindings a module may have.
+    /// Storage bindings of a module.
     pub bindings: Option<u32>,
-    /// Bytes of rows that stages leave for one another; steps that need more are executed in pieces.
+    /// Bytes of scratch rows. Steps that need more are split by lanes.
     pub scratch: Option<u64>,
     /// Bytes of rows and parameters together.
     pub memory: Option<u64>,
-    /// LoopLimit of the loops of a thread; plans that need more are refused.
+    /// Loop iterations of a thread. Plans that need more are rejected.
     pub iterations: Option<u64>,
 }
 
-/// Where what the driver makes of pipelines is kept from process to process, if the adapter has it.
+/// Where compiled pipelines are cached across processes, if the adapter supports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PipelineCacheDir {
-    /// Disabled. Most drivers keep a cache of their own as well.
+    /// Nowhere. Most drivers keep a cache of their own as well.
     #[default]
     Disabled,
-    /// In the folder `autobatch` of the user's caches.
+    /// In the folder `autobatch` of the user's cache directory.
     User,
     /// In this folder.
     Folder(PathBuf),
 }
 
 impl PipelineCacheDir {
-    /// As `AUTOBATCH_PIPELINES` says: `off`, or a folder. Without it, among the user's caches.
+    /// The setting of `AUTOBATCH_PIPELINES`: `off`, or a folder. Without it, the user's cache directory.
     #[must_use]
     pub fn from_env() -> Self {
         match std::env::var_os("AUTOBATCH_PIPELINES") {
@@ -55,26 +54,26 @@ impl PipelineCacheDir {
     }
 }
 
-/// How a device is opened.
+/// Options of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Which adapter.
+    /// The adapter.
     pub selector: Selector,
-    /// How it iterations.
+    /// How it rounds.
     pub arithmetic: Arithmetic,
-    /// Bounds below those of the device.
+    /// Limits below those of the device.
     pub budget: Budget,
-    /// How many seconds a run may take before [`GpuError::Timeout`].
+    /// Seconds that a run may take before [`GpuError::Timeout`].
     pub timeout: u64,
-    /// Whether all products are cut alike, whatever their rows. Tiles of different shapes compute the same
-    /// chains, but a driver's compiler is free to round what follows them differently in each.
+    /// Whether all products use the same tile, whatever their number of rows. All tiles compute the same chains, but
+    /// a driver's compiler may round the code after them differently.
     pub strict: bool,
-    /// Where pipelines are kept.
+    /// Where compiled pipelines are cached.
     pub pipelines: PipelineCacheDir,
-    /// Whether threads of a subgroup may read from one another, where the adapter has it. Bits are the same.
+    /// Whether threads use subgroup operations, if the adapter has them. The bits are the same.
     pub subgroups: bool,
-    /// Whether the numbers of a dispatch go among the commands, where the adapter has it; else they are bound
-    /// anew for each dispatch, which takes the host longer. Bits are the same.
+    /// Whether the arguments of dispatches are immediates, if the adapter has them. Otherwise each dispatch binds
+    /// them, which takes more host time. The bits are the same.
     pub immediates: bool,
 }
 

@@ -1,11 +1,11 @@
-//! What is checked before a plan is executed: that bindings and stores fit it, that bound indices are
-//! in range, and bound truth values 0 or 1. Indices that a kernel computes are cut to the last by the templates instead.
+//! Checks before a run: bindings and stores fit the plan, bound indices are in range, and bound booleans are 0 or 1.
+//! Templates clamp indices that a kernel computes.
 
 use crate::error::GpuError;
 use autobatch_ir::plan::{Bound, Operand, Place, Plan, Step, Store, StoreKind, Stores, WordLimit};
 use autobatch_ir::types::DType;
 
-/// No bound word.
+/// Marks a row that is not a bound word.
 const COMPUTED: u32 = u32::MAX;
 
 /// Bound words below a limit.
@@ -16,11 +16,11 @@ struct Run {
     step: u32,
 }
 
-/// Which bound words of a plan are indices or truth values.
+/// The bound words of a plan that are indices or booleans.
 pub(crate) struct WordChecks(Vec<Run>);
 
 impl WordChecks {
-    /// Checks them all.
+    /// Checks all of them.
     pub(crate) fn check(&self, plan: &Plan, words: &[u32]) -> Result<(), GpuError> {
         for run in &self.0 {
             let first = run.first as usize;
@@ -35,9 +35,9 @@ impl WordChecks {
     }
 }
 
-/// Checks that all is bound.
+/// Checks that bindings and stores fit a plan that computes values.
 pub(crate) fn check(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) -> Result<(), GpuError> {
-    // A plan of an optimiser has stores to change and no steps; this executor changes none.
+    // An optimiser's plan has stores that change, and no steps.
     let changes = |store: &Store| matches!(store.kind, StoreKind::Grad(_) | StoreKind::State(_));
     if plan.steps.is_empty() && plan.stores.iter().any(changes) {
         return Err(GpuError::Updates);
@@ -45,11 +45,11 @@ pub(crate) fn check(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) -> Resul
     Ok(bound.check(plan, stores)?)
 }
 
-/// Per field and row of indices the bound word that it is, as far as a plan was looked at.
+/// For each field and row the bound word that was copied there.
 #[derive(Default)]
 pub(crate) struct WordOrigins(Vec<Vec<u32>>);
 
-/// Finds the bound words that steps from one on take as indices or truth values, behind those that `origins` knows.
+/// Finds the bound words that steps from `first` on read as indices or booleans. `origins` knows earlier steps.
 pub(crate) fn word_checks(plan: &Plan, first: usize, WordOrigins(origins): &mut WordOrigins) -> WordChecks {
     let mut runs: Vec<Run> = Vec::new();
     let limits: Vec<Vec<WordLimit>> = plan.kernels.iter().map(|kernel| kernel.word_limits()).collect();
@@ -61,7 +61,7 @@ pub(crate) fn word_checks(plan: &Plan, first: usize, WordOrigins(origins): &mut 
                 let Some(first) = bound_word(plan, operand, lane, origins) else { continue };
                 let (first, width) = (first + limit.view.start, limit.view.width);
                 match runs.last_mut() {
-                    // Neighbours are one run.
+                    // Adjacent words form one run.
                     Some(run)
                         if run.first + run.width == first
                             && (run.limit.below, run.limit.of, run.step)
@@ -78,7 +78,7 @@ pub(crate) fn word_checks(plan: &Plan, first: usize, WordOrigins(origins): &mut 
     WordChecks(runs)
 }
 
-/// The bound word that a lane's operand begins with, if it is what was bound.
+/// The bound word that a lane's operand starts with, if it is bound.
 fn bound_word(plan: &Plan, operand: Operand, lane: u32, origins: &[Vec<u32>]) -> Option<u32> {
     let (field, row) = match operand {
         Operand::Words { start, stride } => return Some(start + lane * stride),
@@ -91,7 +91,7 @@ fn bound_word(plan: &Plan, operand: Operand, lane: u32, origins: &[Vec<u32>]) ->
     (origin != COMPUTED).then_some(origin)
 }
 
-/// Notes which rows of indices a step wrote, and from which words.
+/// Notes the rows that a step filled with bound words.
 fn remember(plan: &Plan, step: &Step, origins: &mut [Vec<u32>]) {
     let source = plan.kernel(step).source;
     for place in plan.places(step) {

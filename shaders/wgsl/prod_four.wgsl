@@ -1,8 +1,7 @@
-// Products, a thread four neighbouring elements of each group: of few rows and many columns, where reading the
-// weights is the work and a thread reads four neighbours of a row at once. What is put in computes the sums of all
-// groups and calls the epilogue. Every sum is the chain of `prod_few`.
-//
-// Record: see `products.wgsl`. Columns and what the parts read are multiples of four.
+// Products of few rows and many columns, one thread per four neighbouring elements of each group. Reading the weights
+// takes most of the time, and a thread reads four neighbours of a row at once. The generated body computes the sums
+// of all groups and calls the epilogue. Every sum is the chain of `prod_few`.
+// Record: see `products.wgsl`. The number of columns and the first columns are multiples of four.
 
 //~ epilogue
 

@@ -1,10 +1,8 @@
-// Products of many rows: a group of 16 by 16 threads makes a tile of HIGH rows and, of every group of
-// columns, WIDE columns; a thread has DOWN rows and ACROSS columns of each. DEEP columns of the gathered operand
-// and as many rows of the weight at a time are in the memory of the group, TALL rows and BROAD columns a word, so
-// that a thread reads neighbours at once. Every sum is one chain in ascending k, part by part: the bits of
-// `prod_few`.
-//
-// Record: see `products.wgsl`. Groups are tiles: a row of tiles has `ceil(columns / WIDE)`.
+// Products of many rows, tile by tile. A group of 16 by 16 threads computes HIGH rows and WIDE columns of every
+// column group; a thread computes DOWN rows and ACROSS columns of each. Group memory holds DEEP columns of the
+// gathered operand and DEEP rows of the weight at a time. A word of it holds TALL rows or BROAD columns, so that a
+// thread reads neighbours at once. Every sum is one chain in ascending k, part by part, with the bits of `prod_few`.
+// Record: see `products.wgsl`. A row of tiles has `ceil(columns / WIDE)` groups.
 
 //~ shape
 

@@ -1,9 +1,8 @@
-// Folds of rows over sixteen virtual lanes: a thread a lane, four rows a group of threads. Lane `v` takes
-// the elements `v, v + 16, ..` in ascending order, then lanes are joined as a tree: the bits of the
-// language's definition.
+// Folds of rows over sixteen virtual lanes, one thread per lane, four rows per group. Lane `v` folds the elements `v,
+// v + 16, ..` in ascending order. Then lanes are joined as a tree. This gives the bits of the language's definition.
 
 struct Row {
-    // The first words of the row and of the second operand's; for labels the label itself.
+    // The first words of the row and of the second operand's row. A label is the label itself.
     x: u32,
     y: u32,
     // The first word of the result.
@@ -200,7 +199,7 @@ fn store_dot(row: Row) {
     number(row, row_dot(row));
 }
 
-// Whether a target is other than 0. One that is no number is, which no comparison says, not even `!=` as naga writes it.
+// Whether a target is not 0. NaN counts as not 0, which no comparison says, not even `!=` as naga translates it.
 fn counts(t: f32) -> bool {
     return t != 0.0 || is_nan(t);
 }

@@ -6,7 +6,9 @@ use autobatch_ir::Weights;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::plan::{Mode, Plan, StoreId, StoreKind, Update, Verified};
 use autobatch_runtime_cpu::{Bound, RunError};
-use autobatch_runtime_wgpu::{Executor, Gpu, GpuError, PipelineCacheDir, Next, Options, Selector, Trained as OnDevice};
+use autobatch_runtime_wgpu::{
+    Executor, Gpu, GpuError, Next, Options, PipelineCacheDir, Selector, Trained as OnDevice,
+};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};

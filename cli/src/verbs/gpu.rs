@@ -73,8 +73,8 @@ pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure
 
 #[cfg(feature = "gpu")]
 fn findings(found: &SelfTest) -> Vec<String> {
-    let SelfTest { adapter, same_bits, off, first, again, .. } = found;
-    let (first, again) = (first.as_millis(), again.as_micros());
+    let SelfTest { adapter, same_bits, max_error, first_run, second_run, .. } = found;
+    let (first, again) = (first_run.as_millis(), second_run.as_micros());
     let mut lines = vec![
         format!("self-test: {}, driver {}", adapter.name, adapter.driver),
         format!("  first run {first} ms with opening and compiling, second {again} µs"),
@@ -82,9 +82,9 @@ fn findings(found: &SelfTest) -> Vec<String> {
     lines.push(match (found.is_healthy(), same_bits) {
         (true, true) => "  right: the bits of the cpu".to_owned(),
         (true, false) => format!(
-            "  right: off by {off:.1e} of the largest element; the device does not fuse or divide as the cpu does"
+            "  right: off by {max_error:.1e} of the largest element; the device does not fuse or divide as the cpu does"
         ),
-        (false, _) => format!("  WRONG: off by {off:.1e} of the largest element"),
+        (false, _) => format!("  WRONG: off by {max_error:.1e} of the largest element"),
     });
     lines.push(match (found.is_healthy(), adapter.kind) {
         (false, _) => "advice: update the driver, choose another adapter, or execute on the cpu".to_owned(),

@@ -133,7 +133,11 @@ impl<'h> Body<'h> {
     /// constants, share variables.
     fn address(&mut self, view: View) -> u32 {
         let location = self.locations[view.reg as usize];
-        let reg = if matches!(location, RegisterLocation::Const(_) | RegisterLocation::Param(_)) { 0 } else { view.reg };
+        let reg = if matches!(location, RegisterLocation::Const(_) | RegisterLocation::Param(_)) {
+            0
+        } else {
+            view.reg
+        };
         let next = self.addresses.len() as u32;
         let number = *self.addresses.entry((location, reg, view.start)).or_insert(next);
         if number == next {

@@ -25,7 +25,8 @@ pub(super) fn lower(
         return lanes.moves(&moves);
     }
     if let Some((function, whole)) = row_function(op) {
-        let fold = RowFold { function, whole, op, sources: &addresses, shape: types[0], width: dsts[0].width };
+        let fold =
+            RowFold { function, whole, op, sources: &addresses, shape: types[0], width: dsts[0].width };
         return fold.lower(lanes, to[0]);
     }
     let width = dsts[0].width;

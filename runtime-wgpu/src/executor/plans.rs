@@ -144,20 +144,7 @@ impl Plans {
         tables.write(gpu, 0, &words, counters);
         let args = self.args(gpu, &compiled, counters)?;
         let checks = precheck::word_checks(plan, 0, &mut WordOrigins::default());
-        Ok(Loaded {
-            identity: plan.identity(),
-            target,
-            compiled: Arc::new(compiled),
-            checks,
-            tables,
-            uploaded_tables: plan.tables.len(),
-            args,
-            pipelines: Vec::new(),
-            group: None,
-            prerecorded: None,
-            was_executed: false,
-            used: self.clock,
-        })
+        Ok(Loaded::new(plan, target, compiled, checks, tables, args))
     }
 
     /// Uploads the new part of a growing plan: its tables behind those on the device, and the records and segments of
@@ -176,20 +163,7 @@ impl Plans {
         tables.write(gpu, uploaded_tables as u64, &plan.tables[uploaded_tables..], counters);
         tables.write(gpu, at, &records, counters);
         let args = self.args(gpu, &compiled, counters)?;
-        Ok(Loaded {
-            identity: plan.identity(),
-            target,
-            compiled: Arc::new(compiled),
-            checks,
-            tables,
-            uploaded_tables: plan.tables.len(),
-            args,
-            pipelines: Vec::new(),
-            group,
-            prerecorded: None,
-            was_executed: true,
-            used: self.clock,
-        })
+        Ok(Loaded { group, ..Loaded::new(plan, target, compiled, checks, tables, args) })
     }
 
     /// The table buffer of a plan as it was before, if it holds `needed` words, else a new one of up to twice the size.
@@ -290,6 +264,30 @@ fn buffer(
 }
 
 impl Loaded {
+    fn new(
+        plan: &Verified<Plan>,
+        target: Target,
+        compiled: Compiled,
+        checks: WordChecks,
+        tables: SizedBuffer,
+        args: Option<DispatchArgs>,
+    ) -> Self {
+        Self {
+            identity: plan.identity(),
+            target,
+            compiled: Arc::new(compiled),
+            checks,
+            tables,
+            uploaded_tables: plan.tables.len(),
+            args,
+            pipelines: Vec::new(),
+            group: None,
+            prerecorded: None,
+            was_executed: false,
+            used: 0,
+        }
+    }
+
     /// Builds missing pipelines and the bind group for the current memory.
     pub(super) fn prepare(
         &mut self,

@@ -1,31 +1,29 @@
-//! Modules: what a dispatch runs, by its content, and the text of each.
+//! Programs: what a dispatch runs, identified by content, and the text of their modules.
 
-mod wgrad;
 mod products;
+mod wgrad;
 
+pub use products::{BLOCK_HEAD, LoadWidth, MAX_GROUPS, PART, Products, Tile};
 pub use wgrad::WgradTile;
-pub use products::{BLOCK_HEAD, MAX_GROUPS, PART, Products, LoadWidth, Tile};
 
 use autobatch_shaders::{
-    ATTEND, ATTEND_GRAD, COLLECT, COLSUM, DROPOUT, FORK_NOISE, LOOKUP, Library, MAP, MATMUL, MOVE, ONE_HOT,
-    PICK, PROD_FEW, PROD_FOUR, PROD_TILE, ROW, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, SPARSE_ROWS, Template,
-    WEIGHTED_SUM, WEIGHTED_SUM_GRAD, WGRAD, WGRAD_TILE,
+    ATTEND, ATTEND_GRAD, Library, MAP, PROD_FEW, PROD_FOUR, PROD_TILE, ROW, SPARSE_ROWS, Template,
+    WEIGHTED_SUM_GRAD, WGRAD, WGRAD_TILE,
 };
-use std::fmt::Write as _;
 
-/// Threads of a group of every template but those of tiles.
+/// Threads of a group of every template but the tiled ones.
 pub const GROUP: u64 = 64;
 
-/// What a dispatch runs. Equal programs are one pipeline, whatever plan or kernel they come from.
+/// What a dispatch runs. Equal programs share a pipeline, whatever plan or kernel they come from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Program {
-    /// A template without a body of its own.
+    /// A template without generated code.
     Fixed(Template),
     /// A map, with its generated body.
     Map(String),
-    /// An op that sees rows as a whole: a function of the library.
+    /// An op that reads rows as a whole: a function of the library.
     Row(&'static str),
-    /// Products, with the generated epilogue that takes their sums.
+    /// Products, with the generated epilogue that reads their sums.
     Products(Products),
     /// The gradient of a weight.
     Wgrad(WgradTile),
@@ -55,7 +53,7 @@ impl Program {
         }
     }
 
-    /// How many groups execute so many threads of a program; of tiles, so many rows of so many columns.
+    /// The number of groups for `threads` threads. For tiled programs, `threads` counts rows of `columns` columns.
     #[must_use]
     pub fn groups(&self, threads: u64, columns: u64) -> u64 {
         match self {
@@ -84,57 +82,9 @@ impl Program {
             ]),
         }
     }
-
-    /// Every program without a generated body.
-    #[must_use]
-    pub fn fixed() -> Vec<Self> {
-        let templates = [
-            MOVE,
-            LOOKUP,
-            MATMUL,
-            PICK,
-            ONE_HOT,
-            TOP_K,
-            DROPOUT,
-            FORK_NOISE,
-            SEG_FOLD,
-            WEIGHTED_SUM,
-            ATTEND,
-            SEG_FOLD_GRAD,
-            WEIGHTED_SUM_GRAD,
-            ATTEND_GRAD,
-            COLSUM,
-            TGRAD,
-            COLLECT,
-        ];
-        let gradients = WgradTile::ALL.map(Self::Wgrad);
-        let rows = ROW_FUNCTIONS.into_iter().map(Self::Row);
-        templates.into_iter().map(Self::Fixed).chain(rows).chain(gradients).collect()
-    }
 }
 
-/// The functions that see rows as a whole.
-pub(crate) const ROW_FUNCTIONS: [&str; 17] = [
-    "store_sum",
-    "store_mean",
-    "store_max",
-    "store_min",
-    "store_argmax",
-    "store_softmax",
-    "store_log_softmax",
-    "store_logsumexp",
-    "store_norm",
-    "store_layer_norm",
-    "store_pick_neg_log_softmax",
-    "store_hinge",
-    "store_dot",
-    "store_cross_entropy",
-    "store_kl_div",
-    "store_mse",
-    "store_bce",
-];
-
-/// Into how many bindings the arena and the parameters are cut, and how large a binding is.
+/// How the arena and the parameters are split across bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Split {
     /// Bindings of the arena.
@@ -146,70 +96,69 @@ pub struct Split {
 }
 
 impl Split {
-    /// One binding each, as most plans need.
+    /// One binding each, which suffices for most plans.
     pub const ONE: Self = Self { arena: 1, params: 1, shift: 25 };
 
-    /// The storage bindings of a module: the tables, the arena's and the parameters'.
-    #[must_use]
-    pub const fn bindings(self) -> u32 {
-        1 + self.arena + self.params
-    }
-
-    /// The hole `memory`: the bindings, and the functions that load them. Groups read a word of one
-    /// binding without a look at its number; of several, by its upper bits. Parameters are vectors, because
-    /// stages only read them; threads write single words of the arena, so it has no vectors.
+    /// The hole `memory`: the bindings and the functions that read and write them. With several bindings, the upper bits
+    /// of an address select one. Parameters are arrays of vectors, because stages only read them. The arena is an array of
+    /// words, because every thread writes single words.
     fn memory(self) -> String {
-        let mut text = String::new();
-        let arrays =
-            [("arena", self.arena, "read_write", "u32"), ("params", self.params, "read", "vec4<u32>")];
-        let mut binding = 2;
-        for (name, count, access, of) in arrays {
-            for number in 0..count {
-                let _ = writeln!(
-                    text,
-                    "@group(0) @binding({binding}) var<storage, {access}> {name}{number}: array<{of}>;"
-                );
-                binding += 1;
-            }
-        }
-        self.function(&mut text, "fn ld(at: u32) -> u32", ("arena", self.arena), "return {}[@];");
-        self.function(&mut text, "fn st(at: u32, x: u32)", ("arena", self.arena), "{}[@] = x;");
-        let params = ("params", self.params);
-        self.function(&mut text, "fn param(at: u32) -> u32", params, "return {}[@ / 4u][@ % 4u];");
-        text.push_str("\n// Four words from a multiple of four on.");
-        self.function(&mut text, "fn param4(at: u32) -> vec4<u32>", params, "return {}[@ / 4u];");
-        text
+        let arena = Array { name: "arena", buffers: self.arena, first_binding: 2 };
+        let params = Array { name: "params", buffers: self.params, first_binding: 2 + self.arena };
+        [
+            arena.declaration("read_write", "u32"),
+            params.declaration("read", "vec4<u32>"),
+            self.function("fn ld(at: u32) -> u32", arena, "return {}[@];"),
+            self.function("fn st(at: u32, x: u32)", arena, "{}[@] = x;"),
+            self.function("fn param(at: u32) -> u32", params, "return {}[@ / 4u][@ % 4u];"),
+            "\n// Four words from a multiple of four on.".to_owned(),
+            self.function("fn param4(at: u32) -> vec4<u32>", params, "return {}[@ / 4u];"),
+        ]
+        .concat()
     }
 
-    /// The text of the module that lists sparse rows: it reads the arena.
+    /// The text of the module that lists sparse rows. It reads the arena.
     #[must_use]
     pub fn sparse_rows(self, library: &Library) -> String {
-        let mut text = String::new();
-        for number in 0..self.arena {
-            let binding = 3 + number;
-            let _ =
-                writeln!(text, "@group(0) @binding({binding}) var<storage, read> arena{number}: array<u32>;");
-        }
-        self.function(&mut text, "fn ld(at: u32) -> u32", ("arena", self.arena), "return {}[@];");
-        library.module(SPARSE_ROWS, &text, &[])
+        let arena = Array { name: "arena", buffers: self.arena, first_binding: 3 };
+        let read = self.function("fn ld(at: u32) -> u32", arena, "return {}[@];");
+        library.module(SPARSE_ROWS, &(arena.declaration("read", "u32") + &read), &[])
     }
 
-    /// A function that reaches a word: `{}` stands for the binding, `@` for the place in it.
-    fn function(self, text: &mut String, head: &str, (name, count): (&str, u32), act: &str) {
-        let _ = writeln!(text, "\n{head} {{");
+    /// A function that accesses a word. In `act`, `{}` is the binding and `@` the index in it.
+    fn function(self, head: &str, Array { name, buffers, .. }: Array, act: &str) -> String {
         let act = |number: u32, at: &str| act.replace("{}", &format!("{name}{number}")).replace('@', at);
-        if count == 1 {
-            let _ = writeln!(text, "    {}", act(0, "at"));
-        } else {
-            let mask = (1u32 << self.shift) - 1;
-            let _ = writeln!(text, "    let word = at & {mask}u;\n    switch at >> {}u {{", self.shift);
-            for number in 0..count {
-                let label =
-                    if number + 1 == count { "default".to_owned() } else { format!("case {number}u") };
-                let _ = writeln!(text, "        {label}: {{ {} }}", act(number, "word"));
-            }
-            text.push_str("    }\n");
+        if buffers == 1 {
+            return format!("\n{head} {{\n    {}\n}}\n", act(0, "at"));
         }
-        text.push_str("}\n");
+        let mask = (1u32 << self.shift) - 1;
+        let case = |number: u32| {
+            let label = if number + 1 == buffers { "default".to_owned() } else { format!("case {number}u") };
+            format!("        {label}: {{ {} }}\n", act(number, "word"))
+        };
+        let cases: String = (0..buffers).map(case).collect();
+        let shift = self.shift;
+        format!(
+            "\n{head} {{\n    let word = at & {mask}u;\n    switch at >> {shift}u {{\n{cases}    }}\n}}\n"
+        )
+    }
+}
+
+/// An array of a module that may span several bindings.
+#[derive(Clone, Copy)]
+struct Array {
+    name: &'static str,
+    buffers: u32,
+    first_binding: u32,
+}
+
+impl Array {
+    fn declaration(self, access: &str, of: &str) -> String {
+        let Self { name, buffers, first_binding } = self;
+        let line = |number: u32| {
+            let binding = first_binding + number;
+            format!("@group(0) @binding({binding}) var<storage, {access}> {name}{number}: array<{of}>;\n")
+        };
+        (0..buffers).map(line).collect()
     }
 }

@@ -1,29 +1,29 @@
-//! Texts of gradients of weights.
+//! Module texts of weight gradients.
 
 use std::fmt::Write as _;
 
-/// Rows of both operands in the memory of a group.
+/// Rows of both operands in group memory.
 const DEEP: u32 = 16;
-/// Tiles from which there are enough of them to keep a device busy.
+/// Number of tiles that keeps a device busy.
 const MANY_TILES: u64 = 64;
 
-/// How the gradient of a weight is cut among threads. All of them compute every element as one chain over the
-/// rows, in order.
+/// How threads share the gradient of a weight. In every case an element is one chain of multiply-adds over the rows,
+/// in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WgradTile {
-    /// A thread an element.
+    /// One element per thread.
     Element,
-    /// Tiles of 32 by 32 elements, a thread two by two.
+    /// Tiles of 32 by 32 elements, two by two per thread.
     Two,
-    /// Tiles of 64 by 64 elements, a thread four by four.
+    /// Tiles of 64 by 64 elements, four by four per thread.
     Four,
 }
 
 impl WgradTile {
-    /// Every cut.
+    /// Every variant.
     pub const ALL: [Self; 3] = [Self::Element, Self::Two, Self::Four];
 
-    /// The cut for a block of so many rows and columns.
+    /// The variant for a block of this size.
     #[must_use]
     pub const fn of(rows: u64, columns: u64) -> Self {
         if rows < 16 || columns < 16 {
@@ -44,7 +44,7 @@ impl WgradTile {
         }
     }
 
-    /// Tiles of a block of so many rows and columns.
+    /// Tiles of a block of this size.
     pub(super) const fn tiles(self, rows: u64, columns: u64) -> u64 {
         let edge = 16 * self.each() as u64;
         rows.div_ceil(edge) * columns.div_ceil(edge)
@@ -61,7 +61,7 @@ impl WgradTile {
         )
     }
 
-    /// A line for every element of a thread.
+    /// One line per element of a thread.
     fn lines(self, line: impl Fn(u32, u32) -> String) -> String {
         let each = self.each();
         (0..each).flat_map(|i| (0..each).map(move |j| (i, j))).map(|(i, j)| line(i, j)).collect()
@@ -69,8 +69,8 @@ impl WgradTile {
 
     /// The hole `body`.
     pub(super) fn body(self) -> String {
-        // Threads are as many as words of an operand in the memory of a group, so each brings one of both;
-        // those past an edge bring what lies before it, and nobody keeps what comes of it.
+        // A group has as many threads as an operand has words in group memory, so each thread loads one word of both.
+        // Threads past an edge load the last row or column again, and their results are dropped.
         let vector = |row: &str, axis: &str| -> String {
             let element = |i| format!("ldf({row} + min({axis}_at + {i}u, {axis}_end))");
             (0..self.each()).map(element).collect::<Vec<_>>().join(", ")

@@ -1,4 +1,4 @@
-//! A look at an adapter: one small plan, executed there and by the naive executor.
+//! A self-test of an adapter: one small plan, executed on the adapter and by the naive executor.
 
 use crate::adapter::AdapterFacts;
 use crate::error::GpuError;
@@ -9,7 +9,7 @@ use autobatch_ir::plan::{Bound, Plan, StoreId, Stores, Verified};
 use autobatch_oracle::naive;
 use std::time::{Duration, Instant};
 
-/// Twenty lanes of a product (in tiles), `tanh`, softmax and a sum of squares.
+/// Twenty lanes of a product (in tiles), `tanh`, softmax and a norm.
 const PLAN: &str = r#"
 autobatch plan 1
 module "self-test"
@@ -34,35 +34,35 @@ output "norm" s0.n[7]
 certificate batches 1 bound 1 | rows copied 0 gathered 0 direct 0 | slabs 2000 bytes
 "#;
 
-/// The largest share of a row's largest element that a healthy device is off by.
-const HEALTHY: f32 = 1e-5;
+/// Maximum error of a healthy device, relative to the largest element of a row.
+const MAX_ERROR: f32 = 1e-5;
 
-/// What a look at an adapter found.
+/// The result of a self-test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelfTest {
     /// The adapter.
     pub adapter: AdapterFacts,
-    /// Whether the results have the bits of the CPU: the device fuses and divides as the definition says.
+    /// Whether the results have the bits of the CPU.
     pub same_bits: bool,
-    /// The largest difference, as a share of the largest element of its row.
-    pub off: f32,
-    /// How long opening, compiling and the first run took.
-    pub first: Duration,
-    /// How long the second run took.
-    pub again: Duration,
+    /// The largest error, relative to the largest element of its row.
+    pub max_error: f32,
+    /// Duration of opening, compiling and the first run.
+    pub first_run: Duration,
+    /// Duration of the second run.
+    pub second_run: Duration,
 }
 
 impl SelfTest {
-    /// Whether the device computes what it should.
+    /// Whether the device computes correctly.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
-        self.off <= HEALTHY
+        self.max_error <= MAX_ERROR
     }
 }
 
-struct Drawn(Vec<Vec<f32>>);
+struct TestStores(Vec<Vec<f32>>);
 
-impl Stores for Drawn {
+impl Stores for TestStores {
     fn values(&self, store: StoreId) -> &[f32] {
         &self.0[store.index()]
     }
@@ -71,8 +71,8 @@ impl Stores for Drawn {
     }
 }
 
-/// A wave of numbers in (-1/2, 1/2), with no two alike.
-fn drawn(count: usize, phase: f32) -> Vec<f32> {
+/// Distinct numbers in (-1/2, 1/2).
+fn numbers(count: usize, phase: f32) -> Vec<f32> {
     (0..count).map(|at| (at as f32 * 0.731 + phase).sin() * 0.5).collect()
 }
 
@@ -81,37 +81,37 @@ fn plan() -> Verified<Plan> {
     plan.verify().expect("the plan of the self-test verifies")
 }
 
-/// Opens an adapter, executes a small plan there twice and here once, and compares.
+/// Opens an adapter, executes a small plan there twice and on the host once, and compares the results.
 ///
 /// # Errors
 /// If the adapter cannot be opened or the run fails.
 pub fn self_test(options: Options) -> Result<SelfTest, GpuError> {
     let plan = plan();
-    let (stores, floats) = (Drawn(vec![drawn(576, 0.0), drawn(24, 1.0)]), drawn(480, 2.0));
+    let (stores, floats) = (TestStores(vec![numbers(576, 0.0), numbers(24, 1.0)]), numbers(480, 2.0));
     let bound = Bound { words: &[], floats: &floats, noise: Noise::Off };
     let naive = naive::execute(&plan, &stores.0, bound.words, bound.floats, bound.noise)
         .expect("the self-test binds what its plan reads");
     let start = Instant::now();
     let mut executor = Executor::new(options)?;
     executor.execute(&plan, &stores, bound)?;
-    let first = start.elapsed();
+    let first_run = start.elapsed();
     let start = Instant::now();
     executor.execute(&plan, &stores, bound)?;
-    let again = start.elapsed();
-    let (mut same_bits, mut off) = (true, 0f32);
+    let second_run = start.elapsed();
+    let (mut same_bits, mut max_error) = (true, 0f32);
     for number in 0..plan.outputs.len() {
         let expected: Vec<f32> =
             naive.output(number).unwrap_or(&[]).iter().map(|&w| f32::from_bits(w)).collect();
-        let largest = expected.iter().fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));
+        let largest = expected.iter().fold(f32::MIN_POSITIVE, |max, x| max.max(x.abs()));
         for (a, b) in executor.output(number).iter().zip(&expected) {
             same_bits &= a.to_bits() == b.to_bits();
             let share = (a - b).abs() / largest;
-            off = if share.is_nan() { f32::INFINITY } else { off.max(share) };
+            max_error = if share.is_nan() { f32::INFINITY } else { max_error.max(share) };
         }
     }
     let adapter = executor.gpu().map(|gpu| gpu.facts().clone());
     let adapter = adapter.ok_or_else(|| GpuError::Lost { reason: "during the self-test".to_owned() })?;
-    Ok(SelfTest { adapter, same_bits, off, first, again })
+    Ok(SelfTest { adapter, same_bits, max_error, first_run, second_run })
 }
 
 #[cfg(test)]

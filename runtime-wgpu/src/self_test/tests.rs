@@ -1,4 +1,4 @@
-//! Tests of `self_test`.
+//! Tests of the self-test.
 
 use super::*;
 

@@ -1,9 +1,9 @@
-//! The library: declarations by name, and the closure of those that a text mentions.
+//! The library: declarations by name, and the transitive closure of those that a text mentions.
 
 use crate::{EXACT, FUNCTIONS, Joins, NATIVE, Numbers, THREAD, Template};
 use std::collections::BTreeMap;
 
-/// Declarations by name: functions, structs and variables of groups.
+/// Declarations by name: functions, structs and variables in group memory.
 #[derive(Clone, Debug)]
 pub struct Library {
     items: BTreeMap<&'static str, &'static str>,
@@ -12,7 +12,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// The library, with the arithmetic of the device or with an exact one.
+    /// The library with native or exact arithmetic.
     #[must_use]
     pub fn new(exact: bool, joins: Joins) -> Self {
         let arithmetic = if exact { EXACT } else { NATIVE };
@@ -20,19 +20,19 @@ impl Library {
         Self { items: files.flat_map(declarations).collect(), joins, numbers: Numbers::Uniform }
     }
 
-    /// The same, for numbers of dispatches that arrive in this way.
+    /// The same, with arguments of dispatches that arrive in this way.
     #[must_use]
     pub fn with(self, numbers: Numbers) -> Self {
         Self { numbers, ..self }
     }
 
-    /// A module: the template with its holes filled by these texts, what every module begins with, and
-    /// the functions that they mention, in the order of their names.
+    /// A module: the head, the library functions that it uses, sorted by name, and the template with its holes
+    /// filled.
     #[must_use]
     pub fn module(&self, template: Template, memory: &str, holes: &[(&str, &str)]) -> String {
         let thread = fill(template.text, "thread", THREAD);
         let main = holes.iter().fold(thread, |text, (hole, with)| fill(&text, hole, with));
-        // Memory is reached by what modules begin with, or by a template that begins with nothing.
+        // The head accesses memory. A template without a head does so itself.
         let main = fill(&main, "memory", memory);
         let main = fill(&main, "thread_of_group", self.joins.builtins());
         let main = fill(&main, "number_of_thread", self.joins.number());
@@ -70,21 +70,21 @@ impl Library {
     }
 }
 
-/// The words of a text that may be names, comments left out.
+/// The words of a text that may be names, without comments.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let code = text.lines().map(|line| line.split("//").next().unwrap_or(""));
     code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
         .filter(|word| !word.is_empty())
 }
 
-/// A text with a marked line replaced.
+/// A text with a hole filled.
 fn fill(text: &str, hole: &str, with: &str) -> String {
     let mark = format!("//~ {hole}\n");
     text.replace(&mark, with)
 }
 
-/// The top-level declarations of a file by name. Each begins at the margin with `fn`, `struct` or `var`
-/// and ends with `}` or `;` there.
+/// The top-level declarations of a file by name. Each starts at the margin with `fn`, `struct` or `var` and ends
+/// there with `}` or `;`.
 fn declarations(file: &'static str) -> Vec<(&'static str, &'static str)> {
     let mut found = Vec::new();
     let mut at = 0;

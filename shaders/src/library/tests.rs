@@ -1,15 +1,12 @@
-//! Tests of `library`.
+//! Tests of modules.
 
 use super::*;
 use crate::{ROW, TEMPLATES};
 
 #[test]
-fn a_module_has_the_functions_that_it_calls_and_no_others() {
-    let module =
-        Library::new(false, Joins::Memory).module(ROW, "", &[("body", "    store_softmax(row);\n")]);
-    for wanted in
-        ["fn store_softmax", "fn row_max", "fn op_max", "fn mad(", "struct Row", "lanes: array"]
-    {
+fn a_module_contains_exactly_the_functions_that_it_calls() {
+    let module = Library::new(false, Joins::Memory).module(ROW, "", &[("body", "    store_softmax(row);\n")]);
+    for wanted in ["fn store_softmax", "fn row_max", "fn op_max", "fn mad(", "struct Row", "lanes: array"] {
         assert!(module.contains(wanted), "{wanted} is missing");
     }
     for other in ["fn op_tanh", "fn store_dot", "places: array", "fn philox"] {
@@ -18,7 +15,7 @@ fn a_module_has_the_functions_that_it_calls_and_no_others() {
 }
 
 #[test]
-fn no_hole_is_left() {
+fn every_hole_is_filled() {
     let library = Library::new(true, Joins::Memory);
     for &template in TEMPLATES {
         let module = library.module(template, "", &[("body", ""), ("shape", ""), ("epilogue", "")]);
@@ -27,7 +24,7 @@ fn no_hole_is_left() {
 }
 
 #[test]
-fn both_kinds_of_arithmetic_declare_the_same() {
+fn both_arithmetics_declare_the_same_functions() {
     let native: Vec<&str> = declarations(NATIVE).into_iter().map(|(name, _)| name).collect();
     let exact = Library::new(true, Joins::Memory);
     assert!(native.iter().all(|name| exact.items.contains_key(name)));

@@ -1,4 +1,4 @@
-//! What plans of a model have in common: it is made and brought up once for all of them.
+//! Words that the plans of a model share are written once for all of them.
 
 use crate::common::{bound, executor, inferring};
 use autobatch_ir::graph::{Graph, GraphData};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The model: its module and its two cells.
 type Model = (Arc<Module>, Cell<2, 1>, Cell<1, 1>);
 
-/// A cell of two operands that takes one parameter whole, and one that takes another.
+/// A cell of two operands that reads one parameter whole, and a cell that reads another.
 fn model() -> Model {
     let mut m = ModuleBuilder::new("standing");
     let scale = m.param("scale", [6], Init::Uniform(1.0));
@@ -23,7 +23,7 @@ fn model() -> Model {
     (m.build().expect("sound"), cell, other)
 }
 
-/// So many calls of a cell, each with operands of its own or with one for both, and how many of the other.
+/// This many calls of one cell, each with operands of its own or with one for both, and of the other.
 fn graph((module, cell, other): &Model, count: u32, is_one: bool, others: u32) -> GraphData {
     let g = Graph::new(module);
     let input = |seed: u32| g.input(&[0, 1, 2, 3, 4, 5].map(|at: u32| ((seed * 7 + at) as f32 * 0.3).sin()));
@@ -51,14 +51,14 @@ fn executed(
 }
 
 #[test]
-fn parameters_taken_whole_stay_for_plans_that_want_the_same() {
+fn whole_parameters_are_shared_by_plans_of_a_model() {
     let Some(mut kept) = executor(Options::default()) else { return };
     let model = model();
     let mut weights = Weights::init(&model.0, 3);
     let graphs = [(3, 0), (40, 0), (9, 9), (5, 0)].map(|(count, others)| graph(&model, count, false, others));
     let plans = [0, 1, 2, 3].map(|at| inferring(&graphs[at], &[]));
     let target = kept.target().expect("open");
-    // The third takes another parameter as well.
+    // The third plan reads another parameter as well.
     let stays = [(0, false), (1, true), (3, true), (1, true), (2, false), (2, true), (0, false), (3, true)];
     for turn in 0..2 {
         for (number, (at, stays)) in stays.into_iter().enumerate() {
@@ -72,13 +72,13 @@ fn parameters_taken_whole_stay_for_plans_that_want_the_same() {
             let dispatches = compiled.dispatches.len() as u32 - first;
             assert_eq!(kept.counters().dispatches, dispatches, "{turn}, {number}");
         }
-        // Whoever changes a parameter changes what stands.
+        // Changing a parameter changes the shared words.
         weights.get_mut(ParamId::new(turn)).iter_mut().for_each(|x| *x *= -1.5);
     }
 }
 
 #[test]
-fn operands_that_coincide_and_kernels_that_are_known_are_no_other_pipelines() {
+fn equal_operands_and_known_kernels_need_no_new_pipelines() {
     let Some(mut kept) = executor(Options::default()) else { return };
     let model = model();
     let weights = Weights::init(&model.0, 3);

@@ -167,9 +167,8 @@ fn fused(kernel: &Kernel, number: usize, readers: &[Vec<Read>]) -> Option<(usize
 /// Whether groups are disjoint and contain every element of a product that other readers read.
 fn provides(groups: &[View], others: &[View], dst: View) -> bool {
     let disjoint = |(at, &a): (usize, &View)| groups[at + 1..].iter().all(|&b| !overlap(a, b));
-    let has = |element: u32| {
-        groups.iter().any(|group| (group.start..group.start + group.width).contains(&element))
-    };
+    let has =
+        |element: u32| groups.iter().any(|group| (group.start..group.start + group.width).contains(&element));
     let has_all = |view: &View| {
         let from = view.start.max(dst.start);
         let to = (view.start + view.width).min(dst.start + dst.width);

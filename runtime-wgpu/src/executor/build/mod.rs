@@ -1,4 +1,4 @@
-//! Building pipelines: a module, its layouts, and what a driver says to them.
+//! Builds pipelines: a module, its layouts, and the driver's errors.
 
 use crate::compile::VECTOR;
 use crate::device::Gpu;
@@ -6,18 +6,18 @@ use crate::error::GpuError;
 use pollster::block_on;
 use std::num::NonZeroU64;
 
-/// A pipeline to be.
+/// A pipeline to build.
 pub(super) struct Build<'a> {
     pub(super) gpu: &'a Gpu,
     /// The template.
     pub(super) name: &'static str,
     pub(super) text: String,
-    /// What the driver made of pipelines before.
+    /// The driver's cache.
     pub(super) cache: Option<&'a wgpu::PipelineCache>,
 }
 
 impl Build<'_> {
-    /// The pipeline of a layout.
+    /// Builds the pipeline for a layout.
     pub(super) fn on(self, layout: &wgpu::PipelineLayout) -> Result<wgpu::ComputePipeline, GpuError> {
         let Self { gpu, name, text, cache } = self;
         let internal = gpu.device.push_error_scope(wgpu::ErrorFilter::Internal);
@@ -49,7 +49,7 @@ impl Build<'_> {
         Ok(pipeline)
     }
 
-    /// The pipeline of one group of bindings, and the group's layout.
+    /// Builds the pipeline for one bind group. Returns the group's layout as well.
     pub(super) fn with_entries(
         self,
         entries: &[wgpu::BindGroupLayoutEntry],
@@ -59,7 +59,7 @@ impl Build<'_> {
     }
 }
 
-/// The layouts of one group of bindings, and of so many bytes of immediates.
+/// The layouts of one bind group and of `immediates` bytes of immediates.
 pub(super) fn layouts(
     gpu: &Gpu,
     entries: &[wgpu::BindGroupLayoutEntry],
@@ -93,22 +93,22 @@ fn entry(
     }
 }
 
-/// The layout of a uniform whose offset a dispatch says.
+/// A uniform buffer with a dynamic offset.
 pub(super) fn uniform(number: u32) -> wgpu::BindGroupLayoutEntry {
     entry(number, wgpu::BufferBindingType::Uniform, true, None)
 }
 
-/// The layout of an array of words. Its least size is said here, so that no dispatch asks for it.
+/// An array of words. Its minimum size is given here, so that no dispatch checks it.
 pub(super) fn storage(number: u32, read_only: bool) -> wgpu::BindGroupLayoutEntry {
     entry(number, wgpu::BufferBindingType::Storage { read_only }, false, Some(4))
 }
 
-/// The layout of an array of vectors that is only read.
+/// A read-only array of vectors.
 pub(super) fn vectors(number: u32) -> wgpu::BindGroupLayoutEntry {
     entry(number, wgpu::BufferBindingType::Storage { read_only: true }, false, Some(VECTOR * 4))
 }
 
-/// A buffer in a group: all of it, or so many bytes from an offset that a dispatch says.
+/// A buffer in a bind group: all of it, or `bytes` bytes from a dynamic offset.
 pub(super) fn binding(number: u32, buffer: &wgpu::Buffer, bytes: Option<u64>) -> wgpu::BindGroupEntry<'_> {
     let size = bytes.and_then(NonZeroU64::new);
     let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: 0, size });

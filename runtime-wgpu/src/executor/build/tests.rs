@@ -1,10 +1,10 @@
-//! Tests of `build`.
+//! Tests of errors of modules.
 
 use super::*;
 use crate::options::Options;
 
 #[test]
-fn a_module_that_is_rejected_is_named_and_the_next_one_is_built() {
+fn a_rejected_module_is_named_and_the_next_one_builds() {
     let Some(gpu) = Gpu::of_tests(Options::default()) else { return };
     let build = |body: &str| {
         let text = format!("@compute @workgroup_size(1)\nfn main() {{\n{body}}}\n");

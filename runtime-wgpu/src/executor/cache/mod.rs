@@ -1,9 +1,7 @@
-//! What a driver made of pipelines, kept from process to process where the adapter has it (Vulkan).
-//!
-//! The file is ours: magic, length and hash stand before what the driver gave, and a file that is cut,
-//! changed or of another format counts as none. wgpu looks at its own head next (its version, adapter,
-//! driver), and the driver at its. It is a cache: whatever goes wrong with it, nothing is said and pipelines
-//! are made anew.
+//! The driver's pipeline cache in a file, where the adapter supports it (Vulkan).
+//! The file starts with magic, length and hash. A file that is truncated, changed or of another format is ignored.
+//! wgpu checks its own header next (version, adapter, driver), and the driver checks its header. All errors are
+//! ignored: pipelines are then built anew.
 
 use crate::device::Gpu;
 use crate::options::PipelineCacheDir;
@@ -16,23 +14,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The first bytes of a file.
 const MAGIC: &[u8; 8] = b"abpipes1";
-/// Bytes before what the driver gave: magic, length, hash.
+/// Bytes of the header: magic, length, hash.
 const HEAD: usize = 24;
-/// Larger files are not looked at.
+/// Larger files are ignored.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// A driver's cache, and the file that it is kept in.
+/// A driver's cache and its file.
 #[derive(Default)]
 pub(super) struct PipelineFile {
     cache: Option<wgpu::PipelineCache>,
     path: Option<PathBuf>,
-    /// How many pipelines had been made when it was written last.
+    /// The number of pipelines when the file was written last.
     saved: u32,
 }
 
 impl PipelineFile {
-    /// The cache of an adapter, with what the file holds; nothing where the adapter has none or none is
-    /// wanted.
+    /// The cache of an adapter, filled from the file. It is empty if the adapter has none or the options disable it.
     pub(super) fn open(gpu: &Gpu) -> Self {
         let Some(folder) = folder(&gpu.options().pipelines) else { return Self::default() };
         if !gpu.device.features().contains(wgpu::Features::PIPELINE_CACHE) {
@@ -42,17 +39,17 @@ impl PipelineFile {
             return Self::default();
         };
         let path = folder.join(name);
-        // wgpu makes do without data that is cut or old, but refuses what another adapter gave.
+        // wgpu accepts truncated or old data, but rejects the data of another adapter.
         let cache = read(&path).and_then(|data| made(gpu, Some(&data))).or_else(|| made(gpu, None));
         Self { cache, path: Some(path), saved: 0 }
     }
 
-    /// What pipelines are made with.
+    /// The cache for building pipelines.
     pub(super) fn cache(&self) -> Option<&wgpu::PipelineCache> {
         self.cache.as_ref()
     }
 
-    /// Writes the file, if pipelines were made since.
+    /// Writes the file if pipelines were built since the last write.
     pub(super) fn save(&mut self, made: u32) {
         if made == self.saved {
             return;
@@ -61,24 +58,24 @@ impl PipelineFile {
         if let (Some(cache), Some(path)) = (&self.cache, &self.path)
             && let Some(data) = cache.get_data()
         {
-            // A cache that cannot be written is none.
+            // A failed write is ignored.
             let _ = write(path, &data);
         }
     }
 }
 
-/// A cache with what the driver gave before, unless wgpu refuses it.
+/// A cache with the given data, unless wgpu rejects it.
 fn made(gpu: &Gpu, data: Option<&[u8]>) -> Option<wgpu::PipelineCache> {
     let refused = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
     let descriptor = wgpu::PipelineCacheDescriptor { label: Some("pipelines"), data, fallback: true };
-    // SAFETY: the data was got from `PipelineCache::get_data` by this program, as its hash says, or is
-    // none. As wgpu's documentation says of files, nobody can prove it: whoever may write the user's
-    // cache folder may run programs as the user anyway.
+    // SAFETY: this program got the data from `PipelineCache::get_data`, as its hash confirms, or there is none. The
+    // hash proves nothing against an attacker, but anyone who can write the user's cache folder can run programs as
+    // the user.
     let cache = unsafe { gpu.device.create_pipeline_cache(&descriptor) };
     block_on(refused.pop()).is_none().then_some(cache)
 }
 
-/// The folder of the file, if one is wanted.
+/// The folder of the file, if caching is enabled.
 fn folder(kept: &PipelineCacheDir) -> Option<PathBuf> {
     match kept {
         PipelineCacheDir::Disabled => None,
@@ -94,9 +91,9 @@ fn folder(kept: &PipelineCacheDir) -> Option<PathBuf> {
     }
 }
 
-/// What the driver gave, if the file is whole.
+/// The driver's data, if the file is intact.
 fn read(path: &Path) -> Option<Vec<u8>> {
-    // Opening a pipe waits for its writer.
+    // Opening a pipe would wait for its writer.
     if !fs::metadata(path).ok()?.is_file() {
         return None;
     }
@@ -105,8 +102,8 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     (head == head_of(data)).then(|| data.to_vec())
 }
 
-/// Writes the file beside, and puts it in its place; what cannot be put there is not left beside it. Threads that write
-/// at once write files of their own, of which the last stays.
+/// Writes a temporary file and renames it. On failure no temporary file remains. Threads that write at the same time
+/// use different files; the last one stays.
 fn write(path: &Path, data: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;

@@ -1,15 +1,15 @@
-//! Tests of `cache`.
+//! Tests of the pipeline cache file.
 
 use super::*;
 use crate::options::Options;
 
 #[test]
-fn a_whole_file_is_read_and_no_other() {
+fn only_an_intact_file_is_read() {
     let folder = std::env::temp_dir().join(format!("autobatch-pipelines-{}", std::process::id()));
     let path = folder.join("file");
     assert_eq!(read(&path), None);
-    write(&path, b"what a driver gave").expect("a folder to write to");
-    assert_eq!(read(&path).as_deref(), Some(b"what a driver gave".as_slice()));
+    write(&path, b"data of a driver").expect("a folder to write to");
+    assert_eq!(read(&path).as_deref(), Some(b"data of a driver".as_slice()));
     let whole = fs::read(&path).expect("there");
     for at in [0, 9, 20, HEAD, whole.len() - 1] {
         let mut changed = whole.clone();
@@ -19,34 +19,34 @@ fn a_whole_file_is_read_and_no_other() {
     }
     for len in [0, 5, HEAD, whole.len() - 1] {
         fs::write(&path, &whole[..len]).expect("a file to write to");
-        assert_eq!(read(&path), None, "cut at {len}");
+        assert_eq!(read(&path), None, "truncated to {len}");
     }
     fs::remove_dir_all(&folder).expect("it was made here");
 }
 
 #[cfg(unix)]
 #[test]
-fn what_has_no_end_is_none_and_is_let_go_of() {
+fn endless_files_are_ignored_and_replaced() {
     let folder = std::env::temp_dir().join(format!("autobatch-endless-pipelines-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder to write to");
     let path = folder.join("file");
     std::os::unix::fs::symlink("/dev/zero", &path).expect("a link to write");
     assert_eq!(read(&path), None);
-    // What is written takes the place of the link.
-    write(&path, b"what a driver gave").expect("a folder to write to");
-    assert_eq!(read(&path).as_deref(), Some(b"what a driver gave".as_slice()));
+    // Writing replaces the link.
+    write(&path, b"data of a driver").expect("a folder to write to");
+    assert_eq!(read(&path).as_deref(), Some(b"data of a driver".as_slice()));
     fs::File::create(&path).and_then(|file| file.set_len(MAX_BYTES + 1)).expect("a file to write to");
-    assert_eq!(read(&path), None, "more than is looked at");
+    assert_eq!(read(&path), None, "larger than the maximum");
     fs::remove_file(&path).expect("it was written here");
     let made = std::process::Command::new("mkfifo").arg(&path).status();
     if made.is_ok_and(|status| status.success()) {
-        assert_eq!(read(&path), None, "nobody writes to it");
+        assert_eq!(read(&path), None, "a pipe without a writer");
     }
     fs::remove_dir_all(&folder).expect("it was made here");
 }
 
 #[test]
-fn what_another_adapter_gave_is_none_and_is_not_spoken_of() {
+fn data_of_another_adapter_is_silently_ignored() {
     let folder = std::env::temp_dir().join(format!("autobatch-other-pipelines-{}", std::process::id()));
     let pipelines = PipelineCacheDir::Folder(folder.clone());
     let Some(gpu) = Gpu::of_tests(Options { pipelines, ..Options::default() }) else { return };
@@ -60,13 +60,13 @@ fn what_another_adapter_gave_is_none_and_is_not_spoken_of() {
         other[at] ^= 1;
         write(&path, &other).expect("a folder to write to");
         assert!(PipelineFile::open(&gpu).cache().is_some(), "byte {at} was changed");
-        gpu.take_error().expect("nothing is said");
+        gpu.take_error().expect("no error is reported");
     }
     fs::remove_dir_all(&folder).expect("it was made here");
 }
 
 #[test]
-fn threads_that_write_at_once_leave_a_whole_file_and_nothing_beside_it() {
+fn concurrent_writes_leave_one_intact_file() {
     let folder = std::env::temp_dir().join(format!("autobatch-many-pipelines-{}", std::process::id()));
     let path = folder.join("file");
     std::thread::scope(|scope| {
@@ -86,11 +86,11 @@ fn threads_that_write_at_once_leave_a_whole_file_and_nothing_beside_it() {
 }
 
 #[test]
-fn a_file_that_cannot_be_put_in_its_place_leaves_nothing_beside_it() {
+fn a_failed_write_leaves_no_temporary_file() {
     let folder = std::env::temp_dir().join(format!("autobatch-no-pipelines-{}", std::process::id()));
     let path = folder.join("file");
     fs::create_dir_all(path.join("taken")).expect("a folder to write to");
-    assert!(write(&path, b"what a driver gave").is_err());
+    assert!(write(&path, b"data of a driver").is_err());
     assert_eq!(fs::read_dir(&folder).expect("it was made here").count(), 1);
     fs::remove_dir_all(&folder).expect("it was made here");
 }

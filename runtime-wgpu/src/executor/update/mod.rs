@@ -200,7 +200,7 @@ impl Training {
         let records = Records::new(&at)?;
         let pipelines = self.build_pipelines(gpu, &updates, &records)?;
         let uploaded = self.upload_numbers(gpu, &records, &floats[..plan.floats as usize])?;
-        self.encode(gpu, memory, (&updates, &records), listing.rows(), &mut encoder);
+        self.encode(gpu, memory, &updates, &records, listing.rows(), &mut encoder);
         let commands = encoder.finish();
         // Errors so far are reported before anything changes.
         gpu.take_error()?;
@@ -279,7 +279,8 @@ impl Training {
         &self,
         gpu: &Gpu,
         memory: &Memory,
-        (updates, records): (&Updates, &Records),
+        updates: &Updates,
+        records: &Records,
         rows: &wgpu::Buffer,
         encoder: &mut wgpu::CommandEncoder,
     ) {
@@ -382,13 +383,13 @@ impl Executor {
         let Some(Resident { device: DeviceState { gpu, memory, training, .. }, growing, .. }) =
             &mut self.resident
         else {
-            return Err(GpuError::Lost { reason: "the gradients of the last run were lost with it".to_owned() });
+            return Err(GpuError::Lost {
+                reason: "the gradients of the last run were lost with it".to_owned(),
+            });
         };
         // Its rows depend on parameters that change.
         *growing = None;
-        training
-            .update(gpu, memory, plan, stores, floats)
-            .inspect_err(|_| drop(self.drop_lost_device()))
+        training.update(gpu, memory, plan, stores, floats).inspect_err(|_| drop(self.drop_lost_device()))
     }
 
     /// Reads a parameter and its states as the last update left them, by the stores of its plan.

@@ -293,13 +293,7 @@ impl ArrayLocations<'_> {
     }
 
     /// Adds the sparse rows of a table that lie in a stretch.
-    fn add_rows(
-        &self,
-        param: StoreId,
-        stretch: &Stretch,
-        lookups: &[Range<u32>],
-        entries: &mut Vec<Entry>,
-    ) {
+    fn add_rows(&self, param: StoreId, stretch: &Stretch, lookups: &[Range<u32>], entries: &mut Vec<Entry>) {
         let shape = self.plan.stores[param.index()].ty.shape;
         let width = shape.elements() as u64 / u64::from(shape.dims().first().copied().unwrap_or(1).max(1));
         for lookups in lookups {

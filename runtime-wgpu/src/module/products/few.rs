@@ -1,6 +1,6 @@
-//! Texts of products of few rows: a thread an element of each group, or four neighbours.
+//! Module texts of products of few rows: one element of each group per thread, or four neighbours.
 
-use super::{BLOCK_HEAD, PART, Products, LoadWidth};
+use super::{BLOCK_HEAD, LoadWidth, PART, Products};
 use std::fmt::Write as _;
 
 impl Products {
@@ -64,7 +64,7 @@ impl Products {
         text
     }
 
-    /// All weights are read four columns at once.
+    /// Text for four neighbours per thread. It reads all weights four columns at a time.
     pub(super) fn four(&self) -> String {
         let mut text = String::new();
         for (number, sums) in self.each() {

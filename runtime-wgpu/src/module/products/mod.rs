@@ -1,27 +1,26 @@
-//! Texts of products: the sums of all groups, and a epilogue that takes them.
-//!
-//! A *group* is a stretch of columns of a product as wide as its epilogue. What computes column `j` of one
-//! group computes column `j` of all of them, so that a cell whose gates lie side by side in one product, or
-//! in several, is one dispatch: the epilogue finds all gates of an element in one thread.
+//! Module texts of products: the sums of all groups, and the epilogue that reads them.
+//! A *group* is a range of columns of a product that is as wide as its epilogue. The thread that computes column `j`
+//! of one group computes column `j` of all groups. A cell whose gates are column ranges of one product, or separate
+//! products, is therefore one dispatch: a thread holds all gates of an element.
 
 mod few;
 mod tiles;
 
-/// Groups of all products of a dispatch at most: each is a sum, or sixteen, in the registers of a thread.
+/// Maximum number of groups of all products of a dispatch. Each takes one register of a thread, or sixteen.
 pub const MAX_GROUPS: usize = 8;
-/// Words of a block before its groups, and of a part.
+/// Words of a block before its groups.
 pub const BLOCK_HEAD: u32 = 7;
-/// Words of a part of a product.
+/// Words of a part of a block.
 pub const PART: u32 = 9;
-/// Groups of threads from which there are enough of them to keep a device busy.
+/// Number of thread groups that keeps a device busy.
 const MANY_GROUPS: u64 = 64;
 
-/// How products are cut among threads. All of them compute every sum as one chain in ascending `k`.
+/// How threads share products. In every case a sum is one chain of multiply-adds in ascending `k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Tile {
-    /// A thread an element.
+    /// One element per thread.
     Few,
-    /// A thread four neighbouring elements, whose weights it reads at once.
+    /// Four neighbouring elements per thread, whose weights are read together.
     Four,
     /// Tiles of 16 rows.
     Rows16,
@@ -35,9 +34,9 @@ impl Tile {
     /// Every tile.
     pub const ALL: [Self; 5] = [Self::Few, Self::Four, Self::Rows16, Self::Rows64, Self::Rows128];
 
-    /// The tile for so many rows and columns. Few rows are all reading of weights: a thread has four elements of
-    /// them, a quarter of the reads for as many words, if that leaves threads enough (16,384 elements) and every
-    /// weight can be read so.
+    /// The tile for this many rows and columns. Products of few rows spend their time reading weights. Four elements
+    /// per thread take a quarter of the reads. They are used if enough threads remain (16,384 elements) and all
+    /// weights allow it.
     #[must_use]
     pub const fn of(rows: u64, columns: u64, load: LoadWidth) -> Self {
         let fours = matches!(load, LoadWidth::Columns) && columns.is_multiple_of(4);
@@ -51,8 +50,8 @@ impl Tile {
         }
     }
 
-    /// What its threads read at once of weights of which so much may be: a thread with one element has no use
-    /// for other columns, one with four reads nothing else.
+    /// The load width of its threads, given the width that the weights allow. A thread with one element cannot use
+    /// other columns; a thread with four always reads four columns.
     #[must_use]
     pub const fn load(self, most: LoadWidth) -> LoadWidth {
         match (self, most) {
@@ -62,7 +61,7 @@ impl Tile {
         }
     }
 
-    /// Rows of a thread.
+    /// Rows per thread.
     const fn down(self) -> u32 {
         match self {
             Self::Few | Self::Four | Self::Rows16 => 1,
@@ -72,24 +71,24 @@ impl Tile {
     }
 }
 
-/// What may be read of a weight at once. It is known when a plan is compiled and part of the module: a branch on a
-/// word of the record would save a pipeline a model, and no dispatch.
+/// How many elements of a weight one load reads. It is part of the module. A branch on a word of the record would
+/// save one pipeline per model, and no dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LoadWidth {
-    /// An element.
+    /// One element.
     One,
-    /// Four columns, from any multiple of four on.
+    /// Four columns, from a multiple of four on.
     Columns,
-    /// Four `k`, from any multiple of four on.
+    /// Four `k`, from a multiple of four on.
     Depth,
 }
 
 impl LoadWidth {
-    /// Every load.
+    /// Every width.
     pub const ALL: [Self; 3] = [Self::One, Self::Columns, Self::Depth];
 
-    /// Of a weight whose first element has this number, and whose stored rows are so long, with groups at these
-    /// columns.
+    /// The width that a weight allows, given its first element, the stored row length and the first columns of its
+    /// groups.
     #[must_use]
     pub fn of(
         first: u32,
@@ -109,18 +108,18 @@ impl LoadWidth {
     }
 }
 
-/// Products of one width, and the epilogue that takes their sums.
+/// Products of equal width, and the epilogue that reads their sums.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Products {
-    /// How they are cut among threads.
+    /// How threads share them.
     pub tile: Tile,
-    /// What is read of every weight at once.
+    /// The load width of every weight.
     pub load: LoadWidth,
-    /// Whether a weight is stored in halves of words.
+    /// Whether a weight is stored in 16 bits.
     pub packed: bool,
-    /// The groups of each product.
+    /// The number of groups of each product.
     pub groups: Vec<u32>,
-    /// The body of `epilogue(lane, element, s0, s1, ..)`, which takes a sum a group.
+    /// The body of `epilogue(lane, element, s0, s1, ..)`, which gets one sum per group.
     pub epilogue: String,
 }
 
@@ -130,7 +129,7 @@ impl Products {
         self.groups.iter().sum::<u32>().max(1)
     }
 
-    /// Columns of a thread, of each group.
+    /// Columns per thread, in each group.
     fn across(&self) -> u32 {
         let most = if self.tile == Tile::Rows128 { 8 } else { 4 };
         (most / self.all()).max(1)
@@ -141,7 +140,7 @@ impl Products {
         (16 * self.tile.down(), 16 * self.across())
     }
 
-    /// How many groups execute so many threads; of tiles, so many rows of so many columns.
+    /// The number of groups for `threads` threads; of tiles, for `threads` rows of `columns` columns.
     pub(super) fn workgroups(&self, threads: u64, columns: u64) -> u64 {
         let (high, wide) = self.extents();
         match self.tile {
@@ -152,7 +151,8 @@ impl Products {
 
     /// The hole `epilogue`.
     pub(super) fn epilogue_text(&self) -> String {
-        epilogue_text(self.all(), &self.epilogue)
+        let sums: String = (0..self.all()).map(|sum| format!(", s{sum}: f32")).collect();
+        format!("fn epilogue(lane: u32, element: u32{sums}) {{\n{}}}\n", self.epilogue)
     }
 
     /// The hole `body`.
@@ -164,7 +164,7 @@ impl Products {
         }
     }
 
-    /// How many rounds the loops of a thread take with this record, those of [`body`](Self::body).
+    /// The loop iterations of a thread for this record, in the loops of [`body`](Self::body).
     pub(crate) fn iterations(&self, record: &[u32]) -> u64 {
         let (down, across) = (u64::from(self.tile.down()), u64::from(self.across()));
         let (high, wide) = self.extents();
@@ -181,7 +181,7 @@ impl Products {
                 Tile::Four => 4 * u64::from(groups) + 2,
                 _ => u64::from(groups) * down * across + 2,
             };
-            // What is gathered for `deep` columns, and the columns.
+            // The loads of `deep` columns into group memory, and the columns.
             let gathered = |words: u32| u64::from(words.div_ceil(256)) + 1;
             let (tall, (ks, columns)) = (word(self.tile.down()), self.at_once());
             let each = gathered(deep * high / tall) + gathered(deep / ks * groups * wide / columns) + 1;
@@ -198,12 +198,12 @@ impl Products {
         iterations
     }
 
-    /// What reads an element of the weight of the part at `at`.
+    /// The expression of an element of a weight. `at` is the part in the generated code.
     fn weight(&self, place: &str) -> String {
         if self.packed { format!("stored(r(at + 8u), {place})") } else { format!("paramf({place})") }
     }
 
-    /// What reads four neighbours.
+    /// The expression of four neighbours.
     fn weights(&self, place: &str) -> String {
         if self.packed { format!("stored4(r(at + 8u), {place})") } else { format!("paramf4({place})") }
     }
@@ -218,13 +218,7 @@ impl Products {
     }
 }
 
-/// A function that takes so many sums.
-pub(super) fn epilogue_text(sums: u32, body: &str) -> String {
-    let sums: String = (0..sums).map(|sum| format!(", s{sum}: f32")).collect();
-    format!("fn epilogue(lane: u32, element: u32{sums}) {{\n{body}}}\n")
-}
-
-/// How many of so many neighbours a word of the group's memory holds.
+/// Neighbours per word of group memory.
 const fn word(neighbours: u32) -> u32 {
     if neighbours < 4 { neighbours } else { 4 }
 }

@@ -1,9 +1,9 @@
-//! Tests of `module`.
+//! Tests of load widths and tiles.
 
 use super::*;
 
 #[test]
-fn neighbours_are_read_at_once_where_all_begin_at_multiples_of_four() {
+fn vector_reads_need_alignment_to_four() {
     let of = |first, stored_width, transposed, groups: &[u32]| {
         LoadWidth::of(first, stored_width, transposed, groups.iter().copied())
     };
@@ -18,7 +18,7 @@ fn neighbours_are_read_at_once_where_all_begin_at_multiples_of_four() {
 }
 
 #[test]
-fn a_thread_has_four_elements_of_few_rows_if_there_are_threads_enough() {
+fn four_elements_per_thread_need_enough_threads() {
     let many = 4 * MANY_GROUPS * crate::module::GROUP;
     assert_eq!(Tile::of(1, many, LoadWidth::Columns), Tile::Four);
     assert_eq!(Tile::of(1, many - 4, LoadWidth::Columns), Tile::Few);

@@ -220,7 +220,8 @@ fn pipeline(
 ) -> Result<(wgpu::BindGroupLayout, wgpu::ComputePipeline), GpuError> {
     let mut entries = vec![uniform(0), storage(1, true), storage(2, false)];
     entries.extend((0..split.arena).map(|number| storage(3 + number, true)));
-    Build { gpu, name: SPARSE_ROWS.name, text: split.sparse_rows(library), cache: None }.with_entries(&entries)
+    Build { gpu, name: SPARSE_ROWS.name, text: split.sparse_rows(library), cache: None }
+        .with_entries(&entries)
 }
 
 fn bind(

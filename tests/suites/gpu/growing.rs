@@ -1,4 +1,4 @@
-//! Plans that grow: a GPU executes what is new over the rows that are there, to the bits of executing all of it.
+//! Growing plans: a GPU executes the new steps over existing rows, with the bits of a whole run.
 
 use crate::common::{bound, executor, inferring};
 use autobatch_ir::graph::{Graph, GraphData, Value};
@@ -14,7 +14,7 @@ use autobatch_testing::random::Rng;
 use autobatch_testing::trials::trials;
 use std::sync::Arc;
 
-/// A plan, and what makes it longer.
+/// A plan and the planner that extends it.
 #[derive(Default)]
 struct Chain {
     planner: Planner,
@@ -23,7 +23,7 @@ struct Chain {
 }
 
 impl Chain {
-    /// The plan with what these values need, grown from the one before.
+    /// The plan extended by what these values need.
     fn grow(&mut self, graph: &GraphData, wanted: &[ValueId]) -> Verified<Plan> {
         let request = Request { wanted, ..Request::default() };
         let (grown, plan) = match self.grown.take() {
@@ -47,7 +47,7 @@ fn outputs(executor: &Executor, plan: &Plan) -> Vec<Vec<u32>> {
     (0..plan.outputs.len()).map(|at| executor.output(at).iter().map(|x| x.to_bits()).collect()).collect()
 }
 
-/// What the plan makes, executed from its beginning.
+/// The outputs of a whole run of the plan.
 fn whole(
     executor: &mut Executor,
     plan: &Verified<Plan>,
@@ -58,7 +58,7 @@ fn whole(
     outputs(executor, plan)
 }
 
-/// A recurrent model that looks words up, with a parameter that its kernel takes whole.
+/// A recurrent model with lookups and a parameter that its kernel reads whole.
 struct Words {
     words: Table,
     cell: Cell<2, 1>,
@@ -78,7 +78,7 @@ fn words(width: usize) -> (Arc<Module>, Words) {
 }
 
 impl Words {
-    /// The state behind so many more words.
+    /// The state after this many more words.
     fn go_on<'g>(&self, g: &'g Graph, mut h: Value<'g>, more: u32) -> Value<'g> {
         for number in 0..more {
             [h] = g.call(self.cell, (number * 7 % 20, h));
@@ -88,7 +88,7 @@ impl Words {
 }
 
 #[test]
-fn what_a_random_plan_gained_is_executed_over_kept_rows_to_the_bits_of_the_whole() {
+fn resuming_a_random_plan_has_the_bits_of_a_whole_run() {
     let Some(mut kept) = executor(Options::default()) else { return };
     let mut bound_at_offsets = executor(Options { immediates: false, ..Options::default() }).expect("opens");
     let mut anew = executor(Options::default()).expect("opens");
@@ -115,11 +115,11 @@ fn what_a_random_plan_gained_is_executed_over_kept_rows_to_the_bits_of_the_whole
             resumed += u32::from(kept.counters().dispatches < anew.counters().dispatches);
         }
     }
-    assert!(resumed > 10, "{resumed} executes took less than the whole");
+    assert!(resumed > 10, "{resumed} runs were resumed");
 }
 
 #[test]
-fn rounds_cost_what_is_new_in_them() {
+fn a_resumed_run_costs_only_its_new_steps() {
     let Some(mut kept) = executor(Options::default()) else { return };
     let mut anew = executor(Options::default()).expect("opens");
     let (module, model) = words(6);
@@ -144,13 +144,13 @@ fn rounds_cost_what_is_new_in_them() {
             assert_eq!(outputs(&kept, &plan), whole(&mut anew, &plan, &weights, &graph), "round {round}");
         }
     }
-    // Rows have room for twice as many whenever there was none left.
-    assert!((1..=7).contains(&from_the_beginning), "{from_the_beginning} times all was executed");
+    // Reservations double whenever they are used up.
+    assert!((1..=7).contains(&from_the_beginning), "{from_the_beginning} whole runs");
     assert!(all < 8 * rounds, "{all} dispatches");
 }
 
 #[test]
-fn what_came_between_makes_a_plan_execute_from_its_beginning() {
+fn other_runs_in_between_cause_a_whole_run() {
     let Some(mut kept) = executor(Options::default()) else { return };
     let mut anew = executor(Options::default()).expect("opens");
     let (module, model) = words(6);
@@ -163,11 +163,11 @@ fn what_came_between_makes_a_plan_execute_from_its_beginning() {
         let graph = g.data();
         let plan = chain.grow(&graph, &[h.id().expect("sound")]);
         match round % 7 {
-            // Another plan, whose rows lie in the same memory; the next is none that grew from it.
+            // Another plan whose rows use the same memory. The next plan did not grow from it.
             2 => kept.execute(&plans[0], &weights, bound(&graph, true)).expect("executes"),
-            // A plan that was executed already, and is not what this one grew from.
+            // A plan that was executed before, and from which this one did not grow.
             3 => kept.resume(&plans[1], &weights, bound(&graph, true)).expect("executes"),
-            // Parameters that changed, of which one is taken whole: what is new is made of them.
+            // Changed parameters, one of which is read whole. New steps use the new values.
             4 => {
                 for param in [1, 2].map(ParamId::new) {
                     weights.get_mut(param).iter_mut().for_each(|x| *x *= 0.5);
@@ -189,7 +189,7 @@ fn what_came_between_makes_a_plan_execute_from_its_beginning() {
 }
 
 #[test]
-fn what_is_new_is_made_of_the_parameters_as_they_are_now() {
+fn new_steps_use_the_current_parameters() {
     let Some(mut kept) = executor(Options::default()) else { return };
     let mut anew = executor(Options::default()).expect("opens");
     let (module, model) = words(6);
@@ -202,7 +202,7 @@ fn what_is_new_is_made_of_the_parameters_as_they_are_now() {
         let plan = chain.grow(&graph, &[h.id().expect("sound")]);
         kept.resume(&plan, &weights, bound(&graph, false)).expect("executes");
         if let Some(before) = before {
-            // The last step by itself, on the row as it was.
+            // The last step alone, on the row as it was.
             let alone = Graph::new(&module);
             alone.instance(0);
             let last = model.go_on(&alone, alone.input(&before), 1).id().expect("sound");
@@ -221,17 +221,17 @@ fn what_is_new_is_made_of_the_parameters_as_they_are_now() {
         }
         h = model.go_on(&g, h, 1);
     }
-    assert!(resumed > 3, "{resumed} of 6 were executed over rows");
+    assert!(resumed > 3, "{resumed} of 6 were resumed");
 }
 
 #[test]
-fn an_index_out_of_range_in_a_later_round_is_named_and_the_next_run_is_right() {
+fn an_index_out_of_range_in_a_resumed_run_is_reported_and_the_next_run_is_correct() {
     let Some(mut kept) = executor(Options::default()) else { return };
     let mut anew = executor(Options::default()).expect("opens");
     let (module, model) = words(6);
     let weights = Weights::init(&module, 3);
     let g = Graph::new(&module);
-    // The rows that bring in indices are older than the lookups.
+    // The rows that hold the indices are older than the lookups.
     let late = [4, 5, 6, 7].map(|index| g.index(index));
     let (mut h, mut chain) = (model.go_on(&g, g.zeros([model.width]), 3), Chain::default());
     for (round, late) in late.into_iter().enumerate() {
@@ -239,7 +239,7 @@ fn an_index_out_of_range_in_a_later_round_is_named_and_the_next_run_is_right() {
         let graph = g.data();
         let plan = chain.grow(&graph, &wanted);
         if round == 1 {
-            // What was looked at before it was executed on, then with all that was executed before.
+            // Indices are checked before a resumed run, then with the whole plan.
             for wrong in [20, 21] {
                 let mut words = graph.bindings.words.clone();
                 words[0] = wrong;
@@ -261,7 +261,7 @@ fn an_index_out_of_range_in_a_later_round_is_named_and_the_next_run_is_right() {
 }
 
 #[test]
-fn a_device_with_room_for_the_plan_alone_executes_all_of_it() {
+fn a_device_without_memory_for_reservations_executes_whole_plans() {
     let (module, model) = words(6);
     let weights = Weights::init(&module, 3);
     let Some(mut anew) = executor(Options::default()) else { return };
@@ -273,11 +273,11 @@ fn a_device_with_room_for_the_plan_alone_executes_all_of_it() {
         let plan = chain.grow(&graph, &[h.id().expect("sound")]);
         let expected = whole(&mut anew, &plan, &weights, &graph);
         let layout = compile(&plan, anew.target().expect("open")).expect("fits").layout;
-        // As much as it takes by itself, and none beside it.
+        // As much as it needs alone, without a reservation.
         let budget = Budget { memory: Some((layout.total() + layout.params()) * 4), ..Budget::default() };
         let mut small = executor(Options { budget, ..Options::default() }).expect("opens");
         for _ in 0..2 {
-            small.resume(&plan, &weights, bound(&graph, true)).expect("executes without room");
+            small.resume(&plan, &weights, bound(&graph, true)).expect("executes without a reservation");
             assert_eq!(outputs(&small, &plan), expected, "round {round}");
         }
     }

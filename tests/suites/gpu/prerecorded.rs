@@ -1,4 +1,4 @@
-//! Commands that are written before their execute: of the plan that was executed, and of one that was announced.
+//! Commands that are recorded before their run: those of an executed plan, and those of an announced one.
 
 use crate::batches::{bits, cells};
 use crate::common::{bound, exact, executor, inferring, training, weights};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 #[test]
-fn commands_written_ahead_execute_what_is_bound_now_whatever_came_between() {
+fn prerecorded_commands_read_the_current_inputs() {
     let Some(mut executed) = executor(Options::default()) else { return };
     let (graph, losses) = graph(&ENTRIES[0]);
     let (plan, mut weights) = (training(&graph, &losses), weights(&graph));
@@ -41,7 +41,7 @@ fn commands_written_ahead_execute_what_is_bound_now_whatever_came_between() {
     }
 }
 
-/// A graph of so many cells, its plan, and the bits that an executor of its own makes of it.
+/// A graph of this many cells, its plan, and the bits of a separate executor.
 fn made(instances: u32) -> (GraphData, Arc<Verified<Plan>>, Vec<u32>) {
     let (graph, values) = cells(instances, 8);
     let plan = Arc::new(inferring(&graph, &values));
@@ -61,10 +61,10 @@ fn executed(
 }
 
 #[test]
-fn a_plan_that_was_announced_is_brought_up_before_its_run_and_has_its_bits() {
+fn an_announced_plan_is_loaded_before_its_run() {
     let Some(mut executor) = executor(Options::default()) else { return };
     let all = [made(40), made(3), made(17)];
-    // The first has the most rows, so the others find room.
+    // The first plan has the most rows, so the others fit.
     for (turn, announced) in [(0, 1), (1, 2), (2, 2), (2, 0), (0, 2), (1, 0), (0, 0)] {
         let (graph, plan, expected) = &all[turn];
         let next = || Poll::Ready(Some(Arc::clone(&all[announced].1)));
@@ -85,7 +85,7 @@ fn a_plan_that_was_announced_is_brought_up_before_its_run_and_has_its_bits() {
 }
 
 #[test]
-fn plans_that_take_turns_unannounced_have_their_commands_from_the_third_run_on() {
+fn alternating_plans_use_prerecorded_commands_from_the_third_run_on() {
     let Some(mut executor) = executor(Options::default()) else { return };
     let all = [made(40), made(3), made(17)];
     for turn in 0..12 {
@@ -93,7 +93,7 @@ fn plans_that_take_turns_unannounced_have_their_commands_from_the_third_run_on()
         assert_eq!(&executed(&mut executor, (graph, plan), || Poll::Ready(None)), expected, "{turn}");
         assert_eq!(executor.counters().was_prerecorded, turn >= 6, "{turn}");
     }
-    // Where memory grows, commands name buffers that are gone.
+    // When memory grows, recorded commands name buffers that no longer exist.
     let (graph, plan, expected) = made(4000);
     assert_eq!(executed(&mut executor, (&graph, &plan), || Poll::Ready(None)), expected);
     for (turn, was_prerecorded) in [(0, false), (1, false), (0, true), (1, true)] {
@@ -104,13 +104,13 @@ fn plans_that_take_turns_unannounced_have_their_commands_from_the_third_run_on()
 }
 
 #[test]
-fn a_plan_that_is_trained_over_and_over_has_its_commands_and_the_bits_of_one_that_is_new() {
+fn repeated_training_uses_prerecorded_commands_and_keeps_its_bits() {
     let Some(mut kept) = executor(exact()) else { return };
     let mut anew = Executor::new(exact()).expect("opens");
     let mut labs = [Lab::new(Adam::new(0.01)), Lab::new(Adam::new(0.01))];
     let (graph, plan) = labs[0].graph(&[1, 2, 3, 2, 899]);
     for step in 0..5 {
-        // A plan is known by its identity, and one that is verified again has another.
+        // A plan that is verified again has another identity.
         let new = plan.clone().into_inner().verify().expect("verifies");
         for (executor, lab, plan) in [(&mut kept, 0, &plan), (&mut anew, 1, &new)] {
             let (update, floats) = (labs[lab].plan().clone(), labs[lab].floats());
@@ -125,7 +125,7 @@ fn a_plan_that_is_trained_over_and_over_has_its_commands_and_the_bits_of_one_tha
 }
 
 #[test]
-fn whoever_knows_late_or_never_is_asked_until_the_device_is_done() {
+fn the_next_plan_is_polled_until_the_device_is_done() {
     let Some(mut executor) = executor(Options::default()) else { return };
     let all = [made(40), made(3)];
     for late in [1, 3, u32::MAX] {
@@ -144,7 +144,7 @@ fn whoever_knows_late_or_never_is_asked_until_the_device_is_done() {
 }
 
 #[test]
-fn an_announced_plan_that_cannot_be_executed_is_said_by_its_own_run() {
+fn the_run_of_an_announced_plan_reports_its_errors() {
     let options =
         Options { budget: Budget { memory: Some(300 << 10), ..Budget::default() }, ..Options::default() };
     let Some(mut executor) = executor(options) else { return };
@@ -159,10 +159,10 @@ fn an_announced_plan_that_cannot_be_executed_is_said_by_its_own_run() {
 }
 
 #[test]
-fn training_has_the_bits_of_plans_that_were_not_announced() {
+fn training_has_the_same_bits_with_announced_plans() {
     let Some(mut told) = executor(exact()) else { return };
     let mut untold = Executor::new(exact()).expect("opens");
-    // The last is the first once more, as a cache gives it; one needs more memory than there is then.
+    // The last plan equals the first, as from a cache. One needs more memory than there is.
     let minibatches: [&[u32]; 6] =
         [&[1, 2, 3, 2, 899], &[0, 64, 2], &[5], &[7; 300], &[3, 3], &[1, 2, 3, 2, 899]];
     let mut labs = [Lab::new(Adam::new(0.01).sparse_rows()), Lab::new(Adam::new(0.01).sparse_rows())];
@@ -182,7 +182,7 @@ fn training_has_the_bits_of_plans_that_were_not_announced() {
         let tables = [labs[0].table(&told), labs[1].table(&untold)];
         assert_eq!(tables[0], tables[1], "minibatch {number}");
     }
-    // Sums of gradients begin with what was saved, so no commands that were written ahead are taken.
+    // Accumulated gradients start with saved ones, so prerecorded commands are not used.
     for (executor, lab, is_told) in [(&mut told, 0, true), (&mut untold, 1, false)] {
         for (at, keep) in [(1, false), (2, true), (4, true)] {
             executor.set_accumulate_gradients(keep);
@@ -201,7 +201,7 @@ fn training_has_the_bits_of_plans_that_were_not_announced() {
 }
 
 #[test]
-fn a_plan_without_steps_is_executed_and_announced_like_any_other() {
+fn a_plan_without_steps_can_be_executed_and_announced() {
     let Some(mut executor) = executor(Options::default()) else { return };
     let graph = Graph::new(&ModuleBuilder::new("nothing").build().expect("sound")).finish().expect("sound");
     let text = r#"
@@ -220,7 +220,7 @@ fn a_plan_without_steps_is_executed_and_announced_like_any_other() {
 }
 
 #[test]
-fn a_device_that_is_lost_while_a_plan_is_announced_is_an_error_and_both_plans_execute_again() {
+fn both_plans_execute_again_after_a_loss_during_an_announcement() {
     let Some(mut executor) = executor(Options::default()) else { return };
     let all = [made(40), made(3)];
     for announced in [0, 1] {
