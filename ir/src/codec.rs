@@ -48,7 +48,8 @@ impl Kind {
     #[must_use]
     pub const fn version(self) -> u32 {
         match self {
-            Self::Graph | Self::Plan | Self::Module => 1,
+            Self::Graph | Self::Module => crate::graph::FORMAT_VERSION,
+            Self::Plan => 1,
         }
     }
 
@@ -146,10 +147,16 @@ impl fmt::Display for LoadError {
                 write!(f, "expected a {wanted}, found a kind of file unknown here: update autobatch")
             }
             Self::Version { found, known } if found > known => {
-                write!(f, "the file has format version {found}, this autobatch reads {known}: update it")
+                write!(
+                    f,
+                    "the file has format version {found}, this autobatch reads {known}: update autobatch"
+                )
             }
             Self::Version { found, known } => {
-                write!(f, "the file has format version {found}, this autobatch reads {known}: save it anew")
+                write!(
+                    f,
+                    "the file has format version {found}, this autobatch reads {known}: write the file again with this autobatch"
+                )
             }
             Self::Length { wanted, found } if found < wanted => {
                 write!(f, "the file is cut off: expected {wanted} bytes, found {found}; copy it again")

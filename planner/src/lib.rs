@@ -19,7 +19,7 @@ mod grow;
 mod heap;
 mod jobs;
 mod known_kernels;
-pub mod layout;
+mod layout;
 mod lower;
 mod order;
 pub mod passes;
@@ -54,7 +54,7 @@ use differentiate::{Derivative, Reverse, Wanted};
 use grow::Placed;
 use lower::{Draft, Lowering};
 use order::Order;
-use schedule::{Auto, Schedule, Scratch, Why, path_sum_total};
+use schedule::{Auto, Schedule, Scratch, StopReason, path_sum_total};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl Default for Request<'_> {
 /// The second plan of a size allocates nothing but its output: the blocks of memory that the returned [`Plan`] owns, each
 /// of its lists and names one, of the size that it has. That holds for every policy of [`schedule`], for graphs of every kind and
 /// with the reverse of [`Request::gradients`], but not for what is made for keeps or for a while and asked for: kernels of
-/// signatures that were not met before, [`RowOrder::Planned`], and passes before planning. A plan that is not needed any more may
+/// signatures that were not met before, and passes before planning. A plan that is not needed any more may
 /// lend its memory to the next one: [`recycle`](Self::recycle).
 pub struct Planner {
     policy: Box<dyn Schedule + Send + Sync>,
@@ -100,7 +100,7 @@ pub struct Planner {
     kernel_of_sig: Vec<Option<Arc<Kernel>>>,
     prices: Vec<Price>,
     names: Vec<u64>,
-    why: Why,
+    why: StopReason,
     /// The values that a plan makes for somebody: outputs, what was asked for, losses.
     wanted: Vec<ValueId>,
     /// Per value whether it was promised to be shared.
@@ -207,7 +207,7 @@ impl Planner {
             kernel_of_sig: Vec::new(),
             prices: Vec::new(),
             names: Vec::new(),
-            why: Why::Rule,
+            why: StopReason::Rule,
             wanted: Vec::new(),
             shared: Vec::new(),
             draft: Draft::default(),
@@ -224,7 +224,7 @@ impl Planner {
 
     /// Why the policy stopped searching when it planned last.
     #[must_use]
-    pub fn why(&self) -> &Why {
+    pub fn why(&self) -> &StopReason {
         &self.why
     }
 
@@ -330,8 +330,7 @@ impl Planner {
     /// The plan of a verified graph after these passes; after none where gradients of values are wanted.
     ///
     /// The plan is checked in two steps: it computes what the optimised graph says, and
-    /// [`equivalent`](autobatch_oracle::equivalent::equivalent) proves that this is what the
-    /// given graph says.
+    /// a [`Prover`](passes::Prover) proves that this is what the given graph says.
     ///
     /// # Errors
     /// If nothing is wanted, or what is wanted cannot be; or if a pass broke the graph.

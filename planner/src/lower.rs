@@ -130,7 +130,8 @@ impl Lowering<'_> {
         // In normal form the tables of results come before those of operands.
         runs.clear();
         for &(field, block) in &storage.results {
-            let place = self.result_place(&mut plan.tables, field, batch, slots.start + block as usize);
+            let place =
+                Place::Rows { field, start: self.order.result_start(batch, slots.start + block as usize) };
             plan.places.push(place);
         }
         let mut met = Met { slot: slots.start + storage.blocks.len(), bound: 0, lists: 0, runs };
@@ -153,24 +154,9 @@ impl Lowering<'_> {
         let slot = self.order.slots(number).start;
         for field in self.storage.sigs[batch.sig.index()].fields_of(batch.home) {
             let start = (plan.operands.len() as u32, plan.places.len() as u32, plan.store_args.len() as u32);
-            plan.places.push(self.result_place(&mut plan.tables, field, batch, slot));
+            plan.places.push(Place::Rows { field, start: self.order.result_start(batch, slot) });
             self.push_step(plan, kernel, (number, first_wave), start);
         }
-    }
-
-    /// Where a result goes: a range, or through a table that is appended.
-    fn result_place(&self, tables: &mut Vec<u32>, field: FieldId, batch: &Batch, slot: usize) -> Place {
-        if let Some(start) = self.order.result_start(batch, slot) {
-            return Place::Rows { field, start };
-        }
-        let rows = self.order.slot_rows(batch, slot);
-        let start = rows.clone().next().unwrap_or(0);
-        if rows.clone().zip(start..).all(|(row, expected)| row == expected) {
-            return Place::Rows { field, start };
-        }
-        let at = tables.len() as u32;
-        tables.extend(rows);
-        Place::Table { field, at }
     }
 
     /// Appends the step of a batch, whose operands, places and store arguments begin at `start` and

@@ -18,7 +18,7 @@ mod rows;
 use crate::cluster::{Clusters, NONE};
 use crate::grow::Placed;
 use crate::heap::Heaps;
-use crate::layout::{self, Access, Budget, LayoutError, Memory};
+use crate::layout::{self, Access, LayoutError, Memory};
 use crate::schedule::Batches;
 use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
@@ -54,13 +54,6 @@ pub enum RowOrder {
     /// As the consumers read, from the last batch to the first.
     #[default]
     Propagated,
-    /// By [`layout::planned`] within its default budget: the fewest operand rows through tables, for
-    /// plans that are executed often, because planning takes ten times as long and more.
-    ///
-    /// Rows follow the layout in every mode; results whose rows do not come out consecutive are
-    /// written through tables. So no row is given away and used again, not even in
-    /// [`Mode::Infer`]: a row that serves twice would tie orders of different batches together.
-    Planned,
 }
 
 /// Batches in executing order, with the row of every value. Memory is kept from one use to the next.
@@ -87,8 +80,6 @@ pub(crate) struct Order {
     lane_order: Vec<u32>,
     /// The rest of the layout, for its memory.
     access: Vec<Access>,
-    /// Whether the rows of every result follow each other as the lanes run.
-    in_lane_order: bool,
     /// Nodes as the problem numbers lanes.
     nodes: Vec<NodeId>,
     wave_of_job: Vec<u32>,
@@ -110,18 +101,11 @@ impl Order {
         storage: &Storage,
         batches: &Batches,
         (wanted, placed): (&[ValueId], &Placed),
-        request: (RowOrder, Mode),
+        (row_order, mode): (RowOrder, Mode),
     ) -> Result<(), LayoutError> {
-        let (mut row_order, mode) = request;
-        if mode == Mode::Grow && row_order == RowOrder::Planned {
-            // That search would move rows that are there.
-            row_order = RowOrder::Propagated;
-        }
         self.collect(clusters, storage, batches);
         self.pose(graph, (clusters, batches), storage, placed)?;
-        let reuse = mode == Mode::Infer && row_order != RowOrder::Planned;
         self.memory.forget();
-        self.in_lane_order = row_order != RowOrder::Planned;
         if row_order == RowOrder::Batch {
             self.lane_order.clear();
             self.batches.iter().for_each(|batch| self.lane_order.extend(0..batch.lanes.len() as u32));
@@ -132,13 +116,10 @@ impl Order {
             let access = std::mem::take(&mut self.access);
             let parts = (std::mem::take(&mut self.rows), std::mem::take(&mut self.lane_order), access);
             self.memory.recycle(parts);
-            let layout = match row_order {
-                RowOrder::Planned => layout::planned(&self.problem, Budget::default()).layout,
-                _ => layout::propagated_with(&self.problem, &mut self.memory),
-            };
+            let layout = layout::propagated_with(&self.problem, &mut self.memory);
             self.take(layout);
         }
-        if reuse {
+        if mode == Mode::Infer {
             self.reuse_rows(storage, wanted);
         }
         if mode == Mode::Grow {
@@ -333,11 +314,11 @@ impl Order {
         (same != slot).then_some(same)
     }
 
-    /// The first row of a result slot, if its rows follow each other as the lanes run.
-    pub(crate) fn result_start(&self, batch: &Batch, slot: usize) -> Option<u32> {
+    /// The first row of a result slot: its rows follow each other as the lanes run.
+    pub(crate) fn result_start(&self, batch: &Batch, slot: usize) -> u32 {
         let mut rows = self.slot_rows(batch, slot);
-        debug_assert!(!self.in_lane_order || rows.clone().zip(rows.clone().skip(1)).all(|(a, b)| a + 1 == b));
-        rows.next().filter(|_| self.in_lane_order)
+        debug_assert!(rows.clone().zip(rows.clone().skip(1)).all(|(a, b)| a + 1 == b));
+        rows.next().expect("a batch has lanes")
     }
 
     /// The rows that the lanes of a batch, as they run, name at a slot.

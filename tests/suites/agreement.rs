@@ -80,12 +80,10 @@ struct Turns {
     executors: Vec<[Executor; 2]>,
 }
 
-const PAIRS: [(Mode, RowOrder); 6] = [
+const PAIRS: [(Mode, RowOrder); 4] = [
     (Mode::Infer, RowOrder::Propagated),
-    (Mode::Train, RowOrder::Planned),
     (Mode::Infer, RowOrder::Batch),
     (Mode::Train, RowOrder::Propagated),
-    (Mode::Infer, RowOrder::Planned),
     (Mode::Train, RowOrder::Batch),
 ];
 
@@ -139,7 +137,7 @@ impl Turns {
     }
 }
 
-/// So many graphs of a profile.
+/// Checks a number of graphs of a profile.
 fn sweep(property: &str, options: Options, count: u64, training: bool) {
     // Long runs have twenty times as many seeds; ten times are asked for here.
     let count = trials(count, count.div_ceil(2));

@@ -132,8 +132,8 @@ fn refusals_say_what_to_do() {
     assert_snapshot!(edited(&|bytes| bytes.clear()), @"this is no binary file of autobatch: the first bytes differ; is it a text file?");
     assert_snapshot!(edited(&|bytes| bytes[8] = Kind::Module as u8), @"expected a graph (.abg), found a module (.abm): give the right file");
     assert_snapshot!(edited(&|bytes| bytes[8] = 9), @"expected a graph, found a kind of file unknown here: update autobatch");
-    assert_snapshot!(edited(&|bytes| bytes[12] = 3), @"the file has format version 3, this autobatch reads 1: update it");
-    assert_snapshot!(edited(&|bytes| bytes[12] = 0), @"the file has format version 0, this autobatch reads 1: save it anew");
+    assert_snapshot!(edited(&|bytes| bytes[12] = 3), @"the file has format version 3, this autobatch reads 2: update autobatch");
+    assert_snapshot!(edited(&|bytes| bytes[12] = 0), @"the file has format version 0, this autobatch reads 2: write the file again with this autobatch");
     assert_snapshot!(edited(&|bytes| bytes.truncate(20)), @"the file is cut off: expected 32 bytes, found 20; copy it again");
     assert_snapshot!(edited(&|bytes| bytes.truncate(1000)), @"the file is cut off: expected SIZE bytes, found 1000; copy it again");
     assert_snapshot!(edited(&|bytes| bytes.push(0)), @"the file goes on after its end: expected SIZE bytes, found MORE");

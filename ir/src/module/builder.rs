@@ -268,7 +268,7 @@ pub(crate) fn check_declaration(kind: ParamKind, ty: Type, init: &Init) -> Resul
         && values.len() != shape.elements()
     {
         let (found, wanted) = (values.len(), shape.elements());
-        return Err(format!("the shape {shape} wants {wanted} values, found {found}"));
+        return Err(format!("the shape {shape} needs {wanted} values, found {found}"));
     }
     Ok(())
 }

@@ -94,7 +94,7 @@ wrong_use! {
         |_| DotAttention::scaled(2), |g, a| { let _ = a.read(g, g.zeros([2]), NOTHING, NOTHING); },
         "there are no values to read";
     a_narrow_input_of_a_linear_layer:
-        |m| Linear::new(m, "l", 4, 2), |g, l| { let _ = l.on(g.zeros([3])); }, "the weight wants 4";
+        |m| Linear::new(m, "l", 4, 2), |g, l| { let _ = l.on(g.zeros([3])); }, "the weight takes 4";
     parts_that_do_not_add_up:
         |m| Linear::new(m, "l", 4, 2), |g, l| { let _ = l.on_parts(g, [g.zeros([3])]); }, "wants 4";
     a_narrow_input_of_an_mlp:

@@ -72,13 +72,21 @@ pub fn equivalent(
 ) -> Result<Proof, Unproved> {
     check(left, right, pairs)?;
     let common = common_cells(left, right);
-    match prove(left, right, pairs, common) {
-        Err(Unproved::Different(_)) if common > 0 => prove(left, right, pairs, 0),
+    match compare(left, right, pairs, common) {
+        Err(Unproved::Different(_)) if common > 0 => compare(left, right, pairs, 0),
         outcome => outcome,
     }
 }
 
-fn prove(
+/// [`equivalent`] with its result as text, in the form of the planner's `passes::Prover`.
+///
+/// # Errors
+/// If a pair cannot be proved: the report of [`Unproved`].
+pub fn prove(left: &GraphData, right: &GraphData, pairs: &[(ValueId, ValueId)]) -> Result<(), String> {
+    equivalent(left, right, pairs).map(drop).map_err(|unproved| unproved.to_string())
+}
+
+fn compare(
     left: &GraphData,
     right: &GraphData,
     pairs: &[(ValueId, ValueId)],

@@ -4,7 +4,7 @@ use super::{Unproved, equivalent};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 
-const HEAD: &str = "autobatch graph 1\nmodule \"m\"\n\nparam @w f32[6,4] = glorot(1.0) !0\n\
+const HEAD: &str = "autobatch graph 2\nmodule \"m\"\n\nparam @w f32[6,4] = glorot(1.0) !0\n\
                     param @b f32[4] = constant(0.0) !0\n";
 
 fn graph(cells: &str, body: &str) -> GraphData {

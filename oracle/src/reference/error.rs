@@ -111,7 +111,7 @@ impl fmt::Display for RunFault {
             }
             Self::Lengths { expected, found } => write!(
                 f,
-                "the lists must be equally long, found {expected} and {found} values; give each value its score"
+                "the lists must have equal lengths, found {expected} and {found} values; give each value its score"
             ),
             Self::TooLarge { elements, limit } => write!(
                 f,

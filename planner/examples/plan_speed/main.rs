@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p autobatch-planner --example plan_speed [WORKLOAD [POLICY [ORDER [INSTANCES [ROUNDS [DATA]]]]]]`
 //!
-//! WORKLOAD is `trees`, `trees2` (two kinds of node at random), `lattice` or `chain`; ORDER is `batch`, `propagated`, `planned` or
+//! WORKLOAD is `trees`, `trees2` (two kinds of node at random), `lattice` or `chain`; ORDER is `batch`, `propagated` or
 //! `all`; DATA is a folder with `sst`, `zh_lattice` and `wikiner`, and without it instances are generated. INSTANCES is a number,
 //! or `all` for several sizes. With one order and one size a profiler sees nothing else.
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
@@ -36,8 +36,7 @@ fn main() -> Result<(), Failure> {
     let orders = match word(2, "all") {
         "batch" => vec![RowOrder::Batch],
         "propagated" => vec![RowOrder::Propagated],
-        "planned" => vec![RowOrder::Planned],
-        "all" => vec![RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned],
+        "all" => vec![RowOrder::Batch, RowOrder::Propagated],
         other => return Err(format!("unknown order {other}; usage: {USAGE}").into()),
     };
     let sizes = match word(3, "all") {

@@ -1,35 +1,36 @@
-//! Splits a problem into parts that can be scheduled one after another without losing a batch.
+//! Splits a problem into parts that can be scheduled one after another without extra batches.
 //!
-//! **What.** Draw a graph over *types* with an edge s -> t wherever some t-job has an s-job as operand; an alone job counts
-//! as a type of its own. A *part* is a strongly connected component of that graph. No job of a part depends on a later part
-//! (in topological order of components), so the jobs of part 1, then those of part 2, and so on, is a valid order; and a
-//! sequence for the whole, restricted to the types of one part, is a valid sequence for that part. Hence the fewest batches of
-//! the whole is the *sum* of the fewest batches of its parts: searching parts apart loses nothing.
+//! **Parts.** Take the graph over *types* with an edge s -> t if some t-job has an s-job as operand; an alone job counts as a type
+//! of its own. A *part* is a strongly connected component of this graph. No job of a part depends on a later part in topological
+//! order, so the jobs of part 1, then those of part 2, and so on, are a valid order. An order of the whole problem, restricted to
+//! one part, is a valid order of that part. So the fewest batches of the problem are the sum of the fewest batches of its parts,
+//! and separate searches lose nothing.
 //!
-//! **Simple parts** have one type (or one alone job). Paths between two jobs of the type stay inside the part, so the number
-//! of same-type jobs above a job, its *level*, is found from direct operands alone; batch = level is optimal and meets the
-//! path-sum bound. Trees and chains with one recurrent cell consist of simple parts only and need no search at all.
-//! **Hard parts** have several mutually dependent types; they go to a search as a [`Part`](super::part::Part).
+//! **Simple parts** have one type (or one alone job). Paths between two jobs of the type stay inside the part, so direct operands
+//! determine the *level* of a job: the number of same-type jobs above it. Batch = level is optimal and meets the path-sum bound.
+//! Trees and chains with one recurrent cell have simple parts only and need no search.
+//! **Hard parts** have several mutually dependent types and go to a search as a [`Part`](super::part::Part).
 //!
-//! **Needs** a checked [`Problem`]. **Ensures** parts are numbered in topological order, ties by type number. **Cost**: one scan
-//! of the operands plus the size of the type graph; a bit matrix up to [`DENSE_TYPES`] types, a counting-sorted edge list above.
+//! **Needs** a checked [`Problem`]. **Ensures** parts in topological order, ties by type number. **Cost**: one scan of the
+//! operands plus the size of the type graph, which is a bit matrix up to [`MAX_DENSE_TYPES`] types and a counting-sorted edge
+//! list above.
 
 use super::Problem;
 
-/// Up to this many types (alone jobs included) the type graph is a bit matrix.
-const DENSE_TYPES: usize = 1024;
+/// Largest number of types (alone jobs included) for a bit matrix.
+const MAX_DENSE_TYPES: usize = 1024;
 
-/// No number: an unset level, mark or position.
+/// Marks an unset number.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The parts of one problem, and buffers that are reused.
+/// The parts of one problem, and reused buffers.
 #[derive(Default)]
 pub(super) struct Parts {
-    /// Type of every job, or types + k for the k-th alone job. Filled only if there are alone jobs; see [`Parts::kinds`].
+    /// Type of every job, or types + k for the k-th alone job. Empty without alone jobs; see [`Parts::kinds`].
     kind: Vec<u32>,
     /// Number of same-type jobs on the longest run of direct same-type operands above a job.
     pub(super) level: Vec<u32>,
-    /// Highest level + 1 of every kind, 0 for unused kinds.
+    /// Highest level + 1 of every kind; 0 for unused kinds.
     pub(super) levels: Vec<u32>,
     /// Part of every kind.
     pub(super) part_of: Vec<u32>,
@@ -53,7 +54,7 @@ impl Parts {
         &self.members[self.member_start[part] as usize..self.member_start[part + 1] as usize]
     }
 
-    /// The kind of every job: its type, or a number of its own from `types` on for an alone job.
+    /// The kind of every job: its type, or for an alone job a number of its own from `types` on.
     pub(super) fn kinds<'k>(&'k self, problem: &Problem<'k>) -> &'k [u32] {
         if problem.alone().is_empty() { problem.ty() } else { &self.kind }
     }
@@ -68,7 +69,7 @@ impl Parts {
                 self.kind[job as usize] = problem.types() + at as u32;
             }
         }
-        // A job's is written before it is read.
+        // The level of a job is written before it is read.
         self.level.resize(problem.len(), 0);
         self.levels.clear();
         self.levels.resize(kinds, 0);
@@ -77,7 +78,7 @@ impl Parts {
         } else {
             self.scan(problem);
         }
-        if kinds <= DENSE_TYPES {
+        if kinds <= MAX_DENSE_TYPES {
             self.unpack_matrix(kinds);
         } else {
             self.sort_edges(problem, kinds);
@@ -91,7 +92,7 @@ impl Parts {
         );
     }
 
-    /// Levels, and the type graph as one word per kind.
+    /// Computes levels, and the type graph as one word per kind.
     fn scan_one_word(&mut self, problem: &Problem<'_>) {
         let Self { kind, level, levels, matrix, .. } = self;
         let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
@@ -112,11 +113,11 @@ impl Parts {
         matrix.extend_from_slice(&rows[..levels.len()]);
     }
 
-    /// Levels, and the type graph as a bit matrix where it is small enough.
+    /// Computes levels, and the type graph as a bit matrix if it is small enough.
     fn scan(&mut self, problem: &Problem<'_>) {
         let Self { kind, level, levels, matrix, .. } = self;
         let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
-        let words = if levels.len() <= DENSE_TYPES { levels.len().div_ceil(64) } else { 0 };
+        let words = if levels.len() <= MAX_DENSE_TYPES { levels.len().div_ceil(64) } else { 0 };
         matrix.clear();
         matrix.resize(words * levels.len(), 0);
         for (job, (&own, operands)) in kind.iter().zip(problem.operand_lists()).enumerate() {
@@ -134,7 +135,7 @@ impl Parts {
         }
     }
 
-    /// Predecessor lists of the type graph from the bit matrix.
+    /// Makes the predecessor lists of the type graph from the bit matrix.
     fn unpack_matrix(&mut self, kinds: usize) {
         let words = kinds.div_ceil(64);
         self.before_start.clear();
@@ -152,7 +153,7 @@ impl Parts {
         }
     }
 
-    /// Predecessor lists of the type graph by a counting sort of all operand edges; runs of one edge are kept once.
+    /// Makes the predecessor lists of the type graph by a counting sort of all operand edges.
     fn sort_edges(&mut self, problem: &Problem<'_>, kinds: usize) {
         let Self { kind, before_start, before, .. } = self;
         let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
@@ -177,8 +178,8 @@ impl Parts {
     }
 }
 
-/// Tarjan's strongly connected components without recursion. Edges lead to predecessors, so a component is finished after all
-/// that it depends on: the order of completion is a topological order.
+/// Tarjan's strongly connected components without recursion. Edges lead to predecessors, so a component finishes after all
+/// components that it depends on, and the order of completion is topological.
 #[derive(Default)]
 struct Walk {
     index: Vec<u32>,
@@ -242,7 +243,7 @@ impl Walk {
         self.calls.push((kind, before_start[kind as usize]));
     }
 
-    /// Takes the finished component off the stack of open kinds.
+    /// Pops a finished component from the stack of open kinds.
     fn close(&mut self, kind: u32, part_of: &mut [u32], members: &mut Vec<u32>, member_start: &mut Vec<u32>) {
         let (part, from) = (member_start.len() as u32 - 1, members.len());
         while let Some(member) = self.open.pop() {

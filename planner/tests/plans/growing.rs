@@ -48,7 +48,7 @@ fn a_plan_that_grew_executes_on_over_the_old_rows_with_the_bits_of_the_whole() {
         let g = Graph::new(&module);
         let mut known = Vec::new();
         let mut planner = planner(["auto", "depth", "none"][random.below(3)]);
-        let rows = [RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned][random.below(3)];
+        let rows = [RowOrder::Batch, RowOrder::Propagated][random.below(2)];
         let mut kept: Option<(Grown, Executed)> = None;
         for round in 0..1 + random.below(6) {
             (0..1 + random.below(12))

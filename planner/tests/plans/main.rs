@@ -1,4 +1,4 @@
-//! Plans of small models: verified, proved against their graph, executed, and broken on purpose.
+//! Plans of small models: verified, proved against their graph, executed, and mutated.
 
 mod agreement;
 mod bodies;
@@ -17,3 +17,6 @@ mod rewrites;
 mod sizes;
 mod updates;
 mod vocabulary;
+
+#[global_allocator]
+static ALLOCATOR: autobatch_testing::hostile::Counting = autobatch_testing::hostile::Counting;

@@ -4,6 +4,7 @@ use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
+use autobatch_oracle::equivalent::prove;
 use autobatch_oracle::reference;
 use autobatch_planner::Selection;
 use autobatch_planner::passes::{Optimized, Verify, all, optimize};
@@ -12,14 +13,14 @@ use autobatch_planner::passes::{Optimized, Verify, all, optimize};
 fn after<'g>(pass: &str, graph: &'g GraphData, mode: Mode) -> Optimized<'g> {
     graph.verify().unwrap_or_else(|errors| panic!("{errors}"));
     let mut selection = Selection::none().with(pass, true).expect("a pass");
-    (selection.eager, selection.verify) = (true, Verify::Prove);
+    (selection.eager, selection.verify) = (true, Verify::Prove(prove));
     optimize(graph, &[], mode, &selection, &mut all).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
 /// Three steps of a recurrence with this body.
 fn recurrence(body: &str) -> GraphData {
     let text = format!(
-        "autobatch graph 1 module \"m\"
+        "autobatch graph 2 module \"m\"
          param @w f32[4,4] = glorot(1.0)
          cell @step[@0: f32[4,4]](%0: f32[4], %1: f32[4]) {{ {body} }}
          graph
@@ -77,7 +78,7 @@ fn gradient_of_first(graph: &GraphData) -> Vec<u32> {
 fn in_training_a_value_that_a_call_takes_twice_or_joined_is_not_summed_in_another_order() {
     let text = |state: &str, body: &str| {
         format!(
-            "autobatch graph 1 module \"m\"
+            "autobatch graph 2 module \"m\"
              param @w f32[4,4] = glorot(1.0) param @u f32[8,4] = glorot(1.0)
              cell @step[@0: f32[4,4], @1: f32[8,4]](%0: f32[4], %1: f32[4]) {{ {body} }}
              graph
@@ -132,7 +133,7 @@ fn what_is_computed_of_a_bound_index_does_not_become_the_bound_index() {
     let computed = ["cast{to=u32}(%0)", "add(%0, %1)", "mul(%2, %0)"];
     for op in computed {
         let text = format!(
-            "autobatch graph 1 module \"m\" table @t f32[3,2] = uniform(1.0) graph
+            "autobatch graph 2 module \"m\" table @t f32[3,2] = uniform(1.0) graph
              %0 = input u32 (#7) %1 = fill u32 {{value=0}} %2 = fill u32 {{value=1}}
              %3: u32 = {op} %4: f32[2] = lookup[@t](%3) output \"row\" %4"
         );

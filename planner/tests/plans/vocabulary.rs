@@ -1,4 +1,4 @@
-//! Models that use much of the vocabulary: shapes, elementwise functions, sources as outputs.
+//! Models that use many ops: shapes, elementwise functions, and sources as outputs.
 
 use crate::graphs::{Random, finish, output};
 use autobatch_ir::graph::{Graph, GraphData};
@@ -63,8 +63,7 @@ pub(crate) fn elementwise(random: &mut Random) -> GraphData {
     finish(g)
 }
 
-/// Wanted values that are inputs, constants and parameters; values used by nothing; one value wanted
-/// twice; a node on its own.
+/// Outputs that are inputs, constants and parameters; unused values; one value as two outputs; an alone node.
 pub(crate) fn sources(random: &mut Random) -> GraphData {
     let mut m = ModuleBuilder::new("sources");
     let p = m.param("p", 4, Init::ZEROS);

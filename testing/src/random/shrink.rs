@@ -7,7 +7,7 @@
 use super::act::Act;
 use super::recipe::{Instance, Reach, Recipe, Step};
 
-/// How many candidates are tried at most: a bound of time, not of quality.
+/// The largest number of candidates. It bounds the time, not the quality.
 const CANDIDATES: usize = 4000;
 
 /// A smaller recipe that still fails; the recipe itself if nothing smaller does.
@@ -46,7 +46,6 @@ impl<F: FnMut(&Recipe) -> bool> Search<F> {
             self.plain_numbers(&move |recipe: &mut Recipe| &mut recipe.cells[number].results);
         }
         self.try_to(|recipe| recipe.total = false);
-        self.try_to(|recipe| recipe.dense = false);
         self.try_to(|recipe| recipe.options.wild = false);
         for width in 1..self.best.width {
             if self.try_to(|recipe| recipe.width = width) {

@@ -99,7 +99,7 @@ impl Inliner<'_> {
         site: SiteId,
     ) -> Operand {
         let direct = match inner.callee {
-            Callee::Op(Op::Lookup { .. } | Op::OneHot { .. }) | Callee::Cell(_) => true,
+            Callee::Op(Op::Lookup | Op::OneHot { .. }) | Callee::Cell(_) => true,
             Callee::Op(Op::Pick | Op::PickNegLogSoftmax | Op::Hinge { .. }) => place == 1,
             Callee::Op(_) => false,
         };

@@ -7,7 +7,7 @@ use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
 use autobatch_ir::{GraphData, ParamId};
 use autobatch_oracle::check::{self as proof, Wanted};
-use autobatch_oracle::equivalent::{Unproved, equivalent};
+use autobatch_oracle::equivalent::{Unproved, equivalent, prove};
 use autobatch_oracle::reference;
 use autobatch_oracle::reference::Datum;
 use autobatch_planner::passes::{PASSES, Verify, all, optimize};
@@ -44,7 +44,7 @@ fn selections() -> Vec<Selection> {
     let mut everything = everything.expect("passes");
     everything.across_instances = true;
     selections.push(everything);
-    selections.iter_mut().for_each(|selection| selection.verify = Verify::Prove);
+    selections.iter_mut().for_each(|selection| selection.verify = Verify::Prove(prove));
     selections
 }
 
@@ -54,7 +54,7 @@ fn all_but(idle: &[&str]) -> Vec<usize> {
     (0..=PASSES.len()).filter(busy).collect()
 }
 
-/// How many graphs each selection changed.
+/// The number of graphs that each selection changed.
 fn sweep(options: Options, count: u64, form: impl Fn(&GraphData) -> GraphData) -> Vec<u32> {
     let changed: Vec<Cell<u32>> = selections().iter().map(|_| Cell::new(0)).collect();
     check("passes keep every bit", options, count, |graph| by_all(&form(graph), &changed));

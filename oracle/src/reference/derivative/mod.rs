@@ -36,7 +36,7 @@
 //! | `wsum` | `dv_i = c_i * dy`; `dc_i = dot(dy, v_i)` for a score of one element, else `dy * v_i` |
 //! | softmax `wsum` | the same with the weights `w`, then `ds_i = w_i * (dw_i - t)`, `t = chain over i of w_i * dw_i` |
 //! | `attend` | the same; with `g_i = ds_i * scale`: `dq = chain over i of g_i * k_i`, `dk_i = g_i * q` |
-//! | `lookup` | the row of the table; dense here, whether or not the op says sparse |
+//! | `lookup` | the row of the table; the reference keeps the gradient of the whole table |
 //! | `pick_neg_log_softmax` | `dx = dy * (softmax(x) - 1 at the label)` |
 //! | `cross_entropy` | `dx = dy * (softmax(x) * sum(t) - t)`; `dt = dy * -log_softmax(x)` |
 //! | `kl_div` | `dx = -(dy * t)`; `dt = dy * ((log t + 1) - x)`, 0 where `t` is 0 |
@@ -157,7 +157,7 @@ pub(crate) fn derive<T: Real>(
         Op::ListFold(fold) => lists::fold(*fold, call, &dy),
         Op::WeightedSum { softmax } => lists::weighted_sum(*softmax, call, &dy),
         Op::Attend { scale } => lists::attend(T::from_f32(scale.get()), call, &dy),
-        Op::Lookup { sparse: _ } => {
+        Op::Lookup => {
             let share = Share::Row { index: ops::row_of(call)?, dy };
             use_of(call, 1, share)
         }

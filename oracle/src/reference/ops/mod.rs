@@ -67,7 +67,7 @@ pub(crate) fn evaluate<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Datu
         Op::ListFold(fold) => lists::fold(*fold, call),
         Op::WeightedSum { softmax } => lists::weighted_sum(*softmax, call),
         Op::Attend { scale } => lists::attend(T::from_f32(scale.get()), call),
-        Op::Lookup { sparse: _ } => index::lookup(call),
+        Op::Lookup => index::lookup(call),
         Op::OneHot { width } => index::one_hot(*width as usize, call),
         Op::PickNegLogSoftmax => losses::pick_neg_log_softmax(call),
         Op::CrossEntropy => losses::of_pair(call, autobatch_ir::numeric::loss::cross_entropy),

@@ -180,7 +180,7 @@ impl Deriver<'_> {
             }
             Op::CrossEntropy | Op::KlDiv | Op::Mse | Op::Bce => self.pair_loss(at, dy),
             Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. } => lists::rule(self, at, dy)?,
-            Op::Lookup { .. } => {
+            Op::Lookup => {
                 if self.params[at.args[0] as usize] {
                     let index = self.b.one_view(at.operands[0].clone());
                     let dy = self.b.one_view(dy);

@@ -1,25 +1,25 @@
-//! Which places of which calls come from the same recurrence.
+//! Finds the recurrent calls of a graph and their free operands.
 
 use crate::rewrite::marked;
 use autobatch_ir::graph::{Callee, GraphData};
 use autobatch_ir::id::{NodeId, SigId};
 
-/// Signatures that are looked at; a graph with more calls of cells has them told apart no further.
-const MOST: usize = 64;
+/// Largest number of examined signatures. Further signatures are never hoisted.
+const MAX_SIGNATURES: usize = 64;
 
 /// A recurrent call.
 #[derive(Clone, Debug)]
 pub(super) struct Recurrent {
     pub(super) sig: SigId,
-    /// Per place whether no value that arrives there depends on a node of the signature.
+    /// For each operand whether none of its values depends on a node of the signature.
     pub(super) free: Vec<bool>,
-    /// How often it is applied.
+    /// Number of nodes.
     pub(super) applied: usize,
-    /// The most nodes on one path: a schedule has at least so many batches of them.
+    /// The most nodes on one path, which is the least number of batches.
     pub(super) longest: usize,
 }
 
-/// The calls of cells that depend on each other, ascending by signature.
+/// The recurrent calls of cells, by first node.
 pub(super) fn recurrent(graph: &GraphData) -> Vec<Recurrent> {
     let mut number: Vec<Option<usize>> = vec![None; graph.sigs.items().len()];
     let mut found: Vec<Recurrent> = Vec::new();
@@ -31,7 +31,7 @@ pub(super) fn recurrent(graph: &GraphData) -> Vec<Recurrent> {
         }
         match number[node.sig.index()] {
             Some(known) => found[known].applied += 1,
-            None if found.len() < MOST => {
+            None if found.len() < MAX_SIGNATURES => {
                 number[node.sig.index()] = Some(found.len());
                 let free = vec![true; signature.operands.len()];
                 found.push(Recurrent { sig: node.sig, free, applied: 1, longest: 0 });
@@ -42,7 +42,7 @@ pub(super) fn recurrent(graph: &GraphData) -> Vec<Recurrent> {
     if found.is_empty() {
         return found;
     }
-    // Which of them each value depends on, and how many of its own maker's signature are on a path to it.
+    // For each value the set of found signatures that it depends on.
     let mut reached = vec![0u64; graph.arena.values()];
     for node in graph.arena.ids() {
         let own = number[graph.arena.node(node).sig.index()];
@@ -64,11 +64,11 @@ pub(super) fn recurrent(graph: &GraphData) -> Vec<Recurrent> {
     for (at, _) in marked(graph).iter().enumerate().filter(|(_, marked)| **marked) {
         keep[graph.arena.node(NodeId::new(at)).sig.index()] = false;
     }
-    let wanted = |found: &Recurrent| {
+    let is_recurrence = |found: &Recurrent| {
         let mixed = found.free.contains(&true) && found.free.contains(&false);
         mixed && keep[found.sig.index()]
     };
-    found.retain(wanted);
+    found.retain(is_recurrence);
     found.iter_mut().for_each(|found| found.longest = longest(graph, found.sig));
     found
 }

@@ -1,0 +1,187 @@
+//! The executor of a session, on any device.
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::mirror::Trained;
+use crate::session::SessionOptions;
+use autobatch_ir::Weights;
+use autobatch_ir::plan::{Plan, Verified};
+use autobatch_runtime_cpu::{Bound, Executor, resolve_threads};
+use std::fmt;
+use std::sync::Arc;
+use std::task::Poll;
+
+#[cfg(feature = "gpu")]
+mod gpu;
+
+/// An executor on some device.
+pub(crate) struct AnyExecutor {
+    host: Executor,
+    #[cfg(feature = "gpu")]
+    gpu: Option<Box<gpu::GpuExecutor>>,
+    #[cfg(feature = "gpu")]
+    memory_limit: Option<u64>,
+}
+
+impl fmt::Debug for AnyExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &self.gpu {
+            return gpu.fmt(f);
+        }
+        self.host.fmt(f)
+    }
+}
+
+impl AnyExecutor {
+    /// Creates the executor that the options ask for. Threads are those of the CPU.
+    pub(crate) fn new(options: &SessionOptions) -> Result<Self> {
+        let mut host = Executor::new(resolve_threads(options.threads))?;
+        host.set_memory_limit(options.memory_limit);
+        let mut executor = Self {
+            host,
+            #[cfg(feature = "gpu")]
+            gpu: None,
+            #[cfg(feature = "gpu")]
+            memory_limit: options.memory_limit,
+        };
+        executor.move_to(&options.device)?;
+        Ok(executor)
+    }
+
+    /// Executes on another device from now on.
+    pub(crate) fn move_to(&mut self, device: &Device) -> Result<()> {
+        match device {
+            Device::Cpu => {
+                #[cfg(feature = "gpu")]
+                {
+                    self.gpu = None;
+                }
+            }
+            #[cfg(feature = "gpu")]
+            Device::Gpu(selector) => {
+                self.gpu = Some(Box::new(gpu::GpuExecutor::new(selector, self.memory_limit)?));
+            }
+        }
+        Ok(())
+    }
+
+    /// Executes a plan.
+    pub(crate) fn execute(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        bound: Bound<'_>,
+    ) -> Result<()> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &mut self.gpu {
+            return gpu.execute(plan, weights, bound);
+        }
+        Ok(self.host.execute(plan, weights, bound)?)
+    }
+
+    /// Executes a plan. A GPU asks for the next plan while the device works, and prepares it.
+    pub(crate) fn execute_and_prepare(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        bound: Bound<'_>,
+        next: impl FnMut() -> Poll<Option<Arc<Verified<Plan>>>>,
+    ) -> Result<()> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &mut self.gpu {
+            return gpu.execute_and_prepare(plan, weights, bound, next);
+        }
+        let _ = next;
+        self.execute(plan, weights, bound)
+    }
+
+    /// Executes the new steps of a longer plan. A GPU without reserve for the new rows executes all of it.
+    pub(crate) fn resume(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        bound: Bound<'_>,
+    ) -> Result<()> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &mut self.gpu {
+            return gpu.resume(plan, weights, bound);
+        }
+        Ok(self.host.resume(plan, weights, bound)?)
+    }
+
+    /// Returns the elements of an output of the last executed plan.
+    pub(crate) fn output<'a>(&'a self, plan: &Plan, number: usize) -> &'a [f32] {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &self.gpu {
+            return gpu.output(number);
+        }
+        self.host.output(plan, number)
+    }
+
+    /// Sets whether the next run adds its gradients to those of the last run.
+    pub(crate) fn set_accumulate_gradients(&mut self, keep: bool) {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &mut self.gpu {
+            gpu.set_accumulate_gradients(keep);
+        }
+        self.host.set_accumulate_gradients(keep);
+    }
+
+    /// Sets whether the CPU executor stops at the first NaN or infinity.
+    pub(crate) fn set_watch(&mut self, watch: bool) {
+        self.host.set_watch(watch);
+    }
+
+    /// Executes an update plan with the gradients of the last execution. Returns whether the new values are on
+    /// a device and not on the host.
+    pub(crate) fn update(
+        &mut self,
+        plan: &Verified<Plan>,
+        trained: &mut Trained,
+        floats: &[f32],
+    ) -> Result<bool> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &mut self.gpu {
+            gpu.update(plan, trained, floats)?;
+            return Ok(true);
+        }
+        let Trained { weights, states } = trained;
+        self.host.update(plan, Arc::make_mut(weights), states, floats)?;
+        Ok(false)
+    }
+
+    /// Reads back the values that a device holds.
+    pub(crate) fn read(&self, trained: &mut Trained) -> Result<()> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &self.gpu {
+            return gpu.read(trained);
+        }
+        let _ = trained;
+        Ok(())
+    }
+
+    /// Returns whether another device than the CPU executes the plans.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        #[cfg(feature = "gpu")]
+        if self.gpu.is_some() {
+            return true;
+        }
+        false
+    }
+
+    /// Returns whether a device was lost.
+    pub(crate) fn is_lost(&self) -> bool {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &self.gpu {
+            return gpu.gpu().is_none();
+        }
+        false
+    }
+
+    /// Returns the GPU that executes the plans.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn gpu(&self) -> Option<&autobatch_runtime_wgpu::Gpu> {
+        self.gpu.as_ref().and_then(|gpu| gpu.gpu())
+    }
+}

@@ -1,0 +1,434 @@
+//! [`Session`]: plans and executes a recorded graph. It only infers: dropout is the identity.
+
+mod growing;
+mod parts;
+mod planning;
+mod prefetch;
+mod state;
+mod tasks;
+
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::executor::AnyExecutor;
+use crate::mirror::Mirror;
+use crate::row::{Row, RowBuf};
+use crate::train::explained;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::ValueId;
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
+use autobatch_planner::passes::Selection;
+use autobatch_planner::schedule::{Policy, Schedule};
+use autobatch_planner::{CacheStats, Planner, Request, RowOrder};
+use autobatch_runtime_cpu::{Bound, resolve_threads};
+pub use growing::Growing;
+pub(crate) use parts::{Together, in_parts};
+pub(crate) use planning::Planning;
+pub(crate) use prefetch::{Prefetch, Prepared};
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Index;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How a session plans and executes.
+#[derive(Clone, Debug)]
+pub struct SessionOptions {
+    /// The device that executes the plans.
+    pub device: Device,
+    /// The policy that chooses batches. `AUTOBATCH_POLICY` replaces the default; an empty variable is ignored.
+    pub policy: Policy,
+    /// The order of the rows.
+    pub rows: RowOrder,
+    /// The passes that rewrite a graph before planning. With `None` the graph decides, see
+    /// [`Selection::of_graph`], and plans with gradients use the graph unchanged. A model written op by op
+    /// trains faster with `outline`, which may change the last bits of gradients.
+    pub passes: Option<Selection>,
+    /// The number of threads that execute. 0 means one per core; more than
+    /// [`MAX_THREADS`](crate::runtime_cpu::MAX_THREADS) is an error.
+    pub threads: usize,
+    /// The number of plans that the session caches, by the structure of their graphs.
+    pub cached_plans: usize,
+    /// How many bytes the rows of a plan may take; a graph that needs more is an error that says so.
+    /// `None` is as many as can be had.
+    ///
+    /// ```
+    /// use autobatch::prelude::*;
+    /// use std::sync::Arc;
+    ///
+    /// let module = ModuleBuilder::new("sums").build().expect("an empty module");
+    /// let weights = Arc::new(Weights::init(&module, 0));
+    /// let options = SessionOptions { memory_limit: Some(100), ..SessionOptions::default() };
+    /// let mut session = Session::with_options(&module, weights, options).expect("weights fit");
+    /// let graph = session.graph();
+    /// let x = graph.input(&[1.0; 64]);
+    /// let error = session.value(x + x).expect_err("64 floats are 256 bytes").to_string();
+    /// assert!(error.contains("the memory limit is 100; plan a smaller minibatch"), "{error}");
+    /// ```
+    pub memory_limit: Option<u64>,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            device: Device::Cpu,
+            policy: Policy::default(),
+            rows: RowOrder::default(),
+            passes: None,
+            threads: 0,
+            cached_plans: 64,
+            memory_limit: None,
+        }
+    }
+}
+
+/// Plans graphs over one module and executes them.
+pub struct Session {
+    module: Arc<Module>,
+    mirror: Mirror,
+    /// The number of updates that a device loss destroyed and no call has reported yet.
+    lost_updates: u64,
+    planning: Planning,
+    executor: AnyExecutor,
+    /// The number of threads that emit and execute.
+    threads: usize,
+    last: Option<Arc<Verified<Plan>>>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("module", &self.module.name)
+            .field("executor", &self.executor)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Creates a session with freshly drawn weights (seed 0) and default options.
+    ///
+    /// # Errors
+    /// The environment names an unknown policy or an instruction set that this machine lacks, or the
+    /// device does not exist.
+    pub fn new(module: impl Borrow<Arc<Module>>, device: Device) -> Result<Self> {
+        let weights = Arc::new(Weights::try_init(module.borrow(), 0)?);
+        Self::with_options(module, weights, SessionOptions { device, ..SessionOptions::default() })
+    }
+
+    /// Creates a session with the given weights and options.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); also if the weights belong to another module.
+    pub fn with_options(
+        module: impl Borrow<Arc<Module>>,
+        weights: Arc<Weights>,
+        options: SessionOptions,
+    ) -> Result<Self> {
+        let module = module.borrow();
+        state::check_weights(module, &weights)?;
+        let threads = resolve_threads(options.threads);
+        let executor = AnyExecutor::new(&options)?;
+        let policy = if options.policy == Policy::default() { planning::policy()? } else { options.policy };
+        Ok(Self {
+            module: Arc::clone(module),
+            mirror: Mirror::new(weights),
+            lost_updates: 0,
+            planning: Planning::new(
+                Planner::new(policy.load()?),
+                options.rows,
+                options.passes,
+                options.cached_plans,
+            ),
+            executor,
+            threads,
+            last: None,
+        })
+    }
+
+    /// Uses the caller's own policy from now on (`examples/my_policy.rs`). The session checks its schedules.
+    #[must_use]
+    pub fn with_schedule(mut self, policy: Box<dyn Schedule + Send + Sync>) -> Self {
+        self.planning.set_policy(policy);
+        self
+    }
+
+    /// Returns an empty graph over the session's module. The caller owns it: emitting does not borrow the session.
+    #[must_use]
+    pub fn graph(&self) -> Graph {
+        Graph::new(&self.module)
+    }
+
+    /// Sets whether the next run adds its gradients to those of the last run.
+    pub(crate) fn accumulate_gradients(&mut self, keep: bool) {
+        self.executor.set_accumulate_gradients(keep);
+    }
+
+    /// Returns the plan of the last run.
+    #[must_use]
+    pub fn last_plan(&self) -> Option<&Verified<Plan>> {
+        self.last.as_deref()
+    }
+
+    /// Counts the hits and misses of the plan cache.
+    #[must_use]
+    pub fn cache_stats(&self) -> CacheStats {
+        self.planning.cache_stats()
+    }
+
+    /// Plans and executes everything that the values need. The returned [`Run`] borrows the session's
+    /// memory, so it copies nothing, and the next run has to wait until it is dropped.
+    ///
+    /// # Errors
+    /// The first fault of emitting, or the reason why the graph cannot be planned or executed. An index out
+    /// of range names the line of the model. A value of another graph, or a graph over a module with other
+    /// parameters, is an error too.
+    #[track_caller]
+    pub fn run<'s, 'g>(
+        &'s mut self,
+        graph: &'g Graph,
+        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Result<Run<'s>> {
+        graph.check()?;
+        let wanted = growing::wanted(graph, values)?;
+        let data = graph.data();
+        self.check_module(&data)?;
+        let request = Request { wanted: &wanted, rows: self.planning.rows(), ..Request::default() };
+        let plan = self.planning.plan(&data, &request)?;
+        self.execute(&plan, &data, Noise::Off).map_err(|error| explained(&data, error))?;
+        Ok(Run::new(&self.executor, plan, graph, &wanted))
+    }
+
+    /// Sets whether a run stops at the first NaN or infinity that a kernel computes from finite operands,
+    /// forward or in reverse. The error names the kernel. The default is off: the watch reads every result
+    /// once more. A watching trainer also refuses a step with a finite loss and a gradient that is not
+    /// finite. GPUs do not watch. [`eager`](Self::eager) finds the line of the model.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut m = ModuleBuilder::new("m");
+    /// let w = m.param("w", [2], Init::ZEROS);
+    /// let mut trainer = Trainer::new(m.build()?, Sgd::new(0.1))?;
+    /// trainer.session().set_watch(true);
+    /// // The square root of 0 is finite; its derivative is not.
+    /// let error = trainer.step([()], |g, ()| g.param(w).sqrt().sum()).expect_err("the watch is on");
+    /// assert!(error.to_string().contains("made NaN or an infinity of finite numbers"), "{error}");
+    /// assert_eq!(trainer.weights().by_name("w").expect("the module declares w"), [0.0; 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_watch(&mut self, watch: bool) {
+        self.executor.set_watch(watch);
+    }
+
+    /// Returns the number of threads that emit and execute.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Returns the planning half of the session.
+    pub(crate) fn planning(&mut self) -> &mut Planning {
+        &mut self.planning
+    }
+
+    /// Executes a plan of a graph and returns the time it took.
+    pub(crate) fn execute(
+        &mut self,
+        plan: &Arc<Verified<Plan>>,
+        graph: &GraphData,
+        noise: Noise,
+    ) -> Result<Duration> {
+        let start = Instant::now();
+        let executed = self.executor.execute(plan, &self.mirror.host_copy().weights, bound(graph, noise));
+        self.handle_device_loss(executed)?;
+        self.last = Some(Arc::clone(plan));
+        Ok(start.elapsed())
+    }
+
+    /// Returns the executor, which holds the results of the last run.
+    pub(crate) fn executor(&self) -> &AnyExecutor {
+        &self.executor
+    }
+
+    /// Returns the GPU that executes the plans. `None` on the CPU, and between a device loss and the next run.
+    #[cfg(feature = "gpu")]
+    #[must_use]
+    pub fn gpu(&self) -> Option<&autobatch_runtime_wgpu::Gpu> {
+        self.executor.gpu()
+    }
+
+    /// Returns the module of the session's graphs.
+    #[must_use]
+    pub fn module(&self) -> &Arc<Module> {
+        &self.module
+    }
+
+    /// Returns the module with this session's weights as its initial values. A file of it
+    /// ([`Module::save`]) is all that another program needs to use the model.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut m = ModuleBuilder::new("m");
+    /// # m.param("w", [2], Init::Uniform(1.0));
+    /// # let session = Session::new(&m.build()?, Device::Cpu)?;
+    /// let bytes = session.bundle().to_bytes();
+    /// let loaded = Session::new(&Module::from_bytes(&bytes).expect("the bytes are whole"), Device::Cpu)?;
+    /// assert_eq!(loaded.weights(), session.weights());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn bundle(&self) -> Arc<Module> {
+        self.module.with_values(self.weights())
+    }
+
+    /// Moves the session to another device. The weights stay.
+    ///
+    /// # Errors
+    /// The device does not exist or cannot be opened, or the previous device cannot be read any more.
+    pub fn on(mut self, device: Device) -> Result<Self> {
+        self.settle()?;
+        self.executor.move_to(&device)?;
+        Ok(self)
+    }
+
+    /// Computes one value and returns its elements. Integers and truth values come as their bits, which
+    /// [`Row::words`] of a [`run`](Self::run) reads.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    #[track_caller]
+    pub fn value(&mut self, value: Value<'_>) -> Result<Vec<f32>> {
+        let run = self.run(value.graph(), [value])?;
+        Ok(run[value].to_vec())
+    }
+
+    /// Emits one value per item, executes all of them together, and returns them in the order of the items.
+    /// [`run_in_parts`](Self::run_in_parts) serves items that do not fit in memory together, and models
+    /// with several values per item.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn predict<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        emit: impl for<'g> Fn(&'g Graph, T) -> Value<'g>,
+    ) -> Result<Vec<RowBuf>> {
+        let graph = self.graph();
+        let values: Vec<Value<'_>> = items
+            .into_iter()
+            .enumerate()
+            .map(|(key, item)| {
+                graph.instance(key as u64);
+                emit(&graph, item)
+            })
+            .collect();
+        if values.is_empty() {
+            return Ok(Vec::new());
+        }
+        let run = self.run(&graph, &values)?;
+        Ok(values.iter().map(|&value| run[value].to_buf()).collect())
+    }
+}
+
+/// Returns the bindings of a graph.
+fn bound(graph: &GraphData, noise: Noise) -> Bound<'_> {
+    Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
+}
+
+/// The values of a run, in the session's memory.
+pub struct Run<'s> {
+    executor: &'s AnyExecutor,
+    plan: Arc<Verified<Plan>>,
+    graph: u32,
+    rows: HashMap<ValueId, usize>,
+}
+
+impl fmt::Debug for Run<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("values", &self.rows.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'s> Run<'s> {
+    /// Pairs the plan's outputs with the values that the caller asked for, in order.
+    fn new(executor: &'s AnyExecutor, plan: Arc<Verified<Plan>>, graph: &Graph, wanted: &[ValueId]) -> Self {
+        let first = plan.outputs.len() - wanted.len();
+        let rows = wanted.iter().enumerate().map(|(number, &value)| (value, first + number)).collect();
+        Run { executor, plan, graph: graph.number(), rows }
+    }
+
+    /// Returns the elements of a value, or `None` if the run was not asked for it.
+    #[track_caller]
+    #[must_use]
+    pub fn get(&self, value: Value<'_>) -> Option<&Row> {
+        value.key().and_then(|key| self.by_key(key))
+    }
+
+    /// Returns the elements of the value with this key.
+    #[must_use]
+    pub fn by_key(&self, key: ValueKey) -> Option<&Row> {
+        let output = *self.rows.get(&key.id()).filter(|_| key.graph() == self.graph)?;
+        Some(Row::new(self.executor.output(&self.plan, output)))
+    }
+
+    /// Returns the elements of a named output, or `None` if the graph has no output of this name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&Row> {
+        let output = self.plan.outputs.iter().position(|output| output.name == name)?;
+        Some(Row::new(self.executor.output(&self.plan, output)))
+    }
+
+    /// Returns values of one shape as the rows of a matrix, with the matrix's size.
+    ///
+    /// # Errors
+    /// The shapes differ.
+    ///
+    /// # Panics
+    /// The run was not asked for one of the values.
+    #[track_caller]
+    pub fn stack<'g>(
+        &self,
+        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Result<(Vec<f32>, [usize; 2])> {
+        let (mut matrix, mut rows, mut shape) = (Vec::new(), 0, None);
+        for value in values {
+            let value = *value.borrow();
+            let expected = *shape.get_or_insert(value.shape());
+            if value.shape() != expected {
+                return Err(Error::Unequal { expected, found: value.shape() });
+            }
+            matrix.extend_from_slice(&self[value]);
+            rows += 1;
+        }
+        let width = matrix.len().checked_div(rows).unwrap_or(0);
+        Ok((matrix, [rows, width]))
+    }
+
+    /// Returns the plan of the run.
+    #[must_use]
+    pub fn plan(&self) -> &Verified<Plan> {
+        &self.plan
+    }
+}
+
+impl Index<Value<'_>> for Run<'_> {
+    type Output = Row;
+
+    /// # Panics
+    /// The run was not asked for the value.
+    #[track_caller]
+    fn index(&self, value: Value<'_>) -> &Row {
+        let graph = value.graph().number();
+        match self.get(value) {
+            Some(row) => row,
+            None if graph != self.graph => {
+                panic!("{value:?} belongs to graph {graph}, and this run executed graph {}", self.graph)
+            }
+            None => panic!("{value:?} is not among the values of this run; ask for it too"),
+        }
+    }
+}
