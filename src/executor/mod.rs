@@ -21,8 +21,6 @@ pub(crate) struct AnyExecutor {
     gpu: Option<Box<gpu::GpuExecutor>>,
     #[cfg(feature = "gpu")]
     memory_limit: Option<u64>,
-    #[cfg(feature = "gpu")]
-    terms: autobatch_runtime_wgpu::Terms,
 }
 
 impl fmt::Debug for AnyExecutor {
@@ -46,8 +44,6 @@ impl AnyExecutor {
             gpu: None,
             #[cfg(feature = "gpu")]
             memory_limit: options.memory_limit,
-            #[cfg(feature = "gpu")]
-            terms: options.terms,
         };
         executor.move_to(&options.device)?;
         Ok(executor)
@@ -64,7 +60,7 @@ impl AnyExecutor {
             }
             #[cfg(feature = "gpu")]
             Device::Gpu(selector) => {
-                self.gpu = Some(Box::new(gpu::GpuExecutor::new(selector, self.memory_limit, self.terms)?));
+                self.gpu = Some(Box::new(gpu::GpuExecutor::new(selector, self.memory_limit)?));
             }
         }
         Ok(())

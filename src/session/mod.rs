@@ -68,11 +68,6 @@ pub struct SessionOptions {
     /// assert!(error.contains("the memory limit is 100; plan a smaller minibatch"), "{error}");
     /// ```
     pub memory_limit: Option<u64>,
-    /// With how many digits a GPU with matrix units multiplies the numbers of products, where nothing is learned and a cell
-    /// goes on with their sums.
-    /// `AUTOBATCH_TERMS` overrides the default, which is all of them.
-    #[cfg(feature = "gpu")]
-    pub terms: autobatch_runtime_wgpu::Terms,
 }
 
 impl Default for SessionOptions {
@@ -85,8 +80,6 @@ impl Default for SessionOptions {
             threads: 0,
             cached_plans: 64,
             memory_limit: None,
-            #[cfg(feature = "gpu")]
-            terms: autobatch_runtime_wgpu::Terms::default(),
         }
     }
 }
