@@ -52,7 +52,11 @@ fn main() {
             nodes = data.arena.len();
             let bits: Vec<u32> =
                 (0..trees).flat_map(|n| executor.output(&plan, n).iter().map(|x| x.to_bits())).collect();
-            assert_eq!(*reference.get_or_insert_with(|| bits.clone()), bits, "batched and single execution differ");
+            assert_eq!(
+                *reference.get_or_insert_with(|| bits.clone()),
+                bits,
+                "batched and single execution differ"
+            );
         }
         let mut median = |n: usize| {
             times[n].sort_by(f64::total_cmp);

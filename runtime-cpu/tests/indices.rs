@@ -25,8 +25,11 @@ fn indices_of_one_vector_are_checked_against_their_own_tables() {
     }
     let data = graph.finish().expect("well typed");
     let weights = Weights::init(&data.module, 1);
-    let plan =
-        Planner::default().plan(&data, &Request::default()).expect("a plan").verify().expect("the plan is sound");
+    let plan = Planner::default()
+        .plan(&data, &Request::default())
+        .expect("a plan")
+        .verify()
+        .expect("the plan is sound");
     let mut executor = Executor::new(1).expect("opens");
     let mut execute = |words: &[u32]| {
         executor.execute(&plan, &weights, Bound { words, floats: &[], noise: Noise::Off })?;
@@ -49,8 +52,11 @@ fn every_executor_rejects_bound_truth_values_other_than_0_and_1() {
     graph.output("masked", masked);
     let data = graph.finish().expect("well typed");
     let weights = Weights::init(&data.module, 1);
-    let plan =
-        Planner::default().plan(&data, &Request::default()).expect("a plan").verify().expect("the plan is sound");
+    let plan = Planner::default()
+        .plan(&data, &Request::default())
+        .expect("a plan")
+        .verify()
+        .expect("the plan is sound");
     let mut executor = Executor::new(1).expect("opens");
     let floats = &data.bindings.floats[..];
     for (words, wrong) in
@@ -83,8 +89,11 @@ fn every_executor_rejects_bound_truth_values_other_than_0_and_1() {
 fn rejections(text: &str) -> [bool; 3] {
     let graph = autobatch_ir::GraphData::from_text(text).expect("sound");
     let weights = Weights::init(&graph.module, 1);
-    let plan =
-        Planner::default().plan(&graph, &Request::default()).expect("a plan").verify().expect("the plan is sound");
+    let plan = Planner::default()
+        .plan(&graph, &Request::default())
+        .expect("a plan")
+        .verify()
+        .expect("the plan is sound");
     let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
     let (words, floats) = (&graph.bindings.words[..], &graph.bindings.floats[..]);
     let expected = reference::forward::<f32>(&graph, &weights, Noise::Off);

@@ -17,7 +17,9 @@ use std::fmt::Write as _;
 fn graph(params: &str, count: usize, cell: &str, operands: &str, results: &str) -> GraphData {
     let mut text = "autobatch graph 2\nparam @first f32[2,2] = uniform(1.0)\n".to_owned();
     let names: Vec<String> = (0..count).map(|number| format!("@w{number}")).collect();
-    names.iter().for_each(|name| writeln!(text, "param {name} {params} = uniform(0.5)").expect("writing to a string succeeds"));
+    names.iter().for_each(|name| {
+        writeln!(text, "param {name} {params} = uniform(0.5)").expect("writing to a string succeeds")
+    });
     let args = if count > 0 { format!("[{}]", names.join(", ")) } else { String::new() };
     writeln!(text, "{cell}\ngraph").expect("writing to a string succeeds");
     for key in 0..2 {
@@ -42,7 +44,8 @@ fn run_all(graph: &GraphData, proves: bool) -> Plan {
     let plan = Planner::default().plan(graph, &request).expect("the graph is differentiable");
     let plan = plan.verify().expect("the plan is sound");
     if proves {
-        check_losses(&plan, graph, Wanted { values: &[], training: true }, &losses).expect("the plan is right");
+        check_losses(&plan, graph, Wanted { values: &[], training: true }, &losses)
+            .expect("the plan is right");
     }
     let weights = Weights::init(&graph.module, 1);
     let mut executor = Executor::new(1).expect("opens");
@@ -90,17 +93,22 @@ fn a_cell_may_be_called_with_many_weights() {
     text.insert_str("autobatch graph 2\n".len(), &params);
     text += "instance 0:\n  %a = input f32[2] (#[1, 2])\n  %0 = tanh(%a)\n";
     for number in 0..PARAMS {
-        writeln!(text, "  %{} = call @c[@w{number}](%{number})", number + 1).expect("writing to a string succeeds");
+        writeln!(text, "  %{} = call @c[@w{number}](%{number})", number + 1)
+            .expect("writing to a string succeeds");
     }
-    write!(text, "  %s = reduce{{fold=sum over=all}}(%{PARAMS})\nloss \"l\" %s\n").expect("writing to a string succeeds");
+    write!(text, "  %s = reduce{{fold=sum over=all}}(%{PARAMS})\nloss \"l\" %s\n")
+        .expect("writing to a string succeeds");
     run_all(&GraphData::from_text(text).expect("sound"), false);
 }
 
 /// A graph of a cell with `depth` elementwise stages.
 fn body(depth: usize, stage: impl Fn(usize) -> String) -> GraphData {
     let mut cell = "cell @c(%x: f32[2]) {\n  %a0 = neg(%x)\n".to_owned();
-    (1..=depth).for_each(|number| writeln!(cell, "  %a{number} = {}", stage(number - 1)).expect("writing to a string succeeds"));
-    write!(cell, "  %z = tanh(%a{depth})\n  %y = mul(%z, %x)\n  return %y\n}}").expect("writing to a string succeeds");
+    (1..=depth).for_each(|number| {
+        writeln!(cell, "  %a{number} = {}", stage(number - 1)).expect("writing to a string succeeds")
+    });
+    write!(cell, "  %z = tanh(%a{depth})\n  %y = mul(%z, %x)\n  return %y\n}}")
+        .expect("writing to a string succeeds");
     graph("f32", 0, &cell, "%x#", "%y#")
 }
 

@@ -77,7 +77,8 @@ impl Model {
 fn plan(data: &GraphData, policy: &str, values: &[ValueId], losses: &[(ValueId, f32)]) -> Verified<Plan> {
     let policy: Policy = policy.parse().expect("a policy");
     let gradients = Some(Gradients { losses, params: None, values: &[] });
-    let request = Request { wanted: values, mode: Mode::Train, training: true, gradients, ..Request::default() };
+    let request =
+        Request { wanted: values, mode: Mode::Train, training: true, gradients, ..Request::default() };
     let plan = Planner::new(policy.load().expect("no file")).plan(data, &request).expect("a plan");
     plan.verify().expect("planners make verifiable plans")
 }
@@ -119,7 +120,12 @@ fn stages_of_every_kind_match_the_reference_in_tiles_blocks_and_shares() {
                 assert!(same(found, expected), "{policy} {isa} {threads} {value}: {found:?}");
             }
             let bits = |param| -> Vec<u32> {
-                executor.gradient_of(param).expect("every parameter has a gradient").iter().map(|x| x.to_bits()).collect()
+                executor
+                    .gradient_of(param)
+                    .expect("every parameter has a gradient")
+                    .iter()
+                    .map(|x| x.to_bits())
+                    .collect()
             };
             let found: Vec<_> =
                 (0..model.module.params.len()).map(|param| bits(ParamId::new(param))).collect();

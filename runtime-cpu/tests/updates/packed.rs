@@ -62,11 +62,7 @@ impl Model {
 }
 
 #[track_caller]
-fn check_run(
-    executor: &mut Executor,
-    weights: &Weights,
-    (graph, plan): &(GraphData, Verified<Plan>),
-) {
+fn check_run(executor: &mut Executor, weights: &Weights, (graph, plan): &(GraphData, Verified<Plan>)) {
     let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
     executor.execute(plan, weights, Bound { words, floats, noise: Noise::Off }).expect("everything is bound");
     let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
@@ -79,7 +75,8 @@ fn check_run(
         let StoreKind::Grad(of) = store.kind else { continue };
         let of = autobatch_ir::ParamId::new(of.index());
         let found = executor.gradient_of(of).expect("the gradient exists");
-        let expected = plan.gradient_of(of).and_then(|store| naive.gradient(store)).expect("the gradient exists");
+        let expected =
+            plan.gradient_of(of).and_then(|store| naive.gradient(store)).expect("the gradient exists");
         assert!(bits(found) == bits(expected), "the gradient of {}", store.name);
     }
 }

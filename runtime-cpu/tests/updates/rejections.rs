@@ -82,9 +82,7 @@ fn the_naive_executor_rejects_the_same_arguments() {
     assert!(reject(&mut stores, &[], &[]).starts_with("the plan wants 2 bound floats, found 0"));
     let mut sparse_rows = vec![None; count];
     sparse_rows[count - 1] = Some(vec![11]);
-    assert!(
-        reject(&mut stores, &floats, &sparse_rows).starts_with("store @t.grad has 11 rows, ")
-    );
+    assert!(reject(&mut stores, &floats, &sparse_rows).starts_with("store @t.grad has 11 rows, "));
 }
 
 #[test]

@@ -119,7 +119,11 @@ fn rows_without_gradient_stay_unchanged() {
     assert_eq!(unchanged.0.get(table), lab.weights.get(table));
     given.sparse_rows = Vec::new();
     lab.update(&mut executor(), &given, 1.0);
-    assert_eq!(changed(unchanged.0.get(table), lab.weights.get(table)).len(), 11, "a dense gradient changes all rows");
+    assert_eq!(
+        changed(unchanged.0.get(table), lab.weights.get(table)).len(),
+        11,
+        "a dense gradient changes all rows"
+    );
 }
 
 #[test]
