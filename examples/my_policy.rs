@@ -11,7 +11,7 @@
 
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
-use autobatch::planner::schedule::{Batches, Problem, Schedule, Scratch, Why};
+use autobatch::planner::schedule::{Batches, Problem, Schedule, Scratch, StopReason};
 use autobatch::planner::{Planner, Request};
 use autobatch::prelude::*;
 use autobatch::random::Random;
@@ -66,7 +66,7 @@ impl Schedule for LongestChain {
             }
             start.push(items.len() as u32);
         }
-        Batches { start, items, bound: None, why: Why::Rule }
+        Batches { start, items, bound: None, why: StopReason::Rule }
     }
 }
 

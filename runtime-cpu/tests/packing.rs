@@ -44,10 +44,10 @@ fn filled_blocks_replace_the_old_elements() {
                     Matrix::new(&source, stride, rows, columns)
                 };
                 weights.fill(first_k, first_n, block).unwrap();
+                let (down, across) = if transposed { (1, stride) } else { (stride, 1) };
                 for at in 0..rows * columns {
                     let (i, j) = (at / columns, at % columns);
-                    let from = if transposed { j * stride + i } else { i * stride + j };
-                    expected[(first_k + i) * n + first_n + j] = source[from];
+                    expected[(first_k + i) * n + first_n + j] = source[i * down + j * across];
                 }
             }
             // A product that starts from zero turns -0 into 0, but the random values contain no zero.

@@ -30,7 +30,7 @@ fn the_second_run_of_a_plan_allocates_nothing() {
     let weight_id = weight.id().expect("a parameter");
     for policy in ["none", "auto"] {
         let graph = Graph::new(&module);
-        let mut values = Vec::new();
+        let mut outputs = Vec::new();
         for key in 0..40u32 {
             graph.instance(u64::from(key));
             let leaves: Vec<_> = (0..4).map(|i| graph.call(leaf, (key * 7 + i) % 50)).collect();
@@ -40,13 +40,13 @@ fn the_second_run_of_a_plan_allocates_nothing() {
             let keys = graph.list([a, b, right]);
             let values = graph.list([b, c, left]);
             let summary = graph.attend(left, keys, values, 0.5);
-            values.extend(summary.id());
-            values.extend(summary.cross_entropy(key % 12).id());
+            outputs.extend(summary.id());
+            outputs.extend(summary.cross_entropy(key % 12).id());
         }
         let data = graph.data();
         let policy: Policy = policy.parse().expect("a policy");
         let mut planner = Planner::new(policy.load().expect("no file"));
-        let plan = planner.plan(&data, &Request { wanted: &values, ..Request::default() });
+        let plan = planner.plan(&data, &Request { wanted: &outputs, ..Request::default() });
         let plan = plan.expect("a plan").verify().expect("planners make verifiable plans");
         let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
         let mut executor = Executor::new(1).expect("an instruction set");

@@ -28,7 +28,6 @@ impl PlanningArgs {
         let rows = match self.rows.unwrap_or_default() {
             Rows::Batch => RowOrder::Batch,
             Rows::Propagated => RowOrder::Propagated,
-            Rows::Planned => RowOrder::Planned,
         };
         let mode = match self.mode.unwrap_or_default() {
             ModeArg::Infer => Mode::Infer,
@@ -62,8 +61,6 @@ pub enum Rows {
     /// In the order in which consumers read.
     #[default]
     Propagated,
-    /// By a search for the fewest gathered rows, for plans that are executed often.
-    Planned,
 }
 
 /// The purpose of a plan.

@@ -171,22 +171,22 @@ fn auto_text(lines: &[PolicyPlans], auto: &PolicyPlans) -> String {
     let like =
         lines.iter().find(same).map_or_else(String::new, |line| format!(", the order of {}", line.policy));
     let batches = auto.batches().text(auto.plans.len());
-    let whys: Vec<&Why> = auto.plans.iter().map(|planned| &planned.batches.why).collect();
+    let whys: Vec<&StopReason> = auto.plans.iter().map(|planned| &planned.batches.why).collect();
     let batches = if batches == "1" { "1 batch".to_owned() } else { format!("{batches} batches") };
     format!("auto selects {batches}{like}: {}", reasons(&whys))
 }
 
 /// The reason for a single graph. For several graphs, each kind of reason once, with its number of
 /// graphs and the range of its times.
-fn reasons(whys: &[&Why]) -> String {
+fn reasons(whys: &[&StopReason]) -> String {
     if let [why] = whys {
         return why.to_string();
     }
     let mut kinds: Vec<(String, Vec<&StopReason>)> = Vec::new();
     for &why in whys {
         let kind = match why {
-            Why::SearchDoesNotPay { .. } => "further search does not pay".to_owned(),
-            Why::BatchingDoesNotPay { .. } => "batching does not pay".to_owned(),
+            StopReason::SearchDoesNotPay { .. } => "further search does not pay".to_owned(),
+            StopReason::BatchingDoesNotPay { .. } => "batching does not pay".to_owned(),
             other => other.to_string(),
         };
         match kinds.iter_mut().find(|(known, _)| *known == kind) {
@@ -213,13 +213,13 @@ fn reasons(whys: &[&Why]) -> String {
 }
 
 /// The ranges of the two times that reasons of one kind compare.
-fn ranges(whys: &[&Why]) -> [String; 2] {
+fn ranges(whys: &[&StopReason]) -> [String; 2] {
     let times: Vec<[f64; 2]> = whys.iter().filter_map(|why| compared_times(why)).collect();
     [0, 1].map(|number| range(times.iter().map(|pair| pair[number] / 1e3)))
 }
 
 /// The two times in nanoseconds that a reason compares.
-fn compared_times(why: &Why) -> Option<[f64; 2]> {
+fn compared_times(why: &StopReason) -> Option<[f64; 2]> {
     match *why {
         StopReason::SearchDoesNotPay { saves, costs } => Some([saves, costs]),
         StopReason::BatchingDoesNotPay { alone, batched } => Some([alone, batched]),
@@ -265,8 +265,8 @@ mod tests {
 
     #[test]
     fn reasons_of_one_kind_are_merged() {
-        let search = |saves, costs| Why::SearchDoesNotPay { saves, costs };
-        let all = [search(3e3, 31e3), Why::BoundMet, search(10e3, 26e3), search(4e3, 27e3)];
+        let search = |saves, costs| StopReason::SearchDoesNotPay { saves, costs };
+        let all = [search(3e3, 31e3), StopReason::BoundMet, search(10e3, 26e3), search(4e3, 27e3)];
         assert_eq!(
             reasons(&all.iter().collect::<Vec<_>>()),
             "further search does not pay (3 of 4 graphs, it would save 3.0 to 10.0 µs of execution and cost \

@@ -307,7 +307,7 @@ fn the_header_tells_the_kind_of_a_binary_file() {
         *last ^= 1;
     }
     for (name, bytes, expected) in [
-        ("cut.bin", &bytes[..bytes.len() - 5], "the file is cut off"),
+        ("cut.bin", &bytes[..bytes.len() - 5], "the file is truncated"),
         ("damaged.bin", &damaged[..], "its checksum differs"),
         ("foreign.bin", b"\xff\xd8\xff", "the file is neither a graph nor a plan"),
         ("empty.json", b"[]", "the document has no field \"format\""),

@@ -1,11 +1,11 @@
-//! Updates as bytes: a record each, and what they name in a pool of its own.
+//! The binary format of updates: one record each, and a pool of the sources and targets they name.
 
 use super::plans::records;
 use super::{Blob, LoadError};
 use crate::plan::{KernelId, StoreId, Update, UpdateSource};
 
-/// Kind, kernel, whether sparse rows only, how many sources and targets; then per source or target
-/// what it is and its number.
+/// A record contains kind, kernel, whether only sparse rows are updated, and the numbers of sources
+/// and targets. The pool has two words per source or target: its kind and its number.
 pub(super) fn write(updates: &[Update]) -> [Vec<u32>; 2] {
     let (mut records, mut names) = (Vec::with_capacity(5 * updates.len()), Vec::new());
     for update in updates {
@@ -55,14 +55,14 @@ pub(super) fn read(updates: &Blob<'_>, names: &Blob<'_>) -> Result<Vec<Update>, 
     })?;
     match names.next() {
         None => Ok(made),
-        Some(_) => Err(LoadError::malformed("a name belongs to no update")),
+        Some(_) => Err(LoadError::malformed("a source or target belongs to no update")),
     }
 }
 
 fn stores(names: &[UpdateSource]) -> Result<Vec<StoreId>, LoadError> {
     let store = |name: &UpdateSource| match name {
         UpdateSource::Store(store) => Ok(*store),
-        other => Err(LoadError::malformed(format!("{other:?} is no store"))),
+        other => Err(LoadError::malformed(format!("{other:?} is not a store"))),
     };
     names.iter().map(store).collect()
 }

@@ -4,7 +4,7 @@
 //! is no temporary, if it is left, or if cheap elementwise stages of what is at hand make it; also after more
 //! registers are left. *Cost.* Linear in the operands of the stages, whatever becomes left when, on a stack that does not grow with them.
 
-use crate::compile::fuse::{stage_reads, stage_writes};
+use crate::kernels::fuse::{stage_reads, stage_writes};
 use autobatch_ir::plan::{Reg, RegKind, Stage};
 
 /// What makes a register that no cheap stage makes.

@@ -15,7 +15,7 @@
 
 use super::at_hand::AtHand;
 use super::kernel::{Derivative, Deriver, Forward, From, GradientOf, LaneReduction};
-use crate::compile::fuse::{fuse, rename, stage_reads, stage_writes};
+use crate::kernels::fuse::{fuse, rename, stage_reads, stage_writes};
 use autobatch_ir::graph::{Binary, Unary};
 use autobatch_ir::plan::{Code, Kernel, ListSource, RegKind, Stage, View};
 use autobatch_ir::types::Type;

@@ -282,21 +282,15 @@ impl Block<'_> {
             let narrow = width == 1 && columns <= self.kernels.vector;
             for tile in 0..self.tiles {
                 let height = share(self.count, self.tiles, tile);
-                let set = self.kernels;
-                let (a, a_rows, function) = match operand {
-                    Operand::Direct(rows) => {
-                        let function =
-                            if narrow { (set.narrow_direct)(height) } else { (set.direct)(height, width) };
-                        (ptr::null(), rows[row..].as_ptr(), function)
-                    }
-                    Operand::Gathered(a) => {
-                        let function = if narrow {
-                            (set.narrow_gathered)(height)
-                        } else {
-                            (set.gathered)(height, width)
-                        };
-                        (a.wrapping_add(row * GATHERED_ROW), ptr::null(), function)
-                    }
+                let function = match (operand, narrow) {
+                    (Operand::Direct(_), false) => (self.kernels.direct)(height, width),
+                    (Operand::Direct(_), true) => (self.kernels.narrow_direct)(height),
+                    (Operand::Gathered(_), false) => (self.kernels.gathered)(height, width),
+                    (Operand::Gathered(_), true) => (self.kernels.narrow_gathered)(height),
+                };
+                let (a, a_rows) = match operand {
+                    Operand::Direct(rows) => (ptr::null(), rows[row..].as_ptr()),
+                    Operand::Gathered(a) => (a.wrapping_add(row * GATHERED_ROW), ptr::null()),
                 };
                 let b = self.weights.row(at, first_k);
                 let prefetch = match self.tiles {
