@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::places::apart;
 use autobatch_ir::LoadError;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::plan::{OTHER_VERSION_HELP, Plan, VERSION, Verified};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 /// The extensions of graphs that passes rewrote before they were planned: `x.passes.graph` lies beside `x.plan`.
 const AFTER_PASSES: [&str; 2] = ["passes.abg", "passes.graph"];
 const PLAN_FORMAT: &str = "autobatch plan";
-const PLAN_VERSION: u32 = 1;
 
 /// The form of a file, by its extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +115,8 @@ struct PlanDocument<P> {
 #[derive(Deserialize)]
 struct Head {
     format: String,
+    #[serde(default)]
+    version: u32,
 }
 
 /// The bytes of a file or of standard input.
@@ -200,12 +201,12 @@ fn json(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
         wrong(what).help("expected a graph or plan that `autobatch show --format json` wrote")
     })?;
     if head.format == PLAN_FORMAT {
+        if head.version != VERSION {
+            let message = format!("expected version {VERSION} of the plan format, found {}", head.version);
+            return Err(wrong(message).help(OTHER_VERSION_HELP));
+        }
         let document: PlanDocument<Plan> =
             serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
-        if document.version != PLAN_VERSION {
-            let message = format!("version {} of the format, known is {PLAN_VERSION}", document.version);
-            return Err(wrong(message));
-        }
         return verified(path, document.plan);
     }
     let graph = GraphData::from_json(text).map_err(|error| wrong(error.to_string()))?;
@@ -260,7 +261,7 @@ pub fn write_after_passes(plan_path: &str, graph: &GraphData, given: &str) -> Re
 
 /// A plan as a JSON document.
 pub fn plan_json(plan: &Plan) -> Result<String, Failure> {
-    let document = PlanDocument { format: PLAN_FORMAT.to_owned(), version: PLAN_VERSION, plan };
+    let document = PlanDocument { format: PLAN_FORMAT.to_owned(), version: VERSION, plan };
     serde_json::to_string(&document)
         .map_err(|error| Failure::input(format!("the plan has no JSON form: {error}")))
 }

@@ -48,7 +48,8 @@ impl Kind {
     #[must_use]
     pub const fn version(self) -> u32 {
         match self {
-            Self::Graph | Self::Plan | Self::Module => 1,
+            Self::Graph | Self::Module => 1,
+            Self::Plan => crate::plan::VERSION,
         }
     }
 
@@ -102,6 +103,8 @@ pub enum LoadError {
     },
     /// A version of the format that is not known here.
     Version {
+        /// What the file holds.
+        kind: Kind,
         /// The file's.
         found: u32,
         /// The newest known.
@@ -145,11 +148,15 @@ impl fmt::Display for LoadError {
             Self::Kind { wanted, found: None } => {
                 write!(f, "expected a {wanted}, found a kind of file unknown here: update autobatch")
             }
-            Self::Version { found, known } if found > known => {
+            Self::Version { kind: _, found, known } if found > known => {
                 write!(f, "the file has format version {found}, this autobatch reads {known}: update it")
             }
-            Self::Version { found, known } => {
-                write!(f, "the file has format version {found}, this autobatch reads {known}: save it anew")
+            Self::Version { kind, found, known } => {
+                let remedy = match kind {
+                    Kind::Plan => crate::plan::OTHER_VERSION_HELP,
+                    Kind::Graph | Kind::Module => "save it anew",
+                };
+                write!(f, "the file has format version {found}, this autobatch reads {known}: {remedy}")
             }
             Self::Length { wanted, found } if found < wanted => {
                 write!(f, "the file is cut off: expected {wanted} bytes, found {found}; copy it again")
@@ -239,7 +246,7 @@ fn unwrap(kind: Kind, bytes: &[u8]) -> Result<&[u8], LoadError> {
     }
     let version = number(12, 4) as u32;
     if version != kind.version() {
-        return Err(LoadError::Version { found: version, known: kind.version() });
+        return Err(LoadError::Version { kind, found: version, known: kind.version() });
     }
     let wanted = number(16, 8);
     if wanted != payload.len() as u64 {

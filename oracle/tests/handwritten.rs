@@ -65,7 +65,7 @@ fn agrees(name: &str) -> (Example, Executed) {
     let values = reference::forward::<f32>(graph, &weights, mode).expect("sound");
     for (number, output) in graph.outputs.iter().enumerate() {
         let found = floats(run.output(number).expect("an output"));
-        same(&found, values.floats(output.value).expect("a float"), &output.name);
+        same(&found, values.floats(output.value).expect("a float"), &output.key.to_string());
     }
     if losses.is_empty() {
         return (example, run);
@@ -123,7 +123,7 @@ fn a_parser_grows_its_plan_and_keeps_its_rows() {
     // What was read off the first plan is still where it was.
     for output in &first.plan.outputs {
         let before = first_run.row(output.field, output.row);
-        assert_eq!(before, run.row(output.field, output.row), "{} stays", output.name);
+        assert_eq!(before, run.row(output.field, output.row), "{} stays", output.key);
     }
 }
 

@@ -17,10 +17,9 @@ use crate::storage::{Storage, field_name};
 use autobatch_ir::graph::{GraphData, OperandKind, ParamArg};
 use autobatch_ir::id::{SigId, ValueId};
 use autobatch_ir::plan::{
-    Certificate, FieldId, Kernel, KernelId, Mode, Operand, Place, Plan, PlanOutput, Step, Store, StoreKind,
+    Certificate, FieldId, Kernel, KernelId, Mode, Operand, OutputKey, Place, Plan, PlanOutput, Step, Store,
+    StoreKind,
 };
-use numbered::ValueNames;
-use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// What lowering needs besides the order.
@@ -62,7 +61,7 @@ impl Lowering<'_> {
         let mut plan = earlier.map_or_else(|| draft.lend(), |earlier| continued(std::mem::take(earlier)));
         self.frame(&mut plan);
         let (first_step, first_wave) = (plan.steps.len(), plan.waves.len() as u32);
-        let Draft { kernel_ids, known_kernels, runs, names, asked, .. } = draft;
+        let Draft { kernel_ids, known_kernels, runs, asked, .. } = draft;
         known_kernels.clear();
         kernel_ids.clear();
         kernel_ids.resize(self.graph.sigs.items().len(), None);
@@ -79,7 +78,7 @@ impl Lowering<'_> {
             Some(place) => place,
             None => (FieldId(field_of(self.graph, self.storage, value) as u32), self.order.row(value)),
         };
-        self.finish(&mut plan, first_step, (names, asked), place);
+        self.finish(&mut plan, first_step, asked, place);
         let added = afterwards(&mut plan, &place);
         match growing {
             true => added.map(|()| plan),
@@ -276,19 +275,17 @@ impl Lowering<'_> {
         &self,
         plan: &mut Plan,
         first_step: usize,
-        (names, places): (&mut ValueNames, &mut Vec<(FieldId, u32)>),
+        places: &mut Vec<(FieldId, u32)>,
         place: impl Fn(ValueId) -> (FieldId, u32),
     ) {
-        let output = |name, (field, row)| PlanOutput { name, field, row };
+        let output = |key, (field, row)| PlanOutput { key, field, row };
         let own = self.graph.outputs.iter();
-        plan.outputs.extend(own.map(|own| output(own.name.as_str().into(), place(own.value))));
-        // A minibatch asks for thousands. Where they are is found for all first, so that many cache misses are under way at once;
-        // they are named as values are displayed.
+        plan.outputs.extend(own.map(|own| output(OutputKey::named(&own.name), place(own.value))));
+        // A minibatch requests thousands of values. This pass only finds their rows, so that many cache misses overlap.
         places.clear();
         places.extend(self.asked.iter().map(|&value| place(value)));
         let asked = self.asked.iter().zip(&*places);
-        let named = asked.map(|(&value, &place)| output(SmolStr::new_inline(names.of(value)), place));
-        plan.outputs.extend(named);
+        plan.outputs.extend(asked.map(|(&value, &place)| output(OutputKey::Value(value), place)));
         let steps = &plan.steps[first_step..];
         let batches = steps.iter().filter(|step| !plan.kernel(step).source).count();
         let moving = steps.iter().filter(|step| plan.kernel(step).only_moves());

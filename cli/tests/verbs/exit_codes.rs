@@ -279,7 +279,7 @@ fn a_graph_goes_through_pipes() {
         .expect("the program reads");
     let output = plan.wait_with_output().expect("the program ends");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.starts_with("autobatch plan 1"), "{text}");
+    assert!(text.starts_with("autobatch plan 2"), "{text}");
 }
 
 #[test]

@@ -3,12 +3,12 @@
 use super::kernels::{KernelWriter, RawKernels};
 use super::tables::{read_type, type_words};
 use super::{Blob, Kind, LoadError, Text, Words, open, read_file, seal};
-use crate::id::NodeId;
+use crate::id::{NodeId, ValueId};
 use crate::module::ParamKind;
 use crate::plan::normal::check_names;
 use crate::plan::{
-    Certificate, Field, FieldId, KernelId, Mode, Operand, Place, Plan, PlanOutput, Reduction, ReductionPart,
-    ReductionSum, Slab, SlabId, SlabKind, Step, Store, StoreId, StoreKind, Verified,
+    Certificate, Field, FieldId, KernelId, Mode, Operand, OutputKey, Place, Plan, PlanOutput, Reduction,
+    ReductionPart, ReductionSum, Slab, SlabId, SlabKind, Step, Store, StoreId, StoreKind, Verified,
 };
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -39,7 +39,7 @@ struct RawPlan<'a> {
     store_args: Blob<'a>,
     lanes: Blob<'a>,
     tables: Blob<'a>,
-    /// Length of the name, field, row.
+    /// Kind of the key, length of the name or number of the value, field, row.
     outputs: Blob<'a>,
     /// Store, kind, four numbers of the block, how many parts.
     reductions: Blob<'a>,
@@ -149,10 +149,17 @@ impl<'a> RawPlan<'a> {
             let [a, b, c, d] = [operands, places, stores, lanes].map(|range| [range.start, range.end]);
             [kernel.0, *rows, a[0], a[1], b[0], b[1], c[0], c[1], d[0], d[1]]
         });
-        let mut output_blob = Vec::with_capacity(3 * outputs.len());
-        for PlanOutput { name, field, row } in outputs {
-            text.push_str(name);
-            output_blob.extend([name.len() as u32, field.0, *row]);
+        let mut output_blob = Vec::with_capacity(4 * outputs.len());
+        for PlanOutput { key, field, row } in outputs {
+            let [kind, of] = match key {
+                OutputKey::Named(name) => {
+                    text.push_str(name);
+                    [0, name.len() as u32]
+                }
+                OutputKey::Value(value) => [1, value.index() as u32],
+                OutputKey::Gradient(value) => [2, value.index() as u32],
+            };
+            output_blob.extend([kind, of, field.0, *row]);
         }
         let reduction_blob = reductions.iter().flat_map(|Reduction { store, sum, parts }| {
             let [kind, row, col, k, n] = sum_words(*sum);
@@ -333,8 +340,15 @@ impl RawPlan<'_> {
     }
 
     fn read_outputs(&self, text: &mut Text<'_>) -> Result<Vec<PlanOutput>, LoadError> {
-        records(&self.outputs, "outputs", |_, [name, field, row]| {
-            Ok(PlanOutput { name: text.take(name)?.into(), field: FieldId(field), row })
+        records(&self.outputs, "outputs", |words, [kind, of, field, row]| {
+            let value = || ValueId::try_new(of as usize).ok_or_else(|| words.refused(of));
+            let key = match kind {
+                0 => OutputKey::Named(text.take(of)?.into()),
+                1 => OutputKey::Value(value()?),
+                2 => OutputKey::Gradient(value()?),
+                _ => return Err(words.refused(kind)),
+            };
+            Ok(PlanOutput { key, field: FieldId(field), row })
         })
     }
 }

@@ -21,11 +21,13 @@ pub mod text;
 pub mod updates;
 pub mod verify;
 
-use crate::id::{NodeId, ParamId};
+use crate::graph::text::write::push_text;
+use crate::id::{NodeId, ParamId, ValueId};
 use crate::module::ParamKind;
 use crate::types::{DType, Type};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,6 +40,12 @@ pub use normal::Spare;
 pub use reductions::{Reduction, ReductionPart, ReductionSum};
 pub use updates::{Update, UpdateSource};
 pub use verify::{Examined, Verified, VerifyErrors};
+
+/// The version of the plan format: text, binary and JSON.
+pub const VERSION: u32 = 2;
+
+/// What to do with a plan file of another version.
+pub const OTHER_VERSION_HELP: &str = "plan the graph again with this version of autobatch";
 
 macro_rules! plan_ids {
     ($($(#[$doc:meta])* $name:ident, $spelling:literal;)*) => {$(
@@ -261,11 +269,60 @@ pub struct Step {
     pub lanes: Range<u32>,
 }
 
-/// Where a wanted value is found after the plan was executed.
+/// What an output of a plan is. Displayed as text spells it: `"loss"`, `%12`, `grad %3`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputKey {
+    /// An output that the graph names.
+    Named(SmolStr),
+    /// A value that was requested by its id.
+    Value(ValueId),
+    /// The gradient of a value.
+    Gradient(ValueId),
+}
+
+impl OutputKey {
+    /// The key of an output with a name.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self::Named(SmolStr::new(name))
+    }
+
+    /// The name, if the output has one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Named(name) => Some(name),
+            Self::Value(_) | Self::Gradient(_) => None,
+        }
+    }
+
+    /// A word or two for tables and file keys: the name without quotes, or `%12`, or `grad %3`.
+    #[must_use]
+    pub fn label(&self) -> Cow<'_, str> {
+        self.name().map_or_else(|| Cow::Owned(self.to_string()), Cow::Borrowed)
+    }
+}
+
+impl fmt::Display for OutputKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(name) => {
+                let mut quoted = String::with_capacity(name.len() + 2);
+                push_text(&mut quoted, name);
+                f.write_str(&quoted)
+            }
+            Self::Value(value) => write!(f, "{value}"),
+            Self::Gradient(value) => write!(f, "grad {value}"),
+        }
+    }
+}
+
+/// Where an output is found after the plan was executed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanOutput {
-    /// The name it is read by. A minibatch asks for thousands; names such as `%123` are stored in place.
-    pub name: SmolStr,
+    /// What it is.
+    pub key: OutputKey,
     /// The field that holds it.
     pub field: FieldId,
     /// The row that holds it.
@@ -402,6 +459,12 @@ impl Plan {
         let ends = self.waves.get(first..).unwrap_or(&[]);
         let starts = std::iter::once(before.unwrap_or(0)).chain(ends.iter().copied());
         starts.zip(ends).map(|(start, &end)| start as usize..end as usize)
+    }
+
+    /// The number of the output with a key.
+    #[must_use]
+    pub fn output(&self, key: &OutputKey) -> Option<usize> {
+        self.outputs.iter().position(|output| output.key == *key)
     }
 
     /// How many stores must be given to execute the plan: all but the gradients, which come last.

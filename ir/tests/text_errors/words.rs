@@ -27,11 +27,11 @@ super::shows! {
       |                 ^ the version of the text
       = help: read it with a newer autobatch
     "#;
-    a_plan_is_explained: "autobatch plan 1" => @r#"
+    a_plan_is_explained: "autobatch plan 2" => @r#"
     error: this is a plan, not a graph
      --> model.graph:1:11
       |
-    1 | autobatch plan 1
+    1 | autobatch plan 2
       |           ^^^^ the kind of the text
       = help: plans are read by the plan reader
     "#;

@@ -6,7 +6,7 @@ use super::terms::Terms;
 use super::{body, bound, brings_constant, constant, constant_bits, kernel};
 use autobatch_ir::graph::{GraphData, OperandKind, ParamArg};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
-use autobatch_ir::plan::{FieldId, KernelId, Operand, Place, Plan, Step, StepId};
+use autobatch_ir::plan::{FieldId, KernelId, Operand, OutputKey, Place, Plan, Step, StepId};
 use autobatch_ir::types::Type;
 use std::collections::BTreeSet;
 
@@ -63,7 +63,7 @@ impl<'a> Lanes<'a> {
 
     pub(super) fn execute(
         mut self,
-        outputs: &[(String, ValueId)],
+        outputs: &[(OutputKey, ValueId)],
         losses: Option<&[(ValueId, f32)]>,
     ) -> Proof {
         let mut reverse = Reverse::of(self.plan, self.graph, self.training, losses);
@@ -368,15 +368,15 @@ impl<'a> Lanes<'a> {
     }
 
     /// Outputs hold what is wanted; those after them are gradients. Gives the values that have one.
-    fn outputs(&mut self, wanted: &[(String, ValueId)], reverse: Option<&Reverse<'_>>) -> Vec<ValueId> {
+    fn outputs(&mut self, wanted: &[(OutputKey, ValueId)], reverse: Option<&Reverse<'_>>) -> Vec<ValueId> {
         let places = &self.plan.outputs;
-        let named = places.iter().map(|output| &output.name).take(wanted.len());
+        let keys = places.iter().map(|output| &output.key).take(wanted.len());
         let gradients = places.get(wanted.len()..).unwrap_or(&[]);
-        let of = |name: &str| gradient_of(self.graph, name).filter(|_| reverse.is_some());
-        let values: Option<Vec<ValueId>> = gradients.iter().map(|output| of(&output.name)).collect();
-        let Some(values) = values.filter(|_| named.eq(wanted.iter().map(|output| &output.0))) else {
-            let expected = wanted.iter().map(|output| output.0.clone()).collect();
-            let found = places.iter().map(|output| output.name.to_string()).collect();
+        let of = |key| gradient_of(self.graph, key).filter(|_| reverse.is_some());
+        let values: Option<Vec<ValueId>> = gradients.iter().map(|output| of(&output.key)).collect();
+        let Some(values) = values.filter(|_| keys.eq(wanted.iter().map(|output| &output.0))) else {
+            let expected = wanted.iter().map(|output| output.0.to_string()).collect();
+            let found = places.iter().map(|output| output.key.to_string()).collect();
             self.report.push(Disagreement::Outputs { expected, found });
             return Vec::new();
         };
@@ -402,8 +402,10 @@ impl<'a> Lanes<'a> {
     }
 }
 
-/// The value whose gradient an output is, by its name.
-pub(super) fn gradient_of(graph: &GraphData, name: &str) -> Option<ValueId> {
-    let value = ValueId::try_new(name.strip_prefix("grad %")?.parse().ok()?)?;
-    (value.index() < graph.arena.values()).then_some(value)
+/// The value of the graph whose gradient an output is.
+pub(super) fn gradient_of(graph: &GraphData, key: &OutputKey) -> Option<ValueId> {
+    match *key {
+        OutputKey::Gradient(value) => (value.index() < graph.arena.values()).then_some(value),
+        OutputKey::Named(_) | OutputKey::Value(_) => None,
+    }
 }

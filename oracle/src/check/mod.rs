@@ -39,7 +39,7 @@ pub use reverse::PROBES;
 use autobatch_ir::graph::{Callee, GraphData, Op};
 use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::module::ParamKind;
-use autobatch_ir::plan::{Kernel, Mode, Plan, RegKind, Step, StoreId, StoreKind, Verified};
+use autobatch_ir::plan::{Kernel, Mode, OutputKey, Plan, RegKind, Step, StoreId, StoreKind, Verified};
 use autobatch_ir::types::Type;
 use lanes::Lanes;
 
@@ -88,9 +88,9 @@ fn prove(
     let mut report = Disagreements::default();
     structure(plan, graph, &mut report);
     parameters(plan, graph, &mut report);
-    let named = graph.outputs.iter().map(|output| (output.name.clone(), output.value));
-    let outputs: Vec<(String, ValueId)> =
-        named.chain(wanted.values.iter().map(|&value| (value.to_string(), value))).collect();
+    let named = graph.outputs.iter().map(|output| (OutputKey::named(&output.name), output.value));
+    let values = wanted.values.iter().map(|&value| (OutputKey::Value(value), value));
+    let outputs: Vec<(OutputKey, ValueId)> = named.chain(values).collect();
     let mut proof = Proof::default();
     if report.found().is_empty() {
         proof = Lanes::new(plan, graph, wanted.training, &mut report).execute(&outputs, losses);

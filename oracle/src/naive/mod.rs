@@ -20,10 +20,9 @@ pub use error::RunError;
 pub use updates::update;
 
 use autobatch_ir::plan::row_ops::{Noise, Scratch};
-use autobatch_ir::plan::{FieldId, Operand, Place, Plan, Step, StoreId, Verified};
+use autobatch_ir::plan::{FieldId, Operand, OutputKey, Place, Plan, Step, StoreId, Verified};
 use border::Border;
 use lane::{Lane, Operands};
-use smol_str::SmolStr;
 
 /// No bound word.
 const COMPUTED: u32 = u32::MAX;
@@ -32,7 +31,7 @@ const COMPUTED: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub struct Executed {
     fields: Vec<Rows>,
-    outputs: Vec<(SmolStr, FieldId, u32)>,
+    outputs: Vec<(OutputKey, FieldId, u32)>,
     gradients: Vec<Vec<f32>>,
     touched: Vec<Option<Vec<u32>>>,
     /// How many computed indices were clamped.
@@ -88,10 +87,10 @@ impl Executed {
         self.touched.get(store.index())?.as_deref()
     }
 
-    /// The words of the first output of this name.
+    /// The words of the output that the graph gives this name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&[u32]> {
-        self.output(self.outputs.iter().position(|output| output.0 == name)?)
+        self.output(self.outputs.iter().position(|output| output.0.name() == Some(name))?)
     }
 }
 
@@ -151,7 +150,7 @@ fn execute_from<S: AsRef<[f32]>>(mut run: Run<'_, S>, first: usize) -> Result<Ex
             run.lane(step, at, &mut lane, &mut scratch);
         }
     }
-    let outputs = plan.outputs.iter().map(|output| (output.name.clone(), output.field, output.row));
+    let outputs = plan.outputs.iter().map(|output| (output.key.clone(), output.field, output.row));
     let (outputs, gradients, touched) =
         (outputs.collect(), reductions::execute(&run)?, reductions::touched(&run));
     Ok(Executed { fields: run.fields, outputs, gradients, touched, clamped: run.clamped })

@@ -12,8 +12,7 @@ use super::signatures::Signatures;
 use crate::PlanError;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
-use autobatch_ir::plan::{FieldId, Kernel, Operand, Place, Plan, PlanOutput};
-use std::fmt::Write as _;
+use autobatch_ir::plan::{FieldId, Kernel, Operand, OutputKey, Place, Plan, PlanOutput};
 use std::sync::Arc;
 
 /// Lists for a while. Kept from plan to plan.
@@ -22,7 +21,6 @@ pub(super) struct Lists {
     places: Vec<Place>,
     kernels: Vec<u32>,
     asked: Vec<Asked>,
-    name: String,
     /// Kernels that fold gradients that are wanted themselves.
     folds: Vec<Arc<Kernel>>,
 }
@@ -173,7 +171,7 @@ impl Emitter<'_> {
         request: &Gradients<'_>,
         (fields, contributions): (&mut ContributionFields, &Contributions),
         place: &dyn Fn(ValueId) -> (FieldId, u32),
-        Lists { asked, name, folds, .. }: &mut Lists,
+        Lists { asked, folds, .. }: &mut Lists,
     ) -> Result<(), PlanError> {
         asked.clear();
         let nowhere = (FieldId(0), 0);
@@ -207,9 +205,7 @@ impl Emitter<'_> {
             let key = (place(value).0, value);
             let at = asked.binary_search_by_key(&key, |asked| (asked.field, asked.value));
             let (field, row) = asked[at.expect("every value that is wanted is listed")].found;
-            name.clear();
-            write!(name, "grad {value}").expect("a string takes what is written to it");
-            plan.outputs.push(PlanOutput { name: name.as_str().into(), field, row });
+            plan.outputs.push(PlanOutput { key: OutputKey::Gradient(value), field, row });
         }
         Ok(())
     }

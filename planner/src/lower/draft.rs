@@ -1,7 +1,6 @@
 //! The memory that plans are written in.
 
 use super::Run;
-use super::numbered::ValueNames;
 use crate::known_kernels::KnownKernels;
 use autobatch_ir::plan::{Certificate, FieldId, KernelId, Plan};
 
@@ -13,7 +12,6 @@ pub(crate) struct Draft {
     pub(super) known_kernels: KnownKernels,
     /// The slots of the operands of a step, and their rows.
     pub(super) runs: Vec<(usize, Run)>,
-    pub(super) names: ValueNames,
     /// Where the values are that were asked for.
     pub(super) asked: Vec<(FieldId, u32)>,
     /// The lists of a plan, empty.

@@ -17,7 +17,7 @@ fn module(len: usize) -> Arc<Module> {
 /// An update plan with two kinds of memory for states, which begin as the numbers of a generator.
 fn text(len: usize, kernel: &str, updates: &str) -> String {
     format!(
-        "autobatch plan 1 module \"lines\" structure 0x0 mode train\n\
+        "autobatch plan 2 module \"lines\" structure 0x0 mode train\n\
          store @w param f32[{len}] store @w.a state @w f32[{len}] store @w.b state @w f32[{len}]\n\
          store @w.grad grad @w f32[{len}]\nbind words 0 floats 2\n{kernel}\n{updates}\n\
          certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes"

@@ -106,7 +106,7 @@ fn targets_that_are_no_numbers_make_losses_that_are_none() {
         let plan = inferring(&graph, &[]);
         executor.execute(&plan, &Weights::init(&graph.module, 0), bound(&graph, false)).expect("executes");
         for (number, output) in plan.outputs.iter().enumerate() {
-            assert!(executor.output(number)[0].is_nan(), "{}: {:?}", output.name, executor.output(number));
+            assert!(executor.output(number)[0].is_nan(), "{}: {:?}", output.key, executor.output(number));
         }
     }
 }

@@ -147,7 +147,7 @@ fn plans_with_nothing_to_execute_or_nothing_to_give_are_executed() {
     let module = m.build().expect("sound");
     // The planner makes none of these.
     let text = |rest: &str| {
-        let head = "autobatch plan 1 module \"m\" structure 0x00000000000000000000000000000001 mode infer";
+        let head = "autobatch plan 2 module \"m\" structure 0x00000000000000000000000000000001 mode infer";
         let plan = format!("{head}\n    bind words 0 floats 0\n    {rest}\n");
         Plan::from_text(&plan).expect("parses").verify()
     };

@@ -109,7 +109,7 @@ fn an_index_beyond_takes_the_last_where_the_language_says_so() {
 fn a_plan_that_only_changes_parameters_is_refused_and_not_passed_over() {
     let Some(mut executor) = executor(Options::default()) else { return };
     let text = r#"
-        autobatch plan 1 module "model" structure 0x00000000000000000000000000000001 mode train
+        autobatch plan 2 module "model" structure 0x00000000000000000000000000000001 mode train
         store @w param f32[4] store @w.m state @w f32[4]
         bind words 0 floats 0
         certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes

@@ -13,7 +13,7 @@ mod document;
 #[cfg(test)]
 mod tests;
 
-use crate::codec::LoadError;
+use crate::codec::{Kind, LoadError};
 use crate::graph::{
     Arena, Bindings, Float, GraphData, Node, Operand, OperandKind, Signature, Signatures, Site,
 };
@@ -69,7 +69,7 @@ impl GraphData {
             return Err(LoadError::malformed(format!("the field format must be {FORMAT:?}")));
         }
         if document.version != VERSION {
-            return Err(LoadError::Version { found: document.version, known: VERSION });
+            return Err(LoadError::Version { kind: Kind::Graph, found: document.version, known: VERSION });
         }
         let module = document.module.read()?;
         module.verify()?;

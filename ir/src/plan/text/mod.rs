@@ -25,8 +25,7 @@ pub use crate::graph::text::ParseError;
 use super::Plan;
 
 /// The first line of every text; the number is the version of the grammar.
-const HEADER: &str = "autobatch plan 1";
-const VERSION: u64 = 1;
+const HEADER: &str = "autobatch plan 2";
 
 impl Plan {
     /// The plan as text.

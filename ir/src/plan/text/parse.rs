@@ -4,16 +4,19 @@
 //! name earlier ones. What can be long and is nested in brackets is counted before memory is taken
 //! for it, so that a text costs at most sixteen times its size.
 
+use super::HEADER;
 use super::runs::allowance;
-use super::{HEADER, VERSION};
 use crate::graph::text::ParseError;
 use crate::graph::text::cursor::{Cursor, span};
 use crate::graph::text::error::{Parsed, Problem, nearest};
 use crate::graph::text::lex::{Kind, Token, token};
 use crate::graph::text::names::Names;
+use crate::graph::text::number::unsigned;
+use crate::id::ValueId;
 use crate::module::ParamKind;
 use crate::plan::{
-    Certificate, Field, FieldId, Mode, Plan, PlanOutput, Slab, SlabId, SlabKind, Store, StoreId, StoreKind,
+    Certificate, Field, FieldId, Mode, OTHER_VERSION_HELP, OutputKey, Plan, PlanOutput, Slab, SlabId,
+    SlabKind, Store, StoreId, StoreKind, VERSION,
 };
 use smol_str::SmolStr;
 use std::cmp::Ordering;
@@ -111,11 +114,11 @@ impl<'t> Parser<'t> {
         }
         self.keyword("plan")?;
         let version = self.cursor.token;
-        if self.cursor.long_number()? != VERSION {
+        if self.cursor.long_number()? != u64::from(VERSION) {
             let found = self.cursor.spelling(version);
             let message = format!("expected version {VERSION}, found {found:.20}");
             let problem = self.cursor.at_token(version, message, "another version");
-            return Err(problem.help("write the text anew with this version of autobatch"));
+            return Err(problem.help(OTHER_VERSION_HELP));
         }
         self.keyword("module")?;
         self.plan.module = self.cursor.string()?.into_owned();
@@ -353,15 +356,31 @@ impl<'t> Parser<'t> {
         problem.help(format!("its fields are {:.200}", names.join(", ")))
     }
 
-    /// `output "loss" s1.a[0]`
+    /// `output "loss" s1.a[0]`, `output %12 s0.h[4]` or `output grad %3 s4.dh[1]`
     fn output(&mut self) -> Parsed<()> {
-        let name = SmolStr::from(self.cursor.string()?);
+        let key = if self.cursor.eat_word("grad") {
+            OutputKey::Gradient(self.value()?)
+        } else if self.cursor.at(Kind::Value) {
+            OutputKey::Value(self.value()?)
+        } else {
+            OutputKey::Named(SmolStr::from(self.cursor.string()?))
+        };
         let field = self.field()?;
         self.cursor.expect_mark(b'[')?;
         let row = self.cursor.number()?;
         self.cursor.expect_mark(b']')?;
-        self.plan.outputs.push(PlanOutput { name, field, row });
+        self.plan.outputs.push(PlanOutput { key, field, row });
         Ok(())
+    }
+
+    /// `%12`
+    fn value(&mut self) -> Parsed<ValueId> {
+        let token = self.cursor.expect(Kind::Value, "a value of the graph such as %12")?;
+        let number = unsigned(self.cursor.name(token).as_bytes()).ok();
+        match number.and_then(|number| ValueId::try_new(number as usize)) {
+            Some(value) => Ok(value),
+            None => Err(self.cursor.at_token(token, "expected the number of a value", "not such as %12")),
+        }
     }
 
     /// `certificate batches 4 bound 4 | reverse 3 | rows copied 0 gathered 0 direct 14 | slabs 512 bytes`

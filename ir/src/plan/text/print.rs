@@ -129,10 +129,8 @@ impl Printer<'_> {
     }
 
     fn output(&mut self, output: &PlanOutput) {
-        let PlanOutput { name, field, row } = output;
-        self.out.push_str("output ");
-        push_text(&mut self.out, name);
-        self.out.push(' ');
+        let PlanOutput { key, field, row } = output;
+        put(&mut self.out, format_args!("output {key} "));
         push_field(&mut self.out, self.plan, field.index());
         put(&mut self.out, format_args!("[{row}]\n"));
     }

@@ -135,7 +135,7 @@ pub(super) fn losses(plan: &Plan, graph: &GraphData) -> Vec<(ValueId, f32)> {
     let mut rank = vec![(0u32, true); graph.arena.values()];
     graph.outputs.iter().for_each(|output| rank[output.value.index()].1 = false);
     let asked: BTreeSet<ValueId> =
-        plan.outputs.iter().filter_map(|output| gradient_of(graph, &output.name)).collect();
+        plan.outputs.iter().filter_map(|output| gradient_of(graph, &output.key)).collect();
     for step in &plan.steps {
         let bits = constant_bits(plan.kernel(step));
         let brings = bits.is_some() && brings_constant(plan, graph, step);

@@ -31,9 +31,9 @@ use crate::NodeId;
 use crate::graph::{Binary, Fold, Op, Over, Unary};
 use crate::module::ParamKind;
 use crate::plan::{
-    Certificate, Code, Field, FieldId, Instr, Kernel, KernelId, ListSource, Mode, Operand, Part, Place, Plan,
-    PlanOutput, ProdInit, Reg, RegKind, Slab, SlabId, SlabKind, Source, Stage, Step, Store, StoreId,
-    StoreKind, View,
+    Certificate, Code, Field, FieldId, Instr, Kernel, KernelId, ListSource, Mode, Operand, OutputKey, Part,
+    Place, Plan, PlanOutput, ProdInit, Reg, RegKind, Slab, SlabId, SlabKind, Source, Stage, Step, Store,
+    StoreId, StoreKind, View,
 };
 use crate::types::{DType, INDEX, Type, f32, list};
 use std::sync::Arc;
@@ -140,7 +140,8 @@ fn good() -> Plan {
     };
     let place = |field, start| Place::Rows { field: FieldId(field), start };
     let segments = |items| Operand::Segments { field: FieldId(0), offsets: 0, items };
-    let output = |name: &str, field, row| PlanOutput { name: name.into(), field: FieldId(field), row };
+    let output =
+        |name: &str, field, row| PlanOutput { key: OutputKey::named(name), field: FieldId(field), row };
     Plan {
         module: "test".to_owned(),
         structure: 7,
