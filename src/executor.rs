@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::mirror::Trained;
 use crate::session::SessionOptions;
 use autobatch_ir::Weights;
-use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::plan::{Plan, UpdatePlan, Verified};
 use autobatch_runtime_cpu::{Bound, Executor, threads_meant};
 use std::fmt;
 use std::sync::Arc;
@@ -141,7 +141,7 @@ impl AnyExecutor {
     /// device and not here.
     pub(crate) fn update(
         &mut self,
-        plan: &Verified<Plan>,
+        plan: &Verified<UpdatePlan>,
         trained: &mut Trained,
         floats: &[f32],
     ) -> Result<bool> {

@@ -38,18 +38,20 @@ pub enum Kind {
     Plan,
     /// A module, `.abm`.
     Module,
+    /// An update plan, `.abu`.
+    Update,
 }
 
 impl Kind {
     /// Every kind, by its number in files.
-    pub const ALL: [Self; 3] = [Self::Graph, Self::Plan, Self::Module];
+    pub const ALL: [Self; 4] = [Self::Graph, Self::Plan, Self::Module, Self::Update];
 
     /// The newest version of the kind's format that is known here.
     #[must_use]
     pub const fn version(self) -> u32 {
         match self {
             Self::Graph | Self::Module => 1,
-            Self::Plan => crate::plan::VERSION,
+            Self::Plan | Self::Update => crate::plan::VERSION,
         }
     }
 
@@ -60,6 +62,7 @@ impl Kind {
             Self::Graph => "abg",
             Self::Plan => "abp",
             Self::Module => "abm",
+            Self::Update => "abu",
         }
     }
 }
@@ -70,6 +73,7 @@ impl fmt::Display for Kind {
             Self::Graph => "graph",
             Self::Plan => "plan",
             Self::Module => "module",
+            Self::Update => "update plan",
         })
     }
 }
@@ -153,7 +157,7 @@ impl fmt::Display for LoadError {
             }
             Self::Version { kind, found, known } => {
                 let remedy = match kind {
-                    Kind::Plan => crate::plan::OTHER_VERSION_HELP,
+                    Kind::Plan | Kind::Update => crate::plan::OTHER_VERSION_HELP,
                     Kind::Graph | Kind::Module => "save it anew",
                 };
                 write!(f, "the file has format version {found}, this autobatch reads {known}: {remedy}")

@@ -65,7 +65,7 @@ fn agrees(name: &str) -> (Example, Executed) {
     let values = reference::forward::<f32>(graph, &weights, mode).expect("sound");
     for (number, output) in graph.outputs.iter().enumerate() {
         let found = floats(run.output(number).expect("an output"));
-        same(&found, values.floats(output.value).expect("a float"), &output.key.to_string());
+        same(&found, values.floats(output.value).expect("a float"), &output.name);
     }
     if losses.is_empty() {
         return (example, run);

@@ -79,10 +79,6 @@ pub enum GpuError {
         /// What was said.
         reason: String,
     },
-    /// The plan changes parameters, as those of optimisers do.
-    Updates,
-    /// The plan changes no parameters.
-    NoUpdate,
     /// Gradients are kept and the next plan makes those of other parameters.
     OtherGradients,
     /// A word names no kind of terms.
@@ -160,12 +156,6 @@ impl fmt::Display for GpuError {
                     "a call was rejected: {reason}; execute on the cpu, and report this with the adapter's name"
                 )
             }
-            Self::Updates => f.write_str(
-                "the plan updates parameters, expected one that computes values; execute it with Executor::update",
-            ),
-            Self::NoUpdate => f.write_str(
-                "the plan computes values, expected one that updates parameters; execute it with Executor::execute",
-            ),
             Self::OtherGradients => f.write_str(
                 "gradients are kept, but this plan makes those of other parameters; ask every plan for the same ones",
             ),

@@ -45,9 +45,6 @@ struct RawPlan<'a> {
     reductions: Blob<'a>,
     /// Lanes, rows a lane, whether there is an x, then two operands.
     reduction_parts: Blob<'a>,
-    /// As [`updates`](super::updates) says.
-    updates: Blob<'a>,
-    update_names: Blob<'a>,
 }
 
 const HEAD: usize = 19;
@@ -117,7 +114,6 @@ impl<'a> RawPlan<'a> {
             lanes,
             tables,
             reductions,
-            updates,
             outputs,
             certificate,
         } = plan;
@@ -128,13 +124,7 @@ impl<'a> RawPlan<'a> {
         head.extend([*words, *floats, *batches, *reverse_batches, *bound]);
         head.extend([*copied, *gathered, *direct, *slab_bytes].into_iter().flat_map(halves));
         let mut text = module.clone();
-        let mut store_blob = Vec::with_capacity(8 * stores.len());
-        for Store { name, ty, kind } in stores {
-            text.push_str(name);
-            store_blob.push(name.len() as u32);
-            store_blob.extend(store_words(*kind));
-            store_blob.extend(type_words(*ty));
-        }
+        let store_blob = write_stores(stores, &mut text);
         let slab_blob = slabs.iter().flat_map(|Slab { kind, rows, fields }| {
             let [kind, of] = slab_words(*kind);
             [kind, of, *rows, fields.start, fields.end]
@@ -173,7 +163,6 @@ impl<'a> RawPlan<'a> {
         });
         let mut kernel_writer = KernelWriter::default();
         kernels.iter().for_each(|kernel| kernel_writer.push(kernel));
-        let [update_blob, update_names] = super::updates::write(updates);
         let blob = |words: Vec<u32>| Blob::words(&words);
         Self {
             text: Blob(text.into_bytes().into()),
@@ -192,8 +181,6 @@ impl<'a> RawPlan<'a> {
             outputs: blob(output_blob),
             reductions: blob(reduction_blob.collect()),
             reduction_parts: blob(part_blob.collect()),
-            updates: blob(update_blob),
-            update_names: blob(update_names),
         }
     }
 
@@ -218,7 +205,7 @@ impl RawPlan<'_> {
             module: text.take(module)?,
             structure: u128::from(whole([c, d])) << 64 | u128::from(whole([a, b])),
             mode,
-            stores: self.read_stores(&mut text)?,
+            stores: read_stores(&self.stores, &mut text)?,
             words,
             floats,
             slabs: self.read_slabs()?,
@@ -232,7 +219,6 @@ impl RawPlan<'_> {
             lanes: self.lanes.reader("lanes")?.members(|word| NodeId::try_new(word as usize))?,
             tables: self.tables.reader("tables")?.members(Some)?,
             reductions: self.read_reductions()?,
-            updates: super::updates::read(&self.updates, &self.update_names)?,
             outputs: self.read_outputs(&mut text)?,
             certificate: Certificate {
                 batches,
@@ -246,19 +232,6 @@ impl RawPlan<'_> {
         };
         text.end()?;
         Ok(plan)
-    }
-
-    fn read_stores(&self, text: &mut Text<'_>) -> Result<Vec<Store>, LoadError> {
-        records(&self.stores, "stores", |words, [name, kind, of, ty @ ..]: [u32; 8]| {
-            let kind = match (kind, of) {
-                (0, 0) => StoreKind::Param(ParamKind::Param),
-                (1, 0) => StoreKind::Param(ParamKind::Table),
-                (2, of) => StoreKind::Grad(StoreId(of)),
-                (3, of) => StoreKind::State(StoreId(of)),
-                _ => return Err(words.refused(kind)),
-            };
-            Ok(Store { name: text.take(name)?, ty: read_type(ty)?, kind })
-        })
     }
 
     fn read_slabs(&self) -> Result<Vec<Slab>, LoadError> {
@@ -351,6 +324,31 @@ impl RawPlan<'_> {
             Ok(PlanOutput { key, field: FieldId(field), row })
         })
     }
+}
+
+/// The records of stores; their names are appended to the text.
+pub(super) fn write_stores(stores: &[Store], text: &mut String) -> Vec<u32> {
+    let mut words = Vec::with_capacity(8 * stores.len());
+    for Store { name, ty, kind } in stores {
+        text.push_str(name);
+        words.push(name.len() as u32);
+        words.extend(store_words(*kind));
+        words.extend(type_words(*ty));
+    }
+    words
+}
+
+pub(super) fn read_stores(stores: &Blob<'_>, text: &mut Text<'_>) -> Result<Vec<Store>, LoadError> {
+    records(stores, "stores", |words, [name, kind, of, ty @ ..]: [u32; 8]| {
+        let kind = match (kind, of) {
+            (0, 0) => StoreKind::Param(ParamKind::Param),
+            (1, 0) => StoreKind::Param(ParamKind::Table),
+            (2, of) => StoreKind::Grad(StoreId(of)),
+            (3, of) => StoreKind::State(StoreId(of)),
+            _ => return Err(words.refused(kind)),
+        };
+        Ok(Store { name: text.take(name)?, ty: read_type(ty)?, kind })
+    })
 }
 
 fn sum_words(sum: ReductionSum) -> [u32; 5] {

@@ -2,7 +2,7 @@
 //! they do not fit the plan.
 
 use super::row_ops::Noise;
-use super::{Plan, StoreId};
+use super::{Plan, Store, StoreId};
 use crate::id::ParamId;
 use crate::weights::Weights;
 use std::fmt;
@@ -22,21 +22,20 @@ impl dyn Stores + '_ {
     /// # Errors
     /// If they are more or fewer.
     pub fn sized(&self, plan: &Plan, store: StoreId) -> Result<&[f32], BindError> {
-        plan.sized(store, self.values(store))
+        plan.stores[store.index()].sized(self.values(store))
     }
 }
 
-impl Plan {
-    /// The elements of a store, if they are as many as the plan says.
+impl Store {
+    /// The elements of the store, if their number fits its type.
     ///
     /// # Errors
-    /// If they are more or fewer.
-    pub fn sized<'a>(&self, store: StoreId, elements: &'a [f32]) -> Result<&'a [f32], BindError> {
-        let store = &self.stores[store.index()];
-        let (expected, found) = (store.ty.shape.elements(), elements.len());
+    /// If there are more or fewer.
+    pub fn sized<'a>(&self, elements: &'a [f32]) -> Result<&'a [f32], BindError> {
+        let (expected, found) = (self.ty.shape.elements(), elements.len());
         match found == expected {
             true => Ok(elements),
-            false => Err(BindError::Store { name: store.name.clone(), expected, found }),
+            false => Err(BindError::Store { name: self.name.clone(), expected, found }),
         }
     }
 }

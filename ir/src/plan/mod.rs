@@ -38,7 +38,7 @@ pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, 
 pub use limits::{LimitOf, WordLimit};
 pub use normal::Spare;
 pub use reductions::{Reduction, ReductionPart, ReductionSum};
-pub use updates::{Update, UpdateSource};
+pub use updates::{Update, UpdatePlan, UpdateSource};
 pub use verify::{Examined, Verified, VerifyErrors};
 
 /// The version of the plan format: text, binary and JSON.
@@ -396,9 +396,6 @@ pub struct Plan {
     /// Sums over all rows, executed in order after the last step: the gradients of parameters.
     #[serde(default)]
     pub reductions: Vec<Reduction>,
-    /// What an optimiser does, in order; a plan that has updates has nothing else.
-    #[serde(default)]
-    pub updates: Vec<Update>,
     /// Where wanted values are found.
     pub outputs: Vec<PlanOutput>,
     /// How good it is.
@@ -470,8 +467,7 @@ impl Plan {
     /// How many stores must be given to execute the plan: all but the gradients, which come last.
     #[must_use]
     pub fn given_stores(&self) -> usize {
-        let gradient = |store: &Store| matches!(store.kind, StoreKind::Grad(_));
-        self.stores.iter().position(gradient).unwrap_or(self.stores.len())
+        given_stores(&self.stores)
     }
 
     /// The store that holds the gradient of a parameter, if the plan makes it.
@@ -497,6 +493,12 @@ impl Plan {
         };
         self.slabs.iter().map(|slab| row_bytes(slab) * u64::from(slab.rows)).sum()
     }
+}
+
+/// How many stores come before the gradients.
+fn given_stores(stores: &[Store]) -> usize {
+    let gradient = |store: &Store| matches!(store.kind, StoreKind::Grad(_));
+    stores.iter().position(gradient).unwrap_or(stores.len())
 }
 
 /// The element types that slabs and registers hold: one word each.

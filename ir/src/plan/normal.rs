@@ -8,7 +8,7 @@
 //! last. Planners produce it; a reader of text
 //! produces it; [`Plan::normalise`] makes it.
 
-use super::{Operand, Place, Plan, StoreId};
+use super::{Operand, Place, Plan, Store, StoreId};
 use crate::id::NodeId;
 use std::ops::Range;
 
@@ -77,18 +77,27 @@ fn emptied<T>(list: &mut Vec<T>, room: usize) {
 /// # Errors
 /// What cannot be named.
 pub(crate) fn check_names(plan: &Plan) -> Result<(), String> {
-    if let Some(store) = plan.stores.iter().find(|store| !is_store_name(&store.name)) {
-        return Err(format!("{:?} is no name of a store", store.name));
-    }
-    let mut names: Vec<&str> = plan.stores.iter().map(|store| store.name.as_str()).collect();
-    names.sort_unstable();
-    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(format!("two stores are called {}", pair[0]));
-    }
+    check_store_names(&plan.stores)?;
     let mut names: Vec<_> = plan.fields.iter().map(|field| (field.slab, field.name.as_str())).collect();
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => Err(format!("{} has two fields called {:?}", pair[0].0, pair[0].1)),
+        None => Ok(()),
+    }
+}
+
+/// Whether text can name stores.
+///
+/// # Errors
+/// The first name that is no word, or that two stores have.
+pub(crate) fn check_store_names(stores: &[Store]) -> Result<(), String> {
+    if let Some(store) = stores.iter().find(|store| !is_store_name(&store.name)) {
+        return Err(format!("{:?} is no name of a store", store.name));
+    }
+    let mut names: Vec<&str> = stores.iter().map(|store| store.name.as_str()).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("two stores are called {}", pair[0])),
         None => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
 //! Why a plan could not be executed, and the checks of what is bound.
 
 use super::Plan;
-use autobatch_ir::plan::StepId;
+use autobatch_ir::plan::{StepId, Store};
 use std::fmt;
 
 /// Why a plan could not be executed.
@@ -59,10 +59,6 @@ pub enum RunError {
         /// What is bound there.
         found: u32,
     },
-    /// A plan that updates stores is executed by [`update`](super::update()).
-    IsUpdate,
-    /// A plan that updates no stores was given to be executed as one that does.
-    NoUpdate,
     /// A touched row is none of the table's.
     SparseRows {
         /// The name of the gradient store.
@@ -101,8 +97,6 @@ impl fmt::Display for RunError {
             Self::Truth { step, word, found } => {
                 write!(f, "word {word} is bound to {found}, step {step} takes it as a truth value: 0 or 1")
             }
-            Self::IsUpdate => f.write_str("the plan updates stores; execute it with update"),
-            Self::NoUpdate => f.write_str("the plan updates no stores; execute it with execute"),
             Self::SparseRows { name, row, limit } => {
                 write!(f, "store @{name} has {limit} rows, row {row} was touched; list rows that exist")
             }
@@ -125,25 +119,22 @@ pub(super) fn check_pools<S: AsRef<[f32]>>(
     if expected != found {
         return Err(RunError::Words { expected, found });
     }
-    if plan.is_update() {
-        return Err(RunError::IsUpdate);
-    }
-    check_floats(plan, floats)?;
+    check_floats(plan.floats, floats)?;
     let (expected, found) = (plan.given_stores(), stores.len());
     if expected != found {
         return Err(RunError::Stores { expected, found });
     }
-    check_stores(plan, stores)
+    check_stores(&plan.stores, stores)
 }
 
-pub(super) fn check_floats(plan: &Plan, floats: &[f32]) -> Result<(), RunError> {
-    let (expected, found) = (plan.floats as usize, floats.len());
+pub(super) fn check_floats(expected: u32, floats: &[f32]) -> Result<(), RunError> {
+    let (expected, found) = (expected as usize, floats.len());
     if expected == found { Ok(()) } else { Err(RunError::Floats { expected, found }) }
 }
 
 /// Whether the stores that are given have the sizes that the plan says.
-pub(super) fn check_stores<S: AsRef<[f32]>>(plan: &Plan, stores: &[S]) -> Result<(), RunError> {
-    for (store, given) in plan.stores.iter().zip(stores) {
+pub(super) fn check_stores<S: AsRef<[f32]>>(declared: &[Store], given: &[S]) -> Result<(), RunError> {
+    for (store, given) in declared.iter().zip(given) {
         let (expected, found) = (store.ty.shape.elements(), given.as_ref().len());
         if expected != found {
             return Err(RunError::Store { name: store.name.clone(), expected, found });

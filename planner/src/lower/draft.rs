@@ -42,7 +42,6 @@ impl Draft {
         spare.lanes.clear();
         spare.tables.clear();
         spare.reductions.clear();
-        spare.updates.clear();
         spare.outputs.clear();
     }
 
@@ -76,7 +75,6 @@ impl Draft {
             lanes: settled(&mut plan.lanes, &mut spare.lanes),
             tables: settled(&mut plan.tables, &mut spare.tables),
             reductions: settled(&mut plan.reductions, &mut spare.reductions),
-            updates: settled(&mut plan.updates, &mut spare.updates),
             outputs: settled(&mut plan.outputs, &mut spare.outputs),
             certificate,
         };

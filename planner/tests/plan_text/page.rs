@@ -1,6 +1,7 @@
 //! The page of the grammar: each of its examples parses.
 
 use crate::round_trip::parsed;
+use autobatch_ir::plan::UpdatePlan;
 
 const PAGE: &str = include_str!("../../../ir/PLAN.md");
 
@@ -15,7 +16,7 @@ const TAIL: &str = "certificate batches 0 bound 0 | rows copied 0 gathered 0 dir
 
 /// The text around an example of each kind.
 const SETTINGS: [(&str, usize, &str, &str); 4] = [
-    ("plan", 2, "", ""),
+    ("plan", 1, "", ""),
     ("memory", 1, HEAD, TAIL),
     (
         "stage",
@@ -50,6 +51,18 @@ fn every_example_of_the_page_parses_and_prints_what_it_says() {
                 plan.verify().unwrap_or_else(|errors| panic!("{errors}"));
             }
         }
+    }
+}
+
+#[test]
+fn every_update_plan_of_the_page_parses_and_verifies() {
+    let found = examples("update");
+    assert_eq!(found.len(), 1);
+    for example in found {
+        let plan = UpdatePlan::from_text(example).unwrap_or_else(|error| panic!("{error}"));
+        let printed = plan.to_text();
+        assert_eq!(UpdatePlan::from_text(&printed).unwrap_or_else(|error| panic!("{error}")), plan);
+        plan.verify().unwrap_or_else(|errors| panic!("{errors}"));
     }
 }
 

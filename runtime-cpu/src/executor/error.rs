@@ -29,12 +29,8 @@ pub enum RunError {
         /// How many bytes a kernel takes, on each thread.
         bytes: u64,
     },
-    /// A plan that updates stores was executed as one that computes values.
-    IsUpdate,
     /// A plan was to be executed on from where another ended.
     NotBefore,
-    /// A plan that updates no stores was executed as one that does.
-    NoUpdate,
     /// An update plan names other parameters and states than are given.
     States {
         /// How many parameters and states the plan names.
@@ -95,11 +91,9 @@ impl fmt::Display for RunError {
                 f,
                 "what a kernel of the plan keeps between its stages takes {bytes} bytes a thread, which cannot be had; make values smaller, or cells of fewer ops"
             ),
-            Self::IsUpdate => f.write_str("the plan updates stores; execute it with update"),
             Self::NotBefore => {
                 f.write_str("the plan does not begin with what was executed last; execute all of it with execute")
             }
-            Self::NoUpdate => f.write_str("the plan updates no stores; execute it with execute"),
             Self::States { expected, found } => write!(
                 f,
                 "the plan updates {expected} parameters and states, found {found}; give the weights and states of its recipe"

@@ -33,7 +33,7 @@ pub use error::RunError;
 pub use updates::GradientSource;
 
 use crate::kernels::Isa;
-use autobatch_ir::plan::{Bound, Mode, Plan, StoreId, Stores, Verified};
+use autobatch_ir::plan::{Bound, Mode, Plan, StoreId, Stores, UpdatePlan, Verified};
 use autobatch_ir::{ParamId, States, Weights};
 use border::Origins;
 use clock::{Clock, Ticks};
@@ -210,9 +210,6 @@ impl Executor {
         bound: Bound<'_>,
         first: Option<usize>,
     ) -> Result<(), RunError> {
-        if plan.is_update() {
-            return Err(RunError::IsUpdate);
-        }
         bound.check(plan, stores)?;
         if let Some(limit) = self.limit {
             let needs = plan.slab_bytes();
@@ -279,11 +276,10 @@ impl Executor {
     /// new versions, and `states` counts the update. `floats` are what the optimiser binds for it.
     ///
     /// # Errors
-    /// If the plan updates nothing, or gradients, weights, states or floats do not fit it; then nothing
-    /// was changed.
+    /// If gradients, weights, states or floats do not fit the plan; then nothing was changed.
     pub fn update(
         &mut self,
-        plan: &Verified<Plan>,
+        plan: &Verified<UpdatePlan>,
         weights: &mut Weights,
         states: &mut States,
         floats: &[f32],
@@ -300,15 +296,12 @@ impl Executor {
     /// As [`update`](Self::update).
     pub fn update_with(
         &mut self,
-        plan: &Verified<Plan>,
+        plan: &Verified<UpdatePlan>,
         gradients: &(dyn GradientSource + Sync),
         weights: &mut Weights,
         states: &mut States,
         floats: &[f32],
     ) -> Result<(), RunError> {
-        if !plan.is_update() {
-            return Err(RunError::NoUpdate);
-        }
         let packed = self.ready.packed();
         let arrays = Arrays { plan, gradients, weights: &mut *weights, states: &mut *states, floats, packed };
         arrays.check()?;

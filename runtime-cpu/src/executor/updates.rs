@@ -13,7 +13,7 @@ use crate::kernels::line::{Line, LineScratch, Port};
 use crate::kernels::rowwise::run as run_row;
 use autobatch_ir::graph::Op;
 use autobatch_ir::numeric::{row, store};
-use autobatch_ir::plan::{BindError, Kernel, KernelId, Plan, StoreId, StoreKind, Update, UpdateSource};
+use autobatch_ir::plan::{BindError, Kernel, KernelId, StoreId, StoreKind, Update, UpdatePlan, UpdateSource};
 use autobatch_ir::types::{DType, Shape, Type};
 use autobatch_ir::{ParamId, States, Weights};
 use std::ops::Range;
@@ -65,7 +65,7 @@ struct KnownLine {
 
 /// What one update plan is executed on.
 pub(super) struct Arrays<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a UpdatePlan,
     pub(super) gradients: &'a (dyn GradientSource + Sync),
     pub(super) weights: &'a mut Weights,
     pub(super) states: &'a mut States,
@@ -304,7 +304,7 @@ fn fit(scratch: &mut LineScratch, line: &Line) -> Result<(), RunError> {
 /// The rows of the gradient of a parameter that were touched, each of them one that there is; none, if all count as
 /// touched. Looked at where it is used, as [`Arrays::elements`] are.
 fn touched<'a>(
-    plan: &Plan,
+    plan: &UpdatePlan,
     gradients: &'a dyn GradientSource,
     (gradient, of): (StoreId, ParamId),
 ) -> Result<Option<&'a [u32]>, RunError> {
@@ -319,7 +319,7 @@ fn touched<'a>(
 
 /// The rows that an update of sparse rows changes; all, if there is no list of them.
 fn sparse_rows<'a>(
-    plan: &Plan,
+    plan: &UpdatePlan,
     gradients: &'a dyn GradientSource,
     sources: &[UpdateSource],
 ) -> Result<Option<&'a [u32]>, RunError> {

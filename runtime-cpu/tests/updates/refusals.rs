@@ -1,36 +1,14 @@
 //! What does not fit is refused, and nothing is changed.
 
 use crate::lab::{Given, Lab, Random, module};
-use autobatch_ir::graph::Graph;
-use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::{ParamId, States};
 use autobatch_nn::optim::{Adam, Optimize, Sgd};
 use autobatch_oracle::naive;
-use autobatch_planner::{PlanError, Planner, Request, update_plan};
-use autobatch_runtime_cpu::{BindError, Bound, Executor, RunError};
+use autobatch_planner::{PlanError, update_plan};
+use autobatch_runtime_cpu::{BindError, Executor, RunError};
 
 fn executor() -> Executor {
     Executor::new(1).expect("the machine has an instruction set")
-}
-
-#[test]
-fn an_update_plan_is_not_executed_as_another_plan_nor_the_other_way_round() {
-    let mut lab = Lab::new(&module(), Sgd::new(0.1));
-    let bound = Bound { words: &[], floats: &[0.0; 9], noise: Noise::Off };
-    let refused = executor().execute(&lab.plan, &lab.weights, bound).unwrap_err();
-    assert_eq!(refused.to_string(), "the plan updates stores; execute it with update");
-    assert_eq!(
-        naive::execute(&lab.plan, &[[0f32; 0]; 0], &[], &[], Noise::Off).map(|_| ()),
-        Err(naive::RunError::IsUpdate)
-    );
-    let g = Graph::new(&lab.module);
-    g.output("x", g.constant(1.0));
-    let graph = g.finish().expect("the graph is well typed");
-    let plan = Planner::default().plan(&graph, &Request::default()).expect("something is wanted");
-    let plan = plan.verify().expect("plans are sound");
-    let refused = executor().update(&plan, &mut lab.weights, &mut lab.states, &[]).unwrap_err();
-    assert_eq!(refused.to_string(), "the plan updates no stores; execute it with execute");
-    assert_eq!(naive::update(&plan, &mut [], &[], &[]), Err(naive::RunError::NoUpdate));
 }
 
 #[test]

@@ -22,10 +22,12 @@ mod runs;
 
 pub use crate::graph::text::ParseError;
 
-use super::Plan;
+use super::{Plan, UpdatePlan};
 
 /// The first line of every text; the number is the version of the grammar.
 const HEADER: &str = "autobatch plan 2";
+/// The first line of the text of an update plan.
+const UPDATE_HEADER: &str = "autobatch update 2";
 
 impl Plan {
     /// The plan as text.
@@ -40,5 +42,21 @@ impl Plan {
     /// At the first place that is not as it must be.
     pub fn from_text(text: impl AsRef<[u8]>) -> Result<Self, ParseError> {
         parse::plan(text.as_ref())
+    }
+}
+
+impl UpdatePlan {
+    /// The update plan as text.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        print_update::plan(self)
+    }
+
+    /// The update plan that a text describes, not yet verified.
+    ///
+    /// # Errors
+    /// At the first place that is not as it must be.
+    pub fn from_text(text: impl AsRef<[u8]>) -> Result<Self, ParseError> {
+        parse::update_plan(text.as_ref())
     }
 }

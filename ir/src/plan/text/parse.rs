@@ -4,8 +4,8 @@
 //! name earlier ones. What can be long and is nested in brackets is counted before memory is taken
 //! for it, so that a text costs at most sixteen times its size.
 
-use super::HEADER;
 use super::runs::allowance;
+use super::{HEADER, UPDATE_HEADER};
 use crate::graph::text::ParseError;
 use crate::graph::text::cursor::{Cursor, span};
 use crate::graph::text::error::{Parsed, Problem, nearest};
@@ -16,13 +16,25 @@ use crate::id::ValueId;
 use crate::module::ParamKind;
 use crate::plan::{
     Certificate, Field, FieldId, Mode, OTHER_VERSION_HELP, OutputKey, Plan, PlanOutput, Slab, SlabId,
-    SlabKind, Store, StoreId, StoreKind, VERSION,
+    SlabKind, Store, StoreId, StoreKind, Update, UpdatePlan, VERSION,
 };
 use smol_str::SmolStr;
 use std::cmp::Ordering;
 
 /// The plan that a text describes.
 pub(super) fn plan(text: &[u8]) -> Result<Plan, ParseError> {
+    Ok(parsed(text, Parser::sections)?.plan)
+}
+
+/// The update plan that a text describes.
+pub(super) fn update_plan(text: &[u8]) -> Result<UpdatePlan, ParseError> {
+    let Parser { plan, updates, .. } = parsed(text, Parser::update_sections)?;
+    let Plan { module, stores, floats, kernels, .. } = plan;
+    Ok(UpdatePlan { module, stores, floats, kernels, updates })
+}
+
+/// The parser after it read all sections of a text.
+fn parsed<'t>(text: &'t [u8], sections: fn(&mut Parser<'t>) -> Parsed<()>) -> Result<Parser<'t>, ParseError> {
     let valid = match std::str::from_utf8(text) {
         Ok(valid) if text.len() < u32::MAX as usize => valid,
         Ok(_) => {
@@ -36,8 +48,8 @@ pub(super) fn plan(text: &[u8]) -> Result<Plan, ParseError> {
         }
     };
     let mut parser = Parser::new(valid);
-    match parser.sections() {
-        Ok(()) => Ok(parser.plan),
+    match sections(&mut parser) {
+        Ok(()) => Ok(parser),
         Err(problem) => Err(ParseError::new(text, *problem)),
     }
 }
@@ -49,6 +61,8 @@ pub(super) struct Parser<'t> {
     stores: Names,
     /// The fields in the order of their slabs and names.
     fields: Vec<u32>,
+    /// What an update plan has beside the stores and kernels of `plan`.
+    pub(super) updates: Vec<Update>,
     /// How many scalars the updates above make.
     pub(super) scalars: u32,
     /// How many more numbers may be left unspelled.
@@ -62,13 +76,14 @@ impl<'t> Parser<'t> {
             plan: Plan::default(),
             stores: Names::default(),
             fields: Vec::new(),
+            updates: Vec::new(),
             scalars: 0,
             allowance: allowance(text.len()),
         }
     }
 
     fn sections(&mut self) -> Parsed<()> {
-        self.header()?;
+        self.plan_header()?;
         while self.cursor.eat_word("store") {
             self.store()?;
         }
@@ -90,7 +105,6 @@ impl<'t> Parser<'t> {
         while self.cursor.eat_word("sum") {
             self.sum()?;
         }
-        while self.update()? {}
         while self.cursor.eat_word("output") {
             self.output()?;
         }
@@ -101,18 +115,45 @@ impl<'t> Parser<'t> {
         Err(self.cursor.unexpected("the end of the plan").help("the certificate is the last line of a plan"))
     }
 
-    fn header(&mut self) -> Parsed<()> {
+    fn update_sections(&mut self) -> Parsed<()> {
+        self.header("update", UPDATE_HEADER)?;
+        while self.cursor.eat_word("store") {
+            self.store()?;
+        }
+        self.keyword("bind")?;
+        self.keyword("floats")?;
+        self.plan.floats = self.cursor.number()?;
+        while self.cursor.eat_word("kernel") {
+            self.kernel()?;
+        }
+        while self.update()? {}
+        if self.cursor.at(Kind::End) {
+            return Ok(());
+        }
+        Err(self
+            .cursor
+            .unexpected("an update or the end")
+            .help("an update begins with sumsq, scalars or update"))
+    }
+
+    /// The version line and the module: what plans and update plans begin with.
+    fn header(&mut self, kind: &str, line: &str) -> Parsed<()> {
         let first = self.cursor.token;
         if !self.cursor.eat_word("autobatch") {
             let problem = self.cursor.at_token(first, "the version line is missing", "the text begins here");
-            return Err(problem.help(format!("begin the text with '{HEADER}'")));
+            return Err(problem.help(format!("begin the text with '{line}'")));
         }
-        if self.cursor.at_word("graph") {
-            let problem =
-                self.cursor.at_token(self.cursor.token, "this is a graph, not a plan", "a graph begins here");
-            return Err(problem.help("read it as a graph and plan it"));
+        let others = [
+            ("graph", "this is a graph, not a plan", "read it as a graph and plan it"),
+            ("plan", "this is a plan, not an update plan", "read it as a plan"),
+            ("update", "this is an update plan", "read it as an update plan"),
+        ];
+        for (word, message, help) in others {
+            if word != kind && self.cursor.at_word(word) {
+                return Err(self.cursor.at_token(self.cursor.token, message, "it begins here").help(help));
+            }
         }
-        self.keyword("plan")?;
+        self.keyword(kind)?;
         let version = self.cursor.token;
         if self.cursor.long_number()? != u64::from(VERSION) {
             let found = self.cursor.spelling(version);
@@ -122,6 +163,11 @@ impl<'t> Parser<'t> {
         }
         self.keyword("module")?;
         self.plan.module = self.cursor.string()?.into_owned();
+        Ok(())
+    }
+
+    fn plan_header(&mut self) -> Parsed<()> {
+        self.header("plan", HEADER)?;
         self.keyword("structure")?;
         self.plan.structure = self.structure()?;
         self.keyword("mode")?;
@@ -418,7 +464,7 @@ pub(super) fn is_mark(mark: u8) -> impl Fn(Token) -> bool {
 }
 
 /// The words that begin sections, in order.
-const SECTIONS: [&str; 14] = [
+const SECTIONS: [&str; 11] = [
     "module",
     "structure",
     "mode",
@@ -428,9 +474,6 @@ const SECTIONS: [&str; 14] = [
     "kernel",
     "wave",
     "sum",
-    "sumsq",
-    "scalars",
-    "update",
     "output",
     "certificate",
 ];

@@ -70,11 +70,10 @@ fn begins(plan: &Plan, longer: &Plan) -> bool {
             plan.floats as usize,
         ]
     };
-    let others = |plan: &Plan| !plan.reductions.is_empty() || !plan.updates.is_empty();
     plan.mode == longer.mode
         && plan.module == longer.module
-        && !others(plan)
-        && !others(longer)
+        && plan.reductions.is_empty()
+        && longer.reductions.is_empty()
         && lengths(plan).iter().zip(lengths(longer)).all(|(&own, other)| own <= other)
         && plan.stores == longer.stores
         && longer.fields.starts_with(&plan.fields)

@@ -7,8 +7,16 @@ use super::spans::Spans;
 use super::{AtKernel, Rule, VerifyErrors};
 use crate::plan::{Kernel, KernelId, Reg, RegKind, Stage, View, is_word_type};
 use crate::types::{DType, Type};
+use std::sync::Arc;
 
-pub(super) fn verify(id: KernelId, kernel: &Kernel, findings: &mut VerifyErrors) {
+/// P7 to P15 of the kernels from `since` on.
+pub(super) fn verify_all(kernels: &[Arc<Kernel>], since: usize, findings: &mut VerifyErrors) {
+    for (number, kernel) in kernels.iter().enumerate().skip(since) {
+        verify(KernelId(number as u32), kernel, findings);
+    }
+}
+
+fn verify(id: KernelId, kernel: &Kernel, findings: &mut VerifyErrors) {
     let mut walk = Walk { id, kernel, stage: None, written: Vec::new(), pending: Vec::new(), findings };
     if !walk.registers() {
         return;

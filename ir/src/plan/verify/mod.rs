@@ -57,8 +57,7 @@
 //!   register of edges is written once and is one result, and its place has the offsets of the list.
 //!
 //! Updates:
-//! * **P31** A plan that updates stores is of mode train and has no steps, slabs, sums or outputs and
-//!   binds no words.
+//! * **P31** An update plan has an update.
 //! * **P32** The kernel of an update takes single floats, is made of lines one element wide and gives
 //!   single floats: as many as the update has sources and targets, at least one.
 //! * **P33** All stores of an update belong to one parameter, no gradient is a target, no store twice.
@@ -86,7 +85,7 @@ mod tests;
 
 pub use grown::Examined;
 
-use super::{Kernel, KernelId, Plan, StepId};
+use super::{Kernel, KernelId, Plan, StepId, UpdatePlan};
 use crate::findings::{Findings, brief, rules};
 use std::fmt;
 use std::ops::Deref;
@@ -124,7 +123,7 @@ rules! {
     Reductions = 28, "reductions fit their gradient stores";
     ReductionRows = 29, "rows of reductions exist and were written";
     Edges = 30, "gradients of folds fit their lists";
-    Updates = 31, "a plan that updates stores does nothing else";
+    Updates = 31, "an update plan has an update";
     UpdateKernels = 32, "kernels of updates compute on one element";
     UpdateStores = 33, "an update changes what belongs to one parameter";
     UpdateScalars = 34, "scalars are made before they are read";
@@ -208,9 +207,7 @@ fn examine(plan: &Plan, since: Since, order: &mut order::Order) -> Result<(), Ve
     let mut findings = Findings::default();
     memory::verify(plan, since, &mut findings);
     if findings.is_clean() {
-        for (number, kernel) in plan.kernels.iter().enumerate().skip(since.kernels) {
-            kernels::verify(KernelId(number as u32), kernel, &mut findings);
-        }
+        kernels::verify_all(&plan.kernels, since.kernels, &mut findings);
     }
     if findings.is_clean() {
         steps::verify(plan, since.steps, &mut findings);
@@ -218,10 +215,23 @@ fn examine(plan: &Plan, since: Since, order: &mut order::Order) -> Result<(), Ve
     if findings.is_clean() {
         order.verify(plan, since, &mut findings);
     }
-    if findings.is_clean() {
-        updates::verify(plan, &mut findings);
-    }
     findings.verdict(())
+}
+
+impl UpdatePlan {
+    /// Checks every rule that concerns stores, kernels and updates.
+    ///
+    /// # Errors
+    /// All broken rules, up to [`MAX_FINDINGS`](crate::findings::MAX_FINDINGS).
+    pub fn verify(self) -> Result<Verified<Self>, VerifyErrors> {
+        let mut findings = Findings::default();
+        memory::stores(&self.stores, &mut findings);
+        kernels::verify_all(&self.kernels, 0, &mut findings);
+        if findings.is_clean() {
+            updates::verify(&self, &mut findings);
+        }
+        findings.verdict(()).map(|()| Verified::new(self))
+    }
 }
 
 /// Where a kernel breaks a rule.

@@ -26,7 +26,7 @@ use crate::counters::UpdateCounters;
 use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::options::Arithmetic;
-use autobatch_ir::plan::{BindError, Kernel, Plan, Store, StoreId, StoreKind, Update, Verified};
+use autobatch_ir::plan::{BindError, Kernel, Plan, Store, StoreId, StoreKind, Update, UpdatePlan, Verified};
 use autobatch_shaders::Library;
 use kept::{Kept, Made};
 use records::{Records, Whereabouts};
@@ -55,7 +55,7 @@ struct Known {
 }
 
 impl Known {
-    fn is(&self, plan: &Plan) -> bool {
+    fn is(&self, plan: &UpdatePlan) -> bool {
         self.kernels.len() == plan.kernels.len()
             && self.kernels.iter().zip(&plan.kernels).all(|(a, b)| Arc::ptr_eq(a, b))
             && self.updates == plan.updates
@@ -152,7 +152,7 @@ impl Training {
         self.layouts.as_ref().expect("layouts are made before they are used")
     }
 
-    fn compiled(&mut self, plan: &Verified<Plan>) -> Result<Arc<Updates>, GpuError> {
+    fn compiled(&mut self, plan: &Verified<UpdatePlan>) -> Result<Arc<Updates>, GpuError> {
         if let Some(known) = self.known.as_ref().filter(|known| known.is(plan)) {
             return Ok(Arc::clone(&known.compiled));
         }
@@ -170,7 +170,7 @@ impl Training {
         &mut self,
         gpu: &Gpu,
         memory: &mut Memory,
-        plan: &Verified<Plan>,
+        plan: &Verified<UpdatePlan>,
         stores: &mut dyn StoresMut,
         floats: &[f32],
     ) -> Result<(), GpuError> {
@@ -318,7 +318,7 @@ fn execute_stride(gpu: &Gpu) -> u64 {
 
 /// Checks that everything that the plan names is there, in its size; gives the gradients.
 fn check<'m>(
-    plan: &Plan,
+    plan: &UpdatePlan,
     updates: &Updates,
     stores: &dyn StoresMut,
     memory: &Memory,
@@ -360,17 +360,14 @@ impl Executor {
     /// new version; its values stay on the device until [`updated`](Self::updated) brings them.
     ///
     /// # Errors
-    /// If the plan updates nothing, floats, stores or gradients do not fit it, or the device fails. Nothing
+    /// If floats, stores or gradients do not fit it, or the device fails. Nothing
     /// was changed, unless the device is lost: then what was on it alone is gone.
     pub fn update(
         &mut self,
-        plan: &Verified<Plan>,
+        plan: &Verified<UpdatePlan>,
         stores: &mut dyn StoresMut,
         floats: &[f32],
     ) -> Result<(), GpuError> {
-        if !plan.is_update() {
-            return Err(GpuError::NoUpdate);
-        }
         let (expected, found) = (plan.floats as usize, floats.len());
         if found < expected {
             return Err(BindError::Missing { what: "floats", expected, found }.into());

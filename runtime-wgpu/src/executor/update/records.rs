@@ -6,7 +6,7 @@ use super::sparse_rows::Listing;
 use crate::compile::{Deed, MOST_THREADS, TILE_ELEMENTS, Updates};
 use crate::error::GpuError;
 use autobatch_ir::numeric::store::BLOCK;
-use autobatch_ir::plan::{Plan, StoreId, StoreKind};
+use autobatch_ir::plan::{StoreId, StoreKind, UpdatePlan};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ pub(super) struct UpdateDispatch {
 
 /// Where the arrays are.
 pub(super) struct Whereabouts<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a UpdatePlan,
     pub(super) updates: &'a Updates,
     pub(super) touched: &'a Listing,
     /// Of each parameter the runs of its gradient, itself and its states.

@@ -174,7 +174,6 @@ fn good() -> Plan {
         lanes: (0..5).map(NodeId::new).collect(),
         tables: vec![0, 1, 3, 2, 0, 1, 1, 2, 2],
         reductions: Vec::new(),
-        updates: Vec::new(),
         outputs: vec![output("h", 1, 1), output("total", 2, 0)],
         certificate: Certificate {
             batches: 2,
