@@ -54,7 +54,16 @@ mod tests {
         let named = |name: usize| {
             let (name, none) = (format!("k{name}"), Vec::new());
             let (params, stages, results) = (Vec::new(), Vec::new(), Vec::new());
-            Arc::new(Kernel { name, ports: 0, params, regs: none, stages, results, source: false })
+            Arc::new(Kernel {
+                name,
+                ports: 0,
+                params,
+                regs: none,
+                stages,
+                results,
+                source: false,
+                roles: None,
+            })
         };
         let (mut known, mut kernels) = (KnownKernels::default(), Vec::new());
         for _ in 0..2 {

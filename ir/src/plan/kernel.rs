@@ -8,6 +8,7 @@
 //! all stages on a tile of lanes, tile by tile, or one stage on all lanes, stage by stage: both
 //! are the same function, bit by bit.
 
+use super::Roles;
 use crate::graph::Float;
 use crate::graph::{Binary, Compare, Op, Unary};
 use crate::types::{DType, Type};
@@ -284,6 +285,9 @@ pub struct Kernel {
     pub results: Vec<View>,
     /// Whether it only brings in bound numbers, constants or parameters.
     pub source: bool,
+    /// The roles of ports and results, exactly if the kernel belongs to the reverse (rule P36).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roles: Option<Roles>,
 }
 
 impl Kernel {

@@ -16,6 +16,7 @@ pub mod kernel;
 mod limits;
 pub(crate) mod normal;
 pub mod reductions;
+mod roles;
 pub mod row_ops;
 pub mod text;
 pub mod updates;
@@ -38,6 +39,7 @@ pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, 
 pub use limits::{LimitOf, WordLimit};
 pub use normal::Spare;
 pub use reductions::{Reduction, ReductionPart, ReductionSum};
+pub use roles::{PortRole, ResultRole, Roles};
 pub use updates::{Update, UpdatePlan, UpdateSource};
 pub use verify::{Examined, Verified, VerifyErrors};
 

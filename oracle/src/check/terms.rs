@@ -1,16 +1,15 @@
-//! Terms: what an element of a value is, written down so that equal terms mean equal bits.
+//! Terms: symbolic elements of values in a normal form, so that equal terms have equal bits.
 //!
-//! A term is a function of an index, hash-consed, so that equality is a compare of ids. A value is a
-//! sequence of [`Piece`]s, each a range of a term's elements: `concat`, `split`, `slice`, `reshape`,
-//! `stack` and copies are sequences and make no terms. The normal form:
+//! A term is a function of an index. Terms are hash-consed, so equality compares ids. A value is a sequence of [`Piece`]s, each
+//! a range of a term's elements. `concat`, `split`, `slice`, `reshape`, `stack` and copies make sequences and no terms. The
+//! normal form:
 //! * Neighbouring pieces that continue each other are one piece.
-//! * An elementwise term reads its operands at an index plus an offset; the first operand's offset is
-//!   0. So it does not depend on where a line was cut, or how many elements a stage covers.
-//! * A product is a chain: what it starts from, then ranges of sources that meet consecutive rows of
-//!   a weight. Parts that continue each other are one part, and a product that starts from a product
-//!   is one chain. The index is the column that the first part meets.
-//! * Constants and elementwise functions of constants and single elements are the same at every
-//!   index: their pieces all begin at 0.
+//! * An elementwise term reads its operands at an index plus an offset, and the offset of the first operand is 0. So a term
+//!   does not depend on where a line was cut or how many elements a stage covers.
+//! * A product is a chain: its start, then ranges of sources with consecutive rows of a weight. Parts that continue each
+//!   other are one part, and a product that starts from a product is one chain. The index is the column of the first part.
+//! * Constants, and elementwise functions of constants and single elements, are the same at every index: their pieces all
+//!   begin at 0.
 //! * Elementwise functions of constants are constants.
 
 use autobatch_ir::graph::Op;
@@ -20,7 +19,7 @@ use autobatch_ir::plan::row_ops::map_element;
 use autobatch_ir::types::{DType, Type};
 use std::collections::HashMap;
 
-/// How many terms and pieces a check may make.
+/// The most terms and pieces that one comparison may make.
 const BUDGET: u64 = 1 << 24;
 
 /// A term, by its number.
@@ -64,7 +63,7 @@ pub(super) struct Factor {
     pub(super) param: u32,
     pub(super) row: u32,
     pub(super) transposed: bool,
-    /// From the index to the column that is met.
+    /// The distance from the index to the column of the weight.
     pub(super) offset: i64,
 }
 
@@ -115,7 +114,7 @@ impl Terms {
         id
     }
 
-    /// Whether so much was made that the check must give up.
+    /// Whether the comparison exceeds its budget.
     pub(super) fn is_exhausted(&self) -> bool {
         self.spent > BUDGET
     }
@@ -186,7 +185,7 @@ impl Terms {
         taken
     }
 
-    /// An elementwise function over `width` elements; operands of one element meet every element.
+    /// An elementwise function over `width` elements. An operand of one element is broadcast.
     pub(super) fn elementwise(&mut self, code: Code, dtype: DType, operands: &[Operand], width: u32) -> Seq {
         if code == Code::Copy
             && let [Operand::Value(seq)] = operands
@@ -205,7 +204,7 @@ impl Terms {
         result
     }
 
-    /// The operands from element `at` on, and up to where none of them changes its term.
+    /// The operands from element `at` on, and how far no operand changes its term.
     fn args(&mut self, operands: &[Operand], at: u32, width: u32) -> (Vec<Arg>, u32) {
         let mut run = width - at;
         let mut args = Vec::with_capacity(operands.len());
@@ -241,7 +240,7 @@ impl Terms {
             }
             before += piece.width;
         }
-        // Widths were verified; a value that is too short is met by a constant of its own.
+        // Widths were verified. A value that is too short reads a constant that no other term has.
         let term = self.intern(Term::Const(u32::MAX));
         (Piece { term, start: 0, width: u32::MAX }, u32::MAX)
     }
@@ -278,8 +277,8 @@ impl Terms {
         Some(map_element(code, dtype, bits))
     }
 
-    /// One row of a product: `columns` elements, the first of which meets the column `column` of the
-    /// first factor. Factors give sources as sequences.
+    /// One row of a product: `columns` elements from the column `column` of the first factor on. Factors give sources as
+    /// sequences.
     pub(super) fn product(
         &mut self,
         start: ProductStart<'_>,
@@ -312,7 +311,7 @@ impl Terms {
             };
             let part = match from {
                 Some((start, mut whole)) => {
-                    // The index becomes that of the product that goes on.
+                    // The index becomes that of the continued product.
                     for factor in &chain {
                         let offset = factor.offset + at - piece.start;
                         let constant = self.is_constant(factor.source.term);
@@ -335,7 +334,7 @@ impl Terms {
         vec![Piece { term: self.intern(Term::Product(start, chain)), start: at, width }]
     }
 
-    /// The results of an op on whole operands. Those that only rename elements make no terms.
+    /// The results of an op on whole operands. Ops that only rename elements make no terms.
     pub(super) fn row(&mut self, op: Op, sources: Vec<(Seq, Type)>, results: &[Type]) -> Vec<Seq> {
         match op {
             Op::Concat { axis: 0 } | Op::Stack | Op::Reshape(_) => {
@@ -364,7 +363,7 @@ impl Terms {
     }
 }
 
-/// What a product starts from, before it is in normal form.
+/// The start of a product, before normal form.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ProductStart<'a> {
     Zero,
@@ -372,7 +371,7 @@ pub(super) enum ProductStart<'a> {
     View(&'a [Piece]),
 }
 
-/// Appends a factor; one that continues the last is joined to it.
+/// Appends a factor, or extends the last one if it continues there.
 fn append(chain: &mut Vec<Factor>, factor: Factor, constant: bool) {
     if let Some(last) = chain.last_mut()
         && last.source.term == factor.source.term

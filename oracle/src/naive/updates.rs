@@ -1,4 +1,4 @@
-//! The naive executor of update plans: one element after the other.
+//! The naive executor of update plans, one element after the other.
 
 use super::lane::{Lane, Operands};
 use super::{RunError, error};
@@ -7,8 +7,8 @@ use autobatch_ir::plan::row_ops::{Noise, Scratch};
 use autobatch_ir::plan::{KernelId, StoreId, StoreKind, Update, UpdatePlan, UpdateSource, Verified};
 use autobatch_ir::weights::round;
 
-/// Executes an update plan on all its stores, gradients among them, widened to `f32`. `touched` lists by
-/// gradient store the rows that were touched, ascending; where it has no list, all were.
+/// Executes an update plan on all its stores, gradients included, widened to `f32`. `touched` lists the touched rows of each
+/// gradient store, ascending; a gradient without a list has all rows touched.
 ///
 /// # Errors
 /// If a store, float or touched row does not fit the plan. Then no store was changed.
@@ -121,7 +121,7 @@ impl Run<'_> {
     }
 }
 
-/// The rows that an update of sparse rows changes; all, if there is no list of them.
+/// The rows that an update of sparse rows changes; `None` for all rows.
 fn sparse_rows<'a>(
     plan: &UpdatePlan,
     sources: &[UpdateSource],

@@ -14,10 +14,10 @@
 //! 6. any other elementwise stage: computed again.
 
 use super::at_hand::AtHand;
-use super::kernel::{Derivative, Deriver, Forward, From, GradientOf, LaneReduction};
+use super::kernel::{Derivative, Deriver, Forward, GradientOf, LaneReduction, RowSource};
 use crate::compile::fuse::{fuse, rename, stage_reads, stage_writes};
 use autobatch_ir::graph::{Binary, Unary};
-use autobatch_ir::plan::{Code, Kernel, ListSource, RegKind, Stage, View};
+use autobatch_ir::plan::{Code, Kernel, ListSource, PortRole, RegKind, ResultRole, Roles, Stage, View};
 use autobatch_ir::types::Type;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -33,13 +33,13 @@ impl Deriver<'_> {
     ) -> Derivative {
         let mut left = Left::new(forward);
         let pending = std::mem::take(&mut self.reductions);
-        let mut xs: Vec<Option<From>> = Vec::new();
+        let mut xs: Vec<Option<RowSource>> = Vec::new();
         for view in pending.iter().map(|pending| pending.x) {
-            xs.push(view.map(|view| self.home(view, &mut left)));
+            xs.push(view.map(|view| RowSource::Port(self.home(view, &mut left))));
         }
         let dys = self.homes_of_kept(&gradients, &made);
         let results: Vec<View> = made.iter().chain(&self.kept).copied().collect();
-        let mut ports: BTreeMap<u32, From> = BTreeMap::new();
+        let mut ports: BTreeMap<u32, PortRole> = BTreeMap::new();
         let kept_stages = self.live(&results, forward, &mut left, &mut ports);
         let saves = left.saves;
         let forward_kernel = self.forward_kernel(&name, forward, &saves);
@@ -57,12 +57,12 @@ impl Deriver<'_> {
             })
             .collect();
         let saves = saves.iter().map(|view| self.view_type(*view)).collect();
-        let (kernel, ports) = self.kernel(name + "'", forward, kept_stages, results, ports);
+        let results = Results { views: results, roles: result_roles(&gradients, kept.len()) };
+        let kernel = self.kernel(name + "'", forward, kept_stages, results, ports);
         Derivative {
             forward: Arc::new(forward_kernel),
             saves,
             kernel: Arc::new(kernel),
-            ports,
             gradients,
             kept,
             reductions,
@@ -71,7 +71,7 @@ impl Deriver<'_> {
 
     /// Where reductions find each view that was kept for them. What is contributed to a gradient as it
     /// stands is read there, and kept no second time.
-    fn homes_of_kept(&mut self, gradients: &[GradientOf], made: &[View]) -> Vec<From> {
+    fn homes_of_kept(&mut self, gradients: &[GradientOf], made: &[View]) -> Vec<RowSource> {
         let mut homes = Vec::with_capacity(self.kept.len());
         let mut kept = Vec::new();
         let mut contributions: HashMap<View, u32> = HashMap::new();
@@ -80,10 +80,10 @@ impl Deriver<'_> {
         }
         for view in std::mem::take(&mut self.kept) {
             homes.push(match contributions.get(&view) {
-                Some(&contribution) => From::Contribution(contribution),
+                Some(&contribution) => RowSource::Contribution(contribution),
                 None => {
                     kept.push(view);
-                    From::Kept(kept.len() as u32 - 1)
+                    RowSource::Part(kept.len() as u32 - 1)
                 }
             });
         }
@@ -107,10 +107,10 @@ impl Deriver<'_> {
     }
 
     /// Where a forward view is found after the forward step; saved if nowhere else.
-    fn home(&self, view: View, left: &mut Left) -> From {
+    fn home(&self, view: View, left: &mut Left) -> PortRole {
         let reg = self.b.regs[view.reg as usize];
         if reg.kind == RegKind::Port && view == self.whole(view.reg) {
-            return From::Operand(view.reg);
+            return PortRole::Operand(view.reg);
         }
         left.find(view)
     }
@@ -122,7 +122,7 @@ impl Deriver<'_> {
         results: &[View],
         forward: &Forward,
         left: &mut Left,
-        ports: &mut BTreeMap<u32, From>,
+        ports: &mut BTreeMap<u32, PortRole>,
     ) -> Vec<Stage> {
         let is_cheap = |stage: &Stage| matches!(stage, Stage::Map { .. }) && !is_transcendental(stage);
         let is_left = |reg: u32| left.has(self.whole(reg));
@@ -157,7 +157,7 @@ impl Deriver<'_> {
         kept.reverse();
         for (number, reg) in self.b.regs.iter().enumerate() {
             if reg.kind == RegKind::Port && needed[number] && number < forward.regs {
-                ports.insert(number as u32, From::Operand(number as u32));
+                ports.insert(number as u32, PortRole::Operand(number as u32));
             }
         }
         kept
@@ -172,6 +172,7 @@ impl Deriver<'_> {
             stages: self.b.stages[..forward.stages].to_vec(),
             results: forward.results.iter().chain(saves).copied().collect(),
             source: false,
+            roles: None,
         };
         fuse(&mut kernel);
         kernel
@@ -183,12 +184,12 @@ impl Deriver<'_> {
         name: String,
         forward: &Forward,
         stages: Vec<Stage>,
-        results: Vec<View>,
-        mut ports: BTreeMap<u32, From>,
-    ) -> (Kernel, Vec<From>) {
+        results: Results,
+        mut ports: BTreeMap<u32, PortRole>,
+    ) -> Kernel {
         let reads: HashSet<u32> = stages.iter().flat_map(stage_reads).map(|view| view.reg).collect();
         for &(reg, result) in self.incoming.iter().filter(|(reg, _)| reads.contains(reg)) {
-            ports.insert(reg, From::Gradient(result));
+            ports.insert(reg, PortRole::Gradient(result));
         }
         let others = (0..self.b.regs.len() as u32)
             .filter(|reg| !ports.contains_key(reg) && self.b.regs[*reg as usize].kind != RegKind::Port);
@@ -201,14 +202,15 @@ impl Deriver<'_> {
             if let Some(&from) = ports.get(&old) {
                 reg.kind = RegKind::Port;
                 // One register may be several results, each in its own shape.
-                if let From::Result(result) = from {
+                if let PortRole::Result(result) = from {
                     reg.ty = forward.types[result as usize];
                 }
             }
             regs.push(reg);
         }
         let renumber = |view: &mut View| view.reg = renumbered[view.reg as usize];
-        let (mut stages, mut results) = (stages, results);
+        let Results { views: mut results, roles } = results;
+        let mut stages = stages;
         // Gradients are summed first, so that one straight line can follow.
         let incoming: HashSet<u32> = self.incoming.iter().map(|port| port.0).collect();
         let of_gradients = |stage: &Stage| match stage {
@@ -221,11 +223,35 @@ impl Deriver<'_> {
         stages.iter_mut().for_each(|stage| rename(stage, &renumber));
         results.iter_mut().for_each(renumber);
         let params = self.b.params.clone();
-        let mut kernel =
-            Kernel { name, ports: ports.len() as u32, params, regs, stages, results, source: false };
+        let ports: Vec<PortRole> = ports.into_values().collect();
+        let mut kernel = Kernel {
+            name,
+            ports: ports.len() as u32,
+            params,
+            regs,
+            stages,
+            results,
+            source: false,
+            roles: Some(Roles { ports, results: roles }),
+        };
         fuse(&mut kernel);
-        (kernel, ports.into_values().collect())
+        kernel
     }
+}
+
+/// The results of a kernel in reverse.
+struct Results {
+    views: Vec<View>,
+    roles: Vec<ResultRole>,
+}
+
+/// The roles of results: contributions first, which ascend by operand and use, then parts of parameter gradients.
+fn result_roles(gradients: &[GradientOf], parts: usize) -> Vec<ResultRole> {
+    let of_operand = gradients.chunk_by(|a, b| a.operand == b.operand);
+    let contributions = of_operand.flat_map(|uses| {
+        (0..).zip(uses).map(|(number, of)| ResultRole::Contribution { operand: of.operand, number })
+    });
+    contributions.chain(std::iter::repeat_n(ResultRole::Part, parts)).collect()
 }
 
 /// What the forward step leaves behind for the reverse.
@@ -252,16 +278,16 @@ impl Left {
     }
 
     /// Where a view is; saved if nowhere.
-    fn find(&mut self, view: View) -> From {
+    fn find(&mut self, view: View) -> PortRole {
         if let Some(&result) = self.results.get(&view) {
-            return From::Result(result);
+            return PortRole::Result(result);
         }
         let next = self.saves.len() as u32;
         let place = *self.saved.entry(view).or_insert(next);
         if place == next {
             self.saves.push(view);
         }
-        From::Save(place)
+        PortRole::Saved(place)
     }
 }
 

@@ -4,8 +4,8 @@ use crate::PlanError;
 use crate::lower::{Run, numbered, progression, run_at_the_end};
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::plan::{
-    Field, FieldId, Kernel, KernelId, ListSource, Operand, Plan, Reg, RegKind, Slab, SlabId, SlabKind, Stage,
-    Step, View,
+    Field, FieldId, Kernel, KernelId, ListSource, Operand, Plan, PortRole, Reg, RegKind, ResultRole, Roles,
+    Slab, SlabId, SlabKind, Stage, Step, View,
 };
 use autobatch_ir::types::Type;
 use std::sync::Arc;
@@ -190,6 +190,7 @@ pub(super) fn fold_kernel(ty: Type) -> Kernel {
         }],
         results: vec![whole],
         source: false,
+        roles: Some(Roles { ports: vec![PortRole::Contributions], results: vec![ResultRole::Gradient] }),
     }
 }
 

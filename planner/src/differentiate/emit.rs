@@ -7,12 +7,12 @@ use super::edit::{
     add_slab, begin_step, close_wave, drop_unused_kernels, end_step, fold_kernel, grow, kernel_id,
     only_lanes, segments,
 };
-use super::kernel::{Derivative, From};
+use super::kernel::{Derivative, RowSource};
 use super::signatures::Signatures;
 use crate::PlanError;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
-use autobatch_ir::plan::{FieldId, Kernel, Operand, OutputKey, Place, Plan, PlanOutput};
+use autobatch_ir::plan::{FieldId, Kernel, Operand, OutputKey, Place, Plan, PlanOutput, PortRole};
 use std::sync::Arc;
 
 /// Lists for a while. Kept from plan to plan.
@@ -112,9 +112,9 @@ impl Emitter<'_> {
         for &lane in self.backs.lanes(back) {
             plan.lanes.push(plan.lanes[(forward.lanes.start + lane) as usize]);
         }
-        for &port in &derivative.ports {
-            let operand = match port {
-                From::Gradient(result) => {
+        for &role in derivative.ports() {
+            let operand = match role {
+                PortRole::Gradient(result) => {
                     let place = plan.places(&forward)[result as usize];
                     let field = fields.get(place.field()).unwrap_or(FieldId(0));
                     let slot =
@@ -122,13 +122,13 @@ impl Emitter<'_> {
                     let results = plan.lanes[begun.lanes..].iter().map(|node| ValueId::new(slot(node)));
                     segments(&mut plan.tables, field, results.map(|value| contributions.of(value)))
                 }
-                other => self.operand(plan, back, other),
+                other => self.operand(plan, back, RowSource::Port(other)),
             };
             plan.operands.push(operand);
         }
         for (of, rows) in derivative.gradients.iter().zip(self.backs.rows(back)) {
             let (field, start) = (rows.field, rows.first);
-            let list = derivative.ports.iter().position(|port| *port == From::Operand(of.operand));
+            let list = derivative.ports().iter().position(|role| *role == PortRole::Operand(of.operand));
             plan.places.push(match (of.edges, list.map(|port| plan.operands[begun.operands + port])) {
                 (true, Some(Operand::Segments { offsets, .. })) => Place::Edges { field, start, offsets },
                 _ => Place::Rows { field, start },
@@ -143,23 +143,25 @@ impl Emitter<'_> {
     }
 
     /// Where a step in reverse or a final finds something of its forward step, live lanes only.
-    pub(super) fn operand(&self, plan: &mut Plan, back: &Back, from: From) -> Operand {
+    pub(super) fn operand(&self, plan: &mut Plan, back: &Back, from: RowSource) -> Operand {
         let step = &plan.steps[back.step];
         let rows = |field: FieldId, start: u32| Operand::Rows { field, start, stride: 1 };
         let of_all = match from {
-            From::Operand(place) => plan.operands(step)[place as usize],
-            From::Result(result) => match plan.places(step)[result as usize] {
+            RowSource::Port(PortRole::Operand(place)) => plan.operands(step)[place as usize],
+            RowSource::Port(PortRole::Result(result)) => match plan.places(step)[result as usize] {
                 Place::Rows { field, start } => rows(field, start),
                 Place::Table { field, at } => Operand::Table { field, at },
                 Place::Edges { .. } => unreachable!("forward steps write rows"),
             },
-            From::Save(save) => rows(self.saved(back, save), back.saved),
-            From::Kept(kept) => return rows(self.kept(back, kept), back.kept),
-            From::Contribution(number) => {
+            RowSource::Port(PortRole::Saved(save)) => rows(self.saved(back, save), back.saved),
+            RowSource::Part(kept) => return rows(self.kept(back, kept), back.kept),
+            RowSource::Contribution(number) => {
                 let own = &self.backs.rows(back)[number as usize];
                 return rows(own.field, own.first);
             }
-            From::Gradient(_) => unreachable!("reductions take what steps in reverse keep"),
+            RowSource::Port(PortRole::Gradient(_) | PortRole::Contributions) => {
+                unreachable!("reductions take rows of the node, not of its readers")
+            }
         };
         only_lanes(&mut plan.tables, of_all, self.backs.lanes(back), step.rows)
     }

@@ -18,7 +18,7 @@ use super::rules::{Partial, PortUse};
 use crate::compile::{Builder, CompileOptions, Tables, Value};
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::id::SigId;
-use autobatch_ir::plan::{Code, Kernel, ListSource, ReductionSum, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{Code, Kernel, ListSource, PortRole, ReductionSum, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, Type};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,20 +29,14 @@ pub(crate) struct Refused {
     pub(crate) op: &'static str,
 }
 
-/// Where a step in reverse finds what a port of its kernel or a final takes.
+/// Where a reduction finds its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum From {
-    /// Where the forward step found this operand.
-    Operand(u32),
-    /// Where the forward step left this result.
-    Result(u32),
-    /// Where the forward step left this saved register.
-    Save(u32),
-    /// The contributions to the gradient of this forward result.
-    Gradient(u32),
-    /// Where the step in reverse left this one of its `kept` results.
-    Kept(u32),
-    /// Where the step in reverse left this one of its contributions, a row a lane.
+pub(crate) enum RowSource {
+    /// Where a port of a kernel in reverse with this role finds them.
+    Port(PortRole),
+    /// In this result that the step in reverse makes for reductions only.
+    Part(u32),
+    /// In this contribution that the step in reverse makes, one row per lane.
     Contribution(u32),
 }
 
@@ -53,8 +47,8 @@ pub(crate) struct LaneReduction {
     pub(crate) param: u32,
     pub(crate) sum: ReductionSum,
     pub(crate) each: u32,
-    pub(crate) x: Option<From>,
-    pub(crate) dy: From,
+    pub(crate) x: Option<RowSource>,
+    pub(crate) dy: RowSource,
 }
 
 /// What a result in reverse contributes to.
@@ -75,14 +69,19 @@ pub(crate) struct Derivative {
     pub(crate) saves: Vec<Type>,
     /// The kernel in reverse: first the gradients of operands, then what is kept for reductions.
     pub(crate) kernel: Arc<Kernel>,
-    /// Per port of that kernel, where it reads.
-    pub(crate) ports: Vec<From>,
     /// What its first results contribute to: of a list, one for each use of it in the body.
     pub(crate) gradients: Vec<GradientOf>,
     /// The types of the results after those.
     pub(crate) kept: Vec<Type>,
     /// The sums that it feeds.
     pub(crate) reductions: Vec<LaneReduction>,
+}
+
+impl Derivative {
+    /// What the ports of the kernel in reverse read.
+    pub(crate) fn ports(&self) -> &[PortRole] {
+        self.kernel.roles.as_ref().map_or(&[], |roles| &roles.ports)
+    }
 }
 
 /// What wants gradients.

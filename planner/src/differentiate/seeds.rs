@@ -6,7 +6,7 @@ use super::edit::{begin_step, close_wave, end_step, grow};
 use crate::PlanError;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
-use autobatch_ir::plan::{FieldId, Kernel, Place, Plan, Reg, RegKind, View};
+use autobatch_ir::plan::{FieldId, Kernel, Place, Plan, Reg, RegKind, ResultRole, Roles, View};
 use autobatch_ir::types::Type;
 use std::sync::Arc;
 
@@ -102,6 +102,7 @@ fn constant(kernels: &mut Vec<Arc<Kernel>>, reg: Reg) -> Arc<Kernel> {
         stages: Vec::new(),
         results: vec![View { reg: 0, start: 0, width: shape.elements() as u32 }],
         source: true,
+        roles: Some(Roles { ports: Vec::new(), results: vec![ResultRole::Seed] }),
     });
     kernels.push(Arc::clone(&kernel));
     kernel

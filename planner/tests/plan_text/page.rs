@@ -55,6 +55,18 @@ fn every_example_of_the_page_parses_and_prints_what_it_says() {
 }
 
 #[test]
+fn every_example_of_roles_parses_and_prints_as_it_stands() {
+    let lines = examples("roles").concat();
+    assert_eq!(lines.lines().count(), 3);
+    for line in lines.lines() {
+        let kernel = format!("kernel k0 f () {{ {line} return }}");
+        let plan = parsed("ir/PLAN.md", &format!("{HEAD}bind words 0 floats 0 {kernel}{TAIL}"));
+        assert!(plan.kernels[0].roles.is_some());
+        assert!(plan.to_text().contains(line), "{}", plan.to_text());
+    }
+}
+
+#[test]
 fn every_update_plan_of_the_page_parses_and_verifies() {
     let found = examples("update");
     assert_eq!(found.len(), 1);

@@ -56,8 +56,8 @@ fn the_naive_executor_refuses_the_same() {
         naive::update(&lab.plan, stores, floats, touched).unwrap_err().to_string()
     };
     let count = stores.len();
-    assert!(refuse(&mut stores[1..], &floats, &[]).starts_with(&format!("the plan wants {count} stores")));
-    assert!(refuse(&mut stores, &[], &[]).starts_with("the plan wants 2 bound floats, found 0"));
+    assert!(refuse(&mut stores[1..], &floats, &[]).starts_with(&format!("the plan requires {count} stores")));
+    assert!(refuse(&mut stores, &[], &[]).starts_with("the plan requires 2 bound floats, found 0"));
     let mut touched = vec![None; count];
     touched[count - 1] = Some(vec![11]);
     assert!(

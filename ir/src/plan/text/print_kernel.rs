@@ -19,12 +19,14 @@ use super::print::{COLUMNS, is_plain, put};
 use crate::graph::text::lex::is_name;
 use crate::graph::text::number::push_element;
 use crate::graph::text::write::{push_op, push_text};
-use crate::plan::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
+use crate::plan::{
+    Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Roles, Source, Stage, View,
+};
 use crate::types::{DType, Type};
 
 /// The text of kernel `k<number>`.
 pub(super) fn kernel(out: &mut String, number: usize, kernel: &Kernel) {
-    let Kernel { name, ports, params, regs, stages, results, source } = kernel;
+    let Kernel { name, ports, params, regs, stages, results, source, roles } = kernel;
     put(out, format_args!("kernel k{number} "));
     out.push_str(if *source { "source " } else { "" });
     let cell = name.strip_prefix('@').is_some_and(|cell| !cell.is_empty() && cell.bytes().all(is_name));
@@ -42,6 +44,9 @@ pub(super) fn kernel(out: &mut String, number: usize, kernel: &Kernel) {
         line.item(if place == 0 { " [" } else { ", " }, &format!("@{place}: {ty}"));
     }
     out.push_str(if params.is_empty() { " {\n" } else { "] {\n" });
+    if let Some(roles) = roles {
+        self::roles(out, roles);
+    }
     registers(out, regs, *ports as usize);
     for stage in stages {
         self::stage(out, kernel, stage);
@@ -74,6 +79,20 @@ impl<'a> Line<'a> {
         }
         self.out.push_str(item);
     }
+}
+
+/// `reverse gradient 0, operand 1 -> to 0, part`
+fn roles(out: &mut String, Roles { ports, results }: &Roles) {
+    let mut line = Line::of(out);
+    line.out.push_str("  reverse");
+    for (place, role) in ports.iter().enumerate() {
+        line.item(if place == 0 { " " } else { ", " }, &role.to_string());
+    }
+    line.out.push_str(" ->");
+    for (place, role) in results.iter().enumerate() {
+        line.item(if place == 0 { " " } else { ", " }, &role.to_string());
+    }
+    out.push('\n');
 }
 
 /// Registers behind the ports, those of a kind together.

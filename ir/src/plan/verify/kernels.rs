@@ -42,6 +42,9 @@ fn verify(id: KernelId, kernel: &Kernel, findings: &mut VerifyErrors) {
     if let Some(pair) = edges.windows(2).find(|pair| pair[0] == pair[1]) {
         walk.report(Rule::Edges, format!("the edges of register {} are two results", pair[0]));
     }
+    if let Some(message) = super::roles::misfit(kernel) {
+        walk.report(Rule::Roles, message);
+    }
     if kernel.source && !kernel.stages.is_empty() {
         let found = kernel.stages.len();
         walk.report(Rule::Sources, format!("a source has no stages, found {found}"));

@@ -65,6 +65,10 @@
 //! * **P34** Scalars are made before they are read, and bound floats lie inside their pool.
 //! * **P35** Only tables whose gradient the update reads have sparse rows.
 //!
+//! Reverse:
+//! * **P36** A kernel that declares roles declares one for each port and result. The first step whose kernel declares roles
+//!   begins the reverse: no step before it executes a node again, and the kernels of all steps after it declare roles.
+//!
 //! Order is examined only where memory, kernels and steps are sound: a step whose operands are no
 //! rows has no hazards to speak of. The work and the memory are linear in the plan and in the rows
 //! that its steps touch; declared sizes cost nothing.
@@ -75,6 +79,7 @@ mod map;
 mod memory;
 mod order;
 mod reductions;
+mod roles;
 mod spans;
 mod stages;
 mod steps;
@@ -128,6 +133,7 @@ rules! {
     UpdateStores = 33, "an update changes what belongs to one parameter";
     UpdateScalars = 34, "scalars are made before they are read";
     UpdateRows = 35, "sparse rows are those of a table's gradient";
+    Roles = 36, "kernels of the reverse declare roles";
 }
 
 /// The broken rules of a plan.

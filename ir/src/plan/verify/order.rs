@@ -3,9 +3,9 @@
 //! Per field a set of runs says which rows earlier waves wrote, and another which rows the current
 //! wave writes. Operands and places that are ranges cost one look each, tables one a row.
 
+use super::roles::ForwardNodes;
 use super::spans::Spans;
 use super::{AtStep, Rule, Since, VerifyErrors};
-use crate::plan::certificate::Forward;
 use crate::plan::{Certificate, FieldId, Operand, Place, Plan, SlabKind, Step};
 
 /// What the waves of a plan did so far.
@@ -13,8 +13,8 @@ use crate::plan::{Certificate, FieldId, Operand, Place, Plan, SlabKind, Step};
 pub(super) struct Order {
     /// Per field the rows that earlier waves wrote.
     written: Vec<Spans>,
-    /// Which steps are forward.
-    forward: Forward,
+    /// The nodes that the forward steps executed.
+    forward: ForwardNodes,
     /// What the certificate counts of them.
     counts: Certificate,
 }
@@ -34,6 +34,7 @@ impl Order {
         walk.outputs();
         walk.slabs();
         super::reductions::verify(plan, &self.written, findings);
+        self.forward.verify(plan, since.steps, findings);
         if findings.is_clean() {
             self.certificate(plan, since.steps, findings);
         }
@@ -230,13 +231,13 @@ fn for_operand_runs(plan: &Plan, step: &Step, operand: Operand, mut run: impl Fn
 impl Order {
     /// P27
     fn certificate(&mut self, plan: &Plan, since: usize, findings: &mut VerifyErrors) {
-        let forward = self.forward.go_on(plan, since);
         let own = &mut self.counts;
         (own.bound, own.slab_bytes) =
             (plan.certificate.bound, super::memory::slab_bytes(plan).unwrap_or(u64::MAX));
-        for (number, step) in plan.steps.iter().enumerate().skip(since) {
+        for step in &plan.steps[since..] {
             let (kernel, rows) = (plan.kernel(step), u64::from(step.rows));
-            let batches = if number < forward { &mut own.batches } else { &mut own.reverse_batches };
+            let is_forward = kernel.roles.is_none();
+            let batches = if is_forward { &mut own.batches } else { &mut own.reverse_batches };
             *batches += u32::from(!kernel.source);
             if kernel.only_moves() {
                 own.copied += rows * plan.places(step).len() as u64;

@@ -56,6 +56,7 @@ fn lookup() -> Kernel {
         stages: vec![Stage::Lookup { param: 0, index: view(0, 0, 1), dst: view(1, 0, 2) }],
         results: vec![view(1, 0, 2)],
         source: false,
+        roles: None,
     }
 }
 
@@ -69,6 +70,7 @@ fn input() -> Kernel {
         stages: vec![],
         results: vec![view(0, 0, 2)],
         source: true,
+        roles: None,
     }
 }
 
@@ -122,6 +124,7 @@ fn node() -> Kernel {
         stages: vec![fold, product, line, sum],
         results: vec![view(5, 0, 3), view(6, 0, 1)],
         source: false,
+        roles: None,
     }
 }
 
