@@ -1,4 +1,4 @@
-//! Where plans are executed.
+//! The devices that can execute plans.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// and `gpu:part-of-a-name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Device {
-    /// The processor that the program runs on.
+    /// The CPU of this machine.
     #[default]
     Cpu,
     /// A GPU.
@@ -16,16 +16,15 @@ pub enum Device {
 }
 
 impl Device {
-    /// The fastest device of this machine, by a measurement: if this build executes on GPUs and there is a
-    /// discrete or integrated one, the first of them and the CPU execute the same small model, once for the
-    /// process, and the faster is the best. Software adapters are slower than the CPU executor and are not
-    /// measured.
+    /// Returns the fastest device of this machine, by a measurement. If this build has the feature `gpu` and
+    /// the machine has a discrete or integrated GPU, the first GPU and the CPU execute the same small model,
+    /// once per process. Software adapters are slower than the CPU executor and are not measured.
     #[must_use]
     pub fn best() -> Self {
         Self::best_and_why().0
     }
 
-    /// [`best`](Self::best), and the reason in a line.
+    /// Returns [`best`](Self::best) and the reason in one line.
     #[must_use]
     pub fn best_and_why() -> (Self, String) {
         #[cfg(feature = "gpu")]

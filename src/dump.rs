@@ -1,8 +1,9 @@
-//! `AUTOBATCH_DUMP=dir`: what a session plans as files, for the command line.
+//! `AUTOBATCH_DUMP=dir`: writes the plans of sessions as files for the command line.
 //!
-//! Of each plan that is made there are three files, numbered by all sessions of a process together: `graph-0.abg` is the graph as the model emitted it, `plan-0.abp` the plan, and
-//! `plan-0.abg` the graph that the plan speaks of, which passes may have rewritten. In both graphs, what the session wanted stands
-//! as outputs and losses, so that every verb takes them; `autobatch check plan-0.abg plan-0.abp` proves the plan.
+//! Each plan gives three files with one number; all sessions of a process share the counter.
+//! `graph-0.abg` is the graph as the model emitted it. `plan-0.abp` is the plan. `plan-0.abg` is the graph
+//! of the plan, which passes may have rewritten. Both graphs declare the requested values as outputs and
+//! losses, so every verb accepts them; `autobatch check plan-0.abg plan-0.abp` proves the plan.
 
 use crate::error::{Error, Result};
 use autobatch_ir::graph::{GraphData, Output, OutputKind};
@@ -14,13 +15,13 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Writes what a session plans, if the environment asks for it.
+/// Writes the plans of a session if the environment asks for it.
 #[derive(Debug)]
 pub(crate) struct Dump {
     folder: Option<PathBuf>,
 }
 
-/// All sessions of the process write to one folder, so they count together.
+/// The next number. All sessions of the process write to one folder.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// The number of the files of a graph.
@@ -28,14 +29,14 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct Number(u32);
 
 impl Dump {
-    /// Into the folder that the environment names; an empty name is none.
+    /// Writes into the folder that the environment names; an empty name means none.
     pub(crate) fn from_environment() -> Self {
         let folder = std::env::var_os("AUTOBATCH_DUMP").filter(|folder| !folder.is_empty());
         Self { folder: folder.map(PathBuf::from) }
     }
 
-    /// Writes a graph that is to be planned. A graph that grows keeps its number and is written anew. No number is given where
-    /// nothing is written.
+    /// Writes a graph before planning. A growing graph keeps its number and is written again. Without a
+    /// folder there is no number.
     pub(crate) fn graph(
         &self,
         graph: &GraphData,
@@ -58,7 +59,7 @@ impl Dump {
         Ok(Some(number))
     }
 
-    /// Writes the plan of a graph that was written, and the graph that it speaks of, with what is wanted as it is called there.
+    /// Writes the plan of a written graph, and the graph of the plan with the requested values under their names there.
     pub(crate) fn plan(
         &self,
         number: Option<Number>,
@@ -94,12 +95,12 @@ impl Dump {
     }
 }
 
-/// Outputs that are read, called as plans call them.
+/// Returns the values as outputs, named as plans name them.
 fn read(wanted: &[ValueId]) -> impl Iterator<Item = Output> {
     wanted.iter().map(|&value| Output { name: value.to_string(), value, kind: OutputKind::Value })
 }
 
-/// The graph with more outputs behind its own, each name once.
+/// Returns the graph with additional outputs after its own, each name once.
 fn with_outputs(graph: &GraphData, more: impl Iterator<Item = Output>) -> GraphData {
     let mut graph = graph.clone();
     let mut seen: BTreeSet<String> = graph.outputs.iter().map(|output| output.name.clone()).collect();
@@ -115,7 +116,7 @@ mod tests {
     use autobatch_planner::{Gradients, Planner};
 
     #[test]
-    fn what_is_dumped_is_planned_and_proven_by_itself() {
+    fn dumped_files_can_be_planned_and_proven() {
         let mut m = ModuleBuilder::new("dump");
         let weight = m.param("w", [2, 2], Init::Glorot(1.0));
         let cell = m.cell("cell", [f32([2])], |g, [x]| [g.affine([x], weight, None).tanh()]);

@@ -1,7 +1,7 @@
-//! [`Eager`]: what was emitted so far, computed one op at a time by the reference.
+//! [`Eager`]: computes the emitted part of a graph one op at a time, with the reference evaluator.
 //!
-//! For looking into a model where it is written: no planner, no batches, no fast kernels, and every value at hand, not only
-//! those that were asked for. The bits are those of a [`Session`], because the reference defines them.
+//! Use it to look into a model while it emits: it needs no planner and no batches, and it has every value,
+//! not only the requested ones. The bits are those of a [`Session`], because the reference defines them.
 
 use crate::error::{Error, Result};
 use crate::row::RowBuf;
@@ -14,10 +14,10 @@ use autobatch_oracle::reference::{self, Datum};
 use std::cell::Ref;
 use std::fmt;
 
-/// How many elements of a value are printed.
+/// The number of elements that a line shows.
 const SHOWN: usize = 8;
 
-/// The values of a graph as far as it was emitted.
+/// The values of a graph, as far as the model had emitted it.
 pub struct Eager<'g> {
     graph: &'g Graph,
     values: reference::Run<f32>,
@@ -30,8 +30,8 @@ impl fmt::Debug for Eager<'_> {
 }
 
 impl Session {
-    /// Computes everything that was emitted so far, one op at a time, with this session's weights and
-    /// without dropout. It may be called in the middle of a model, to print what a line made.
+    /// Computes everything emitted so far, one op at a time, with this session's weights and without dropout.
+    /// A model may call it in the middle, to print the result of a line.
     ///
     /// ```
     /// # use autobatch::prelude::*;
@@ -63,7 +63,7 @@ impl Session {
 }
 
 impl Eager<'_> {
-    /// The elements of a value. `None` for a list, for what was emitted later, and for a value of another graph.
+    /// Returns the elements of a value. `None` for a list, for a later value, and for a value of another graph.
     #[track_caller]
     #[must_use]
     pub fn value(&self, value: Value<'_>) -> Option<RowBuf> {
@@ -71,19 +71,19 @@ impl Eager<'_> {
         self.row(value.id().filter(|_| own)?)
     }
 
-    /// A value in a line: its name, what made it, its type, its first elements and where the model made it.
+    /// Describes a value in one line: its name, op, type, first elements and source line.
     #[track_caller]
     #[must_use]
     pub fn show(&self, value: Value<'_>) -> String {
         let own = std::ptr::eq(value.graph(), self.graph);
         match value.id().filter(|_| own) {
             Some(id) if self.values.value(id).is_some() => self.line(id),
-            _ => "a value that was not there when this was computed".to_owned(),
+            _ => "a value that was emitted after this evaluation, or in another graph".to_owned(),
         }
     }
 
-    /// The first value that holds NaN or an infinity though all that it was made of is finite, as a line like that of
-    /// [`show`](Self::show).
+    /// Finds the first value that holds NaN or an infinity while all its operands are finite, and describes it
+    /// as [`show`](Self::show) does.
     #[must_use]
     pub fn first_not_finite(&self) -> Option<String> {
         let data = self.data();
@@ -100,7 +100,7 @@ impl Eager<'_> {
         self.graph.data()
     }
 
-    /// What a node reads, lists by their elements.
+    /// Returns the operands of a node, with the elements of lists.
     fn operands(&self, data: &GraphData, node: NodeId) -> Vec<ValueId> {
         let named = data.arena.operands(node).iter().filter_map(|operand| operand.as_value());
         named.flat_map(|id| self.values.list(id).map_or_else(|| vec![id], <[ValueId]>::to_vec)).collect()
@@ -135,7 +135,7 @@ fn results(data: &GraphData, node: NodeId) -> impl Iterator<Item = ValueId> + us
     data.arena.results(node).map(ValueId::new)
 }
 
-/// The first elements and how many more there are.
+/// Returns the first elements and the number of the others.
 fn listed<T: fmt::Display>(elements: &[T]) -> String {
     let mut line: String = elements.iter().take(SHOWN).map(|element| format!(" {element}")).collect();
     if let Some(more @ 1..) = elements.len().checked_sub(SHOWN) {
@@ -161,7 +161,7 @@ mod tests {
         let (best, items) = (h.argmax(), g.list([x, h]));
         let eager = session.eager(&g)?;
         assert_eq!(early.value(best), None);
-        assert_eq!(early.show(best), "a value that was not there when this was computed");
+        assert_eq!(early.show(best), "a value that was emitted after this evaluation, or in another graph");
         assert_eq!(eager.value(items), None);
         for value in [x, h, best] {
             let row = eager.value(value).expect("it was computed");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_graph_is_none_of_these() -> Result<()> {
+    fn a_value_of_another_graph_has_no_elements() -> Result<()> {
         let session = Session::new(&ModuleBuilder::new("m").build()?, Device::Cpu)?;
         let (one, two) = (session.graph(), session.graph());
         let (x, _) = (one.input(&[1.0]), two.input(&[2.0]));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_not_finite_value_is_the_one_that_was_made_of_finite_ones() -> Result<()> {
+    fn the_first_not_finite_value_has_finite_operands() -> Result<()> {
         let session = Session::new(&ModuleBuilder::new("m").build()?, Device::Cpu)?;
         let g = session.graph();
         let x = g.input(&[0.0, 1.0]);

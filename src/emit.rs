@@ -1,18 +1,19 @@
-//! Emits items into a graph, on several threads where that pays.
+//! Emits items into a graph, on several threads where that is faster.
 //!
-//! Each worker records a contiguous slice of the items into a graph of its own; the graphs are
-//! appended in the order of the items. The result is the graph that one thread would have recorded,
-//! byte by byte, so how many threads there are is decided by how long emitting takes.
+//! Each worker records a contiguous slice of the items into a graph of its own. The graphs are then
+//! appended in the order of the items. Types, signatures and lines are numbered by first appearance, so
+//! the result equals, byte by byte, the graph that one thread would record. The measured pace alone
+//! decides the number of threads.
 
 use crate::error::{Error, Result};
 use autobatch_ir::{Graph, Module, Value, ValueKey};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Emitting or planning less than this on a thread of its own costs more than it saves.
+/// The shortest emitting or planning time that repays a thread of its own.
 pub(crate) const WORTH_A_THREAD: Duration = Duration::from_micros(150);
 
-/// Graphs that are used again, one a worker.
+/// Reusable graphs, one per worker.
 #[derive(Debug)]
 pub(crate) struct Emitter {
     graphs: Vec<Graph>,
@@ -20,31 +21,31 @@ pub(crate) struct Emitter {
     pace: Pace,
 }
 
-/// The values of items, in their order.
+/// The values of items, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Emitted {
     pub(crate) keys: Vec<ValueKey>,
-    /// How many values there are up to the end of each item.
+    /// For each item, the number of values up to its end.
     pub(crate) ends: Vec<usize>,
 }
 
-/// One minibatch in so many is emitted on one thread, to know what that takes by now: the first was
-/// slower than most, and on a busy machine several threads wait for one another.
+/// One minibatch in this many is emitted on one thread, to renew the measurement. The first minibatch is
+/// slower than most, and on a busy machine threads wait for one another.
 const TRIED_ALONE: u32 = 32;
 
-/// How long one item takes.
+/// The measured time per item.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
-    /// On one thread, when that was tried last.
+    /// On one thread, at the last measurement.
     alone: Duration,
-    /// On several, when that was tried last.
+    /// On several threads, at the last measurement.
     shared: Option<Duration>,
-    /// How many minibatches go the better of both ways before both are tried again.
+    /// The number of minibatches that use the faster way before the next measurement.
     left: u32,
 }
 
 impl Pace {
-    /// How many threads emit so many items best, out of at most so many.
+    /// Returns the best number of threads for this many items, out of at most `threads`.
     fn workers(&self, items: usize, threads: usize) -> usize {
         let expected = self.alone.as_nanos() * items as u128;
         let paying = threads.min((expected / WORTH_A_THREAD.as_nanos()) as usize);
@@ -63,12 +64,12 @@ impl Pace {
     }
 }
 
-/// How many threads emit.
+/// The number of threads that emit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Threads {
-    /// At most so many, as pays.
+    /// At most this many, by the measured pace.
     UpTo(usize),
-    /// So many.
+    /// Exactly this many.
     Exactly(usize),
 }
 
@@ -77,7 +78,7 @@ impl Emitter {
         Self { graphs: vec![Graph::new(module)], threads, pace: Pace::default() }
     }
 
-    /// Another of the same module, on as many threads.
+    /// Returns another emitter over the same module with the same threads.
     pub(crate) fn another(&self) -> Self {
         let module = Arc::clone(&self.graphs[0].data().module);
         Self { pace: self.pace, ..Self::new(&module, self.threads) }
@@ -87,13 +88,13 @@ impl Emitter {
         self.threads = threads;
     }
 
-    /// The graph that was emitted last.
+    /// Returns the last graph.
     pub(crate) fn graph(&self) -> &Graph {
         &self.graphs[0]
     }
 
-    /// Emits one value an item; their keys in the order of the items. The keys of the instances count
-    /// from `first`.
+    /// Emits one value per item and returns their keys in the order of the items. The keys of the instances
+    /// count from `first`.
     ///
     /// # Errors
     /// The first fault in the order of the items.
@@ -107,7 +108,7 @@ impl Emitter {
         Ok(emitted.keys)
     }
 
-    /// Emits any number of values an item, as [`emit`](Self::emit) does one.
+    /// Emits any number of values per item; otherwise as [`emit`](Self::emit).
     ///
     /// # Errors
     /// The first fault in the order of the items.
@@ -152,7 +153,7 @@ impl Emitter {
         emitted
     }
 
-    /// Emits one graph freely; the value's key.
+    /// Emits one graph on this thread and returns the key of the value.
     ///
     /// # Errors
     /// The first fault.
@@ -167,7 +168,7 @@ impl Emitter {
         Ok(value.key().into_iter().collect())
     }
 
-    /// The graph of one thread, empty.
+    /// Clears the first worker's graph and returns it.
     pub(crate) fn restart(&mut self) -> &Graph {
         let graph = &mut self.graphs[0];
         graph.clear();
@@ -184,7 +185,7 @@ impl Emitter {
     }
 }
 
-/// Refuses a value of another graph; a fault of that one comes first.
+/// Refuses a value of another graph. A fault of that other graph takes precedence.
 pub(crate) fn check_own(graph: &Graph, value: Value<'_>) -> Result<()> {
     let other = value.graph();
     if std::ptr::eq(other, graph) {
@@ -196,7 +197,7 @@ pub(crate) fn check_own(graph: &Graph, value: Value<'_>) -> Result<()> {
     Err(Error::OtherGraph { value: other.number(), graph: graph.number(), site })
 }
 
-/// Emits the items whose numbers begin with `first`.
+/// Emits the items numbered from `first`.
 fn emit_part<I>(
     graph: &mut Graph,
     first: usize,
@@ -218,7 +219,7 @@ fn emit_part<I>(
     Ok(emitted)
 }
 
-/// Appends the graphs to the first; the values there.
+/// Appends all graphs to the first one and returns the values there.
 #[track_caller]
 fn join(graphs: &[Graph], parts: Vec<Result<Emitted>>) -> Result<Emitted> {
     let mut parts = parts.into_iter();
@@ -238,7 +239,7 @@ mod tests {
 
     const ITEMS: usize = 100;
 
-    /// How many of 200 minibatches are emitted on several threads, if an item takes so long either way.
+    /// Counts, of 200 minibatches, those emitted on several threads at these times per item.
     fn shared(alone: Duration, shared: Duration) -> usize {
         let mut pace = Pace::default();
         let minibatch = |_: &usize| {
@@ -250,11 +251,11 @@ mod tests {
     }
 
     #[test]
-    fn several_threads_emit_where_that_pays_and_go_on_only_if_it_does() {
+    fn several_threads_emit_only_while_they_are_faster() {
         let micros = Duration::from_micros;
-        assert_eq!(shared(micros(1), micros(1)), 0, "100 us are not worth a thread");
+        assert_eq!(shared(micros(1), micros(1)), 0, "100 us do not repay a thread");
         assert!(shared(micros(10), micros(6)) > 180);
-        // Threads that wait for one another are tried once in a while.
+        // The emitter measures several threads again from time to time, even if they were slow.
         assert!((1..=8).contains(&shared(micros(10), micros(90))));
     }
 }

@@ -1,4 +1,4 @@
-//! Everything that can go wrong between emitting and reading a result.
+//! The errors between emitting a graph and reading a result.
 
 use crate::device::UnknownDevice;
 use crate::train::{CheckpointError, TrainError};
@@ -12,82 +12,82 @@ use autobatch_planner::schedule::{LoadError, ParsePolicyError};
 use autobatch_runtime_cpu::RunError;
 use std::fmt;
 
-/// The result of most calls of this crate; with a second type it is the standard one, so that the
-/// prelude takes nothing away.
+/// The result of most calls of this crate. With a second type argument it is the standard `Result`, so the
+/// prelude hides nothing.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong.
+/// An error.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The model emitted something impossible; says the line.
+    /// The model emitted an invalid op; names the line.
     Emit(EmitError),
     /// The graph has no plan.
     Plan(PlanError),
-    /// The planner made a plan that does not verify: a fault of this library.
+    /// The planner made a plan that the verifier refuses: a fault of this library.
     Verify(VerifyErrors),
     /// The plan could not be executed.
     Run(RunError),
-    /// The graph could not be computed op by op.
+    /// The reference could not evaluate the graph.
     Reference(autobatch_oracle::reference::RunError),
-    /// The plan could not be executed on a GPU.
+    /// A GPU could not execute the plan.
     #[cfg(feature = "gpu")]
     Gpu(autobatch_runtime_wgpu::GpuError),
-    /// A policy's word is unknown.
+    /// Unknown policy.
     Policy(ParsePolicyError),
-    /// `AUTOBATCH_POLICY` holds no policy.
+    /// `AUTOBATCH_POLICY` names no policy.
     PolicyVariable(ParsePolicyError),
-    /// A policy's file could not be read.
+    /// The file of a policy could not be read.
     PolicyFile(LoadError),
-    /// A device's word is unknown.
+    /// Unknown device.
     Device(UnknownDevice),
-    /// The value belongs to another graph than the one that is executed.
+    /// The value belongs to another graph than the executed one.
     OtherGraph {
         /// The number of the value's graph.
         value: u32,
-        /// The number of the graph that is executed.
+        /// The number of the executed graph.
         graph: u32,
-        /// Where the value was made.
+        /// The line that emitted the value.
         site: Option<Site>,
     },
-    /// The graph stands on a module with other parameters than the session's.
+    /// The graph uses a module with other parameters than the session's.
     OtherModuleGraph {
-        /// The graph's module.
+        /// The module of the graph.
         graph: String,
-        /// The session's.
+        /// The module of the session.
         session: String,
-        /// The first parameter that differs: the graph's, and the session's.
+        /// The first parameter that differs: the graph's, then the session's.
         differs: [String; 2],
     },
     /// The values to stack have different shapes.
     Unequal {
-        /// The first value's shape.
+        /// The shape of the first value.
         expected: Shape,
-        /// Another's.
+        /// The shape that differs.
         found: Shape,
     },
-    /// Weights were made for another module.
+    /// The weights belong to another module.
     OtherModule,
-    /// A task waits, and for no value.
+    /// A task awaits something that is no value of the graph.
     Stalled {
-        /// Its place among the tasks.
+        /// The task's position.
         task: usize,
     },
-    /// Tasks of a graph are run inside of tasks of that graph.
+    /// A task of a graph runs tasks of the same graph.
     Nested,
-    /// A step of training was not made.
+    /// A training step failed.
     Train(TrainError),
-    /// The values of parameters could not be made.
+    /// The values of the parameters could not be drawn.
     Weights(WeightsError),
-    /// The optimiser's states could not be made.
+    /// The states of the optimiser could not be made.
     States(StatesError),
-    /// A checkpoint was not written or not taken.
+    /// A checkpoint could not be written or loaded.
     Checkpoint(CheckpointError),
     /// A file could not be written.
     Io {
         /// Its path.
         path: std::path::PathBuf,
-        /// Why.
+        /// The system's error.
         error: std::io::Error,
     },
 }
@@ -97,7 +97,7 @@ impl fmt::Display for Error {
         match self {
             Self::Emit(error) => error.fmt(f),
             Self::Plan(error) => error.fmt(f),
-            Self::Verify(errors) => write!(f, "the planner made a faulty plan, please report it: {errors}"),
+            Self::Verify(errors) => write!(f, "the planner made an invalid plan, please report it: {errors}"),
             Self::Run(error) => error.fmt(f),
             Self::Reference(error) => error.fmt(f),
             #[cfg(feature = "gpu")]
@@ -110,26 +110,26 @@ impl fmt::Display for Error {
                 let site = site.as_ref().map_or_else(String::new, |site| format!(" made at {site}"));
                 write!(
                     f,
-                    "the value{site} belongs to graph {value}, and graph {graph} is executed; emit it into the graph that is executed"
+                    "the value{site} belongs to graph {value}, but graph {graph} is being executed; emit the value into that graph"
                 )
             }
             Self::OtherModuleGraph { graph, session, differs: [one, other] } => write!(
                 f,
-                "the graph stands on the module {graph}, the session on {session}, and the parameters are not the same: there {one}, here {other}; make the graph with Session::graph"
+                "the graph uses module {graph} and the session module {session}, and their parameters differ: {one} there, {other} here; make the graph with Session::graph"
             ),
             Self::Unequal { expected, found } => {
-                write!(f, "values must have one shape to be stacked, found {expected} and {found}")
+                write!(f, "stacked values must have one shape, found {expected} and {found}")
             }
             Self::OtherModule => {
-                f.write_str("the weights were made for another module; make them with Weights::init")
+                f.write_str("the weights belong to another module; make them with Weights::init")
             }
             Self::Stalled { task } => write!(
                 f,
-                "task {task} waits for something that is no value of its graph, such as a timer or a channel; \
+                "task {task} awaits something that is no value of its graph, such as a timer or a channel; \
                  tasks wait with get() and index() alone"
             ),
             Self::Nested => f.write_str(
-                "tasks of this graph are being run already; give what runs inside of them a graph of its own",
+                "another call is running tasks of this graph; give inner tasks a graph of their own",
             ),
             Self::Train(error) => error.fmt(f),
             Self::Weights(error) => error.fmt(f),

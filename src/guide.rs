@@ -1,33 +1,34 @@
-//! Coming from elsewhere: what programs for other systems become here.
+//! Migrating from TorchFold, DyNet, MXNet Fold and PyTorch, side by side.
 //!
-//! Every listing in Rust is run by `cargo test --doc`.
+//! `cargo test --doc` runs every Rust listing of this page.
 //!
 //! # What is the same everywhere
 //!
-//! The model is a function of one instance. There is no axis of a minibatch, so nothing is stacked, padded, masked,
-//! sorted or indexed by the model, and no op has to be taught how it batches: the planner finds what has one signature.
+//! The model is a function of one instance. There is no minibatch axis, so the model does not stack, pad, mask, sort
+//! or index. Ops need no batching rules: the planner batches nodes of equal signature.
 //!
 //! | there | here |
 //! |---|---|
 //! | a `Fold`, `pool` or computation graph per minibatch | [`Session::graph`](crate::Session::graph); [`Graph::clear`](crate::prelude::Graph::clear) keeps its memory |
-//! | an op by its name and arguments | [`Graph::call`](crate::prelude::Graph::call) of a cell, methods and operators of [`Value`](crate::prelude::Value) |
-//! | numbers among the arguments | `g.call(leaf, 17)`, `g.call(mix, (x, 3u32))` |
+//! | an op by name and arguments | [`Graph::call`](crate::prelude::Graph::call) of a cell, methods and operators of [`Value`](crate::prelude::Value) |
+//! | numbers as arguments | `g.call(leaf, 17)`, `g.call(mix, (x, 3u32))` |
 //! | `print(fold)` | [`Graph::summary`](crate::prelude::Graph::summary) |
-//! | "do not batch this argument" | nothing, or [`Value::shared`](crate::prelude::Value::shared), which is an error where it does not hold |
+//! | "do not batch this argument" | no annotation, or [`Value::shared`](crate::prelude::Value::shared), which is checked |
 //! | "do not batch this" | [`Value::alone`](crate::prelude::Value::alone) |
-//! | compute at once, to look at a value | [`Session::eager`](crate::Session::eager) |
-//! | forward, emit more, forward again | [`Session::growing`](crate::Session::growing): only what is new is planned and executed |
+//! | compute a value at once, to inspect it | [`Session::eager`](crate::Session::eager) |
+//! | forward, emit more, forward again | [`Session::growing`](crate::Session::growing): each run plans and executes only new nodes |
 //! | control flow that depends on values (fibers) | [`Session::tasks`](crate::Session::tasks), [`Trainer::step_tasks`](crate::Trainer::step_tasks) |
-//! | minibatch and batch size in the training loop | [`Trainer::step`](crate::Trainer::step) takes the instances, [`Trainer::pass`](crate::Trainer::pass) goes over minibatches |
+//! | minibatch and batch size in the training loop | [`Trainer::step`](crate::Trainer::step) takes the instances, [`Trainer::pass`](crate::Trainer::pass) iterates over minibatches |
 //! | a scheduler of the learning rate | [`Optimize::schedule`](crate::prelude::Optimize::schedule), [`Trainer::set_schedule`](crate::Trainer::set_schedule) |
-//! | `requires_grad_(False)`, and `True` again | [`Trainer::freeze`](crate::Trainer::freeze), [`Trainer::unfreeze`](crate::Trainer::unfreeze); by pattern [`Trainer::train_only`](crate::Trainer::train_only) |
+//! | `requires_grad_(False)`, then `True` | [`Trainer::freeze`](crate::Trainer::freeze), [`Trainer::unfreeze`](crate::Trainer::unfreeze); by pattern [`Trainer::train_only`](crate::Trainer::train_only) |
 //! | detection of anomalies (NaN) | [`Session::set_watch`](crate::Session::set_watch), [`Eager::first_not_finite`](crate::Eager::first_not_finite) |
 //! | evaluation and training mode | a session evaluates, [`Trainer::step`](crate::Trainer::step) trains, [`Trainer::evaluate`](crate::Trainer::evaluate) evaluates |
 //!
 //! # TorchFold: a tree in three lines
 //!
-//! There, a recursion over a tree calls `fold.add("leaf", word)` and `fold.add("children", l, r).split(2)`, and
-//! `fold.apply(model, [nodes])` runs the methods of `model` on stacked tensors. Here the methods are cells, traced once:
+//! In TorchFold a recursion over a tree calls `fold.add("leaf", word)` and `fold.add("children", l, r).split(2)`, and
+//! `fold.apply(model, [nodes])` runs the methods of `model` on stacked tensors. In autobatch the methods are cells, which
+//! are traced once:
 //!
 //! ```
 //! use autobatch::prelude::*;
@@ -67,9 +68,9 @@
 //!
 //! # DyNet: expressions, and `value()`
 //!
-//! Expressions are values. [`Session::value`](crate::Session::value) executes what a value needs and no more. It does not
-//! matter which of several is asked for first: [`Session::run`](crate::Session::run) takes all that are wanted and plans
-//! them together. `--dynet-autobatch 0` is `AUTOBATCH_POLICY=none`; memory is not set beforehand, and
+//! Expressions are values. [`Session::value`](crate::Session::value) executes exactly what one value needs.
+//! [`Session::run`](crate::Session::run) takes several values and plans them together, in any order.
+//! `--dynet-autobatch 0` is `AUTOBATCH_POLICY=none`. Memory needs no preset;
 //! [`SessionOptions::memory_limit`](crate::SessionOptions::memory_limit) bounds it.
 //!
 //! ```
@@ -100,9 +101,9 @@
 //! # }
 //! ```
 //!
-//! Where what comes next depends on a value, there one calls `value()` in the loop of each instance, and loses all batching
-//! at this line. Here an instance is an `async` function that waits: all instances go on until each waits, and one
-//! plan of what is new serves them (`cargo run --release --example generate`):
+//! If the next node depends on a value, a DyNet program calls `value()` in the loop of each instance, and loses all
+//! batching at that line. In autobatch the instance is an `async` function that awaits the value. All instances run until
+//! each one awaits, and one plan computes their new nodes (`cargo run --release --example generate`):
 //!
 //! ```
 //! use autobatch::prelude::*;
@@ -111,13 +112,13 @@
 //! struct Speaker { words: Embedding, lstm: Lstm, next: Linear }
 //!
 //! impl Speaker {
-//!     /// Says at most ten words, the last being number 0.
+//!     /// Generates at most ten words; word 0 ends a sentence.
 //!     async fn speak(&self, g: &Graph, first: u32) -> autobatch::Result<Vec<u32>> {
 //!         let mut said = vec![first];
 //!         let mut state = self.lstm.start(g);
 //!         while said.len() < 10 && said.last() != Some(&0) {
 //!             state = state.push(self.words.look(g, said[said.len() - 1]));
-//!             said.push(self.next.on(state.h()).argmax().index().await?);             // everybody waits here
+//!             said.push(self.next.on(state.h()).argmax().index().await?);             // all instances wait here
 //!         }
 //!         Ok(said)
 //!     }
@@ -137,8 +138,8 @@
 //!
 //! # MXNet Fold: a recurrence over a padded array
 //!
-//! There, `fold_unroll` takes a cell, an array of layout `TNC` and lengths. Here [`Sequences`](crate::nn::Sequences) drops the
-//! padding and [`unroll`](crate::nn::unroll) takes any cell:
+//! `fold_unroll` takes a cell, an array of layout `TNC` and lengths. Here [`Sequences`](crate::nn::Sequences) drops the
+//! padding, and [`unroll`](crate::nn::unroll) takes any cell:
 //!
 //! ```
 //! use autobatch::prelude::*;
@@ -163,8 +164,8 @@
 //!
 //! # PyTorch: packed sequences
 //!
-//! Sort, pad, pack and unsort have no counterpart: outputs come back in the order of the values asked for.
-//! [`Packed`](crate::nn::Packed) is there for comparison, and its batch sizes are those of the plan:
+//! Sorting, padding, packing and unsorting have no counterpart: outputs return in the order of the requested values.
+//! [`Packed`](crate::nn::Packed) exists for comparison. Its batch sizes equal those of the plan:
 //!
 //! ```
 //! use autobatch::prelude::*;
@@ -178,17 +179,17 @@
 //! let sequences = Sequences::from_ntc(&padded, [2, 5, 1], &lengths)?;
 //! session.predict(0..2, |g, number| rnn.last(g, sequences.inputs(g, number)))?;
 //!
-//! let plan = session.last_plan().expect("it has just been executed");
+//! let plan = session.last_plan().expect("a run has a plan");
 //! let sizes: Vec<usize> = plan.steps.iter().map(|step| step.rows as usize).collect();
 //! let packed = sequences.packed();
 //! assert_eq!(packed.batch_sizes, [2, 2, 2, 1, 1]);
-//! assert!(sizes.ends_with(&packed.batch_sizes)); // before them, what all inputs need
+//! assert!(sizes.ends_with(&packed.batch_sizes)); // after the step of all inputs
 //! assert_eq!(packed.sorted, [1, 0]);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # PyTorch: what a training loop asks for
+//! # PyTorch: the training loop
 //!
 //! | there | here |
 //! |---|---|
@@ -196,17 +197,17 @@
 //! | several `backward()` before a `step()` | [`Trainer::step_in_parts`](crate::Trainer::step_in_parts) |
 //! | `with torch.no_grad()` over a `DataLoader` | [`Session::run_in_parts`](crate::Session::run_in_parts) |
 //! | parameter groups with an `lr` each | [`Optimize::rate`](crate::prelude::Optimize::rate) |
-//! | a group without `weight_decay` | [`Optimize::decay_only`](crate::prelude::Optimize::decay_only) |
+//! | a parameter group without `weight_decay` | [`Optimize::decay_only`](crate::prelude::Optimize::decay_only) |
 //! | `load_state_dict(.., strict=False)` | [`train::read_matching_weights`](crate::train::read_matching_weights) |
 //! | `Embedding(padding_idx=0)` | [`Embedding::padding`](crate::nn::Embedding::padding) |
 //! | `ignore_index`, over a sequence | labels that are `None`: [`losses::sequence_cross_entropy`](crate::nn::losses::sequence_cross_entropy) |
 //! | class weights | [`losses::weighted_cross_entropy`](crate::nn::losses::weighted_cross_entropy) |
-//! | the mean over all labels that count | [`losses::weighted_mean`](crate::nn::losses::weighted_mean) |
+//! | the mean over all valid labels | [`losses::weighted_mean`](crate::nn::losses::weighted_mean) |
 //! | `reduction="sum"`, `"none"` | [`losses::total`](crate::nn::losses::total), the values themselves |
 //!
-//! A mean is over *items* here: each sentence of a minibatch counts as much as another, however long it is. There, logits
-//! of all tokens are one matrix, and each token counts as much as another, padding left out. For the same numbers, a step
-//! is emitted freely:
+//! A step's loss is the mean over *items*: each sentence of a minibatch has equal weight, whatever its length. PyTorch
+//! programs usually put the logits of all tokens into one matrix, so each token has equal weight. To reproduce that, emit
+//! the loss of the whole minibatch:
 //!
 //! ```
 //! use autobatch::prelude::*;
@@ -229,15 +230,15 @@
 //!             }
 //!         }
 //!     }
-//!     losses::weighted_mean(g, terms) // divided by the 3 tags that count
+//!     losses::weighted_mean(g, terms) // divided by the 3 valid tags
 //! })?;
 //! assert!((step.loss - 3f32.ln()).abs() < 0.1);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! Weights of PyTorch's `Linear`, `Embedding`, `LSTM`, `GRU`, `MultiheadAttention`, `TransformerEncoder` and `TransformerDecoder` are read by
-//! [`nn::pytorch`](crate::nn::pytorch), transposed and with their gates in order.
+//! [`nn::pytorch`](crate::nn::pytorch) reads the weights of PyTorch's `Linear`, `Embedding`, `LSTM`, `GRU`, `MultiheadAttention`,
+//! `TransformerEncoder` and `TransformerDecoder`. It transposes them and reorders their gates.
 //!
 //! # PyTorch: layers by name
 //!
@@ -246,13 +247,13 @@
 //! | `LSTM(.., num_layers=2, bidirectional=True, dropout=p)` | [`Stacked::<BiLstm, 2>::with`](crate::nn::Stacked::with) |
 //! | `LSTM(.., proj_size=n)` | [`LstmOptions::projection`](crate::nn::LstmOptions::projection) |
 //! | `RNN(.., nonlinearity="relu")` | [`RnnOptions::activation`](crate::nn::RnnOptions::activation) |
-//! | `batch_first` | nothing: there is no axis of the minibatch |
+//! | `batch_first` | no counterpart: there is no minibatch axis |
 //! | `MultiheadAttention`, with `kdim` and `vdim` | [`MultiHeadAttention`](crate::nn::MultiHeadAttention), [`MultiHeadOptions`](crate::nn::MultiHeadOptions) |
 //! | `TransformerEncoder`, its layer | [`TransformerEncoder`](crate::nn::TransformerEncoder), [`TransformerEncoderLayer`](crate::nn::TransformerEncoderLayer) |
 //! | `TransformerDecoder` | [`TransformerDecoder`](crate::nn::TransformerDecoder) |
-//! | `attn_mask` of a causal model | [`run_causal`](crate::nn::TransformerEncoder::run_causal): a position's list ends with it |
-//! | keys and values that are kept from word to word | [`TransformerState`](crate::nn::TransformerState) |
-//! | `key_padding_mask` | nothing: there is no padding |
+//! | `attn_mask` of a causal model | [`run_causal`](crate::nn::TransformerEncoder::run_causal): a position's list ends with the position |
+//! | cached keys and values | [`TransformerState`](crate::nn::TransformerState) |
+//! | `key_padding_mask` | no counterpart: there is no padding |
 //! | `LayerNorm`, `RMSNorm`, `GroupNorm`, `InstanceNorm` | [`LayerNorm`](crate::nn::LayerNorm), [`RmsNorm`](crate::nn::RmsNorm), [`GroupNorm`](crate::nn::GroupNorm) |
 //! | `Bilinear`, `PReLU` | [`Bilinear`](crate::nn::Bilinear), [`PRelu`](crate::nn::PRelu) |
 //! | `Hardtanh`, `ReLU6`, `GELU(approximate="tanh")`, `Softplus`, `Mish`, `SELU` | [`Activation`](crate::nn::Activation) |
@@ -264,14 +265,14 @@
 //! | `GaussianNLLLoss`, `PoissonNLLLoss` | [`gaussian_nll`](crate::nn::losses::gaussian_nll), [`poisson_nll`](crate::nn::losses::poisson_nll) |
 //! | `clip_grad_norm_`, `clip_grad_value_` | [`Optimize::clip_norm`](crate::prelude::Optimize::clip_norm), [`Optimize::clip_value`](crate::prelude::Optimize::clip_value) |
 //!
-//! Not here: `BatchNorm`, because what one instance gives would depend on the others of its minibatch; a bias that is left out of a
-//! recurrent layer (freeze it at zero: [`Trainer::freeze`](crate::Trainer::freeze)); dropout of attention's weights, `add_bias_kv` and
-//! `add_zero_attn`; dropout at a rate of 1; convolutions over images; the CTC loss.
+//! Missing: `BatchNorm`, because an instance's result would depend on the other instances of its minibatch; recurrent layers
+//! without bias (freeze the bias at zero: [`Trainer::freeze`](crate::Trainer::freeze)); dropout of attention weights,
+//! `add_bias_kv` and `add_zero_attn`; dropout at a rate of 1; convolutions over images; the CTC loss.
 //!
 //! # PyTorch: a transformer without padding
 //!
-//! Sentences of one length each are what padding and masks are for. Here a position reads a list, and a layer is two batches, however
-//! many sentences there are and however long they are:
+//! Padding and masks give all sentences one length. Here a position reads a list instead. A layer takes two batches, whatever
+//! the number and the lengths of the sentences:
 //!
 //! ```
 //! use autobatch::prelude::*;
@@ -289,7 +290,7 @@
 //!         let xs = (0..length).map(|word| words.look(g, word));
 //!         g.list(encoder.run(g, positions.add(g, xs))).mean()
 //!     })?;
-//!     let found = session.last_plan().expect("it has just been executed").certificate;
+//!     let found = session.last_plan().expect("a run has a plan").certificate;
 //!     assert_eq!((found.batches, found.copied), (found.bound, 0));
 //!     batches.push(found.batches);
 //! }
@@ -298,12 +299,12 @@
 //! # }
 //! ```
 //!
-//! The whole of it, trained: `cargo run --release --example transformer`. A query reads its list row by row, so attention costs what `n²`
-//! pairs cost and no product of matrices is made of it; the tables of a plan take `2 n²` words a head and layer, and in training each pair
-//! has a gradient of a key and of a value. Long sequences therefore take memory before they take time.
+//! `cargo run --release --example transformer` trains a complete model. A query reads its list row by row, so attention costs
+//! `n²` pairs and uses no matrix product. The tables of a plan take `2 n²` words per head and layer, and in training each pair
+//! has a gradient of its key and of its value. Memory therefore limits the length of sequences before time does.
 //!
-//! Words that are generated come one by one. A decoder's state holds what those so far have left, nothing of it is computed again, and
-//! [tasks](crate::Session::tasks) go round together: a round is one plan over all sentences that still wait for a word.
+//! Generation produces one word at a time. A decoder's state holds the keys and values of earlier words, so no round computes
+//! them again. [Tasks](crate::Session::tasks) advance together: one plan per round serves all unfinished sentences.
 //!
 //! ```
 //! use autobatch::prelude::*;
@@ -321,7 +322,7 @@
 //! let translate = |sentence: &'static [u32]| async move {
 //!     let encoded = encoder.run(g, sentence.iter().map(|&word| words.look(g, word)));
 //!     let mut state = decoder.start(g, &decoder.memory(g, encoded));
-//!     let mut said = vec![0]; // the word that begins a sentence
+//!     let mut said = vec![0]; // word 0 begins a sentence
 //!     while state.len() < sentence.len() + 2 {
 //!         let read = state.push(words.look(g, said[state.len()]));
 //!         said.push(next.on(read).argmax().index().await?);

@@ -80,7 +80,7 @@ pub use autobatch_runtime_cpu as runtime_cpu;
 #[cfg(feature = "gpu")]
 pub use autobatch_runtime_wgpu as runtime_wgpu;
 
-/// What a model and its program name.
+/// The names that a model and its program use.
 pub mod prelude {
     pub use crate::sampling::Sampling;
     pub use crate::train::{Bar, Patience, Progress, Step, Trainer};

@@ -1,4 +1,4 @@
-//! Which device is the best: the one that executes a small recurrent model faster.
+//! Measures which device is fastest on a small recurrent model.
 
 use crate::device::Device;
 use crate::error::Result;
@@ -8,14 +8,14 @@ use autobatch_runtime_wgpu::Selector;
 use autobatch_runtime_wgpu::{AdapterFacts, adapters};
 use std::time::{Duration, Instant};
 
-/// Instances, steps of each, and how wide a step is: a model of middling size.
+/// The size of the model: instances, steps per instance, width.
 const INSTANCES: u64 = 128;
 const STEPS: usize = 16;
 const WIDTH: usize = 256;
-/// The fastest of so many runs counts, after one that compiles and uploads.
-const EXECUTES: usize = 3;
+/// The number of measured runs, after a first one that compiles and uploads. The fastest counts.
+const RUNS: usize = 3;
 
-/// The best device, and why.
+/// Returns the best device and the reason.
 pub(crate) fn best() -> (Device, String) {
     let real = |adapter: &AdapterFacts| matches!(adapter.kind, "discrete" | "integrated");
     match adapters().into_iter().find(real) {
@@ -24,7 +24,7 @@ pub(crate) fn best() -> (Device, String) {
     }
 }
 
-/// The faster of an adapter and the CPU.
+/// Returns the faster of an adapter and the CPU.
 fn faster(adapter: &AdapterFacts) -> (Device, String) {
     let gpu = Device::Gpu(Selector::Number(adapter.number));
     let name = &adapter.name;
@@ -42,7 +42,7 @@ fn faster(adapter: &AdapterFacts) -> (Device, String) {
     (if there < here { gpu } else { Device::Cpu }, why)
 }
 
-/// How long a run takes on a device.
+/// Returns the time of a run on a device.
 fn time(device: Device) -> Result<Duration> {
     let mut m = ModuleBuilder::new("measure");
     let w = m.param("w", [WIDTH, WIDTH], Init::Glorot(1.0));
@@ -60,7 +60,7 @@ fn time(device: Device) -> Result<Duration> {
         }));
     }
     let mut fastest = Duration::MAX;
-    for execute in 0..=EXECUTES {
+    for execute in 0..=RUNS {
         let start = Instant::now();
         session.run(&graph, &ends)?;
         fastest = if execute == 0 { fastest } else { fastest.min(start.elapsed()) };
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_faster_device_is_the_better_one_and_both_times_are_said() {
+    fn the_faster_device_is_chosen_and_both_times_are_reported() {
         let Some(adapter) = adapters().into_iter().next() else { return };
         let (device, why) = faster(&adapter);
         let times: Vec<f64> =
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_adapter_that_does_not_execute_is_not_the_best() {
+    fn an_adapter_that_cannot_execute_is_not_chosen() {
         let Some(mut adapter) = adapters().into_iter().next() else { return };
         adapter.number = 1000;
         let (device, why) = faster(&adapter);

@@ -1,28 +1,28 @@
-//! What training changes, and where its newest values are.
+//! The values that training changes, and the location of their newest version.
 //!
-//! On the processor they are always here. A GPU keeps what it updates: the copy here is then the *mirror*,
-//! a whole state from so many updates ago, under the versions of what the device holds. Reading brings the
-//! newest state beside the mirror, and the next update makes it the mirror. If the device is lost, the
-//! mirror is all that there is, and training goes on from it.
+//! On the CPU the host always holds them. A GPU keeps what it updates. The host's copy is then a *mirror*:
+//! the whole state of an earlier update, with the version numbers of the device's state. Reading stores the
+//! newest state beside the mirror, and the next update turns it into the mirror. After a device loss,
+//! training continues from the mirror. Reading after every step would cost more than the step.
 
 use crate::error::Result;
 use autobatch_ir::{States, Weights};
 use std::sync::{Arc, OnceLock};
 
-/// Parameters, and what an optimiser keeps for them.
+/// Parameters and the optimiser's states.
 #[derive(Clone, Debug)]
 pub(crate) struct Trained {
     pub(crate) weights: Arc<Weights>,
     pub(crate) states: States,
 }
 
-/// A state that may be older than what a device holds.
+/// A state that may be older than the device's.
 #[derive(Debug)]
 pub(crate) struct Mirror {
     here: Trained,
-    /// The newest state, once it was read.
+    /// The newest state, once it has been read.
     read: OnceLock<Trained>,
-    /// How many updates the device is ahead.
+    /// The number of updates that the device is ahead.
     ahead: u64,
 }
 
@@ -31,7 +31,7 @@ impl Mirror {
         Self { here: Trained { weights, states: States::default() }, read: OnceLock::new(), ahead: 0 }
     }
 
-    /// The newest state; `read` fills in what a device holds.
+    /// Returns the newest state; `read` fills in the device's values.
     pub(crate) fn newest(&self, read: impl FnOnce(&mut Trained) -> Result<()>) -> Result<&Trained> {
         if self.ahead == 0 {
             return Ok(&self.here);
@@ -45,17 +45,17 @@ impl Mirror {
         Ok(self.read.get_or_init(|| newest))
     }
 
-    /// The mirror: values may be old, versions are those of the newest.
-    pub(crate) fn here(&self) -> &Trained {
+    /// Returns the mirror. Its values may be old; its versions are the newest.
+    pub(crate) fn host_copy(&self) -> &Trained {
         &self.here
     }
 
-    /// How many updates were made of the newest state.
+    /// Counts the updates of the newest state.
     pub(crate) fn updates(&self) -> u64 {
         self.here.states.updates() + self.ahead
     }
 
-    /// Makes the newest state the mirror if it was read; says whether the mirror is the newest state.
+    /// Turns the newest state into the mirror if it has been read. Returns whether the mirror is the newest state.
     pub(crate) fn settle(&mut self) -> bool {
         if let Some(newest) = self.read.take() {
             (self.here, self.ahead) = (newest, 0);
@@ -63,23 +63,23 @@ impl Mirror {
         self.ahead == 0
     }
 
-    /// What an update changes here: all of it, or versions alone.
+    /// Returns what an update changes on the host: everything, or the versions alone.
     pub(crate) fn changing(&mut self) -> &mut Trained {
         &mut self.here
     }
 
-    /// Says that a device made an update whose values are not here.
-    pub(crate) fn falls_behind(&mut self) {
+    /// Records an update whose values are only on the device.
+    pub(crate) fn mark_stale(&mut self) {
         self.ahead += 1;
     }
 
-    /// Goes back to the newest state that is here; gives how many updates are lost.
+    /// Goes back to the newest state on the host. Returns the number of lost updates.
     pub(crate) fn fall_back(&mut self) -> u64 {
         self.settle();
         std::mem::take(&mut self.ahead)
     }
 
-    /// Takes another state, whatever a device holds.
+    /// Replaces the state, on the host and on the device.
     pub(crate) fn replace(&mut self, here: Trained) {
         *self = Self { here, read: OnceLock::new(), ahead: 0 };
     }

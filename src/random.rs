@@ -1,40 +1,40 @@
 //! The generator behind all synthetic data: SplitMix64.
 //!
-//! The state is a 64-bit counter that grows by the odd constant 0x9e3779b97f4a7c15; each output is
-//! the counter mixed by two multiply-and-shift rounds. Every derived draw uses integer arithmetic
-//! or single IEEE operations (add, multiply, round), which every platform rounds alike: equal
-//! seeds give equal data everywhere. Not for secrets.
+//! The state is a 64-bit counter that grows by the odd constant 0x9e3779b97f4a7c15. Each output is the
+//! counter mixed by two multiply-and-shift rounds. Derived draws use integer arithmetic or single IEEE
+//! operations (add, multiply, round), which every platform rounds alike, so equal seeds give equal data
+//! everywhere. It is not for secrets.
 
 use autobatch_ir::hash::split_mix;
 
-/// A small seeded generator; `Clone` forks it into two equal ones.
+/// A small seeded generator. `Clone` forks it into two equal ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// A generator whose sequence is a function of `seed` alone.
+    /// Creates a generator whose sequence is a function of `seed` alone.
     pub fn new(seed: u64) -> Self {
         Random { state: seed }
     }
 
-    /// An independent generator for a named part of the work, so that drawing more in one part
-    /// does not change the others.
+    /// Creates an independent generator for one part of the work. Drawing more in one part does not change
+    /// the others.
     pub fn stream(seed: u64, part: u64) -> Self {
         let mut base = Random::new(part ^ 0x6a09_e667_f3bc_c908);
         Random::new(seed ^ base.bits())
     }
 
-    /// 64 random bits.
+    /// Draws 64 random bits.
     pub fn bits(&mut self) -> u64 {
         split_mix(&mut self.state)
     }
 
-    /// A number below `bound`, each with the same probability; 0 when `bound` is 0.
+    /// Draws a number below `bound` uniformly; 0 when `bound` is 0.
     ///
-    /// The high half of a 128-bit product, redrawn for the few low halves that would favour some
-    /// results.
+    /// The result is the high half of a 128-bit product. The few low halves that would favour some results are
+    /// drawn again.
     pub fn below(&mut self, bound: u64) -> u64 {
         let reject_below = bound.wrapping_neg().checked_rem(bound).unwrap_or(0);
         loop {
@@ -45,35 +45,35 @@ impl Random {
         }
     }
 
-    /// An index below `len`; 0 when `len` is 0.
+    /// Draws an index below `len`; 0 when `len` is 0.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// A number in `low..=high`; `low` when the range is empty.
+    /// Draws a number in `low..=high`; `low` when the range is empty.
     pub fn between(&mut self, low: u32, high: u32) -> u32 {
         // At most 2³² values, so the sum stays within `high`.
         low + self.below(u64::from(high.saturating_sub(low)) + 1) as u32
     }
 
-    /// True in `permille` of 1000 draws.
+    /// Draws true in `permille` of 1000 draws.
     pub fn chance(&mut self, permille: u32) -> bool {
         self.below(1000) < u64::from(permille)
     }
 
-    /// A multiple of 2⁻⁵³ in `[0, 1)`.
+    /// Draws a multiple of 2⁻⁵³ in `[0, 1)`.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 
-    /// Approximately normal with mean 0 and deviation 1: the sum of twelve 32-bit uniforms less 6.
-    /// The result is exact (a multiple of 2⁻³²) and never beyond ±6.
+    /// Draws an approximately normal number with mean 0 and deviation 1: the sum of twelve 32-bit uniforms
+    /// less 6. The result is exact (a multiple of 2⁻³²) and within ±6.
     pub fn normal(&mut self) -> f64 {
         let sum: u64 = (0..12).map(|_| self.bits() >> 32).sum();
         (sum as i64 - (6_i64 << 32)) as f64 / (1_u64 << 32) as f64
     }
 
-    /// An index chosen in proportion to its weight; 0 when all weights are 0.
+    /// Draws an index in proportion to its weight; 0 when all weights are 0.
     pub fn weighted(&mut self, weights: &[u32]) -> usize {
         let total: u64 = weights.iter().map(|&w| u64::from(w)).sum();
         let mut left = self.below(total);
@@ -86,15 +86,15 @@ impl Random {
         0
     }
 
-    /// A rank below `count`, small ranks far more often, as words of a language: a power of two
-    /// chosen evenly, then a rank below it.
+    /// Draws a rank below `count`, small ranks far more often, like the words of a language: a uniform power
+    /// of two, then a uniform rank below it.
     pub fn zipf(&mut self, count: usize) -> usize {
         let powers = usize::BITS - count.leading_zeros();
         let top = 1_u64 << self.below(u64::from(powers) + 1).min(63);
         self.below(top.min(count as u64)) as usize
     }
 
-    /// Puts the items in an order in which every permutation is equally likely (Fisher and Yates).
+    /// Shuffles the items; every permutation is equally likely (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.index(last + 1));
@@ -102,16 +102,16 @@ impl Random {
     }
 }
 
-/// A distribution of sizes given by its quantiles, as the statistics of corpora are published:
-/// between neighbouring quantiles sizes are uniform.
+/// A distribution of sizes given by quantiles, as statistics of corpora are published. Between
+/// neighbouring quantiles sizes are uniform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Smallest size, median, 90th and 99th percentile, largest size, in ascending order.
+    /// The smallest size, the median, the 90th and 99th percentile and the largest size, ascending.
     pub quantiles: [u32; 5],
 }
 
 impl Sizes {
-    /// Sizes with the given smallest size, median, 90th and 99th percentile and largest size.
+    /// Creates a distribution from its smallest size, median, 90th and 99th percentile and largest size.
     pub const fn new(quantiles: [u32; 5]) -> Self {
         Sizes { quantiles }
     }

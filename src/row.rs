@@ -2,8 +2,8 @@
 
 use std::ops::Deref;
 
-/// The elements of one value: a slice with what one does to scores. Of an integer or truth value the elements are its bits;
-/// [`words`](Row::words) has the numbers.
+/// The elements of one value: a slice with the usual operations on scores. An integer or truth value has
+/// its bits as elements; [`words`](Row::words) returns the numbers.
 #[derive(Debug, bytemuck::TransparentWrapper)]
 #[repr(transparent)]
 pub struct Row([f32]);
@@ -13,13 +13,13 @@ impl Row {
         bytemuck::TransparentWrapper::wrap_ref(elements)
     }
 
-    /// The index of the largest element; the first of ties.
+    /// Returns the index of the largest element, the first among equals.
     #[must_use]
     pub fn argmax(&self) -> usize {
         autobatch_ir::numeric::row::argmax(&self.0) as usize
     }
 
-    /// The indices of the `k` largest elements, descending.
+    /// Returns the indices of the `k` largest elements, descending.
     #[must_use]
     pub fn top_k(&self, k: usize) -> Vec<usize> {
         let mut indices = vec![0; k.min(self.0.len())];
@@ -27,13 +27,13 @@ impl Row {
         indices.into_iter().map(|index| index as usize).collect()
     }
 
-    /// A copy that may outlive the run.
+    /// Returns a copy that may outlive the run.
     #[must_use]
     pub fn to_buf(&self) -> RowBuf {
         RowBuf::new(self.0.to_vec())
     }
 
-    /// The elements of an integer or truth value.
+    /// Returns the elements of an integer or truth value.
     #[must_use]
     pub fn words(&self) -> Vec<u32> {
         self.0.iter().map(|x| x.to_bits()).collect()
@@ -47,7 +47,7 @@ impl Deref for Row {
     }
 }
 
-/// The elements of one value, owned: what predicting gives.
+/// The elements of one value, owned, as predictions return them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowBuf(Vec<f32>);
 
@@ -56,7 +56,7 @@ impl RowBuf {
         Self(elements)
     }
 
-    /// The elements.
+    /// Returns the elements.
     #[must_use]
     pub fn into_vec(self) -> Vec<f32> {
         self.0

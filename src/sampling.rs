@@ -1,7 +1,7 @@
-//! Orders and minibatches over slices of instances.
+//! Orders of instances and minibatches of them.
 //!
-//! Instances stay where they are; an [`Order`] is a list of positions, and batches hold references.
-//! Everything random is a function of the seed given, so an epoch can be repeated.
+//! Instances stay in place: an [`Order`] is a list of positions, and batches hold references. All
+//! randomness is a function of the seed, so an epoch can be repeated.
 //!
 //! ```
 //! use autobatch::prelude::*;
@@ -18,15 +18,15 @@
 
 use crate::random::Random;
 
-/// The positions `0..len` in an order that depends on the seed alone.
+/// Returns the positions `0..len` in an order that depends on the seed alone.
 pub fn shuffled_positions(len: usize, seed: u64) -> Vec<usize> {
     let mut positions: Vec<usize> = (0..len).collect();
     Random::new(seed).shuffle(&mut positions);
     positions
 }
 
-/// Takes `permille` of 1000 items (rounded down) at random as the second part; both parts keep
-/// the order of the items.
+/// Splits off `permille` of 1000 items (rounded down) at random as the second part. Both parts keep the
+/// order of the items.
 pub fn split<T>(items: Vec<T>, permille: u32, seed: u64) -> (Vec<T>, Vec<T>) {
     let held_out = (items.len() as u128 * u128::from(permille.min(1000)) / 1000) as usize;
     let mut is_held_out = vec![false; items.len()];
@@ -38,29 +38,29 @@ pub fn split<T>(items: Vec<T>, permille: u32, seed: u64) -> (Vec<T>, Vec<T>) {
     (strip(first), strip(second))
 }
 
-/// Ways to go through a slice of instances.
+/// Ways to iterate over a slice of instances.
 pub trait Sampling<T> {
-    /// All instances in the order they have.
+    /// Returns all instances in their order.
     fn in_order(&self) -> Order<'_, T>;
 
-    /// All instances in random order.
+    /// Returns all instances in random order.
     fn shuffled(&self, seed: u64) -> Order<'_, T> {
         self.in_order().shuffled(seed)
     }
 
-    /// All instances sorted by `key` (such as the length), equal keys in the order they have:
-    /// batches then hold instances of similar size.
+    /// Returns all instances sorted by `key`, for example the length, so that batches hold instances of
+    /// similar size. Equal keys keep their order.
     fn bucket_by<K: Ord>(&self, key: impl FnMut(&T) -> K) -> Order<'_, T> {
         self.in_order().bucket_by(key)
     }
 
-    /// Minibatches of `size` instances (0 counts as 1); the last may be smaller.
+    /// Returns minibatches of `size` instances (0 counts as 1). The last may be smaller.
     fn batches(&self, size: usize) -> Batches<'_, T> {
         self.in_order().batches(size)
     }
 
-    /// Endless minibatches of `size` instances drawn with replacement (0 counts as 1); ends at
-    /// once when there are no instances.
+    /// Returns endless minibatches of `size` instances drawn with replacement (0 counts as 1). Without
+    /// instances it is empty.
     fn sample(&self, size: usize, seed: u64) -> Samples<'_, T>;
 }
 
@@ -82,30 +82,30 @@ pub struct Order<'a, T> {
 }
 
 impl<'a, T> Order<'a, T> {
-    /// The positions of the instances in the slice.
+    /// Returns the positions of the instances in the slice.
     pub fn positions(&self) -> &[usize] {
         &self.positions
     }
 
-    /// The instances.
+    /// Iterates over the instances.
     pub fn iter(&self) -> impl Iterator<Item = &'a T> + '_ {
         self.positions.iter().map(|&position| &self.items[position])
     }
 
-    /// The same instances in random order.
+    /// Returns the same instances in random order.
     pub fn shuffled(mut self, seed: u64) -> Self {
         Random::new(seed).shuffle(&mut self.positions);
         self
     }
 
-    /// The same instances sorted by `key`, equal keys in the order they have now: shuffling first
+    /// Returns the same instances sorted by `key`. Equal keys keep their current order, so shuffling first
     /// gives other batches of similar size in every epoch.
     pub fn bucket_by<K: Ord>(mut self, mut key: impl FnMut(&T) -> K) -> Self {
         self.positions.sort_by_cached_key(|&position| key(&self.items[position]));
         self
     }
 
-    /// Minibatches of `size` instances (0 counts as 1); the last may be smaller.
+    /// Returns minibatches of `size` instances (0 counts as 1). The last may be smaller.
     pub fn batches(self, size: usize) -> Batches<'a, T> {
         let size = size.max(1);
         Batches {
@@ -121,18 +121,18 @@ impl<'a, T> Order<'a, T> {
 pub struct Batches<'a, T> {
     order: Order<'a, T>,
     size: usize,
-    /// Where the remaining batches begin in the order.
+    /// The starts of the remaining batches in the order.
     starts: std::vec::IntoIter<usize>,
 }
 
 impl<'a, T> Batches<'a, T> {
-    /// Deals all instances anew in random order.
+    /// Distributes all instances anew in random order.
     pub fn shuffled(self, seed: u64) -> Self {
         self.order.shuffled(seed).batches(self.size)
     }
 
-    /// Keeps the instances of every remaining batch together and shuffles the batches: what
-    /// follows [`Order::bucket_by`].
+    /// Keeps the instances of each remaining batch together and shuffles the batches. Use it after
+    /// [`Order::bucket_by`].
     pub fn shuffled_batches(mut self, seed: u64) -> Self {
         let mut starts: Vec<usize> = self.starts.collect();
         Random::new(seed).shuffle(&mut starts);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn shuffled_batches_hold_every_instance_once_and_depend_on_the_seed() {
+    fn shuffled_batches_hold_every_instance_once() {
         let items = items();
         let mut first = flat(items.batches(4).shuffled(1));
         assert_eq!(first, flat(items.batches(4).shuffled(1)));

@@ -36,7 +36,7 @@ pub use sweep::{Sweep, SweepRow, sweep};
 
 use autobatch_models::catalogue::{self, Problem};
 use autobatch_planner::schedule::Policy;
-use autobatch_runtime_cpu::MOST_THREADS;
+use autobatch_runtime_cpu::MAX_THREADS;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -104,8 +104,8 @@ impl Options {
         if !(1..=MOST_ROUNDS).contains(&self.rounds) {
             return Err(BenchError::Rounds { most: MOST_ROUNDS, found: self.rounds });
         }
-        if self.threads > MOST_THREADS {
-            return Err(BenchError::Threads { most: MOST_THREADS, found: self.threads });
+        if self.threads > MAX_THREADS {
+            return Err(BenchError::Threads { most: MAX_THREADS, found: self.threads });
         }
         Ok(())
     }

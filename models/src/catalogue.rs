@@ -27,22 +27,22 @@ use std::sync::Arc;
 /// A model that the catalogue has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// How the benchmarks call it.
+    /// Its name in the benchmarks.
     pub name: &'static str,
-    /// How people call it.
+    /// Its descriptive name.
     pub alias: &'static str,
-    /// What it is, in a line.
+    /// Its description in one line.
     pub about: &'static str,
-    /// What one instance is, in the plural.
+    /// The noun for its instances, in the plural.
     pub unit: &'static str,
-    /// How wide its states are, unless options say otherwise.
+    /// The width of its states, unless options say otherwise.
     pub hidden: usize,
-    /// How wide its inputs' vectors are, unless options say otherwise; 0 where they are as wide as
+    /// The width of its inputs' vectors, unless options say otherwise; 0 where they are as wide as
     /// states, or given.
     pub embedding: usize,
-    /// How many instances make a step, unless options say otherwise.
+    /// The number of instances per step, unless options say otherwise.
     pub count: usize,
-    /// How many of them are in a graph, unless options say otherwise.
+    /// The number of instances per graph, unless options say otherwise.
     pub batch: usize,
 }
 
@@ -71,20 +71,20 @@ pub fn entry(name: &str) -> Result<&'static Entry, OpenError> {
     ENTRIES.iter().find(|entry| entry.name == name || entry.alias == name).ok_or_else(unknown)
 }
 
-/// What may be asked of a model; nothing means as the entry says.
+/// The options of a model. `None` means the value of the entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// A file of instances, as the scripts of the comparative benchmarks write them.
     pub data: Option<PathBuf>,
-    /// What generated instances follow from.
+    /// The seed of generated instances.
     pub seed: u64,
-    /// How many instances to generate.
+    /// The number of instances to generate.
     pub count: Option<usize>,
-    /// How many instances go into a graph.
+    /// The number of instances per graph.
     pub batch: Option<usize>,
-    /// How wide states are.
+    /// The width of states.
     pub hidden: Option<usize>,
-    /// How wide the inputs' vectors are.
+    /// The width of the inputs' vectors.
     pub embedding: Option<usize>,
     /// The length of all generated sentences of `d`.
     pub same: Option<u32>,
@@ -95,7 +95,7 @@ const WIDEST: usize = 16_384;
 /// More generated instances than this are refused.
 const MOST: usize = 1_000_000;
 
-/// Why there is no such model.
+/// The reason why a model cannot be opened.
 #[derive(Debug)]
 pub enum OpenError {
     /// No entry has the name.
@@ -105,11 +105,11 @@ pub enum OpenError {
     ),
     /// A size is out of range, or the model has no such size.
     Size {
-        /// Which one.
+        /// The name of the size.
         what: &'static str,
-        /// What it may be.
+        /// The allowed values.
         expected: String,
-        /// What was asked for.
+        /// The requested value.
         found: usize,
     },
     /// The entry has no file format here.
@@ -121,7 +121,7 @@ pub enum OpenError {
     NoInstances {
         /// The corpus.
         path: PathBuf,
-        /// What the part is for.
+        /// The purpose of the part.
         to: &'static str,
     },
     /// The file could not be read.
@@ -180,7 +180,7 @@ pub struct Problem {
     pub module: Arc<Module>,
     /// Emits its instances.
     pub workload: Box<dyn Workload>,
-    /// How many instances go into a graph.
+    /// The number of instances per graph.
     pub batch: usize,
 }
 

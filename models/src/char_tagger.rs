@@ -15,14 +15,14 @@ pub enum Word {
     Spelled(Vec<u32>),
 }
 
-/// How many words and letters there are, and how wide a letter's vector is.
+/// The numbers of words and letters, and the width of a letter's vector.
 #[derive(Clone, Copy, Debug)]
 pub struct Alphabet {
     /// Rows of the table of words.
     pub words: usize,
     /// Rows of the table of letters.
     pub letters: usize,
-    /// How wide a letter's vector is.
+    /// The width of a letter's vector.
     pub width: usize,
 }
 

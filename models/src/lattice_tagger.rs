@@ -16,7 +16,7 @@ pub struct Lattice {
     pub tags: Vec<u32>,
 }
 
-/// How many characters, words and tags there are.
+/// The number of characters, words and tags.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
     /// Rows of the table of characters.

@@ -5,7 +5,7 @@ use autobatch::prelude::{Graph, Row, Value};
 
 /// A model of one kind of instance. It holds handles of parameters and cells, no numbers.
 pub trait Model: Send + Sync {
-    /// What one instance is.
+    /// The type of one instance.
     type Instance: Send + Sync;
 
     /// Emits one instance and adds what is read of it to `outputs`, in an order and number that
@@ -22,7 +22,7 @@ pub trait Model: Send + Sync {
 /// A model with instances, numbered from 0. Numbers that name no instance emit nothing and have
 /// loss 0.
 pub trait Workload: Send + Sync {
-    /// How many instances there are.
+    /// The number of instances.
     fn instances(&self) -> usize;
 
     /// Emits the outputs of an instance; see [`Model::emit`].

@@ -1,4 +1,4 @@
-//! How well a model does: named numbers, of which a corpus has one or several.
+//! The scores of a model: one or more named numbers per corpus.
 
 use autobatch::Row;
 use autobatch::train::metrics::{Mean, Pearson, Rate, SpanScore, bio_spans};

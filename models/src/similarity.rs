@@ -13,11 +13,11 @@ const RATINGS: usize = 5;
 /// Widths of a [`Similarity`].
 #[derive(Clone, Copy, Debug)]
 pub struct Widths {
-    /// Of a word's vector.
+    /// The width of a word's vector.
     pub embedding: usize,
-    /// Of a node's state.
+    /// The width of a node's state.
     pub memory: usize,
-    /// Of the comparison.
+    /// The width of the comparison.
     pub hidden: usize,
 }
 
@@ -45,8 +45,8 @@ impl Similarity {
         }
     }
 
-    /// The memory of the root. Words stand after their heads, so children are met first from the
-    /// end.
+    /// The memory of the root. Words stand after their heads, so a walk from the end visits children
+    /// first.
     pub fn encode<'g>(&self, g: &'g Graph, tree: &Dependencies) -> Value<'g> {
         let mut children: Vec<Vec<[Value<'g>; 2]>> = vec![Vec::new(); tree.words.len()];
         for (number, (&word, &parent)) in tree.words.iter().zip(&tree.parent).enumerate().rev() {

@@ -31,7 +31,7 @@ impl Spinn {
         tree.bottom_up(|&word| g.call(self.leaf, word), |left, right| self.node.node(g, [left, right]))
     }
 
-    /// What classifies a node's `h`.
+    /// Returns the classifier of a node's `h`.
     pub fn classifier(&self) -> Linear {
         self.out
     }

@@ -8,11 +8,11 @@ use autobatch_nn::{BiLstm, Embedding, Linear, losses};
 /// Widths of a tagger.
 #[derive(Clone, Copy, Debug)]
 pub struct Widths {
-    /// Of a word's vector.
+    /// The width of a word's vector.
     pub embedding: usize,
-    /// Of each direction of the LSTM.
+    /// The width of each direction of the LSTM.
     pub hidden: usize,
-    /// Of the layer before the tags.
+    /// The width of the layer before the tags.
     pub head: usize,
 }
 

@@ -8,7 +8,7 @@ use autobatch_models::catalogue::{ENTRIES, Entry};
 use autobatch_models::lessons::{self, Lesson};
 use std::sync::Arc;
 
-/// What the mean loss of the last epoch stays below, a third of the way from what was reached to where it begins.
+/// The upper bound of the mean loss of the last epoch: a third of the way from the reached loss to the first one.
 const BELOW: [(&str, f32); ENTRIES.len()] = [
     ("a", 0.5),
     ("b", 0.9),

@@ -14,5 +14,5 @@ pub mod kernels;
 
 pub use autobatch_ir::plan::{BindError, Bound, Stores};
 pub use executor::{
-    Counters, Executor, GradientSource, KernelCount, MOST_THREADS, RunError, Span, StepCount, threads_meant,
+    Counters, Executor, GradientSource, KernelCount, MAX_THREADS, RunError, Span, StepCount, threads_meant,
 };

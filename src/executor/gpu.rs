@@ -1,4 +1,4 @@
-//! A GPU executes and updates; only what is asked for comes back to the processor.
+//! The executor on a GPU. Values return to the host only on request.
 
 use crate::error::Result;
 use crate::mirror::Trained;
@@ -20,7 +20,7 @@ pub(super) struct GpuExecutor {
     memory_limit: Option<u64>,
     /// The parameters that updates changed.
     changed: BTreeSet<u32>,
-    /// What went wrong when somebody read, who could not be told.
+    /// The error of a read that could not report it.
     fault: OnceLock<GpuError>,
 }
 
@@ -44,7 +44,7 @@ impl GpuExecutor {
         self.executor.gpu()
     }
 
-    /// A device that could not be read is given back: nobody knows what it holds.
+    /// Closes a device that could not be read, because its contents are unknown.
     fn check_fault(&mut self) -> Result<()> {
         match self.fault.take() {
             Some(error) => {
@@ -64,7 +64,7 @@ impl GpuExecutor {
         self.execute_and_prepare(plan, weights, bound, || Poll::Ready(None))
     }
 
-    /// Executes, and makes ready for the plan that follows while the device works.
+    /// Executes a plan, and prepares the next one while the device works.
     pub(super) fn execute_and_prepare(
         &mut self,
         plan: &Verified<Plan>,
@@ -72,7 +72,7 @@ impl GpuExecutor {
         bound: Bound<'_>,
         next: impl FnMut() -> Next,
     ) -> Result<()> {
-        // Of a plan that may grow, rows are given room from the first run on.
+        // A growing plan gets a reserve of rows from the first run on.
         if plan.mode == Mode::Grow {
             return self.resume(plan, weights, bound);
         }
@@ -80,7 +80,7 @@ impl GpuExecutor {
         Ok(self.executor.execute_and_prepare(plan, weights, bound, next)?)
     }
 
-    /// Executes what a plan gained since it was executed last.
+    /// Executes the new steps of a longer plan.
     pub(super) fn resume(
         &mut self,
         plan: &Verified<Plan>,
@@ -91,7 +91,7 @@ impl GpuExecutor {
         Ok(self.executor.resume(plan, weights, bound)?)
     }
 
-    /// What is looked at before any run.
+    /// Checks the plan and the device before a run.
     fn check(&mut self, plan: &Plan) -> Result<()> {
         self.check_fault()?;
         let needs = plan.slab_bytes();
@@ -109,7 +109,7 @@ impl GpuExecutor {
         self.executor.set_accumulate_gradients(keep);
     }
 
-    /// Updates along the gradients on the device; here only versions change.
+    /// Updates with the gradients on the device. On the host only versions change.
     pub(super) fn update(
         &mut self,
         plan: &Verified<UpdatePlan>,
@@ -128,8 +128,8 @@ impl GpuExecutor {
         Ok(())
     }
 
-    /// Fills in what updates changed. Whoever reads may be unable to say what went wrong, so the next run
-    /// or update says it too.
+    /// Reads back what updates changed. The caller may be unable to report an error, so the next run or update
+    /// reports it too.
     pub(super) fn read(&self, trained: &mut Trained) -> Result<()> {
         let read = self.read_all(trained);
         if let Err(error) = &read {

@@ -1,4 +1,4 @@
-//! [`Growing`]: a graph that goes on being emitted while it is executed.
+//! [`Growing`]: a graph that the model extends while the session executes it.
 
 use super::planning::Growth;
 use super::{Run, Session, bound};
@@ -14,17 +14,17 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-/// A graph that grows while it is executed: of each [`run`](Self::run) only what was not computed
-/// before is planned and executed, over the rows that are there.
+/// A graph that grows while the session executes it. Each [`run`](Self::run) plans and executes only
+/// what is new, over the rows of earlier runs.
 ///
-/// The rows of everything that was computed stay until this is dropped. A GPU keeps them where they have room to become
-/// more, and executes all of it again when the room is used up and is made twice as large; results are the same.
+/// All computed rows stay until this value is dropped. A GPU reserves up to twice the rows it needs. When
+/// a graph outgrows that, the GPU doubles the reserve and executes everything once more, with equal results.
 pub struct Growing<'s, 'g> {
     session: &'s mut Session,
     graph: &'g Graph,
     noise: Noise,
     growth: Growth,
-    /// The plan whose rows the executor holds: the one that was executed last, unless that failed.
+    /// The plan whose rows the executor holds: the plan of the last run, or `None` if that run failed.
     plan: Option<Arc<Verified<Plan>>>,
     steps: usize,
 }
@@ -39,7 +39,7 @@ impl fmt::Debug for Growing<'_, '_> {
 }
 
 impl Session {
-    /// Executes a graph bit by bit, while it is emitted.
+    /// Executes a graph step by step while the model emits it.
     ///
     /// ```
     /// # use autobatch::prelude::*;
@@ -49,7 +49,7 @@ impl Session {
     /// let mut growing = session.growing(&g);
     /// let mut x = g.input(&[1000.0]);
     /// let mut halvings = 0;
-    /// while growing.value(x)?[0] >= 1.0 {         // executes one multiplication a round
+    /// while growing.value(x)?[0] >= 1.0 {         // each round executes one multiplication
     ///     x = x * 0.5;
     ///     halvings += 1;
     /// }
@@ -62,19 +62,19 @@ impl Session {
         self.growing_with(graph, Noise::Off)
     }
 
-    /// [`growing`](Self::growing), with noise in training.
+    /// [`growing`](Self::growing) with noise, for training.
     pub(crate) fn growing_with<'s, 'g>(&'s mut self, graph: &'g Graph, noise: Noise) -> Growing<'s, 'g> {
         Growing { session: self, graph, noise, growth: Growth::default(), plan: None, steps: 0 }
     }
 }
 
 impl<'g> Growing<'_, 'g> {
-    /// Plans and executes what the values need and is not there yet. The result borrows the rows: nothing
-    /// is copied, and the next run must wait until it is gone.
+    /// Plans and executes what the values need and earlier runs did not compute. The result borrows the
+    /// rows: it copies nothing, and the next run has to wait until it is dropped.
     ///
     /// # Errors
-    /// As [`Session::run`]. The next run begins anew with the values that it is asked for: what could not
-    /// be executed stands in nobody's way, and what was computed before and is needed is computed again.
+    /// As [`Session::run`]. After an error the next run starts again from an empty plan. It computes its
+    /// values anew, including those that earlier runs had computed.
     #[track_caller]
     pub fn run(&mut self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Result<Run<'_>> {
         self.graph.check()?;
@@ -83,7 +83,7 @@ impl<'g> Growing<'_, 'g> {
         Ok(Run::new(&self.session.executor, plan, self.graph, &wanted))
     }
 
-    /// The elements of one value.
+    /// Returns the elements of one value.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -92,19 +92,19 @@ impl<'g> Growing<'_, 'g> {
         Ok(self.run([value])?[value].to_vec())
     }
 
-    /// How many steps were executed so far; each once, if nothing failed.
+    /// Counts the steps executed so far. Without errors each step runs once.
     #[must_use]
     pub fn steps(&self) -> usize {
         self.steps
     }
 
-    /// The graph that grows.
+    /// Returns the graph that grows.
     #[must_use]
     pub fn graph(&self) -> &'g Graph {
         self.graph
     }
 
-    /// Whether it is executed for a step of training.
+    /// Returns whether this execution belongs to a training step.
     fn is_training(&self) -> bool {
         matches!(self.noise, Noise::On { .. })
     }
@@ -115,26 +115,26 @@ impl<'g> Growing<'_, 'g> {
         let session = &mut *self.session;
         session.check_module(&data)?;
         let request = Request { wanted, training, rows: session.planning.rows(), ..Request::default() };
-        // Where nobody else holds the plan it is made longer in place.
+        // With a unique reference, the planner extends the plan in place.
         session.last = None;
         let executed = self.plan.take();
         let resumed = executed.is_some();
         let plan = Arc::new(session.planning.grow(&data, &request, &mut self.growth, executed)?);
         let bound = bound(&data, self.noise);
-        let weights = &session.mirror.here().weights;
+        let weights = &session.mirror.host_copy().weights;
         let executed = if resumed {
             session.executor.resume(&plan, weights, bound)
         } else {
             session.executor.execute(&plan, weights, bound)
         };
-        session.noticed(executed)?;
+        session.handle_device_loss(executed)?;
         (self.plan, self.steps) = (Some(Arc::clone(&plan)), plan.steps.len());
         session.last = Some(Arc::clone(&plan));
         Ok(plan)
     }
 }
 
-/// The numbers of values of a graph.
+/// Returns the ids of values of one graph.
 pub(super) fn wanted<'g>(
     graph: &'g Graph,
     values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,

@@ -1,6 +1,6 @@
-//! Items that are executed in parts: while one part is executed, the next is emitted and planned.
+//! Executes items in parts, and emits and plans the next part while the current one executes.
 
-use super::{Meanwhile, Planning, Prepared, Session};
+use super::{Planning, Prefetch, Prepared, Session};
 use crate::emit::{Emitted, Emitter, Threads};
 use crate::error::Result;
 use crate::row::Row;
@@ -12,14 +12,14 @@ use autobatch_planner::Request;
 use std::iter::Fuse;
 use std::time::Instant;
 
-/// A part whose graph an emitter holds and whose plan is made.
+/// A part: its graph lies in an emitter, and its plan is ready.
 struct Part<I> {
     items: Vec<I>,
-    /// How many values there are up to the end of each item.
+    /// For each item, the number of values up to its end.
     ends: Vec<usize>,
 }
 
-/// Items, and how many of them go into a graph.
+/// Items, and the number of them per graph.
 pub(crate) struct Together<I> {
     items: I,
     most: usize,
@@ -33,7 +33,7 @@ impl<I: Iterator> Together<Fuse<I>> {
 }
 
 impl<I: Iterator> Iterator for Together<I> {
-    /// The number of the first item of a part, and the items.
+    /// The number of a part's first item, and its items.
     type Item = (usize, Vec<I::Item>);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -44,12 +44,13 @@ impl<I: Iterator> Iterator for Together<I> {
 }
 
 impl Session {
-    /// Emits values of every item, at most `part` items a graph, and executes one graph after the other; `read` takes each item,
-    /// in their order, with the elements of its values. Bits are those of one graph of all items, and memory is that of a part.
+    /// Emits the values of every item, at most `part` items per graph, and executes one graph after the
+    /// other. `read` receives each item, in order, with the elements of its values. The bits equal those of
+    /// one graph of all items; the memory is that of one part.
     ///
-    /// On a GPU, and where there are threads, the next part is emitted and planned while one is executed, so items are taken and
-    /// emitted a part before they are read; what goes wrong with them is told when their turn comes. Whatever was read before an
-    /// error was right.
+    /// On a GPU, and on a CPU with several threads, the session emits and plans the next part while the
+    /// current one executes. It therefore takes and emits items one part early and reports their errors
+    /// when their turn comes. Everything that `read` received before an error is correct.
     ///
     /// ```
     /// # use autobatch::prelude::*;
@@ -74,7 +75,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run), for the first part with a fault.
+    /// As [`run`](Self::run), for the first part that has a fault.
     pub fn run_in_parts<I: Copy + Send>(
         &mut self,
         items: impl IntoIterator<Item = I>,
@@ -87,7 +88,7 @@ impl Session {
     }
 }
 
-/// [`Session::run_in_parts`] with an emitter at hand.
+/// [`Session::run_in_parts`] with a given emitter.
 pub(crate) fn in_parts<I: Copy + Send>(
     session: &mut Session,
     emitter: &mut Emitter,
@@ -96,21 +97,21 @@ pub(crate) fn in_parts<I: Copy + Send>(
     mut read: impl FnMut(I, &[&Row]),
 ) -> Result<()> {
     let mut parts = Together::new(items, most);
-    let mut meanwhile = Meanwhile::new(emitter.another());
+    let mut prefetch = Prefetch::new(emitter.another());
     loop {
-        let ready = meanwhile.due(emitter, |emitter| {
+        let ready = prefetch.take_or_prepare(emitter, |emitter| {
             let part = parts.next()?;
             Some(prepare(session.planning(), emitter, part, emit))
         });
         let Some(ready) = ready else { return Ok(()) };
         let Prepared { plan, of, .. } = ready?;
-        let next = if meanwhile.pays(session) { parts.next() } else { None };
+        let next = if prefetch.is_worthwhile(session) { parts.next() } else { None };
         let data = emitter.graph().data();
         let executed = match next {
             Some(next) => {
                 let prepare =
                     |planning: &mut Planning, emitter: &mut Emitter| prepare(planning, emitter, next, emit);
-                meanwhile.execute(session, &plan, (&data, Noise::Off), prepare)
+                prefetch.execute(session, &plan, (&data, Noise::Off), prepare)
             }
             None => session.execute(&plan, &data, Noise::Off),
         };
@@ -126,7 +127,7 @@ pub(crate) fn in_parts<I: Copy + Send>(
     }
 }
 
-/// Emits and plans a part.
+/// Emits and plans one part.
 fn prepare<I: Copy + Send>(
     planning: &mut Planning,
     emitter: &mut Emitter,
@@ -138,7 +139,7 @@ fn prepare<I: Copy + Send>(
     let emitted = start.elapsed();
     let mut wanted: Vec<ValueId> = keys.iter().map(|key| key.id()).collect();
     if wanted.is_empty() {
-        // No item of the part asks for anything, and no plan makes nothing.
+        // No item of the part returned a value, and a plan needs at least one output.
         wanted.extend(emitter.graph().constant(0.0).id());
     }
     let request = Request { wanted: &wanted, rows: planning.rows(), ..Request::default() };

@@ -1,4 +1,4 @@
-//! How a session plans: apart from its executor, so that one thread may plan while another executes.
+//! The planning half of a session. It is apart from the executor, so one thread can plan while another executes.
 
 use crate::dump::{Dump, Number};
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Grown, PlanCache, Planner, Request, RowOrder};
 use std::sync::Arc;
 
-/// The policy that the environment names; the default without it, or if it is empty.
+/// Returns the policy that the environment names, or the default if the variable is absent or empty.
 pub(super) fn policy() -> Result<Policy> {
     match std::env::var_os("AUTOBATCH_POLICY") {
         Some(word) if !word.is_empty() => word.to_string_lossy().parse().map_err(Error::PolicyVariable),
@@ -18,7 +18,7 @@ pub(super) fn policy() -> Result<Policy> {
     }
 }
 
-/// A planner with the plans that it remembers.
+/// A planner and its plan cache.
 pub(crate) struct Planning {
     planner: Planner,
     rows: RowOrder,
@@ -27,13 +27,13 @@ pub(crate) struct Planning {
     dump: Dump,
 }
 
-/// How the planning of a graph that grows goes on.
+/// The planning state of a graph that grows.
 #[derive(Default)]
 pub(super) struct Growth {
     grown: Option<Grown>,
-    /// What was found out about the plan that was verified last.
+    /// What the verifier knows about the last plan, so that it examines only new steps.
     examined: Examined,
-    /// The number of the files that it is written to, if it is.
+    /// The number of the dump files, if the session writes dumps.
     file: Option<Number>,
 }
 
@@ -42,8 +42,8 @@ impl Planning {
         Self { planner, rows, passes, cache: PlanCache::new(cached), dump: Dump::from_environment() }
     }
 
-    /// Chooses batches by another policy from now on.
-    pub(super) fn follow(&mut self, policy: Box<dyn Schedule + Send + Sync>) {
+    /// Uses another policy from now on.
+    pub(super) fn set_policy(&mut self, policy: Box<dyn Schedule + Send + Sync>) {
         self.planner = Planner::new(policy);
         self.cache.clear();
     }
@@ -52,12 +52,12 @@ impl Planning {
         self.cache.stats()
     }
 
-    /// How rows are ordered.
+    /// Returns the order of the rows.
     pub(crate) fn rows(&self) -> RowOrder {
         self.rows
     }
 
-    /// The plan of a graph: a known one, or one made now.
+    /// Returns the plan of a graph from the cache, or makes it.
     pub(crate) fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Arc<Verified<Plan>>> {
         if let Some(plan) = self.cache.take_forgotten() {
             self.planner.recycle(plan);
@@ -68,7 +68,7 @@ impl Planning {
             let number = dump.graph(graph, request, None)?;
             let selection = match passes {
                 Some(selection) => Some(selection),
-                // Graphs whose gradients are wanted are rewritten on request alone.
+                // Passes rewrite a graph with gradients only on request.
                 None if request.gradients.is_some() => None,
                 None => Some(&Selection::of_graph(graph, request.mode)),
             };
@@ -87,8 +87,8 @@ impl Planning {
         })
     }
 
-    /// The plan of a graph that grows: what was `executed`, and the steps of what is wanted and was not there. Without
-    /// the former it begins anew: a longer plan would hold the steps that could not be executed, too.
+    /// Plans a graph that grows: extends the `executed` plan by the steps of new values. Without an executed
+    /// plan it starts from an empty one, because a failed plan holds steps that cannot run.
     pub(super) fn grow(
         &mut self,
         graph: &GraphData,

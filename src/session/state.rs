@@ -1,4 +1,4 @@
-//! Parameters and the optimiser's states, wherever they are.
+//! The parameters and the optimiser's states, on the host or on a device.
 
 use super::Session;
 use crate::error::{Error, Result};
@@ -10,72 +10,72 @@ use autobatch_ir::{Module, Weights};
 use std::sync::Arc;
 
 impl Session {
-    /// The parameters' values. Those that a GPU updated are read back, once for each update; if that
-    /// fails, these are the ones that the session goes on from, and the next call says why.
+    /// Returns the values of the parameters. After updates on a GPU, the first call reads them back. If that
+    /// fails, it returns the values that the session continues from, and the next call reports the error.
     #[must_use]
     pub fn weights(&self) -> &Arc<Weights> {
-        &self.trained().unwrap_or(self.mirror.here()).weights
+        &self.trained().unwrap_or(self.mirror.host_copy()).weights
     }
 
-    /// Parameters and the optimiser's states as they are now.
+    /// Reads the current parameters and optimiser states.
     pub(crate) fn trained(&self) -> Result<&Trained> {
         self.mirror.newest(|newest| self.executor.read(newest))
     }
 
-    /// What training goes on from if a device is lost.
-    pub(crate) fn here(&self) -> &Trained {
-        self.mirror.here()
+    /// Returns the host's copy, from which training continues after a device loss.
+    pub(crate) fn host_copy(&self) -> &Trained {
+        self.mirror.host_copy()
     }
 
-    /// How many updates were made.
+    /// Counts the updates.
     pub(crate) fn updates(&self) -> u64 {
         self.mirror.updates()
     }
 
-    /// Takes parameters and states, whatever a device holds.
+    /// Replaces parameters and states, on the host and on the device.
     pub(crate) fn replace(&mut self, trained: Trained) {
         self.mirror.replace(trained);
     }
 
-    /// Executes an update plan; says whether the state before it is one that can be gone back to.
+    /// Executes an update plan. Returns whether the state before the update can be restored.
     pub(crate) fn update(&mut self, plan: &Verified<UpdatePlan>, floats: &[f32]) -> Result<bool> {
         let settled = self.mirror.settle();
         let updated = self.executor.update(plan, self.mirror.changing(), floats);
-        if self.noticed(updated)? {
-            self.mirror.falls_behind();
+        if self.handle_device_loss(updated)? {
+            self.mirror.mark_stale();
         }
         Ok(settled)
     }
 
-    /// Passes a result on; if the device went away with updates, goes back to what is here.
-    pub(super) fn noticed<T>(&mut self, result: Result<T>) -> Result<T> {
+    /// Passes a result on. If it reports a device loss that destroyed updates, goes back to the host's copy.
+    pub(super) fn handle_device_loss<T>(&mut self, result: Result<T>) -> Result<T> {
         if result.is_err() && self.executor.is_lost() {
-            self.fallen += self.mirror.fall_back();
+            self.lost_updates += self.mirror.fall_back();
         }
         result
     }
 
-    /// How many updates were lost with a device, since it was taken last.
-    pub(crate) fn fallen(&self) -> u64 {
-        self.fallen
+    /// Counts the updates that device losses destroyed since [`take_lost_updates`](Self::take_lost_updates).
+    pub(crate) fn lost_updates(&self) -> u64 {
+        self.lost_updates
     }
 
-    /// See [`fallen`](Self::fallen).
-    pub(crate) fn take_fallen(&mut self) -> u64 {
-        std::mem::take(&mut self.fallen)
+    /// Returns [`lost_updates`](Self::lost_updates) and resets it.
+    pub(crate) fn take_lost_updates(&mut self) -> u64 {
+        std::mem::take(&mut self.lost_updates)
     }
 
-    /// Reads what a device holds, so that it can be changed or left.
+    /// Reads back what a device holds, before it changes or closes.
     pub(super) fn settle(&mut self) -> Result<()> {
         let read = self.trained().map(|_| ());
         self.mirror.settle();
-        self.noticed(read)
+        self.handle_device_loss(read)
     }
 
-    /// Exchanges the parameters' values; weights that did not change are not packed again.
+    /// Replaces the values of the parameters. Executors do not pack unchanged weights again.
     ///
     /// # Errors
-    /// If they are another module's.
+    /// The weights belong to another module.
     pub fn set_weights(&mut self, weights: Arc<Weights>) -> Result<()> {
         check_weights(&self.module, &weights)?;
         self.settle()?;
@@ -85,7 +85,7 @@ impl Session {
 }
 
 impl Session {
-    /// Refuses a graph whose module has other parameters than the session's.
+    /// Refuses a graph whose module has other parameters than the session's module.
     pub(crate) fn check_module(&self, graph: &GraphData) -> Result<()> {
         let of_graph = &graph.module;
         if Arc::ptr_eq(of_graph, &self.module) {
@@ -109,7 +109,7 @@ impl Session {
     }
 }
 
-/// Refuses the weights of another module.
+/// Refuses weights of another module.
 pub(super) fn check_weights(module: &Module, weights: &Weights) -> Result<()> {
     let declared = module.params.iter().map(|decl| (&*decl.name, decl.ty));
     let held = weights.iter().map(|held| (held.name(), held.ty()));

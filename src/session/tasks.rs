@@ -1,9 +1,9 @@
-//! Tasks: instances whose course depends on what was computed of them.
+//! Tasks: instances whose course depends on computed values.
 //!
-//! A task is a future that emits into a graph and waits for values of it. All tasks go on until each
-//! waits or is done, in their order; then one plan of what is new serves everything that is waited
-//! for, and they go on. So what is emitted is a function of the tasks, and a round is as few
-//! batches as its values can be computed in, however many tasks there are.
+//! A task is a future that emits into a graph and awaits values of it. The session polls all tasks in
+//! order until each one awaits a value or ends. Then one plan computes everything that the tasks await,
+//! and the session polls them again. So the emitted graph is a function of the tasks, not of time. Each
+//! round takes as few batches as its values allow, whatever the number of tasks.
 
 use super::Session;
 use super::growing::Growing;
@@ -14,18 +14,19 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 impl Session {
-    /// Runs tasks over one graph, each an instance whose key is its place; their results in their order.
+    /// Runs tasks over one graph and returns their results in order. Each task is an instance whose key is
+    /// its position.
     ///
-    /// A task waits for the elements of a value with [`Value::get`](autobatch_ir::Value::get), for a number that was
-    /// chosen with [`Value::index`](autobatch_ir::Value::index), and for nothing else: there is no other executor
-    /// behind it. What is emitted while the futures are made is common to all instances, noise included; an `async`
-    /// function emits nothing before it runs.
+    /// A task may await the elements of a value with [`Value::get`](autobatch_ir::Value::get) or an integer
+    /// with [`Value::index`](autobatch_ir::Value::index), and nothing else: no other executor drives it.
+    /// What the caller emits while making the futures is common to all instances, noise included. An
+    /// `async` function emits nothing before it is polled.
     ///
     /// ```
     /// # use autobatch::prelude::*;
     /// # fn main() -> autobatch::Result<()> {
     /// # let mut session = Session::new(&ModuleBuilder::new("m").build()?, Device::Cpu)?;
-    /// /// How often a number is halved before it is below 1.
+    /// /// Counts the halvings until a number is below 1.
     /// async fn halvings(g: &Graph, x: f32) -> autobatch::Result<usize> {
     ///     let mut x = g.input(&[x]);
     ///     let mut halvings = 0;
@@ -38,15 +39,15 @@ impl Session {
     ///
     /// let g = session.graph();
     /// let found = session.tasks(&g, [1000.0, 0.3, 8.0].map(|x| halvings(&g, x)))?;
-    /// assert_eq!(found, [10, 0, 4]);              // ten multiplications in a row, not fourteen
+    /// assert_eq!(found, [10, 0, 4]);              // ten rounds of batched multiplications, not fourteen
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// What the first task in their order that fails gives, the first fault of emitting, or as
-    /// [`Session::run`]; [`Error::Stalled`] if a task waits for something else, [`Error::Nested`] if
-    /// tasks of this graph are run already.
+    /// The error of the first task that fails, the first fault of emitting, or an error of
+    /// [`Session::run`]. [`Error::Stalled`] if a task awaits anything else, [`Error::Nested`] if another
+    /// call runs tasks of this graph.
     #[track_caller]
     pub fn tasks<T>(
         &mut self,
@@ -58,7 +59,7 @@ impl Session {
 }
 
 impl Growing<'_, '_> {
-    /// Runs tasks over the graph, as [`Session::tasks`]; what was computed before stays.
+    /// Runs tasks over the graph as [`Session::tasks`] does. Computed values stay.
     ///
     /// # Errors
     /// As [`Session::tasks`].
@@ -92,7 +93,7 @@ impl Growing<'_, '_> {
     }
 }
 
-/// A task, or what came of it.
+/// A running task or its result.
 enum Task<F, T> {
     Open(Pin<Box<F>>),
     Done(T),
@@ -103,7 +104,7 @@ impl<F: Future<Output = Result<T>>, T> Task<F, T> {
         matches!(self, Self::Open(_))
     }
 
-    /// Goes on until it waits or is done; says whether it is done.
+    /// Polls the task once. Returns whether it has ended.
     fn go_on(&mut self) -> Result<bool> {
         let Self::Open(future) = self else { return Ok(true) };
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

@@ -1,13 +1,13 @@
 //! Named arrays as the bytes of a safetensors file, and back.
 //!
-//! Equal arrays give equal bytes: the file's own map of remarks has one entry at most, which the
-//! caller writes as JSON, because the order of several would be chance.
+//! Equal arrays give equal bytes. The file's metadata map has at most one entry, which the caller writes
+//! as JSON: the order of several entries would be random.
 
 use autobatch_ir::numeric::half;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
-/// The name of the one remark.
+/// The key of the metadata entry.
 const REMARK: &str = "autobatch";
 
 /// A named array.
@@ -18,15 +18,15 @@ pub(crate) struct Array<'a> {
     pub(crate) values: &'a [f32],
 }
 
-/// The arrays as a file, with a remark.
+/// Writes the arrays as a file with a metadata entry.
 ///
 /// # Errors
-/// If names, shapes and the remark are more than the head of a file takes.
+/// Names, shapes and metadata exceed the header of a file.
 pub(crate) fn to_bytes(arrays: &[Array<'_>], remark: Option<String>) -> Result<Vec<u8>, SafeTensorError> {
     let bytes: Vec<Vec<u8>> = arrays.iter().map(|array| little_endian(array.values)).collect();
     let views = arrays.iter().zip(&bytes).map(|(array, bytes)| {
         let view = TensorView::new(Dtype::F32, array.shape.clone(), bytes);
-        (&*array.name, view.expect("an array has as many values as its shape"))
+        (&*array.name, view.expect("an array has as many values as its shape says"))
     });
     let remarks = remark.map(|remark| std::iter::once((REMARK.to_owned(), remark)).collect());
     safetensors::serialize(views, remarks)
@@ -36,7 +36,7 @@ pub(crate) fn little_endian(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// The shape and values of an array.
+/// The shape and the values of an array.
 pub(crate) type Loaded = (Vec<usize>, Vec<f32>);
 
 /// A file of arrays.
@@ -46,10 +46,10 @@ pub(crate) struct Arrays<'a> {
 }
 
 impl<'a> Arrays<'a> {
-    /// The file with these bytes.
+    /// Opens the file with these bytes.
     ///
     /// # Errors
-    /// If they are no safetensors file, or cut off.
+    /// The bytes are no safetensors file, or are cut off.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, SafeTensorError> {
         let file = SafeTensors::deserialize(bytes)?;
         let (_, metadata) = SafeTensors::read_metadata(bytes)?;
@@ -57,19 +57,19 @@ impl<'a> Arrays<'a> {
         Ok(Self { file, remark })
     }
 
-    /// The remark.
+    /// Returns the metadata entry.
     pub(crate) fn remark(&self) -> Option<&str> {
         self.remark.as_deref()
     }
 
-    /// The names of all arrays, ascending.
+    /// Returns the names of all arrays, ascending.
     pub(crate) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.file.names().into_iter().map(ToOwned::to_owned).collect();
         names.sort_unstable();
         names
     }
 
-    /// The shape and values of an array, F64 rounded; what it holds instead if that are no floats.
+    /// Returns the shape and the values of an array; F64 is rounded. The error is the type of an array that holds no floats.
     pub(crate) fn get(&self, name: &str) -> Option<Result<Loaded, Dtype>> {
         let view = self.file.tensor(name).ok()?;
         let shape = view.shape().to_vec();

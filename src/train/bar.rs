@@ -1,14 +1,14 @@
-//! [`Bar`]: shows how training goes; a bar on a terminal, elsewhere a plain line every ten seconds.
+//! [`Bar`]: shows the progress of training, as a bar on a terminal and as a line every ten seconds elsewhere.
 
 use crate::train::report::Step;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Between two plain lines at least this passes.
+/// The shortest time between two plain lines.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// Shows the steps of an epoch on standard error: the loss as a moving average, instances a second,
-/// batches and their bound, and where the time goes.
+/// Shows the steps of an epoch on standard error: the moving average of the loss, instances per second,
+/// batches and their bound, and the time per phase.
 #[derive(Debug)]
 pub struct Bar {
     #[cfg(feature = "progress")]
@@ -22,7 +22,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// A bar for so many steps.
+    /// Creates a bar for this many steps.
     #[must_use]
     pub fn new(what: &str, steps: usize) -> Self {
         let terminal = std::io::stderr().is_terminal();
@@ -38,7 +38,7 @@ impl Bar {
         }
     }
 
-    /// A bar that shows nothing, for programs that report themselves.
+    /// Creates a bar that shows nothing, for programs with reports of their own.
     #[must_use]
     pub fn hidden() -> Self {
         let mut bar = Self::new("", 0);
@@ -50,7 +50,7 @@ impl Bar {
         bar
     }
 
-    /// Takes a step into account.
+    /// Adds a step.
     pub fn report(&mut self, step: &Step) {
         self.done += 1;
         let loss = f64::from(step.loss);
@@ -65,12 +65,12 @@ impl Bar {
         }
         if !self.silent && self.said.elapsed() >= QUIET {
             self.said = Instant::now();
-            // Progress that cannot be shown is no reason to stop.
+            // Failing to show progress is no reason to stop training.
             let _ = writeln!(std::io::stderr(), "{} {}/{}  {line}", self.what, self.done, self.steps);
         }
     }
 
-    /// The moving average of the loss.
+    /// Returns the moving average of the loss.
     #[must_use]
     pub fn average_loss(&self) -> Option<f64> {
         self.average

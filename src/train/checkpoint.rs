@@ -1,9 +1,12 @@
-//! Checkpoints: all that the next step depends on, in one safetensors file.
+//! Checkpoints: everything that the next step depends on, in one safetensors file.
 //!
-//! The arrays are the parameters under their own names, so that whatever reads safetensors finds the
-//! model, and the optimiser's state under `optimizer:name`, which no parameter can be called. The
-//! file's one remark is JSON: version, module, optimiser, what is frozen, steps, seed, [`Progress`], and a hash over
-//! all of it and every array, which finds what the format itself does not: a flipped bit.
+//! Parameters stand under their own names, so any reader of safetensors finds the model. The optimiser's
+//! states stand under `optimizer:name`, which no parameter can be called. The metadata entry is JSON:
+//! version, module, optimiser, frozen parameters, steps, seed, [`Progress`], and a hash over all of it and
+//! every array. Safetensors detects a truncated file; the hash detects a flipped bit.
+//!
+//! A checkpoint is written beside its target, synced and renamed, and its folder is synced. A test kills
+//! the writer at random moments.
 
 use crate::mirror::Trained;
 use crate::train::arrays::{Array, Arrays, little_endian, to_bytes};
@@ -19,78 +22,78 @@ use std::sync::Arc;
 
 const KIND: &str = "checkpoint";
 const VERSION: u32 = 1;
-/// More steps and updates than this are refused: whoever goes on from them must be able to count on.
-const MOST_STEPS: u64 = 1 << 62;
-/// What the names of the optimiser's arrays begin with.
+/// The largest number of steps and updates in a file, so that later steps can still be counted.
+const MAX_STEPS: u64 = 1 << 62;
+/// The prefix of the names of optimiser arrays.
 pub(crate) const STATE: &str = "optimizer:";
 
-/// Where the data stands: with samplers that are functions of the epoch, all that is needed to go on
-/// with the next minibatch.
+/// The position in the data. Samplers are functions of the epoch, so this is all that training needs to
+/// continue with the next minibatch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Progress {
     /// The epoch, from 0.
     pub epoch: u64,
-    /// How many minibatches of the epoch were stepped.
+    /// The number of minibatches of the epoch that were stepped.
     pub batches: u64,
 }
 
-/// Why a file of weights or a checkpoint was not written or not taken.
+/// The reason why a weights file or a checkpoint could not be written or read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CheckpointError {
-    /// What was read of a file was refused.
+    /// The content of a file was refused.
     File {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: Box<CheckpointError>,
     },
     /// The file could not be read or written.
     Io {
         /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The device that holds parameters could not be read.
+    /// The device that holds the parameters could not be read.
     Device(
-        /// Why.
+        /// The reason.
         String,
     ),
-    /// The file is no safetensors file, is cut off, or its content is not what was written.
+    /// The file is no safetensors file, is cut off, or its content has changed.
     Damaged(
-        /// What is wrong.
+        /// The damage.
         String,
     ),
-    /// The file holds arrays, but no checkpoint.
+    /// The file holds arrays but is no checkpoint.
     NoCheckpoint,
-    /// A version of the format that is not known here.
+    /// The format has an unknown version.
     Version {
-        /// The file's.
+        /// The version of the file.
         found: u32,
-        /// The one known.
+        /// The supported version.
         known: u32,
     },
-    /// The checkpoint was made with another optimiser.
+    /// The checkpoint comes from another optimiser.
     OtherOptimizer {
-        /// The trainer's.
+        /// The optimiser of the trainer.
         expected: String,
-        /// The file's.
+        /// The optimiser of the file.
         found: String,
     },
-    /// Other parameters were frozen.
+    /// The checkpoint froze other parameters.
     OtherFrozen {
-        /// Those that are frozen here and were not there.
+        /// Parameters that only the trainer freezes.
         here: Vec<String>,
-        /// Those that were frozen there and are not here.
+        /// Parameters that only the checkpoint froze.
         there: Vec<String>,
     },
-    /// What is said of arrays, notes among it, is more than a file takes.
+    /// Names, shapes and notes exceed the header of a file.
     Unwritten(
-        /// Why.
+        /// The reason.
         String,
     ),
-    /// An array is missing: the checkpoint is another model's, or other parameters were frozen.
+    /// An array is missing: the checkpoint belongs to another model, or froze other parameters.
     Missing {
         /// Its name.
         name: String,
@@ -104,16 +107,16 @@ pub enum CheckpointError {
     Numbers {
         /// Its name.
         name: String,
-        /// What it holds, as safetensors calls it.
+        /// The type of its elements, in the words of safetensors.
         found: String,
     },
     /// A parameter has another shape.
     Shape {
         /// Its name.
         name: String,
-        /// The module's.
+        /// The shape in the module.
         expected: Vec<usize>,
-        /// The file's.
+        /// The shape in the file.
         found: Vec<usize>,
     },
 }
@@ -127,7 +130,7 @@ impl CheckpointError {
         Self::Unwritten(error.to_string())
     }
 
-    /// What is wrong, whatever the file is.
+    /// Returns the fault without the name of the file.
     #[must_use]
     pub fn fault(&self) -> &Self {
         match self {
@@ -142,9 +145,9 @@ impl fmt::Display for CheckpointError {
         match self {
             Self::File { path, error } => write!(f, "{}: {error}", path.display()),
             Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::Device(why) => write!(f, "parameters could not be read: {why}"),
+            Self::Device(why) => write!(f, "cannot read the parameters from the device: {why}"),
             Self::Damaged(what) => {
-                write!(f, "the file is damaged or no safetensors file: {what}")
+                write!(f, "the file is damaged or is no safetensors file: {what}")
             }
             Self::NoCheckpoint => {
                 f.write_str("expected a checkpoint, found arrays only; read them with train::read_weights")
@@ -159,7 +162,7 @@ impl fmt::Display for CheckpointError {
                 write!(f, "expected a checkpoint of {expected}, found one of {found}; use the same optimiser")
             }
             Self::OtherFrozen { here, there } => {
-                f.write_str("other parameters were frozen than here:")?;
+                f.write_str("the checkpoint froze other parameters:")?;
                 for (names, frozen) in [(here, "here alone"), (there, "there alone")] {
                     if let Some(first) = names.first() {
                         let more = names.len() - 1;
@@ -167,37 +170,37 @@ impl fmt::Display for CheckpointError {
                         write!(f, " @{first}{more} {frozen};")?;
                     }
                 }
-                f.write_str(" freeze the same and load, or take parameters alone with train::read_weights")
+                f.write_str(" freeze the same parameters and load again, or read only the parameters with train::read_weights")
             }
             Self::Unwritten(why) => write!(
                 f,
-                "the names of arrays, their shapes and the notes do not fit a safetensors file ({why}); note less, or keep what is long in a file of its own"
+                "the header of a safetensors file cannot hold the names, shapes and notes ({why}); write shorter notes, or keep long ones in a file of their own"
             ),
             Self::Missing { name } if name.starts_with(STATE) => write!(
                 f,
-                "expected an array {name}, the file has none: the optimiser keeps more here than it did, by its options, or other parameters were frozen"
+                "expected an array {name}, the file has none: the optimiser has other options, or other parameters were frozen"
             ),
             Self::Unknown { name } if name.starts_with(STATE) => write!(
                 f,
-                "the file holds {name}, which nobody asks for: the optimiser keeps less here than it did, by its options, or other parameters were frozen"
+                "the file holds {name}, which this optimiser does not use: it has other options, or other parameters were frozen"
             ),
             Self::Missing { name } => write!(
                 f,
-                "expected an array {name}, the file has none: it is of another model, or other parameters were frozen"
+                "expected an array {name}, the file has none: it belongs to another model, or other parameters were frozen"
             ),
             Self::Unknown { name } => {
-                write!(f, "the module has no parameter {name}, which the file holds: it is of another model")
-            }
-            Self::Numbers { name, found } => {
                 write!(
                     f,
-                    "{name}: expected numbers as F32, F16, BF16 or F64, found {found}; write them as floats"
+                    "the file holds {name}, but the module has no such parameter: the file belongs to another model"
                 )
+            }
+            Self::Numbers { name, found } => {
+                write!(f, "{name}: expected F32, F16, BF16 or F64, found {found}; write floats")
             }
             Self::Shape { name, expected, found } => {
                 write!(
                     f,
-                    "{name}: expected the shape {expected:?}, found {found:?}; give the model the same sizes"
+                    "{name}: expected the shape {expected:?}, found {found:?}; build the model with the same sizes"
                 )
             }
         }
@@ -214,7 +217,7 @@ impl std::error::Error for CheckpointError {
     }
 }
 
-/// What a file's bytes are read as; errors name the file.
+/// Reads a file and decodes its bytes. Errors name the file.
 pub(crate) fn read_file<T>(
     path: &Path,
     read: impl FnOnce(&[u8]) -> Result<T, CheckpointError>,
@@ -223,19 +226,19 @@ pub(crate) fn read_file<T>(
     read(&bytes).map_err(|error| CheckpointError::File { path: path.to_owned(), error: Box::new(error) })
 }
 
-/// The remark of a checkpoint.
+/// The metadata of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Head {
     kind: String,
     version: u32,
     module: String,
     optimizer: String,
-    /// How many updates the optimiser made.
+    /// The number of updates that the optimiser made.
     updates: u64,
     steps: u64,
     seed: u64,
     progress: Progress,
-    /// The parameters that are frozen, in their order.
+    /// The frozen parameters, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     frozen: Vec<String>,
     /// See [`Trainer::set_note`].
@@ -246,7 +249,7 @@ struct Head {
 }
 
 impl Head {
-    /// The hash of the head without its own, and of arrays by name, shape and bytes.
+    /// Hashes the metadata without its hash, and the arrays by name, shape and bytes.
     fn hash_with<'a>(&self, arrays: impl Iterator<Item = (&'a str, &'a [usize], &'a [f32])>) -> String {
         let bare = Head { hash: String::new(), ..self.clone() };
         let text = serde_json::to_string(&bare).expect("numbers and names have a JSON form");
@@ -261,7 +264,7 @@ impl Head {
     }
 }
 
-/// Only the version is believed before it is known.
+/// The one field that is read before the version is known.
 #[derive(Deserialize)]
 struct Announced {
     kind: String,
@@ -298,7 +301,7 @@ pub(crate) fn save(trainer: &Trainer, path: &Path) -> Result<(), CheckpointError
     replace(path, &bytes).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })
 }
 
-/// Takes a checkpoint; the trainer is unchanged if it is refused.
+/// Loads a checkpoint. A refused checkpoint leaves the trainer unchanged.
 pub(crate) fn load(trainer: &mut Trainer, path: &Path) -> Result<(), CheckpointError> {
     read_file(path, |bytes| take(trainer, bytes))
 }
@@ -317,7 +320,7 @@ fn take(trainer: &mut Trainer, bytes: &[u8]) -> Result<(), CheckpointError> {
         return Err(CheckpointError::Unknown { name });
     }
     let weights = weights_of(&arrays, &module)?;
-    let own = &trainer.session.here().states;
+    let own = &trainer.session.host_copy().states;
     let mut states = own.clone();
     for state in own.iter() {
         let values = array_of(&arrays, &format!("{STATE}{}", state.name()), &extents(state.ty()))?;
@@ -341,7 +344,7 @@ fn take(trainer: &mut Trainer, bytes: &[u8]) -> Result<(), CheckpointError> {
     Ok(())
 }
 
-/// Refuses a checkpoint that is not as it was written. How other versions would be examined is not known.
+/// Checks that a checkpoint of the supported version is undamaged.
 pub(crate) fn examine(arrays: &Arrays<'_>) -> Result<(), CheckpointError> {
     match head_of(arrays) {
         Ok(_) | Err(CheckpointError::Version { .. }) => Ok(()),
@@ -349,7 +352,7 @@ pub(crate) fn examine(arrays: &Arrays<'_>) -> Result<(), CheckpointError> {
     }
 }
 
-/// The head, if every number and array is as it was written.
+/// Returns the metadata, after comparing its hash with the content.
 fn head_of(arrays: &Arrays<'_>) -> Result<Head, CheckpointError> {
     let remark = arrays.remark().ok_or(CheckpointError::NoCheckpoint)?;
     let announced: Announced = serde_json::from_str(remark).map_err(CheckpointError::damaged)?;
@@ -370,11 +373,13 @@ fn head_of(arrays: &Arrays<'_>) -> Result<Head, CheckpointError> {
     }
     let hash = head.hash_with(all.iter().map(|(name, shape, values)| (&**name, &**shape, &**values)));
     if hash != head.hash {
-        return Err(CheckpointError::damaged("the content has another hash than was written"));
+        return Err(CheckpointError::damaged("the content does not match its hash"));
     }
     let most = head.steps.max(head.updates);
-    if most > MOST_STEPS {
-        return Err(CheckpointError::damaged(format!("it counts {most} steps, nobody makes so many")));
+    if most > MAX_STEPS {
+        return Err(CheckpointError::damaged(format!(
+            "it counts {most} steps, more than any training makes"
+        )));
     }
     Ok(head)
 }
@@ -386,7 +391,7 @@ mod tests {
     use autobatch_nn::optim::Sgd;
 
     #[test]
-    fn a_checkpoint_that_nothing_can_follow_is_refused() {
+    fn a_checkpoint_with_too_many_steps_is_refused() {
         let mut m = ModuleBuilder::new("m");
         m.param("w", [2], Init::ZEROS);
         let mut trainer = Trainer::new(m.build().unwrap(), Sgd::new(0.1)).unwrap();
@@ -403,7 +408,7 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             let loaded = trainer.load(&path).map_err(|error| error.to_string());
             assert_eq!(
-                loaded.as_ref().is_err_and(|error| error.contains("nobody makes so many")),
+                loaded.as_ref().is_err_and(|error| error.contains("more than any training makes")),
                 refused,
                 "{loaded:?}"
             );

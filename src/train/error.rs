@@ -1,10 +1,10 @@
-//! What can go wrong in training beside what can go wrong in executing.
+//! Errors of training, besides those of execution.
 
 use autobatch_ir::Type;
 use autobatch_ir::graph::Site;
 use std::fmt;
 
-/// Why a step was not made. Parameters are as before the step, unless the trainer went back.
+/// The reason why a step failed. The parameters equal those before the step, unless the trainer went back.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TrainError {
@@ -12,59 +12,59 @@ pub enum TrainError {
     Empty,
     /// No parameter is trained.
     NothingToTrain {
-        /// How many parameters the module has; all are frozen.
+        /// The number of parameters of the module; all are frozen.
         frozen: usize,
     },
-    /// A name to freeze is no parameter and no layer.
+    /// A name to freeze is neither a parameter nor a layer.
     NoParam(
         /// The name.
         String,
     ),
-    /// A loss is no single number.
+    /// A loss is not a scalar.
     NoScalar {
-        /// The item, unless the step was emitted freely.
+        /// The item; `None` for a step without items.
         item: Option<usize>,
-        /// What it is instead.
+        /// The type of the loss.
         found: Type,
     },
     /// A loss is not finite.
     NotFinite {
         /// The step, from 0.
         step: u64,
-        /// The first such item, unless the step was emitted freely.
+        /// The first such item; `None` for a step without items.
         item: Option<usize>,
         /// The loss.
         loss: f32,
     },
-    /// A learning rate, or what the optimiser makes of it, is not finite: parameters would not be either.
+    /// A learning rate, or a number that the optimiser derives from it, is not finite.
     Numbers {
         /// The update, from 0, as schedules count.
         update: u64,
-        /// Its learning rate.
+        /// The learning rate.
         learning_rate: f64,
     },
-    /// The device was lost, and with it the updates that were not read back: parameters, the optimiser's
-    /// state, steps and progress are those of an earlier step.
+    /// The device was lost with updates that the host had not read. Parameters, optimiser states, steps and
+    /// progress are those of an earlier step.
     WentBack {
-        /// How many steps were made when it was lost.
+        /// The number of steps before the loss.
         from: u64,
-        /// How many steps the trainer has made now.
+        /// The number of steps now.
         to: u64,
-        /// What was said.
+        /// The message of the device.
         reason: String,
     },
-    /// A bound index is out of range: a label, say, or a word.
+    /// A bound index is out of range, for example a label or a word.
     Index {
-        /// The item that bound it; `None` for what is common to all.
+        /// The item that bound it; `None` for code common to all items.
         item: Option<u64>,
-        /// Whether it is an item of a minibatch; otherwise it is one of those that were evaluated or predicted, or an
+        /// Whether the item belongs to a minibatch. Otherwise it is an item of an evaluation or prediction, or an
         /// instance by its key.
         of_minibatch: bool,
         /// The line that bound it.
         site: Site,
         /// The index.
         found: u32,
-        /// How many values it may take.
+        /// The number of values it may take.
         limit: u32,
     },
 }
@@ -81,7 +81,7 @@ impl fmt::Display for TrainError {
                 f.write_str("the module has no parameters to train; use a Session")
             }
             Self::NothingToTrain { frozen } => {
-                write!(f, "all {frozen} parameters are frozen, nothing is left to train; freeze fewer")
+                write!(f, "all {frozen} parameters are frozen, so there is nothing to train; freeze fewer")
             }
             Self::NoParam(name) => {
                 write!(
@@ -103,15 +103,15 @@ impl fmt::Display for TrainError {
             }
             Self::Numbers { update, learning_rate } if learning_rate.is_finite() => write!(
                 f,
-                "update {update}: the learning rate is {learning_rate:?}, and what the optimiser makes of it is not finite; take smaller rates, and betas below 1"
+                "update {update}: the learning rate is {learning_rate:?}, and the optimiser derives a number from it that is not finite; use smaller rates, and betas below 1"
             ),
             Self::Numbers { update, learning_rate } => write!(
                 f,
-                "update {update}: expected a finite learning rate, found {learning_rate}; schedules count updates from 0, where theirs must be a number too"
+                "update {update}: expected a finite learning rate, found {learning_rate}; a schedule must return a number for every update from 0 on"
             ),
             Self::WentBack { from, to, reason } => write!(
                 f,
-                "{reason}\nthe trainer went back from step {from} to step {to}, the last that was read back; go on from its progress, and save or ask for Trainer::mirror_every to lose less"
+                "{reason}\nthe trainer went back from step {from} to step {to}, the last state that it had read from the device; continue from its progress, and use Trainer::mirror_every to lose less"
             ),
             Self::Index { item: number, of_minibatch, site, found, limit } => {
                 match number {

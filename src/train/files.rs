@@ -1,4 +1,4 @@
-//! Parameters alone, as safetensors: what other programs read and write.
+//! Parameters alone as safetensors files, which other programs read and write.
 
 use crate::train::arrays::{Array, Arrays, to_bytes};
 use crate::train::checkpoint::{CheckpointError, STATE, examine, read_file};
@@ -13,19 +13,19 @@ use std::path::Path;
 /// every moment.
 ///
 /// # Errors
-/// If the file cannot be written, or the names of the parameters do not fit one.
+/// The file cannot be written, or the names of the parameters exceed its header.
 pub fn write_weights(path: impl AsRef<Path>, weights: &Weights) -> Result<(), CheckpointError> {
     let path = path.as_ref();
     let bytes = to_bytes(&arrays(weights), None).map_err(CheckpointError::unwritten)?;
     replace(path, &bytes).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })
 }
 
-/// Reads every parameter of a module from a safetensors file, a checkpoint for one; arrays of F32,
-/// F16, BF16 or F64, which are rounded. Weights of other libraries are laid out by [`pytorch`](crate::nn::pytorch) first.
+/// Reads every parameter of a module from a safetensors file, which may be a checkpoint. Arrays may be
+/// F32, F16, BF16 or F64; F64 is rounded. For files of other libraries see [`pytorch`](crate::nn::pytorch).
 ///
 /// # Errors
-/// If the file cannot be read or is damaged, a parameter is missing or has another shape. In a file
-/// that is no checkpoint every array must be a parameter.
+/// The file cannot be read or is damaged, or a parameter is missing or has another shape. In a file
+/// that is not a checkpoint, every array must be a parameter.
 pub fn read_weights(path: impl AsRef<Path>, module: &Module) -> Result<Weights, CheckpointError> {
     read_file(path.as_ref(), |bytes| weights_in(bytes, module))
 }
@@ -43,19 +43,19 @@ fn weights_in(bytes: &[u8], module: &Module) -> Result<Weights, CheckpointError>
     weights_of(&arrays, module)
 }
 
-/// What a file had for a model that it may not have been made for.
+/// The overlap between a file and a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matching {
-    /// The parameters that were read.
+    /// The parameters that the file provided.
     pub read: Vec<String>,
-    /// The parameters that the file has no array for: they are as they were.
+    /// The parameters that the file lacks; they keep their values.
     pub missing: Vec<String>,
     /// The arrays that belong to no parameter.
     pub unexpected: Vec<String>,
 }
 
-/// Reads those parameters that a safetensors file, or a checkpoint, has arrays for, and says which those are; the others
-/// keep their values. A part of another model is taken over that way, or one that has grown.
+/// Reads the parameters that a safetensors file or a checkpoint has arrays for, and reports which. The
+/// others keep their values. Use it to take over a part of another model, or a model that has grown.
 ///
 /// ```
 /// # use autobatch::prelude::*;
@@ -83,7 +83,7 @@ pub struct Matching {
 /// ```
 ///
 /// # Errors
-/// If the file cannot be read or is damaged, or a parameter that it has has another shape; no value is changed then.
+/// The file cannot be read or is damaged, or an array has another shape than its parameter. An error changes no value.
 pub fn read_matching_weights(
     path: impl AsRef<Path>,
     weights: &mut Weights,
@@ -109,34 +109,34 @@ fn matching(bytes: &[u8], weights: &mut Weights) -> Result<Matching, CheckpointE
         }
     }
     for (param, values) in found {
-        weights.set(param, &values).expect("the shape was compared");
+        weights.set(param, &values).expect("the shapes are equal");
     }
     let strange = |name: &String| weights.id(name).is_err() && !name.starts_with(STATE);
     matching.unexpected = arrays.names().into_iter().filter(strange).collect();
     Ok(matching)
 }
 
-/// The weights as arrays.
+/// Returns the weights as arrays.
 pub(crate) fn arrays(weights: &Weights) -> Vec<Array<'_>> {
     let array = |param: &ParamValues| (param.name().to_owned(), extents(param.ty()));
     let named = weights.iter().map(|param| (array(param), param.values()));
     named.map(|((name, shape), values)| Array { name, shape, values }).collect()
 }
 
-/// The extents of a type's shape.
+/// Returns the extents of a type's shape.
 pub(crate) fn extents(ty: Type) -> Vec<usize> {
     ty.shape.dims().iter().map(|&extent| extent as usize).collect()
 }
 
-/// Every parameter of the module.
+/// Reads every parameter of the module.
 pub(crate) fn weights_of(arrays: &Arrays<'_>, module: &Module) -> Result<Weights, CheckpointError> {
-    // A module may declare more than any file holds: no memory is taken for what is not there.
+    // A module may declare more than any file holds, so memory is allocated only for arrays that exist.
     let values = module.params.iter().map(|decl| array_of(arrays, &decl.name, &extents(decl.ty)));
     let weights = Weights::of(module, values.collect::<Result<_, _>>()?);
-    Ok(weights.expect("shapes were compared"))
+    Ok(weights.expect("the shapes are equal"))
 }
 
-/// The values of an array that must be there with this shape.
+/// Returns the values of a required array of this shape.
 pub(crate) fn array_of(
     arrays: &Arrays<'_>,
     name: &str,

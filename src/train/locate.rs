@@ -1,4 +1,4 @@
-//! From a bound word to the item and line that bound it: plans know only the word's place.
+//! Maps a bound word to the item and the line that bound it. Plans know only the word's position.
 
 use crate::error::Error;
 use crate::train::error::TrainError;
@@ -6,7 +6,7 @@ use autobatch_ir::graph::{GraphData, OperandKind};
 use autobatch_ir::plan::BindError;
 use autobatch_runtime_cpu::RunError;
 
-/// An error of executing this graph, said with the item where that is possible.
+/// Adds the item to an error of executing this graph, where possible.
 pub(crate) fn explained(graph: &GraphData, error: Error) -> Error {
     let misfit = match &error {
         Error::Run(RunError::Bound(misfit)) => misfit,
@@ -15,7 +15,7 @@ pub(crate) fn explained(graph: &GraphData, error: Error) -> Error {
         _ => return error,
     };
     let &BindError::Index { word, found, limit, .. } = misfit else { return error };
-    // Words are bound in the order of the nodes that read them; a node may read a run.
+    // Words are bound in the order of the nodes that read them; one node may read several.
     let reads = |node| {
         let slots = graph.arena.operands(node).iter().filter_map(|operand| match operand.kind() {
             Some(OperandKind::Index(slot)) => Some(slot as usize),
@@ -29,7 +29,7 @@ pub(crate) fn explained(graph: &GraphData, error: Error) -> Error {
     TrainError::Index { item, of_minibatch: false, site, found, limit }.into()
 }
 
-/// The error of a step, whose items are those of its minibatch.
+/// Marks an error as one of a step, whose items belong to its minibatch.
 pub(crate) fn of_minibatch(mut error: Error) -> Error {
     if let Error::Train(TrainError::Index { of_minibatch, .. }) = &mut error {
         *of_minibatch = true;

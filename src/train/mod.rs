@@ -1,10 +1,18 @@
-//! Training: [`Trainer`] and what stands around it.
+//! Training: [`Trainer`] and its tools.
 //!
-//! A [`Trainer`] is a [`Session`](crate::Session) with an optimiser. [`Trainer::step`] emits a
-//! minibatch on several threads, plans it with its reverse, executes both, and updates the parameters;
-//! [`Trainer::evaluate`] executes without noise and measures with [`metrics`]. Checkpoints hold all that
-//! the next step depends on, so a run that is killed and resumed ends with the bits of one that was
-//! not. Minibatches come from [`sampling`](crate::sampling).
+//! A [`Trainer`] is a [`Session`](crate::Session) with an optimiser. [`Trainer::step`] emits a minibatch
+//! on several threads, plans it with its reverse, executes both, and updates the parameters.
+//! [`Trainer::evaluate`] executes without noise and measures with [`metrics`]. Minibatches come from
+//! [`sampling`](crate::sampling).
+//!
+//! A step is a function of module, weights, states, seed, step number and minibatch. Noise is keyed by
+//! the position in the minibatch and the step, so it differs between steps and repeats between runs. A
+//! step checks losses and indices before it updates anything: a refused step leaves the weights
+//! unchanged. The mean over items is a factor `1 / n` on each loss's gradient, not an op. Weights are
+//! copied on write, so a program can keep an old version.
+//!
+//! A checkpoint holds everything that the next step depends on. A run that is killed and resumed ends
+//! with the bits of an uninterrupted run.
 
 mod arrays;
 mod bar;

@@ -1,6 +1,6 @@
-//! [`Patience`]: when to stop, and which checkpoint was the best.
+//! [`Patience`]: decides when to stop and which checkpoint is best.
 
-/// Watches a score after every epoch.
+/// Watches a score per epoch.
 ///
 /// ```
 /// use autobatch::train::Patience;
@@ -18,24 +18,24 @@ pub struct Patience {
     best: Option<(usize, f64)>,
 }
 
-/// What a score means.
+/// The meaning of a score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether it is the best so far: the time to save.
+    /// Whether it is the best so far; a program saves then.
     pub is_best: bool,
-    /// Whether patience is at an end.
+    /// Whether training should stop.
     pub stop: bool,
 }
 
 impl Patience {
-    /// Stops after so many observations in a row that are no better than the best; 0 never stops.
-    /// Larger scores are better: give the negative of a loss.
+    /// Stops after this many observations in a row that do not exceed the best; 0 never stops. Larger scores
+    /// are better, so pass the negative of a loss.
     #[must_use]
     pub fn new(epochs: usize) -> Self {
         Self { epochs, seen: 0, best: None }
     }
 
-    /// Takes the score of an epoch. NaN is never the best.
+    /// Adds the score of an epoch. NaN is never the best.
     pub fn observe(&mut self, score: f64) -> Verdict {
         let is_best = match self.best {
             None => !score.is_nan(),
@@ -49,7 +49,7 @@ impl Patience {
         Verdict { is_best, stop: self.epochs > 0 && since >= self.epochs }
     }
 
-    /// The best observation, from 0, with its score.
+    /// Returns the best observation, from 0, and its score.
     #[must_use]
     pub fn best(&self) -> Option<(usize, f64)> {
         self.best

@@ -1,35 +1,35 @@
-//! What a step and an evaluation say of themselves.
+//! The reports of a step and of an evaluation.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A step that was made.
+/// The report of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The step's number, from 0.
+    /// The number of the step, from 0.
     pub number: u64,
     /// The mean loss of the items.
     pub loss: f32,
-    /// The loss of each item, in their order.
+    /// The loss of each item, in order.
     pub losses: Vec<f32>,
-    /// The values of named outputs, in the order in which they were asked for.
+    /// The values of the named outputs, in the order of the requests.
     pub outputs: Vec<(String, Vec<f32>)>,
-    /// The batches of the plan, the reverse not counted.
+    /// The batches of the forward part of the plan.
     pub batches: u32,
-    /// The fewest batches that any plan of the graph has.
+    /// The lower bound on the forward batches of any plan of the graph.
     pub bound: u32,
-    /// How long emitting took.
+    /// The time spent emitting.
     pub emit: Duration,
-    /// How long planning and verifying took.
+    /// The time spent planning and verifying.
     pub plan: Duration,
-    /// How long executing forward and backward took.
+    /// The time spent executing, forward and in reverse.
     pub execute: Duration,
-    /// How long updating the parameters took.
+    /// The time spent updating the parameters.
     pub update: Duration,
 }
 
 impl Step {
-    /// Takes in the next part of the same minibatch.
+    /// Merges the next part of the same minibatch.
     pub(crate) fn add(&mut self, part: Self) {
         let Self { number: _, loss: _, losses, outputs, batches, bound, emit, plan, execute, update } = part;
         self.losses.extend(losses);
@@ -41,25 +41,25 @@ impl Step {
         self.update += update;
     }
 
-    /// How many items the minibatch had.
+    /// Returns the number of items of the minibatch.
     #[must_use]
     pub fn instances(&self) -> usize {
         self.losses.len()
     }
 
-    /// How long the step took.
+    /// Returns the duration of the step.
     #[must_use]
     pub fn total(&self) -> Duration {
         self.emit + self.plan + self.execute + self.update
     }
 
-    /// Items a second.
+    /// Returns the number of items per second.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.instances() as f64 / self.total().as_secs_f64().max(1e-9)
     }
 
-    /// The value of a named output.
+    /// Returns the value of a named output.
     #[must_use]
     pub fn output(&self, name: &str) -> Option<&[f32]> {
         self.outputs.iter().find(|(known, _)| known == name).map(|(_, values)| &**values)
@@ -85,7 +85,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// Numbers that a metric gave, one an item.
+/// The numbers of a metric, one per item.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Evaluation {
     count: usize,
@@ -98,19 +98,19 @@ impl Evaluation {
         self.sum += number;
     }
 
-    /// How many items were measured.
+    /// Returns the number of items.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// The sum of all numbers.
+    /// Returns the sum of all numbers.
     #[must_use]
     pub fn sum(&self) -> f64 {
         self.sum
     }
 
-    /// Their mean; 0 if there were no items.
+    /// Returns the mean; 0 without items.
     #[must_use]
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }

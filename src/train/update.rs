@@ -1,4 +1,4 @@
-//! The optimiser at work: its update plan, made once. The states it keeps are the session's.
+//! The optimiser with its update plan, which is made once. The session keeps the optimiser's states.
 
 use crate::error::Result;
 use crate::session::Session;
@@ -17,7 +17,7 @@ pub(crate) struct Updater {
 }
 
 impl Updater {
-    /// The optimiser before its first update of these parameters, and what it keeps then.
+    /// Prepares the optimiser for these parameters, and returns its initial states.
     #[track_caller]
     pub(crate) fn new(
         optimizer: Optimizer,
@@ -31,8 +31,8 @@ impl Updater {
         Ok((Self { optimizer, plan, trained: trained.to_vec() }, states))
     }
 
-    /// Updates the session's weights along the gradients that were executed last; says whether the state
-    /// before it is one that can be gone back to.
+    /// Updates the session's weights with the gradients of the last execution. Returns whether the previous
+    /// state can be restored.
     pub(crate) fn update(&self, session: &mut Session) -> Result<bool> {
         let number = session.updates() + 1;
         let floats = self.optimizer.floats(number, 1.0);
@@ -47,17 +47,17 @@ impl Updater {
         &self.optimizer
     }
 
-    /// Follows another schedule; the plan does not depend on it.
+    /// Replaces the schedule. The plan does not depend on it.
     pub(crate) fn set_schedule(&mut self, schedule: Schedule) {
         self.optimizer = self.optimizer.clone().schedule(schedule);
     }
 
-    /// The parameters that are updated.
+    /// Returns the parameters that the optimiser updates.
     pub(crate) fn trained(&self) -> &[ParamId] {
         &self.trained
     }
 
-    /// What checkpoints know the optimiser by: a learning rate may change from run to run.
+    /// Returns the name that checkpoints store. It holds no learning rate, which may change between runs.
     pub(crate) fn name(&self) -> &'static str {
         self.optimizer.rule().name()
     }

@@ -24,7 +24,7 @@ pub enum Tree {
 }
 
 impl Tree {
-    /// A random binary tree with so many leaves.
+    /// Draws a random binary tree with this many leaves.
     pub fn random(leaves: usize, random: &mut u64) -> Self {
         *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let drawn = (*random >> 33) as usize;
@@ -35,7 +35,7 @@ impl Tree {
         Self::Node(Box::new([Self::random(left, random), Self::random(leaves - left, random)]))
     }
 
-    /// So many random trees of twenty leaves, which is 39 nodes each.
+    /// Draws random trees of twenty leaves, which have 39 nodes each.
     pub fn many(count: usize, mut random: u64) -> Vec<Self> {
         (0..count).map(|_| Self::random(20, &mut random)).collect()
     }

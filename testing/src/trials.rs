@@ -12,12 +12,12 @@ fn says(asked: &str) -> bool {
     std::env::var_os("AUTOBATCH_TEST").is_some_and(|word| word == asked)
 }
 
-/// So many trials in runs of either length.
+/// Returns the number of trials for the requested length of the run.
 pub fn trials<N>(usual: N, long: N) -> N {
     if is_long() { long } else { usual }
 }
 
-/// So many random cases; a twelfth of them in short runs, which are for machines that are emulated, twenty times as many in long ones.
+/// Returns the number of random cases: a twelfth in short runs, which serve emulated machines, and twenty times as many in long runs.
 pub fn cases(usual: u64) -> u64 {
     if says("short") { usual.div_ceil(12) } else { trials(usual, 20 * usual) }
 }

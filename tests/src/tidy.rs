@@ -5,14 +5,17 @@
 //! be able to find something.
 
 mod callers;
+mod language;
 mod manifests;
 mod text;
 
 pub use callers::missing_track_caller;
+pub use language::{Retired, retired_openings, retired_words};
 pub(crate) use manifests::cargo_json;
 pub use manifests::{Manifest, forbidden_arrows, manifests, undescribed_dependencies};
 pub use text::{
-    forbidden_attributes, long_files, machine_paths, stray_prints, unlisted_unsafe, without_module_doc,
+    forbidden_attributes, long_files, machine_paths, missing_paths, stray_prints, unlisted_unsafe,
+    without_module_doc,
 };
 
 use std::path::{Path, PathBuf};

@@ -139,7 +139,7 @@ impl Turns {
     }
 }
 
-/// So many graphs of a profile.
+/// Checks a number of graphs of a profile.
 fn sweep(property: &str, options: Options, count: u64, training: bool) {
     // Long runs have twenty times as many seeds; ten times are asked for here.
     let count = trials(count, count.div_ceil(2));

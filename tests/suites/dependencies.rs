@@ -1,4 +1,4 @@
-//! What the project builds with: licences that everyone may use, and one version of each crate.
+//! The rules of dependencies: allowed licences, and one version of each crate.
 
 use autobatch_tests::dependencies::{Package, packages, permits, refused_licences, unexplained_duplicates};
 use autobatch_tests::tidy;

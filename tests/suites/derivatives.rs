@@ -1,4 +1,4 @@
-//! What the reverse of a cell computes, as text: how much of the forward half is saved, how much is
+//! The reverse of cells as text: how much of the forward half is saved, how much is
 //! computed again, and which sums over rows follow. Each snapshot is a kernel as the forward step
 //! executes it, its derivative, and the reductions that it feeds.
 

@@ -1,4 +1,4 @@
-//! What belongs to another graph, another module or another time is refused with names, and never read as something else.
+//! Values of another graph, another module or an earlier state are refused by name and never read as something else.
 
 use autobatch::nn::Linear;
 use autobatch::prelude::*;

@@ -41,7 +41,7 @@ fn same(a: f32, b: f32) -> bool {
     a == b || (a.is_nan() && b.is_nan())
 }
 
-/// What a graph's gradients must be.
+/// The expected gradients of a graph.
 struct Expected {
     single: reference::Gradients<f32>,
     double: reference::Gradients<f64>,
@@ -130,11 +130,11 @@ fn bound(graph: &GraphData) -> Bound<'_> {
     Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
 }
 
-/// Which plans must be proved.
+/// The plans that must be proved.
 #[derive(Clone, Copy, PartialEq)]
 enum Proofs {
     All,
-    /// Those whose derivatives are finite somewhere: a root of a parameter, or a norm of single elements without
+    /// Plans whose derivatives are finite somewhere: a root of a parameter, or a norm of single elements without
     /// eps, may be finite on no lane of a proof, and is compared with the reference alone.
     WhereFinite,
 }
@@ -176,7 +176,7 @@ fn agrees_and(graph: &GraphData, executors: &mut [Executor], proofs: Proofs) -> 
                 values_agree(executor, &plan, graph, &values, &expected).map_err(blame)?;
                 let found = parameter_gradients(executor, &plan, graph);
                 parameters_agree(&found, graph, &expected).map_err(blame)?;
-                // Of a NaN, only that it is one.
+                // The bits of a NaN are not compared.
                 let bit = |x: &f32| if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() };
                 let bits = |all: &[Vec<f32>]| -> Vec<u32> { all.iter().flatten().map(bit).collect() };
                 match &first {
@@ -322,7 +322,7 @@ fn every_op_has_the_slopes_of_its_forward_values() {
     assert!(failures.is_empty(), "{} entries fail:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// A product and a table, both with so many rows that threads share their sums.
+/// A product and a table with enough rows that threads share their sums.
 fn wide(shift: u32) -> GraphData {
     let mut m = ModuleBuilder::new("wide");
     let w = m.param("w", [96, 160], Init::Glorot(1.0));

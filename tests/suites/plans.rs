@@ -21,7 +21,7 @@ use std::cell::Cell;
 const POLICIES: [&str; 4] = ["none", "depth", "agenda", "auto"];
 const ALL_POLICIES: [&str; 7] = ["none", "depth", "agenda", "agenda:remaining", "ratio", "beam:4", "auto"];
 const ORDERS: [RowOrder; 3] = [RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned];
-/// How many graphs of each profile are made so that five hundred have 20 to 200 nodes.
+/// The number of graphs per profile, chosen so that five hundred have 20 to 200 nodes.
 const MANY: [(Profile, u64); 4] =
     [(Profile::Medium, 320), (Profile::Trees, 110), (Profile::Chains, 110), (Profile::Lattices, 110)];
 const SEED: u64 = 3;

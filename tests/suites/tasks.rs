@@ -82,7 +82,7 @@ fn a_growing_graph_executes_every_step_once_and_has_the_bits_of_one_run() {
         assert!(growing.steps() >= steps, "round {round}");
         steps = growing.steps();
     }
-    // What is there needs no step.
+    // Computed values need no step.
     let earlier: Vec<Value<'_>> = seen.iter().map(|(value, _)| *value).collect();
     let again = growing.run(&earlier).unwrap();
     assert!(seen.iter().all(|(value, row)| again[*value].words() == *row));
@@ -123,7 +123,7 @@ struct Turn {
 
 impl Wake for Turn {
     fn wake(self: Arc<Self>) {
-        self.next.lock().expect("nobody panics meanwhile").push(self.number);
+        self.next.lock().expect("no thread panics").push(self.number);
     }
 }
 
@@ -146,7 +146,7 @@ impl<F: Future<Output: Unpin>> Future for Join<F> {
     type Output = Vec<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
-        let turns = std::mem::take(&mut *self.next.lock().expect("nobody panics meanwhile"));
+        let turns = std::mem::take(&mut *self.next.lock().expect("no thread panics"));
         for number in turns {
             let waker = Waker::from(Arc::new(Turn { number, next: Arc::clone(&self.next) }));
             let Some(future) = &mut self.open[number] else { continue };
@@ -162,7 +162,7 @@ impl<F: Future<Output: Unpin>> Future for Join<F> {
 }
 
 #[test]
-fn whoever_waits_is_woken_by_the_answer() {
+fn an_answer_wakes_its_waiters() {
     let module = ModuleBuilder::new("m").build().unwrap();
     let mut session = Session::new(&module, Device::Cpu).unwrap();
     let g = session.graph();

@@ -34,6 +34,37 @@ const LONGEST: usize = 450;
 /// Which file holds unsafe code, and what tests it.
 const UNSAFE_PAGE: &str = "runtime-cpu/UNSAFE.md";
 
+/// Words of the project's first stretch, each with the word of the field.
+const RETIRED: &[tidy::Retired] = &[
+    ("player", "executor"),
+    ("players", "executors"),
+    ("played", "executed"),
+    ("playing", "executing"),
+    ("plays", "executes"),
+    ("tabled", "gathered"),
+    ("finals", "parameter-gradient reductions"),
+    ("application", "node"),
+    ("applications", "nodes"),
+    ("touched rows", "sparse rows"),
+    ("bound number", "binding or input"),
+    ("bound numbers", "bindings or inputs"),
+    ("whoever", "the caller, or the actor's name"),
+    ("nobody", "no one, or the actor's name"),
+    ("somebody", "the caller, or the actor's name"),
+    ("everybody", "all, with their name"),
+    ("at hand", "available"),
+    ("says nothing", "is ignored, or prints nothing"),
+    ("so many", "a number, or `count`"),
+    ("deed", "the operation's name"),
+    ("home", "a location, or a copy"),
+    ("homes", "locations, or copies"),
+    ("meanwhile", "at the same time"),
+];
+
+/// Openings of headless clauses. A comment begins with what the thing is or does.
+const OPENINGS: &[&str] =
+    &["What", "Whoever", "Whatever", "Who", "Nobody", "Somebody", "Those", "So many", "Of what", "Of those"];
+
 /// Files that are one thought and longer than others, each with its reason: none.
 const LONG: &[(&str, &str)] = &[];
 
@@ -124,6 +155,48 @@ fn the_rule_of_prints_knows_libraries_from_programs() {
     clean(tidy::stray_prints(&sample("ir/src/a.rs", &own_tests)));
     let parent = Source::sample("ir/src/mod.rs", "//! doc\n#[cfg(test)]\nmod support;\n");
     clean(tidy::stray_prints(&[parent, Source::sample("ir/src/support.rs", &print)]));
+}
+
+#[test]
+fn the_sources_speak_the_language_of_the_field() {
+    let sources = tidy::sources();
+    clean(tidy::retired_words(&sources, RETIRED, &["tests/suites/tidy.rs"]));
+    clean(tidy::retired_openings(&sources, OPENINGS));
+}
+
+#[test]
+fn the_rule_of_language_reads_names_comments_and_pages() {
+    let words = |text: &str| tidy::retired_words(&sample("ir/src/a.rs", text), RETIRED, &[]);
+    for text in ["struct AnyPlayer;", "fn two_players() {}", "// Nobody knows.", "let x = \"at hand\";"] {
+        finds(words(text), "ir/src/a.rs:1: ");
+    }
+    clean(words("display, replayed, homely"));
+    clean(tidy::retired_words(&sample("ir/src/a.rs", "player"), RETIRED, &["ir/src/a.rs"]));
+    let openings = |path: &str, text: &str| tidy::retired_openings(&sample(path, text), OPENINGS);
+    finds(openings("ir/src/a.rs", "fn f() {}\n/// What it does.\n"), "ir/src/a.rs:2: ");
+    finds(openings("README.md", "One.\n\nWhoever reads.\n"), "README.md:3: ");
+    clean(openings("ir/src/a.rs", "/// Returns\n/// What follows.\nlet what = 1;\n"));
+}
+
+/// The longest that the page of the architecture may be.
+const LONGEST_ARCHITECTURE: usize = 200;
+
+#[test]
+fn the_pages_name_paths_that_exist() {
+    let exists = |path: &str| tidy::root().join(path).exists();
+    for source in tidy::sources().iter().filter(|source| source.path.ends_with(".md")) {
+        clean(tidy::missing_paths(source, exists));
+        let lines = source.text.lines().count();
+        assert!(source.path != "ARCHITECTURE.md" || lines <= LONGEST_ARCHITECTURE, "{lines} lines");
+    }
+}
+
+#[test]
+fn the_rule_of_paths_finds_a_missing_file() {
+    let page = |text: &str| Source::sample("README.md", text);
+    let exists = |path: &str| ["ir", "ir/src"].contains(&path);
+    finds(tidy::missing_paths(&page("fine `ir/src/`\nsee `ir/old.rs`"), exists), "README.md:2");
+    clean(tidy::missing_paths(&page("`a/b` and `f32/u32` and `ir/src`"), exists));
 }
 
 #[test]

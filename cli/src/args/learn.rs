@@ -1,7 +1,7 @@
 //! Options of the verbs that execute models: `run` and `train`.
 
 use super::path;
-use autobatch::runtime_cpu::MOST_THREADS;
+use autobatch::runtime_cpu::MAX_THREADS;
 use autobatch_planner::schedule::Policy;
 use clap::{Args, ValueEnum};
 
@@ -55,8 +55,8 @@ pub struct RunArgs {
 /// A number of threads: so many that a machine may have them.
 pub(super) fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(threads @ 0..=MOST_THREADS) => Ok(threads),
-        _ => Err(format!("expected a number from 0 to {MOST_THREADS}")),
+        Ok(threads @ 0..=MAX_THREADS) => Ok(threads),
+        _ => Err(format!("expected a number from 0 to {MAX_THREADS}")),
     }
 }
 

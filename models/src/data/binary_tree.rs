@@ -63,7 +63,7 @@ impl<W> BinaryTree<W> {
         heights
     }
 
-    /// What a recursive function gives for every node, in the order of `nodes()`; the last is the
+    /// Applies a recursive function to every node and returns its results, in the order of `nodes()`; the last is the
     /// root's. `leaf` sees a leaf's content, `join` what the children gave.
     pub fn bottom_up<T: Copy>(
         &self,
@@ -171,7 +171,7 @@ impl<W> TreeBuilder<W> {
         &self.leaves
     }
 
-    /// How many subtrees stand on the stack.
+    /// The number of subtrees on the stack.
     pub fn open(&self) -> usize {
         self.stack.len()
     }
@@ -188,7 +188,7 @@ pub(crate) fn parse_bracketed<W>(
     mut leaf: impl FnMut(Piece<'_>) -> Result<W, DataError>,
 ) -> Result<BinaryTree<W>, DataError> {
     let mut builder = TreeBuilder::default();
-    // How many parts each open bracket has so far.
+    // The number of parts of each open bracket so far.
     let mut open: Vec<u8> = Vec::new();
     for token in text.split(' ') {
         if open.is_empty() && builder.open() > 0 {

@@ -102,7 +102,7 @@ struct Draft<'a> {
     comments: Vec<String>,
     words: Vec<Word>,
     heads: Vec<u32>,
-    /// Where each head stands, for messages.
+    /// The line of each head, for messages.
     places: Vec<Piece<'a>>,
 }
 

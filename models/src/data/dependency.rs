@@ -12,7 +12,7 @@ pub struct Heads {
     heads: Vec<u32>,
 }
 
-/// Why heads form no tree.
+/// The reason why heads form no tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotATree {
     /// No word has head 0; also when there are no words.

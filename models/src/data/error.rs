@@ -1,11 +1,11 @@
-//! What a reader says when content is not what its format promises.
+//! Errors of corpus readers: content that violates its format.
 //!
 //! Every message names the file, the place, what was expected there and what was found, in the
 //! form editors jump to: `sst/valid.txt:17:5: expected a label 0..4, found "x"`.
 
 use std::fmt;
 
-/// Where in a file something is wrong. Text is counted in lines and columns, binary content in
+/// The place of an error in a file. Text is counted in lines and columns, binary content in
 /// bytes, and some mistakes (a missing file, a missing partner file) concern a file as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
@@ -27,11 +27,11 @@ pub enum Place {
 pub struct DataError {
     /// The name of the file, as the caller gave it.
     pub file: String,
-    /// Where in the file.
+    /// The place in the file.
     pub place: Place,
-    /// What the format asks for at this place.
+    /// The content that the format requires there.
     pub expected: String,
-    /// What stands there instead; text of the file is quoted, escaped and cut to a short length.
+    /// The content found there; text of the file is quoted, escaped and shortened.
     pub found: String,
 }
 

@@ -20,7 +20,7 @@ pub struct Images {
     pub rows: usize,
     /// Pixels from left to right.
     pub columns: usize,
-    /// How many images there are.
+    /// The number of images.
     pub count: usize,
     /// All pixels, image by image and row by row; 0 is background. `count · rows · columns` many.
     pub pixels: Vec<u8>,

@@ -15,7 +15,7 @@ use super::text::{Piece, decode, join_lines, lines, read_with};
 /// The most characters of a dictionary word.
 const LONGEST: u32 = 255;
 
-/// Where a character stands in its word.
+/// The position of a character in its word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Position {
     /// First of several.
@@ -43,7 +43,7 @@ impl Position {
 /// The label of a character. Displays as in the file, such as `B-NOUN`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label {
-    /// Where the character stands in its word.
+    /// The position of the character in its word.
     pub position: Position,
     /// The word's part of speech.
     pub pos: String,

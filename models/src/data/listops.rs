@@ -51,7 +51,7 @@ pub enum Token {
 }
 
 impl Token {
-    /// How many different tokens there are.
+    /// The number of different tokens.
     pub const COUNT: u32 = 15;
 
     /// A number below [`Token::COUNT`]: digits are themselves, then operators, then `]`.

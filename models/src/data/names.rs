@@ -26,7 +26,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// How many names each language has.
+    /// The number of names per language.
     pub fn counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.languages.len()];
         for name in &self.names {

@@ -12,7 +12,7 @@ use super::binary_tree::{BinaryTree, parse_bracketed};
 use super::error::DataError;
 use super::text::{Piece, each_line, join_lines, read_with};
 
-/// How the hypothesis relates to the premise.
+/// The relation of the hypothesis to the premise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Relation {
     /// The hypothesis follows from the premise.

@@ -63,7 +63,7 @@ pub fn write(trees: &[Tree]) -> String {
     join_lines(trees)
 }
 
-/// What is left of a line.
+/// The rest of a line.
 struct Cursor<'a> {
     rest: Piece<'a>,
 }

@@ -6,7 +6,7 @@ use std::fmt;
 /// A summary of many sizes. Displays as `19.1/18/32/43/52`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Summary {
-    /// How many sizes were summed up.
+    /// The number of sizes.
     pub count: usize,
     /// Their sum.
     pub total: u64,

@@ -31,7 +31,7 @@ impl VocabCounter {
         }
     }
 
-    /// How many different words were counted.
+    /// The number of different words.
     pub fn types(&self) -> usize {
         self.counts.len()
     }
@@ -56,7 +56,7 @@ pub struct Vocab {
 }
 
 impl Vocab {
-    /// How id 0 is spelled.
+    /// The spelling of id 0.
     pub const UNKNOWN: &'static str = "<unk>";
 
     /// Counts and numbers words that occur at least `min_count` times.
@@ -112,7 +112,7 @@ impl Vocab {
         &self.words
     }
 
-    /// How many rows a table for these words has: the unknown word counts.
+    /// The number of rows a table for these words has: the unknown word counts.
     pub fn size(&self) -> usize {
         self.words.len()
     }

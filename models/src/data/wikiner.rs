@@ -10,7 +10,7 @@ use std::path::Path;
 use super::error::DataError;
 use super::text::{Piece, each_line, join_lines, read_with};
 
-/// What kind of thing is named.
+/// The kind of a named entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Entity {
     /// A person.
@@ -50,7 +50,7 @@ pub enum Tag {
 }
 
 impl Tag {
-    /// How many different tags there are.
+    /// The number of different tags.
     pub const COUNT: u32 = 9;
 
     /// A number below [`Tag::COUNT`]: outside is 0, then inside, then begin.

@@ -31,35 +31,35 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What may be asked of a lesson; nothing means as [`Habits`] says.
+/// The options of a lesson. `None` means the value of [`Habits`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The folder of the corpus.
     pub data: Option<PathBuf>,
-    /// What generated instances follow from.
+    /// The seed of generated instances.
     pub seed: u64,
-    /// How many instances to learn from; the first ones of a corpus.
+    /// The number of training instances, the first ones of a corpus.
     pub count: Option<usize>,
-    /// How wide states are.
+    /// The width of states.
     pub hidden: Option<usize>,
-    /// How wide the inputs' vectors are.
+    /// The width of the inputs' vectors.
     pub embedding: Option<usize>,
 }
 
-/// How a model is usually trained.
+/// The usual training options of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Habits {
-    /// How many epochs.
+    /// The number of epochs.
     pub epochs: u64,
-    /// How many instances make a minibatch.
+    /// The number of instances per minibatch.
     pub batch: usize,
     /// The learning rate of Adam.
     pub learning_rate: f64,
-    /// How many instances are generated to learn from; a fifth more to be measured on.
+    /// The number of generated training instances; a fifth of that number is held out.
     pub generated: usize,
 }
 
-/// How the model of an entry is usually trained.
+/// Returns the usual training options of an entry's model.
 #[must_use]
 pub fn habits(entry: &Entry) -> Habits {
     let (epochs, batch, learning_rate, generated) = match entry.name {
@@ -82,15 +82,15 @@ pub fn habits(entry: &Entry) -> Habits {
 pub struct Lesson {
     /// Its entry.
     pub entry: &'static Entry,
-    /// How it is usually trained.
+    /// Its usual training options.
     pub habits: Habits,
     /// Its parameters and cells.
     pub module: Arc<Module>,
     /// Emits and scores its instances.
     pub workload: Box<dyn Workload>,
-    /// How many instances are to learn from: the first ones.
+    /// The number of training instances; they come first.
     pub train: usize,
-    /// Where the instances come from, in words.
+    /// The origin of the instances, in words.
     pub source: String,
     /// A number for each instance by which instances of like size are brought together.
     pub sizes: Vec<usize>,
@@ -158,7 +158,7 @@ pub fn open(name: &str, options: &Options) -> Result<Lesson, OpenError> {
     Ok(Lesson { entry, habits: habits(entry), module: m.build()?, workload, train, source, sizes, parsing })
 }
 
-/// What a lesson is made with.
+/// The inputs of a lesson.
 struct Course<'a> {
     m: &'a mut ModuleBuilder,
     options: &'a Options,
@@ -167,7 +167,7 @@ struct Course<'a> {
     embedding: usize,
 }
 
-/// What making a lesson gives.
+/// The parts of a finished lesson.
 struct Taught {
     workload: Box<dyn Workload>,
     train: usize,
@@ -215,8 +215,8 @@ impl Course<'_> {
 }
 
 impl<T> Parts<T> {
-    /// A tenth, or so many of 1000, of a corpus that is published in one part, is to be measured on;
-    /// which ones never changes.
+    /// Holds out `permille` of 1000 items of a corpus that is published in one part. The choice never
+    /// changes.
     fn split(items: Vec<T>, permille: u32) -> Self {
         let (train, valid) = sampling::split(items, permille, 1);
         Self { train, valid }

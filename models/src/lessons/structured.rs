@@ -15,9 +15,9 @@ use crate::similarity::{self as similarities, Similarity};
 
 /// Words that occur less often have no vector of their own.
 const KNOWN: u64 = 2;
-/// How wide the comparison of two sentences is.
+/// The width of the comparison of two sentences.
 const COMPARISON: usize = 50;
-/// How wide the vector of an action is.
+/// The width of the vector of an action.
 const ACTION: usize = 20;
 
 type Opened = Result<Taught, OpenError>;

@@ -13,9 +13,9 @@ use crate::tagger::{Tagger, Widths};
 const KNOWN: u64 = 2;
 /// Words that occur less often are spelled, where words are spelled.
 const FREQUENT: u64 = 5;
-/// How wide the layer before the tags is.
+/// The width of the layer before the tags.
 const HEAD: usize = 32;
-/// How wide a letter's vector is.
+/// The width of a letter's vector.
 const LETTER: usize = 20;
 
 type Opened = Result<Taught, OpenError>;

@@ -8,7 +8,7 @@ use crate::data::dependency::{Transition, execute};
 use autobatch::prelude::*;
 use autobatch::train::metrics::Attachment;
 
-/// How many sentences go together.
+/// The number of sentences per graph.
 const TOGETHER: usize = 256;
 
 /// A parser with sentences to parse.
@@ -68,7 +68,7 @@ impl Parser {
     }
 }
 
-/// Which actions can be taken after these.
+/// Returns the legal actions after these.
 fn legal(words: usize, actions: &[u32]) -> [bool; ACTIONS] {
     let shifted = actions.iter().filter(|&&action| action == SHIFT).count();
     let reduces = 2 * shifted - actions.len() >= 2;

@@ -9,20 +9,20 @@ use autobatch_nn::recurrent::LstmKind;
 use autobatch_nn::{Embedding, Linear, Lstm, State, losses};
 use std::panic::Location;
 
-/// What an action does; the numbers are those of the data.
+/// The numbers of the actions in the data.
 const SHIFT: u32 = 0;
 const REDUCE_LEFT: u32 = 1;
-/// How many actions there are.
+/// The number of actions.
 const ACTIONS: usize = 3;
 
 /// Widths of a [`Parser`].
 #[derive(Clone, Copy, Debug)]
 pub struct Widths {
-    /// Of the vectors of words and phrases.
+    /// The width of the vectors of words and phrases.
     pub embedding: usize,
-    /// Of the vectors of actions.
+    /// The width of the vectors of actions.
     pub action: usize,
-    /// Of the three LSTMs.
+    /// The width of the three LSTMs.
     pub hidden: usize,
 }
 
@@ -127,7 +127,7 @@ impl Parser {
     }
 }
 
-/// Where a parse stands.
+/// The state of a parse.
 struct Walk<'g> {
     words: std::vec::IntoIter<Value<'g>>,
     buffer: Vec<State<'g, LstmKind, 2>>,

@@ -51,7 +51,7 @@ mod tests {
         let table = m.table("table", [5, 2], Init::ZEROS);
         let weight = m.param("weight", [2, 2], Init::ZEROS);
         let leaf = m.cell("leaf", [INDEX], |_, [word]| [table.row(word)]);
-        let job = m.cell("job", [f32(2), f32(2)], |g, [a, b]| [(g.affine([a], weight, None) + b).tanh()]);
+        let job = m.cell("node", [f32(2), f32(2)], |g, [a, b]| [(g.affine([a], weight, None) + b).tanh()]);
         let g = Graph::new(&m.build().expect("the model is well typed"));
         let [a] = g.call(leaf, 3);
         let [b] = g.call(job, [a, a.relu()]);

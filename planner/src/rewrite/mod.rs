@@ -12,7 +12,6 @@ pub(crate) mod dead;
 pub(crate) mod fold;
 pub(crate) mod hoist;
 pub(crate) mod outline;
-pub(crate) mod pieces;
 
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::graph::rebuild::Renaming;

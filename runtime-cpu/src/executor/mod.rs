@@ -78,13 +78,13 @@ impl fmt::Debug for Executor {
 }
 
 /// More threads than this are refused: no machine has them, and starting them alone takes minutes.
-pub const MOST_THREADS: usize = 1024;
+pub const MAX_THREADS: usize = 1024;
 
-/// How many threads are meant: 0 are as many as there are cores that this process may use, [`MOST_THREADS`] at most.
+/// How many threads are meant: 0 are as many as there are cores that this process may use, [`MAX_THREADS`] at most.
 #[must_use]
 pub fn threads_meant(threads: usize) -> usize {
     match threads {
-        0 => std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST_THREADS)),
+        0 => std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_THREADS)),
         threads => threads,
     }
 }
@@ -94,18 +94,18 @@ impl Executor {
     /// `AUTOBATCH_CPU` forces.
     ///
     /// # Errors
-    /// If that one is unknown or not available, or there are more than [`MOST_THREADS`].
+    /// If that one is unknown or not available, or there are more than [`MAX_THREADS`].
     pub fn new(threads: usize) -> Result<Self, RunError> {
-        if threads > MOST_THREADS {
-            return Err(RunError::Threads { most: MOST_THREADS, found: threads });
+        if threads > MAX_THREADS {
+            return Err(RunError::Threads { most: MAX_THREADS, found: threads });
         }
         Ok(Self::with_isa(Isa::detect().map_err(RunError::Isa)?, threads))
     }
 
-    /// An executor with a given instruction set, which must be available, on at most [`MOST_THREADS`].
+    /// An executor with a given instruction set, which must be available, on at most [`MAX_THREADS`].
     #[must_use]
     pub fn with_isa(isa: Isa, threads: usize) -> Self {
-        let threads = threads.clamp(1, MOST_THREADS);
+        let threads = threads.clamp(1, MAX_THREADS);
         let pool = (threads > 1)
             .then(|| rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok())
             .flatten();

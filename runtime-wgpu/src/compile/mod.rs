@@ -46,7 +46,7 @@ use wave::Wave;
 
 /// Threads of one dispatch at most: what two dimensions of 65,535 groups take, with room for the number
 /// of a thread in 32 bits.
-pub const MOST_THREADS: u64 = 1 << 31;
+pub const MAX_THREADS: u64 = 1 << 31;
 /// Words of the arena before anything of the plan: the noise that is drawn, and zeros.
 pub const HEAD: u64 = 8;
 /// A word of the arena that is always zero.

@@ -2,7 +2,7 @@
 //! executed together.
 
 use super::record::Record;
-use super::{Build, MOST_THREADS};
+use super::{Build, MAX_THREADS};
 use crate::error::GpuError;
 use crate::module::{Patch, Program};
 use autobatch_ir::plan::{Reduction, ReductionSum, StoreId};
@@ -69,7 +69,7 @@ fn lower_one(build: &mut Build<'_>, sum: &Reduction, level: u32) -> Result<(), G
         }
         ReductionSum::Tgrad => {
             // Of wide tables fewer, so that threads stay countable.
-            let most = (MOST_THREADS / u64::from(columns)).clamp(1, u64::from(RESTS)) as u32;
+            let most = (MAX_THREADS / u64::from(columns)).clamp(1, u64::from(RESTS)) as u32;
             let rests = most.min(shape.rows() as u32);
             let last = shape.rows() as u32 - 1;
             let record = Record::new(&[columns * rests, columns, rests, at, last, parts]);

@@ -11,7 +11,7 @@ use super::layout::Want;
 use super::map::Cut;
 use super::record::{Record, Spot, TABLED};
 use super::units::Unit;
-use super::{Build, MOST_THREADS, fold, map, matrix, product, row};
+use super::{Build, MAX_THREADS, fold, map, matrix, product, row};
 use crate::error::GpuError;
 use crate::module::Program;
 use autobatch_ir::plan::{Kernel, Operand, Place, Stage, Step, View};
@@ -41,8 +41,7 @@ pub(super) fn lower<'a>(build: &mut Build<'a>, step: &'a Step) -> Result<(), Gpu
     let room = matrix::room(build, kernel, &lowered);
     let room_budget = build.matrix.budget(build.scratch_budget);
     let by_room = room.lanes(room_budget);
-    let most =
-        by_scratch.min(by_room).min(MOST_THREADS / lowered.widest).clamp(1, u64::from(u32::MAX)) as u32;
+    let most = by_scratch.min(by_room).min(MAX_THREADS / lowered.widest).clamp(1, u64::from(u32::MAX)) as u32;
     let mut first = 0;
     while first < step.rows {
         let count = most.min(step.rows - first);

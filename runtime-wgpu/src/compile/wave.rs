@@ -9,7 +9,7 @@
 use super::matrix::Room;
 use super::record::Record;
 use super::rounds::Loops;
-use super::{Build, Dispatch, MOST_THREADS};
+use super::{Build, Dispatch, MAX_THREADS};
 use crate::error::GpuError;
 use crate::module::{GROUP, Program};
 use std::sync::Arc;
@@ -96,11 +96,11 @@ impl Build<'_> {
             return Ok(());
         }
         let down = groups.div_ceil(MOST_GROUPS);
-        if threads > MOST_THREADS || groups * GROUP > 2 * MOST_THREADS || down > MOST_GROUPS {
+        if threads > MAX_THREADS || groups * GROUP > 2 * MAX_THREADS || down > MOST_GROUPS {
             return Err(GpuError::TooLarge {
                 what: "the elements of a lane",
                 needed: threads.saturating_mul(4),
-                limit: MOST_THREADS * 4,
+                limit: MAX_THREADS * 4,
             });
         }
         self.ends(&self.programs[number as usize], record, (first, threads))?;
@@ -155,7 +155,7 @@ impl Build<'_> {
             let (mut groups, mut work, mut count) = (0, 0u64, 0);
             for entry in rest.iter() {
                 let same = (entry.level, entry.program) == (first.level, first.program);
-                let fits = groups + entry.groups <= 2 * MOST_THREADS / GROUP
+                let fits = groups + entry.groups <= 2 * MAX_THREADS / GROUP
                     && work.saturating_add(entry.work) <= MOST_WORK;
                 if !same || (count > 0 && !fits) {
                     break;

@@ -2,7 +2,7 @@
 
 use crate::train::metrics::Rate;
 
-/// Which words have the right head, and which the right head and relation.
+/// Counts the words with the right head, and those with the right head and relation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attachment {
     unlabelled: Rate,
@@ -10,19 +10,19 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Takes a word: its heads, and whether the relation is right too.
+    /// Adds a word: its heads, and whether the relation is right.
     pub fn observe(&mut self, gold: u32, predicted: u32, same_relation: bool) {
         self.unlabelled.observe(gold == predicted);
         self.labelled.observe(gold == predicted && same_relation);
     }
 
-    /// The fraction of words with the right head.
+    /// Returns the fraction of words with the right head.
     #[must_use]
     pub fn unlabelled(&self) -> f64 {
         self.unlabelled.value()
     }
 
-    /// The fraction of words with the right head and relation.
+    /// Returns the fraction of words with the right head and relation.
     #[must_use]
     pub fn labelled(&self) -> f64 {
         self.labelled.value()

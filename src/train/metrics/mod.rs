@@ -1,6 +1,7 @@
-//! Metrics: each takes one observation at a time and says a number.
+//! Metrics. Each adds one observation at a time and returns a number.
 //!
-//! Rates and scores are fractions from 0 to 1 (Pearson's from -1). Nothing observed is 0.
+//! Rates and scores are fractions from 0 to 1; Pearson's correlation starts at -1. Without observations
+//! they are 0.
 
 mod attachment;
 mod pearson;

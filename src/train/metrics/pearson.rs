@@ -2,19 +2,19 @@
 
 /// Pearson's correlation, observed pair by pair.
 ///
-/// Means and deviations are updated together (Welford's recurrence), so that long series of large
-/// numbers lose nothing.
+/// Means and deviations are updated together (Welford's recurrence), so long series of large numbers
+/// keep their precision.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pearson {
     count: f64,
     mean: [f64; 2],
-    /// Sums of squared deviations of both, and of their product.
+    /// The sums of squared deviations of both series, and of the product of the deviations.
     squares: [f64; 2],
     product: f64,
 }
 
 impl Pearson {
-    /// Takes a pair.
+    /// Adds a pair.
     pub fn observe(&mut self, x: f64, y: f64) {
         self.count += 1.0;
         let before = [x - self.mean[0], y - self.mean[1]];
@@ -26,10 +26,10 @@ impl Pearson {
         self.product += before[0] * after[1];
     }
 
-    /// The correlation; 0 if a series does not vary, NaN if one has numbers that are not finite.
+    /// Returns the correlation: 0 if a series is constant, NaN if a series holds a number that is not finite.
     #[must_use]
     pub fn value(&self) -> f64 {
-        // Apart, because the product of the sums is out of range long before they are.
+        // One root each: the product of the sums overflows long before they do.
         let [x, y] = self.squares.map(f64::sqrt);
         if x == 0.0 || y == 0.0 { 0.0 } else { (self.product / x / y).clamp(-1.0, 1.0) }
     }
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_any_size_correlate_and_what_is_no_number_is_not_hidden() {
+    fn large_numbers_correlate_and_nan_stays_visible() {
         for scale in [1e-140, 1e-90, 1e90, 1e140] {
             let value = of(&[(scale, scale), (2.0 * scale, 3.0 * scale), (3.0 * scale, 5.0 * scale)]);
             assert!((value - 1.0).abs() < 1e-9, "{scale:e}: {value}");

@@ -1,6 +1,6 @@
-//! How often something is so, and means of numbers.
+//! Rates, means and confusion counts.
 
-/// How often something is so: accuracy, the rate of hits among the best k.
+/// A rate of hits, for example accuracy or the hits among the best k.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rate {
     hits: u64,
@@ -8,32 +8,32 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Takes an observation.
+    /// Adds an observation.
     pub fn observe(&mut self, hit: bool) {
         self.hits += u64::from(hit);
         self.total += 1;
     }
 
-    /// How often it was so.
+    /// Returns the number of hits.
     #[must_use]
     pub fn hits(&self) -> u64 {
         self.hits
     }
 
-    /// How often it was observed.
+    /// Returns the number of observations.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The fraction.
+    /// Returns the fraction of hits.
     #[must_use]
     pub fn value(&self) -> f64 {
         if self.total == 0 { 0.0 } else { self.hits as f64 / self.total as f64 }
     }
 }
 
-/// A mean: of losses, say.
+/// A mean, for example of losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mean {
     sum: f64,
@@ -41,20 +41,20 @@ pub struct Mean {
 }
 
 impl Mean {
-    /// Takes a number.
+    /// Adds a number.
     pub fn observe(&mut self, number: f64) {
         self.sum += number;
         self.count += 1;
     }
 
-    /// The mean.
+    /// Returns the mean.
     #[must_use]
     pub fn value(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
     }
 }
 
-/// An exponential moving average, without a bias towards its beginning.
+/// An exponential moving average, corrected for its start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Average {
     keep: f64,
@@ -63,26 +63,26 @@ pub struct Average {
 }
 
 impl Average {
-    /// Every number weighs `keep` times what the one after it weighs.
+    /// Creates an average in which every number weighs `keep` times its successor.
     #[must_use]
     pub fn new(keep: f64) -> Self {
         Self { keep: keep.clamp(0.0, 1.0), sum: 0.0, weight: 0.0 }
     }
 
-    /// Takes a number.
+    /// Adds a number.
     pub fn observe(&mut self, number: f64) {
         self.sum = self.keep * self.sum + number;
         self.weight = self.keep * self.weight + 1.0;
     }
 
-    /// The average.
+    /// Returns the average.
     #[must_use]
     pub fn value(&self) -> f64 {
         if self.weight == 0.0 { 0.0 } else { self.sum / self.weight }
     }
 }
 
-/// How often each class was taken for each.
+/// Counts predictions per class and predicted class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confusion {
     classes: usize,
@@ -90,20 +90,20 @@ pub struct Confusion {
 }
 
 impl Confusion {
-    /// Nothing observed yet of so many classes.
+    /// Creates empty counts for this many classes.
     #[must_use]
     pub fn new(classes: usize) -> Self {
         Self { classes, counts: vec![0; classes * classes] }
     }
 
-    /// Takes an observation; classes that there are not are left out.
+    /// Adds an observation. Unknown classes are ignored.
     pub fn observe(&mut self, gold: usize, predicted: usize) {
         if gold < self.classes && predicted < self.classes {
             self.counts[gold * self.classes + predicted] += 1;
         }
     }
 
-    /// How often class `gold` was taken for class `predicted`.
+    /// Counts the observations of class `gold` predicted as class `predicted`.
     #[must_use]
     pub fn count(&self, gold: usize, predicted: usize) -> u64 {
         if gold < self.classes && predicted < self.classes {
@@ -113,7 +113,7 @@ impl Confusion {
         }
     }
 
-    /// The fraction of observations that are right.
+    /// Returns the fraction of right predictions.
     #[must_use]
     pub fn accuracy(&self) -> f64 {
         let total: u64 = self.counts.iter().sum();
@@ -121,28 +121,28 @@ impl Confusion {
         if total == 0 { 0.0 } else { right as f64 / total as f64 }
     }
 
-    /// Of the observations taken for a class, the fraction that is of it; 0 if none was taken for it.
+    /// Returns the fraction of right ones among the predictions of a class; 0 without predictions.
     #[must_use]
     pub fn precision(&self, class: usize) -> f64 {
         let predicted: u64 = (0..self.classes).map(|gold| self.count(gold, class)).sum();
         if predicted == 0 { 0.0 } else { self.count(class, class) as f64 / predicted as f64 }
     }
 
-    /// Of the observations of a class, the fraction that was taken for it; 0 if there is none.
+    /// Returns the fraction of right ones among the observations of a class; 0 without observations.
     #[must_use]
     pub fn recall(&self, class: usize) -> f64 {
         let gold: u64 = (0..self.classes).map(|predicted| self.count(class, predicted)).sum();
         if gold == 0 { 0.0 } else { self.count(class, class) as f64 / gold as f64 }
     }
 
-    /// The harmonic mean of a class's precision and recall; 0 if both are.
+    /// Returns the harmonic mean of a class's precision and recall; 0 if both are 0.
     #[must_use]
     pub fn f1(&self, class: usize) -> f64 {
         let (precision, recall) = (self.precision(class), self.recall(class));
         if precision + recall == 0.0 { 0.0 } else { 2.0 * precision * recall / (precision + recall) }
     }
 
-    /// The mean of the classes' F1, each class alike however rare it is.
+    /// Returns the unweighted mean of the classes' F1.
     #[must_use]
     pub fn macro_f1(&self) -> f64 {
         (0..self.classes).map(|class| self.f1(class)).sum::<f64>() / self.classes.max(1) as f64
@@ -154,13 +154,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_observed_is_zero_and_not_a_nan() {
+    fn metrics_without_observations_are_zero() {
         assert_eq!((Rate::default().value(), Mean::default().value()), (0.0, 0.0));
         assert_eq!((Average::new(0.9).value(), Confusion::new(3).accuracy()), (0.0, 0.0));
     }
 
     #[test]
-    fn a_moving_average_of_equal_numbers_is_that_number_from_the_beginning() {
+    fn the_moving_average_of_equal_numbers_is_that_number_from_the_start() {
         let mut average = Average::new(0.9);
         for _ in 0..5 {
             average.observe(4.0);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_have_a_precision_and_a_recall_and_count_alike_in_their_mean() {
+    fn macro_f1_weighs_all_classes_equally() {
         // Of gold 0, 0, 0, 1, 1, 2 the prediction was 0, 0, 1, 1, 0, 0.
         let mut confusion = Confusion::new(4);
         let pairs = [(0, 0), (0, 0), (0, 1), (1, 1), (1, 0), (2, 0)];

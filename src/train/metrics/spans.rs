@@ -1,22 +1,22 @@
-//! Spans of named things: precision, recall and F1 over whole spans.
+//! Labelled spans: precision, recall and F1 over whole spans.
 
-/// A span: its first word, the word after its last, its kind.
+/// A span: its first word, the word after its last, and its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// The first word.
     pub start: usize,
     /// The word after the last.
     pub end: usize,
-    /// What kind of thing it is.
+    /// The kind.
     pub kind: u32,
 }
 
-/// The spans of a sequence of tags, each `None` (outside) or a kind with whether the tag begins a span
-/// (`B`) or goes on with one (`I`).
+/// Returns the spans of a sequence of tags. A tag is `None` (outside) or a kind with a flag: true begins a
+/// span (`B`), false continues one (`I`).
 ///
-/// An `I` of another kind than the word before, or after nothing, begins a span too: so sequences in
-/// which `B` stands only where two spans of a kind touch, and sequences that no grammar made, are read
-/// as the usual scorers read them.
+/// An `I` that follows another kind, or nothing, begins a span too. So the function reads sequences that
+/// use `B` only between touching spans of one kind, and sequences that no grammar made, as the usual
+/// scorers do.
 #[must_use]
 pub fn bio_spans(tags: impl IntoIterator<Item = Option<(u32, bool)>>) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
@@ -32,7 +32,7 @@ pub fn bio_spans(tags: impl IntoIterator<Item = Option<(u32, bool)>>) -> Vec<Spa
     spans
 }
 
-/// How many spans were found, and how many there are.
+/// Counts predicted, true and common spans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpanScore {
     right: u64,
@@ -41,26 +41,26 @@ pub struct SpanScore {
 }
 
 impl SpanScore {
-    /// Takes the spans of a sequence, each list ascending.
+    /// Adds the spans of a sequence, each list ascending.
     pub fn observe(&mut self, gold: &[Span], predicted: &[Span]) {
         self.gold += gold.len() as u64;
         self.predicted += predicted.len() as u64;
         self.right += predicted.iter().filter(|span| gold.binary_search(span).is_ok()).count() as u64;
     }
 
-    /// The fraction of predicted spans that are right.
+    /// Returns the fraction of predicted spans that are right.
     #[must_use]
     pub fn precision(&self) -> f64 {
         if self.predicted == 0 { 0.0 } else { self.right as f64 / self.predicted as f64 }
     }
 
-    /// The fraction of spans that were found.
+    /// Returns the fraction of true spans that were predicted.
     #[must_use]
     pub fn recall(&self) -> f64 {
         if self.gold == 0 { 0.0 } else { self.right as f64 / self.gold as f64 }
     }
 
-    /// The harmonic mean of both.
+    /// Returns the harmonic mean of both.
     #[must_use]
     pub fn f1(&self) -> f64 {
         let both = self.gold + self.predicted;
@@ -72,7 +72,7 @@ impl SpanScore {
 mod tests {
     use super::*;
 
-    /// `O`, `B1`, `I2`, ..
+    /// Parses `O`, `B1`, `I2`, ...
     fn tags(text: &str) -> Vec<Option<(u32, bool)>> {
         let tag = |word: &str| {
             let (letter, kind) = word.split_at(1);

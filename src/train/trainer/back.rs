@@ -1,4 +1,4 @@
-//! Where a trainer stands, and how it goes back when a device is lost with what was on it alone.
+//! The position of a trainer, and its return to an earlier state after a device loss.
 
 use super::Trainer;
 use crate::error::Result;
@@ -8,43 +8,43 @@ use crate::train::error::TrainError;
 use std::collections::BTreeMap;
 
 impl Trainer {
-    /// Reads parameters and the optimiser's state back from a GPU after every so many steps, so that the
-    /// loss of a device costs that many at most; never, with 0.
+    /// Reads parameters and optimiser states back from a GPU after every `steps` steps, so that a device loss
+    /// costs at most that many. 0 never reads.
     #[must_use]
     pub fn mirror_every(mut self, steps: u64) -> Self {
         self.mirror_every = steps;
         self
     }
 
-    /// How many steps were made.
+    /// Counts the steps.
     #[must_use]
     pub fn steps(&self) -> u64 {
-        self.steps - self.session.fallen()
+        self.steps - self.session.lost_updates()
     }
 
-    /// Where the data stands, as [`set_progress`](Self::set_progress) last said or a checkpoint held.
+    /// Returns the position in the data, from [`set_progress`](Self::set_progress) or a loaded checkpoint.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        if self.session.fallen() > 0 { self.mirrored } else { self.progress }
+        if self.session.lost_updates() > 0 { self.mirrored } else { self.progress }
     }
 
-    /// What was noted under a name, by [`set_note`](Self::set_note) or in the checkpoint that was loaded.
+    /// Returns a note, from [`set_note`](Self::set_note) or a loaded checkpoint.
     #[must_use]
     pub fn note(&self, name: &str) -> Option<&str> {
         self.notes.get(name).map(String::as_str)
     }
 
-    /// Notes something that checkpoints carry along: the scores so far, what the words of a table are.
+    /// Sets a note that checkpoints carry, for example the scores so far or the words of a table.
     pub fn set_note(&mut self, name: &str, text: impl Into<String>) {
         self.notes.insert(name.to_owned(), text.into());
     }
 
-    /// All notes.
+    /// Returns all notes.
     pub(in crate::train) fn notes(&self) -> &BTreeMap<String, String> {
         &self.notes
     }
 
-    /// Takes a state, and where it was made.
+    /// Restores a state and its position.
     pub(in crate::train) fn restore(
         &mut self,
         trained: Trained,
@@ -52,16 +52,16 @@ impl Trainer {
         progress: Progress,
         notes: BTreeMap<String, String>,
     ) {
-        self.session.take_fallen();
+        self.session.take_lost_updates();
         self.session.replace(trained);
         (self.steps, self.seed) = (steps, seed);
         (self.progress, self.mirrored) = (progress, progress);
         self.notes = notes;
     }
 
-    /// Passes a result on; if a device was lost with updates, goes back as the session did and says so.
-    pub(super) fn noticed<T>(&mut self, result: Result<T>) -> Result<T> {
-        let lost = self.session.take_fallen();
+    /// Passes a result on. After a device loss with updates, goes back as the session did and reports it.
+    pub(super) fn handle_device_loss<T>(&mut self, result: Result<T>) -> Result<T> {
+        let lost = self.session.take_lost_updates();
         if lost == 0 {
             return result;
         }

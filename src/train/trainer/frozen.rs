@@ -1,4 +1,4 @@
-//! Which parameters are trained: layers are frozen, and trained again.
+//! Freezing: which parameters the optimiser trains.
 
 use super::Trainer;
 use crate::error::Result;
@@ -10,17 +10,17 @@ use autobatch_ir::module::ParamDecl;
 use std::sync::Arc;
 
 impl Trainer {
-    /// Freezes a parameter by its name, or all parameters of a layer by the layer's: they keep their
-    /// values and cost no gradient. The optimiser begins anew.
+    /// Freezes a parameter, or all parameters of a layer, by name. They keep their values and cost no
+    /// gradient. The optimiser starts anew.
     ///
     /// # Errors
-    /// If there is no such parameter or layer, or nothing is left to train.
+    /// The module has no such parameter or layer, or nothing is left to train.
     #[track_caller]
     pub fn freeze(&mut self, name: &str) -> Result<()> {
         self.set_frozen(name, true)
     }
 
-    /// Trains a parameter or a layer again that was [frozen](Self::freeze). The optimiser begins anew.
+    /// Trains a [frozen](Self::freeze) parameter or layer again. The optimiser starts anew.
     ///
     /// ```
     /// # use autobatch::prelude::*;
@@ -39,7 +39,7 @@ impl Trainer {
     /// ```
     ///
     /// # Errors
-    /// If there is no such parameter or layer.
+    /// The module has no such parameter or layer.
     #[track_caller]
     pub fn unfreeze(&mut self, name: &str) -> Result<()> {
         self.set_frozen(name, false)
@@ -60,7 +60,7 @@ impl Trainer {
         self.replace_frozen(frozen)
     }
 
-    /// Trains the chosen parameters and freezes all others. The optimiser begins anew.
+    /// Trains the chosen parameters and freezes all others. The optimiser starts anew.
     ///
     /// ```
     /// # use autobatch::prelude::*;
@@ -80,7 +80,7 @@ impl Trainer {
     /// ```
     ///
     /// # Errors
-    /// If none is chosen.
+    /// `chosen` selects no parameter.
     #[track_caller]
     pub fn train_only(&mut self, chosen: impl Fn(&ParamDecl) -> bool) -> Result<()> {
         let frozen = self.session.module().params.iter().map(|param| !chosen(param)).collect();
@@ -95,7 +95,7 @@ impl Trainer {
         }
         let optimizer = self.updater.optimizer().clone();
         let weights = self.session.trained().map(|trained| Arc::clone(&trained.weights));
-        let weights = self.noticed(weights)?;
+        let weights = self.handle_device_loss(weights)?;
         let (updater, states) = Updater::new(optimizer, &module, &trained(&frozen), &weights)?;
         self.session.replace(Trained { weights, states });
         (self.updater, self.frozen, self.mirrored) = (updater, frozen, self.progress);
@@ -104,14 +104,14 @@ impl Trainer {
 }
 
 impl Trainer {
-    /// The names of the parameters that are frozen.
+    /// Returns the names of the frozen parameters.
     pub(in crate::train) fn frozen(&self) -> Vec<String> {
         let names = self.session.module().params.iter().map(|decl| &decl.name);
         names.zip(&self.frozen).filter(|(_, frozen)| **frozen).map(|(name, _)| name.clone()).collect()
     }
 }
 
-/// The parameters that are not frozen.
+/// Returns the parameters that are not frozen.
 pub(super) fn trained(frozen: &[bool]) -> Vec<ParamId> {
     (0..frozen.len()).filter(|&number| !frozen[number]).map(ParamId::new).collect()
 }

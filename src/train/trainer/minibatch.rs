@@ -1,4 +1,4 @@
-//! A minibatch on its way: emitted and planned, then executed.
+//! The life of a minibatch: emitted, planned, executed.
 
 use super::Trainer;
 use crate::emit::Emitter;
@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Losses {
     count: usize,
-    /// The number of the first item; nothing if the minibatch was emitted freely.
+    /// The number of the first item; `None` for a step without items.
     first: Option<usize>,
 }
 
-/// Emits and plans the items of a minibatch of `count` from number `first` on.
+/// Emits and plans the items of a minibatch of `count` items, from item `first` on.
 #[track_caller]
 pub(super) fn prepare<I: Send>(
     planning: &mut Planning,
@@ -41,7 +41,7 @@ pub(super) fn prepare<I: Send>(
     plan(planning, &emitter.graph().data(), trained, &losses, (Some(first), count), start)
 }
 
-/// Plans a minibatch of `count` items of which those from number `first` on are emitted.
+/// Plans the emitted items, from item `first` on, of a minibatch of `count` items.
 fn plan(
     planning: &mut Planning,
     data: &GraphData,
@@ -68,7 +68,7 @@ fn plan(
 }
 
 impl Trainer {
-    /// Plans what was emitted last.
+    /// Plans the last emitted graph.
     pub(super) fn planned(
         &mut self,
         losses: &[ValueKey],
@@ -81,7 +81,7 @@ impl Trainer {
         plan(session.planning(), &data, updater.trained(), losses, (first, count), start)
     }
 
-    /// Executes a minibatch, whose graph is the one that was emitted last.
+    /// Executes the minibatch of the last emitted graph.
     pub(super) fn execute(&mut self, ready: &Prepared<Losses>) -> Result<Step> {
         let noise = self.noise();
         let data = self.emitter.graph().data();
@@ -89,12 +89,12 @@ impl Trainer {
         self.executed(ready, &data, executed)
     }
 
-    /// The noise of the next step.
+    /// Returns the noise of the next step.
     pub(super) fn noise(&self) -> Noise {
         Noise::On { seed: self.seed, step: self.steps }
     }
 
-    /// What came of a minibatch that was executed.
+    /// Reads the report of an executed minibatch.
     pub(super) fn executed(
         &self,
         ready: &Prepared<Losses>,

@@ -1,23 +1,23 @@
-//! A pass over minibatches: while one is executed, the next is emitted and planned.
+//! A pass over minibatches. It emits and plans the next minibatch while the current one executes.
 
 use super::Trainer;
 use super::minibatch::{self, Losses};
 use crate::emit::Emitter;
 use crate::error::Result;
-use crate::session::{Meanwhile, Planning, Prepared};
+use crate::session::{Planning, Prefetch, Prepared};
 use crate::train::checkpoint::Progress;
 use crate::train::report::Step;
 use autobatch_ir::{Graph, Value};
 use std::fmt;
 use std::iter::Fuse;
 
-/// Steps over minibatches, one at a time: [`Trainer::pass`] makes one.
+/// An iterator of steps over minibatches; [`Trainer::pass`] makes one.
 pub struct Pass<'t, B, F> {
     trainer: &'t mut Trainer,
-    /// Whether a minibatch is looked for ahead depends on time; the first end must be the end either way.
+    /// Timing decides whether the pass looks ahead, so the iterator must stay at its end once it has ended.
     batches: Fuse<B>,
     loss: F,
-    meanwhile: Meanwhile<Losses>,
+    prefetch: Prefetch<Losses>,
 }
 
 impl<B, F> fmt::Debug for Pass<'_, B, F> {
@@ -27,10 +27,10 @@ impl<B, F> fmt::Debug for Pass<'_, B, F> {
 }
 
 impl Trainer {
-    /// Steps over minibatches as [`step`](Self::step) makes them, bit for bit. On a GPU, and where there
-    /// are threads, the next minibatch is emitted and planned while one is executed; of a [`Step`], `emit`
-    /// and `plan` are then what it had to wait for. Whoever stops early has taken one minibatch more from
-    /// `batches` than was stepped.
+    /// Steps over minibatches with the bits of [`step`](Self::step). On a GPU, and with several threads, the
+    /// trainer emits and plans the next minibatch while the current one executes. The times `emit` and
+    /// `plan` of a [`Step`] then count only the waiting. A program that stops early has taken one minibatch
+    /// more from `batches` than it stepped.
     ///
     /// ```
     /// use autobatch::prelude::*;
@@ -56,8 +56,8 @@ impl Trainer {
         B: IntoIterator<Item = T>,
         F: for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
     {
-        let meanwhile = Meanwhile::new(self.emitter.another());
-        Pass { trainer: self, batches: batches.into_iter().fuse(), loss, meanwhile }
+        let prefetch = Prefetch::new(self.emitter.another());
+        Pass { trainer: self, batches: batches.into_iter().fuse(), loss, prefetch }
     }
 }
 
@@ -68,12 +68,12 @@ where
     B: Iterator<Item = T>,
     F: for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
 {
-    /// Says where the data stands, for checkpoints: see [`Trainer::set_progress`].
+    /// Sets the position in the data for checkpoints, as [`Trainer::set_progress`].
     pub fn set_progress(&mut self, progress: Progress) {
         self.trainer.set_progress(progress);
     }
 
-    /// The trainer as it stands behind the last step.
+    /// Returns the trainer after the last step.
     #[must_use]
     pub fn trainer(&self) -> &Trainer {
         self.trainer
@@ -81,33 +81,33 @@ where
 
     #[track_caller]
     fn prepared(&mut self) -> Option<Result<Prepared<Losses>>> {
-        let Self { trainer, batches, loss, meanwhile } = self;
+        let Self { trainer, batches, loss, prefetch } = self;
         let Trainer { session, updater, emitter, .. } = &mut **trainer;
-        meanwhile.due(emitter, |emitter| {
+        prefetch.take_or_prepare(emitter, |emitter| {
             let items = batches.next()?.into_iter().collect();
             Some(minibatch::prepare(session.planning(), emitter, updater.trained(), whole(items), loss))
         })
     }
 
-    /// Executes a minibatch, and prepares the next meanwhile.
+    /// Executes a minibatch and prepares the next one at the same time.
     fn execute(&mut self, ready: &Prepared<Losses>, items: Vec<I>) -> Result<Step> {
-        let Self { trainer, loss, meanwhile, .. } = self;
-        trainer.execute_while(ready, meanwhile, whole(items), loss)
+        let Self { trainer, loss, prefetch, .. } = self;
+        trainer.execute_while(ready, prefetch, whole(items), loss)
     }
 }
 
-/// A whole minibatch as its only part.
+/// Returns a whole minibatch as its only part.
 fn whole<I>(items: Vec<I>) -> (Vec<I>, usize, usize) {
     let count = items.len();
     (items, 0, count)
 }
 
 impl Trainer {
-    /// Executes a minibatch, whose graph is the one that was emitted last, and prepares another one meanwhile.
+    /// Executes the minibatch of the last emitted graph and prepares the next one at the same time.
     pub(super) fn execute_while<I: Send>(
         &mut self,
         ready: &Prepared<Losses>,
-        meanwhile: &mut Meanwhile<Losses>,
+        prefetch: &mut Prefetch<Losses>,
         next: (Vec<I>, usize, usize),
         loss: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
     ) -> Result<Step> {
@@ -117,7 +117,7 @@ impl Trainer {
         let prepare = |planning: &mut Planning, emitter: &mut Emitter| {
             minibatch::prepare(planning, emitter, updater.trained(), next, loss)
         };
-        let executed = meanwhile.execute(session, &ready.plan, (&data, noise), prepare);
+        let executed = prefetch.execute(session, &ready.plan, (&data, noise), prepare);
         drop(data);
         self.executed(ready, &self.emitter.graph().data(), executed)
     }
@@ -138,7 +138,8 @@ where
             Ok(ready) => ready,
             Err(error) => return Some(Err(error)),
         };
-        let next = if self.meanwhile.pays(&self.trainer.session) { self.batches.next() } else { None };
+        let next =
+            if self.prefetch.is_worthwhile(&self.trainer.session) { self.batches.next() } else { None };
         let items = next.map(|items| items.into_iter().collect());
         let step = match items {
             Some(items) => self.execute(&ready, items),

@@ -51,7 +51,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// How often this thread has asked for memory.
+/// Counts the allocations of this thread.
 pub fn allocations() -> usize {
     CALLS.get()
 }
@@ -69,7 +69,7 @@ pub fn measured<T>(make: impl FnOnce() -> T) -> (T, usize) {
     (result, (PEAK.get() - before).max(0) as usize)
 }
 
-/// The most memory that reading so many bytes may take.
+/// The memory limit of reading this many bytes.
 pub fn limit(bytes: usize) -> usize {
     16 * bytes + (1 << 20)
 }

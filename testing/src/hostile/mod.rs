@@ -1,4 +1,4 @@
-//! What tests of hostile input share: an allocator that counts, and mutations of good samples.
+//! Tools of the tests of hostile input: a counting allocator and mutations of good samples.
 //!
 //! `AUTOBATCH_TEST=long` multiplies the number of mutations by ten; `AUTOBATCH_SEED=n` takes another
 //! seed.

@@ -34,7 +34,7 @@ pub struct OpCase {
     pub examples: Vec<Example>,
     /// A bad use.
     pub bad: Bad,
-    /// What its derivative is.
+    /// Its derivative.
     pub gradient: Gradient,
 }
 
@@ -52,13 +52,13 @@ pub struct Example {
 /// A use that is refused.
 #[derive(Clone, Debug)]
 pub struct Bad {
-    /// How it is tried.
+    /// The attempt.
     pub attempt: Attempt,
-    /// What the message says.
+    /// The expected message.
     pub message: &'static str,
 }
 
-/// How a bad use is tried.
+/// The attempt of a bad use.
 #[derive(Clone, Debug)]
 pub enum Attempt {
     /// Through the emitter.
@@ -67,7 +67,7 @@ pub enum Attempt {
     Infer(Op, Vec<Type>),
 }
 
-/// What the derivative of an op is.
+/// The derivative of an op.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gradient {
     /// The true derivative, times this factor.

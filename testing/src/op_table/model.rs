@@ -5,7 +5,7 @@ use autobatch_ir::module::ParamKind;
 use autobatch_ir::{Cell, DType, Init, Module, ModuleBuilder, Param, Table, f32};
 use std::sync::Arc;
 
-/// What examples use of the module.
+/// The handles of the module that examples use.
 #[derive(Clone, Copy, Debug)]
 pub struct Handles {
     /// `f32[2,3]`: see `WEIGHT`.

@@ -1,4 +1,4 @@
-//! What one step of a recipe may do: every call that a model can make, as plain data.
+//! The actions of a recipe's step: every call that a model can make, as plain data.
 
 use autobatch_ir::DType;
 use autobatch_ir::graph::{Binary, Compare, Fold, ListFold, Over, Unary};
@@ -287,7 +287,7 @@ const ON_BLOCKS: [Act; 38] = [
     Act::Mse,
     Act::Call(CellName::Free),
 ];
-/// What moves elements: as often as everything else on blocks.
+/// Actions that move elements. On blocks they are half of all actions.
 const MOVES: [Act; 8] = [
     Act::Broadcast,
     Act::ConcatAxis,

@@ -1,4 +1,4 @@
-//! What a set of graphs contains, so that a test can say that nothing is missing.
+//! The coverage of a set of graphs, so that a test can name what is missing.
 
 mod cells;
 mod forms;

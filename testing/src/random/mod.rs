@@ -70,7 +70,7 @@ pub fn check(property: &str, options: Options, count: u64, holds: impl Fn(&Graph
     }
 }
 
-/// What is wrong, if anything; a panic is a complaint like any other.
+/// Returns the complaint of a property, if any. A panic counts as a complaint.
 pub(crate) fn complaint_of(holds: impl FnOnce() -> Result<(), String>) -> Option<String> {
     match catch_unwind(AssertUnwindSafe(holds)) {
         Ok(outcome) => outcome.err(),

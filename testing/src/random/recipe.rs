@@ -41,7 +41,7 @@ impl Profile {
     }
 }
 
-/// What a recipe may contain.
+/// The limits of a recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The kind of graph.
@@ -92,7 +92,7 @@ impl Options {
     }
 }
 
-/// Where a step looks for operands.
+/// The region in which a step looks for operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Anywhere.
@@ -110,9 +110,9 @@ pub enum Reach {
 pub struct Step {
     /// Names the step in the recipe; never reused.
     pub name: u32,
-    /// What to do.
+    /// The action.
     pub act: Act,
-    /// Where operands come from.
+    /// The region of the operands.
     pub reach: Reach,
     /// Whether all operands are to be one and the same value, where they fit.
     pub twin: bool,
@@ -125,7 +125,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// A decision that is no step of a recipe: what else is chosen among the values at hand.
+    /// A decision that is no step of a recipe: another choice among the available values.
     #[must_use]
     pub const fn choice(pick: u32, size: u32) -> Self {
         Self { name: 0, act: Act::Fill, reach: Reach::Any, twin: false, pick, size, alone: false }
@@ -137,7 +137,7 @@ impl Step {
 pub struct Body {
     /// One number a port, which chooses its type.
     pub ports: Vec<u32>,
-    /// What it does.
+    /// Its steps.
     pub steps: Vec<Step>,
     /// One number a result, which chooses the value; there is a result where this is empty, too.
     pub results: Vec<u32>,
@@ -148,7 +148,7 @@ pub struct Body {
 pub struct Instance {
     /// The key that names its noise.
     pub key: u64,
-    /// What it does.
+    /// Its steps.
     pub steps: Vec<Step>,
     /// One number an output, which chooses the value.
     pub outputs: Vec<u32>,
@@ -159,13 +159,13 @@ pub struct Instance {
 /// A random graph with its module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipe {
-    /// What was asked for.
+    /// The options.
     pub options: Options,
     /// The width of most vectors.
     pub width: u32,
     /// The bodies of the recipe's own cells.
     pub cells: Vec<Body>,
-    /// What is common to all instances.
+    /// The part common to all instances.
     pub prefix: Vec<Step>,
     /// The instances.
     pub instances: Vec<Instance>,
@@ -185,7 +185,7 @@ impl Recipe {
         recipe
     }
 
-    /// How many decisions there are: the measure that shrinking lowers.
+    /// Counts the decisions. Shrinking lowers this number.
     #[must_use]
     pub fn len(&self) -> usize {
         let of_cell = |cell: &Body| 1 + cell.ports.len() + cell.steps.len() + cell.results.len();

@@ -28,7 +28,7 @@ impl Rng {
         low + self.below(high - low + 1)
     }
 
-    /// True so many times in a hundred.
+    /// Draws true in `percent` of 100 draws.
     pub const fn chance(&mut self, percent: u32) -> bool {
         self.below(100) < percent
     }

@@ -7,7 +7,7 @@
 use super::act::Act;
 use super::recipe::{Instance, Reach, Recipe, Step};
 
-/// How many candidates are tried at most: a bound of time, not of quality.
+/// The largest number of candidates. It bounds the time, not the quality.
 const CANDIDATES: usize = 4000;
 
 /// A smaller recipe that still fails; the recipe itself if nothing smaller does.

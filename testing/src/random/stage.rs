@@ -1,4 +1,4 @@
-//! The values at hand while a recipe is emitted, and how a step finds its operands among them.
+//! The values that a recipe has emitted, and how a step chooses its operands among them.
 //!
 //! Each value carries a bound of its magnitude. What would grow beyond [`LIMIT`] is scaled down by
 //! a power of two when it is kept, so that long graphs neither overflow nor saturate.
@@ -16,7 +16,7 @@ pub(super) const ELEMENTS: usize = 256;
 /// The most values that a list has.
 pub(super) const LONGEST: u32 = 9;
 
-/// A value at hand.
+/// An emitted value.
 #[derive(Clone, Copy)]
 struct Entry<'g> {
     value: Value<'g>,
@@ -29,7 +29,7 @@ struct Entry<'g> {
 /// A value with a bound of its magnitude.
 pub(super) type Bounded<'g> = (Value<'g>, f64);
 
-/// What a step sees.
+/// The view of a step.
 #[derive(Clone)]
 pub(super) struct Stage<'g, 'k> {
     pub(super) g: &'g Graph,
@@ -153,7 +153,7 @@ impl<'g, 'k> Stage<'g, 'k> {
         }
     }
 
-    /// A value of this type; one is made if none is at hand.
+    /// A value of this type; one is made if none exists.
     pub(super) fn of_type(&mut self, step: &Step, slot: u32, wanted: Type) -> Bounded<'g> {
         match self.find(step, slot, |ty| ty == wanted) {
             Some(found) => found,
@@ -173,7 +173,7 @@ impl<'g, 'k> Stage<'g, 'k> {
         }
     }
 
-    /// What bounds words that were converted from floats with this bound; wild floats have none.
+    /// Returns the bound of words converted from floats with this bound; wild floats have none.
     pub(super) fn bound_of_words(&self, dtype: DType, bound: f64) -> f64 {
         match dtype {
             DType::Bool => 1.0,
@@ -238,7 +238,7 @@ impl<'g, 'k> Stage<'g, 'k> {
         found.unwrap_or_else(|| self.vector(step, slot))
     }
 
-    /// A float matrix whose rows have the usual width; one is stacked if none is at hand.
+    /// A float matrix whose rows have the usual width; one is stacked if none exists.
     pub(super) fn matrix(&mut self, step: &Step, slot: u32) -> Bounded<'g> {
         let width = self.width();
         let fits = |ty: Type| ty.dtype == DType::F32 && ty.shape.rank() == 2 && ty.shape.width() == width;
@@ -262,7 +262,7 @@ impl<'g, 'k> Stage<'g, 'k> {
         (0..count).map(|slot| self.of_type(step, 20 + slot, element)).collect()
     }
 
-    /// An index below `end`: bound, a value at hand, or the place of a vector's largest element.
+    /// An index below `end`: bound, an emitted value, or the place of a vector's largest element.
     pub(super) fn index(&mut self, step: &Step, end: usize) -> Arg<'g> {
         let at_hand = (step.size / 16) % 3;
         if at_hand == 0 || self.in_body {
@@ -286,7 +286,7 @@ impl<'g, 'k> Stage<'g, 'k> {
         Arg::Index(step.size / 64 % end as u32)
     }
 
-    /// Every value at hand that may be an output, chosen by `pick`.
+    /// Every emitted value that may be an output, chosen by `pick`.
     pub(super) fn wanted(&mut self, pick: u32) -> Option<Value<'g>> {
         self.find(&Step::choice(pick, 0), 0, |_| true).map(|found| found.0)
     }

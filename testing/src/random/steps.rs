@@ -1,4 +1,4 @@
-//! What each act does: operands from the stage, one call or a few of the emitter, results with a
+//! Emits each action: operands from the stage, one or more calls of the emitter, results with a
 //! bound of their magnitude.
 
 mod calls;
@@ -126,7 +126,7 @@ fn leaf<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
     vec![result]
 }
 
-/// How many of the parameters may be used as values: a weight stored in 16 bits has no smooth
+/// The number of parameters that may be used as values: a weight stored in 16 bits has no smooth
 /// dependence on what is stored.
 fn kit_params(stage: &Stage<'_, '_>) -> usize {
     if stage.options.smooth { 3 } else { 4 }

@@ -17,7 +17,7 @@ fn length(scope: &mut Scope<'_>) -> usize {
     scope.rng.pick(&[0, 0, 1, 2, 3, 5])
 }
 
-/// A list of values of this type: one at hand now and then.
+/// A list of values of this type, sometimes an existing one.
 fn some_list(scope: &mut Scope<'_>, element: Type) -> Option<usize> {
     let list = Type { is_list: true, ..element };
     let at_hand = if scope.rng.chance(30) { scope.any(|value| value.ty == list) } else { None };

@@ -25,7 +25,7 @@ mod tests;
 use crate::random::{complaint_of, seeds};
 use autobatch_ir::GraphData;
 
-/// Which numbers stand in a text.
+/// The range of the numbers in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
     /// Between -2 and 2.

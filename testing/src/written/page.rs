@@ -7,7 +7,7 @@ use crate::random::Rng;
 use autobatch_ir::hash::avalanche;
 use autobatch_ir::{DType, INDEX, Shape, Type};
 
-/// A way to go on, if what it needs is at hand.
+/// A statement that may follow, if its operands exist.
 type Form = fn(&mut Scope<'_>) -> Option<Node>;
 
 /// Every form as often as it is to be tried.
@@ -36,7 +36,7 @@ const FORMS: [(u32, Form); 23] = [
     (1, calls::weighted_sum),
     (1, calls::attend),
 ];
-/// How often a call is tried beside them.
+/// The weight of a call among them.
 const CALLS: u32 = 9;
 
 pub(super) fn write(seed: u64, numbers: Numbers) -> String {
@@ -78,7 +78,7 @@ fn parameter(rng: &mut Rng, number: u32) -> (Param, String) {
     (Param { name, ty, is_table }, line)
 }
 
-/// One more statement: a node or call that what is at hand allows, else a leaf.
+/// One more statement: a node or call whose operands exist, otherwise a leaf.
 fn statement(scope: &mut Scope<'_>, cells: &[Signature]) {
     let all: u32 = FORMS.iter().map(|form| form.0).sum::<u32>() + CALLS;
     for _ in 0..60 {

@@ -1,4 +1,4 @@
-//! The values at hand while a text is written, and the lines so far.
+//! The values of a text under construction, and its lines so far.
 
 use super::Numbers;
 use crate::random::Rng;
@@ -7,7 +7,7 @@ use autobatch_ir::{DType, INDEX, Op, Shape, Type};
 
 /// The largest number of elements of a value.
 const ELEMENTS: usize = 64;
-/// What bounds words that are not known.
+/// The bound of unknown words.
 pub(super) const UNKNOWN: u32 = u32::MAX;
 /// Index ports take indices up to this one.
 pub(super) const LARGEST_INDEX: u32 = 2;
@@ -171,7 +171,7 @@ impl Scope<'_> {
         self.values.extend(results.iter().map(|&ty| Known { ty, most }));
     }
 
-    /// A list of so many values of this type.
+    /// A list of this many values of this type.
     pub(super) fn list(&mut self, element: Type, len: usize) -> Option<usize> {
         let fitting: Vec<usize> = (0..self.values.len()).filter(|&at| self.ty(at) == element).collect();
         if fitting.is_empty() && len > 0 {

@@ -20,7 +20,7 @@ fn three_hundred_texts_have_every_op_but_noise() {
     assert_eq!(missing, [Kind::Dropout, Kind::ForkNoise]);
 }
 
-/// What recipes cannot have.
+/// Forms that recipes cannot express.
 #[test]
 fn three_hundred_texts_have_what_is_never_emitted() {
     let mut seen = BTreeSet::new();

@@ -89,7 +89,7 @@ fn parts(signature: &str) -> (String, String) {
     (plain, String::new())
 }
 
-/// Where the parameter list begins: the first parenthesis outside angle brackets.
+/// Returns the start of the parameter list: the first parenthesis outside angle brackets.
 fn parameters_start(signature: &str) -> Option<usize> {
     let mut depth = 0;
     let mut before = ' ';

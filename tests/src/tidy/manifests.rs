@@ -24,7 +24,7 @@ pub fn manifests() -> Vec<Manifest> {
     packages.iter().map(manifest).collect()
 }
 
-/// What cargo prints, as JSON.
+/// Runs cargo and parses its output as JSON.
 ///
 /// # Panics
 /// If cargo fails: with what it said.

@@ -103,7 +103,7 @@ pub fn forbidden_attributes(sources: &[Source]) -> Vec<String> {
     complaints
 }
 
-/// Absolute paths of somebody's machine.
+/// Returns a complaint for every absolute path of a machine.
 #[must_use]
 pub fn machine_paths(sources: &[Source]) -> Vec<String> {
     let folder = |name: &str| format!("/{name}/");
@@ -189,4 +189,22 @@ fn has_word(code: &str, word: &str) -> bool {
         let after = code[at + word.len()..].chars().next();
         !ends_in_word(&code[..at]) && !after.is_some_and(|c| c.is_alphanumeric() || c == '_')
     })
+}
+
+/// Returns a complaint for every path between backticks of a page that does not exist below the root.
+/// A path is a span with a slash whose first part is a folder of the root.
+#[must_use]
+pub fn missing_paths(page: &Source, exists: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (number, line) in page.lines() {
+        for span in line.split('`').skip(1).step_by(2) {
+            let is_path =
+                span.contains('/') && span.chars().all(|c| c.is_alphanumeric() || "._-/".contains(c));
+            let folder = span.split('/').next().unwrap_or_default();
+            if is_path && exists(folder) && !exists(span.trim_end_matches('/')) {
+                complaints.push(complain(page, number, &format!("{span} does not exist; correct the path")));
+            }
+        }
+    }
+    complaints
 }

@@ -54,7 +54,7 @@ fn all_but(idle: &[&str]) -> Vec<usize> {
     (0..=PASSES.len()).filter(busy).collect()
 }
 
-/// How many graphs each selection changed.
+/// The number of graphs that each selection changed.
 fn sweep(options: Options, count: u64, form: impl Fn(&GraphData) -> GraphData) -> Vec<u32> {
     let changed: Vec<Cell<u32>> = selections().iter().map(|_| Cell::new(0)).collect();
     check("passes keep every bit", options, count, |graph| by_all(&form(graph), &changed));

@@ -37,7 +37,7 @@ fn equal_trainers_write_equal_files() {
     assert_eq!(write("equal-1.safetensors"), write("equal-2.safetensors"));
 }
 
-/// What loading these bytes says; the trainer must be as before.
+/// Returns the error of loading these bytes; the trainer must stay unchanged.
 fn refused(bytes: &[u8], name: &str, trainer: &mut Trainer) -> CheckpointError {
     let path = file(name);
     std::fs::write(&path, bytes).unwrap();

@@ -1,4 +1,4 @@
-//! What is refused, and that a refused step changes nothing.
+//! Refused steps change nothing and say why.
 
 use crate::model::{Model, bits, data, trainer};
 use autobatch::prelude::*;
@@ -78,7 +78,7 @@ fn a_step_that_is_watched_is_refused_where_the_loss_is_finite_and_its_slope_is_n
     trainer.step([1.0], |g, x: f32| (g.param(w) + x).sqrt().sum()).unwrap();
     trainer.session().set_watch(false);
     let step = trainer.step_with(|g| (g.param(w) * 0.0).sqrt().sum()).unwrap();
-    assert!(step.loss == 0.0 && trainer.weights().by_name("w").unwrap()[0].is_nan(), "nobody watches");
+    assert!(step.loss == 0.0 && trainer.weights().by_name("w").unwrap()[0].is_nan(), "the watch is off");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Where the child writes; without it the child's test has nothing to do.
+/// The output file of the child process; without it the child's test returns at once.
 const CHILD: &str = "AUTOBATCH_TEST_CHILD_WRITES";
 const STEPS_AN_EPOCH: u64 = 2;
 
@@ -48,7 +48,7 @@ fn killed_after(path: &Path, delay: Duration) {
 }
 
 #[test]
-fn whoever_is_killed_at_a_random_moment_goes_on_with_the_bits_of_the_uninterrupted_run() {
+fn a_run_killed_at_a_random_moment_resumes_with_the_bits_of_an_uninterrupted_run() {
     let path = file("killed.safetensors");
     let items = data(1, 32);
     let mut random = Random::new(11);

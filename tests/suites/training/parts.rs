@@ -1,4 +1,4 @@
-//! Items that are executed in parts: the next part is emitted while one is executed, and nobody can tell.
+//! Items that are executed in parts: the next part is emitted while one executes, with unchanged results.
 
 use crate::model::{Model, Tree, bits, data, trainer};
 use autobatch::prelude::*;
@@ -26,7 +26,7 @@ fn items_in_parts_have_the_bits_and_the_order_of_items_together() {
             part,
             |g, (number, (tree, class)), values| {
                 emitting.lock().unwrap().insert(std::thread::current().id());
-                // Of some items nothing is asked for, of others several values.
+                // Some items request no value, others several.
                 let logits = slowly(model.logits(g, tree));
                 match number % 5 {
                     0 => {}
@@ -52,7 +52,7 @@ fn items_in_parts_have_the_bits_and_the_order_of_items_together() {
     trainer.session().run_in_parts(none, 8, |_, _, _| {}, |_, _| unreachable!()).expect("nothing is sound");
 }
 
-/// What is read of 100 items, 10 a part, if number 57 is emitted by `bad`; and what is said then.
+/// Returns the rows of 100 items, 10 per part, where `bad` emits item 57, and the message.
 fn read_before(
     threads: usize,
     bad: impl for<'g> Fn(&'g Graph, &Model) -> Value<'g> + Sync,

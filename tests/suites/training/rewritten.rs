@@ -6,7 +6,7 @@ use autobatch::planner::passes::Selection;
 use autobatch::prelude::*;
 use std::sync::Arc;
 
-/// What [`crate::model::Model`] does, without a cell, and with a gate.
+/// The computation of [`crate::model::Model`] without a cell, and with a gate.
 #[derive(Clone, Copy)]
 struct OpByOp {
     words: Table,

@@ -1,4 +1,4 @@
-//! What steps do: losses fall, to the same bits on every run and any number of threads.
+//! Training steps: losses fall, with equal bits on every run and any number of threads.
 
 use crate::model::{CLASSES, Model, Tree, bits, data, train, trainer};
 use autobatch::prelude::*;
@@ -85,7 +85,7 @@ fn a_schedule_that_is_exchanged_goes_on_like_one_that_says_the_same() {
 }
 
 #[test]
-fn weights_that_somebody_holds_are_not_changed_under_them() {
+fn a_step_does_not_change_weights_that_a_caller_holds() {
     let (model, mut trainer) = trainer(1);
     let held = trainer.weights().clone();
     let copy = (*held).clone();

@@ -79,7 +79,7 @@ fn a_file_of_another_model_gives_what_matches_and_says_what_does_not() {
         (matching.read, matching.missing),
         (vec!["out.b".into(), "words".into()], vec!["head".into()])
     );
-    // What a checkpoint keeps for its optimiser is no parameter that anybody missed.
+    // The optimiser's arrays of a checkpoint are not reported as unexpected.
     assert_eq!(matching.unexpected, ["join.b", "join.w", "out.w"]);
     for name in ["out.b", "words"] {
         assert_eq!(weights.by_name(name), trained.weights().by_name(name));

@@ -1,7 +1,7 @@
 //! Rows that a step only moves, and why they are not written where they are wanted.
 //!
-//! Between nodes the pass `pieces` makes names of moves. What is left is what it refuses, so the
-//! reason is looked for in who reads the rows.
+//! Inside a cell, concatenations and slices are views. Between nodes they copy rows, and the reason
+//! follows from the steps that read those rows.
 
 use crate::facts::{for_each_place, for_each_row};
 use crate::words::{count, table};
@@ -21,11 +21,11 @@ enum Reason {
 impl Reason {
     const fn words(self) -> &'static str {
         match self {
-            Self::Training => "a plan for training: in pieces, gradients would be summed in another order",
+            Self::Training => "a plan for training: in parts, gradients would be summed in another order",
             Self::Output => "an output is one value, in one place",
             Self::List => "the elements of a list lie in one field, each in one row",
             Self::Readers => {
-                "its readers would put it together again; or pass pieces did not run (plan --print-after=pieces)"
+                "the concatenation or slice stands between two cells; inside a cell it is a view and copies nothing"
             }
         }
     }

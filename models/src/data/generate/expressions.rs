@@ -9,12 +9,12 @@ use crate::data::binary_tree::TreeBuilder;
 use crate::data::listops::{Expression, Operator, Token, evaluate};
 use crate::data::random::Random;
 
-/// How large expressions become.
+/// The size of expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The largest number of lists that are open at once.
     pub nesting: u32,
-    /// How many of 1000 elements are lists.
+    /// The number of lists among 1000 elements.
     pub list_permille: u32,
     /// Beyond this many tokens no further list is begun.
     pub tokens: usize,
@@ -29,7 +29,7 @@ impl Limits {
 
 fn expression(limits: Limits, random: &mut Random) -> Expression {
     let mut builder = TreeBuilder::default();
-    // How many elements each open list still gets.
+    // The number of elements that each open list still needs.
     let mut open: Vec<u32> = Vec::new();
     loop {
         match open.last_mut() {

@@ -35,7 +35,7 @@ impl Class {
         }
     }
 
-    /// Where the class's words begin in the numbering of words, and how many there are.
+    /// The range of the class's words in the numbering of words.
     pub(super) fn words(self) -> (usize, usize) {
         match self {
             Class::Noun => (0, 4000),
@@ -88,7 +88,7 @@ struct Draft {
 struct Sentence<'r> {
     words: Vec<Draft>,
     random: &'r mut Random,
-    /// How many words the class has that are used here.
+    /// The number of words of the class in use.
     share: usize,
 }
 

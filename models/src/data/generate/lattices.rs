@@ -18,7 +18,7 @@ const CLASSES: [&str; 8] = ["NOUN", "VERB", "PROPN", "ADJ", "ADV", "NUM", "ADP",
 const CHARS: usize = 2500;
 const LONGEST: usize = 4;
 const STOP: char = '。';
-/// Where the language comes from; instances never use this seed.
+/// The seed of the language; instances never use it.
 const LANGUAGE_SEED: u64 = 0x1e81_c042;
 
 /// The words of the language, and the sequences its dictionary lists.

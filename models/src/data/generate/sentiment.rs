@@ -13,10 +13,10 @@ use crate::data::sst::Tree;
 /// Sentence lengths of the sentiment treebank.
 pub const LENGTHS: Sizes = Sizes::new([2, 18, 32, 43, 52]);
 
-/// How many different words there are.
+/// The number of different words.
 pub const WORDS: usize = 4000;
 
-/// What a word contributes.
+/// The contribution of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Meaning {
     score: i8,

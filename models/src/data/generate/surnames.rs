@@ -11,14 +11,14 @@ use crate::data::random::{Random, Sizes};
 /// Characters per name in the corpus.
 pub const LENGTHS: Sizes = Sizes::new([3, 7, 10, 13, 19]);
 
-/// How often each language occurs.
+/// The frequency of each language.
 pub const FREQUENCIES: [u32; 18] =
     [87, 193, 402, 227, 2927, 222, 558, 151, 186, 556, 771, 79, 106, 59, 7444, 80, 240, 54];
 
 const ACCENTED: [char; 18] =
     ['à', 'á', 'ä', 'ç', 'è', 'é', 'ê', 'ì', 'í', 'ñ', 'ò', 'ó', 'ö', 'ś', 'ú', 'ü', 'ż', 'ã'];
 
-/// Where the languages themselves come from; instances never use this seed.
+/// The seed of the languages; instances never use it.
 const LANGUAGES_SEED: u64 = 0x1a9_6a6e;
 
 /// The letters are 0..26 for a to z and 26 for the accented letter.

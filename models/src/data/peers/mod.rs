@@ -33,7 +33,7 @@ pub use trees::{Dependencies, Pairs, Tree, Trees};
 
 /// Instances of one workload.
 pub trait Workload: Serialize + DeserializeOwned {
-    /// What the JSON's shape cannot say: list lengths that agree, trees that are trees, class
+    /// A violated rule that the shape of the JSON cannot express: list lengths that agree, trees that are trees, class
     /// numbers in range. The error says what is expected and what was found.
     fn check(&self) -> Result<(), Mismatch>;
 }
@@ -105,7 +105,7 @@ fn sentence_length(random: &mut Random, low: u32) -> u32 {
     length(random, 20.0, 8.0, low, 60)
 }
 
-/// How many rows a table for these word numbers needs, at least the usual number. The scripts can
+/// The number of rows a table for these word numbers needs, at least the usual number. The scripts can
 /// be told another vocabulary, and their files do not state it.
 fn table_size<'a>(words: impl IntoIterator<Item = &'a u32>, usual: u32) -> usize {
     let largest = words.into_iter().copied().max().unwrap_or(0) as usize;
@@ -123,9 +123,9 @@ fn words(random: &mut Random, length: u32, words: u32) -> Vec<u32> {
 /// other ones of the same distribution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Images {
-    /// How many images there are.
+    /// The number of images.
     pub examples: u32,
-    /// How the scripts make them.
+    /// The way in which the scripts make them.
     pub note: String,
     /// The seed.
     pub seed: u64,
@@ -134,7 +134,7 @@ pub struct Images {
 impl Images {
     /// Numbers per image.
     pub const PIXELS: usize = 28 * 28;
-    /// How many classes there are.
+    /// The number of classes.
     pub const CLASSES: u32 = 10;
     /// More images than this are refused.
     pub const MOST: u32 = 1_000_000;

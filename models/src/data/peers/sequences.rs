@@ -37,14 +37,14 @@ fn check_labels(sequences: &[Vec<u32>], labels: &[u32], classes: u32) -> Result<
 pub struct Tagged {
     /// The word numbers of each sentence.
     pub words: Vec<Vec<u32>>,
-    /// As many tags.
+    /// The tags, one per word.
     pub tags: Vec<Vec<u32>>,
 }
 
 impl Tagged {
-    /// How many words there are, unless a script is told otherwise.
+    /// The default number of words.
     pub const WORDS: u32 = 10_000;
-    /// How many tags there are, unless a script is told otherwise.
+    /// The default number of tags.
     pub const TAGS: u32 = 17;
 
     /// Sentences of 20 words on average (deviation 8, within 3..=60), or all of length `same`.
@@ -57,12 +57,12 @@ impl Tagged {
         Tagged { words, tags }
     }
 
-    /// How many rows a table of words needs.
+    /// The number of rows a table of words needs.
     pub fn word_rows(&self) -> usize {
         table_size(self.words.iter().flatten(), Self::WORDS)
     }
 
-    /// How many scores a word needs, one per tag.
+    /// The number of scores a word needs, one per tag.
     pub fn tag_count(&self) -> usize {
         table_size(self.tags.iter().flatten(), Self::TAGS)
     }
@@ -108,9 +108,9 @@ pub struct Letters {
 }
 
 impl Letters {
-    /// How many characters there are.
+    /// The number of characters.
     pub const CHARACTERS: u32 = 57;
-    /// How many classes there are.
+    /// The number of classes.
     pub const CLASSES: u32 = 18;
 
     /// Names of 7 characters on average (deviation 2.5, within 2..=20).
@@ -145,9 +145,9 @@ pub struct Sequences {
 }
 
 impl Sequences {
-    /// How many words there are, unless a script is told otherwise.
+    /// The default number of words.
     pub const WORDS: u32 = 1000;
-    /// How many classes there are.
+    /// The number of classes.
     pub const CLASSES: u32 = 3;
 
     /// Sequences of 20 words on average (deviation 8, within 3..=60).
@@ -159,7 +159,7 @@ impl Sequences {
         Sequences { words, labels }
     }
 
-    /// How many rows a table of words needs.
+    /// The number of rows a table of words needs.
     pub fn word_rows(&self) -> usize {
         table_size(self.words.iter().flatten(), Self::WORDS)
     }
@@ -224,7 +224,7 @@ fn executes(words: usize, actions: &[u32]) -> bool {
 }
 
 impl Parses {
-    /// How many words there are.
+    /// The number of words.
     pub const WORDS: u32 = 10_000;
 
     /// Sentences of 20 words on average (deviation 8, within 3..=60) with random actions.

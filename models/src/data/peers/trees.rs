@@ -127,9 +127,9 @@ fn random_tree(leaves: u32, words: u32, random: &mut Random) -> Tree {
 }
 
 impl Trees {
-    /// How many classes there are.
+    /// The number of classes.
     pub const CLASSES: u32 = 3;
-    /// How many words there are, unless a script is told otherwise.
+    /// The default number of words.
     pub const WORDS: u32 = 1000;
 
     /// Trees with `leaves` leaves on average (20 unless a script is told otherwise; deviation 8,
@@ -144,7 +144,7 @@ impl Trees {
         Trees { trees, labels }
     }
 
-    /// How many rows a table of words needs.
+    /// The number of rows a table of words needs.
     pub fn word_rows(&self) -> usize {
         table_size(self.trees.iter().flat_map(|tree| tree.0.leaves()), Self::WORDS)
     }
@@ -208,7 +208,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// How many words there are, unless a script is told otherwise.
+    /// The default number of words.
     pub const WORDS: u32 = 2400;
 
     /// Pairs with 10 words a sentence on average (deviation 3.5, within 3..=30).
@@ -224,7 +224,7 @@ impl Pairs {
         Pairs { pairs }
     }
 
-    /// How many rows a table of words needs.
+    /// The number of rows a table of words needs.
     pub fn word_rows(&self) -> usize {
         let words = self.pairs.iter().flat_map(|(first, second, _)| first.words.iter().chain(&second.words));
         table_size(words, Self::WORDS)

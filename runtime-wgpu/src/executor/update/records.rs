@@ -3,7 +3,7 @@
 
 use super::runs::{Run, Stretch, stretches};
 use super::sparse_rows::Listing;
-use crate::compile::{Deed, MOST_THREADS, TILE_ELEMENTS, Updates};
+use crate::compile::{Deed, MAX_THREADS, TILE_ELEMENTS, Updates};
 use crate::error::GpuError;
 use autobatch_ir::numeric::store::BLOCK;
 use autobatch_ir::plan::{StoreId, StoreKind, UpdatePlan};
@@ -81,8 +81,8 @@ impl Records {
         buffers: [usize; 3],
     ) -> Result<(), GpuError> {
         let (across, down) = (live.min(MOST_GROUPS), live.div_ceil(MOST_GROUPS));
-        if live > MOST_THREADS / TILE_ELEMENTS || down > MOST_GROUPS {
-            let (needed, limit) = (live * TILE_ELEMENTS, MOST_THREADS);
+        if live > MAX_THREADS / TILE_ELEMENTS || down > MOST_GROUPS {
+            let (needed, limit) = (live * TILE_ELEMENTS, MAX_THREADS);
             return Err(GpuError::TooLarge { what: "the elements of an update", needed, limit });
         }
         let at = u32::try_from(self.words.len()).map_err(|_| GpuError::TooLarge {
@@ -156,7 +156,7 @@ impl Records {
                 let mut groups = 0;
                 let fits = |(own, _): &&Part| {
                     groups += own;
-                    groups <= MOST_THREADS / TILE_ELEMENTS
+                    groups <= MAX_THREADS / TILE_ELEMENTS
                 };
                 let count = rest.iter().take_while(fits).count().max(1);
                 self.of_stretches((deed, program), head, buffers, &rest[..count])?;
@@ -245,7 +245,7 @@ fn whole(stretch: &Stretch, all: &mut Vec<Part>) {
     let mut first = stretch.first;
     while first < stretch.end {
         // As many elements as threads can be counted.
-        let end = stretch.end.min(first + MOST_THREADS);
+        let end = stretch.end.min(first + MAX_THREADS);
         let mut words = vec![first as u32, end as u32];
         words.extend(stretch.bases);
         all.push(((end - first).div_ceil(TILE_ELEMENTS), words));
@@ -284,7 +284,7 @@ impl Whereabouts<'_> {
         for lookups in lookups {
             let mut first = u64::from(lookups.start);
             while first < u64::from(lookups.end) {
-                let end = u64::from(lookups.end).min(first + (MOST_THREADS / width).max(1));
+                let end = u64::from(lookups.end).min(first + (MAX_THREADS / width).max(1));
                 let mut words = vec![stretch.first as u32, stretch.end as u32];
                 words.extend(stretch.bases);
                 words.extend([self.touched.list_at(), self.touched.owners_at(param)]);

@@ -81,7 +81,7 @@ pub(super) fn argmax() -> OpCase {
     entry(
         vec![
             good(&["u32[2]"], vec![vec![0.0, 2.0]], |g, _| vec![g.input_shaped([2, 3], &X).argmax()]),
-            // Of ties, the first; zeros of both signs are ties.
+            // The first of equal elements wins; zeros of both signs are equal.
             good(&["u32", "u32"], vec![vec![1.0], vec![0.0]], |g, _| {
                 vec![g.input(&[1.0, 2.0, 2.0]).argmax(), g.input(&[-0.0, 0.0]).argmax()]
             }),

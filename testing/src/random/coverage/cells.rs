@@ -1,4 +1,4 @@
-//! What cells take and return, and how they are called.
+//! Coverage of cells: their operands, their results and their calls.
 
 use super::note;
 use autobatch_ir::graph::{Callee, Op};

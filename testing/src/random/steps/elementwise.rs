@@ -159,7 +159,7 @@ fn with_scalar<'g>(stage: &mut Stage<'g, '_>, step: &Step, binary: Binary) -> Bo
     binary_of(stage, step, binary, a, b)
 }
 
-/// An integer value, converted from floats if none is at hand.
+/// An integer value, converted from floats if none exists.
 fn integer<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     let wanted = if step.size.is_multiple_of(2) { DType::I32 } else { DType::U32 };
     match stage.find(step, 0, |ty| ty.dtype == wanted) {

@@ -23,7 +23,7 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
     vec![result]
 }
 
-/// What a list holds: vectors most of the time, else floats of any shape.
+/// The element type of a list: usually vectors, otherwise floats of any shape.
 fn element(stage: &mut Stage<'_, '_>, step: &Step) -> Type {
     let vector = stage.vector_type();
     let fits = |ty: Type| ty.dtype == DType::F32 && ty != vector && ty.shape.elements() * 8 <= ELEMENTS;
@@ -33,7 +33,7 @@ fn element(stage: &mut Stage<'_, '_>, step: &Step) -> Type {
     }
 }
 
-/// A list of values of this type: one at hand now and then, or a new one, which may hold none.
+/// A list of values of this type: sometimes an existing one, otherwise a new one, which may hold none.
 fn list<'g>(stage: &mut Stage<'g, '_>, step: &Step, element: Type) -> Bounded<'g> {
     let at_hand = if step.size / 4096 % 3 == 1 { stage.list_at_hand(element) } else { None };
     at_hand.unwrap_or_else(|| {
@@ -78,7 +78,7 @@ pub(crate) fn folded<'g>(fold: ListFold, list: Value<'g>) -> Value<'g> {
     }
 }
 
-/// A list at hand, whose length a body does not know, gives its own scores.
+/// An existing list, whose length a body does not know, gives its own scores.
 fn weighted_sum<'g>(stage: &mut Stage<'g, '_>, step: &Step, softmax: bool) -> Bounded<'g> {
     let element = element(stage, step);
     let at_hand = if step.size / 4096 % 3 == 1 { stage.list_at_hand(element) } else { None };

@@ -1,6 +1,6 @@
-//! What is executed next, emitted and planned on another thread while something is executed.
+//! [`Prefetch`]: emits and plans the next graph on another thread while the current one executes.
 //!
-//! Nobody sees that it was early: an error or a panic of what follows is kept until that is due.
+//! The caller cannot tell that the work was early: an error or a panic waits until its turn comes.
 
 use super::{Planning, Session, bound};
 use crate::emit::{Emitter, WORTH_A_THREAD};
@@ -14,18 +14,18 @@ use std::task::Poll;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-/// What can be executed: an emitter holds its graph, and its plan is made.
+/// A graph with its plan, ready to execute.
 #[derive(Debug)]
 pub(crate) struct Prepared<T> {
     pub(crate) plan: Arc<Verified<Plan>>,
     pub(crate) emit: Duration,
     pub(crate) planning: Duration,
-    /// What its results mean.
+    /// The meaning of the results, for the caller.
     pub(crate) of: T,
 }
 
 impl<T> Prepared<T> {
-    /// Counts of emitting and planning what was waited for alone.
+    /// Reports as emitting and planning time only the time that the caller waited.
     fn waited_for(&mut self, waited: Duration) {
         let took = (self.emit + self.planning).as_secs_f64().max(1e-9);
         let share = (waited.as_secs_f64() / took).min(1.0);
@@ -33,29 +33,29 @@ impl<T> Prepared<T> {
     }
 }
 
-/// What is executed next.
+/// The next graph to execute, and the emitter that prepares it.
 #[derive(Debug)]
-pub(crate) struct Meanwhile<T> {
-    /// Emits what follows, while another one holds what is executed.
+pub(crate) struct Prefetch<T> {
+    /// Emits the next graph while another emitter holds the current one.
     emitter: Emitter,
-    /// What follows, why it cannot be executed, or the panic of whoever emitted it.
+    /// The prepared graph, the error that prevented it, or the panic of the emitting thread.
     made: Option<thread::Result<Result<Prepared<T>>>>,
-    /// How long preparing took last.
+    /// The duration of the last preparation.
     pace: Duration,
 }
 
-impl<T: Send> Meanwhile<T> {
+impl<T: Send> Prefetch<T> {
     pub(crate) fn new(emitter: Emitter) -> Self {
         Self { emitter, made: None, pace: Duration::ZERO }
     }
 
-    /// Whether a thread is at hand, and has something to do, while something is executed.
-    pub(crate) fn pays(&self, session: &Session) -> bool {
+    /// Returns whether a second thread is available and preparing takes long enough to use it.
+    pub(crate) fn is_worthwhile(&self, session: &Session) -> bool {
         self.pace >= WORTH_A_THREAD && (session.threads > 1 || session.executor.is_elsewhere())
     }
 
-    /// Prepares here and now what is due, unless it was prepared already; the emitter holds its graph.
-    pub(crate) fn due(
+    /// Returns the prepared graph, or prepares it now. The emitter then holds the graph.
+    pub(crate) fn take_or_prepare(
         &mut self,
         emitter: &mut Emitter,
         prepare: impl FnOnce(&mut Emitter) -> Option<Result<Prepared<T>>>,
@@ -70,7 +70,8 @@ impl<T: Send> Meanwhile<T> {
         made
     }
 
-    /// Executes, and prepares meanwhile what follows. If that is done in time, a GPU makes ready for it.
+    /// Executes the current graph and prepares the next one. If the preparation ends in time, a GPU also
+    /// receives the next plan's tables and commands.
     pub(crate) fn execute(
         &mut self,
         session: &mut Session,
@@ -83,7 +84,7 @@ impl<T: Send> Meanwhile<T> {
         let emitter = &mut self.emitter;
         let (executed, executing, mut made) = thread::scope(|scope| {
             let (mut other, mut made) = (Some(scope.spawn(|| prepare(planning, emitter))), None);
-            let weights = &mirror.here().weights;
+            let weights = &mirror.host_copy().weights;
             let executed = executor.execute_and_prepare(plan, weights, bound(graph, noise), || {
                 match other.take_if(|other| other.is_finished()) {
                     Some(done) => made = Some(done.join()),
@@ -103,7 +104,7 @@ impl<T: Send> Meanwhile<T> {
             made.waited_for(waited);
         }
         self.made = made;
-        session.noticed(executed)?;
+        session.handle_device_loss(executed)?;
         session.last = Some(Arc::clone(plan));
         Ok(executing)
     }

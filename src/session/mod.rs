@@ -1,9 +1,9 @@
-//! [`Session`]: plans what was emitted and executes it. Evaluation only: dropout is the identity.
+//! [`Session`]: plans and executes a recorded graph. It only infers: dropout is the identity.
 
 mod growing;
-mod meanwhile;
 mod parts;
 mod planning;
+mod prefetch;
 mod state;
 mod tasks;
 
@@ -23,9 +23,9 @@ use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Planner, Request, RowOrder};
 use autobatch_runtime_cpu::{Bound, threads_meant};
 pub use growing::Growing;
-pub(crate) use meanwhile::{Meanwhile, Prepared};
 pub(crate) use parts::{Together, in_parts};
 pub(crate) use planning::Planning;
+pub(crate) use prefetch::{Prefetch, Prepared};
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
@@ -36,19 +36,20 @@ use std::time::{Duration, Instant};
 /// How a session plans and executes.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// Where plans are executed.
+    /// The device that executes the plans.
     pub device: Device,
-    /// How batches are chosen. `AUTOBATCH_POLICY` overrides the default, unless it is empty.
+    /// The policy that chooses batches. `AUTOBATCH_POLICY` replaces the default; an empty variable is ignored.
     pub policy: Policy,
-    /// How rows are ordered.
+    /// The order of the rows.
     pub rows: RowOrder,
-    /// Which passes rewrite a graph before it is planned. `None` leaves it to the graph, see
-    /// [`Selection::of_graph`]; plans with gradients are then made of the graph as it stands. A model that
-    /// is written op by op trains faster with `outline`, which may change the last bits of gradients.
+    /// The passes that rewrite a graph before planning. With `None` the graph decides, see
+    /// [`Selection::of_graph`], and plans with gradients use the graph unchanged. A model written op by op
+    /// trains faster with `outline`, which may change the last bits of gradients.
     pub passes: Option<Selection>,
-    /// How many threads execute; 0 means one a core, more than [`MOST_THREADS`](crate::runtime_cpu::MOST_THREADS) are refused.
+    /// The number of threads that execute. 0 means one per core; more than
+    /// [`MAX_THREADS`](crate::runtime_cpu::MAX_THREADS) is an error.
     pub threads: usize,
-    /// How many plans are kept for graphs of the same structure.
+    /// The number of plans that the session caches, by the structure of their graphs.
     pub cached_plans: usize,
     /// How many bytes the rows of a plan may take; a graph that needs more is an error that says so.
     /// `None` is as many as can be had.
@@ -94,11 +95,11 @@ impl Default for SessionOptions {
 pub struct Session {
     module: Arc<Module>,
     mirror: Mirror,
-    /// Updates that were lost with a device and not told of yet.
-    fallen: u64,
+    /// The number of updates that a device loss destroyed and no call has reported yet.
+    lost_updates: u64,
     planning: Planning,
     executor: AnyExecutor,
-    /// How many threads execute and emit.
+    /// The number of threads that emit and execute.
     threads: usize,
     last: Option<Arc<Verified<Plan>>>,
 }
@@ -113,20 +114,20 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// A session with freshly drawn weights (seed 0) and default options.
+    /// Creates a session with freshly drawn weights (seed 0) and default options.
     ///
     /// # Errors
-    /// If the environment names an unknown policy or an instruction set that is not available, or there is
-    /// no such device.
+    /// The environment names an unknown policy or an instruction set that this machine lacks, or the
+    /// device does not exist.
     pub fn new(module: impl Borrow<Arc<Module>>, device: Device) -> Result<Self> {
         let weights = Arc::new(Weights::try_init(module.borrow(), 0)?);
         Self::with_options(module, weights, SessionOptions { device, ..SessionOptions::default() })
     }
 
-    /// A session with given weights and options.
+    /// Creates a session with the given weights and options.
     ///
     /// # Errors
-    /// As [`new`](Self::new), or if the weights are another module's.
+    /// As [`new`](Self::new); also if the weights belong to another module.
     pub fn with_options(
         module: impl Borrow<Arc<Module>>,
         weights: Arc<Weights>,
@@ -140,7 +141,7 @@ impl Session {
         Ok(Self {
             module: Arc::clone(module),
             mirror: Mirror::new(weights),
-            fallen: 0,
+            lost_updates: 0,
             planning: Planning::new(
                 Planner::new(policy.load()?),
                 options.rows,
@@ -153,42 +154,43 @@ impl Session {
         })
     }
 
-    /// Chooses batches by a policy of the caller's from now on (`examples/my_policy.rs`); its orders are checked.
+    /// Uses the caller's own policy from now on (`examples/my_policy.rs`). The session checks its schedules.
     #[must_use]
     pub fn with_schedule(mut self, policy: Box<dyn Schedule + Send + Sync>) -> Self {
-        self.planning.follow(policy);
+        self.planning.set_policy(policy);
         self
     }
 
-    /// An empty graph over the session's module. It is owned: emitting does not borrow the session.
+    /// Returns an empty graph over the session's module. The caller owns it: emitting does not borrow the session.
     #[must_use]
     pub fn graph(&self) -> Graph {
         Graph::new(&self.module)
     }
 
-    /// Whether the gradients of the next run are added to those of the last.
+    /// Sets whether the next run adds its gradients to those of the last run.
     pub(crate) fn accumulate_gradients(&mut self, keep: bool) {
         self.executor.set_accumulate_gradients(keep);
     }
 
-    /// The plan that was executed last.
+    /// Returns the plan of the last run.
     #[must_use]
     pub fn last_plan(&self) -> Option<&Verified<Plan>> {
         self.last.as_deref()
     }
 
-    /// How often plans were found in the cache.
+    /// Counts the hits and misses of the plan cache.
     #[must_use]
     pub fn cache_stats(&self) -> CacheStats {
         self.planning.cache_stats()
     }
 
-    /// Plans and executes what the values need, and gives access to them. The result borrows the
-    /// session's memory: nothing is copied, and the next run must wait until it is gone.
+    /// Plans and executes everything that the values need. The returned [`Run`] borrows the session's
+    /// memory, so it copies nothing, and the next run has to wait until it is dropped.
     ///
     /// # Errors
-    /// The first fault of emitting, or why the graph cannot be planned or executed; of an index that is out of range, the line.
-    /// A value of another graph, and a graph of a module with other parameters.
+    /// The first fault of emitting, or the reason why the graph cannot be planned or executed. An index out
+    /// of range names the line of the model. A value of another graph, or a graph over a module with other
+    /// parameters, is an error too.
     #[track_caller]
     pub fn run<'s, 'g>(
         &'s mut self,
@@ -205,10 +207,10 @@ impl Session {
         Ok(Run::new(&self.executor, plan, graph, &wanted))
     }
 
-    /// Whether a run, forward or in reverse, stops at the first result that is NaN or infinite though all that it is made of
-    /// is finite, with an error that names the kernel. Off at first: it costs about as much as reading all results once
-    /// more. A trainer that watches also refuses steps whose loss is finite and whose gradients are not. Executes on a GPU are not
-    /// watched; [`eager`](Self::eager) finds the line of the model.
+    /// Sets whether a run stops at the first NaN or infinity that a kernel computes from finite operands,
+    /// forward or in reverse. The error names the kernel. The default is off: the watch reads every result
+    /// once more. A watching trainer also refuses a step with a finite loss and a gradient that is not
+    /// finite. GPUs do not watch. [`eager`](Self::eager) finds the line of the model.
     ///
     /// ```
     /// # use autobatch::prelude::*;
@@ -217,10 +219,10 @@ impl Session {
     /// let w = m.param("w", [2], Init::ZEROS);
     /// let mut trainer = Trainer::new(m.build()?, Sgd::new(0.1))?;
     /// trainer.session().set_watch(true);
-    /// // The root of 0 is finite, and its slope is not.
-    /// let error = trainer.step([()], |g, ()| g.param(w).sqrt().sum()).expect_err("it is watched");
+    /// // The square root of 0 is finite; its derivative is not.
+    /// let error = trainer.step([()], |g, ()| g.param(w).sqrt().sum()).expect_err("the watch is on");
     /// assert!(error.to_string().contains("made NaN or an infinity of finite numbers"), "{error}");
-    /// assert_eq!(trainer.weights().by_name("w").expect("it was declared"), [0.0; 2]);
+    /// assert_eq!(trainer.weights().by_name("w").expect("the module declares w"), [0.0; 2]);
     /// # Ok(())
     /// # }
     /// ```
@@ -228,17 +230,17 @@ impl Session {
         self.executor.set_watch(watch);
     }
 
-    /// How many threads execute and emit.
+    /// Returns the number of threads that emit and execute.
     pub(crate) fn threads(&self) -> usize {
         self.threads
     }
 
-    /// What plans graphs for this session.
+    /// Returns the planning half of the session.
     pub(crate) fn planning(&mut self) -> &mut Planning {
         &mut self.planning
     }
 
-    /// Executes a plan of a graph; gives how long it took.
+    /// Executes a plan of a graph and returns the time it took.
     pub(crate) fn execute(
         &mut self,
         plan: &Arc<Verified<Plan>>,
@@ -246,32 +248,32 @@ impl Session {
         noise: Noise,
     ) -> Result<Duration> {
         let start = Instant::now();
-        let executed = self.executor.execute(plan, &self.mirror.here().weights, bound(graph, noise));
-        self.noticed(executed)?;
+        let executed = self.executor.execute(plan, &self.mirror.host_copy().weights, bound(graph, noise));
+        self.handle_device_loss(executed)?;
         self.last = Some(Arc::clone(plan));
         Ok(start.elapsed())
     }
 
-    /// What executes, with the results of the last run.
+    /// Returns the executor, which holds the results of the last run.
     pub(crate) fn executor(&self) -> &AnyExecutor {
         &self.executor
     }
 
-    /// The GPU that plans are executed on; nothing on the CPU, and from the loss of a device to the next run.
+    /// Returns the GPU that executes the plans. `None` on the CPU, and between a device loss and the next run.
     #[cfg(feature = "gpu")]
     #[must_use]
     pub fn gpu(&self) -> Option<&autobatch_runtime_wgpu::Gpu> {
         self.executor.gpu()
     }
 
-    /// The module that graphs stand on.
+    /// Returns the module of the session's graphs.
     #[must_use]
     pub fn module(&self) -> &Arc<Module> {
         &self.module
     }
 
-    /// The module with the weights of this session as its initial values: what
-    /// [`Module::save`] then writes is all that a program needs to use the model.
+    /// Returns the module with this session's weights as its initial values. A file of it
+    /// ([`Module::save`]) is all that another program needs to use the model.
     ///
     /// ```
     /// # use autobatch::prelude::*;
@@ -280,7 +282,7 @@ impl Session {
     /// # m.param("w", [2], Init::Uniform(1.0));
     /// # let session = Session::new(&m.build()?, Device::Cpu)?;
     /// let bytes = session.bundle().to_bytes();
-    /// let loaded = Session::new(&Module::from_bytes(&bytes).expect("it was just written"), Device::Cpu)?;
+    /// let loaded = Session::new(&Module::from_bytes(&bytes).expect("the bytes are whole"), Device::Cpu)?;
     /// assert_eq!(loaded.weights(), session.weights());
     /// # Ok(())
     /// # }
@@ -290,17 +292,18 @@ impl Session {
         self.module.with_values(self.weights())
     }
 
-    /// Executes on another device from now on. Weights stay.
+    /// Moves the session to another device. The weights stay.
     ///
     /// # Errors
-    /// If there is no such device, or it gives no access; or if the one before cannot be read any more.
+    /// The device does not exist or cannot be opened, or the previous device cannot be read any more.
     pub fn on(mut self, device: Device) -> Result<Self> {
         self.settle()?;
         self.executor.move_to(&device)?;
         Ok(self)
     }
 
-    /// The elements of one value; integers and truth values as their bits, which [`Row::words`] of a [`run`](Self::run) reads.
+    /// Computes one value and returns its elements. Integers and truth values come as their bits, which
+    /// [`Row::words`] of a [`run`](Self::run) reads.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -310,8 +313,9 @@ impl Session {
         Ok(run[value].to_vec())
     }
 
-    /// Emits one value per item, executes them together, and returns them in the items' order. More items than fit in memory
-    /// together, or several values of each, are for [`run_in_parts`](Self::run_in_parts).
+    /// Emits one value per item, executes all of them together, and returns them in the order of the items.
+    /// [`run_in_parts`](Self::run_in_parts) serves items that do not fit in memory together, and models
+    /// with several values per item.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -337,7 +341,7 @@ impl Session {
     }
 }
 
-/// What a graph binds.
+/// Returns the bindings of a graph.
 fn bound(graph: &GraphData, noise: Noise) -> Bound<'_> {
     Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
 }
@@ -357,41 +361,41 @@ impl fmt::Debug for Run<'_> {
 }
 
 impl<'s> Run<'s> {
-    /// The values behind the outputs of the graph, in their order.
+    /// Pairs the plan's outputs with the values that the caller asked for, in order.
     fn new(executor: &'s AnyExecutor, plan: Arc<Verified<Plan>>, graph: &Graph, wanted: &[ValueId]) -> Self {
         let first = plan.outputs.len() - wanted.len();
         let rows = wanted.iter().enumerate().map(|(number, &value)| (value, first + number)).collect();
         Run { executor, plan, graph: graph.number(), rows }
     }
 
-    /// The elements of a value; `None` if it was not asked for.
+    /// Returns the elements of a value, or `None` if the run was not asked for it.
     #[track_caller]
     #[must_use]
     pub fn get(&self, value: Value<'_>) -> Option<&Row> {
         value.key().and_then(|key| self.by_key(key))
     }
 
-    /// The elements of a value by its key.
+    /// Returns the elements of the value with this key.
     #[must_use]
     pub fn by_key(&self, key: ValueKey) -> Option<&Row> {
         let output = *self.rows.get(&key.id()).filter(|_| key.graph() == self.graph)?;
         Some(Row::new(self.executor.output(&self.plan, output)))
     }
 
-    /// The elements of a named output; `None` if the graph has none of this name.
+    /// Returns the elements of a named output, or `None` if the graph has no output of this name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&Row> {
         let output = self.plan.output(&OutputKey::named(name))?;
         Some(Row::new(self.executor.output(&self.plan, output)))
     }
 
-    /// Values of one shape as the rows of a matrix, with its size.
+    /// Returns values of one shape as the rows of a matrix, with the matrix's size.
     ///
     /// # Errors
-    /// If shapes differ.
+    /// The shapes differ.
     ///
     /// # Panics
-    /// If a value was not asked for.
+    /// The run was not asked for one of the values.
     #[track_caller]
     pub fn stack<'g>(
         &self,
@@ -411,7 +415,7 @@ impl<'s> Run<'s> {
         Ok((matrix, [rows, width]))
     }
 
-    /// The plan that was executed.
+    /// Returns the plan of the run.
     #[must_use]
     pub fn plan(&self) -> &Verified<Plan> {
         &self.plan
@@ -422,16 +426,16 @@ impl Index<Value<'_>> for Run<'_> {
     type Output = Row;
 
     /// # Panics
-    /// If the value was not asked for.
+    /// The run was not asked for the value.
     #[track_caller]
     fn index(&self, value: Value<'_>) -> &Row {
         let graph = value.graph().number();
         match self.get(value) {
             Some(row) => row,
             None if graph != self.graph => {
-                panic!("{value:?} is of graph {graph}, and graph {} was run", self.graph)
+                panic!("{value:?} belongs to graph {graph}, and this run executed graph {}", self.graph)
             }
-            None => panic!("{value:?} is not among the values that were run; ask for it, too"),
+            None => panic!("{value:?} is not among the values of this run; ask for it too"),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::emit::{Emitter, Threads, check_own};
 use crate::error::Result;
 use crate::mirror::Trained;
 use crate::row::Row;
-use crate::session::{Meanwhile, Session, SessionOptions, Together, in_parts};
+use crate::session::{Prefetch, Session, SessionOptions, Together, in_parts};
 use crate::train::checkpoint::{self, CheckpointError, Progress};
 use crate::train::error::TrainError;
 use crate::train::locate::of_minibatch;
@@ -20,7 +20,7 @@ use crate::train::report::{Evaluation, Step};
 use crate::train::update::Updater;
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_nn::optim::{Optimizer, Schedule};
-use autobatch_runtime_cpu::MOST_THREADS;
+use autobatch_runtime_cpu::MAX_THREADS;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,14 +28,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How many items of an evaluation go into a graph.
+/// The number of items per graph of an evaluation.
 const EVALUATED_TOGETHER: usize = 256;
 
-/// A [`Session`] with an optimiser: steps change the session's weights.
+/// A [`Session`] with an optimiser. Steps change the session's weights.
 ///
-/// Everything is a function of the module, the seed and the minibatches in their order: dropout
-/// draws other noise in every step and the same in a repeated run, and neither the number of threads
-/// nor the time that anything takes changes a bit.
+/// The result is a function of the module, the seed and the minibatches in order. Dropout draws new
+/// noise in every step and repeats it in a repeated run. The number of threads and the timing change no
+/// bit.
 ///
 /// ```
 /// use autobatch::prelude::*;
@@ -63,7 +63,7 @@ pub struct Trainer {
     steps: u64,
     progress: Progress,
     notes: BTreeMap<String, String>,
-    /// Where the data stood in the state that is gone back to if a device is lost.
+    /// The position in the data of the state that a device loss leads back to.
     mirrored: Progress,
     mirror_every: u64,
     emitter: Emitter,
@@ -81,17 +81,17 @@ impl fmt::Debug for Trainer {
 }
 
 impl Trainer {
-    /// A trainer with freshly drawn weights (seed 0) and default options.
+    /// Creates a trainer with freshly drawn weights (seed 0) and default options.
     ///
     /// # Errors
-    /// If the module has no parameters, the optimiser has numbers that it cannot work with or speaks of parameters that there
-    /// are not, or as [`Session::new`].
+    /// The module has no parameters, or the optimiser has invalid hyperparameters or names parameters that
+    /// do not exist; or as [`Session::new`].
     #[track_caller]
     pub fn new(module: impl Borrow<Arc<Module>>, optimizer: impl Into<Optimizer>) -> Result<Self> {
         Self::with_options(module, optimizer, SessionOptions::default(), 0)
     }
 
-    /// A trainer with given options. The weights and all noise follow from the seed.
+    /// Creates a trainer with options. The weights and all noise follow from the seed.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -126,76 +126,76 @@ impl Trainer {
         })
     }
 
-    /// Executes on another device from now on. Weights and the optimiser's state stay.
+    /// Moves training to another device. Weights and optimiser states stay.
     ///
-    /// A GPU keeps parameters and the optimiser's state: gradients never leave it, and of a step only
-    /// losses and outputs come back. [`weights`](Self::weights), [`averages`](Self::averages) and
-    /// [`save`](Self::save) read the rest. If the device is lost, the step fails with
-    /// [`TrainError::WentBack`] and the trainer is as it was when it was read last, parameters, state,
-    /// [`steps`](Self::steps) and [`progress`](Self::progress) alike: steps from there on have the bits
-    /// that they had. [`mirror_every`](Self::mirror_every) reads now and then, so that less is lost.
+    /// A GPU keeps parameters and states: gradients never leave it, and a step returns only losses and
+    /// outputs. [`weights`](Self::weights), [`averages`](Self::averages) and [`save`](Self::save) read the
+    /// rest. After a device loss the step fails with [`TrainError::WentBack`]. The trainer then has the
+    /// parameters, states, [`steps`](Self::steps) and [`progress`](Self::progress) of the last read, and the
+    /// following steps repeat with equal bits. [`mirror_every`](Self::mirror_every) reads regularly, so that
+    /// a loss costs less.
     ///
     /// # Errors
-    /// If there is no such device, or it gives no access.
+    /// The device does not exist or cannot be opened.
     pub fn on(mut self, device: Device) -> Result<Self> {
         self.session = self.session.on(device)?;
         Ok(self)
     }
 
-    /// Emits on exactly so many threads, [`MOST_THREADS`] at most, where it is normally as many as pay: results are the same.
+    /// Emits on exactly this many threads, at most [`MAX_THREADS`], instead of the measured best. Results are equal.
     #[must_use]
     pub fn emit_threads(mut self, threads: usize) -> Self {
         self.emitter.set_threads(match threads {
             0 => Threads::UpTo(self.session.threads()),
-            threads => Threads::Exactly(threads.min(MOST_THREADS)),
+            threads => Threads::Exactly(threads.min(MAX_THREADS)),
         });
         self
     }
 
-    /// The session, for predictions: without noise, with the weights as they are now.
+    /// Returns the session, for predictions without noise with the current weights.
     pub fn session(&mut self) -> &mut Session {
         &mut self.session
     }
 
-    /// The module that is trained.
+    /// Returns the module.
     #[must_use]
     pub fn module(&self) -> &Arc<Module> {
         self.session.module()
     }
 
-    /// The parameters' values; see [`Session::weights`].
+    /// Returns the values of the parameters; see [`Session::weights`].
     #[must_use]
     pub fn weights(&self) -> &Arc<Weights> {
         self.session.weights()
     }
 
-    /// The parameters with their moving averages in the place of their values, if the optimiser keeps
-    /// averages: what is often better to ship, and to measure with a session of its own.
+    /// Returns the parameters with their moving averages as values, if the optimiser keeps averages. They
+    /// are often better to ship and to evaluate, with a session of their own.
     #[must_use]
     pub fn averages(&self) -> Option<Weights> {
-        let Trained { weights, states } = self.session.trained().unwrap_or(self.session.here());
+        let Trained { weights, states } = self.session.trained().unwrap_or(self.session.host_copy());
         states.averages(weights)
     }
 
-    /// Exchanges the parameters' values. The optimiser's state stays.
+    /// Replaces the values of the parameters. The optimiser's states stay.
     ///
     /// # Errors
-    /// If they are another module's.
+    /// The weights belong to another module.
     pub fn set_weights(&mut self, weights: Arc<Weights>) -> Result<()> {
         let set = self.session.set_weights(weights);
-        self.noticed(set)?;
+        self.handle_device_loss(set)?;
         self.mirrored = self.progress;
         Ok(())
     }
 
-    /// The learning rate of the next step: the optimiser's times what its schedule says.
+    /// Returns the learning rate of the next step: the optimiser's rate times the schedule's factor.
     #[must_use]
     pub fn learning_rate(&self) -> f64 {
         self.updater.optimizer().learning_rate(self.session.updates() + 1)
     }
 
-    /// Exchanges the schedule of the learning rate, on a plateau say; the optimiser's state stays. Schedules count
-    /// updates from the first one on, and checkpoints hold none.
+    /// Replaces the schedule of the learning rate, for example on a plateau. The optimiser's states stay.
+    /// Schedules count updates from the first one; checkpoints hold no schedule.
     ///
     /// ```
     /// # use autobatch::prelude::*;
@@ -212,17 +212,17 @@ impl Trainer {
         self.updater.set_schedule(schedule);
     }
 
-    /// Says where the data stands, for the next checkpoint.
+    /// Sets the position in the data for the next checkpoint.
     pub fn set_progress(&mut self, progress: Progress) {
         self.progress = progress;
     }
 
-    /// One step: the loss of the minibatch is the mean of the items' losses. Items are emitted as
-    /// instances whose keys are their places in the minibatch, on several threads where it pays.
+    /// Makes one step. The loss of the minibatch is the mean of the items' losses. Each item is an instance
+    /// whose key is its position; several threads emit items where that is faster.
     ///
     /// # Errors
-    /// The first fault of emitting, an empty minibatch, a loss or a learning rate that is not finite, an index
-    /// that is out of range; the weights are as before the step then.
+    /// The first fault of emitting, an empty minibatch, a loss or learning rate that is not finite, or an
+    /// index out of range. The weights then stay unchanged.
     #[track_caller]
     pub fn step<I: Send>(
         &mut self,
@@ -238,7 +238,8 @@ impl Trainer {
         self.finish(step)
     }
 
-    /// One step, emitted freely: sums over pairs, encoders that instances share.
+    /// Makes one step on a loss that `loss` emits as a whole, for example a sum over pairs, or over instances
+    /// with a common encoder.
     ///
     /// # Errors
     /// As [`step`](Self::step).
@@ -251,11 +252,10 @@ impl Trainer {
         self.finish(step)
     }
 
-    /// One step over items whose course depends on what is computed of them: each is a task, see
-    /// [`Session::tasks`], that gives its loss. What tasks wait for is executed with the noise of this
-    /// step, round by round; then everything that the losses need is executed once more, forward and
-    /// backward, with the same bits. `Step::emit` has the time of all rounds.
-    ///
+    /// Makes one step over items whose course depends on computed values. Each item is a task, see
+    /// [`Session::tasks`], that returns its loss. The session executes the values that tasks await with the
+    /// noise of this step, round by round. Then it executes the whole graph once more, forward and in
+    /// reverse, with equal bits. `Step::emit` holds the time of all rounds.
     /// ```
     /// # use autobatch::prelude::*;
     /// # use autobatch::nn::Linear;
@@ -292,7 +292,7 @@ impl Trainer {
             losses.iter().try_for_each(|&loss| check_own(graph, loss))?;
             Ok(losses.into_iter().filter_map(Value::key).collect())
         });
-        let losses: Vec<ValueKey> = self.noticed(losses).map_err(of_minibatch)?;
+        let losses: Vec<ValueKey> = self.handle_device_loss(losses).map_err(of_minibatch)?;
         if losses.is_empty() {
             return Err(TrainError::Empty.into());
         }
@@ -301,9 +301,9 @@ impl Trainer {
         self.finish(step)
     }
 
-    /// One step whose minibatch is executed in parts of at most so many items, for minibatches that do
-    /// not fit in memory: gradients are summed up over the parts, then parameters are updated once.
-    /// Losses, noise and the update are those of [`step`](Self::step), up to the order of sums.
+    /// Makes one step whose minibatch executes in parts of at most `part` items, for minibatches that do not
+    /// fit in memory. The trainer accumulates gradients over the parts and updates once. Losses, noise and
+    /// update equal those of [`step`](Self::step) up to the order of sums.
     ///
     /// # Errors
     /// As [`step`](Self::step).
@@ -318,23 +318,23 @@ impl Trainer {
         let count = items.len();
         let mut parts = Together::new(items, part);
         let mut next = move || parts.next().map(|(first, items)| (items, first, count));
-        let mut meanwhile = Meanwhile::new(self.emitter.another());
+        let mut prefetch = Prefetch::new(self.emitter.another());
         let mut whole: Option<Step> = None;
         loop {
             let Self { session, updater, emitter, .. } = self;
-            let ready = meanwhile.due(emitter, |emitter| {
+            let ready = prefetch.take_or_prepare(emitter, |emitter| {
                 Some(minibatch::prepare(session.planning(), emitter, updater.trained(), next()?, &loss))
             });
             let Some(ready) = ready else { break };
             let ready = ready?;
-            let follows = if meanwhile.pays(session) { next() } else { None };
+            let follows = if prefetch.is_worthwhile(session) { next() } else { None };
             session.accumulate_gradients(whole.is_some());
             let executed = match follows {
-                Some(follows) => self.execute_while(&ready, &mut meanwhile, follows, &loss),
+                Some(follows) => self.execute_while(&ready, &mut prefetch, follows, &loss),
                 None => self.execute(&ready),
             };
             self.session.accumulate_gradients(false);
-            let step = self.noticed(executed)?;
+            let step = self.handle_device_loss(executed)?;
             match &mut whole {
                 None => whole = Some(step),
                 Some(whole) => whole.add(step),
@@ -343,17 +343,17 @@ impl Trainer {
         self.finish(Ok(whole.ok_or(TrainError::Empty)?))
     }
 
-    /// Updates along the gradients that were executed.
+    /// Updates the parameters with the gradients of the last execution.
     fn finish(&mut self, step: Result<Step>) -> Result<Step> {
-        let mut step = self.noticed(step)?;
+        let mut step = self.handle_device_loss(step)?;
         let updating = Instant::now();
         let updated = self.updater.update(&mut self.session);
-        if self.noticed(updated)? {
+        if self.handle_device_loss(updated)? {
             self.mirrored = self.progress;
         }
         self.steps += 1;
         if self.mirror_every > 0 && self.steps.is_multiple_of(self.mirror_every) {
-            // What goes wrong is said by the next step, which goes back.
+            // The next step reports an error of this read, and goes back.
             let _ = self.session.trained();
         }
         step.update = updating.elapsed();
@@ -362,11 +362,11 @@ impl Trainer {
         Ok(step)
     }
 
-    /// Measures every item without noise: `metric` takes the item and what `forward` computed of it, 256 items a part as
-    /// [`Session::run_in_parts`] takes them. Weights stay as they are.
+    /// Measures every item without noise. `metric` receives the item and the elements that `forward`
+    /// computes for it, 256 items per part as in [`Session::run_in_parts`]. The weights stay unchanged.
     ///
     /// # Errors
-    /// As [`Session::run`]; or an index that is out of range.
+    /// As [`Session::run`]; also an index out of range.
     pub fn evaluate<I: Copy + Send, S: Into<f64>>(
         &mut self,
         items: impl IntoIterator<Item = I>,
@@ -382,25 +382,25 @@ impl Trainer {
             &|g, item, values| values.push(forward(g, item)),
             |item, rows| evaluation.add(metric(item, rows[0]).into()),
         );
-        self.noticed(measured.map(|()| evaluation))
+        self.handle_device_loss(measured.map(|()| evaluation))
     }
 
-    /// Writes a checkpoint: parameters, the optimiser's state, step, seed and [`Progress`], as
-    /// safetensors. The file is whole at every moment: an old one is replaced at once or not at all.
+    /// Writes a checkpoint as safetensors: parameters, optimiser states, step, seed and [`Progress`]. The
+    /// file is whole at every moment: it replaces an old one at once or not at all.
     ///
     /// # Errors
-    /// If the file cannot be written, or the notes do not fit one.
+    /// The file cannot be written, or its header cannot hold the notes.
     pub fn save(&self, path: impl AsRef<Path>) -> std::result::Result<(), CheckpointError> {
         checkpoint::save(self, path.as_ref())
     }
 
-    /// Goes on from a checkpoint of the same model and optimiser, with the same parameters frozen: the next steps have the bits that
-    /// they would have had without the interruption, given the same minibatches. Nothing is changed
-    /// if the checkpoint is refused.
+    /// Continues from a checkpoint of the same model and optimiser with the same frozen parameters. Given
+    /// the same minibatches, the next steps have the bits of an uninterrupted run. A refused checkpoint
+    /// changes nothing.
     ///
     /// # Errors
-    /// If the file cannot be read, is damaged, or belongs to another model or optimiser; if other parameters were frozen.
-    /// [`read_weights`](crate::train::read_weights) takes parameters alone.
+    /// The file cannot be read, is damaged, or belongs to another model or optimiser, or other parameters
+    /// were frozen. [`read_weights`](crate::train::read_weights) reads only the parameters.
     pub fn load(&mut self, path: impl AsRef<Path>) -> std::result::Result<(), CheckpointError> {
         checkpoint::load(self, path.as_ref())
     }

@@ -1,4 +1,4 @@
-//! The executor of a session, whichever device it is on.
+//! The executor of a session, on any device.
 
 use crate::device::Device;
 use crate::error::Result;
@@ -36,7 +36,7 @@ impl fmt::Debug for AnyExecutor {
 }
 
 impl AnyExecutor {
-    /// An executor as options want it; threads are the processor's.
+    /// Creates the executor that the options ask for. Threads are those of the CPU.
     pub(crate) fn new(options: &SessionOptions) -> Result<Self> {
         let mut host = Executor::new(threads_meant(options.threads))?;
         host.set_memory_limit(options.memory_limit);
@@ -84,7 +84,7 @@ impl AnyExecutor {
         Ok(self.host.execute(plan, weights, bound)?)
     }
 
-    /// Executes a plan; a GPU asks meanwhile which one follows, and makes ready for it.
+    /// Executes a plan. A GPU asks for the next plan while the device works, and prepares it.
     pub(crate) fn execute_and_prepare(
         &mut self,
         plan: &Verified<Plan>,
@@ -100,7 +100,7 @@ impl AnyExecutor {
         self.execute(plan, weights, bound)
     }
 
-    /// Executes what a plan gained since it was executed last. A GPU executes all of it where rows have no room left.
+    /// Executes the new steps of a longer plan. A GPU without reserve for the new rows executes all of it.
     pub(crate) fn resume(
         &mut self,
         plan: &Verified<Plan>,
@@ -114,7 +114,7 @@ impl AnyExecutor {
         Ok(self.host.resume(plan, weights, bound)?)
     }
 
-    /// The elements of an output of the plan that was executed last.
+    /// Returns the elements of an output of the last executed plan.
     pub(crate) fn output<'a>(&'a self, plan: &Plan, number: usize) -> &'a [f32] {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = &self.gpu {
@@ -123,7 +123,7 @@ impl AnyExecutor {
         self.host.output(plan, number)
     }
 
-    /// Whether the gradients of the next run are added to those of the last.
+    /// Sets whether the next run adds its gradients to those of the last run.
     pub(crate) fn set_accumulate_gradients(&mut self, keep: bool) {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = &mut self.gpu {
@@ -132,13 +132,13 @@ impl AnyExecutor {
         self.host.set_accumulate_gradients(keep);
     }
 
-    /// Whether the processor's executor stops where NaN or an infinity arises.
+    /// Sets whether the CPU executor stops at the first NaN or infinity.
     pub(crate) fn set_watch(&mut self, watch: bool) {
         self.host.set_watch(watch);
     }
 
-    /// Executes an update plan on the gradients that were executed last; says whether the new values are on a
-    /// device and not here.
+    /// Executes an update plan with the gradients of the last execution. Returns whether the new values are on
+    /// a device and not on the host.
     pub(crate) fn update(
         &mut self,
         plan: &Verified<UpdatePlan>,
@@ -155,7 +155,7 @@ impl AnyExecutor {
         Ok(false)
     }
 
-    /// Fills in the values that a device holds.
+    /// Reads back the values that a device holds.
     pub(crate) fn read(&self, trained: &mut Trained) -> Result<()> {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = &self.gpu {
@@ -165,7 +165,7 @@ impl AnyExecutor {
         Ok(())
     }
 
-    /// Whether plans are executed elsewhere than on the processor.
+    /// Returns whether another device than the CPU executes the plans.
     pub(crate) fn is_elsewhere(&self) -> bool {
         #[cfg(feature = "gpu")]
         if self.gpu.is_some() {
@@ -174,7 +174,7 @@ impl AnyExecutor {
         false
     }
 
-    /// Whether there was a device and it is gone.
+    /// Returns whether a device was lost.
     pub(crate) fn is_lost(&self) -> bool {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = &self.gpu {
@@ -183,7 +183,7 @@ impl AnyExecutor {
         false
     }
 
-    /// The device that is executed on.
+    /// Returns the GPU that executes the plans.
     #[cfg(feature = "gpu")]
     pub(crate) fn gpu(&self) -> Option<&autobatch_runtime_wgpu::Gpu> {
         self.gpu.as_ref().and_then(|gpu| gpu.gpu())
