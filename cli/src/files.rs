@@ -146,6 +146,10 @@ pub fn load(path: &str) -> Result<Loaded, Failure> {
         "abg" => binary_graph(path, &bytes),
         "abp" => binary_plan(path, &bytes),
         "json" => json(path, &bytes),
+        _ if first.starts_with("autobatch update") || matches!(extension, "update" | "abu") => {
+            let message = format!("{path}: this is an update plan, which only executors read");
+            Err(Failure::input(message).help("name a graph or a plan"))
+        }
         _ if first.starts_with("autobatch graph") || first.starts_with("module ") => text_graph(path, &bytes),
         _ if first.starts_with("autobatch plan") => text_plan(path, &bytes),
         _ if first.starts_with('{') => json(path, &bytes),

@@ -1,8 +1,7 @@
 //! Text to plans: the sections around kernels and steps.
 //!
-//! Recursive descent without recursion. Sections come in one order, the order in which later ones
-//! name earlier ones. What can be long and is nested in brackets is counted before memory is taken
-//! for it, so that a text costs at most sixteen times its size.
+//! Recursive descent without recursion. Sections come in one order, in which later ones name entries of earlier ones. Lists in
+//! brackets are counted before their memory is reserved, so a text costs at most sixteen times its size.
 
 use super::runs::allowance;
 use super::{HEADER, UPDATE_HEADER};
@@ -54,7 +53,7 @@ fn parsed<'t>(text: &'t [u8], sections: fn(&mut Parser<'t>) -> Parsed<()>) -> Re
     }
 }
 
-/// All that is known while a text is read.
+/// The state of a reader.
 pub(super) struct Parser<'t> {
     pub(super) cursor: Cursor<'t>,
     pub(super) plan: Plan,
@@ -63,9 +62,9 @@ pub(super) struct Parser<'t> {
     fields: Vec<u32>,
     /// What an update plan has beside the stores and kernels of `plan`.
     pub(super) updates: Vec<Update>,
-    /// How many scalars the updates above make.
+    /// How many scalars the updates so far make.
     pub(super) scalars: u32,
-    /// How many more numbers may be left unspelled.
+    /// How many more numbers runs may leave unspelled.
     pub(super) allowance: usize,
 }
 
@@ -196,7 +195,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Steps over a word that must stand here.
+    /// Steps over a required word.
     pub(super) fn keyword(&mut self, word: &str) -> Parsed<()> {
         if self.cursor.eat_word(word) {
             return Ok(());
@@ -250,7 +249,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// The number behind the letter of an id, which must be the next one.
+    /// Steps over an id, which must be the next one.
     pub(super) fn next_id(&mut self, letter: char, number: usize) -> Parsed<()> {
         let wanted = format!("{letter}{number}");
         if self.cursor.eat_word(&wanted) {
@@ -298,7 +297,7 @@ impl<'t> Parser<'t> {
         };
         let start = self.plan.fields.len() as u32;
         self.cursor.expect_mark(b'{')?;
-        self.plan.fields.reserve(self.room(is_mark(b'}'), is_mark(b':'), 6));
+        self.plan.fields.reserve(self.capacity(is_mark(b'}'), is_mark(b':'), 6));
         while !self.cursor.eat(b'}') {
             if self.plan.fields.len() as u32 > start {
                 self.cursor.expect_mark(b',')?;
@@ -314,14 +313,14 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// How many tokens of a sort stand before the one that ends the count.
+    /// How many tokens of a kind precede the token that ends the count.
     pub(super) fn count_until(&self, ends: impl Fn(Token) -> bool, counts: impl Fn(Token) -> bool) -> usize {
-        self.room(ends, counts, 1)
+        self.capacity(ends, counts, 1)
     }
 
-    /// The same, as room to keep what begins with such tokens: no more than there can be in the text
-    /// between if each takes so many bytes.
-    pub(super) fn room(
+    /// The same, as a capacity for items that begin with such tokens. An item takes at least `bytes` bytes of text, which limits
+    /// the capacity.
+    pub(super) fn capacity(
         &self,
         ends: impl Fn(Token) -> bool,
         counts: impl Fn(Token) -> bool,

@@ -1,5 +1,5 @@
-//! Text to kernels; see [`print_kernel`](super::print_kernel) for what it looks like. Stages that take rows, lists
-//! and tables are read in [`parse_stage`](super::parse_stage).
+//! Text to kernels; [`print_kernel`](super::print_kernel) shows the form. [`parse_stage`](super::parse_stage) reads stages of
+//! rows, lists and tables.
 
 use super::parse::{Parser, is_mark};
 use crate::graph::Op;
@@ -56,7 +56,7 @@ impl Parser<'_> {
         kernel.roles = self.roles()?;
         self.registers(&mut kernel)?;
         let is_stage = |token| self.is_one_of(token, &STAGES);
-        kernel.stages.reserve_exact(self.room(|token| self.is_one_of(token, &["return"]), is_stage, 9));
+        kernel.stages.reserve_exact(self.capacity(|token| self.is_one_of(token, &["return"]), is_stage, 9));
         while !self.cursor.eat_word("return") {
             let stage = self.stage(&kernel)?;
             kernel.stages.push(stage);
@@ -331,7 +331,7 @@ impl Parser<'_> {
     fn map(&mut self, kernel: &Kernel) -> Parsed<Stage> {
         let width = self.cursor.number()?;
         let open = self.cursor.expect_mark(b'{')?;
-        let mut code = Vec::with_capacity(self.room(is_mark(b'}'), is_mark(b'='), 8));
+        let mut code = Vec::with_capacity(self.capacity(is_mark(b'}'), is_mark(b'='), 8));
         while !self.cursor.eat(b'}') {
             let instr = self.instr(kernel, code.len())?;
             code.push(instr);

@@ -13,8 +13,7 @@ use std::sync::Arc;
 /// Lines are broken at this column where they can be.
 pub(super) const COLUMNS: usize = 110;
 
-/// The text of a plan. Runs are as long as they are, unless the text would then be too short for a
-/// reader to believe its tables.
+/// The text of a plan. Runs are cut if a reader would otherwise refuse the text for its unspelled numbers.
 pub(super) fn plan(plan: &Plan) -> String {
     let mut text = String::new();
     for reach in REACHES {
@@ -49,7 +48,7 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    /// Writes all of it; how many numbers runs left unspelled.
+    /// Writes the plan; gives how many numbers runs leave unspelled.
     fn plan(&mut self, reach: usize) -> usize {
         let Plan {
             module,

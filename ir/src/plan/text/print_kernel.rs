@@ -12,8 +12,8 @@
 //!   return %3
 //! }
 //! ```
-//! What follows from something else is not said: the type of an operand that is a whole register,
-//! the element type of an instruction if it is f32, columns from 0 on.
+//! Text omits defaults: the type of an operand that is a whole register, the element type `f32` of an instruction, and columns
+//! from 0 on.
 
 use super::print::{COLUMNS, is_plain, put};
 use crate::graph::text::lex::is_name;
@@ -95,7 +95,7 @@ fn roles(out: &mut String, Roles { ports, results }: &Roles) {
     out.push('\n');
 }
 
-/// Registers behind the ports, those of a kind together.
+/// Registers behind the ports, grouped by kind.
 fn registers(out: &mut String, regs: &[Reg], ports: usize) {
     let word = |kind: &RegKind| match kind {
         RegKind::Port => "port",
@@ -308,7 +308,7 @@ pub(super) fn whole_type(kernel: &Kernel, view: View) -> Option<Type> {
     (view.start == 0 && view.width as usize == ty.shape.elements()).then_some(ty)
 }
 
-/// The type that a list's elements have if nothing else is said.
+/// The default type of a list's elements.
 pub(super) fn element_type(kernel: &Kernel, list: &ListSource) -> Option<Type> {
     match list {
         ListSource::Port(reg) => kernel.regs.get(*reg as usize).map(|reg| reg.ty.element()),

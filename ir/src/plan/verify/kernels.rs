@@ -1,7 +1,7 @@
 //! Rules P7 to P9 and P15: registers, views, single assignment.
 //!
-//! A kernel is walked once, stage by stage. Per temporary a set of runs says which elements are
-//! written, so a register of 2^29 elements costs what its views cost.
+//! One walk over the stages of each kernel. Per temporary a set of runs holds the written elements, so the cost depends on
+//! views and not on the size of registers.
 
 use super::spans::Spans;
 use super::{AtKernel, Rule, VerifyErrors};
@@ -51,7 +51,7 @@ fn verify(id: KernelId, kernel: &Kernel, findings: &mut VerifyErrors) {
     }
 }
 
-/// A kernel under examination.
+/// The verification of a kernel.
 pub(super) struct Walk<'a> {
     id: KernelId,
     pub(super) kernel: &'a Kernel,
@@ -70,7 +70,7 @@ impl Walk<'_> {
         self.findings.report(rule, &at, message);
     }
 
-    /// P7; whether views can be looked at.
+    /// P7. Gives whether views can be verified.
     fn registers(&mut self) -> bool {
         let before = self.findings.findings().len();
         let Kernel { ports, params, regs, .. } = self.kernel;
@@ -196,7 +196,7 @@ impl Walk<'_> {
         Some(dtype)
     }
 
-    /// The writes of a stage count once it is over.
+    /// Makes the writes of a stage visible to later stages.
     fn commit(&mut self) {
         for view in std::mem::take(&mut self.pending) {
             let (start, end) = bounds(view);

@@ -21,7 +21,7 @@ pub(super) fn verify(plan: &Plan, since: Since, findings: &mut VerifyErrors) {
     }
 }
 
-/// A pool that ranges of steps tile.
+/// A pool that the ranges of steps tile.
 type Pool = (&'static str, fn(&Step) -> &Range<u32>, usize);
 
 fn step_ranges(plan: &Plan, since: usize, findings: &mut VerifyErrors) {
